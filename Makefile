@@ -1,0 +1,54 @@
+# Thin on purpose: everything is built by Meson; this file gives the usual words for it.
+
+BUILD ?= build
+prefix ?= /usr/local
+SITE ?=
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := build
+.PHONY: help build run test asan tsan fuzz bench format install clean packages-run packages-test
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
+
+packages-run:
+	@tools/install-packages run
+
+packages-test:
+	@tools/install-packages run test
+
+$(BUILD)/build.ninja: | packages-run
+	@meson setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }; rm -f $(BUILD).log
+
+build: packages-run $(BUILD)/build.ninja ## build the program: build/mnemon
+	@ninja -C $(BUILD) --quiet mnemon mnemon.1 mnemon.bash
+
+run: build ## build and start; SITE=https://… archives that site first
+	@tools/run $(BUILD)/mnemon "$(SITE)"
+
+test: packages-test ## install what is missing, build, run every test and check
+	@tools/test
+
+asan: packages-test ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/test asan
+
+tsan: packages-test ## the unit tests under ThreadSanitizer
+	@tools/test tsan
+
+fuzz: packages-test ## fuzz every target for FUZZ_SECONDS (60) each
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/test fuzz
+
+bench: packages-test ## measure against the alternatives, side by side
+	@tools/bench
+
+format: packages-test ## format all C files in place
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+install: build ## install under prefix (/usr/local), with DESTDIR in front
+	@meson configure $(BUILD) -Dprefix=$(prefix)
+	@ninja -C $(BUILD) --quiet mnemon mnemon.1 mnemon.bash
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "installed under $(DESTDIR)$(prefix)"
+
+clean: ## remove everything that was built
+	@rm -rf build build-*

@@ -1,0 +1,53 @@
+#include "base/step.h"
+
+void outbox_init(struct outbox *out, struct action *actions, size_t actions_max, void *memory,
+                 size_t memory_size) {
+    *out = (struct outbox){
+        .actions = actions,
+        .actions_max = actions_max,
+        .memory = memory,
+        .memory_size = memory_size,
+        .wake_at_us = STEP_NEVER_US,
+    };
+}
+
+void outbox_clear(struct outbox *out) {
+    out->actions_count = 0;
+    out->memory_used = 0;
+    out->wake_at_us = STEP_NEVER_US;
+}
+
+static struct action *append(struct outbox *out, enum action_kind kind, struct bytes bytes) {
+    ASSERT(out->actions_count < out->actions_max);
+    ASSERT(bytes.size <= out->memory_size - out->memory_used);
+    uint8_t *copy = NULL;
+    if (bytes.size > 0) {
+        copy = out->memory + out->memory_used;
+        memcpy(copy, bytes.data, bytes.size);
+    }
+    out->memory_used += bytes.size;
+    struct action *action = &out->actions[out->actions_count++];
+    *action = (struct action){.kind = kind, .bytes = bytes_of(copy, bytes.size)};
+    return action;
+}
+
+void outbox_send(struct outbox *out, const struct address *to, struct bytes message) {
+    ASSERT(message.size <= STEP_MESSAGE_SIZE_MAX);
+    append(out, ACTION_SEND, message)->to = *to;
+}
+
+void outbox_save(struct outbox *out, uint32_t slot, uint64_t number, struct bytes bytes) {
+    struct action *action = append(out, ACTION_SAVE, bytes);
+    action->code = slot;
+    action->number = number;
+}
+
+void outbox_notice(struct outbox *out, uint32_t code, struct bytes bytes) {
+    append(out, ACTION_NOTICE, bytes)->code = code;
+}
+
+void outbox_wake_at(struct outbox *out, uint64_t at_us) {
+    if (at_us < out->wake_at_us) {
+        out->wake_at_us = at_us;
+    }
+}

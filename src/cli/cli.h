@@ -1,0 +1,81 @@
+/*
+ * cli - what a subcommand is, how its flags are read, and how it ends.
+ *
+ * Each subcommand is one file of this folder that exports one `const struct command`. The table of its
+ * options is the only description of them: parsing, --help, the man page and the shell completion all come
+ * from it. Options may stand before, between and behind the arguments; "--" ends them.
+ *
+ * Exit status: 0 done, 1 failed, 2 wrong usage.
+ */
+#ifndef MNEMON_CLI_CLI_H
+#define MNEMON_CLI_CLI_H
+
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* The world of a run, passed in so that tests can put their own. */
+struct cli {
+    FILE *in;
+    FILE *out;
+    FILE *err;
+    const struct clock *clock;
+    const struct command *const *commands; /* ended by NULL */
+};
+
+/* The type of the field in the command's options struct follows each. */
+enum option_type {
+    OPTION_FLAG,     /* bool */
+    OPTION_NUMBER,   /* uint64_t, between min and max */
+    OPTION_SIZE,     /* uint64_t, bytes */
+    OPTION_DURATION, /* uint64_t, microseconds */
+    OPTION_TEXT,     /* const char * */
+    OPTION_CHOICE,   /* uint32_t, index into choices */
+};
+
+struct option {
+    const char *name; /* without dashes */
+    char letter;      /* of the short form, or 0 */
+    enum option_type type;
+    size_t offset;
+    const char *argument; /* how help names it: "URL"; NULL for flags */
+    uint64_t min;
+    uint64_t max;
+    const char *const *choices; /* ended by NULL */
+    const char *help;           /* one sentence without its stop; wrapped by the help page */
+};
+
+struct command {
+    const char *name;
+    const char *summary;          /* one line for the list of commands */
+    const char *synopsis;         /* what follows the name: "[OPTION…] URL…" */
+    const char *details;          /* paragraphs, separated by an empty line; may be NULL */
+    const struct option *options; /* ended by a NULL name; may be NULL */
+    size_t options_size;          /* of the struct the options point into */
+    const void *defaults;         /* of that size, or NULL for zeros */
+    size_t arguments_min;
+    size_t arguments_max;
+    const char *(*word)(size_t index); /* what completion offers as argument, then NULL; may be NULL */
+    int (*run)(struct cli *cli, const void *options, char **arguments, size_t arguments_count);
+};
+
+/* Run the command that argv names. Returns the exit status. */
+int cli_main(struct cli *cli, int argc, char **argv);
+
+/* The command of that name, or NULL. */
+const struct command *cli_find(const struct cli *cli, const char *name);
+
+/* "mnemon: <text>" on cli->err. Returns the status, so that `return cli_fail(…)` reads well. */
+int cli_fail(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for wrong usage, and where to read more. */
+int cli_usage(const struct cli *cli, const struct command *command, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Wrong usage: no such command, and which one was perhaps meant. */
+int cli_unknown_command(const struct cli *cli, const char *name);
+
+#endif

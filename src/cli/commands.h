@@ -1,0 +1,14 @@
+/* commands - the subcommands of mnemon, one file each; the order is that of the help page. */
+#ifndef MNEMON_CLI_COMMANDS_H
+#define MNEMON_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct command url_command;
+extern const struct command sim_command;
+extern const struct command version_command;
+
+/* All of them, ended by NULL. */
+extern const struct command *const commands[];
+
+#endif

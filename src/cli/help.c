@@ -1,0 +1,280 @@
+#include "cli/help.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "version.h"
+
+enum { PAGE_WIDTH = 80 };
+
+static const char about[] = "mnemon - a peer-to-peer web archive";
+
+/* Print words with line breaks; column says where the cursor is, indent where new lines begin. */
+static void put_wrapped(FILE *out, struct bytes text, size_t column, size_t indent) {
+    struct bytes word;
+    bool is_first = true;
+    while (bytes_split(&text, ' ', &word)) {
+        if (!is_first && column + 1 + word.size > PAGE_WIDTH) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!is_first) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", BYTES_ARG(word));
+        column += word.size;
+        is_first = false;
+    }
+    fputc('\n', out);
+}
+
+/* Paragraphs are separated by an empty line; a line that begins with a space is an example, kept as it is. */
+static void put_paragraphs(FILE *out, const char *details) {
+    struct bytes rest = bytes_of_string(details);
+    struct bytes line;
+    while (bytes_split(&rest, '\n', &line)) {
+        put_wrapped(out, line, 0, 0);
+    }
+}
+
+void help_put_overview(FILE *out, const struct command *const *commands) {
+    fprintf(out, "%s\n\nUsage: mnemon COMMAND [OPTION…] [ARGUMENT…]\n\nCommands:\n", about);
+    for (; *commands != NULL; commands++) {
+        fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
+    }
+    fputs("\nmnemon COMMAND --help explains a command. Exit status: 0 done, 1 failed, 2 wrong usage.\n", out);
+}
+
+static void option_heading(const struct option *option, char out[80]) {
+    char letter[8] = "";
+    if (option->letter != 0) {
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    }
+    bool has_argument = option->argument != NULL;
+    snprintf(out, 80, "%s--%s%s%s", letter, option->name, has_argument ? " " : "",
+             has_argument ? option->argument : "");
+}
+
+/* The help with the choices behind it, where there are some. */
+static void option_sentence(const struct option *option, char out[512]) {
+    size_t size = (size_t)snprintf(out, 512, "%s", option->help);
+    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL && size < 512; i++) {
+        size += (size_t)snprintf(out + size, 512 - size, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
+    }
+}
+
+void help_put_command(FILE *out, const struct command *command) {
+    fprintf(out, "mnemon %s - %s\n\nUsage: mnemon %s %s\n", command->name, command->summary, command->name,
+            command->synopsis);
+    if (command->details != NULL) {
+        fputc('\n', out);
+        put_paragraphs(out, command->details);
+    }
+    fputs("\nOptions:\n", out);
+    enum { HEADING_WIDTH = 24 };
+    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
+        char heading[80];
+        char sentence[512];
+        option_heading(option, heading);
+        option_sentence(option, sentence);
+        fprintf(out, "  %-*s", HEADING_WIDTH - 2, heading);
+        if (strlen(heading) >= HEADING_WIDTH - 2) {
+            fprintf(out, "\n%*s", HEADING_WIDTH, "");
+        }
+        put_wrapped(out, bytes_of_string(sentence), HEADING_WIDTH, HEADING_WIDTH);
+    }
+    fprintf(out, "  %-*s%s\n", HEADING_WIDTH - 2, "-h, --help", "show this page");
+}
+
+/*
+ * Text for roff: a backslash, a leading dot or quote would be a command; a hyphen would be a dash; what is
+ * not ASCII is named by its code point, since groff reads Latin-1.
+ */
+static void put_roff(FILE *out, const char *string) {
+    struct bytes text = bytes_of_string(string);
+    if (text.size > 0 && (text.data[0] == '.' || text.data[0] == '\'')) {
+        fputs("\\&", out);
+    }
+    while (text.size > 0) {
+        size_t length;
+        uint32_t code_point = utf8_decode(text, &length);
+        if (code_point == '\\') {
+            fputs("\\e", out);
+        } else if (code_point == '-') {
+            fputs("\\-", out);
+        } else if (code_point >= 0x80) {
+            fprintf(out, "\\[u%04X]", code_point);
+        } else {
+            fputc((int)code_point, out);
+        }
+        text = bytes_skip(text, length);
+    }
+}
+
+static void put_roff_paragraphs(FILE *out, const char *details) {
+    struct bytes rest = bytes_of_string(details);
+    struct bytes line;
+    while (bytes_split(&rest, '\n', &line)) {
+        char text[1024];
+        snprintf(text, sizeof text, "%.*s", BYTES_ARG(line));
+        bool is_example = text[0] == ' ';
+        fputs(line.size == 0 ? ".PP" : is_example ? ".nf\n" : "", out);
+        put_roff(out, text);
+        fputs(is_example ? "\n.fi\n" : "\n", out);
+    }
+}
+
+static void put_roff_command(FILE *out, const struct command *command) {
+    fputs(".SS \"mnemon ", out);
+    put_roff(out, command->name);
+    fputc(' ', out);
+    put_roff(out, command->synopsis);
+    fputs("\"\n", out);
+    put_roff(out, command->summary);
+    fputs(".\n", out);
+    if (command->details != NULL) {
+        fputs(".PP\n", out);
+        put_roff_paragraphs(out, command->details);
+    }
+    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
+        char heading[80];
+        char sentence[512];
+        option_heading(option, heading);
+        option_sentence(option, sentence);
+        fputs(".TP\n.B ", out);
+        put_roff(out, heading);
+        fputc('\n', out);
+        put_roff(out, sentence);
+        fputs(".\n", out);
+    }
+}
+
+static void put_man_page(FILE *out, const struct command *const *commands) {
+    fprintf(out, ".TH MNEMON 1 \"\" \"mnemon %s\" \"User Commands\"\n", MNEMON_VERSION);
+    fputs(".SH NAME\n", out);
+    put_roff(out, about);
+    fputs("\n.SH SYNOPSIS\n.B mnemon\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
+          ".SH DESCRIPTION\nmnemon archives web sites in plain WARC files and lets one browse their past. "
+          "Several nodes crawl, keep and serve the web together, with no server in the middle.\n"
+          "Options may stand before, between and behind the arguments; \\fB\\-\\-\\fR ends them.\n"
+          ".SH COMMANDS\n",
+          out);
+    for (; *commands != NULL; commands++) {
+        put_roff_command(out, *commands);
+    }
+    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n", out);
+    fputs(".SH ENVIRONMENT\n.TP\n.B MNEMON_DATA\nThe data directory, where \\fB\\-\\-data\\fR is not given; "
+          "otherwise \\fI~/.local/share/mnemon\\fR.\n",
+          out);
+    fputs(".SH SEE ALSO\n.BR wget (1),\n.BR curl (1)\n", out);
+}
+
+/*
+ * Completion words are generated whole: the shell function only looks up a list by the command's name, so
+ * pressing Tab starts no program.
+ */
+static void put_bash_completion(FILE *out, const struct command *const *commands) {
+    fputs("# bash completion for mnemon; made by: mnemon completion bash\n"
+          "_mnemon() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "        words=\"--help --version",
+          out);
+    for (const struct command *const *command = commands; *command != NULL; command++) {
+        fprintf(out, " %s", (*command)->name);
+    }
+    fputs("\"\n    else\n        case \"${COMP_WORDS[1]} $previous\" in\n", out);
+    for (const struct command *const *command = commands; *command != NULL; command++) {
+        const struct option *option = (*command)->options;
+        for (; option != NULL && option->name != NULL; option++) {
+            if (option->choices == NULL) {
+                continue;
+            }
+            fprintf(out, "        \"%s --%s\") words=\"", (*command)->name, option->name);
+            for (size_t i = 0; option->choices[i] != NULL; i++) {
+                fprintf(out, "%s%s", i == 0 ? "" : " ", option->choices[i]);
+            }
+            fputs("\" ;;\n", out);
+        }
+        fprintf(out, "        \"%s \"*) words=\"--help", (*command)->name);
+        for (option = (*command)->options; option != NULL && option->name != NULL; option++) {
+            fprintf(out, " --%s", option->name);
+        }
+        for (size_t i = 0; (*command)->word != NULL && (*command)->word(i) != NULL; i++) {
+            fprintf(out, " %s", (*command)->word(i));
+        }
+        fputs("\" ;;\n", out);
+    }
+    fputs("        esac\n"
+          "    fi\n"
+          "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+          "}\n"
+          "complete -o default -F _mnemon mnemon\n",
+          out);
+}
+
+struct help_options {
+    bool man;
+};
+
+static int help_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct help_options *options = values;
+    if (options->man) {
+        put_man_page(cli->out, cli->commands);
+        return CLI_DONE;
+    }
+    if (arguments_count == 0) {
+        help_put_overview(cli->out, cli->commands);
+        return CLI_DONE;
+    }
+    const struct command *command = cli_find(cli, arguments[0]);
+    if (command == NULL) {
+        return cli_unknown_command(cli, arguments[0]);
+    }
+    help_put_command(cli->out, command);
+    return CLI_DONE;
+}
+
+static const struct option help_options[] = {
+    {.name = "man",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct help_options, man),
+     .help = "print the man page, in roff"},
+    {0},
+};
+
+const struct command help_command = {
+    .name = "help",
+    .summary = "show what mnemon can do, or explain a command",
+    .synopsis = "[COMMAND]",
+    .options = help_options,
+    .options_size = sizeof(struct help_options),
+    .arguments_max = 1,
+    .run = help_run,
+};
+
+static int completion_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)values;
+    (void)arguments_count;
+    if (strcmp(arguments[0], "bash") != 0) {
+        return cli_usage(cli, &completion_command, "there is completion for bash only, not for \"%s\"",
+                         arguments[0]);
+    }
+    put_bash_completion(cli->out, cli->commands);
+    return CLI_DONE;
+}
+
+static const char *completion_word(size_t index) {
+    return index == 0 ? "bash" : NULL;
+}
+
+const struct command completion_command = {
+    .name = "completion",
+    .summary = "print the completion script of a shell",
+    .synopsis = "bash",
+    .details = "For the running shell:\n\n  source <(mnemon completion bash)",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .word = completion_word,
+    .run = completion_run,
+};

@@ -1,0 +1,183 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/commands.h"
+#include "sim/experiment.h"
+#include "sim/plot.h"
+
+enum { REPORT_SIZE_MAX = 64 << 20 };
+
+struct sim_options {
+    uint64_t seed;
+    uint64_t nodes;
+    uint64_t runs;
+    const char *csv;
+    const char *svg;
+    bool json;
+};
+
+static const struct sim_options sim_defaults = {.seed = 1};
+
+typedef enum err report_writer(const struct report *report, struct buf *out);
+
+static int list_experiments(struct cli *cli, bool json) {
+    struct buf line;
+    buf_init(&line, 4096);
+    for (size_t i = 0; i < experiments_count; i++) {
+        buf_clear(&line);
+        if (json) {
+            buf_put_string(&line, "{\"name\":");
+            buf_put_json(&line, bytes_of_string(experiments[i].name));
+            buf_put_string(&line, ",\"summary\":");
+            buf_put_json(&line, bytes_of_string(experiments[i].summary));
+            buf_put_string(&line, "}\n");
+        } else {
+            buf_put_format(&line, "%-18s %s\n", experiments[i].name, experiments[i].summary);
+        }
+        fwrite(line.data, 1, line.size, cli->out);
+    }
+    buf_done(&line);
+    return CLI_DONE;
+}
+
+static int unknown_experiment(struct cli *cli, const char *name) {
+    struct nearest nearest;
+    nearest_init(&nearest, bytes_of_string(name));
+    for (size_t i = 0; i < experiments_count; i++) {
+        nearest_offer(&nearest, experiments[i].name);
+    }
+    char hint[NEAREST_HINT_SIZE];
+    return cli_usage(cli, &sim_command, "there is no experiment \"%s\"%s", name,
+                     nearest_hint(&nearest, "", hint));
+}
+
+static int write_to(struct cli *cli, FILE *file, const char *name, const struct report *report,
+                    report_writer *writer) {
+    struct buf out;
+    buf_init(&out, REPORT_SIZE_MAX);
+    enum err err = writer(report, &out);
+    int status = CLI_DONE;
+    if (err == ERR_UNSUPPORTED) {
+        status = cli_fail(cli, "%s: this experiment has nothing to plot", name);
+    } else if (err != ERR_OK) {
+        status = cli_fail(cli, "%s: %s", name, err_text(err));
+    } else if (fwrite(out.data, 1, out.size, file) != out.size) {
+        status = cli_fail(cli, "%s: %s", name, strerror(errno));
+    }
+    buf_done(&out);
+    return status;
+}
+
+/* Nothing to do for a NULL path. */
+static int write_file(struct cli *cli, const char *path, const struct report *report, report_writer *writer) {
+    if (path == NULL) {
+        return CLI_DONE;
+    }
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    int status = write_to(cli, file, path, report, writer);
+    if (fclose(file) != 0 && status == CLI_DONE) {
+        status = cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    return status;
+}
+
+static int write_report(struct cli *cli, const struct sim_options *options, const struct report *report) {
+    int status =
+        write_to(cli, cli->out, "output", report, options->json ? report_write_json : report_write_text);
+    if (status == CLI_DONE) {
+        status = write_file(cli, options->csv, report, report_write_csv);
+    }
+    if (status == CLI_DONE) {
+        status = write_file(cli, options->svg, report, plot_write_svg);
+    }
+    return status;
+}
+
+static int sim_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments_count;
+    const struct sim_options *options = values;
+    const char *name = arguments[0];
+    if (strcmp(name, "list") == 0) {
+        return list_experiments(cli, options->json);
+    }
+    const struct experiment *experiment = experiment_find(bytes_of_string(name));
+    if (experiment == NULL) {
+        return unknown_experiment(cli, name);
+    }
+    struct experiment_args args = {
+        .seed = options->seed,
+        .nodes = (uint32_t)options->nodes,
+        .runs = (uint32_t)options->runs,
+    };
+    struct report report;
+    struct err_detail detail = {0};
+    enum err err = experiment->run(&args, &report, &detail);
+    int status = err == ERR_OK ? write_report(cli, options, &report)
+                               : cli_fail(cli, "%s: %s", name, err_detail_text(&detail, err));
+    report_done(&report);
+    return status;
+}
+
+static const char *sim_word(size_t index) {
+    return index == 0 ? "list" : index - 1 < experiments_count ? experiments[index - 1].name : NULL;
+}
+
+static const struct option sim_options[] = {
+    {.name = "seed",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct sim_options, seed),
+     .argument = "S",
+     .max = UINT64_MAX,
+     .help = "where all randomness comes from (1); equal seeds give equal runs"},
+    {.name = "nodes",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct sim_options, nodes),
+     .argument = "N",
+     .min = 1,
+     .max = 1 << 24,
+     .help = "how many nodes; the experiment has a default"},
+    {.name = "runs",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct sim_options, runs),
+     .argument = "R",
+     .min = 1,
+     .max = 100000000,
+     .help = "how many runs; the experiment has a default"},
+    {.name = "csv",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct sim_options, csv),
+     .argument = "FILE",
+     .help = "also write the table as CSV"},
+    {.name = "svg",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct sim_options, svg),
+     .argument = "FILE",
+     .help = "also draw the table as a plot"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct sim_options, json),
+     .help = "print JSON instead of a table"},
+    {0},
+};
+
+const struct command sim_command = {
+    .name = "sim",
+    .summary = "run an experiment in the deterministic simulator",
+    .synopsis = "EXPERIMENT|list [OPTION…]",
+    .details =
+        "Runs the same protocol code as a real node, in a virtual world with thousands of nodes, a network "
+        "that loses, delays and repeats, and disks that tear and fill up. Prints a table and the digest of "
+        "all that happened: equal arguments give an equal digest.\n\n"
+        "mnemon sim list names the experiments.",
+    .options = sim_options,
+    .options_size = sizeof(struct sim_options),
+    .defaults = &sim_defaults,
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .word = sim_word,
+    .run = sim_run,
+};

@@ -1,0 +1,217 @@
+#include <errno.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/lines.h"
+#include "url/domain.h"
+#include "url/surt.h"
+#include "url/url.h"
+
+struct url_options {
+    const char *base;
+    bool json;
+};
+
+/* What one run keeps between URLs, so that a million lines allocate no more than one. */
+struct printer {
+    struct cli *cli;
+    bool json;
+    const struct url *base; /* or NULL */
+    struct url url;
+    struct canon canon;
+    struct buf line;
+    uint64_t count;
+    uint64_t invalid_count;
+};
+
+static const char *host_type_name(enum url_host_type type) {
+    static const char *const names[] = {
+        [URL_HOST_NONE] = "none", [URL_HOST_EMPTY] = "empty", [URL_HOST_DOMAIN] = "domain",
+        [URL_HOST_IPV4] = "ipv4", [URL_HOST_IPV6] = "ipv6",   [URL_HOST_OPAQUE] = "opaque",
+    };
+    return names[type];
+}
+
+/* One part, in the form that was asked for. Parts that are absent are not printed. */
+static void put_part(struct printer *printer, const char *name, struct bytes value) {
+    if (printer->json) {
+        buf_put_format(&printer->line, ",\"%s\":", name);
+        buf_put_json(&printer->line, value);
+    } else {
+        buf_put_format(&printer->line, "  %-12s %.*s\n", name, BYTES_ARG(value));
+    }
+}
+
+static void put_part_if(struct printer *printer, bool is_there, const char *name, struct bytes value) {
+    if (is_there) {
+        put_part(printer, name, value);
+    }
+}
+
+static void put_start(struct printer *printer, struct bytes input, bool is_valid) {
+    if (printer->json) {
+        buf_put_string(&printer->line, "{\"input\":");
+        buf_put_json(&printer->line, input);
+        buf_put_format(&printer->line, ",\"valid\":%s", is_valid ? "true" : "false");
+    } else {
+        if (printer->count > 0) {
+            buf_put_byte(&printer->line, '\n');
+        }
+        buf_put_json(&printer->line, input); /* quoted: input may hold anything, also for a terminal */
+        buf_put_byte(&printer->line, '\n');
+    }
+}
+
+static void put_invalid(struct printer *printer, enum err err, const struct err_detail *detail) {
+    const char *reason = err_detail_text(detail, err);
+    if (printer->json) {
+        buf_put_format(&printer->line, ",\"error\":\"%s\",\"offset\":%zu,\"reason\":", err_name(err),
+                       detail->offset);
+        buf_put_json(&printer->line, bytes_of_string(reason));
+    } else {
+        buf_put_format(&printer->line, "  invalid: %s (byte %zu)\n", reason, detail->offset);
+    }
+}
+
+static void put_port(struct printer *printer) {
+    int32_t port = printer->url.port;
+    if (port == URL_PORT_NONE) {
+        return;
+    }
+    buf_put_format(&printer->line, printer->json ? ",\"port\":%d" : "  port         %d\n", port);
+}
+
+static void put_keys(struct printer *printer) {
+    struct err_detail detail = {0};
+    if (canon_run(&printer->canon, url_href(&printer->url), &detail) != ERR_OK) {
+        return; /* a URL that no archive has a key for, such as "javascript:" */
+    }
+    put_part(printer, "canonical", canon_url(&printer->canon));
+    struct buf surt;
+    buf_init(&surt, URL_SIZE_MAX + 16);
+    if (surt_put(&surt, &printer->canon) == ERR_OK) {
+        put_part(printer, "surt", buf_bytes(&surt));
+    }
+    buf_done(&surt);
+}
+
+static void put_valid(struct printer *printer) {
+    const struct url *url = &printer->url;
+    put_part(printer, "href", url_href(url));
+    struct buf origin;
+    buf_init(&origin, URL_SIZE_MAX + 16);
+    if (url_put_origin(url, &origin) == ERR_OK) {
+        put_part(printer, "origin", buf_bytes(&origin));
+    }
+    buf_done(&origin);
+    put_part(printer, "scheme", url_scheme(url));
+    put_part_if(printer, url_username(url).size > 0, "username", url_username(url));
+    put_part_if(printer, url_password(url).size > 0, "password", url_password(url));
+    put_part_if(printer, url->host_type != URL_HOST_NONE, "host", url_host(url));
+    put_part(printer, "host_type", bytes_of_string(host_type_name(url->host_type)));
+    put_part_if(printer, domain_registrable(url).size > 0, "domain", domain_registrable(url));
+    put_port(printer);
+    put_part(printer, "path", url_path(url));
+    put_part_if(printer, url_has_query(url), "query", url_query(url));
+    put_part_if(printer, url_has_fragment(url), "fragment", url_fragment(url));
+    put_keys(printer);
+}
+
+static void print_url(struct printer *printer, struct bytes input) {
+    struct err_detail detail = {0};
+    enum err err = url_parse(&printer->url, input, printer->base, &detail);
+    buf_clear(&printer->line);
+    put_start(printer, input, err == ERR_OK);
+    if (err == ERR_OK) {
+        put_valid(printer);
+    } else {
+        put_invalid(printer, err, &detail);
+        printer->invalid_count++;
+    }
+    if (printer->json) {
+        buf_put_string(&printer->line, "}\n");
+    }
+    printer->count++;
+    fwrite(printer->line.data, 1, printer->line.size, printer->cli->out);
+}
+
+static int print_lines(struct printer *printer) {
+    struct lines lines;
+    struct bytes line;
+    lines_init(&lines, printer->cli->in, URL_SIZE_MAX + 1); /* one more, so that too long stays too long */
+    while (lines_next(&lines, &line)) {
+        print_url(printer, line);
+    }
+    lines_done(&lines);
+    return ferror(printer->cli->in)
+               ? cli_fail(printer->cli, "cannot read standard input: %s", strerror(errno))
+               : CLI_DONE;
+}
+
+static int print_all(struct printer *printer, char **arguments, size_t arguments_count) {
+    if (arguments_count == 0) {
+        int status = print_lines(printer);
+        if (status != CLI_DONE) {
+            return status;
+        }
+    }
+    for (size_t i = 0; i < arguments_count; i++) {
+        print_url(printer, bytes_of_string(arguments[i]));
+    }
+    return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
+}
+
+static int url_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct url_options *options = values;
+    struct url base;
+    url_init(&base);
+    struct printer printer = {.cli = cli, .json = options->json};
+    url_init(&printer.url);
+    canon_init(&printer.canon);
+    buf_init(&printer.line, (size_t)64 * URL_SIZE_MAX); /* ten parts, each byte escaped six-fold at worst */
+
+    int status;
+    struct err_detail detail = {0};
+    enum err err =
+        options->base == NULL ? ERR_OK : url_parse(&base, bytes_of_string(options->base), NULL, &detail);
+    if (err != ERR_OK) {
+        status = cli_usage(cli, &url_command, "--base: %s (byte %zu)", err_detail_text(&detail, err),
+                           detail.offset);
+    } else {
+        printer.base = options->base == NULL ? NULL : &base;
+        status = print_all(&printer, arguments, arguments_count);
+    }
+    buf_done(&printer.line);
+    canon_done(&printer.canon);
+    url_done(&printer.url);
+    url_done(&base);
+    return status;
+}
+
+static const struct option url_options[] = {
+    {.name = "base",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct url_options, base),
+     .argument = "URL",
+     .help = "resolve relative URLs against this one"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct url_options, json),
+     .help = "print one JSON object a line"},
+    {0},
+};
+
+const struct command url_command = {
+    .name = "url",
+    .summary = "show how a URL is understood",
+    .synopsis = "[--base URL] [--json] [URL…]",
+    .details =
+        "Prints the parts of each URL as browsers see them (WHATWG URL standard), the domain that somebody "
+        "registered, the canonical form and the SURT, the sort key of archive indexes; or why it is not a "
+        "URL, and at which byte. Without a URL, reads one from each line of standard input.\n\n"
+        "The exit status is 1 where any URL is invalid.",
+    .options = url_options,
+    .options_size = sizeof(struct url_options),
+    .arguments_max = SIZE_MAX,
+    .run = url_run,
+};

@@ -1,0 +1,40 @@
+#include "cli/commands.h"
+
+#include <openssl/crypto.h>
+
+#include "version.h"
+
+struct version_options {
+    bool json;
+};
+
+static int version_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    const struct version_options *options = values;
+    const char *openssl = OpenSSL_version(OPENSSL_VERSION);
+    if (options->json) {
+        fprintf(cli->out, "{\"version\":\"%s\",\"compiler\":\"%s\",\"openssl\":\"%s\"}\n", MNEMON_VERSION,
+                MNEMON_COMPILER, openssl);
+    } else {
+        fprintf(cli->out, "mnemon %s\nbuilt with %s\n%s\n", MNEMON_VERSION, MNEMON_COMPILER, openssl);
+    }
+    return CLI_DONE;
+}
+
+static const struct option version_options[] = {
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct version_options, json),
+     .help = "print one JSON object"},
+    {0},
+};
+
+const struct command version_command = {
+    .name = "version",
+    .summary = "show the version of mnemon and of what it stands on",
+    .synopsis = "[--json]",
+    .options = version_options,
+    .options_size = sizeof(struct version_options),
+    .run = version_run,
+};

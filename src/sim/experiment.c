@@ -1,0 +1,18 @@
+#include "sim/experiment.h"
+
+const struct experiment experiments[] = {
+    {"kernel-network", "latency, loss and duplication of the virtual network, asked and measured",
+     experiment_kernel_network},
+    {"kernel-disk", "what crashes take from a log on the virtual disk, synced and not",
+     experiment_kernel_disk},
+};
+const size_t experiments_count = sizeof experiments / sizeof experiments[0];
+
+const struct experiment *experiment_find(struct bytes name) {
+    for (size_t i = 0; i < experiments_count; i++) {
+        if (bytes_equal(name, bytes_of_string(experiments[i].name))) {
+            return &experiments[i];
+        }
+    }
+    return NULL;
+}

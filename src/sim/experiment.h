@@ -1,0 +1,43 @@
+/*
+ * experiment - a named measurement in simulation: `mnemon sim NAME --seed S --nodes N --runs R`.
+ *
+ * Equal arguments give equal reports, with an equal digest. One file experiment_*.c per subject; the table
+ * in experiment.c names them all.
+ */
+#ifndef MNEMON_SIM_EXPERIMENT_H
+#define MNEMON_SIM_EXPERIMENT_H
+
+#include "base/err.h"
+#include "sim/report.h"
+
+/* 0 stands for the experiment's own default. */
+struct experiment_args {
+    uint64_t seed;
+    uint32_t nodes;
+    uint32_t runs;
+};
+
+struct experiment {
+    const char *name;
+    const char *summary; /* one line for `mnemon sim list` */
+
+    /*
+     * Fill a report that this initialises; the caller calls report_done() on it, after a failure too.
+     * ERR_MISMATCH where the world did not do what it must, with the seed in the detail.
+     */
+    enum err (*run)(const struct experiment_args *args, struct report *report, struct err_detail *detail);
+};
+
+extern const struct experiment experiments[];
+extern const size_t experiments_count;
+
+/* NULL where there is none of this name. */
+const struct experiment *experiment_find(struct bytes name);
+
+/* experiment_kernel.c: the simulator measures itself. */
+enum err experiment_kernel_network(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail);
+enum err experiment_kernel_disk(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+
+#endif

@@ -1,0 +1,119 @@
+"""The checks of the tree can fail: each is shown something wrong."""
+import shutil
+import subprocess
+
+import pytest
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def tree(root, tmp_path):
+    """A copy of what check-layers looks at."""
+    shutil.copytree(root / "src", tmp_path / "src")
+    (tmp_path / "docs").mkdir()
+    shutil.copy(root / "docs" / "architecture.md", tmp_path / "docs")
+    return tmp_path
+
+
+def test_layers_pass_on_the_tree(root, tree):
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "path, text, complaint",
+    [
+        ("src/base/bad.c", '#include "url/url.h"\n', "base/ may not include url/"),
+        ("src/url/bad.h", '#include "sim/sim.h"\n', "url/ may not include sim/"),
+        ("src/url/bad.c", '#include "url.h"\n', 'write "folder/file.h"'),
+        ("src/url/bad.c", '#include "url/../base/buf.h"\n', 'write "folder/file.h"'),
+        ("src/ring/bad.c", "#include <time.h>\n", "ring/ is pure and may not include <time.h>"),
+        ("src/ring/bad.c", '#include "crowd/crowd.h"\n', "ring/ may not include crowd/"),
+        ("src/attic/bad.c", "\n", "attic/ has no row"),
+    ],
+)
+def test_layers_fail_on_a_forbidden_include(root, tree, path, text, complaint):
+    file = tree / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 1
+    assert complaint in result.stderr
+
+
+def test_layers_follow_the_table_of_the_document(root, tree):
+    document = tree / "docs" / "architecture.md"
+    row = next(line for line in document.read_text().splitlines() if line.startswith("| `url/`"))
+    document.write_text(document.read_text().replace(row, row.replace("| base |", "| – |")))
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 1
+    assert "url/ may not include base/" in result.stderr
+
+
+PURE = """
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include "base/prng.h"
+#include "base/map.h"
+struct p { struct prng prng; struct map map; void *memory; };
+void p_init(struct p *p);
+void p_step(struct p *p);
+void p_init(struct p *p) {
+    prng_init(&p->prng, 1);
+    map_init(&p->map, 8, 8, 16, 1);
+    if (map_reserve(&p->map, 16) != ERR_OK) abort_not();
+    p->memory = malloc(10);
+}
+%s
+void p_step(struct p *p) {
+    uint64_t key = prng_u64(&p->prng);
+    map_put(&p->map, bytes_of(&key, sizeof key));
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "before, inside, chain",
+    [
+        ("", "", None),
+        ("static uint64_t now(void) { return (uint64_t)time(0); }", "p->prng.state[0] ^= now();", "p_step -> time"),
+        ("", "p->memory = malloc(20);", "p_step -> malloc"),
+        ("", "p->prng.state[0] ^= (uint64_t)rand();", "p_step -> rand"),
+        ("", "if (map_reserve(&p->map, 8) != ERR_OK) return;", "p_step -> map_reserve -> calloc"),
+        ("static uint64_t calls;", "p->prng.state[0] ^= ++calls;", "writable static data: calls"),
+        (
+            "typedef int (*function)(void); static const function table[] = {rand};",
+            "p->prng.state[0] ^= (uint64_t)table[p->prng.state[1] & 0]();",
+            "-> rand",
+        ),
+    ],
+)
+def test_purity_fails_on_the_outside_world(root, tmp_path, before, inside, chain):
+    source = (PURE % (before, inside)).replace("abort_not()", "return")
+    (tmp_path / "p.c").write_text(source)
+    # -O0 keeps every call as it is written: what is checked is the check, not the optimiser
+    flags = ("-O0", "-D_GNU_SOURCE", "-ffunction-sections", "-fdata-sections", f"-I{root / 'src'}")
+    assert run("cc", *flags, "-c", tmp_path / "p.c", "-o", tmp_path / "p.o").returncode == 0
+    assert run("ar", "rc", tmp_path / "libp.a", tmp_path / "p.o").returncode == 0
+    base = root / "build" / "src" / "base" / "libbase.a"
+    result = run(root / "tools" / "check-purity", tmp_path / "libp.a", "--with", base)
+    if chain is None:
+        assert result.returncode == 0, result.stderr
+        assert "2 functions" in result.stdout
+        return
+    assert result.returncode == 1, result.stdout
+    assert chain.split(" -> ")[-1] in result.stderr
+    if chain.startswith("p_step"):
+        last = chain.removeprefix("p_step").strip()
+        assert any(line.endswith(last) and "p_step" in line for line in result.stderr.splitlines()), result.stderr
+
+
+def test_the_formatter_check_fails_on_unformatted_code(root, tmp_path):
+    shutil.copy(root / ".clang-format", tmp_path)
+    (tmp_path / "bad.c").write_text("int  main( void ){return 0;}\n")
+    assert run("clang-format", "--dry-run", "-Werror", tmp_path / "bad.c").returncode != 0

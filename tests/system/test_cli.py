@@ -1,0 +1,123 @@
+"""The program as a user runs it: help, usage errors, output that can be piped."""
+import json
+import re
+import subprocess
+
+import pytest
+
+COMMANDS = ("url", "sim", "version", "help", "completion")
+
+
+def test_help_lists_every_command(mnemon):
+    result = mnemon("--help")
+    assert result.returncode == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.stdout
+
+
+def test_every_command_explains_itself(mnemon):
+    listing = mnemon("--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+    commands = [line.split()[0] for line in listing.splitlines()]
+    assert len(commands) >= 5
+    for command in commands:
+        page = mnemon(command, "--help")
+        assert page.returncode == 0
+        assert page.stdout.startswith(f"mnemon {command} - ")
+        assert f"Usage: mnemon {command}" in page.stdout
+        assert mnemon("help", command).stdout == page.stdout
+        assert all(len(line) <= 80 for line in page.stdout.splitlines()), page.stdout
+
+
+def test_no_command_is_wrong_usage_and_shows_the_commands(mnemon):
+    result = mnemon()
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "Commands:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, hint",
+    [
+        (["ulr"], "did you mean url?"),
+        (["versoin"], "did you mean version?"),
+        (["--hlep"], 'unknown option "--hlep"'),
+        (["help", "simm"], "did you mean sim?"),
+        (["url", "--bsae", "x"], "did you mean --base?"),
+        (["url", "--json=yes"], "--json takes no value"),
+        (["url", "--base"], "--base needs a value: URL"),
+        (["url", "--base", "nothing"], "--base: "),
+        (["version", "now"], 'unexpected argument "now"'),
+        (["completion"], "an argument is missing"),
+        (["completion", "fish"], "bash"),
+        (["sim", "kernel-netwrok"], "did you mean kernel-network?"),
+        (["sim", "kernel-network", "--seed", "one"], '"one" is not a whole number'),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_names_the_nearest_word(mnemon, arguments, hint):
+    result = mnemon(*arguments)
+    assert result.returncode == 2, result
+    assert result.stdout == ""
+    assert hint in result.stderr
+    assert "Try: mnemon" in result.stderr
+
+
+def test_version_as_text_and_json(mnemon):
+    text = mnemon("version").stdout
+    data = json.loads(mnemon("version", "--json").stdout)
+    assert text.startswith(f"mnemon {data['version']}\n")
+    assert mnemon("--version").stdout == text
+
+
+def test_options_may_stand_anywhere_until_two_dashes(mnemon):
+    first = mnemon("url", "--json", "--base", "http://a/b/", "c")
+    last = mnemon("url", "c", "--base=http://a/b/", "--json")
+    assert first.stdout == last.stdout
+    assert json.loads(first.stdout)["href"] == "http://a/b/c"
+    dashed = mnemon("url", "--json", "--base=http://a/", "--", "--json")
+    assert json.loads(dashed.stdout)["href"] == "http://a/--json"
+
+
+def test_a_full_output_device_is_an_error(mnemon):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [mnemon("version").args[0], "version"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert result.returncode == 1
+    assert "cannot write the output" in result.stderr
+
+
+def test_a_closed_pipe_ends_quietly(mnemon):
+    program = mnemon("version").args[0]
+    script = f"yes http://example.org/ | head -n 200000 | {program} url | head -n 1"
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.stdout == '"http://example.org/"\n'
+    assert result.stderr == ""
+
+
+def test_the_man_page_is_clean_roff_and_names_every_command(mnemon):
+    page = mnemon("help", "--man").stdout
+    check = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-rLL=100n"], input=page, capture_output=True, text=True, timeout=60
+    )
+    assert check.returncode == 0
+    assert check.stderr == ""
+    plain = re.sub(".\b", "", check.stdout)  # bold is a letter struck twice
+    for command in COMMANDS:
+        assert f"mnemon {command}" in plain
+
+
+def complete(script, line):
+    """What bash offers when Tab is pressed at the end of the line."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    code = f"{script}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n_mnemon\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    result = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stderr == ""
+    return result.stdout.split()
+
+
+def test_bash_completion_knows_commands_and_options(mnemon):
+    script = mnemon("completion", "bash").stdout
+    assert complete(script, "mnemon u") == ["url"]
+    assert complete(script, "mnemon url --b") == ["--base"]
+    assert "kernel-network" in complete(script, "mnemon sim kernel")

@@ -1,0 +1,169 @@
+#include "sim/report.h"
+
+#include "sim/experiment.h"
+#include "sim/plot.h"
+
+#include "unit.h"
+
+static void fill(struct report *report) {
+    report_init(report, "Half & <half>", "value");
+    report_column_text(report, "setting");
+    report_column(report, "n", 0, REPORT_X);
+    report_column(report, "ours", 2, REPORT_Y);
+    report_column(report, "paper", 1, REPORT_Y);
+    report_text(report, "small, \"plain\"");
+    report_number(report, 10);
+    report_number(report, 1.005);
+    report_missing(report);
+    report_text(report, "large");
+    report_number(report, 1000);
+    report_number(report, 12.5);
+    report_number(report, 12.44);
+}
+
+static bool contains(const struct buf *buf, const char *text) {
+    return bytes_find(buf_bytes(buf), bytes_of_string(text)) < buf->size;
+}
+
+static void writes_aligned_text_that_ends_with_the_digest(void **state) {
+    (void)state;
+    struct report report;
+    struct buf out;
+    fill(&report);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(report_write_text(&report, &out), ERR_OK);
+    assert_string_equal(buf_string(&out), "setting            n   ours  paper\n"
+                                          "small, \"plain\"    10   1.00      -\n"
+                                          "large           1000  12.50   12.4\n"
+                                          "digest: 5692161d100b05e5ef30b01c2974aeeb\n");
+    buf_done(&out);
+    report_done(&report);
+}
+
+static void writes_csv_with_quotes_where_needed(void **state) {
+    (void)state;
+    struct report report;
+    struct buf out;
+    fill(&report);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(report_write_csv(&report, &out), ERR_OK);
+    assert_string_equal(buf_string(&out), "setting,n,ours,paper\r\n"
+                                          "\"small, \"\"plain\"\"\",10,1.00,\r\n"
+                                          "large,1000,12.50,12.4\r\n");
+    buf_done(&out);
+    report_done(&report);
+}
+
+static void plots_lines_with_ticks_and_legend(void **state) {
+    (void)state;
+    struct report report;
+    struct buf out;
+    fill(&report);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(plot_write_svg(&report, &out), ERR_OK);
+    assert_true(contains(&out, "Half &amp; &lt;half&gt;"));
+    assert_true(contains(&out, ">800</text>") && contains(&out, ">1000</text>")); /* ticks of x */
+    assert_true(contains(&out, ">ours</text>") && contains(&out, ">paper</text>"));
+    assert_true(contains(&out, "d=\" M80.8") && contains(&out, " L560.0")); /* from 10 to 1000 of 1000 */
+    buf_done(&out);
+    report_done(&report);
+}
+
+static void refuses_to_plot_without_points(void **state) {
+    (void)state;
+    struct report report;
+    struct buf out;
+    report_init(&report, "", "");
+    report_column(&report, "a", 0, REPORT_Y);
+    report_number(&report, 1);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(plot_write_svg(&report, &out), ERR_UNSUPPORTED);
+    assert_int_equal(out.size, 0);
+    buf_done(&out);
+    report_done(&report);
+}
+
+static void sticks_at_its_limit_of_cells(void **state) {
+    (void)state;
+    struct report report;
+    report_init(&report, "", "");
+    report_column(&report, "a", 0, REPORT_SHOWN);
+    for (unsigned i = 0; i < REPORT_CELLS_MAX; i++) {
+        report_number(&report, i);
+    }
+    assert_int_equal(report.err, ERR_OK);
+    report_number(&report, 0);
+    assert_int_equal(report.err, ERR_LIMIT);
+    report_done(&report);
+}
+
+static double number_at(const struct report *report, uint32_t row, uint32_t column) {
+    return report_at(report, row, column)->number;
+}
+
+static void every_experiment_repeats_its_digest(void **state) {
+    (void)state;
+    struct experiment_args args = {.seed = 3, .nodes = 10, .runs = 2};
+    for (size_t i = 0; i < experiments_count; i++) {
+        char digests[2][DIGEST_TEXT_SIZE_MAX];
+        for (unsigned j = 0; j < 2; j++) {
+            struct report report;
+            assert_int_equal(experiments[i].run(&args, &report, NULL), ERR_OK);
+            digest_format(&report.digest, digests[j]);
+            report_done(&report);
+        }
+        assert_string_equal(digests[0], digests[1]);
+    }
+}
+
+static void the_network_measures_what_was_asked(void **state) {
+    (void)state;
+    struct report report;
+    const struct experiment *experiment = experiment_find(BYTES("kernel-network"));
+    assert_non_null(experiment);
+    assert_int_equal(experiment->run(&(struct experiment_args){.nodes = 100}, &report, NULL), ERR_OK);
+    for (uint32_t row = 0; row < report_rows_count(&report); row++) {
+        for (uint32_t column = 0; column < 6; column += 2) {
+            double difference = number_at(&report, row, column + 1) - number_at(&report, row, column);
+            assert_true(difference < 1 && difference > -1);
+        }
+    }
+    report_done(&report);
+}
+
+static void the_disk_loses_unsynced_records_and_no_others(void **state) {
+    (void)state;
+    struct report report;
+    const struct experiment *experiment = experiment_find(BYTES("kernel-disk"));
+    assert_non_null(experiment);
+    assert_int_equal(experiment->run(&(struct experiment_args){.nodes = 20}, &report, NULL), ERR_OK);
+    uint32_t last = report_rows_count(&report) - 1;
+    for (uint32_t row = 0; row <= last; row++) {
+        assert_true(number_at(&report, row, 2) > 0 && number_at(&report, row, 3) == 0);
+    }
+    assert_true(number_at(&report, 0, 5) == 0 && number_at(&report, last, 5) > 80);
+    report_done(&report);
+}
+
+static void finds_experiments_by_name(void **state) {
+    (void)state;
+    assert_null(experiment_find(BYTES("kernel")));
+    for (size_t i = 0; i < experiments_count; i++) {
+        assert_ptr_equal(experiment_find(bytes_of_string(experiments[i].name)), &experiments[i]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_aligned_text_that_ends_with_the_digest),
+        cmocka_unit_test(writes_csv_with_quotes_where_needed),
+        cmocka_unit_test(plots_lines_with_ticks_and_legend),
+        cmocka_unit_test(refuses_to_plot_without_points),
+        cmocka_unit_test(sticks_at_its_limit_of_cells),
+        cmocka_unit_test(every_experiment_repeats_its_digest),
+        cmocka_unit_test(the_network_measures_what_was_asked),
+        cmocka_unit_test(the_disk_loses_unsynced_records_and_no_others),
+        cmocka_unit_test(finds_experiments_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
