@@ -3,5 +3,6 @@
 #include "cli/help.h"
 
 const struct command *const commands[] = {
-    &url_command, &sim_command, &version_command, &help_command, &completion_command, NULL,
+    &list_command, &get_command,     &import_command, &export_command,     &store_command, &url_command,
+    &sim_command,  &version_command, &help_command,   &completion_command, NULL,
 };

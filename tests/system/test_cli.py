@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-COMMANDS = ("url", "sim", "version", "help", "completion")
+COMMANDS = ("list", "get", "import", "export", "store", "url", "sim", "version", "help", "completion")
 
 
 def test_help_lists_every_command(mnemon):
@@ -49,6 +49,7 @@ def test_no_command_is_wrong_usage_and_shows_the_commands(mnemon):
         (["version", "now"], 'unexpected argument "now"'),
         (["completion"], "an argument is missing"),
         (["completion", "fish"], "bash"),
+        (["imprt"], "did you mean import?"),
         (["sim", "kernel-netwrok"], "did you mean kernel-network?"),
         (["sim", "kernel-network", "--seed", "one"], '"one" is not a whole number'),
     ],
@@ -121,3 +122,5 @@ def test_bash_completion_knows_commands_and_options(mnemon):
     assert complete(script, "mnemon u") == ["url"]
     assert complete(script, "mnemon url --b") == ["--base"]
     assert "kernel-network" in complete(script, "mnemon sim kernel")
+    assert complete(script, "mnemon store re") == ["reindex"]
+    assert complete(script, "mnemon list --match d") == ["domain"]

@@ -1,0 +1,295 @@
+#include "cli/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utc.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/query.h"
+#include "version.h"
+
+struct export_options {
+    const char *data;
+    const char *output;
+    uint32_t format; /* enum export_format */
+    const char *from;
+    const char *to;
+    bool quiet;
+    bool json;
+};
+
+enum export_format { FORMAT_BY_NAME, FORMAT_WARC, FORMAT_GZIP, FORMAT_ZSTD };
+
+static const char *const formats[] = {
+    [FORMAT_BY_NAME] = "auto",
+    [FORMAT_WARC] = "warc",
+    [FORMAT_GZIP] = "warc.gz",
+    [FORMAT_ZSTD] = "warc.zst",
+    NULL,
+};
+
+/* Several queries may overlap; a capture is exported by the first that means it. */
+struct selection {
+    struct query *queries;
+    size_t count;
+};
+
+/* ---- what is exported ---- */
+
+static void free_selection(struct selection *selection) {
+    for (size_t i = 0; i < selection->count; i++) {
+        query_done(&selection->queries[i]);
+    }
+    free(selection->queries);
+}
+
+static int select_captures(struct cli *cli, const struct export_options *options, char **texts,
+                           size_t texts_count, struct selection *ret_selection) {
+    static const char everything[] = "*";
+    size_t count = texts_count == 0 ? 1 : texts_count;
+    int64_t from_us;
+    int64_t to_us;
+    int status = query_read_times(cli, &export_command, options->from, options->to, &from_us, &to_us);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    struct selection selection = {.queries = calloc(count, sizeof *selection.queries)};
+    if (selection.queries == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    for (; selection.count < count; selection.count++) {
+        const char *text = texts_count == 0 ? everything : texts[selection.count];
+        struct query *query = &selection.queries[selection.count];
+        struct err_detail detail = {0};
+        enum err err = query_init(query, bytes_of_string(text), QUERY_BY_URL, &detail);
+        if (err != ERR_OK) {
+            free_selection(&selection);
+            return cli_usage(cli, &export_command, "\"%s\" is no URL: %s", text,
+                             err_detail_text(&detail, err));
+        }
+        query->from_us = from_us;
+        query->to_us = to_us;
+    }
+    *ret_selection = selection;
+    return CLI_DONE;
+}
+
+static bool is_covered(const struct selection *selection, size_t before, const struct capture *capture) {
+    for (size_t i = 0; i < before; i++) {
+        if (query_covers(&selection->queries[i], capture)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- where it goes ---- */
+
+static int choose_framing(struct cli *cli, const struct export_options *options,
+                          enum pack_framing *ret_framing) {
+    struct bytes name = bytes_of_string(options->output);
+    uint32_t format = options->format;
+    if (bytes_ends_with(name, BYTES(".wacz"))) {
+        return cli_usage(cli, &export_command, "WACZ is not written yet; use .warc.gz, .warc or .warc.zst");
+    }
+    if (format == FORMAT_BY_NAME) {
+        format = bytes_ends_with(name, BYTES(".zst"))    ? FORMAT_ZSTD
+                 : bytes_ends_with(name, BYTES(".warc")) ? FORMAT_WARC
+                                                         : FORMAT_GZIP;
+    }
+    *ret_framing = format == FORMAT_ZSTD ? PACK_ZSTD : format == FORMAT_WARC ? PACK_PLAIN : PACK_GZIP;
+    return CLI_DONE;
+}
+
+static enum err write_info(struct export *export, const char *path, struct err_detail *detail) {
+    struct buf info;
+    struct warc_written written;
+    buf_init(&info, 1 << 14);
+    warc_put_info(&info, "software", BYTES("mnemon/" MNEMON_VERSION));
+    warc_put_info(&info, "format", BYTES("WARC File Format 1.1"));
+    warc_put_info(&info, "conformsTo",
+                  BYTES("https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"));
+    const char *slash = strrchr(path, '/');
+    struct warc_draft draft = {
+        .type = WARC_TYPE_WARCINFO,
+        .date_us = clock_wall_us(export->cli->clock),
+        .filename = bytes_of_string(slash == NULL ? path : slash + 1),
+        .body = buf_bytes(&info),
+    };
+    enum err err = warc_writer_put(&export->writer, &draft, &written, detail);
+    buf_done(&info);
+    return err;
+}
+
+/* ---- the run ---- */
+
+static enum err write_selection(struct export *export, struct selection *selection, struct progress *progress,
+                                struct err_detail *detail) {
+    for (size_t i = 0; i < selection->count; i++) {
+        struct capture capture;
+        enum err err;
+        query_start(&selection->queries[i], volume_index(export->data.instance.volume));
+        while ((err = query_next(&selection->queries[i], &capture)) == ERR_OK) {
+            err = is_covered(selection, i, &capture) ? ERR_OK : export_capture(export, &capture, detail);
+            if (err != ERR_OK) {
+                return err;
+            }
+            progress->done_count = export->captures_count;
+            progress->bytes_count = export->writer.offset;
+            progress_update(progress, NULL);
+        }
+        if (err != ERR_NOT_FOUND) {
+            return err;
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err init_export(struct export *export, struct sink *sink, enum pack_framing framing) {
+    struct volume *volume = export->data.instance.volume;
+    struct pack_options options = {.framing = framing};
+    map_init(&export->blocks, KEY_SIGNATURE_SIZE + 2, sizeof(struct location), EXPORT_BLOCKS_MAX, 1);
+    buf_init(&export->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
+    export->record_reader = volume_reader_new(volume);
+    export->payload_reader = volume_reader_new(volume);
+    enum err err = export->record_reader == NULL || export->payload_reader == NULL ? ERR_MEMORY : ERR_OK;
+    err = err == ERR_OK ? record_init(&export->record) : err;
+    err = err == ERR_OK ? export_requests_init(&export->requests, &export->data) : err;
+    return err == ERR_OK ? warc_writer_init(&export->writer, sink, 0, &options, warc_random_system) : err;
+}
+
+static void finish_export(struct export *export) {
+    warc_writer_done(&export->writer);
+    export_requests_done(&export->requests);
+    record_done(&export->record);
+    if (export->record_reader != NULL) {
+        volume_reader_free(export->record_reader);
+    }
+    if (export->payload_reader != NULL) {
+        volume_reader_free(export->payload_reader);
+    }
+    buf_done(&export->chunks);
+    map_done(&export->blocks);
+}
+
+static int write_file(struct export *export, const struct export_options *options,
+                      struct selection *selection, struct output *output, enum pack_framing framing) {
+    struct err_detail detail = {0};
+    struct sink_file sink;
+    struct progress progress;
+    sink_file_init(&sink, fileno(output->file));
+    progress_init(&progress, "exporting", fileno(export->cli->err), options->quiet, export->cli->clock);
+    enum err err = init_export(export, &sink.sink, framing);
+    if (err == ERR_OK) {
+        err = write_info(export, options->output, &detail);
+    }
+    if (err == ERR_OK) {
+        err = write_selection(export, selection, &progress, &detail);
+    }
+    progress_finish(&progress);
+    return err == ERR_OK ? CLI_DONE
+                         : cli_fail(export->cli, "%s: %s", options->output, err_detail_text(&detail, err));
+}
+
+static int write_output(struct export *export, const struct export_options *options,
+                        struct selection *selection, enum pack_framing framing) {
+    struct output output;
+    int status = output_open(&output, export->cli, options->output);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = write_file(export, options, selection, &output, framing);
+    bool is_to_file = output.path != NULL;
+    int closed = output_close(&output, status == CLI_DONE);
+    status = status == CLI_DONE ? closed : status;
+    if (status == CLI_DONE && options->json && is_to_file) {
+        fprintf(export->cli->out, "{\"captures\":%ju,\"revisits\":%ju,\"requests\":%ju,\"size\":%ju}\n",
+                (uintmax_t) export->captures_count, (uintmax_t) export->revisits_count,
+                (uintmax_t) export->requests_count, (uintmax_t) export->writer.offset);
+    }
+    finish_export(export);
+    return status;
+}
+
+static int export_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct export_options *options = values;
+    struct export export = {.cli = cli};
+    struct selection selection = {0};
+    enum pack_framing framing = PACK_GZIP;
+    if (options->output == NULL) {
+        return cli_usage(cli, &export_command, "--output is missing: which file shall be written?");
+    }
+    int status = choose_framing(cli, options, &framing);
+    if (status == CLI_DONE) {
+        status = select_captures(cli, options, arguments, arguments_count, &selection);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = data_open(&export.data, cli, options->data, DATA_READ);
+    if (status != CLI_DONE) {
+        free_selection(&selection);
+        return status;
+    }
+    status = write_output(&export, options, &selection, framing);
+    free_selection(&selection);
+    data_close(&export.data);
+    return status;
+}
+
+static const struct option export_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct export_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct export_options, output),
+     .argument = "FILE",
+     .help = "the file to write; - is standard output"},
+    {.name = "format",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct export_options, format),
+     .argument = "FORMAT",
+     .choices = formats,
+     .help = "auto goes by the name, else warc.gz"},
+    {.name = "from",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct export_options, from),
+     .argument = "TIME",
+     .help = "captures not before: 1 to 14 digits, 2026 or 20260102030405"},
+    {.name = "to",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct export_options, to),
+     .argument = "TIME",
+     .help = "captures not after; 2026 is the end of that year"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct export_options, quiet),
+     .help = "show no progress"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct export_options, json),
+     .help = "print a summary as one JSON object"},
+    {0},
+};
+
+const struct command export_command = {
+    .name = "export",
+    .summary = "write captures to a WARC file",
+    .synopsis = "[URL[*]…] -o FILE",
+    .details =
+        "Writes all captures, or those of the URLs (as mnemon list understands them), with their requests. "
+        "The file stands on its own: a payload that several captures share is written in full with the "
+        "first of them, and no revisit record points outside the file.",
+    .options = export_options,
+    .options_size = sizeof(struct export_options),
+    .arguments_max = SIZE_MAX,
+    .run = export_run,
+};

@@ -1,0 +1,156 @@
+#include <string.h>
+
+#include "base/utc.h"
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/output.h"
+#include "cli/query.h"
+#include "cli/record.h"
+
+struct get_options {
+    const char *data;
+    const char *at;
+    const char *output;
+    bool headers;
+};
+
+/* One run: the capture that was asked for. */
+struct getter {
+    struct cli *cli;
+    const struct get_options *options;
+    const char *url;
+    struct capture capture;
+    struct volume_reader *head_reader; /* the capture's own record */
+    struct volume_reader *body_reader; /* and the one that holds its payload */
+    struct record record;
+};
+
+static int say_unreadable(const struct getter *getter, enum err err, const struct err_detail *detail) {
+    char timestamp[UTC_DIGITS_SIZE];
+    return cli_fail(getter->cli, "the capture of %s at %s cannot be read: %s", getter->url,
+                    utc_format_digits(getter->capture.time_us, timestamp), err_detail_text(detail, err));
+}
+
+static int write_capture(struct getter *getter) {
+    struct err_detail detail = {0};
+    struct key key = {.number = getter->capture.block_number};
+    memcpy(key.signature, getter->capture.signature, sizeof key.signature);
+    struct bytes document;
+    enum err err = volume_get(getter->body_reader, &key, &document, &detail);
+    if (err == ERR_OK && getter->options->headers) {
+        err = record_read(&getter->record, getter->head_reader, &getter->capture.location, &detail);
+    }
+    if (err != ERR_OK) {
+        return say_unreadable(getter, err, &detail);
+    }
+    struct output output;
+    int status = output_open(&output, getter->cli, getter->options->output);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (getter->options->headers) {
+        output_write(&output, getter->record.head);
+    }
+    output_write(&output, document);
+    return output_close(&output, true);
+}
+
+static int read_capture(struct getter *getter, struct volume *volume) {
+    getter->head_reader = volume_reader_new(volume);
+    getter->body_reader = volume_reader_new(volume);
+    enum err err = record_init(&getter->record);
+    int status = CLI_FAILED;
+    if (getter->head_reader == NULL || getter->body_reader == NULL || err != ERR_OK) {
+        cli_fail(getter->cli, "%s", err_text(ERR_MEMORY));
+    } else {
+        status = write_capture(getter);
+    }
+    record_done(&getter->record);
+    if (getter->head_reader != NULL) {
+        volume_reader_free(getter->head_reader);
+    }
+    if (getter->body_reader != NULL) {
+        volume_reader_free(getter->body_reader);
+    }
+    return status;
+}
+
+static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
+    query_start(query, volume_index(data->instance.volume));
+    enum err err = query_closest(query, time_us, &getter->capture);
+    if (err == ERR_NOT_FOUND) {
+        return cli_fail(getter->cli, "the archive in %s holds no capture of %s", data->directory,
+                        getter->url);
+    }
+    if (err != ERR_OK) {
+        return cli_fail(getter->cli, "the index cannot be read: %s", err_text(err));
+    }
+    return read_capture(getter, data->instance.volume);
+}
+
+static int get_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments_count;
+    const struct get_options *options = values;
+    struct getter getter = {.cli = cli, .options = options, .url = arguments[0]};
+    int64_t time_us = INT64_MAX; /* the newest is the closest to the end of time */
+    if (options->at != NULL && !utc_parse_digits(bytes_of_string(options->at), false, &time_us)) {
+        return cli_usage(cli, &get_command, "--at: \"%s\" is no time; write 1 to 14 digits: 20260102030405",
+                         options->at);
+    }
+    struct query query;
+    struct err_detail detail = {0};
+    enum err err = query_init(&query, bytes_of_string(getter.url), QUERY_EXACT, &detail);
+    if (err != ERR_OK) {
+        return cli_usage(cli, &get_command, "\"%s\" is no URL: %s", getter.url,
+                         err_detail_text(&detail, err));
+    }
+    struct data data;
+    int status = data_open(&data, cli, options->data, DATA_READ);
+    if (status != CLI_DONE) {
+        query_done(&query);
+        return status;
+    }
+    status = find_and_read(&getter, &query, &data, time_us);
+    query_done(&query);
+    data_close(&data);
+    return status;
+}
+
+static const struct option get_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct get_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "at",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct get_options, at),
+     .argument = "TIME",
+     .help = "the capture closest to this time, 1 to 14 digits (the newest)"},
+    {.name = "headers",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct get_options, headers),
+     .help = "print the HTTP head as received before the payload"},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct get_options, output),
+     .argument = "FILE",
+     .help = "write here instead of standard output"},
+    {0},
+};
+
+const struct command get_command = {
+    .name = "get",
+    .summary = "write the payload of a capture to standard output",
+    .synopsis = "URL [--at TIME] [-o FILE]",
+    .details =
+        "Writes the bytes of the page, image or file as the server sent them: transfer encodings (chunks) "
+        "are undone, content encodings (gzip, br) stay.\n\n"
+        "The exit status is 1 where the archive holds no capture of the URL.",
+    .options = get_options,
+    .options_size = sizeof(struct get_options),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = get_run,
+};

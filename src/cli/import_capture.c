@@ -1,0 +1,256 @@
+#include <string.h>
+
+#include "cli/import.h"
+#include "url/surt.h"
+
+enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) {
+    buf_clear(&job->surt);
+    enum err err = canon_run(&job->canon, url, detail);
+    return err == ERR_OK ? surt_put(&job->surt, &job->canon) : err;
+}
+
+/* ---- payloads on their way ---- */
+
+/* With the lock. */
+static void await_locked(struct import *import, struct bytes signature) {
+    while (map_get(&import->busy, signature) != NULL) {
+        pthread_cond_wait(&import->has_left, &import->lock);
+    }
+}
+
+void import_await(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    pthread_mutex_lock(&import->lock);
+    await_locked(import, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    pthread_mutex_unlock(&import->lock);
+}
+
+/* Wait until nobody is storing this payload, then be the one who does. */
+static void enter(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    pthread_mutex_lock(&import->lock);
+    await_locked(import, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    void *place = map_put(&import->busy, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    ASSERT(place != NULL); /* import.c has reserved for all that the volume queues */
+    pthread_mutex_unlock(&import->lock);
+}
+
+static void leave(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    pthread_mutex_lock(&import->lock);
+    map_remove(&import->busy, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    pthread_cond_broadcast(&import->has_left);
+    pthread_mutex_unlock(&import->lock);
+}
+
+/* Called by the volume's committer when the capture is durable, or will never be. */
+static void stored(void *context, enum err err, const struct stored *stored) {
+    struct import *import = context;
+    if (err == ERR_OK) {
+        pthread_mutex_lock(&import->lock);
+        import->tally.captures_count++;
+        import->tally.duplicates_count += stored->is_duplicate ? 1 : 0;
+        pthread_mutex_unlock(&import->lock);
+    } else {
+        import_stop(import, err);
+    }
+    leave(import, stored->key.signature);
+}
+
+/* ---- one document ---- */
+
+static void sign(struct import_job *job, const struct document *document,
+                 uint8_t ret_signature[KEY_SIGNATURE_SIZE]) {
+    struct bytes pieces[2] = {document->head, document->body};
+    struct bytes part;
+    sha256_start(&job->sha256);
+    payload_start(&job->payload, document->head.size > 0);
+    for (size_t i = 0; i < 2; i++) {
+        while (payload_next(&job->payload, &pieces[i], &part)) {
+            sha256_update(&job->sha256, part);
+        }
+    }
+    if (payload_finish(&job->payload, &part)) {
+        sha256_update(&job->sha256, part);
+    }
+    sha256_finish(&job->sha256, ret_signature);
+}
+
+/* Does the archive hold this very capture? Its SURT is in job->surt, its head in job->payload. */
+static enum err find_present(struct import_job *job, const struct document *document,
+                             const uint8_t signature[KEY_SIGNATURE_SIZE], bool *ret_is_present) {
+    uint16_t status = document->head.size > 0 ? job->payload.head.status : 0;
+    struct index_cursor *cursor;
+    buf_clear(&job->from);
+    buf_clear(&job->to);
+    index_put_capture_prefix(&job->from, buf_bytes(&job->surt), document->time_us);
+    index_put_capture_prefix(&job->to, buf_bytes(&job->surt), document->time_us + 1);
+    const struct index *index = volume_index(job->import->data.instance.volume);
+    enum err err = index_cursor_open(index, buf_bytes(&job->from), buf_bytes(&job->to), false, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture;
+    bool is_present = false;
+    while (!is_present && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
+        struct block block;
+        is_present = memcmp(capture.signature, signature, KEY_SIGNATURE_SIZE) == 0 &&
+                     capture.status == status && bytes_equal(capture.url, document->url) &&
+                     data_find_block(index, signature, capture.block_number, &block) == ERR_OK;
+    }
+    index_cursor_close(cursor);
+    *ret_is_present = is_present;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* After enter(): what is on its way is never in two hands. */
+static enum err submit(struct import_job *job, const struct document *document,
+                       const uint8_t signature[KEY_SIGNATURE_SIZE], struct err_detail *detail) {
+    bool is_present = false;
+    enum err err = find_present(job, document, signature, &is_present);
+    if (err == ERR_OK && !is_present) {
+        err = volume_submit(job->writer, document, STORE_REGULAR, stored, job->import, detail);
+    }
+    if (err != ERR_OK || is_present) {
+        leave(job->import, signature);
+    }
+    if (is_present) {
+        import_count(job, &job->import->tally.present_count);
+    } else if (err == ERR_OK && document->request.size > 0) {
+        import_count(job, &job->import->tally.requests_count);
+    }
+    return err;
+}
+
+/* The files of others find a payload by the digest that its own file states. */
+static void remember_digest(struct import_job *job, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    struct warc_digest digest = {0};
+    struct bytes text = fields_get(&job->capture.header.fields, BYTES("WARC-Payload-Digest"));
+    bool is_own = job->capture.header.type != WARC_TYPE_REVISIT;
+    if (is_own && text.size > 0 && warc_digest_parse(&digest, text, NULL) == ERR_OK) {
+        import_remember(job->import, &digest, signature);
+    }
+}
+
+static void refuse(struct import_job *job, enum err err, const struct err_detail *detail) {
+    const struct import_record *capture = &job->capture;
+    bool is_own_fault = err == ERR_INVALID || err == ERR_LIMIT || err == ERR_UNSUPPORTED;
+    import_count(job, &job->import->tally.refused_count);
+    import_report(job, capture->offset, "%.*s is not imported: %s", BYTES_ARG(capture->header.target_uri),
+                  err_detail_text(detail, err));
+    if (!is_own_fault) {
+        import_stop(job->import, err);
+    }
+}
+
+static void store_document(struct import_job *job, const struct document *document) {
+    struct err_detail detail = {0};
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    enum err err = import_make_surt(job, document->url, &detail);
+    if (err == ERR_OK) {
+        sign(job, document, signature);
+        remember_digest(job, signature);
+        enter(job->import, signature);
+        err = submit(job, document, signature, &detail);
+    }
+    if (err != ERR_OK) {
+        refuse(job, err, &detail);
+    }
+}
+
+/* ---- from record to document ---- */
+
+static void fill_document(const struct import_job *job, struct document *document) {
+    const struct warc_record *header = &job->capture.header;
+    *document = (struct document){
+        .url = header->target_uri,
+        .time_us = header->date_us,
+        .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
+        .request = job->is_request_attached ? buf_bytes(&job->request.block) : bytes_of(NULL, 0),
+    };
+}
+
+static void store_original(struct import_job *job) {
+    const struct warc_record *header = &job->capture.header;
+    struct bytes block = buf_bytes(&job->capture.block);
+    bool is_http = warc_record_is_http(header);
+    size_t head_size = is_http ? record_split(&job->payload, block) : 0;
+    struct document document;
+    fill_document(job, &document);
+    document.head = bytes_slice(block, 0, head_size);
+    document.body = bytes_skip(block, head_size);
+    document.content_type = is_http ? bytes_of(NULL, 0) : header->content_type;
+    document.truncated = fields_get(&header->fields, BYTES("WARC-Truncated"));
+    store_document(job, &document);
+}
+
+/*
+ * The head is the revisit's own, or that of the original where it has none; the payload is the original's.
+ * The volume finds it to be a duplicate and keeps but the head.
+ */
+static enum err make_revisit(struct import_job *job, const struct key *key, struct document *document,
+                             struct err_detail *detail) {
+    struct block block;
+    struct bytes own = buf_bytes(&job->capture.block);
+    size_t head_size = warc_record_is_http(&job->capture.header) ? record_split(&job->payload, own) : 0;
+    fill_document(job, document);
+    document->head = bytes_slice(own, 0, head_size);
+    enum err err = index_find_block(volume_index(job->import->data.instance.volume), key->signature,
+                                    key->number, &block);
+    if (err == ERR_OK && head_size == 0) {
+        err = record_read(&job->record, job->record_reader, &block.location, detail);
+        document->head = job->record.head;
+        document->content_type = job->record.header.content_type;
+        record_split(&job->payload, document->head);
+    }
+    struct bytes payload;
+    if (err == ERR_OK) {
+        err = volume_get(job->reader, key, &payload, detail);
+    }
+    return err == ERR_OK ? record_encode(&job->payload, payload, &job->chunks, &document->body) : err;
+}
+
+/* The first time, that it is unresolved is only noted: its original may be in a file that comes later. */
+static void defer(struct import_job *job) {
+    bool can_read_again = strcmp(job->file->path, "-") != 0;
+    if (!job->is_second_pass) {
+        import_count(job, &job->import->tally.unresolved_count);
+    }
+    if (!job->is_second_pass && can_read_again) {
+        uint64_t number = job->capture.number;
+        if (buf_put(&job->file->deferred, bytes_of(&number, sizeof number)) == ERR_OK) {
+            return;
+        }
+    }
+    import_report(job, job->capture.offset, "%.*s is a revisit of what the archive does not hold",
+                  BYTES_ARG(job->capture.header.target_uri));
+}
+
+static void store_revisit(struct import_job *job) {
+    struct err_detail detail = {0};
+    struct key key;
+    struct document document;
+    enum err err = import_resolve(job, &key, &detail);
+    if (err == ERR_NOT_FOUND) {
+        defer(job);
+        return;
+    }
+    if (err == ERR_OK && job->is_second_pass) {
+        pthread_mutex_lock(&job->import->lock);
+        job->import->tally.unresolved_count--;
+        pthread_mutex_unlock(&job->import->lock);
+    }
+    if (err == ERR_OK) {
+        err = make_revisit(job, &key, &document, &detail);
+    }
+    if (err != ERR_OK) {
+        refuse(job, err, &detail);
+        return;
+    }
+    store_document(job, &document);
+}
+
+void import_store_capture(struct import_job *job) {
+    if (job->capture.header.type == WARC_TYPE_REVISIT) {
+        store_revisit(job);
+    } else {
+        store_original(job);
+    }
+}

@@ -1,0 +1,171 @@
+#include <string.h>
+
+#include "base/utc.h"
+#include "cli/import.h"
+
+enum { CANDIDATES_MAX = 16, SECOND_US = 1000000 };
+
+/* What a revisit says of its original. */
+struct hint {
+    bool has_digest; /* that we can compute */
+    struct warc_digest digest;
+    bool is_not_modified; /* the server said so; the digest, if any, may be of nothing */
+};
+
+/* A digest as a key of the map: every byte is set, unlike those between the fields of a struct. */
+struct digest_key {
+    uint8_t bytes[IMPORT_DIGEST_KEY_SIZE];
+};
+
+static struct digest_key make_key(const struct warc_digest *digest) {
+    struct digest_key key = {.bytes = {(uint8_t)digest->algorithm}};
+    memcpy(key.bytes + 1, digest->value, digest->size);
+    return key;
+}
+
+void import_remember(struct import *import, const struct warc_digest *digest,
+                     const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    if (digest->algorithm == WARC_DIGEST_SHA256) {
+        return; /* is the signature */
+    }
+    struct digest_key key = make_key(digest);
+    pthread_mutex_lock(&import->lock);
+    if (map_reserve(&import->digests, import->digests.count + 1) == ERR_OK) {
+        memcpy(map_put(&import->digests, bytes_of(key.bytes, sizeof key.bytes)), signature,
+               KEY_SIGNATURE_SIZE);
+    }
+    pthread_mutex_unlock(&import->lock);
+}
+
+static bool recall(struct import *import, const struct warc_digest *digest, struct key *ret_key) {
+    struct digest_key key = make_key(digest);
+    pthread_mutex_lock(&import->lock);
+    const void *signature = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
+    if (signature != NULL) {
+        *ret_key = (struct key){0};
+        memcpy(ret_key->signature, signature, KEY_SIGNATURE_SIZE);
+    }
+    pthread_mutex_unlock(&import->lock);
+    return signature != NULL;
+}
+
+static enum err find_block(const struct import_job *job, const struct key *key, struct block *ret_block) {
+    const struct index *index = volume_index(job->import->data.instance.volume);
+    return data_find_block(index, key->signature, key->number, ret_block);
+}
+
+/* By the digest alone: it is the signature, or a file of this run has stated it. */
+static bool find_by_digest(struct import_job *job, const struct hint *hint, struct key *ret_key) {
+    struct key key = {0};
+    struct block block;
+    if (!hint->has_digest) {
+        return false;
+    }
+    if (hint->digest.algorithm == WARC_DIGEST_SHA256) {
+        memcpy(key.signature, hint->digest.value, sizeof key.signature);
+    } else if (!recall(job->import, &hint->digest, &key)) {
+        return false;
+    }
+    import_await(job->import, key.signature); /* where it is still on its way to the disk */
+    if (find_block(job, &key, &block) != ERR_OK) {
+        return false;
+    }
+    *ret_key = key;
+    return true;
+}
+
+static bool has_digest(struct import_job *job, struct bytes bytes, const struct warc_digest *wanted) {
+    struct warc_digest digest = {0};
+    warc_hash_start(&job->hash, wanted->algorithm);
+    warc_hash_update(&job->hash, bytes);
+    warc_hash_finish(&job->hash, &digest);
+    return warc_digest_equal(&digest, wanted);
+}
+
+/* Several writers hash the body with its chunks, so both are tried. */
+static bool is_original(struct import_job *job, const struct hint *hint, const struct key *key) {
+    struct bytes payload;
+    struct block block;
+    if (find_block(job, key, &block) != ERR_OK) {
+        return false;
+    }
+    if (!hint->has_digest || hint->is_not_modified) {
+        return true;
+    }
+    if (volume_get(job->reader, key, &payload, NULL) != ERR_OK) {
+        return false;
+    }
+    if (has_digest(job, payload, &hint->digest)) {
+        return true;
+    }
+    return record_read(&job->record, job->record_reader, &block.location, NULL) == ERR_OK &&
+           has_digest(job, job->record.body, &hint->digest);
+}
+
+/* Among the captures of a URL from one time to another, newest first. */
+static enum err find_by_url(struct import_job *job, struct bytes url, int64_t from_us, int64_t to_us,
+                            const struct hint *hint, struct key *ret_key) {
+    struct index_cursor *cursor;
+    enum err err = import_make_surt(job, url, NULL);
+    if (err != ERR_OK) {
+        return ERR_NOT_FOUND;
+    }
+    buf_clear(&job->from);
+    buf_clear(&job->to);
+    index_put_capture_prefix(&job->from, buf_bytes(&job->surt), from_us);
+    index_put_capture_prefix(&job->to, buf_bytes(&job->surt), to_us);
+    err = index_cursor_open(volume_index(job->import->data.instance.volume), buf_bytes(&job->from),
+                            buf_bytes(&job->to), true, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture;
+    for (size_t i = 0; i < CANDIDATES_MAX && (err = index_cursor_next(cursor, &capture)) == ERR_OK; i++) {
+        struct key key = {.number = capture.block_number};
+        memcpy(key.signature, capture.signature, sizeof key.signature);
+        if (is_original(job, hint, &key)) {
+            index_cursor_close(cursor);
+            *ret_key = key;
+            return ERR_OK;
+        }
+    }
+    index_cursor_close(cursor);
+    return err == ERR_OK ? ERR_NOT_FOUND : err;
+}
+
+static struct hint read_hint(const struct warc_record *header) {
+    struct hint hint = {0};
+    struct bytes digest = fields_get(&header->fields, BYTES("WARC-Payload-Digest"));
+    struct bytes profile = fields_get(&header->fields, BYTES("WARC-Profile"));
+    hint.has_digest = digest.size > 0 && warc_digest_parse(&hint.digest, digest, NULL) == ERR_OK;
+    hint.is_not_modified = bytes_find(profile, BYTES("server-not-modified")) < profile.size;
+    return hint;
+}
+
+/* The URL and time that the revisit names; then, as older writers mean it, what its own URL was before. */
+static enum err find_by_reference(struct import_job *job, const struct hint *hint, struct key *ret_key) {
+    const struct warc_record *header = &job->capture.header;
+    struct bytes url = warc_bare_uri(fields_get(&header->fields, BYTES("WARC-Refers-To-Target-URI")));
+    struct bytes date = fields_get(&header->fields, BYTES("WARC-Refers-To-Date"));
+    int64_t date_us;
+    enum err err = ERR_NOT_FOUND;
+    if (url.size > 0 && utc_parse_rfc3339(date, &date_us)) {
+        err = find_by_url(job, url, date_us, date_us + SECOND_US, hint, ret_key);
+    }
+    if (err == ERR_NOT_FOUND && (hint->has_digest || hint->is_not_modified)) {
+        err = find_by_url(job, header->target_uri, INT64_MIN, header->date_us, hint, ret_key);
+    }
+    return err;
+}
+
+enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_detail *detail) {
+    struct hint hint = read_hint(&job->capture.header);
+    if (!hint.is_not_modified && find_by_digest(job, &hint, ret_key)) {
+        return ERR_OK;
+    }
+    enum err err = find_by_reference(job, &hint, ret_key);
+    if (err == ERR_OK && hint.has_digest && !hint.is_not_modified) {
+        import_remember(job->import, &hint.digest, ret_key->signature);
+    }
+    return err == ERR_OK || err == ERR_NOT_FOUND ? err : err_set(detail, err, "%s", err_text(err));
+}

@@ -1,0 +1,169 @@
+#include "base/hex.h"
+#include "base/utc.h"
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/query.h"
+#include "url/url.h"
+#include "warc/cdxj.h"
+
+enum { DIGEST_TEXT_SIZE = sizeof "sha256:" + (size_t)2 * KEY_SIGNATURE_SIZE };
+
+struct list_options {
+    const char *data;
+    uint32_t match;
+    const char *from;
+    const char *to;
+    uint64_t limit;
+    bool json;
+};
+
+static const struct list_options list_defaults = {.limit = UINT64_MAX};
+
+/* As CDXJ sees a capture; the slices borrow the capture, digest and the name of the segment. */
+static struct cdxj describe(struct data *data, const struct capture *capture, char digest[DIGEST_TEXT_SIZE]) {
+    char hex[2 * KEY_SIGNATURE_SIZE + 1];
+    snprintf(digest, DIGEST_TEXT_SIZE, "sha256:%s",
+             hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), hex));
+    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
+    return (struct cdxj){
+        .key = capture->surt,
+        .time_us = capture->time_us,
+        .url = capture->url,
+        .mime = is_revisit               ? BYTES("warc/revisit")
+                : capture->mime.size > 0 ? capture->mime
+                                         : BYTES("unk"),
+        .status = capture->status,
+        .digest = bytes_of_string(digest),
+        .has_place = true,
+        .length = capture->location.length,
+        .offset = capture->location.offset,
+        .filename = bytes_of_string(data_segment_name(data, capture->location.segment)),
+    };
+}
+
+/* The line of CDXJ with key and time inside the object, as CDX servers answer with output=json. */
+static enum err put_json(struct buf *line, const struct cdxj *cdxj) {
+    struct buf plain;
+    buf_init(&plain, CDXJ_LINE_SIZE_MAX);
+    char timestamp[UTC_DIGITS_SIZE];
+    enum err err = cdxj_put(&plain, cdxj);
+    if (err == ERR_OK) {
+        size_t brace = cdxj->key.size + 1 + UTC_DIGITS_SIZE;
+        buf_put_string(line, "{\"urlkey\": ");
+        buf_put_json(line, cdxj->key);
+        buf_put_format(line, ", \"timestamp\": \"%s\", ", utc_format_digits(cdxj->time_us, timestamp));
+        err = buf_put(line, bytes_skip(buf_bytes(&plain), brace + 1));
+    }
+    buf_done(&plain);
+    return err;
+}
+
+static int print_captures(struct cli *cli, const struct list_options *options, struct data *data,
+                          struct query *query) {
+    struct buf line;
+    buf_init(&line, 2 * (size_t)CDXJ_LINE_SIZE_MAX);
+    struct capture capture;
+    enum err err = ERR_OK;
+    uint64_t count = 0;
+    query_start(query, volume_index(data->instance.volume));
+    while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
+        char digest[DIGEST_TEXT_SIZE];
+        struct cdxj cdxj = describe(data, &capture, digest);
+        buf_clear(&line);
+        err = options->json ? put_json(&line, &cdxj) : cdxj_put(&line, &cdxj);
+        if (err != ERR_OK) {
+            break;
+        }
+        fwrite(line.data, 1, line.size, cli->out);
+        count++;
+    }
+    buf_done(&line);
+    bool is_done = err == ERR_OK || err == ERR_NOT_FOUND;
+    return is_done ? CLI_DONE : cli_fail(cli, "the index cannot be read: %s", err_text(err));
+}
+
+static int list_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments_count;
+    const struct list_options *options = values;
+    int64_t from_us;
+    int64_t to_us;
+    int status = query_read_times(cli, &list_command, options->from, options->to, &from_us, &to_us);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    struct query query;
+    struct err_detail detail = {0};
+    enum err err =
+        query_init(&query, bytes_of_string(arguments[0]), (enum query_match)options->match, &detail);
+    if (err != ERR_OK) {
+        return cli_usage(cli, &list_command, "\"%s\" is no URL: %s", arguments[0],
+                         err_detail_text(&detail, err));
+    }
+    query.from_us = from_us;
+    query.to_us = to_us;
+    struct data data;
+    status = data_open(&data, cli, options->data, DATA_READ);
+    if (status != CLI_DONE) {
+        query_done(&query);
+        return status;
+    }
+    status = print_captures(cli, options, &data, &query);
+    query_done(&query);
+    data_close(&data);
+    return status;
+}
+
+static const struct option list_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct list_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "match",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct list_options, match),
+     .argument = "HOW",
+     .choices = query_matches,
+     .help = "which URLs; auto goes by the star"},
+    {.name = "from",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct list_options, from),
+     .argument = "TIME",
+     .help = "not before: 1 to 14 digits, 2026 or 20260102030405"},
+    {.name = "to",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct list_options, to),
+     .argument = "TIME",
+     .help = "not after; 2026 is the end of that year"},
+    {.name = "limit",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct list_options, limit),
+     .argument = "N",
+     .max = UINT64_MAX,
+     .help = "print no more than so many"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct list_options, json),
+     .help = "print one JSON object a line"},
+    {0},
+};
+
+const struct command list_command = {
+    .name = "list",
+    .summary = "list the captures of a URL",
+    .synopsis = "URL[*] [OPTION…]",
+    .details =
+        "Prints the captures that the archive holds as CDXJ, sorted by URL and time: SURT, timestamp and "
+        "a JSON object with url, mime, status, digest, length, offset and filename. A capture whose "
+        "payload is stored with an earlier one has the mime type warc/revisit.\n\n"
+        "  mnemon list http://example.org/page      this URL\n"
+        "  mnemon list 'http://example.org/dir/*'   all URLs that begin so\n"
+        "  mnemon list '*.example.org'              the host and its subdomains\n"
+        "  mnemon list '*'                          everything",
+    .options = list_options,
+    .options_size = sizeof(struct list_options),
+    .defaults = &list_defaults,
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = list_run,
+};

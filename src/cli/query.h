@@ -1,0 +1,63 @@
+/*
+ * query - which captures a user means, and a walk over them in the order of the index.
+ *
+ *      http://example.org/a         exact: this URL
+ *      http://example.org/a*        prefix: all URLs that begin so
+ *      http://example.org/a/ and *  prefix: the page itself and all below it
+ *      *.example.org                domain: the host and its subdomains
+ *      *                            everything
+ *
+ * A walk reads from cursors of the index and holds one capture at a time, however many there are. Captures
+ * whose document has been removed are left out.
+ */
+#ifndef MNEMON_CLI_QUERY_H
+#define MNEMON_CLI_QUERY_H
+
+#include "cli/cli.h"
+#include "store/index.h"
+
+enum query_match { QUERY_BY_URL, QUERY_EXACT, QUERY_PREFIX, QUERY_HOST, QUERY_DOMAIN };
+
+/* For OPTION_CHOICE; the first is "auto". */
+extern const char *const query_matches[];
+
+enum { QUERY_RANGES_MAX = 3 };
+
+struct query {
+    const struct index *index;
+    int64_t from_us;
+    int64_t to_us;
+    struct {
+        struct buf from;
+        struct buf to;
+    } ranges[QUERY_RANGES_MAX]; /* of the index, in order */
+    size_t ranges_count;
+    size_t range_index;
+    struct index_cursor *cursor; /* of ranges[range_index]; NULL: not yet */
+};
+
+/* From 1 to 14 digits each, or NULL. CLI_DONE or the status after the error. */
+int query_read_times(struct cli *cli, const struct command *command, const char *from, const char *to,
+                     int64_t *ret_from_us, int64_t *ret_to_us);
+
+/*
+ * The text as in the table above; QUERY_BY_URL goes by its stars. ERR_INVALID where it has no key. After a
+ * failure there is nothing to free.
+ */
+enum err query_init(struct query *query, struct bytes text, enum query_match match,
+                    struct err_detail *detail) MUST_CHECK;
+void query_done(struct query *query);
+
+/* Start a walk; from_us and to_us may have been set. */
+void query_start(struct query *query, const struct index *index);
+
+/* ERR_NOT_FOUND at the end. *ret_capture lasts until the next call. */
+enum err query_next(struct query *query, struct capture *ret_capture) MUST_CHECK;
+
+/* Would the walk come across this capture? */
+bool query_covers(const struct query *query, const struct capture *capture);
+
+/* The capture of the URL that is closest to the time; ERR_NOT_FOUND. Its slices live in *query. */
+enum err query_closest(struct query *query, int64_t time_us, struct capture *ret_capture) MUST_CHECK;
+
+#endif

@@ -1,0 +1,359 @@
+#include "cli/store.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/value.h"
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/output.h"
+
+static int parse_key(struct cli *cli, const char *text, struct key *ret_key) {
+    if (key_parse(bytes_of_string(text), ret_key)) {
+        return CLI_DONE;
+    }
+    return cli_usage(cli, &store_command, "\"%s\" is no content key, such as \"mnemon store put\" prints",
+                     text);
+}
+
+/* ---- get ---- */
+
+static int write_document(struct cli *cli, struct data *data, const struct key *key, const char *path) {
+    struct volume_reader *reader = volume_reader_new(data->instance.volume);
+    if (reader == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    struct bytes document;
+    struct err_detail detail = {0};
+    char text[KEY_TEXT_SIZE_MAX];
+    enum err err = volume_get(reader, key, &document, &detail);
+    int status;
+    struct output output;
+    if (err == ERR_NOT_FOUND) {
+        status = cli_fail(cli, "there is no document %s", key_format(key, text));
+    } else if (err != ERR_OK) {
+        status = cli_fail(cli, "%s cannot be read: %s", key_format(key, text), err_detail_text(&detail, err));
+    } else if ((status = output_open(&output, cli, path)) == CLI_DONE) {
+        output_write(&output, document);
+        status = output_close(&output, true);
+    }
+    volume_reader_free(reader);
+    return status;
+}
+
+static int get_action(struct cli *cli, const struct store_options *options, char **arguments,
+                      size_t arguments_count) {
+    (void)arguments_count;
+    struct key key;
+    struct data data;
+    int status = parse_key(cli, arguments[0], &key);
+    if (status == CLI_DONE) {
+        status = data_open(&data, cli, options->data, DATA_READ);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = write_document(cli, &data, &key, options->output);
+    data_close(&data);
+    return status;
+}
+
+/* ---- rm ---- */
+
+static int remove_keys(struct cli *cli, struct volume_writer *writer, char **texts, size_t texts_count) {
+    int status = CLI_DONE;
+    for (size_t i = 0; i < texts_count; i++) {
+        struct key key;
+        struct err_detail detail = {0};
+        bool is_key = key_parse(bytes_of_string(texts[i]), &key);
+        ASSERT(is_key); /* rm_action() has looked */
+        enum err err = volume_remove(writer, &key, &detail);
+        if (err == ERR_NOT_FOUND) {
+            status = cli_fail(cli, "there is no document %s", texts[i]);
+        } else if (err != ERR_OK) {
+            status = cli_fail(cli, "%s is not removed: %s", texts[i], err_detail_text(&detail, err));
+        }
+    }
+    return status;
+}
+
+static int rm_action(struct cli *cli, const struct store_options *options, char **arguments,
+                     size_t arguments_count) {
+    struct key key;
+    struct data data;
+    int status = CLI_DONE;
+    for (size_t i = 0; i < arguments_count && status == CLI_DONE; i++) {
+        status = parse_key(cli, arguments[i], &key);
+    }
+    if (status == CLI_DONE) {
+        status = data_open(&data, cli, options->data, DATA_READ);
+    }
+    if (status != CLI_DONE) {
+        return status;
+    }
+    struct volume_writer *writer = volume_writer_new(data.instance.volume);
+    if (writer == NULL) {
+        status = cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    } else {
+        status = remove_keys(cli, writer, arguments, arguments_count);
+        volume_writer_free(writer);
+    }
+    data_close(&data);
+    return status;
+}
+
+/* ---- stat ---- */
+
+/* What is counted one by one, in a moment; above it the index's own estimate has to do. */
+enum { COUNT_MAX = 1 << 18 };
+
+static uint64_t count_documents(const struct index *index, uint64_t estimate) {
+    struct index_cursor *cursor;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint16_t number;
+    struct block block;
+    uint64_t seen = 0;
+    uint64_t count = 0;
+    if (index_blocks_open(index, &cursor) != ERR_OK) {
+        return estimate;
+    }
+    while (seen < COUNT_MAX && index_blocks_next(cursor, signature, &number, &block) == ERR_OK) {
+        seen++;
+        count += block.references > 0 ? 1 : 0;
+    }
+    index_cursor_close(cursor);
+    return seen < COUNT_MAX || estimate < count ? count : estimate;
+}
+
+static uint64_t count_captures(const struct index *index, uint64_t estimate) {
+    struct index_cursor *cursor;
+    struct capture capture;
+    uint64_t count = 0;
+    if (index_cursor_open(index, bytes_of(NULL, 0), bytes_of(NULL, 0), false, &cursor) != ERR_OK) {
+        return estimate;
+    }
+    while (count < COUNT_MAX && index_cursor_next(cursor, &capture) == ERR_OK) {
+        count++;
+    }
+    index_cursor_close(cursor);
+    return count < COUNT_MAX || estimate < count ? count : estimate;
+}
+
+static void put_line(struct buf *out, const char *name, void (*put)(struct buf *buf, uint64_t value),
+                     uint64_t value) {
+    buf_put_format(out, "%-12s ", name);
+    put(out, value);
+    buf_put_byte(out, '\n');
+}
+
+static void put_stat(struct buf *out, const struct volume_stat *stat, const char *directory, bool json) {
+    if (json) {
+        buf_put_string(out, "{\"directory\":");
+        buf_put_json(out, bytes_of_string(directory));
+        buf_put_format(out,
+                       ",\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,\"dead_size\":%ju,"
+                       "\"index_size\":%ju}\n",
+                       (uintmax_t)stat->index.blocks_count, (uintmax_t)stat->index.captures_count,
+                       (uintmax_t)stat->segments_count, (uintmax_t)stat->size, (uintmax_t)stat->dead_size,
+                       (uintmax_t)stat->index.disk_size);
+        return;
+    }
+    buf_put_format(out, "%-12s %s\n", "directory", directory);
+    put_line(out, "documents", value_put_count, stat->index.blocks_count);
+    put_line(out, "captures", value_put_count, stat->index.captures_count);
+    put_line(out, "segments", value_put_count, stat->segments_count);
+    put_line(out, "size", value_put_size, stat->size);
+    put_line(out, "dead", value_put_size, stat->dead_size);
+    put_line(out, "index", value_put_size, stat->index.disk_size);
+}
+
+static int stat_action(struct cli *cli, const struct store_options *options, char **arguments,
+                       size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    struct data data;
+    int status = data_open(&data, cli, options->data, DATA_READ);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    struct volume_stat stat;
+    volume_stat(data.instance.volume, &stat);
+    const struct index *index = volume_index(data.instance.volume);
+    stat.index.blocks_count = count_documents(index, stat.index.blocks_count);
+    stat.index.captures_count = count_captures(index, stat.index.captures_count);
+    struct buf out;
+    buf_init(&out, (size_t)8 * DATA_PATH_SIZE_MAX);
+    put_stat(&out, &stat, data.directory, options->json);
+    fwrite(out.data, 1, out.size, cli->out);
+    buf_done(&out);
+    data_close(&data);
+    return CLI_DONE;
+}
+
+/* ---- reindex ---- */
+
+static int reindex_action(struct cli *cli, const struct store_options *options, char **arguments,
+                          size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    struct data data;
+    uint64_t started_us = clock_monotonic_us(cli->clock);
+    fputs("mnemon: reading all segments; this may take a while\n", cli->err);
+    int status = data_open(&data, cli, options->data, DATA_REBUILD);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    const struct volume_recovery *recovery = &data.instance.recovery;
+    uint64_t elapsed_us = clock_monotonic_us(cli->clock) - started_us;
+    struct buf out;
+    buf_init(&out, 1024);
+    if (options->json) {
+        buf_put_format(&out, "{\"records\":%ju,\"damaged\":%ju,\"cut_size\":%ju,\"seconds\":%.3f}\n",
+                       (uintmax_t)recovery->records_count, (uintmax_t)recovery->damaged_count,
+                       (uintmax_t)recovery->cut_size, (double)elapsed_us / 1e6);
+    } else {
+        put_line(&out, "records", value_put_count, recovery->records_count);
+        put_line(&out, "damaged", value_put_count, recovery->damaged_count);
+        put_line(&out, "cut off", value_put_size, recovery->cut_size);
+        put_line(&out, "time", value_put_duration, elapsed_us);
+    }
+    fwrite(out.data, 1, out.size, cli->out);
+    buf_done(&out);
+    data_close(&data);
+    return recovery->damaged_count > 0 ? CLI_FAILED : CLI_DONE;
+}
+
+/* ---- the command ---- */
+
+static const struct action {
+    const char *name;
+    const char *synopsis; /* of its arguments */
+    store_action *run;
+    size_t arguments_min;
+    size_t arguments_max;
+} actions[] = {
+    {"put", "FILE…|-", store_put, 1, SIZE_MAX}, {"get", "KEY", get_action, 1, 1},
+    {"rm", "KEY…", rm_action, 1, SIZE_MAX},     {"stat", "", stat_action, 0, 0},
+    {"verify", "", store_verify, 0, 0},         {"compact", "", store_compact, 0, 0},
+    {"reindex", "", reindex_action, 0, 0},
+};
+
+enum { ACTIONS_COUNT = sizeof actions / sizeof *actions };
+
+static const struct action *find_action(const char *name) {
+    for (size_t i = 0; i < ACTIONS_COUNT; i++) {
+        if (strcmp(actions[i].name, name) == 0) {
+            return &actions[i];
+        }
+    }
+    return NULL;
+}
+
+static int unknown_action(struct cli *cli, const char *name) {
+    struct nearest nearest;
+    nearest_init(&nearest, bytes_of_string(name));
+    for (size_t i = 0; i < ACTIONS_COUNT; i++) {
+        nearest_offer(&nearest, actions[i].name);
+    }
+    char hint[NEAREST_HINT_SIZE];
+    return cli_usage(cli, &store_command, "there is no action \"%s\"%s", name,
+                     nearest_hint(&nearest, "", hint));
+}
+
+static int store_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct action *action = find_action(arguments[0]);
+    if (action == NULL) {
+        return unknown_action(cli, arguments[0]);
+    }
+    size_t count = arguments_count - 1;
+    if (count < action->arguments_min) {
+        return cli_usage(cli, &store_command, "an argument is missing: mnemon store %s %s", action->name,
+                         action->synopsis);
+    }
+    if (count > action->arguments_max) {
+        return cli_usage(cli, &store_command, "unexpected argument \"%s\"",
+                         arguments[1 + action->arguments_max]);
+    }
+    return action->run(cli, values, arguments + 1, count);
+}
+
+static const char *store_word(size_t index) {
+    return index < ACTIONS_COUNT ? actions[index].name : NULL;
+}
+
+static const char *const modes[] = {
+    [STORE_REGULAR] = "regular",
+    [STORE_COMPARE] = "compare",
+    [STORE_FORCE_NEW] = "force-new",
+    NULL,
+};
+
+static const struct store_options store_defaults = {.dead = 20};
+
+static const struct option store_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct store_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "mode",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct store_options, mode),
+     .argument = "MODE",
+     .choices = modes,
+     .help = "put: what counts as a duplicate: equal signature and size, equal bytes, nothing"},
+    {.name = "url",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct store_options, url),
+     .argument = "URL",
+     .help = "put: store it as a capture of this URL, made now"},
+    {.name = "type",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct store_options, type),
+     .argument = "MIME",
+     .help = "put: the media type (application/octet-stream)"},
+    {.name = "output",
+     .letter = 'o',
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct store_options, output),
+     .argument = "FILE",
+     .help = "get: write here instead of standard output"},
+    {.name = "dead",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct store_options, dead),
+     .argument = "PERCENT",
+     .max = 100,
+     .help = "compact: rewrite segments of which at least so much is dead (20); 0: all that have any"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct store_options, quiet),
+     .help = "verify: show no progress"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct store_options, json),
+     .help = "put, stat, verify, compact, reindex: print JSON"},
+    {0},
+};
+
+const struct command store_command = {
+    .name = "store",
+    .summary = "put, get and remove documents by content key",
+    .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
+    .details = "The content store below the archive: every document is kept once and known by the SHA-256 of "
+               "its bytes.\n\n"
+               "  put FILE…|-   store files, or standard input; prints a content key each\n"
+               "  get KEY       write a document to standard output\n"
+               "  rm KEY…       drop one reference each; at none the document is gone\n"
+               "  stat          how much there is, and what it takes on the disk\n"
+               "  verify        read everything again and name what is damaged\n"
+               "  compact       give the bytes of removed documents back to the disk\n"
+               "  reindex       build the index again from the segments alone",
+    .options = store_options,
+    .options_size = sizeof(struct store_options),
+    .defaults = &store_defaults,
+    .arguments_min = 1,
+    .arguments_max = SIZE_MAX,
+    .word = store_word,
+    .run = store_run,
+};

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/store.h"
+
+enum { READ_SIZE = 1 << 20, LINE_SIZE_MAX = 4096 };
+
+/* One run of `store put`. */
+struct putter {
+    struct cli *cli;
+    const struct store_options *options;
+    struct data data;
+    struct volume_writer *writer;
+    struct buf document;
+};
+
+static int read_all(struct putter *putter, FILE *file, const char *name) {
+    size_t got;
+    buf_clear(&putter->document);
+    do {
+        enum err err = buf_reserve(&putter->document, READ_SIZE);
+        if (err == ERR_LIMIT) {
+            return cli_fail(putter->cli, "%s: documents above %d bytes are not stored", name,
+                            VOLUME_DOCUMENT_SIZE_MAX);
+        }
+        if (err != ERR_OK) {
+            return cli_fail(putter->cli, "%s: %s", name, err_text(err));
+        }
+        got = fread(putter->document.data + putter->document.size, 1, READ_SIZE, file);
+        putter->document.size += got;
+    } while (got > 0);
+    return ferror(file) ? cli_fail(putter->cli, "%s: %s", name, strerror(errno)) : CLI_DONE;
+}
+
+static void print_stored(const struct putter *putter, const char *name, const struct stored *stored) {
+    char key[KEY_TEXT_SIZE_MAX];
+    key_format(&stored->key, key);
+    if (!putter->options->json) {
+        fprintf(putter->cli->out, "%s\n", key);
+        return;
+    }
+    struct buf line;
+    buf_init(&line, 8 * LINE_SIZE_MAX);
+    buf_put_format(&line, "{\"key\":\"%s\",\"duplicate\":%s,\"size\":%ju,\"file\":", key,
+                   stored->is_duplicate ? "true" : "false", (uintmax_t)stored->document_size);
+    buf_put_json(&line, bytes_of_string(name));
+    buf_put_string(&line, "}\n");
+    fwrite(line.data, 1, line.size, putter->cli->out);
+    buf_done(&line);
+}
+
+static int put_document(struct putter *putter, const char *name) {
+    const struct store_options *options = putter->options;
+    struct document document = {
+        .url = bytes_of_string(options->url == NULL ? "" : options->url),
+        .time_us = clock_wall_us(putter->cli->clock),
+        .body = buf_bytes(&putter->document),
+        .content_type = bytes_of_string(options->type == NULL ? "" : options->type),
+    };
+    struct stored stored;
+    struct err_detail detail = {0};
+    enum err err = volume_put(putter->writer, &document, (enum store_mode)options->mode, &stored, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s is not stored: %s", name, err_detail_text(&detail, err));
+    }
+    print_stored(putter, name, &stored);
+    return CLI_DONE;
+}
+
+static int put_file(struct putter *putter, const char *name) {
+    bool is_standard = strcmp(name, "-") == 0;
+    FILE *file = is_standard ? putter->cli->in : fopen(name, "rb");
+    if (file == NULL) {
+        return cli_fail(putter->cli, "%s: %s", name, strerror(errno));
+    }
+    int status = read_all(putter, file, name);
+    if (!is_standard) {
+        fclose(file);
+    }
+    return status == CLI_DONE ? put_document(putter, name) : status;
+}
+
+/* A file that cannot be stored is named; those behind it are stored all the same. */
+static int put_files(struct putter *putter, char **names, size_t names_count) {
+    int status = CLI_DONE;
+    putter->writer = volume_writer_new(putter->data.instance.volume);
+    if (putter->writer == NULL) {
+        return cli_fail(putter->cli, "%s", err_text(ERR_MEMORY));
+    }
+    buf_init(&putter->document, VOLUME_DOCUMENT_SIZE_MAX + (size_t)READ_SIZE);
+    for (size_t i = 0; i < names_count; i++) {
+        int one = put_file(putter, names[i]);
+        status = one == CLI_DONE ? status : one;
+    }
+    buf_done(&putter->document);
+    volume_writer_free(putter->writer);
+    return status;
+}
+
+int store_put(struct cli *cli, const struct store_options *options, char **arguments,
+              size_t arguments_count) {
+    struct putter putter = {.cli = cli, .options = options};
+    int status = data_open(&putter.data, cli, options->data, DATA_WRITE);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = put_files(&putter, arguments, arguments_count);
+    data_close(&putter.data);
+    return status;
+}

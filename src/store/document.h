@@ -1,0 +1,39 @@
+/*
+ * document - what applications store: bytes, and where and when they came from.
+ *
+ * Either plain (no url: known by its content key alone, as in Webstore) or a capture of a URL: an HTTP
+ * response as received, or a resource without HTTP.
+ */
+#ifndef MNEMON_STORE_DOCUMENT_H
+#define MNEMON_STORE_DOCUMENT_H
+
+#include "base/bytes.h"
+#include "store/key.h"
+#include "store/location.h"
+
+enum store_mode {
+    STORE_REGULAR,   /* a duplicate has the same signature and size */
+    STORE_COMPARE,   /* and the same bytes */
+    STORE_FORCE_NEW, /* duplicates are not looked for */
+};
+
+/* All of it is borrowed until the document is durable. */
+struct document {
+    struct bytes url;          /* absolute; empty for a plain document */
+    int64_t time_us;           /* when it was fetched or made */
+    struct bytes head;         /* HTTP status line and header with its empty line; empty: not HTTP */
+    struct bytes body;         /* what follows the head, as received */
+    struct bytes content_type; /* of a document without head; empty: application/octet-stream */
+    struct bytes request;      /* the HTTP request as sent; may be empty */
+    struct bytes ip_address;   /* of the server; may be empty */
+    struct bytes truncated;    /* "length", "time", "disconnect"; empty: it is whole */
+};
+
+struct stored {
+    struct key key;
+    bool is_duplicate;
+    uint64_t document_size;
+    struct location location; /* of the record that was written for it */
+};
+
+#endif

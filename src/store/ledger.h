@@ -1,0 +1,84 @@
+/*
+ * ledger - the books of a volume: what each record in the segments means for the index.
+ *
+ *      record in a segment                                   effect on block (signature, number)
+ *      response, resource with a payload                     references + 1, records + 1, and this is its
+ * location revisit of the identical payload                      references + 1, records + 1 deletion
+ * (metadata, "Mnemon-Delete: signature.n")     references - 1 warcinfo, request, others none
+ *
+ * All effects are additions, so the order of the records does not matter: compaction may move them, and a
+ * rebuilt index is equal to the one that grew with the volume. The committer and the recovery both go through
+ * here.
+ *
+ * A block whose references have come to 0 stays in the index as long as its records are in the segments (a
+ * tombstone): its number must not be used again before, or its old deletions would count against a new
+ * document.
+ *
+ * Entries are collected until ledger_commit(); ledger_find() sees them at once. One thread.
+ */
+#ifndef MNEMON_STORE_LEDGER_H
+#define MNEMON_STORE_LEDGER_H
+
+#include "base/map.h"
+#include "store/index.h"
+
+enum { LEDGER_CHANGES_MAX = 1 << 16 };
+
+enum ledger_kind {
+    LEDGER_ORIGINAL,
+    LEDGER_REVISIT,
+    LEDGER_DELETION,
+    LEDGER_OTHER,
+};
+
+/* One record. Slices are borrowed for the call. */
+struct ledger_entry {
+    enum ledger_kind kind;
+    struct location location;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint16_t number;
+    uint64_t size; /* of the document; originals only */
+    int64_t time_us;
+    struct bytes surt; /* empty: not a capture of a URL */
+    struct bytes url;
+    struct bytes mime;
+    uint16_t status;
+    uint8_t flags; /* enum capture_flag */
+};
+
+/* The capture that an entry with a SURT is; it borrows from the entry. */
+struct capture ledger_capture(const struct ledger_entry *entry);
+
+struct ledger {
+    struct index *index;
+    struct index_batch *batch;
+    struct map blocks;   /* signature and number -> struct block, changed since the last commit */
+    struct map segments; /* number -> struct index_segment, likewise */
+};
+
+enum err ledger_init(struct ledger *ledger, struct index *index) MUST_CHECK;
+void ledger_done(struct ledger *ledger);
+
+/* The block as it will be after the commit; also tombstones. ERR_NOT_FOUND. */
+enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                     uint16_t number, struct block *ret_block) MUST_CHECK;
+
+/* ERR_LIMIT after LEDGER_CHANGES_MAX changes: commit first. */
+enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) MUST_CHECK;
+
+/* The block shall be this; for a compaction, which also writes it into a batch of its own. */
+enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+                          const struct block *block) MUST_CHECK;
+
+static inline bool ledger_is_full(const struct ledger *ledger) {
+    return ledger->blocks.count >= LEDGER_CHANGES_MAX / 2;
+}
+
+/* All entries since the last commit, and the position behind their records, at once. */
+enum err ledger_commit(struct ledger *ledger, const struct index_position *position,
+                       struct err_detail *detail) MUST_CHECK;
+
+/* Forget the entries since the last commit. */
+void ledger_abort(struct ledger *ledger);
+
+#endif

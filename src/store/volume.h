@@ -1,0 +1,129 @@
+/*
+ * volume - documents on one disk: segments, their index, and the thread that makes records durable.
+ *
+ *      writers (any threads)                         committer (one thread)
+ *        hash, look for a duplicate,                   take all that is queued, append it to the segment,
+ *        compress into a frame, queue it  ── queue ──> sync once, enter it into the index, wake its writers
+ *      readers (any threads)
+ *        index, one read, decompress
+ *
+ * volume_put() returns when the document is durable: it survives the end of the process and of the machine.
+ * While a sync runs, the next group gathers; so the cost of a sync is shared by all who wait for it.
+ *
+ * Opening a volume repairs what a crash left: a torn record at the end is cut off, records that the index
+ * missed are read again. A damaged or missing index is rebuilt from the segments.
+ */
+#ifndef MNEMON_STORE_VOLUME_H
+#define MNEMON_STORE_VOLUME_H
+
+#include "base/clock.h"
+#include "store/document.h"
+#include "store/index.h"
+#include "store/vfs.h"
+#include "warc/pack.h"
+#include "warc/sink.h"
+#include "warc/warc_id.h"
+
+struct volume;
+struct volume_writer;
+struct volume_reader;
+
+enum {
+    VOLUME_DOCUMENT_SIZE_MAX = 1 << 30, /* head and body, in memory */
+    VOLUME_QUEUE_COUNT_MAX = 1024,      /* documents between writers and committer */
+    VOLUME_QUEUE_SIZE_MAX = 64 << 20,   /* and their compressed bytes */
+};
+
+/* 0 or NULL stands for the default in parentheses. */
+struct volume_config {
+    uint16_t number;
+    struct vfs *vfs;             /* required */
+    const char *directory;       /* of the segments, in the vfs; required */
+    const char *index_directory; /* in the real file system; required */
+    enum pack_framing framing;
+    int level;                 /* of compression (3 for zstd, 6 for gzip) */
+    uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
+    uint64_t free_size_min;    /* less than this on the disk and it counts as full (64 MiB) */
+    unsigned signature_bits;   /* (256); fewer only to test collisions */
+    struct warc_random random; /* required */
+    const struct clock *clock; /* (clock_system) */
+    struct bytes software;     /* for warcinfo ("mnemon") */
+};
+
+/* What opening found and mended. */
+struct volume_recovery {
+    uint64_t records_count; /* of documents and deletions, entered into the index */
+    uint64_t cut_size;      /* torn bytes cut off */
+    uint64_t damaged_count; /* places that are no record, with good ones behind */
+    bool is_rebuilt;        /* the whole index was */
+};
+
+struct volume_stat {
+    uint64_t segments_count;
+    uint64_t size;      /* of all segments */
+    uint64_t dead_size; /* of it, what compaction would give back */
+    struct index_counts index;
+};
+
+/* ERR_BUSY where another process has the volume open. */
+enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
+                     struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
+
+/* All writers and readers must have been freed; what was put is durable. */
+void volume_close(struct volume *volume);
+
+/* Throw the index away and open the volume from its segments alone. */
+enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
+                        struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
+
+void volume_stat(struct volume *volume, struct volume_stat *ret_stat);
+
+/* For queries by URL; read only. */
+const struct index *volume_index(const struct volume *volume);
+
+/* ---- writing: one writer per thread ---- */
+
+struct volume_writer *volume_writer_new(struct volume *volume); /* NULL: out of memory */
+void volume_writer_free(struct volume_writer *writer);
+
+/* Durable on return. ERR_NO_SPACE leaves the volume usable: it serves on and takes documents when there is
+ * room. */
+enum err volume_put(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                    struct stored *ret_stored, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Drop one reference; at none the document is gone, and its bytes with the next compaction. Durable on
+ * return. ERR_NOT_FOUND where there is no such document.
+ */
+enum err volume_remove(struct volume_writer *writer, const struct key *key,
+                       struct err_detail *detail) MUST_CHECK;
+
+/*
+ * The same without waiting: done is called once, from the committer's thread, and must not call the volume.
+ * Waits only while the queue is full. What the document borrows is not needed after the call has returned.
+ * ERR_BUSY in done(), never in STORE_REGULAR mode unless a duplicate was removed meanwhile: submit it again.
+ */
+typedef void volume_done(void *context, enum err err, const struct stored *stored);
+enum err volume_submit(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                       volume_done *done, void *context, struct err_detail *detail) MUST_CHECK;
+
+/* Until everything that was submitted, by any writer, is done. */
+void volume_drain(struct volume *volume);
+
+/* ---- reading: one reader per thread ---- */
+
+struct volume_reader *volume_reader_new(struct volume *volume); /* NULL: out of memory */
+void volume_reader_free(struct volume_reader *reader);
+
+/*
+ * The document of the key, in the reader's memory until the next call. ERR_NOT_FOUND; ERR_CORRUPT where its
+ * bytes on disk are damaged: they are never returned as good.
+ */
+enum err volume_get(struct volume_reader *reader, const struct key *key, struct bytes *ret_document,
+                    struct err_detail *detail) MUST_CHECK;
+
+/* The whole record at a location, decompressed, header first. */
+enum err volume_get_record(struct volume_reader *reader, const struct location *location,
+                           struct bytes *ret_record, struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,200 @@
+#include "store/volume_record.h"
+
+#include "base/hex.h"
+#include "base/utc.h"
+#include "store/volume_state.h"
+#include "url/surt.h"
+#include "url/url.h"
+#include "warc/warc_digest.h"
+
+enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
+                            struct volume_origin *ret_origin, struct err_detail *detail) {
+    struct bytes record;
+    enum err err = volume_get_record(reader, location, &record, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    /* Only two fields are wanted, and this runs for every duplicate: look for them instead of parsing all. */
+    struct bytes head = bytes_slice(record, 0, bytes_find(record, BYTES("\r\n\r\n")));
+    struct bytes line;
+    struct volume_origin origin = {0};
+    bool has_date = false;
+    while (bytes_split(&head, '\n', &line)) {
+        size_t colon = bytes_find_byte(line, ':');
+        if (colon == line.size) {
+            continue;
+        }
+        struct bytes name = bytes_slice(line, 0, colon);
+        struct bytes value = bytes_trim(bytes_skip(line, colon + 1));
+        if (bytes_equal_ignore_case(name, BYTES("WARC-Target-URI"))) {
+            origin.uri = warc_bare_uri(value);
+        } else if (bytes_equal_ignore_case(name, BYTES("WARC-Date"))) {
+            has_date = utc_parse_rfc3339(value, &origin.date_us);
+        }
+    }
+    if (!has_date || origin.uri.size == 0) {
+        return err_set(detail, ERR_CORRUPT, "segment %u, byte %ju: a record without URI or date",
+                       location->segment, (uintmax_t)location->offset);
+    }
+    *ret_origin = origin;
+    return ERR_OK;
+}
+
+enum err volume_scan_init(struct volume_scan *scan, const struct volume *volume) {
+    *scan = (struct volume_scan){.volume = volume};
+    canon_init(&scan->canon);
+    buf_init(&scan->surt, URL_SIZE_MAX + 16);
+    buf_init(&scan->url, URL_SIZE_MAX);
+    buf_init(&scan->mime, INDEX_MIME_SIZE_MAX);
+    enum err err = payload_init(&scan->payload);
+    return err == ERR_OK ? sha256_init(&scan->sha256) : err;
+}
+
+void volume_scan_done(struct volume_scan *scan) {
+    payload_done(&scan->payload);
+    canon_done(&scan->canon);
+    buf_done(&scan->surt);
+    buf_done(&scan->url);
+    buf_done(&scan->mime);
+    sha256_done(&scan->sha256);
+}
+
+/* "hex.number" of a deletion. */
+static bool read_deletion(struct bytes value, struct ledger_entry *entry) {
+    size_t dot = bytes_find_byte(value, '.');
+    uint64_t number;
+    if (dot == value.size || !bytes_to_u64(bytes_skip(value, dot + 1), UINT16_MAX, &number)) {
+        return false;
+    }
+    entry->number = (uint16_t)number;
+    return hex_decode(bytes_slice(value, 0, dot), entry->signature, sizeof entry->signature);
+}
+
+static enum ledger_kind kind_of(const struct warc_record *record, struct ledger_entry *entry) {
+    struct bytes deletion = fields_get(&record->fields, BYTES(VOLUME_DELETE_FIELD));
+    switch (record->type) {
+    case WARC_TYPE_RESPONSE:
+    case WARC_TYPE_RESOURCE:
+        return LEDGER_ORIGINAL;
+    case WARC_TYPE_REVISIT:
+        return LEDGER_REVISIT;
+    case WARC_TYPE_METADATA:
+        return deletion.size > 0 && read_deletion(deletion, entry) ? LEDGER_DELETION : LEDGER_OTHER;
+    default:
+        return LEDGER_OTHER;
+    }
+}
+
+/* The payload's SHA-256 as the header states it; false where it does not. */
+static bool read_digest(const struct warc_record *record, uint8_t digest[SHA256_SIZE]) {
+    struct warc_digest stated;
+    struct bytes text = fields_get(&record->fields, BYTES("WARC-Payload-Digest"));
+    if (text.size == 0 || warc_digest_parse(&stated, text, NULL) != ERR_OK ||
+        stated.algorithm != WARC_DIGEST_SHA256) {
+        return false;
+    }
+    memcpy(digest, stated.value, SHA256_SIZE);
+    return true;
+}
+
+/* Capture by URL: its key in the index. What has no key is kept all the same, and found by content key. */
+static void describe_capture(struct volume_scan *scan, const struct warc_record *record,
+                             struct ledger_entry *entry) {
+    bool is_plain = bytes_starts_with(record->target_uri, BYTES(VOLUME_URN_PREFIX));
+    buf_clear(&scan->surt);
+    buf_clear(&scan->url);
+    if (is_plain || record->target_uri.size == 0 ||
+        canon_run(&scan->canon, record->target_uri, NULL) != ERR_OK ||
+        surt_put(&scan->surt, &scan->canon) != ERR_OK || buf_put(&scan->url, record->target_uri) != ERR_OK) {
+        return;
+    }
+    entry->surt = buf_bytes(&scan->surt);
+    entry->url = buf_bytes(&scan->url);
+    bool is_truncated = fields_get(&record->fields, BYTES("WARC-Truncated")).size > 0;
+    entry->flags = (uint8_t)((entry->kind == LEDGER_REVISIT ? CAPTURE_REVISIT : 0) |
+                             (is_truncated && entry->kind == LEDGER_ORIGINAL ? CAPTURE_TRUNCATED : 0));
+}
+
+/* Read the block to its end: size and, if asked, digest of the payload. */
+static enum err read_block(struct volume_scan *scan, struct warc_reader *reader, bool wants_digest,
+                           uint64_t *ret_size, struct err_detail *detail) {
+    struct bytes piece;
+    struct bytes part;
+    uint64_t size = 0;
+    enum err err;
+    sha256_start(&scan->sha256);
+    payload_start(&scan->payload, warc_record_is_http(&reader->record));
+    while ((err = warc_reader_read(reader, &piece, detail)) == ERR_OK && piece.size > 0) {
+        while (payload_next(&scan->payload, &piece, &part)) {
+            size += part.size;
+            if (wants_digest) {
+                sha256_update(&scan->sha256, part);
+            }
+        }
+    }
+    if (err == ERR_OK && payload_finish(&scan->payload, &part)) {
+        size += part.size;
+        if (wants_digest) {
+            sha256_update(&scan->sha256, part);
+        }
+    }
+    *ret_size = size;
+    return err;
+}
+
+static void describe_http(struct volume_scan *scan, const struct warc_record *record,
+                          struct ledger_entry *entry) {
+    bool is_http = warc_record_is_http(record);
+    entry->status = is_http ? scan->payload.head.status : 0;
+    struct bytes type =
+        is_http ? fields_get(&scan->payload.head.fields, BYTES("Content-Type")) : record->content_type;
+    buf_clear(&scan->mime);
+    struct bytes mime = http_mime(type);
+    if (entry->surt.size > 0 && mime.size <= INDEX_MIME_SIZE_MAX && buf_put(&scan->mime, mime) == ERR_OK) {
+        entry->mime = buf_bytes(&scan->mime);
+    }
+}
+
+enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader, uint32_t number,
+                            struct ledger_entry *ret_entry, struct err_detail *detail) {
+    const struct warc_record *record = &reader->record;
+    struct ledger_entry entry = {.time_us = record->date_us};
+    uint8_t digest[SHA256_SIZE] = {0};
+    uint64_t block_number = 0;
+    entry.kind = kind_of(record, &entry);
+    bool has_digest = read_digest(record, digest);
+    bool wants_digest = entry.kind == LEDGER_ORIGINAL && !has_digest;
+    struct bytes block_field = fields_get(&record->fields, BYTES(VOLUME_BLOCK_FIELD));
+    bool has_number = block_field.size > 0 && bytes_to_u64(block_field, UINT16_MAX, &block_number);
+    if (entry.kind == LEDGER_REVISIT && !has_digest) {
+        entry.kind = LEDGER_OTHER; /* server-not-modified: nothing says of what */
+    }
+    bool is_stored = entry.kind == LEDGER_ORIGINAL || entry.kind == LEDGER_REVISIT;
+    if (is_stored) {
+        describe_capture(scan, record, &entry);
+    }
+    enum err err = read_block(scan, reader, wants_digest, &entry.size, detail);
+    if (err == ERR_OK && is_stored) {
+        describe_http(scan, record, &entry);
+    }
+    if (err == ERR_OK) {
+        err = warc_reader_finish(reader, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (wants_digest) {
+        sha256_finish(&scan->sha256, digest);
+    }
+    if (is_stored) {
+        entry.number = has_number ? (uint16_t)block_number : 0;
+        volume_sign(scan->volume, digest, entry.signature);
+    }
+    entry.location = (struct location){
+        .segment = number,
+        .offset = record->offset,
+        .length = (uint32_t)record->length,
+    };
+    *ret_entry = entry;
+    return ERR_OK;
+}

@@ -1,0 +1,136 @@
+#include "store/volume_record.h"
+#include "store/volume_state.h"
+
+/* One segment that is being read again. */
+struct recovery {
+    struct volume *volume;
+    struct volume_recovery *report;
+    struct volume_scan *scan;
+    struct segment *segment;
+    struct segment_source source;
+    struct warc_reader reader;
+    uint64_t good_end; /* up to here everything is a record or known damage */
+};
+
+static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct err_detail *detail) {
+    struct index_position position = {.segment = recovery->segment->number, .offset = offset};
+    return ledger_commit(&recovery->volume->ledger, &position, detail);
+}
+
+static enum err enter_record(struct recovery *recovery, struct err_detail *detail) {
+    struct ledger_entry entry;
+    enum err err =
+        volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = ledger_apply(&recovery->volume->ledger, &entry);
+    if (err != ERR_OK) {
+        return err;
+    }
+    recovery->good_end = entry.location.offset + entry.location.length;
+    recovery->report->records_count += entry.kind != LEDGER_OTHER;
+    return ledger_is_full(&recovery->volume->ledger) ? commit_up_to(recovery, recovery->good_end, detail)
+                                                     : ERR_OK;
+}
+
+bool volume_is_damage(enum err err) {
+    return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_CORRUPT || err == ERR_LIMIT ||
+           err == ERR_MISMATCH;
+}
+
+/*
+ * Go on at the next record behind the damage. Where there is none, the rest was being written when the
+ * machine stopped, nobody was told that it is durable, and it is cut off. Where there is one, the damage lies
+ * between durable records and must stay where it is: `verify` names it.
+ */
+static enum err pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {
+    enum err err = warc_reader_recover(&recovery->reader, ret_goes_on, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (*ret_goes_on) {
+        recovery->report->damaged_count++;
+        return ERR_OK;
+    }
+    struct segment *segment = recovery->segment;
+    err = vfs_truncate(&segment->file, recovery->good_end);
+    if (err == ERR_OK) {
+        err = vfs_sync(&segment->file);
+    }
+    if (err != ERR_OK) {
+        return err_set(detail, err, "segment %u cannot be cut: %s", segment->number, err_text(err));
+    }
+    recovery->report->cut_size += segment->size - recovery->good_end;
+    segment->size = recovery->good_end;
+    return ERR_OK;
+}
+
+static enum err read_records(struct recovery *recovery, struct err_detail *detail) {
+    bool goes_on = true;
+    while (goes_on) {
+        bool found = false;
+        enum err err = warc_reader_next(&recovery->reader, &found, detail);
+        if (err == ERR_OK && !found) {
+            return ERR_OK;
+        }
+        if (err == ERR_OK) {
+            err = enter_record(recovery, detail);
+        }
+        if (volume_is_damage(err)) {
+            err = pass_damage(recovery, &goes_on, detail);
+        }
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err recover_segment(struct recovery *recovery, uint64_t from, struct err_detail *detail) {
+    struct segment *segment = recovery->segment;
+    if (from > segment->size) {
+        /* The index has run ahead, or somebody cut the file: the index is not to be believed. */
+        return err_set(detail, ERR_MISMATCH, "segment %u is shorter than its index", segment->number);
+    }
+    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
+    enum err err = warc_reader_init(&recovery->reader, &options);
+    if (err != ERR_OK) {
+        return err;
+    }
+    segment_source_init(&recovery->source, segment, segment->size);
+    warc_reader_open(&recovery->reader, &recovery->source.source);
+    recovery->good_end = from;
+    if (from > 0) {
+        err = warc_reader_seek(&recovery->reader, from, detail);
+    }
+    if (err == ERR_OK) {
+        err = read_records(recovery, detail);
+    }
+    warc_reader_done(&recovery->reader);
+    return err == ERR_OK ? commit_up_to(recovery, segment->size, detail) : err;
+}
+
+enum err volume_recover(struct volume *volume, struct volume_recovery *report, struct err_detail *detail) {
+    struct index_position position;
+    enum err err = index_position(volume->index, &position);
+    if (err == ERR_NOT_FOUND) {
+        position = (struct index_position){0};
+    } else if (err != ERR_OK) {
+        return err;
+    }
+    struct volume_scan scan;
+    err = volume_scan_init(&scan, volume);
+    struct recovery recovery = {.volume = volume, .report = report, .scan = &scan};
+    for (size_t i = 0; i < volume->segments_count && err == ERR_OK; i++) {
+        recovery.segment = volume->segments[i];
+        if (recovery.segment->number < position.segment) {
+            continue;
+        }
+        uint64_t from = recovery.segment->number == position.segment ? position.offset : 0;
+        err = recover_segment(&recovery, from, detail);
+    }
+    volume_scan_done(&scan);
+    ledger_abort(&volume->ledger);
+    return err;
+}

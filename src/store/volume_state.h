@@ -1,0 +1,133 @@
+/*
+ * volume_state - what the files of volume_*.c share. Private to them.
+ *
+ * One lock guards what is marked with it. The committer alone appends to segments and uses the ledger; it
+ * holds the lock only to take and to hand back items, never during I/O.
+ *
+ *      item:  free ── take ──> filled by a writer ── queue ──> committed ──> free
+ *
+ * A writer takes an item before it compresses, and with it the segment that it compresses for (its
+ * dictionary). A new segment becomes the one to compress for at once, but the committer appends to it only
+ * when all items of the old one are through. So segments are filled strictly one after the other, and one
+ * position tells how far the index has come.
+ */
+#ifndef MNEMON_STORE_VOLUME_STATE_H
+#define MNEMON_STORE_VOLUME_STATE_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "store/dictionary.h"
+#include "store/encoders.h"
+#include "store/ledger.h"
+#include "store/segment.h"
+#include "store/volume.h"
+
+enum { VOLUME_ITEM_ENTRIES_MAX = 2, VOLUME_SEGMENTS_MAX = 1 << 20 };
+
+struct volume_item {
+    struct volume_item *next;
+    struct segment *segment; /* compressed for this one */
+    struct buf frames;
+    struct ledger_entry entries[VOLUME_ITEM_ENTRIES_MAX]; /* offsets count from the start of the frames */
+    size_t entries_count;
+    struct buf text;   /* what the slices of the entries borrow */
+    bool expects_new;  /* the writer found no such block; false: it found a live one */
+    bool accepts_twin; /* should there be one by now, of the same size, it is the same document */
+    sem_t is_done;     /* posted once per item that somebody waits for */
+    enum err err;
+    struct stored stored;
+    volume_done *done; /* NULL: somebody waits for is_done */
+    void *context;
+};
+
+struct volume {
+    struct volume_config config;
+    struct index *index;
+    pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
+    struct ledger ledger;        /* ledger_lock */
+    struct vfs_file lock_file;
+    struct encoders encoders;
+    bool has_dictionary;          /* the next is set up */
+    struct dictionary dictionary; /* in the making */
+    struct buf dictionary_raw;    /* the committer's: for new segments; empty while there is none */
+
+    pthread_rwlock_t segments_lock;
+    struct segment **segments; /* by number, ascending */
+    size_t segments_count;
+    size_t segments_max;
+
+    pthread_mutex_t lock;
+    pthread_cond_t has_work;         /* for the committer */
+    pthread_cond_t has_room;         /* for writers that want an item */
+    pthread_cond_t has_done;         /* for drain: all items are free; for roll: the segment is another */
+    struct volume_item *free_items;  /* lock */
+    size_t items_count;              /* lock: made so far */
+    size_t items_taken_count;        /* lock: not free */
+    size_t active_taken_count;       /* lock: compressed for the active segment and not yet committed */
+    size_t next_taken_count;         /* lock: the same for the one that follows it */
+    struct volume_item *queue_first; /* lock */
+    struct volume_item *queue_last;  /* lock */
+    size_t queue_size;               /* lock: bytes of frames */
+    struct segment *active;          /* lock: the committer appends to it */
+    struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
+    bool is_stopping;         /* lock */
+    bool is_roll_asked;       /* lock */
+    pthread_t committer;
+    bool has_committer;
+};
+
+/* volume_segments.c */
+
+/* Held until volume_release(); ERR_NOT_FOUND. */
+enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) MUST_CHECK;
+void volume_release(struct segment *segment);
+
+enum err volume_open_segments(struct volume *volume, struct err_detail *detail) MUST_CHECK;
+void volume_close_segments(struct volume *volume);
+
+/* A new segment with its warcinfo, not yet known to anybody. Then publish it or drop it. */
+enum err volume_start_segment(struct volume *volume, uint32_t number, enum pack_framing framing,
+                              struct bytes dictionary, struct segment **ret_segment,
+                              struct err_detail *detail) MUST_CHECK;
+enum err volume_publish_segment(struct volume *volume, struct segment *take_segment,
+                                struct err_detail *detail) MUST_CHECK;
+void volume_drop_segment(struct volume *volume, struct segment *take_segment);
+
+/* Both at once, behind all others. The dictionary may be empty. */
+enum err volume_add_segment(struct volume *volume, struct bytes dictionary, struct segment **ret_segment,
+                            struct err_detail *detail) MUST_CHECK;
+
+/* Take it out of the volume and remove its file, when its last reader is done. */
+void volume_remove_segment(struct volume *volume, struct segment *take_segment);
+
+/* volume_recover.c: enter what the index missed, cut what is torn. ERR_MISMATCH: the index must be rebuilt.
+ */
+enum err volume_recover(struct volume *volume, struct volume_recovery *recovery,
+                        struct err_detail *detail) MUST_CHECK;
+
+/* Is the error about the bytes of a segment, so that one may go on behind them? */
+bool volume_is_damage(enum err err);
+
+/* volume_commit.c */
+enum err volume_start_committer(struct volume *volume) MUST_CHECK;
+void volume_stop_committer(struct volume *volume);
+
+/* Begin a new segment, so that the one before it can be compacted; where that fails, all is as before. */
+void volume_roll(struct volume *volume);
+
+/* Wait for a free item; it is taken for volume->encoding. */
+struct volume_item *volume_take_item(struct volume *volume);
+void volume_queue_item(struct volume *volume, struct volume_item *item);
+
+/* Back without having been queued, or after its outcome was read. */
+void volume_free_item(struct volume *volume, struct volume_item *item);
+
+/* Until the item is committed or failed. */
+void volume_await_item(struct volume *volume, struct volume_item *item);
+
+/* The signature of a payload digest: all of its bits, or fewer in tests. */
+void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],
+                 uint8_t signature[KEY_SIGNATURE_SIZE]);
+
+#endif

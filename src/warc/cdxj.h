@@ -1,0 +1,42 @@
+/*
+ * cdxj - one line of a CDXJ index: where one capture lies, and what it is.
+ *
+ *      org,example)/b 20260102030405 {"url": "http://example.org/B", "mime": "text/html", "status": "200",
+ *      "digest": "B2LT…", "length": "2258", "offset": "334", "filename": "a.warc.gz"}          (one line)
+ *
+ * The key is a SURT (url/surt.h); lines sorted by bytes are sorted by key and time. All values are written as
+ * strings; numbers are accepted when read. Names that are not listed here are ignored.
+ */
+#ifndef MNEMON_WARC_CDXJ_H
+#define MNEMON_WARC_CDXJ_H
+
+#include "base/buf.h"
+
+enum { CDXJ_LINE_SIZE_MAX = 512 << 10 };
+
+/* Empty slices stand for what is absent. */
+struct cdxj {
+    struct bytes key;
+    int64_t time_us; /* whole seconds in the line */
+    struct bytes url;
+    struct bytes mime;
+    uint16_t status; /* 0: absent */
+    struct bytes digest;
+    bool has_place;
+    uint64_t length;
+    uint64_t offset;
+    struct bytes filename;
+    struct json_t *json; /* owner of the slices, after cdxj_parse() */
+};
+
+/* Append the line with its line end. ERR_INVALID where the key is empty or has white space. */
+enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) MUST_CHECK;
+
+/*
+ * Parse a line, with or without its end. *cdxj must be zeroed, or have been parsed before; the key borrows
+ * the line. ERR_INVALID and ERR_LIMIT with the byte in detail->offset; *cdxj is then empty.
+ */
+enum err cdxj_parse(struct cdxj *cdxj, struct bytes line, struct err_detail *detail) MUST_CHECK;
+void cdxj_done(struct cdxj *cdxj);
+
+#endif

@@ -1,0 +1,372 @@
+#include "warc/warc_writer.h"
+
+#include <stdlib.h>
+
+#include "base/hex.h"
+#include "base/utc.h"
+
+enum { PIECE_SIZE = 64 << 10 };
+
+static const char record_end[] = "\r\n\r\n";
+
+enum err warc_writer_init(struct warc_writer *writer, struct sink *sink, uint64_t offset,
+                          const struct pack_options *options, struct warc_random random) {
+    *writer = (struct warc_writer){.offset = offset, .random = random};
+    buf_init(&writer->head, WARC_RECORD_HEAD_SIZE_MAX);
+    enum err err = payload_init(&writer->payload);
+    if (err == ERR_OK) {
+        err = pack_init(&writer->pack, sink, options);
+    }
+    if (err == ERR_OK) {
+        err = sha256_init(&writer->block_hash);
+    }
+    if (err == ERR_OK) {
+        err = sha256_init(&writer->payload_hash);
+    }
+    if (err == ERR_OK && (writer->piece = malloc(PIECE_SIZE)) == NULL) {
+        err = ERR_MEMORY;
+    }
+    if (err != ERR_OK) {
+        warc_writer_done(writer);
+    }
+    return err;
+}
+
+void warc_writer_done(struct warc_writer *writer) {
+    pack_done(&writer->pack);
+    payload_done(&writer->payload);
+    buf_done(&writer->head);
+    sha256_done(&writer->block_hash);
+    sha256_done(&writer->payload_hash);
+    free(writer->piece);
+    writer->piece = NULL;
+}
+
+void warc_writer_resume(struct warc_writer *writer, uint64_t offset) {
+    writer->offset = offset;
+    writer->is_torn = false;
+}
+
+static enum err refuse_torn(struct err_detail *detail) {
+    return err_set(detail, ERR_IO, "an earlier write failed and the file was not cut back");
+}
+
+enum err warc_writer_put_dictionary(struct warc_writer *writer, struct bytes dictionary,
+                                    struct err_detail *detail) {
+    ASSERT(writer->offset == 0 && writer->pack.options.dictionary != NULL);
+    if (writer->is_torn) {
+        return refuse_torn(detail);
+    }
+    struct buf frame;
+    buf_init(&frame, ZDICT_SIZE_MAX + ZDICT_FRAME_HEADER_SIZE);
+    enum err err = zdict_put_frame(&frame, dictionary);
+    if (err != ERR_OK) {
+        err_set(detail, err, "%s", err_text(err));
+    } else if ((err = sink_append(writer->pack.sink, buf_bytes(&frame), detail)) == ERR_OK) {
+        writer->offset += frame.size;
+    } else {
+        writer->is_torn = true;
+    }
+    buf_done(&frame);
+    return err;
+}
+
+static uint64_t block_size(const struct warc_draft *draft) {
+    return draft->head.size + (draft->source != NULL ? draft->source_size : draft->body.size);
+}
+
+static struct bytes content_type(const struct warc_draft *draft) {
+    if (draft->content_type.size > 0) {
+        return draft->content_type;
+    }
+    switch (draft->type) {
+    case WARC_TYPE_WARCINFO:
+    case WARC_TYPE_METADATA:
+        return BYTES("application/warc-fields");
+    case WARC_TYPE_REQUEST:
+        return BYTES("application/http;msgtype=request");
+    case WARC_TYPE_RESPONSE:
+    case WARC_TYPE_REVISIT:
+        return BYTES("application/http;msgtype=response");
+    default:
+        return BYTES("application/octet-stream");
+    }
+}
+
+/* A payload of its own, not only a message about one. */
+static bool has_payload(const struct warc_draft *draft) {
+    return draft->type == WARC_TYPE_RESPONSE || draft->type == WARC_TYPE_RESOURCE ||
+           draft->type == WARC_TYPE_CONVERSION;
+}
+
+static bool is_one_line(struct bytes value) {
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.data[i] == '\r' || value.data[i] == '\n' || value.data[i] == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_valid_date(int64_t date_us) {
+    return date_us >= UTC_MIN_US && date_us <= UTC_MAX_US;
+}
+
+/* Values come from the web; one with a line end in it would forge fields. */
+static bool are_fields_sound(const struct warc_draft *draft) {
+    const struct bytes values[] = {draft->target_uri, draft->content_type, draft->ip_address,
+                                   draft->filename,   draft->truncated,    draft->refers_to_target_uri};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        if (!is_one_line(values[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < draft->fields_count; i++) {
+        if (!is_one_line(draft->fields[i].name) || !is_one_line(draft->fields[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum err check_draft(const struct warc_draft *draft, struct err_detail *detail) {
+    ASSERT(draft->type != WARC_TYPE_UNKNOWN);
+    ASSERT(draft->source == NULL || source_can_seek(draft->source));
+    const char *type = warc_type_name(draft->type);
+    bool has_uri = draft->target_uri.size > 0;
+    if (!are_fields_sound(draft)) {
+        return err_set(detail, ERR_INVALID, "a field of the %s record has a line end in it", type);
+    }
+    if (draft->type == WARC_TYPE_WARCINFO && has_uri) {
+        return err_set(detail, ERR_INVALID, "a warcinfo record has no target URI");
+    }
+    if (draft->type != WARC_TYPE_WARCINFO && draft->type != WARC_TYPE_METADATA && !has_uri) {
+        return err_set(detail, ERR_INVALID, "a %s record needs a target URI", type);
+    }
+    if (!is_valid_date(draft->date_us)) {
+        return err_set(detail, ERR_INVALID, "the date of the %s record is on no calendar", type);
+    }
+    if (draft->type != WARC_TYPE_REVISIT) {
+        return ERR_OK;
+    }
+    if (draft->refers_to_target_uri.size == 0 || !is_valid_date(draft->refers_to_date_us)) {
+        return err_set(detail, ERR_INVALID, "a revisit needs the URI and date that it refers to");
+    }
+    if (draft->revisit == WARC_REVISIT_IDENTICAL_PAYLOAD && draft->payload_sha256 == NULL) {
+        return err_set(detail, ERR_INVALID, "a revisit needs the digest of its payload");
+    }
+    return ERR_OK;
+}
+
+/* The next piece of the draft's source, which must have that much. */
+static enum err read_source(struct warc_writer *writer, const struct warc_draft *draft, uint64_t left,
+                            struct bytes *ret_piece, struct err_detail *detail) {
+    size_t size = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
+    size_t got = 0;
+    enum err err = source_read(draft->source, writer->piece, size, &got, detail);
+    if (err == ERR_OK && got == 0) {
+        err = err_set(detail, ERR_TRUNCATED, "the body ends %llu bytes early", (unsigned long long)left);
+    }
+    *ret_piece = bytes_of(writer->piece, got);
+    return err;
+}
+
+static void hash_payload(struct warc_writer *writer, struct bytes piece) {
+    struct bytes part;
+    while (payload_next(&writer->payload, &piece, &part)) {
+        sha256_update(&writer->payload_hash, part);
+    }
+}
+
+static void hash_piece(struct warc_writer *writer, bool wants_payload, struct bytes piece) {
+    sha256_update(&writer->block_hash, piece);
+    if (wants_payload) {
+        hash_payload(writer, piece);
+    }
+}
+
+/* First reading: both digests. */
+static enum err hash_block(struct warc_writer *writer, const struct warc_draft *draft,
+                           struct warc_written *written, struct err_detail *detail) {
+    bool wants_payload = has_payload(draft) && draft->payload_sha256 == NULL;
+    bool is_http = bytes_equal_ignore_case(http_mime(content_type(draft)), BYTES("application/http"));
+    if (has_payload(draft) && draft->payload_sha256 != NULL && !is_http) {
+        /* The payload is the block: nothing is hashed twice. */
+        memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
+        memcpy(written->block_sha256, draft->payload_sha256, SHA256_SIZE);
+        written->has_payload_sha256 = true;
+        return ERR_OK;
+    }
+    sha256_start(&writer->block_hash);
+    sha256_start(&writer->payload_hash);
+    payload_start(&writer->payload, is_http);
+    hash_piece(writer, wants_payload, draft->head);
+    if (draft->source == NULL) {
+        hash_piece(writer, wants_payload, draft->body);
+    } else {
+        enum err err = source_seek(draft->source, draft->source_offset, detail);
+        for (uint64_t left = draft->source_size; err == ERR_OK && left > 0;) {
+            struct bytes piece;
+            err = read_source(writer, draft, left, &piece, detail);
+            hash_piece(writer, wants_payload, piece);
+            left -= piece.size;
+        }
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    struct bytes part;
+    if (wants_payload && payload_finish(&writer->payload, &part)) {
+        sha256_update(&writer->payload_hash, part);
+    }
+    sha256_finish(&writer->block_hash, written->block_sha256);
+    written->has_payload_sha256 = wants_payload || draft->payload_sha256 != NULL;
+    if (wants_payload) {
+        sha256_finish(&writer->payload_hash, written->payload_sha256);
+    } else if (draft->payload_sha256 != NULL) {
+        memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
+    }
+    return ERR_OK;
+}
+
+static void put_field(struct buf *head, const char *name, struct bytes value) {
+    if (value.size == 0) {
+        return;
+    }
+    buf_put_string(head, name);
+    buf_put(head, BYTES(": "));
+    buf_put(head, value);
+    buf_put(head, BYTES("\r\n"));
+}
+
+static void put_id(struct buf *head, const char *name, const struct warc_id *id) {
+    char text[WARC_ID_TEXT_SIZE];
+    if (id != NULL) {
+        put_field(head, name, bytes_of_string(warc_id_format(id, text)));
+    }
+}
+
+static void put_date(struct buf *head, const char *name, int64_t date_us) {
+    char text[UTC_RFC3339_SIZE];
+    put_field(head, name, bytes_of_string(utc_format_rfc3339(date_us, text)));
+}
+
+static void put_sha256(struct buf *head, const char *name, const uint8_t digest[SHA256_SIZE]) {
+    char text[sizeof "sha256:" + 2 * SHA256_SIZE] = "sha256:";
+    hex_encode(bytes_of(digest, SHA256_SIZE), text + sizeof "sha256:" - 1);
+    put_field(head, name, bytes_of_string(text));
+}
+
+static void put_revisit(struct buf *head, const struct warc_draft *draft) {
+    bool is_identical = draft->revisit == WARC_REVISIT_IDENTICAL_PAYLOAD;
+    put_field(head, "WARC-Profile",
+              is_identical ? BYTES("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
+                           : BYTES("http://netpreserve.org/warc/1.1/revisit/server-not-modified"));
+    put_id(head, "WARC-Refers-To", draft->refers_to);
+    put_field(head, "WARC-Refers-To-Target-URI", draft->refers_to_target_uri);
+    put_date(head, "WARC-Refers-To-Date", draft->refers_to_date_us);
+    if (is_identical && draft->truncated.size == 0) {
+        put_field(head, "WARC-Truncated", BYTES("length"));
+    }
+}
+
+static void put_head(struct warc_writer *writer, const struct warc_draft *draft,
+                     const struct warc_written *written) {
+    struct buf *head = &writer->head;
+    buf_clear(head);
+    buf_put(head, BYTES("WARC/1.1\r\n"));
+    put_field(head, "WARC-Type", bytes_of_string(warc_type_name(draft->type)));
+    put_id(head, "WARC-Record-ID", &written->id);
+    put_date(head, "WARC-Date", draft->date_us);
+    put_field(head, "WARC-Target-URI", draft->target_uri);
+    put_field(head, "WARC-IP-Address", draft->ip_address);
+    put_id(head, "WARC-Concurrent-To", draft->concurrent_to);
+    put_id(head, "WARC-Warcinfo-ID", draft->warcinfo_id);
+    put_field(head, "WARC-Filename", draft->filename);
+    if (draft->type == WARC_TYPE_REVISIT) {
+        put_revisit(head, draft);
+    }
+    put_field(head, "WARC-Truncated", draft->truncated);
+    for (size_t i = 0; i < draft->fields_count; i++) {
+        buf_put(head, draft->fields[i].name);
+        buf_put(head, BYTES(": "));
+        buf_put(head, draft->fields[i].value);
+        buf_put(head, BYTES("\r\n"));
+    }
+    if (written->has_payload_sha256) {
+        put_sha256(head, "WARC-Payload-Digest", written->payload_sha256);
+    }
+    put_sha256(head, "WARC-Block-Digest", written->block_sha256);
+    put_field(head, "Content-Type", content_type(draft));
+    buf_put(head, BYTES("Content-Length: "));
+    buf_put_u64(head, block_size(draft));
+    buf_put_string(head, record_end);
+}
+
+/* Second reading: the bytes. */
+static enum err write_block(struct warc_writer *writer, const struct warc_draft *draft,
+                            struct err_detail *detail) {
+    enum err err = pack_write(&writer->pack, draft->head, detail);
+    if (err != ERR_OK || draft->source == NULL) {
+        return err == ERR_OK ? pack_write(&writer->pack, draft->body, detail) : err;
+    }
+    err = source_seek(draft->source, draft->source_offset, detail);
+    for (uint64_t left = draft->source_size; err == ERR_OK && left > 0;) {
+        struct bytes piece;
+        err = read_source(writer, draft, left, &piece, detail);
+        if (err == ERR_OK) {
+            err = pack_write(&writer->pack, piece, detail);
+        }
+        left -= piece.size;
+    }
+    return err;
+}
+
+static enum err write_record(struct warc_writer *writer, const struct warc_draft *draft, uint64_t *ret_length,
+                             struct err_detail *detail) {
+    uint64_t size = writer->head.size + block_size(draft) + sizeof record_end - 1;
+    enum err err = pack_start(&writer->pack, size, draft->is_incompressible, detail);
+    if (err == ERR_OK) {
+        err = pack_write(&writer->pack, buf_bytes(&writer->head), detail);
+    }
+    if (err == ERR_OK) {
+        err = write_block(writer, draft, detail);
+    }
+    if (err == ERR_OK) {
+        err = pack_write(&writer->pack, bytes_of_string(record_end), detail);
+    }
+    return err == ERR_OK ? pack_finish(&writer->pack, ret_length, detail) : err;
+}
+
+enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *draft,
+                         struct warc_written *ret_written, struct err_detail *detail) {
+    if (writer->is_torn) {
+        return refuse_torn(detail);
+    }
+    struct warc_written written = {.offset = writer->offset};
+    enum err err = check_draft(draft, detail);
+    if (err == ERR_OK) {
+        err = hash_block(writer, draft, &written, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    written.id = draft->id != NULL ? *draft->id : warc_id_make(&writer->random);
+    put_head(writer, draft, &written);
+    if (writer->head.err != ERR_OK) {
+        return err_set(detail, writer->head.err, "the header of the record is longer than %d bytes",
+                       WARC_RECORD_HEAD_SIZE_MAX);
+    }
+    err = write_record(writer, draft, &written.length, detail);
+    if (err != ERR_OK) {
+        writer->is_torn = writer->pack.stored_size > 0;
+        return err;
+    }
+    writer->offset += written.length;
+    *ret_written = written;
+    return ERR_OK;
+}
+
+void warc_put_info(struct buf *out, const char *name, struct bytes value) {
+    put_field(out, name, value);
+}

@@ -1,0 +1,99 @@
+#include "warc/zdict.h"
+
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { FRAME_LEVEL = 19 }; /* written once per file and read at every start: worth the effort */
+
+enum err zdict_init(struct zdict *zdict, struct bytes dictionary, int level, struct err_detail *detail) {
+    if (dictionary.size == 0 || dictionary.size > ZDICT_SIZE_MAX) {
+        return err_set(detail, dictionary.size == 0 ? ERR_INVALID : ERR_LIMIT,
+                       "a dictionary of %zu bytes; 1 to %d are allowed", dictionary.size, ZDICT_SIZE_MAX);
+    }
+    struct zdict made = {
+        .decoder = ZSTD_createDDict(dictionary.data, dictionary.size),
+        .id = ZSTD_getDictID_fromDict(dictionary.data, dictionary.size),
+    };
+    if (level != ZDICT_LEVEL_NONE) {
+        made.encoder = ZSTD_createCDict(dictionary.data, dictionary.size, level);
+    }
+    if (made.decoder == NULL || (level != ZDICT_LEVEL_NONE && made.encoder == NULL)) {
+        zdict_done(&made);
+        return err_set(detail, ERR_INVALID, "zstd does not take the dictionary of %zu bytes",
+                       dictionary.size);
+    }
+    *zdict = made;
+    return ERR_OK;
+}
+
+/* Decode the one frame of a compressed dictionary into memory of the heap. */
+static enum err decompress(struct bytes content, struct buf *out, struct err_detail *detail) {
+    unsigned long long size = ZSTD_getFrameContentSize(content.data, content.size);
+    if (size == ZSTD_CONTENTSIZE_ERROR) {
+        return err_set(detail, ERR_INVALID, "the compressed dictionary has a broken header");
+    }
+    /* Not all writers state the size; then the limit is the only measure there is. */
+    size_t capacity = size == ZSTD_CONTENTSIZE_UNKNOWN ? ZDICT_SIZE_MAX : (size_t)size;
+    if (size != ZSTD_CONTENTSIZE_UNKNOWN && size > ZDICT_SIZE_MAX) {
+        return err_set(detail, ERR_LIMIT, "the dictionary has %llu bytes; at most %d are allowed", size,
+                       ZDICT_SIZE_MAX);
+    }
+    if (buf_reserve(out, capacity) != ERR_OK) {
+        return err_set(detail, out->err, "%s", err_text(out->err));
+    }
+    size_t result = ZSTD_decompress(out->data, capacity, content.data, content.size);
+    if (ZSTD_isError(result)) {
+        return err_set(detail, ERR_INVALID, "the compressed dictionary is broken: %s",
+                       ZSTD_getErrorName(result));
+    }
+    out->size = result;
+    return ERR_OK;
+}
+
+enum err zdict_unpack(struct bytes content, struct buf *out, struct err_detail *detail) {
+    if (!bytes_starts_with(content, BYTES("\x28\xb5\x2f\xfd"))) {
+        enum err err = buf_put(out, content);
+        return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+    }
+    return decompress(content, out, detail);
+}
+
+enum err zdict_init_content(struct zdict *zdict, struct bytes content, struct err_detail *detail) {
+    struct buf dictionary;
+    buf_init(&dictionary, ZDICT_SIZE_MAX);
+    enum err err = zdict_unpack(content, &dictionary, detail);
+    if (err == ERR_OK) {
+        err = zdict_init(zdict, buf_bytes(&dictionary), ZDICT_LEVEL_NONE, detail);
+    }
+    buf_done(&dictionary);
+    return err;
+}
+
+void zdict_done(struct zdict *zdict) {
+    ZSTD_freeDDict(zdict->decoder);
+    ZSTD_freeCDict(zdict->encoder);
+    *zdict = (struct zdict){0};
+}
+
+static void put_u32(struct buf *out, uint32_t value) {
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+        buf_put_byte(out, (uint8_t)(value >> shift));
+    }
+}
+
+enum err zdict_put_frame(struct buf *out, struct bytes dictionary) {
+    ASSERT(dictionary.size > 0 && dictionary.size <= ZDICT_SIZE_MAX);
+    size_t capacity = ZSTD_compressBound(dictionary.size);
+    uint8_t *compressed = malloc(capacity);
+    if (compressed == NULL) {
+        return ERR_MEMORY;
+    }
+    size_t result = ZSTD_compress(compressed, capacity, dictionary.data, dictionary.size, FRAME_LEVEL);
+    bool is_smaller = !ZSTD_isError(result) && result < dictionary.size;
+    struct bytes content = is_smaller ? bytes_of(compressed, result) : dictionary;
+    put_u32(out, ZDICT_FRAME_MAGIC);
+    put_u32(out, (uint32_t)content.size);
+    enum err err = buf_put(out, content);
+    free(compressed);
+    return err;
+}
