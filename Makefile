@@ -21,7 +21,7 @@ $(BUILD)/build.ninja: | packages-run
 	@meson setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }; rm -f $(BUILD).log
 
 build: packages-run $(BUILD)/build.ninja ## build the program: build/mnemon
-	@ninja -C $(BUILD) --quiet mnemon mnemon.1 mnemon.bash
+	@log=$$(ninja -C $(BUILD) mnemon mnemon.1 mnemon.bash 2>&1) || { echo "$$log" >&2; exit 1; }
 
 run: build ## build and start; SITE=https://… archives that site first
 	@tools/run $(BUILD)/mnemon "$(SITE)"
@@ -46,7 +46,7 @@ format: packages-test ## format all C files in place
 
 install: build ## install under prefix (/usr/local), with DESTDIR in front
 	@meson configure $(BUILD) -Dprefix=$(prefix)
-	@ninja -C $(BUILD) --quiet mnemon mnemon.1 mnemon.bash
+	@log=$$(ninja -C $(BUILD) mnemon mnemon.1 mnemon.bash 2>&1) || { echo "$$log" >&2; exit 1; }
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed under $(DESTDIR)$(prefix)"
 
