@@ -178,6 +178,9 @@ enum err ledger_commit(struct ledger *ledger, const struct index_position *posit
 
 void ledger_abort(struct ledger *ledger) {
     index_batch_clear(ledger->batch);
+    if (ledger->blocks.count > LEDGER_CHANGES_FULL) {
+        map_done(&ledger->blocks); /* the memory of one compaction is not kept for ever */
+    }
     map_clear(&ledger->blocks);
     map_clear(&ledger->segments);
 }

@@ -22,7 +22,10 @@
 #include "base/map.h"
 #include "store/index.h"
 
-enum { LEDGER_CHANGES_MAX = 1 << 16 };
+enum {
+    LEDGER_CHANGES_MAX = 1 << 24,  /* a compaction changes all blocks of a segment at once */
+    LEDGER_CHANGES_FULL = 1 << 15, /* who only goes through many records commits after so many */
+};
 
 enum ledger_kind {
     LEDGER_ORIGINAL,
@@ -71,7 +74,7 @@ enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIG
                           const struct block *block) MUST_CHECK;
 
 static inline bool ledger_is_full(const struct ledger *ledger) {
-    return ledger->blocks.count >= LEDGER_CHANGES_MAX / 2;
+    return ledger->blocks.count >= LEDGER_CHANGES_FULL;
 }
 
 /* All entries since the last commit, and the position behind their records, at once. */

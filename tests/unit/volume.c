@@ -529,6 +529,31 @@ static void compaction_reaches_the_newest_segment_too(void **state) {
     expect_gone(fixture, &removed.key);
 }
 
+static void expect_stored(void *context, enum err err, const struct stored *stored) {
+    (void)stored;
+    *(size_t *)context += err == ERR_OK;
+}
+
+static void compaction_takes_segments_of_very_many_records(void **state) {
+    struct fixture *fixture = *state;
+    enum { RECORDS = 70000 }; /* more than the ledger collects between two commits of documents */
+    size_t stored_count = 0;
+    struct compact_report report;
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        struct document document = {
+            .body = bytes_of(&i, sizeof i), .content_type = BYTES("image/png"), .time_us = 1};
+        assert_int_equal(
+            volume_submit(fixture->writer, &document, STORE_REGULAR, expect_stored, &stored_count, NULL),
+            ERR_OK);
+    }
+    volume_drain(fixture->volume);
+    assert_int_equal(stored_count, RECORDS);
+    struct stored removed = put(fixture, BYTES("removed"), STORE_REGULAR);
+    assert_int_equal(volume_remove(fixture->writer, &removed.key, NULL), ERR_OK);
+    assert_int_equal(compact_volume(fixture->volume, 0, &report, NULL), ERR_OK);
+    assert_true(report.kept_count >= RECORDS);
+}
+
 struct reading {
     struct volume *volume;
     const struct key *keys;
@@ -829,6 +854,7 @@ int main(void) {
         TEST(compaction_gives_back_the_bytes_of_what_was_removed),
         TEST(compaction_forgets_deletions_when_nothing_is_left_of_them),
         TEST(compaction_reaches_the_newest_segment_too),
+        TEST(compaction_takes_segments_of_very_many_records),
         TEST(reads_go_on_during_compaction),
         TEST(a_dictionary_is_trained_once_and_used_from_then_on),
         TEST(verify_names_every_flipped_bit),
