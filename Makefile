@@ -44,9 +44,9 @@ bench: packages-test ## measure against the alternatives, side by side
 format: packages-test ## format all C files in place
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
-install: build ## install under prefix (/usr/local), with DESTDIR in front
+install: build ## install the program and libmnemon under prefix (/usr/local), with DESTDIR in front
 	@meson configure $(BUILD) -Dprefix=$(prefix)
-	@log=$$(ninja -C $(BUILD) mnemon mnemon.1 mnemon.bash 2>&1) || { echo "$$log" >&2; exit 1; }
+	@log=$$(ninja -C $(BUILD) product 2>&1) || { echo "$$log" >&2; exit 1; }
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed under $(DESTDIR)$(prefix)"
 

@@ -10,7 +10,7 @@
 #include "base/value.h"
 #include "cli/help.h"
 
-enum { OPTIONS_SIZE_MAX = 512 };
+enum { OPTIONS_SIZE_MAX = 8192 };
 
 int cli_fail(const struct cli *cli, const char *format, ...) {
     va_list arguments;
@@ -110,6 +110,14 @@ static enum err set_option(uint8_t *values, const struct option *option, const c
         return value_read_duration(text, option->min, option->max, field, detail);
     case OPTION_CHOICE:
         return value_read_choice(text, option->choices, field, detail);
+    case OPTION_LIST: {
+        struct option_list *list = field;
+        if (list->count == OPTION_LIST_COUNT_MAX) {
+            return err_set(detail, ERR_LIMIT, "given more than %d times", OPTION_LIST_COUNT_MAX);
+        }
+        list->items[list->count++] = value;
+        return ERR_OK;
+    }
     }
     assert_failed("every option_type has a reader", __FILE__, __LINE__);
 }

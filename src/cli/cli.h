@@ -34,6 +34,14 @@ enum option_type {
     OPTION_DURATION, /* uint64_t, microseconds */
     OPTION_TEXT,     /* const char * */
     OPTION_CHOICE,   /* uint32_t, index into choices */
+    OPTION_LIST,     /* struct option_list: the option may be given several times */
+};
+
+enum { OPTION_LIST_COUNT_MAX = 100 };
+
+struct option_list {
+    const char *items[OPTION_LIST_COUNT_MAX];
+    size_t count;
 };
 
 struct option {

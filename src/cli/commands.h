@@ -4,12 +4,17 @@
 
 #include "cli/cli.h"
 
+extern const struct command serve_command;
+extern const struct command archive_command;
+extern const struct command job_command;
 extern const struct command list_command;
 extern const struct command get_command;
 extern const struct command import_command;
 extern const struct command export_command;
 extern const struct command store_command;
 extern const struct command url_command;
+extern const struct command links_command;
+extern const struct command robots_command;
 extern const struct command sim_command;
 extern const struct command version_command;
 

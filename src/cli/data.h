@@ -2,7 +2,7 @@
  * data - the data directory of a command: which one it is, and the archive in it.
  *
  * `--data DIR`, else $MNEMON_DATA, else ~/.local/share/mnemon. One process at a time has an archive open; the
- * others are told so. What opening had to mend after a crash is said on cli->err.
+ * others are told so. What opening had to mend after a crash is said on cli->err, and which volumes are down.
  */
 #ifndef MNEMON_CLI_DATA_H
 #define MNEMON_CLI_DATA_H
@@ -11,7 +11,7 @@
 #include "store/instance.h"
 #include "store/segment.h"
 
-enum { DATA_PATH_SIZE_MAX = 4096 };
+enum { DATA_PATH_SIZE_MAX = 4096, DATA_NAME_SIZE_MAX = SEGMENT_NAME_SIZE_MAX + 8 };
 
 /* The help of every command's --data. */
 #define DATA_HELP "the data directory ($MNEMON_DATA, else ~/.local/share/mnemon)"
@@ -23,21 +23,34 @@ enum data_access {
 };
 
 struct data {
+    struct cli *cli;
     char directory[DATA_PATH_SIZE_MAX];
-    struct instance instance;
-    uint32_t named_segment; /* whose name is in segment_name; 0: none */
-    char segment_name[SEGMENT_NAME_SIZE_MAX];
+    struct instance *instance;
+    struct instance_session *session; /* of the thread that opened it; others make their own */
+    uint32_t told;                    /* bit i: the user knows that volume i of the connector is down */
+    uint16_t named_volume;            /* whose segment's name is in segment_name */
+    uint32_t named_segment;           /* 0: none */
+    char segment_name[DATA_NAME_SIZE_MAX];
 };
+
+/* Only data->directory, from the value of --data or NULL. CLI_DONE, or the status after the error. */
+int data_find(struct data *data, struct cli *cli, const char *option);
 
 /* option: the value of --data, or NULL. CLI_DONE, or the exit status after the error has been printed. */
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access);
 void data_close(struct data *data);
 
-/* As index_find_block(), but what has been removed and waits for compaction is ERR_NOT_FOUND. */
-enum err data_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                         uint16_t number, struct block *ret_block) MUST_CHECK;
+/* The same with DATA_REBUILD, and a line that shows how far it is unless is_quiet. */
+int data_rebuild(struct data *data, struct cli *cli, const char *option, bool is_quiet);
 
-/* The file that a segment is, without its directory; valid until the next call. */
-const char *data_segment_name(struct data *data, uint32_t number);
+/*
+ * The file that a segment is: "00000001.warc.zst", with the number of the volume in front where there are
+ * several: "2/00000001.warc.zst". Valid until the next call.
+ */
+const char *data_segment_name(struct data *data, uint16_t volume, uint32_t number);
+
+/* "mnemon: volume 2 is maintained by its server (URL)" for each that a command for local volumes passes over.
+ */
+void data_tell_remote(const struct data *data);
 
 #endif

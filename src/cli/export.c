@@ -1,11 +1,10 @@
-#include "cli/export.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utc.h"
 #include "cli/commands.h"
+#include "cli/export_wacz.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/query.h"
@@ -21,14 +20,11 @@ struct export_options {
     bool json;
 };
 
-enum export_format { FORMAT_BY_NAME, FORMAT_WARC, FORMAT_GZIP, FORMAT_ZSTD };
+enum export_format { FORMAT_BY_NAME, FORMAT_WARC, FORMAT_GZIP, FORMAT_ZSTD, FORMAT_WACZ };
 
 static const char *const formats[] = {
-    [FORMAT_BY_NAME] = "auto",
-    [FORMAT_WARC] = "warc",
-    [FORMAT_GZIP] = "warc.gz",
-    [FORMAT_ZSTD] = "warc.zst",
-    NULL,
+    [FORMAT_BY_NAME] = "auto",  [FORMAT_WARC] = "warc", [FORMAT_GZIP] = "warc.gz",
+    [FORMAT_ZSTD] = "warc.zst", [FORMAT_WACZ] = "wacz", NULL,
 };
 
 /* Several queries may overlap; a capture is exported by the first that means it. */
@@ -88,20 +84,20 @@ static bool is_covered(const struct selection *selection, size_t before, const s
 
 /* ---- where it goes ---- */
 
-static int choose_framing(struct cli *cli, const struct export_options *options,
-                          enum pack_framing *ret_framing) {
+/* auto goes by the name. */
+static enum export_format choose_format(const struct export_options *options) {
     struct bytes name = bytes_of_string(options->output);
-    uint32_t format = options->format;
-    if (bytes_ends_with(name, BYTES(".wacz"))) {
-        return cli_usage(cli, &export_command, "WACZ is not written yet; use .warc.gz, .warc or .warc.zst");
+    if (options->format != FORMAT_BY_NAME) {
+        return (enum export_format)options->format;
     }
-    if (format == FORMAT_BY_NAME) {
-        format = bytes_ends_with(name, BYTES(".zst"))    ? FORMAT_ZSTD
-                 : bytes_ends_with(name, BYTES(".warc")) ? FORMAT_WARC
-                                                         : FORMAT_GZIP;
-    }
-    *ret_framing = format == FORMAT_ZSTD ? PACK_ZSTD : format == FORMAT_WARC ? PACK_PLAIN : PACK_GZIP;
-    return CLI_DONE;
+    return bytes_ends_with(name, BYTES(".wacz"))   ? FORMAT_WACZ
+           : bytes_ends_with(name, BYTES(".zst"))  ? FORMAT_ZSTD
+           : bytes_ends_with(name, BYTES(".warc")) ? FORMAT_WARC
+                                                   : FORMAT_GZIP;
+}
+
+static enum pack_framing framing_of(enum export_format format) {
+    return format == FORMAT_ZSTD ? PACK_ZSTD : format == FORMAT_WARC ? PACK_PLAIN : PACK_GZIP;
 }
 
 static enum err write_info(struct export *export, const char *path, struct err_detail *detail) {
@@ -131,7 +127,7 @@ static enum err write_selection(struct export *export, struct selection *selecti
     for (size_t i = 0; i < selection->count; i++) {
         struct capture capture;
         enum err err;
-        query_start(&selection->queries[i], volume_index(export->data.instance.volume));
+        query_start(&selection->queries[i], export->data.session);
         while ((err = query_next(&selection->queries[i], &capture)) == ERR_OK) {
             err = is_covered(selection, i, &capture) ? ERR_OK : export_capture(export, &capture, detail);
             if (err != ERR_OK) {
@@ -149,68 +145,94 @@ static enum err write_selection(struct export *export, struct selection *selecti
 }
 
 static enum err init_export(struct export *export, struct sink *sink, enum pack_framing framing) {
-    struct volume *volume = export->data.instance.volume;
     struct pack_options options = {.framing = framing};
-    map_init(&export->blocks, KEY_SIGNATURE_SIZE + 2, sizeof(struct location), EXPORT_BLOCKS_MAX, 1);
+    map_init(&export->blocks, KEY_SIGNATURE_SIZE + 2, sizeof(struct export_place), EXPORT_BLOCKS_MAX, 1);
     buf_init(&export->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
-    export->record_reader = volume_reader_new(volume);
-    export->payload_reader = volume_reader_new(volume);
-    enum err err = export->record_reader == NULL || export->payload_reader == NULL ? ERR_MEMORY : ERR_OK;
+    export->record_session = instance_session_new(export->data.instance);
+    export->payload_session = instance_session_new(export->data.instance);
+    enum err err = export->record_session == NULL || export->payload_session == NULL ? ERR_MEMORY : ERR_OK;
     err = err == ERR_OK ? record_init(&export->record) : err;
-    err = err == ERR_OK ? export_requests_init(&export->requests, &export->data) : err;
+    err = err == ERR_OK ? record_init(&export->origin) : err;
     return err == ERR_OK ? warc_writer_init(&export->writer, sink, 0, &options, warc_random_system) : err;
 }
 
 static void finish_export(struct export *export) {
     warc_writer_done(&export->writer);
-    export_requests_done(&export->requests);
+    record_done(&export->origin);
     record_done(&export->record);
-    if (export->record_reader != NULL) {
-        volume_reader_free(export->record_reader);
+    if (export->record_session != NULL) {
+        instance_session_free(export->record_session);
     }
-    if (export->payload_reader != NULL) {
-        volume_reader_free(export->payload_reader);
+    if (export->payload_session != NULL) {
+        instance_session_free(export->payload_session);
     }
     buf_done(&export->chunks);
     map_done(&export->blocks);
 }
 
 static int write_file(struct export *export, const struct export_options *options,
-                      struct selection *selection, struct output *output, enum pack_framing framing) {
+                      struct selection *selection, struct output *output) {
     struct err_detail detail = {0};
-    struct sink_file sink;
+    struct sink_file file;
+    struct sink *sink = &file.sink;
     struct progress progress;
-    sink_file_init(&sink, fileno(output->file));
+    enum err err = ERR_OK;
+    sink_file_init(&file, fileno(output->file));
     progress_init(&progress, "exporting", fileno(export->cli->err), options->quiet, export->cli->clock);
-    enum err err = init_export(export, &sink.sink, framing);
+    if (export->wacz != NULL) {
+        int64_t now_us = clock_wall_us(export->cli->clock);
+        err = export_wacz_init(export->wacz, sink, options->output, now_us, &detail);
+        sink = &export->wacz->writer.sink;
+    }
     if (err == ERR_OK) {
-        err = write_info(export, options->output, &detail);
+        err = init_export(export, sink, framing_of(choose_format(options)));
+    }
+    if (err == ERR_OK) {
+        err = write_info(export, export->wacz != NULL ? WACZ_WARC_NAME : options->output, &detail);
     }
     if (err == ERR_OK) {
         err = write_selection(export, selection, &progress, &detail);
+    }
+    if (err == ERR_OK && export->wacz != NULL) {
+        err = export_wacz_finish(export->wacz, &detail);
     }
     progress_finish(&progress);
     return err == ERR_OK ? CLI_DONE
                          : cli_fail(export->cli, "%s: %s", options->output, err_detail_text(&detail, err));
 }
 
+static void print_summary(const struct export *export) {
+    const struct export_wacz *wacz = export->wacz;
+    FILE *out = export->cli->out;
+    fprintf(out, "{\"captures\":%ju,\"revisits\":%ju,\"requests\":%ju,", (uintmax_t) export->captures_count,
+            (uintmax_t) export->revisits_count, (uintmax_t) export->requests_count);
+    if (wacz != NULL) {
+        fprintf(out, "\"pages\":%ju,", (uintmax_t)wacz->pages_count);
+    }
+    fprintf(out, "\"size\":%ju}\n",
+            (uintmax_t)(wacz != NULL ? wacz->writer.zip.offset : export->writer.offset));
+}
+
 static int write_output(struct export *export, const struct export_options *options,
-                        struct selection *selection, enum pack_framing framing) {
+                        struct selection *selection) {
     struct output output;
     int status = output_open(&output, export->cli, options->output);
     if (status != CLI_DONE) {
         return status;
     }
-    status = write_file(export, options, selection, &output, framing);
+    struct export_wacz wacz = {0};
+    export->wacz = choose_format(options) == FORMAT_WACZ ? &wacz : NULL;
+    status = write_file(export, options, selection, &output);
     bool is_to_file = output.path != NULL;
     int closed = output_close(&output, status == CLI_DONE);
     status = status == CLI_DONE ? closed : status;
     if (status == CLI_DONE && options->json && is_to_file) {
-        fprintf(export->cli->out, "{\"captures\":%ju,\"revisits\":%ju,\"requests\":%ju,\"size\":%ju}\n",
-                (uintmax_t) export->captures_count, (uintmax_t) export->revisits_count,
-                (uintmax_t) export->requests_count, (uintmax_t) export->writer.offset);
+        print_summary(export);
     }
     finish_export(export);
+    if (export->wacz != NULL) {
+        export_wacz_done(export->wacz);
+    }
     return status;
 }
 
@@ -218,14 +240,13 @@ static int export_run(struct cli *cli, const void *values, char **arguments, siz
     const struct export_options *options = values;
     struct export export = {.cli = cli};
     struct selection selection = {0};
-    enum pack_framing framing = PACK_GZIP;
     if (options->output == NULL) {
         return cli_usage(cli, &export_command, "--output is missing: which file shall be written?");
     }
-    int status = choose_framing(cli, options, &framing);
-    if (status == CLI_DONE) {
-        status = select_captures(cli, options, arguments, arguments_count, &selection);
+    if (choose_format(options) == FORMAT_WACZ && strcmp(options->output, "-") == 0) {
+        return cli_usage(cli, &export_command, "a WACZ goes into a file: its headers are written last");
     }
+    int status = select_captures(cli, options, arguments, arguments_count, &selection);
     if (status != CLI_DONE) {
         return status;
     }
@@ -234,7 +255,7 @@ static int export_run(struct cli *cli, const void *values, char **arguments, siz
         free_selection(&selection);
         return status;
     }
-    status = write_output(&export, options, &selection, framing);
+    status = write_output(&export, options, &selection);
     free_selection(&selection);
     data_close(&export.data);
     return status;
@@ -282,12 +303,14 @@ static const struct option export_options[] = {
 
 const struct command export_command = {
     .name = "export",
-    .summary = "write captures to a WARC file",
+    .summary = "write captures to a WARC or WACZ file",
     .synopsis = "[URL[*]…] -o FILE",
     .details =
         "Writes all captures, or those of the URLs (as mnemon list understands them), with their requests. "
         "The file stands on its own: a payload that several captures share is written in full with the "
-        "first of them, and no revisit record points outside the file.",
+        "first of them, and no revisit record points outside the file.\n\n"
+        "A WACZ file (1.1.1) also has an index, a list of its pages with their titles, and digests: "
+        "ReplayWeb.page shows it as it is.",
     .options = export_options,
     .options_size = sizeof(struct export_options),
     .arguments_max = SIZE_MAX,

@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/data.h"
@@ -20,8 +18,8 @@ struct getter {
     const struct get_options *options;
     const char *url;
     struct capture capture;
-    struct volume_reader *head_reader; /* the capture's own record */
-    struct volume_reader *body_reader; /* and the one that holds its payload */
+    struct instance_session *head_session; /* the capture's own record */
+    struct instance_session *body_session; /* and the one that holds its payload */
     struct record record;
 };
 
@@ -33,12 +31,17 @@ static int say_unreadable(const struct getter *getter, enum err err, const struc
 
 static int write_capture(struct getter *getter) {
     struct err_detail detail = {0};
-    struct key key = {.number = getter->capture.block_number};
-    memcpy(key.signature, getter->capture.signature, sizeof key.signature);
+    const struct capture *capture = &getter->capture;
+    struct key key;
+    struct block block;
     struct bytes document;
-    enum err err = volume_get(getter->body_reader, &key, &document, &detail);
+    enum err err = instance_locate(getter->body_session, capture, &key, &block, &detail);
+    if (err == ERR_OK) {
+        err = instance_get(getter->body_session, &key, &document, &detail);
+    }
     if (err == ERR_OK && getter->options->headers) {
-        err = record_read(&getter->record, getter->head_reader, &getter->capture.location, &detail);
+        err =
+            record_read(&getter->record, getter->head_session, capture->volume, &capture->location, &detail);
     }
     if (err != ERR_OK) {
         return say_unreadable(getter, err, &detail);
@@ -55,28 +58,25 @@ static int write_capture(struct getter *getter) {
     return output_close(&output, true);
 }
 
-static int read_capture(struct getter *getter, struct volume *volume) {
-    getter->head_reader = volume_reader_new(volume);
-    getter->body_reader = volume_reader_new(volume);
+static int read_capture(struct getter *getter, struct data *data) {
+    getter->head_session = instance_session_new(data->instance);
+    getter->body_session = data->session;
     enum err err = record_init(&getter->record);
     int status = CLI_FAILED;
-    if (getter->head_reader == NULL || getter->body_reader == NULL || err != ERR_OK) {
+    if (getter->head_session == NULL || err != ERR_OK) {
         cli_fail(getter->cli, "%s", err_text(ERR_MEMORY));
     } else {
         status = write_capture(getter);
     }
     record_done(&getter->record);
-    if (getter->head_reader != NULL) {
-        volume_reader_free(getter->head_reader);
-    }
-    if (getter->body_reader != NULL) {
-        volume_reader_free(getter->body_reader);
+    if (getter->head_session != NULL) {
+        instance_session_free(getter->head_session);
     }
     return status;
 }
 
 static int find_and_read(struct getter *getter, struct query *query, struct data *data, int64_t time_us) {
-    query_start(query, volume_index(data->instance.volume));
+    query_start(query, data->session);
     enum err err = query_closest(query, time_us, &getter->capture);
     if (err == ERR_NOT_FOUND) {
         return cli_fail(getter->cli, "the archive in %s holds no capture of %s", data->directory,
@@ -85,7 +85,7 @@ static int find_and_read(struct getter *getter, struct query *query, struct data
     if (err != ERR_OK) {
         return cli_fail(getter->cli, "the index cannot be read: %s", err_text(err));
     }
-    return read_capture(getter, data->instance.volume);
+    return read_capture(getter, data);
 }
 
 static int get_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/value.h"
 #include "cli/commands.h"
@@ -12,6 +13,7 @@ enum { REPORT_SIZE_MAX = 1024 };
 struct import_options {
     const char *data;
     uint64_t jobs;
+    bool ignore_digests;
     bool json;
     bool quiet;
 };
@@ -28,26 +30,40 @@ static void hide_controls(char *text) {
     }
 }
 
-void import_report(struct import_job *job, uint64_t offset, const char *format, ...) {
-    struct import *import = job->import;
+__attribute__((format(printf, 4, 0))) static void
+say(struct import *import, const char *path, uint64_t offset, const char *format, va_list arguments) {
     FILE *err = import->cli->err;
     char text[REPORT_SIZE_MAX];
-    va_list arguments;
-    va_start(arguments, format);
+    char place[REPORT_SIZE_MAX];
     vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    snprintf(place, sizeof place, "%s", path == NULL ? "" : path);
     hide_controls(text);
+    hide_controls(place);
     pthread_mutex_lock(&import->lock);
     if (import->progress.line_is_open) {
         fputs("\r\x1b[K", err); /* the progress line is drawn again behind the message */
     }
-    if (offset == IMPORT_OFFSET_NONE) {
+    if (path == NULL) {
         fprintf(err, "mnemon: %s\n", text);
     } else {
-        fprintf(err, "mnemon: %s, byte %ju: %s\n", job->file->path, (uintmax_t)offset, text);
+        fprintf(err, "mnemon: %s, byte %ju: %s\n", place, (uintmax_t)offset, text);
     }
     fflush(err);
     pthread_mutex_unlock(&import->lock);
+}
+
+void import_say(struct import *import, const char *path, uint64_t offset, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(import, path, offset, format, arguments);
+    va_end(arguments);
+}
+
+void import_report(struct import_job *job, uint64_t offset, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(job->import, offset == IMPORT_OFFSET_NONE ? NULL : job->file->path, offset, format, arguments);
+    va_end(arguments);
 }
 
 void import_count(struct import_job *job, uint64_t *count) {
@@ -59,6 +75,7 @@ void import_count(struct import_job *job, uint64_t *count) {
 void import_stop(struct import *import, enum err err) {
     pthread_mutex_lock(&import->lock);
     import->err = import->err == ERR_OK ? err : import->err;
+    pthread_cond_broadcast(&import->queue.has_done);
     pthread_mutex_unlock(&import->lock);
 }
 
@@ -71,29 +88,32 @@ bool import_is_stopped(struct import *import) {
 
 /* ---- a thread's own ---- */
 
-static void init_record(struct import_record *record, size_t size_max) {
+void import_record_init(struct import_record *record, const char *directory, uint64_t size_max) {
     buf_init(&record->text, 2 * (size_t)WARC_RECORD_HEAD_SIZE_MAX);
-    buf_init(&record->block, size_max);
+    scratch_init(&record->block, directory, IMPORT_MEMORY_MAX, size_max);
+}
+
+void import_record_done(struct import_record *record) {
+    scratch_done(&record->block);
+    buf_done(&record->text);
 }
 
 enum err import_job_init(struct import_job *job, struct import *import) {
     *job = (struct import_job){.import = import};
-    init_record(&job->capture, VOLUME_DOCUMENT_SIZE_MAX);
-    init_record(&job->request, IMPORT_REQUEST_SIZE_MAX);
+    import_record_init(&job->capture, import->data.directory, VOLUME_DOCUMENT_SIZE_MAX);
+    import_record_init(&job->request, import->data.directory, IMPORT_REQUEST_SIZE_MAX);
     canon_init(&job->canon);
     buf_init(&job->surt, URL_SIZE_MAX + 16);
     buf_init(&job->from, 2 * URL_SIZE_MAX);
     buf_init(&job->to, 2 * URL_SIZE_MAX);
     buf_init(&job->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
-    job->writer = volume_writer_new(import->data.instance.volume);
-    job->reader = volume_reader_new(import->data.instance.volume);
-    job->record_reader = volume_reader_new(import->data.instance.volume);
-    enum err err =
-        job->writer == NULL || job->reader == NULL || job->record_reader == NULL ? ERR_MEMORY : ERR_OK;
+    job->session = instance_session_new(import->data.instance);
+    job->record_session = instance_session_new(import->data.instance);
+    enum err err = job->session == NULL || job->record_session == NULL ? ERR_MEMORY : ERR_OK;
     err = err == ERR_OK ? warc_reader_init(&job->warc, NULL) : err;
     err = err == ERR_OK ? warc_check_init(&job->check) : err;
     err = err == ERR_OK ? payload_init(&job->payload) : err;
-    err = err == ERR_OK ? sha256_init(&job->sha256) : err;
+    err = err == ERR_OK ? document_hasher_init(&job->hasher) : err;
     err = err == ERR_OK ? warc_hash_init(&job->hash) : err;
     err = err == ERR_OK ? record_init(&job->record) : err;
     if (err != ERR_OK) {
@@ -105,28 +125,23 @@ enum err import_job_init(struct import_job *job, struct import *import) {
 void import_job_done(struct import_job *job) {
     record_done(&job->record);
     warc_hash_done(&job->hash);
-    sha256_done(&job->sha256);
+    document_hasher_done(&job->hasher);
     payload_done(&job->payload);
     warc_check_done(&job->check);
     warc_reader_done(&job->warc);
-    if (job->writer != NULL) {
-        volume_writer_free(job->writer);
+    if (job->session != NULL) {
+        instance_session_free(job->session);
     }
-    if (job->reader != NULL) {
-        volume_reader_free(job->reader);
-    }
-    if (job->record_reader != NULL) {
-        volume_reader_free(job->record_reader);
+    if (job->record_session != NULL) {
+        instance_session_free(job->record_session);
     }
     buf_done(&job->chunks);
     buf_done(&job->to);
     buf_done(&job->from);
     buf_done(&job->surt);
     canon_done(&job->canon);
-    buf_done(&job->request.block);
-    buf_done(&job->request.text);
-    buf_done(&job->capture.block);
-    buf_done(&job->capture.text);
+    import_record_done(&job->request);
+    import_record_done(&job->capture);
 }
 
 static struct import_file *take_file(struct import *import) {
@@ -137,37 +152,75 @@ static struct import_file *take_file(struct import *import) {
     return file;
 }
 
-static void *run_job(void *context) {
-    struct import *import = context;
-    struct import_job *job = malloc(sizeof *job);
-    enum err err = job == NULL ? ERR_MEMORY : import_job_init(job, import);
-    if (err != ERR_OK) {
-        import_stop(import, err);
-        free(job);
-        return NULL;
-    }
-    while ((job->file = take_file(import)) != NULL) {
+static void read_files(struct import_job *job) {
+    while ((job->file = take_file(job->import)) != NULL) {
         import_read_file(job);
     }
-    import_job_done(job);
+}
+
+static void run_job(struct import *import, void (*work)(struct import_job *job)) {
+    struct import_job *job = malloc(sizeof *job);
+    enum err err = job == NULL ? ERR_MEMORY : import_job_init(job, import);
+    if (err == ERR_OK) {
+        work(job);
+        import_job_done(job);
+    } else {
+        import_stop(import, err);
+    }
     free(job);
+}
+
+static void *run_reader(void *context) {
+    run_job(context, read_files);
+    return NULL;
+}
+
+static void *run_worker(void *context) {
+    run_job(context, import_work);
     return NULL;
 }
 
 /* ---- the run ---- */
 
-static void run_threads(struct import *import, size_t count) {
-    pthread_t threads[IMPORT_JOBS_MAX];
+static size_t start_threads(struct import *import, pthread_t *threads, size_t count,
+                            void *(*run)(void *context)) {
     size_t started = 0;
-    while (started < count && pthread_create(&threads[started], NULL, run_job, import) == 0) {
+    while (started < count && pthread_create(&threads[started], NULL, run, import) == 0) {
         started++;
     }
     if (started == 0) {
         import_stop(import, ERR_SYSTEM);
     }
-    for (size_t i = 0; i < started; i++) {
+    return started;
+}
+
+static void join_threads(pthread_t *threads, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
     }
+}
+
+/* As many readers as there are files for, and as many workers as there are jobs. */
+static void run_threads(struct import *import, size_t jobs) {
+    pthread_t readers[IMPORT_JOBS_MAX];
+    pthread_t workers[IMPORT_JOBS_MAX];
+    if (import->files_count == 0) {
+        return;
+    }
+    size_t workers_count = start_threads(import, workers, jobs, run_worker);
+    size_t files_count = import->files_count < jobs ? import->files_count : jobs;
+    size_t readers_count = start_threads(import, readers, files_count, run_reader);
+    join_threads(readers, readers_count);
+    import_queue_close(import);
+    join_threads(workers, workers_count);
+}
+
+static int by_number(const void *a, const void *b) {
+    uint64_t left;
+    uint64_t right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return (left > right) - (left < right);
 }
 
 /* Everything is in the archive now that will be: look again for what revisits mean. */
@@ -186,6 +239,8 @@ static void read_deferred(struct import *import) {
                 return;
             }
         }
+        struct buf *deferred = &import->files[i].deferred;
+        qsort(deferred->data, deferred->size / sizeof(uint64_t), sizeof(uint64_t), by_number);
         job->is_second_pass = true;
         job->file = &import->files[i];
         import_read_file(job);
@@ -197,27 +252,20 @@ static void read_deferred(struct import *import) {
 }
 
 static enum err init_import(struct import *import, char **paths, size_t paths_count) {
-    import->files = calloc(paths_count, sizeof *import->files);
-    import->files_count = import->files == NULL ? 0 : paths_count;
-    for (size_t i = 0; i < import->files_count; i++) {
-        import->files[i].path = paths[i];
-        buf_init(&import->files[i].deferred, (size_t)1 << 30);
-    }
     pthread_mutex_init(&import->lock, NULL);
     pthread_cond_init(&import->has_left, NULL);
-    size_t busy_max = VOLUME_QUEUE_COUNT_MAX + IMPORT_JOBS_MAX;
-    map_init(&import->busy, KEY_SIGNATURE_SIZE, 1, busy_max, 1);
+    map_init(&import->busy, KEY_SIGNATURE_SIZE, 1, IMPORT_BUSY_MAX, 1);
     map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_SIGNATURE_SIZE, IMPORT_DIGESTS_MAX, 1);
-    return import->files == NULL ? ERR_MEMORY : map_reserve(&import->busy, busy_max);
+    enum err err = import_queue_init(&import->queue, import->data.directory);
+    err = err == ERR_OK ? map_reserve(&import->busy, IMPORT_BUSY_MAX) : err;
+    return err == ERR_OK ? import_list_files(import, paths, paths_count) : err;
 }
 
 static void finish_import(struct import *import) {
-    for (size_t i = 0; i < import->files_count; i++) {
-        buf_done(&import->files[i].deferred);
-    }
-    free(import->files);
+    import_free_files(import);
     map_done(&import->digests);
     map_done(&import->busy);
+    import_queue_done(&import->queue);
     pthread_cond_destroy(&import->has_left);
     pthread_mutex_destroy(&import->lock);
 }
@@ -301,10 +349,10 @@ static int import_all(struct import *import, const struct import_options *option
     } else {
         progress_init(&import->progress, "importing", fileno(import->cli->err), options->quiet,
                       import->cli->clock);
-        run_threads(import, options->jobs < paths_count ? (size_t)options->jobs : paths_count);
-        volume_drain(import->data.instance.volume);
+        run_threads(import, (size_t)options->jobs);
+        instance_drain(import->data.instance);
         read_deferred(import);
-        volume_drain(import->data.instance.volume); /* now all that was submitted is durable and counted */
+        instance_drain(import->data.instance); /* now all that was submitted is durable and counted */
         progress_finish(&import->progress);
         status = conclude(import, options->json);
     }
@@ -314,13 +362,7 @@ static int import_all(struct import *import, const struct import_options *option
 
 static int import_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
     const struct import_options *options = values;
-    for (size_t i = 0; i < arguments_count; i++) {
-        if (bytes_ends_with(bytes_of_string(arguments[i]), BYTES(".wacz"))) {
-            return cli_usage(cli, &import_command,
-                             "%s: WACZ is not read yet; unzip it and import archive/*.warc.gz", arguments[i]);
-        }
-    }
-    struct import import = {.cli = cli};
+    struct import import = {.cli = cli, .ignores_digests = options->ignore_digests};
     int status = data_open(&import.data, cli, options->data, DATA_WRITE);
     if (status != CLI_DONE) {
         return status;
@@ -343,7 +385,11 @@ static const struct option import_options[] = {
      .argument = "N",
      .min = 1,
      .max = IMPORT_JOBS_MAX,
-     .help = "how many files are read at once (2)"},
+     .help = "how many threads store, and how many files are read at once (2)"},
+    {.name = "ignore-digests",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct import_options, ignore_digests),
+     .help = "take files of a WACZ whose digest is not what its package says"},
     {.name = "quiet",
      .letter = 'q',
      .type = OPTION_FLAG,
@@ -358,12 +404,13 @@ static const struct option import_options[] = {
 
 const struct command import_command = {
     .name = "import",
-    .summary = "take WARC and ARC files into the archive",
+    .summary = "take WARC, ARC and WACZ files into the archive",
     .synopsis = "[OPTION…] FILE…",
     .details =
         "Every response, resource and revisit record becomes a capture, with its request where the file has "
         "one. Payloads that the archive holds are not stored again. Files may be plain or compressed (gzip, "
-        "zstd); - is standard input.\n\n"
+        "zstd); - is standard input. Of a WACZ file all WARC files are taken, after their digests were "
+        "checked.\n\n"
         "An import can be repeated, and goes on where it was interrupted: captures that are there already "
         "are "
         "passed over. Damaged places are named and the rest of the file is imported; the exit status is then "

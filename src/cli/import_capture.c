@@ -1,6 +1,9 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/import.h"
+#include "store/merge.h"
+#include "store/volume_record.h"
 #include "url/surt.h"
 
 enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) {
@@ -24,12 +27,15 @@ void import_await(struct import *import, const uint8_t signature[KEY_SIGNATURE_S
     pthread_mutex_unlock(&import->lock);
 }
 
-/* Wait until nobody is storing this payload, then be the one who does. */
+/* Wait until nobody is storing this payload and there is room, then be the one who does. */
 static void enter(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    struct bytes key = bytes_of(signature, KEY_SIGNATURE_SIZE);
     pthread_mutex_lock(&import->lock);
-    await_locked(import, bytes_of(signature, KEY_SIGNATURE_SIZE));
-    void *place = map_put(&import->busy, bytes_of(signature, KEY_SIGNATURE_SIZE));
-    ASSERT(place != NULL); /* import.c has reserved for all that the volume queues */
+    while (map_get(&import->busy, key) != NULL || import->busy.count == IMPORT_BUSY_MAX) {
+        pthread_cond_wait(&import->has_left, &import->lock);
+    }
+    void *place = map_put(&import->busy, key);
+    ASSERT(place != NULL); /* import.c has reserved for them all */
     pthread_mutex_unlock(&import->lock);
 }
 
@@ -40,9 +46,16 @@ static void leave(struct import *import, const uint8_t signature[KEY_SIGNATURE_S
     pthread_mutex_unlock(&import->lock);
 }
 
-/* Called by the volume's committer when the capture is durable, or will never be. */
+/* A capture that was submitted. */
+struct pending {
+    struct import *import;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+};
+
+/* Called by a volume's thread when the capture is durable, or will never be. */
 static void stored(void *context, enum err err, const struct stored *stored) {
-    struct import *import = context;
+    struct pending *pending = context;
+    struct import *import = pending->import;
     if (err == ERR_OK) {
         pthread_mutex_lock(&import->lock);
         import->tally.captures_count++;
@@ -51,65 +64,65 @@ static void stored(void *context, enum err err, const struct stored *stored) {
     } else {
         import_stop(import, err);
     }
-    leave(import, stored->key.signature);
+    leave(import, pending->signature);
+    free(pending);
 }
 
 /* ---- one document ---- */
 
-static void sign(struct import_job *job, const struct document *document,
-                 uint8_t ret_signature[KEY_SIGNATURE_SIZE]) {
-    struct bytes pieces[2] = {document->head, document->body};
-    struct bytes part;
-    sha256_start(&job->sha256);
-    payload_start(&job->payload, document->head.size > 0);
-    for (size_t i = 0; i < 2; i++) {
-        while (payload_next(&job->payload, &pieces[i], &part)) {
-            sha256_update(&job->sha256, part);
-        }
-    }
-    if (payload_finish(&job->payload, &part)) {
-        sha256_update(&job->sha256, part);
-    }
-    sha256_finish(&job->sha256, ret_signature);
-}
-
-/* Does the archive hold this very capture? Its SURT is in job->surt, its head in job->payload. */
-static enum err find_present(struct import_job *job, const struct document *document,
-                             const uint8_t signature[KEY_SIGNATURE_SIZE], bool *ret_is_present) {
-    uint16_t status = document->head.size > 0 ? job->payload.head.status : 0;
-    struct index_cursor *cursor;
+/* Does the archive hold this very capture? Its SURT is in job->surt, its head in job->hasher. */
+static enum err find_present(struct import_job *job, const struct document *document, bool *ret_is_present,
+                             struct err_detail *detail) {
+    uint16_t status = document->head.size > 0 ? job->hasher.payload.head.status : 0;
+    struct merge *merge;
     buf_clear(&job->from);
     buf_clear(&job->to);
     index_put_capture_prefix(&job->from, buf_bytes(&job->surt), document->time_us);
     index_put_capture_prefix(&job->to, buf_bytes(&job->surt), document->time_us + 1);
-    const struct index *index = volume_index(job->import->data.instance.volume);
-    enum err err = index_cursor_open(index, buf_bytes(&job->from), buf_bytes(&job->to), false, &cursor);
+    enum err err =
+        merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), false, &merge, detail);
     if (err != ERR_OK) {
         return err;
     }
     struct capture capture;
     bool is_present = false;
-    while (!is_present && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
+    while (!is_present && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
+        struct key key;
         struct block block;
-        is_present = memcmp(capture.signature, signature, KEY_SIGNATURE_SIZE) == 0 &&
+        is_present = memcmp(capture.signature, document->sum->digest, KEY_SIGNATURE_SIZE) == 0 &&
                      capture.status == status && bytes_equal(capture.url, document->url) &&
-                     data_find_block(index, signature, capture.block_number, &block) == ERR_OK;
+                     instance_locate(job->session, &capture, &key, &block, NULL) == ERR_OK;
     }
-    index_cursor_close(cursor);
+    merge_close(merge);
     *ret_is_present = is_present;
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
+static enum err submit_new(struct import_job *job, const struct document *document,
+                           struct err_detail *detail) {
+    struct pending *pending = malloc(sizeof *pending);
+    if (pending == NULL) {
+        return ERR_MEMORY;
+    }
+    pending->import = job->import;
+    memcpy(pending->signature, document->sum->digest, sizeof pending->signature);
+    enum err err =
+        instance_submit(job->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, stored, pending, detail);
+    if (err != ERR_OK) {
+        free(pending);
+    }
+    return err;
+}
+
 /* After enter(): what is on its way is never in two hands. */
-static enum err submit(struct import_job *job, const struct document *document,
-                       const uint8_t signature[KEY_SIGNATURE_SIZE], struct err_detail *detail) {
+static enum err submit(struct import_job *job, const struct document *document, struct err_detail *detail) {
     bool is_present = false;
-    enum err err = find_present(job, document, signature, &is_present);
+    enum err err = find_present(job, document, &is_present, detail);
     if (err == ERR_OK && !is_present) {
-        err = volume_submit(job->writer, document, STORE_REGULAR, stored, job->import, detail);
+        err = submit_new(job, document, detail);
     }
     if (err != ERR_OK || is_present) {
-        leave(job->import, signature);
+        leave(job->import, document->sum->digest);
     }
     if (is_present) {
         import_count(job, &job->import->tally.present_count);
@@ -140,15 +153,16 @@ static void refuse(struct import_job *job, enum err err, const struct err_detail
     }
 }
 
-static void store_document(struct import_job *job, const struct document *document) {
+static void store_document(struct import_job *job, struct document *document) {
     struct err_detail detail = {0};
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    struct document_sum sum;
     enum err err = import_make_surt(job, document->url, &detail);
     if (err == ERR_OK) {
-        sign(job, document, signature);
-        remember_digest(job, signature);
-        enter(job->import, signature);
-        err = submit(job, document, signature, &detail);
+        document_hasher_run(&job->hasher, document, &sum);
+        document->sum = document->sum == NULL ? &sum : document->sum; /* known of what was not modified */
+        remember_digest(job, document->sum->digest);
+        enter(job->import, document->sum->digest);
+        err = submit(job, document, &detail);
     }
     if (err != ERR_OK) {
         refuse(job, err, &detail);
@@ -163,13 +177,14 @@ static void fill_document(const struct import_job *job, struct document *documen
         .url = header->target_uri,
         .time_us = header->date_us,
         .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
-        .request = job->is_request_attached ? buf_bytes(&job->request.block) : bytes_of(NULL, 0),
+        .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
+        .request = job->is_request_attached ? job->request.bytes : bytes_of(NULL, 0),
     };
 }
 
 static void store_original(struct import_job *job) {
     const struct warc_record *header = &job->capture.header;
-    struct bytes block = buf_bytes(&job->capture.block);
+    struct bytes block = job->capture.bytes;
     bool is_http = warc_record_is_http(header);
     size_t head_size = is_http ? record_split(&job->payload, block) : 0;
     struct document document;
@@ -188,21 +203,27 @@ static void store_original(struct import_job *job) {
 static enum err make_revisit(struct import_job *job, const struct key *key, struct document *document,
                              struct err_detail *detail) {
     struct block block;
-    struct bytes own = buf_bytes(&job->capture.block);
+    struct bytes own = job->capture.bytes;
     size_t head_size = warc_record_is_http(&job->capture.header) ? record_split(&job->payload, own) : 0;
     fill_document(job, document);
     document->head = bytes_slice(own, 0, head_size);
-    enum err err = index_find_block(volume_index(job->import->data.instance.volume), key->signature,
-                                    key->number, &block);
+    enum err err = instance_find_block(job->session, key, &block, detail);
+    if (err == ERR_OK && head_size > 0 && record_is_not_modified(&job->capture.header)) {
+        memcpy(job->sum.digest, key->signature, sizeof job->sum.digest);
+        job->sum.size = block.size;
+        document->sum = &job->sum;
+        document->is_not_modified = document->is_body_left_out = true;
+        return ERR_OK;
+    }
     if (err == ERR_OK && head_size == 0) {
-        err = record_read(&job->record, job->record_reader, &block.location, detail);
+        err = record_read(&job->record, job->record_session, key->volume, &block.location, detail);
         document->head = job->record.head;
         document->content_type = job->record.header.content_type;
         record_split(&job->payload, document->head);
     }
     struct bytes payload;
     if (err == ERR_OK) {
-        err = volume_get(job->reader, key, &payload, detail);
+        err = instance_get(job->session, key, &payload, detail);
     }
     return err == ERR_OK ? record_encode(&job->payload, payload, &job->chunks, &document->body) : err;
 }
@@ -215,7 +236,10 @@ static void defer(struct import_job *job) {
     }
     if (!job->is_second_pass && can_read_again) {
         uint64_t number = job->capture.number;
-        if (buf_put(&job->file->deferred, bytes_of(&number, sizeof number)) == ERR_OK) {
+        pthread_mutex_lock(&job->import->lock);
+        enum err err = buf_put(&job->file->deferred, bytes_of(&number, sizeof number));
+        pthread_mutex_unlock(&job->import->lock);
+        if (err == ERR_OK) {
             return;
         }
     }

@@ -2,8 +2,6 @@
 
 #include "cli/import.h"
 
-enum { KEPT_SIZE_MAX = 16 << 20 };
-
 /* ---- records in memory ---- */
 
 /* Copy the header: what the reader gives is gone with its next record, and ARC has fields but no text. */
@@ -24,26 +22,21 @@ static enum err copy_header(struct import_record *to, const struct warc_record *
 /* Read the record that the reader is at. Damage in it comes back as an error. */
 static enum err take_record(struct import_job *job, struct import_record *to, struct err_detail *detail) {
     const struct warc_record *from = &job->warc.record;
-    if (to->block.capacity > KEPT_SIZE_MAX) {
-        buf_done(&to->block); /* one huge record must not cost its memory for ever */
-    }
-    buf_clear(&to->block);
+    scratch_clear(&to->block);
     enum err err = copy_header(to, from, detail);
-    warc_check_start(&job->check, from);
     struct bytes piece = {NULL, 0};
     do {
         if (err == ERR_OK) {
             err = warc_reader_read(&job->warc, &piece, detail);
         }
-        if (err == ERR_OK) {
-            warc_check_feed(&job->check, piece);
-            err = buf_put(&to->block, piece);
+        if (err == ERR_OK && (err = scratch_put(&to->block, piece)) != ERR_OK) {
+            err_set_at(detail, err, (size_t)from->offset, "scratch file: %s", err_text(err));
+            import_stop(job->import, err); /* not the file is damaged, the disk is full */
         }
     } while (err == ERR_OK && piece.size > 0);
     if (err != ERR_OK) {
         return err;
     }
-    warc_check_finish(&job->check);
     to->is_there = true;
     to->number = job->records_count;
     to->offset = from->offset;
@@ -95,12 +88,16 @@ static void attach_if_together(struct import_job *job) {
     }
 }
 
-/* The capture has seen its neighbours: store it. */
+/* The capture has seen its neighbours: it can be stored. */
 static void flush_capture(struct import_job *job) {
     if (!job->capture.is_there) {
         return;
     }
-    import_store_capture(job);
+    if (job->is_second_pass) {
+        import_store(job);
+    } else {
+        import_dispatch(job);
+    }
     job->capture.is_there = false;
     if (job->is_request_attached) {
         drop_request(job);
@@ -129,7 +126,7 @@ static bool is_storable(struct import_job *job) {
     const struct warc_record *record = &job->warc.record;
     const char *reason = record->target_uri.size == 0                        ? "it has no WARC-Target-URI"
                          : !record->has_date                                 ? "it has no WARC-Date"
-                         : record->content_length > VOLUME_DOCUMENT_SIZE_MAX ? "it is larger than 1 GiB"
+                         : record->content_length > VOLUME_DOCUMENT_SIZE_MAX ? "it is too large to be stored"
                                                                              : NULL;
     if (reason == NULL) {
         return true;
@@ -147,11 +144,6 @@ static enum err take_capture(struct import_job *job, struct err_detail *detail) 
     enum err err = take_record(job, &job->capture, detail);
     if (err != ERR_OK) {
         return err;
-    }
-    if (!warc_check_is_good(&job->check) && !job->is_second_pass) {
-        import_count(job, &job->import->tally.mismatched_count);
-        import_report(job, job->capture.offset, "%.*s is not what its digest says; imported as it is",
-                      BYTES_ARG(job->capture.header.target_uri));
     }
     attach_if_together(job);
     if (!job->is_request_attached) {
@@ -243,23 +235,16 @@ static void read_records(struct import_job *job) {
 }
 
 void import_read_file(struct import_job *job) {
-    struct source_file source;
-    struct err_detail detail = {0};
-    enum err err = ERR_OK;
-    if (strcmp(job->file->path, "-") == 0) {
-        source_file_init(&source, fileno(job->import->cli->in));
-    } else {
-        err = source_file_open(&source, job->file->path, &detail);
-    }
-    if (err != ERR_OK) {
-        import_count(job, &job->import->tally.files_failed_count);
-        import_report(job, IMPORT_OFFSET_NONE, "%s", err_detail_text(&detail, err));
+    struct import_source source;
+    if (!import_source_open(job, &source)) {
         return;
     }
     job->records_count = 0;
     job->counted_size = 0;
     job->deferred_next = 0;
-    warc_reader_open(&job->warc, &source.source);
-    read_records(job);
-    source_file_done(&source);
+    if (source.records != NULL) {
+        warc_reader_open(&job->warc, source.records);
+        read_records(job);
+    }
+    import_source_close(&source);
 }

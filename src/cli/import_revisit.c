@@ -2,6 +2,7 @@
 
 #include "base/utc.h"
 #include "cli/import.h"
+#include "store/merge.h"
 
 enum { CANDIDATES_MAX = 16, SECOND_US = 1000000 };
 
@@ -37,41 +38,32 @@ void import_remember(struct import *import, const struct warc_digest *digest,
     pthread_mutex_unlock(&import->lock);
 }
 
-static bool recall(struct import *import, const struct warc_digest *digest, struct key *ret_key) {
+static bool recall(struct import *import, const struct warc_digest *digest,
+                   uint8_t ret_signature[KEY_SIGNATURE_SIZE]) {
     struct digest_key key = make_key(digest);
     pthread_mutex_lock(&import->lock);
     const void *signature = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
     if (signature != NULL) {
-        *ret_key = (struct key){0};
-        memcpy(ret_key->signature, signature, KEY_SIGNATURE_SIZE);
+        memcpy(ret_signature, signature, KEY_SIGNATURE_SIZE);
     }
     pthread_mutex_unlock(&import->lock);
     return signature != NULL;
 }
 
-static enum err find_block(const struct import_job *job, const struct key *key, struct block *ret_block) {
-    const struct index *index = volume_index(job->import->data.instance.volume);
-    return data_find_block(index, key->signature, key->number, ret_block);
-}
-
 /* By the digest alone: it is the signature, or a file of this run has stated it. */
 static bool find_by_digest(struct import_job *job, const struct hint *hint, struct key *ret_key) {
-    struct key key = {0};
+    uint8_t signature[KEY_SIGNATURE_SIZE];
     struct block block;
     if (!hint->has_digest) {
         return false;
     }
     if (hint->digest.algorithm == WARC_DIGEST_SHA256) {
-        memcpy(key.signature, hint->digest.value, sizeof key.signature);
-    } else if (!recall(job->import, &hint->digest, &key)) {
+        memcpy(signature, hint->digest.value, sizeof signature);
+    } else if (!recall(job->import, &hint->digest, signature)) {
         return false;
     }
-    import_await(job->import, key.signature); /* where it is still on its way to the disk */
-    if (find_block(job, &key, &block) != ERR_OK) {
-        return false;
-    }
-    *ret_key = key;
-    return true;
+    import_await(job->import, signature); /* where it is still on its way to the disk */
+    return instance_find_signature(job->session, signature, 0, ret_key, &block, NULL) == ERR_OK;
 }
 
 static bool has_digest(struct import_job *job, struct bytes bytes, const struct warc_digest *wanted) {
@@ -83,29 +75,30 @@ static bool has_digest(struct import_job *job, struct bytes bytes, const struct 
 }
 
 /* Several writers hash the body with its chunks, so both are tried. */
-static bool is_original(struct import_job *job, const struct hint *hint, const struct key *key) {
+static bool is_original(struct import_job *job, const struct hint *hint, const struct capture *capture,
+                        struct key *ret_key) {
     struct bytes payload;
     struct block block;
-    if (find_block(job, key, &block) != ERR_OK) {
+    if (instance_locate(job->session, capture, ret_key, &block, NULL) != ERR_OK) {
         return false;
     }
     if (!hint->has_digest || hint->is_not_modified) {
         return true;
     }
-    if (volume_get(job->reader, key, &payload, NULL) != ERR_OK) {
+    if (instance_get(job->session, ret_key, &payload, NULL) != ERR_OK) {
         return false;
     }
     if (has_digest(job, payload, &hint->digest)) {
         return true;
     }
-    return record_read(&job->record, job->record_reader, &block.location, NULL) == ERR_OK &&
+    return record_read(&job->record, job->record_session, ret_key->volume, &block.location, NULL) == ERR_OK &&
            has_digest(job, job->record.body, &hint->digest);
 }
 
 /* Among the captures of a URL from one time to another, newest first. */
 static enum err find_by_url(struct import_job *job, struct bytes url, int64_t from_us, int64_t to_us,
                             const struct hint *hint, struct key *ret_key) {
-    struct index_cursor *cursor;
+    struct merge *merge;
     enum err err = import_make_surt(job, url, NULL);
     if (err != ERR_OK) {
         return ERR_NOT_FOUND;
@@ -114,31 +107,28 @@ static enum err find_by_url(struct import_job *job, struct bytes url, int64_t fr
     buf_clear(&job->to);
     index_put_capture_prefix(&job->from, buf_bytes(&job->surt), from_us);
     index_put_capture_prefix(&job->to, buf_bytes(&job->surt), to_us);
-    err = index_cursor_open(volume_index(job->import->data.instance.volume), buf_bytes(&job->from),
-                            buf_bytes(&job->to), true, &cursor);
+    err = merge_open(job->session, buf_bytes(&job->from), buf_bytes(&job->to), true, &merge, NULL);
     if (err != ERR_OK) {
         return err;
     }
     struct capture capture;
-    for (size_t i = 0; i < CANDIDATES_MAX && (err = index_cursor_next(cursor, &capture)) == ERR_OK; i++) {
-        struct key key = {.number = capture.block_number};
-        memcpy(key.signature, capture.signature, sizeof key.signature);
-        if (is_original(job, hint, &key)) {
-            index_cursor_close(cursor);
+    for (size_t i = 0; i < CANDIDATES_MAX && (err = merge_next(merge, &capture, NULL)) == ERR_OK; i++) {
+        struct key key;
+        if (is_original(job, hint, &capture, &key)) {
+            merge_close(merge);
             *ret_key = key;
             return ERR_OK;
         }
     }
-    index_cursor_close(cursor);
+    merge_close(merge);
     return err == ERR_OK ? ERR_NOT_FOUND : err;
 }
 
 static struct hint read_hint(const struct warc_record *header) {
     struct hint hint = {0};
     struct bytes digest = fields_get(&header->fields, BYTES("WARC-Payload-Digest"));
-    struct bytes profile = fields_get(&header->fields, BYTES("WARC-Profile"));
     hint.has_digest = digest.size > 0 && warc_digest_parse(&hint.digest, digest, NULL) == ERR_OK;
-    hint.is_not_modified = bytes_find(profile, BYTES("server-not-modified")) < profile.size;
+    hint.is_not_modified = record_is_not_modified(header);
     return hint;
 }
 

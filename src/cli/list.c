@@ -37,7 +37,7 @@ static struct cdxj describe(struct data *data, const struct capture *capture, ch
         .has_place = true,
         .length = capture->location.length,
         .offset = capture->location.offset,
-        .filename = bytes_of_string(data_segment_name(data, capture->location.segment)),
+        .filename = bytes_of_string(data_segment_name(data, capture->volume, capture->location.segment)),
     };
 }
 
@@ -65,7 +65,7 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     struct capture capture;
     enum err err = ERR_OK;
     uint64_t count = 0;
-    query_start(query, volume_index(data->instance.volume));
+    query_start(query, data->session);
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
         char digest[DIGEST_TEXT_SIZE];
         struct cdxj cdxj = describe(data, &capture, digest);

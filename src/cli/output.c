@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,12 +23,31 @@ void output_write(struct output *output, struct bytes bytes) {
     fwrite(bytes.data, 1, bytes.size, output->file);
 }
 
+/* A name is durable when its directory is. Where that cannot be synced, the file is there all the same. */
+static void sync_directory(const char *path) {
+    char directory[OUTPUT_PATH_SIZE_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+             slash == NULL ? "." : path);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!fsync(fd);
+        close(fd);
+    }
+}
+
+/* Not all files can be synced: /dev/full cannot, and says so otherwise. */
+static bool sync_file(FILE *file) {
+    return fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+}
+
 /* Standard output is flushed and checked by cli_main(). */
 int output_close(struct output *output, bool is_good) {
     if (output->path == NULL) {
         return CLI_DONE;
     }
-    bool is_written = !ferror(output->file) && fflush(output->file) == 0;
+    bool is_written =
+        !ferror(output->file) && fflush(output->file) == 0 && (!is_good || sync_file(output->file));
     int error = errno;
     if (fclose(output->file) != 0 && is_written) {
         is_written = false;
@@ -38,6 +58,7 @@ int output_close(struct output *output, bool is_good) {
         error = errno;
     }
     if (is_written && is_good) {
+        sync_directory(output->path);
         return CLI_DONE;
     }
     unlink(output->part_path);

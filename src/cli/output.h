@@ -1,8 +1,8 @@
 /*
  * output - where a command's bytes go: standard output, or a file that appears only when it is whole.
  *
- * A file is written under its name with ".part" behind and renamed at the end, so that a full disk or a
- * Ctrl-C never leaves half of one under the name that somebody will trust.
+ * A file is written under its name with ".part" behind, synced and renamed at the end, so that a full disk, a
+ * Ctrl-C or a loss of power never leaves half of one under the name that somebody will trust.
  */
 #ifndef MNEMON_CLI_OUTPUT_H
 #define MNEMON_CLI_OUTPUT_H

@@ -1,7 +1,6 @@
 #include "cli/query.h"
 
 #include "base/utc.h"
-#include "cli/data.h"
 #include "url/surt.h"
 #include "url/url.h"
 
@@ -157,15 +156,15 @@ enum err query_init(struct query *query, struct bytes text, enum query_match mat
     return err;
 }
 
-static void close_cursor(struct query *query) {
-    if (query->cursor != NULL) {
-        index_cursor_close(query->cursor);
-        query->cursor = NULL;
+static void close_merge(struct query *query) {
+    if (query->merge != NULL) {
+        merge_close(query->merge);
+        query->merge = NULL;
     }
 }
 
 void query_done(struct query *query) {
-    close_cursor(query);
+    close_merge(query);
     for (size_t i = 0; i < query->ranges_count; i++) {
         buf_done(&query->ranges[i].from);
         buf_done(&query->ranges[i].to);
@@ -175,9 +174,9 @@ void query_done(struct query *query) {
 
 /* ---- the walk ---- */
 
-void query_start(struct query *query, const struct index *index) {
-    close_cursor(query);
-    query->index = index;
+void query_start(struct query *query, struct instance_session *session) {
+    close_merge(query);
+    query->session = session;
     query->range_index = 0;
 }
 
@@ -185,26 +184,28 @@ void query_start(struct query *query, const struct index *index) {
 static enum err step(struct query *query, struct capture *ret_capture) {
     while (query->range_index < query->ranges_count) {
         enum err err = ERR_OK;
-        if (query->cursor == NULL) {
-            err = index_cursor_open(query->index, buf_bytes(&query->ranges[query->range_index].from),
-                                    buf_bytes(&query->ranges[query->range_index].to), false, &query->cursor);
+        if (query->merge == NULL) {
+            err = merge_open(query->session, buf_bytes(&query->ranges[query->range_index].from),
+                             buf_bytes(&query->ranges[query->range_index].to), false, &query->merge, NULL);
         }
         if (err == ERR_OK) {
-            err = index_cursor_next(query->cursor, ret_capture);
+            err = merge_next(query->merge, ret_capture, NULL);
         }
         if (err != ERR_NOT_FOUND) {
             return err;
         }
-        close_cursor(query);
+        close_merge(query);
         query->range_index++;
     }
     return ERR_NOT_FOUND;
 }
 
-/* ERR_NOT_FOUND where the document of the capture has been removed. */
+/* ERR_NOT_FOUND where the document of the capture has been removed. On a volume that is down, it has not. */
 static enum err find_document(const struct query *query, const struct capture *capture) {
     struct block block;
-    return data_find_block(query->index, capture->signature, capture->block_number, &block);
+    struct key key;
+    enum err err = instance_locate(query->session, capture, &key, &block, NULL);
+    return err == ERR_UNREACHABLE || err == ERR_TIMEOUT || err == ERR_CLOSED ? ERR_OK : err;
 }
 
 enum err query_next(struct query *query, struct capture *ret_capture) {
@@ -240,23 +241,23 @@ bool query_covers(const struct query *query, const struct capture *capture) {
 
 /* The first capture that is held on one side of a time: the newest before it, or the oldest from it on. */
 static enum err find_beside(const struct query *query, struct bytes from, struct bytes to, bool in_reverse,
-                            struct index_cursor **ret_cursor, struct capture *ret_capture) {
-    struct index_cursor *cursor;
-    enum err err = index_cursor_open(query->index, from, to, in_reverse, &cursor);
+                            struct merge **ret_merge, struct capture *ret_capture) {
+    struct merge *merge;
+    enum err err = merge_open(query->session, from, to, in_reverse, &merge, NULL);
     if (err != ERR_OK) {
         return err;
     }
     struct capture capture;
     enum err found = ERR_NOT_FOUND;
-    while (found == ERR_NOT_FOUND && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
+    while (found == ERR_NOT_FOUND && (err = merge_next(merge, &capture, NULL)) == ERR_OK) {
         found = find_document(query, &capture);
     }
     err = err == ERR_OK ? found : err;
     if (err != ERR_OK) {
-        index_cursor_close(cursor);
+        merge_close(merge);
         return err;
     }
-    *ret_cursor = cursor;
+    *ret_merge = merge;
     *ret_capture = capture;
     return ERR_OK;
 }
@@ -273,28 +274,28 @@ enum err query_closest(struct query *query, int64_t time_us, struct capture *ret
     struct buf middle;
     buf_init(&middle, KEY_SIZE_MAX);
     index_put_capture_prefix(&middle, surt, time_us);
-    struct index_cursor *before_cursor = NULL;
-    struct index_cursor *after_cursor = NULL;
+    struct merge *before_merge = NULL;
+    struct merge *after_merge = NULL;
     struct capture before;
     struct capture after;
-    enum err err = find_beside(query, from, buf_bytes(&middle), true, &before_cursor, &before);
+    enum err err = find_beside(query, from, buf_bytes(&middle), true, &before_merge, &before);
     if (err == ERR_OK || err == ERR_NOT_FOUND) {
-        enum err after_err = find_beside(query, buf_bytes(&middle), to, false, &after_cursor, &after);
+        enum err after_err = find_beside(query, buf_bytes(&middle), to, false, &after_merge, &after);
         err = after_err == ERR_NOT_FOUND ? err : after_err;
     }
     buf_done(&middle);
-    if (after_cursor != NULL &&
-        (before_cursor == NULL || distance(after.time_us, time_us) < distance(before.time_us, time_us))) {
+    if (after_merge != NULL &&
+        (before_merge == NULL || distance(after.time_us, time_us) < distance(before.time_us, time_us))) {
         before = after;
-        struct index_cursor *swapped = before_cursor;
-        before_cursor = after_cursor;
-        after_cursor = swapped;
+        struct merge *swapped = before_merge;
+        before_merge = after_merge;
+        after_merge = swapped;
     }
-    if (after_cursor != NULL) {
-        index_cursor_close(after_cursor);
+    if (after_merge != NULL) {
+        merge_close(after_merge);
     }
-    close_cursor(query);
-    query->cursor = before_cursor; /* which owns the slices */
+    close_merge(query);
+    query->merge = before_merge; /* which owns the slices */
     if (err == ERR_OK) {
         *ret_capture = before;
     }

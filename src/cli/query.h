@@ -7,14 +7,14 @@
  *      *.example.org                domain: the host and its subdomains
  *      *                            everything
  *
- * A walk reads from cursors of the index and holds one capture at a time, however many there are. Captures
- * whose document has been removed are left out.
+ * A walk goes over all volumes at once and holds one capture of each at a time, however many there are.
+ * Captures whose document has been removed are left out.
  */
 #ifndef MNEMON_CLI_QUERY_H
 #define MNEMON_CLI_QUERY_H
 
 #include "cli/cli.h"
-#include "store/index.h"
+#include "store/merge.h"
 
 enum query_match { QUERY_BY_URL, QUERY_EXACT, QUERY_PREFIX, QUERY_HOST, QUERY_DOMAIN };
 
@@ -24,7 +24,7 @@ extern const char *const query_matches[];
 enum { QUERY_RANGES_MAX = 3 };
 
 struct query {
-    const struct index *index;
+    struct instance_session *session;
     int64_t from_us;
     int64_t to_us;
     struct {
@@ -33,7 +33,7 @@ struct query {
     } ranges[QUERY_RANGES_MAX]; /* of the index, in order */
     size_t ranges_count;
     size_t range_index;
-    struct index_cursor *cursor; /* of ranges[range_index]; NULL: not yet */
+    struct merge *merge; /* of ranges[range_index]; NULL: not yet */
 };
 
 /* From 1 to 14 digits each, or NULL. CLI_DONE or the status after the error. */
@@ -48,8 +48,8 @@ enum err query_init(struct query *query, struct bytes text, enum query_match mat
                     struct err_detail *detail) MUST_CHECK;
 void query_done(struct query *query);
 
-/* Start a walk; from_us and to_us may have been set. */
-void query_start(struct query *query, const struct index *index);
+/* Start a walk, which ends before the session; from_us and to_us may have been set. */
+void query_start(struct query *query, struct instance_session *session);
 
 /* ERR_NOT_FOUND at the end. *ret_capture lasts until the next call. */
 enum err query_next(struct query *query, struct capture *ret_capture) MUST_CHECK;

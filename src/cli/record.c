@@ -11,10 +11,10 @@ void record_done(struct record *record) {
     payload_done(&record->payload);
 }
 
-enum err record_read(struct record *record, struct volume_reader *reader, const struct location *location,
-                     struct err_detail *detail) {
+enum err record_read(struct record *record, struct instance_session *session, uint16_t volume,
+                     const struct location *location, struct err_detail *detail) {
     struct bytes all;
-    enum err err = volume_get_record(reader, location, &all, detail);
+    enum err err = instance_get_record(session, volume, location, &all, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -62,4 +62,9 @@ enum err record_encode(const struct payload *payload, struct bytes document, str
         *ret_body = buf_bytes(out);
     }
     return err;
+}
+
+bool record_is_not_modified(const struct warc_record *header) {
+    struct bytes profile = fields_get(&header->fields, BYTES("WARC-Profile"));
+    return bytes_find(profile, BYTES("server-not-modified")) < profile.size;
 }

@@ -6,14 +6,14 @@
 #ifndef MNEMON_CLI_RECORD_H
 #define MNEMON_CLI_RECORD_H
 
-#include "store/volume.h"
+#include "store/instance.h"
 #include "warc/payload.h"
 #include "warc/warc_record.h"
 
 struct record {
     struct warc_record header; /* borrows text */
     struct bytes head;         /* HTTP, with its empty line; empty where the block is not HTTP */
-    struct bytes body;         /* as received; both lie in the reader's memory until its next call */
+    struct bytes body;         /* as received; both last until the next get on the session */
     struct buf text;           /* the header, which parsing changes */
     struct payload payload;
 };
@@ -22,8 +22,8 @@ enum err record_init(struct record *record) MUST_CHECK;
 void record_done(struct record *record);
 
 /* ERR_CORRUPT where what lies there is no record. */
-enum err record_read(struct record *record, struct volume_reader *reader, const struct location *location,
-                     struct err_detail *detail) MUST_CHECK;
+enum err record_read(struct record *record, struct instance_session *session, uint16_t volume,
+                     const struct location *location, struct err_detail *detail) MUST_CHECK;
 
 /* The size of the HTTP head that the block begins with; 0 where there is none. */
 size_t record_split(struct payload *payload, struct bytes block);
@@ -34,5 +34,9 @@ size_t record_split(struct payload *payload, struct bytes block);
  */
 enum err record_encode(const struct payload *payload, struct bytes document, struct buf *out,
                        struct bytes *ret_body) MUST_CHECK;
+
+/* Is it the revisit of what the server said was not modified? Its HTTP head is then that of the answer, 304.
+ */
+bool record_is_not_modified(const struct warc_record *header);
 
 #endif

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "base/value.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
@@ -19,14 +18,10 @@ static int parse_key(struct cli *cli, const char *text, struct key *ret_key) {
 /* ---- get ---- */
 
 static int write_document(struct cli *cli, struct data *data, const struct key *key, const char *path) {
-    struct volume_reader *reader = volume_reader_new(data->instance.volume);
-    if (reader == NULL) {
-        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
-    }
     struct bytes document;
     struct err_detail detail = {0};
     char text[KEY_TEXT_SIZE_MAX];
-    enum err err = volume_get(reader, key, &document, &detail);
+    enum err err = instance_get(data->session, key, &document, &detail);
     int status;
     struct output output;
     if (err == ERR_NOT_FOUND) {
@@ -37,7 +32,6 @@ static int write_document(struct cli *cli, struct data *data, const struct key *
         output_write(&output, document);
         status = output_close(&output, true);
     }
-    volume_reader_free(reader);
     return status;
 }
 
@@ -60,14 +54,14 @@ static int get_action(struct cli *cli, const struct store_options *options, char
 
 /* ---- rm ---- */
 
-static int remove_keys(struct cli *cli, struct volume_writer *writer, char **texts, size_t texts_count) {
+static int remove_keys(struct cli *cli, struct data *data, char **texts, size_t texts_count) {
     int status = CLI_DONE;
     for (size_t i = 0; i < texts_count; i++) {
         struct key key;
         struct err_detail detail = {0};
         bool is_key = key_parse(bytes_of_string(texts[i]), &key);
         ASSERT(is_key); /* rm_action() has looked */
-        enum err err = volume_remove(writer, &key, &detail);
+        enum err err = instance_remove(data->session, &key, &detail);
         if (err == ERR_NOT_FOUND) {
             status = cli_fail(cli, "there is no document %s", texts[i]);
         } else if (err != ERR_OK) {
@@ -91,136 +85,9 @@ static int rm_action(struct cli *cli, const struct store_options *options, char 
     if (status != CLI_DONE) {
         return status;
     }
-    struct volume_writer *writer = volume_writer_new(data.instance.volume);
-    if (writer == NULL) {
-        status = cli_fail(cli, "%s", err_text(ERR_MEMORY));
-    } else {
-        status = remove_keys(cli, writer, arguments, arguments_count);
-        volume_writer_free(writer);
-    }
+    status = remove_keys(cli, &data, arguments, arguments_count);
     data_close(&data);
     return status;
-}
-
-/* ---- stat ---- */
-
-/* What is counted one by one, in a moment; above it the index's own estimate has to do. */
-enum { COUNT_MAX = 1 << 18 };
-
-static uint64_t count_documents(const struct index *index, uint64_t estimate) {
-    struct index_cursor *cursor;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
-    uint16_t number;
-    struct block block;
-    uint64_t seen = 0;
-    uint64_t count = 0;
-    if (index_blocks_open(index, &cursor) != ERR_OK) {
-        return estimate;
-    }
-    while (seen < COUNT_MAX && index_blocks_next(cursor, signature, &number, &block) == ERR_OK) {
-        seen++;
-        count += block.references > 0 ? 1 : 0;
-    }
-    index_cursor_close(cursor);
-    return seen < COUNT_MAX || estimate < count ? count : estimate;
-}
-
-static uint64_t count_captures(const struct index *index, uint64_t estimate) {
-    struct index_cursor *cursor;
-    struct capture capture;
-    uint64_t count = 0;
-    if (index_cursor_open(index, bytes_of(NULL, 0), bytes_of(NULL, 0), false, &cursor) != ERR_OK) {
-        return estimate;
-    }
-    while (count < COUNT_MAX && index_cursor_next(cursor, &capture) == ERR_OK) {
-        count++;
-    }
-    index_cursor_close(cursor);
-    return count < COUNT_MAX || estimate < count ? count : estimate;
-}
-
-static void put_line(struct buf *out, const char *name, void (*put)(struct buf *buf, uint64_t value),
-                     uint64_t value) {
-    buf_put_format(out, "%-12s ", name);
-    put(out, value);
-    buf_put_byte(out, '\n');
-}
-
-static void put_stat(struct buf *out, const struct volume_stat *stat, const char *directory, bool json) {
-    if (json) {
-        buf_put_string(out, "{\"directory\":");
-        buf_put_json(out, bytes_of_string(directory));
-        buf_put_format(out,
-                       ",\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,\"dead_size\":%ju,"
-                       "\"index_size\":%ju}\n",
-                       (uintmax_t)stat->index.blocks_count, (uintmax_t)stat->index.captures_count,
-                       (uintmax_t)stat->segments_count, (uintmax_t)stat->size, (uintmax_t)stat->dead_size,
-                       (uintmax_t)stat->index.disk_size);
-        return;
-    }
-    buf_put_format(out, "%-12s %s\n", "directory", directory);
-    put_line(out, "documents", value_put_count, stat->index.blocks_count);
-    put_line(out, "captures", value_put_count, stat->index.captures_count);
-    put_line(out, "segments", value_put_count, stat->segments_count);
-    put_line(out, "size", value_put_size, stat->size);
-    put_line(out, "dead", value_put_size, stat->dead_size);
-    put_line(out, "index", value_put_size, stat->index.disk_size);
-}
-
-static int stat_action(struct cli *cli, const struct store_options *options, char **arguments,
-                       size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
-    struct data data;
-    int status = data_open(&data, cli, options->data, DATA_READ);
-    if (status != CLI_DONE) {
-        return status;
-    }
-    struct volume_stat stat;
-    volume_stat(data.instance.volume, &stat);
-    const struct index *index = volume_index(data.instance.volume);
-    stat.index.blocks_count = count_documents(index, stat.index.blocks_count);
-    stat.index.captures_count = count_captures(index, stat.index.captures_count);
-    struct buf out;
-    buf_init(&out, (size_t)8 * DATA_PATH_SIZE_MAX);
-    put_stat(&out, &stat, data.directory, options->json);
-    fwrite(out.data, 1, out.size, cli->out);
-    buf_done(&out);
-    data_close(&data);
-    return CLI_DONE;
-}
-
-/* ---- reindex ---- */
-
-static int reindex_action(struct cli *cli, const struct store_options *options, char **arguments,
-                          size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
-    struct data data;
-    uint64_t started_us = clock_monotonic_us(cli->clock);
-    fputs("mnemon: reading all segments; this may take a while\n", cli->err);
-    int status = data_open(&data, cli, options->data, DATA_REBUILD);
-    if (status != CLI_DONE) {
-        return status;
-    }
-    const struct volume_recovery *recovery = &data.instance.recovery;
-    uint64_t elapsed_us = clock_monotonic_us(cli->clock) - started_us;
-    struct buf out;
-    buf_init(&out, 1024);
-    if (options->json) {
-        buf_put_format(&out, "{\"records\":%ju,\"damaged\":%ju,\"cut_size\":%ju,\"seconds\":%.3f}\n",
-                       (uintmax_t)recovery->records_count, (uintmax_t)recovery->damaged_count,
-                       (uintmax_t)recovery->cut_size, (double)elapsed_us / 1e6);
-    } else {
-        put_line(&out, "records", value_put_count, recovery->records_count);
-        put_line(&out, "damaged", value_put_count, recovery->damaged_count);
-        put_line(&out, "cut off", value_put_size, recovery->cut_size);
-        put_line(&out, "time", value_put_duration, elapsed_us);
-    }
-    fwrite(out.data, 1, out.size, cli->out);
-    buf_done(&out);
-    data_close(&data);
-    return recovery->damaged_count > 0 ? CLI_FAILED : CLI_DONE;
 }
 
 /* ---- the command ---- */
@@ -233,9 +100,9 @@ static const struct action {
     size_t arguments_max;
 } actions[] = {
     {"put", "FILE…|-", store_put, 1, SIZE_MAX}, {"get", "KEY", get_action, 1, 1},
-    {"rm", "KEY…", rm_action, 1, SIZE_MAX},     {"stat", "", stat_action, 0, 0},
+    {"rm", "KEY…", rm_action, 1, SIZE_MAX},     {"stat", "", store_stat, 0, 0},
     {"verify", "", store_verify, 0, 0},         {"compact", "", store_compact, 0, 0},
-    {"reindex", "", reindex_action, 0, 0},
+    {"reindex", "", store_reindex, 0, 0},
 };
 
 enum { ACTIONS_COUNT = sizeof actions / sizeof *actions };
@@ -288,7 +155,7 @@ static const char *const modes[] = {
     NULL,
 };
 
-static const struct store_options store_defaults = {.dead = 20};
+static const struct store_options store_defaults = {.dead = 20, .volume = STORE_VOLUME_ANY};
 
 static const struct option store_options[] = {
     {.name = "data",
@@ -312,6 +179,12 @@ static const struct option store_options[] = {
      .offset = offsetof(struct store_options, type),
      .argument = "MIME",
      .help = "put: the media type (application/octet-stream)"},
+    {.name = "volume",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct store_options, volume),
+     .argument = "N",
+     .max = KEY_VOLUMES_MAX - 1,
+     .help = "put: where a new document goes (by its signature); a duplicate goes to where it is"},
     {.name = "output",
      .letter = 'o',
      .type = OPTION_TEXT,
@@ -328,7 +201,7 @@ static const struct option store_options[] = {
      .letter = 'q',
      .type = OPTION_FLAG,
      .offset = offsetof(struct store_options, quiet),
-     .help = "verify: show no progress"},
+     .help = "verify, reindex: show no progress"},
     {.name = "json",
      .type = OPTION_FLAG,
      .offset = offsetof(struct store_options, json),

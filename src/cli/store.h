@@ -4,13 +4,16 @@
 
 #include "cli/cli.h"
 
+enum { STORE_VOLUME_ANY = UINT16_MAX };
+
 struct store_options {
     const char *data;
     uint32_t mode; /* enum store_mode */
     const char *url;
     const char *type;
     const char *output;
-    uint64_t dead; /* percent */
+    uint64_t volume; /* STORE_VOLUME_ANY: by signature */
+    uint64_t dead;   /* percent */
     bool quiet;
     bool json;
 };
@@ -20,7 +23,9 @@ typedef int store_action(struct cli *cli, const struct store_options *options, c
                          size_t arguments_count);
 
 store_action store_put;
+store_action store_stat;
 store_action store_verify;
 store_action store_compact;
+store_action store_reindex;
 
 #endif

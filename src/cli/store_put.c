@@ -1,36 +1,37 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/store.h"
+#include "store/scratch.h"
 
-enum { READ_SIZE = 1 << 20, LINE_SIZE_MAX = 4096 };
+enum { READ_SIZE = 256 << 10, LINE_SIZE_MAX = 4096 };
 
 /* One run of `store put`. */
 struct putter {
     struct cli *cli;
     const struct store_options *options;
     struct data data;
-    struct volume_writer *writer;
-    struct buf document;
+    struct scratch document; /* a copy: the file may change or shrink while it is being stored */
+    uint8_t *piece;
 };
 
 static int read_all(struct putter *putter, FILE *file, const char *name) {
-    size_t got;
-    buf_clear(&putter->document);
-    do {
-        enum err err = buf_reserve(&putter->document, READ_SIZE);
-        if (err == ERR_LIMIT) {
-            return cli_fail(putter->cli, "%s: documents above %d bytes are not stored", name,
-                            VOLUME_DOCUMENT_SIZE_MAX);
-        }
-        if (err != ERR_OK) {
-            return cli_fail(putter->cli, "%s: %s", name, err_text(err));
-        }
-        got = fread(putter->document.data + putter->document.size, 1, READ_SIZE, file);
-        putter->document.size += got;
-    } while (got > 0);
+    enum err err = ERR_OK;
+    scratch_clear(&putter->document);
+    for (size_t got = READ_SIZE; got > 0 && err == ERR_OK;) {
+        got = fread(putter->piece, 1, READ_SIZE, file);
+        err = scratch_put(&putter->document, bytes_of(putter->piece, got));
+    }
+    if (err == ERR_LIMIT) {
+        return cli_fail(putter->cli, "%s: documents above %ju bytes are not stored", name,
+                        (uintmax_t)VOLUME_DOCUMENT_SIZE_MAX);
+    }
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s: %s", name, err_text(err));
+    }
     return ferror(file) ? cli_fail(putter->cli, "%s: %s", name, strerror(errno)) : CLI_DONE;
 }
 
@@ -53,15 +54,21 @@ static void print_stored(const struct putter *putter, const char *name, const st
 
 static int put_document(struct putter *putter, const char *name) {
     const struct store_options *options = putter->options;
+    struct bytes body;
+    enum err err = scratch_bytes(&putter->document, &body);
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s: %s", name, err_text(err));
+    }
     struct document document = {
         .url = bytes_of_string(options->url == NULL ? "" : options->url),
         .time_us = clock_wall_us(putter->cli->clock),
-        .body = buf_bytes(&putter->document),
+        .body = body,
         .content_type = bytes_of_string(options->type == NULL ? "" : options->type),
     };
     struct stored stored;
     struct err_detail detail = {0};
-    enum err err = volume_put(putter->writer, &document, (enum store_mode)options->mode, &stored, &detail);
+    err = instance_put(putter->data.session, &document, (enum store_mode)options->mode,
+                       (uint16_t)options->volume, &stored, &detail);
     if (err != ERR_OK) {
         return cli_fail(putter->cli, "%s is not stored: %s", name, err_detail_text(&detail, err));
     }
@@ -85,17 +92,17 @@ static int put_file(struct putter *putter, const char *name) {
 /* A file that cannot be stored is named; those behind it are stored all the same. */
 static int put_files(struct putter *putter, char **names, size_t names_count) {
     int status = CLI_DONE;
-    putter->writer = volume_writer_new(putter->data.instance.volume);
-    if (putter->writer == NULL) {
+    putter->piece = malloc(READ_SIZE);
+    if (putter->piece == NULL) {
         return cli_fail(putter->cli, "%s", err_text(ERR_MEMORY));
     }
-    buf_init(&putter->document, VOLUME_DOCUMENT_SIZE_MAX + (size_t)READ_SIZE);
+    scratch_init(&putter->document, putter->data.directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
     for (size_t i = 0; i < names_count; i++) {
         int one = put_file(putter, names[i]);
         status = one == CLI_DONE ? status : one;
     }
-    buf_done(&putter->document);
-    volume_writer_free(putter->writer);
+    scratch_done(&putter->document);
+    free(putter->piece);
     return status;
 }
 

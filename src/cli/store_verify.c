@@ -8,16 +8,23 @@
 #include "cli/store.h"
 #include "store/compact.h"
 
+/* ---- verify ---- */
+
 /* What verify tells while it runs. */
 struct watch {
     struct cli *cli;
     struct progress progress;
+    bool has_several; /* volumes: then each damage names its own */
+    uint16_t volume;
 };
 
 static void print_damage(void *context, const char *segment, uint64_t offset, const char *reason) {
     struct watch *watch = context;
-    fprintf(watch->cli->err, "%s%s, byte %ju: %s\n", watch->progress.line_is_open ? "\n" : "", segment,
-            (uintmax_t)offset, reason);
+    fputs(watch->progress.line_is_open ? "\n" : "", watch->cli->err);
+    if (watch->has_several) {
+        fprintf(watch->cli->err, "%u/", watch->volume);
+    }
+    fprintf(watch->cli->err, "%s, byte %ju: %s\n", segment, (uintmax_t)offset, reason);
     watch->progress.line_is_open = false;
 }
 
@@ -51,6 +58,40 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
     buf_done(&line);
 }
 
+/* All local volumes, one after the other. False after a failure, which has been told. */
+static bool verify_all(struct data *data, struct watch *watch, struct verify_report *sum) {
+    bool is_good = true;
+    size_t count = instance_volumes_count(data->instance);
+    struct verify_observer observer = {.context = watch, .damage = print_damage, .progress = show_progress};
+    watch->has_several = count > 1;
+    for (size_t i = 0; i < count; i++) {
+        struct instance_volume volume;
+        instance_volume(data->instance, i, &volume);
+        if (volume.volume == NULL) {
+            is_good = is_good && volume.is_remote;
+            continue;
+        }
+        struct verify_report report = {0};
+        struct err_detail detail = {0};
+        watch->volume = volume.number;
+        enum err err = verify_volume(volume.volume, &observer, &report, &detail);
+        if (watch->progress.line_is_open) {
+            fputc('\n', watch->cli->err);
+            watch->progress.line_is_open = false;
+        }
+        if (err != ERR_OK) {
+            cli_fail(watch->cli, "verify: volume %u: %s", volume.number, err_detail_text(&detail, err));
+            is_good = false;
+            continue;
+        }
+        sum->records_count += report.records_count;
+        sum->size += report.size;
+        sum->damaged_count += report.damaged_count;
+        sum->lost_count += report.lost_count;
+    }
+    return is_good;
+}
+
 int store_verify(struct cli *cli, const struct store_options *options, char **arguments,
                  size_t arguments_count) {
     (void)arguments;
@@ -60,24 +101,17 @@ int store_verify(struct cli *cli, const struct store_options *options, char **ar
     if (status != CLI_DONE) {
         return status;
     }
+    data_tell_remote(&data);
     struct watch watch = {.cli = cli};
+    struct verify_report sum = {0};
     progress_init(&watch.progress, "verifying MB", fileno(cli->err), options->quiet, cli->clock);
-    struct verify_observer observer = {.context = &watch, .damage = print_damage, .progress = show_progress};
-    struct verify_report report;
-    struct err_detail detail = {0};
-    enum err err = verify_volume(data.instance.volume, &observer, &report, &detail);
-    if (watch.progress.line_is_open) {
-        fputc('\n', cli->err);
-    }
-    if (err != ERR_OK) {
-        status = cli_fail(cli, "verify: %s", err_detail_text(&detail, err));
-    } else {
-        print_verified(cli, options->json, &report);
-        status = report.damaged_count + report.lost_count > 0 ? CLI_FAILED : CLI_DONE;
-    }
+    bool is_good = verify_all(&data, &watch, &sum);
+    print_verified(cli, options->json, &sum);
     data_close(&data);
-    return status;
+    return is_good && sum.damaged_count + sum.lost_count == 0 ? CLI_DONE : CLI_FAILED;
 }
+
+/* ---- compact ---- */
 
 static void print_compacted(struct cli *cli, bool json, const struct compact_report *report) {
     if (json) {
@@ -97,6 +131,32 @@ static void print_compacted(struct cli *cli, bool json, const struct compact_rep
     buf_done(&line);
 }
 
+/* As verify_all(). */
+static bool compact_all(struct data *data, unsigned dead_percent, struct compact_report *sum) {
+    bool is_good = true;
+    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
+        struct instance_volume volume;
+        struct compact_report report = {0};
+        struct err_detail detail = {0};
+        instance_volume(data->instance, i, &volume);
+        if (volume.volume == NULL) {
+            is_good = is_good && volume.is_remote;
+            continue;
+        }
+        enum err err = compact_volume(volume.volume, dead_percent, &report, &detail);
+        if (err != ERR_OK) {
+            cli_fail(data->cli, "compact: volume %u: %s", volume.number, err_detail_text(&detail, err));
+            is_good = false;
+            continue;
+        }
+        sum->segments_count += report.segments_count;
+        sum->dropped_count += report.dropped_count;
+        sum->kept_count += report.kept_count;
+        sum->freed_size += report.freed_size;
+    }
+    return is_good;
+}
+
 int store_compact(struct cli *cli, const struct store_options *options, char **arguments,
                   size_t arguments_count) {
     (void)arguments;
@@ -106,14 +166,65 @@ int store_compact(struct cli *cli, const struct store_options *options, char **a
     if (status != CLI_DONE) {
         return status;
     }
-    struct compact_report report;
-    struct err_detail detail = {0};
-    enum err err = compact_volume(data.instance.volume, (unsigned)options->dead, &report, &detail);
-    if (err != ERR_OK) {
-        status = cli_fail(cli, "compact: %s", err_detail_text(&detail, err));
-    } else {
-        print_compacted(cli, options->json, &report);
-    }
+    data_tell_remote(&data);
+    struct compact_report sum = {0};
+    bool is_good = compact_all(&data, (unsigned)options->dead, &sum);
+    print_compacted(cli, options->json, &sum);
     data_close(&data);
-    return status;
+    return is_good ? CLI_DONE : CLI_FAILED;
+}
+
+/* ---- reindex ---- */
+
+static void print_rebuilt(struct cli *cli, bool json, const struct volume_recovery *recovery,
+                          uint64_t elapsed_us) {
+    if (json) {
+        fprintf(cli->out, "{\"records\":%ju,\"damaged\":%ju,\"cut_size\":%ju,\"seconds\":%.3f}\n",
+                (uintmax_t)recovery->records_count, (uintmax_t)recovery->damaged_count,
+                (uintmax_t)recovery->cut_size, (double)elapsed_us / 1e6);
+        return;
+    }
+    struct buf out;
+    buf_init(&out, 1024);
+    buf_put_string(&out, "records      ");
+    value_put_count(&out, recovery->records_count);
+    buf_put_string(&out, "\ndamaged      ");
+    value_put_count(&out, recovery->damaged_count);
+    buf_put_string(&out, "\ncut off      ");
+    value_put_size(&out, recovery->cut_size);
+    buf_put_string(&out, "\ntime         ");
+    value_put_duration(&out, elapsed_us);
+    buf_put_byte(&out, '\n');
+    fwrite(out.data, 1, out.size, cli->out);
+    buf_done(&out);
+}
+
+/* Opening did it. */
+int store_reindex(struct cli *cli, const struct store_options *options, char **arguments,
+                  size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    struct data data;
+    struct volume_recovery sum = {0};
+    bool is_good = true;
+    uint64_t started_us = clock_monotonic_us(cli->clock);
+    int status = data_rebuild(&data, cli, options->data, options->quiet);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    data_tell_remote(&data);
+    for (size_t i = 0; i < instance_volumes_count(data.instance); i++) {
+        struct instance_volume volume;
+        instance_volume(data.instance, i, &volume);
+        if (volume.recovery == NULL) {
+            is_good = is_good && volume.is_remote;
+            continue;
+        }
+        sum.records_count += volume.recovery->records_count;
+        sum.damaged_count += volume.recovery->damaged_count;
+        sum.cut_size += volume.recovery->cut_size;
+    }
+    print_rebuilt(cli, options->json, &sum, clock_monotonic_us(cli->clock) - started_us);
+    data_close(&data);
+    return is_good && sum.damaged_count == 0 ? CLI_DONE : CLI_FAILED;
 }

@@ -5,6 +5,8 @@ const struct experiment experiments[] = {
      experiment_kernel_network},
     {"kernel-disk", "what crashes take from a log on the virtual disk, synced and not",
      experiment_kernel_disk},
+    {"revisit", "adaptive visits against daily ones: fetches saved, changes missed", experiment_revisit},
+    {"revisit-rates", "the same by how often pages change", experiment_revisit_rates},
 };
 const size_t experiments_count = sizeof experiments / sizeof experiments[0];
 

@@ -40,4 +40,10 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
 enum err experiment_kernel_disk(const struct experiment_args *args, struct report *report,
                                 struct err_detail *detail);
 
+/* experiment_revisit.c: when a crawl visits a page again. */
+enum err experiment_revisit(const struct experiment_args *args, struct report *report,
+                            struct err_detail *detail);
+enum err experiment_revisit_rates(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+
 #endif

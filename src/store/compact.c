@@ -274,6 +274,10 @@ static enum err move_entries(struct compact *compact, struct err_detail *detail)
     if (err == ERR_OK) {
         err = index_commit(volume->index, batch, detail);
     }
+    if (err == ERR_OK) {
+        changes_note_all(&volume->changes);
+        changes_advance(&volume->changes);
+    }
     ledger_abort(&volume->ledger);
     pthread_mutex_unlock(&volume->ledger_lock);
     index_batch_free(batch);

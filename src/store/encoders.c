@@ -42,13 +42,13 @@ void encoders_return(struct encoders *encoders, struct encoder *encoder) {
     pthread_mutex_unlock(&encoders->lock);
 }
 
-enum err encoders_take(struct encoders *encoders, const struct segment *segment, struct buf *out,
+enum err encoders_take(struct encoders *encoders, const struct segment *segment, struct scratch *out,
                        struct encoder **ret_encoder) {
     struct encoder *encoder = find_one(encoders);
     if (encoder == NULL) {
         return ERR_MEMORY;
     }
-    sink_buf_init(&encoder->sink, out);
+    scratch_sink_init(&encoder->sink, out);
     if (encoder->segment == segment->number) {
         warc_writer_resume(&encoder->warc, 0);
         *ret_encoder = encoder;

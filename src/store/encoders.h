@@ -11,13 +11,13 @@
 
 #include <pthread.h>
 
+#include "store/scratch.h"
 #include "store/segment.h"
-#include "warc/sink.h"
 #include "warc/warc_writer.h"
 
 struct encoder {
     struct encoder *next;
-    struct sink_buf sink;
+    struct scratch_sink sink;
     struct warc_writer warc;
     uint32_t segment; /* number of the one that it is set up for; 0: none */
 };
@@ -36,7 +36,7 @@ void encoders_done(struct encoders *encoders);
 
 /* One that writes into out, with the dictionary of the segment; its offsets count from the start of
  * out. */
-enum err encoders_take(struct encoders *encoders, const struct segment *segment, struct buf *out,
+enum err encoders_take(struct encoders *encoders, const struct segment *segment, struct scratch *out,
                        struct encoder **ret_encoder) MUST_CHECK;
 void encoders_return(struct encoders *encoders, struct encoder *encoder);
 

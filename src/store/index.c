@@ -8,67 +8,22 @@
 #include "store/index_code.h"
 #include "store/index_database.h"
 
-enum { FORMAT_VERSION = 1, DIRECTORY_MODE = 0755 };
-
-/*
- * RocksDB hands out text only: "IO error: While appending to file: 000123.log: No space left on device". The
- * kind is at its start and the system's words at its end; paths, which may hold any words, are in between.
- */
-static enum err err_of_message(struct bytes message) {
-    static const struct {
-        const char *end;
-        enum err err;
-    } ends[] = {
-        {"No space left on device", ERR_NO_SPACE},
-        {"Disk quota exceeded", ERR_NO_SPACE},
-        {"Resource temporarily unavailable", ERR_BUSY}, /* another process has the lock */
-        {"No locks available", ERR_BUSY},               /* this process has it */
-        {"Not a directory", ERR_NOT_FOUND},
-        {"is not a directory", ERR_NOT_FOUND},
-        {"Permission denied", ERR_PERMISSION},
-        {"Operation not permitted", ERR_PERMISSION},
-        {"Read-only file system", ERR_PERMISSION},
-        {"Too many open files", ERR_LIMIT},
-        {"File too large", ERR_LIMIT},
-        {"Cannot allocate memory", ERR_MEMORY},
-        {"No such file or directory", ERR_CORRUPT}, /* the manifest names files that are gone */
-    };
-    message = bytes_trim(message);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        if (bytes_ends_with(message, bytes_of_string(ends[i].end))) {
-            return ends[i].err;
-        }
-    }
-    return bytes_starts_with(message, BYTES("IO error")) ? ERR_IO : ERR_CORRUPT;
-}
-
-enum err index_database_failed(char *take_message, struct err_detail *detail) {
-    enum err err = err_of_message(bytes_of_string(take_message));
-    err_set(detail, err, "%s", take_message);
-    rocksdb_free(take_message);
-    return err;
-}
-
-enum err index_database_write_failed(struct index *index, char *take_message, struct err_detail *detail) {
-    enum err err = index_database_failed(take_message, detail);
-    atomic_store(&index->write_err, err);
-    return err;
-}
-
-enum err index_database_can_write(const struct index *index, struct err_detail *detail) {
-    enum err err = atomic_load(&index->write_err);
-    return err == ERR_OK ? ERR_OK
-                         : err_set(detail, err, "an earlier write to the index failed: %s", err_text(err));
-}
+enum { FORMAT_VERSION = 2, DIRECTORY_MODE = 0755 };
 
 /* ---- opening ---- */
 
+/* The slice keeps what it needs of the database in memory, so it outlives the gate. */
 static enum err get(const struct index *index, enum index_family family, struct bytes key,
                     rocksdb_pinnableslice_t **ret_slice) {
     char *message = NULL;
+    enum err err = index_database_enter(index);
+    if (err != ERR_OK) {
+        return err;
+    }
     rocksdb_pinnableslice_t *slice =
         rocksdb_get_pinned_cf(index->database, index->read_options, index->families[family],
                               (const char *)key.data, key.size, &message);
+    index_database_leave(index);
     if (message != NULL) {
         return index_database_failed(message, NULL);
     }
@@ -117,32 +72,21 @@ static enum err check_format(struct index *index, struct err_detail *detail) {
     return ERR_OK;
 }
 
-static enum err open_database(struct index *index, const char *directory, struct err_detail *detail) {
-    struct index_options options;
-    char *message = NULL;
-    index_options_init(&options, index->cache);
-    index->database = rocksdb_open_column_families(
-        options.database, directory, INDEX_FAMILIES_COUNT, index_family_names,
-        (const rocksdb_options_t *const *)options.families, index->families, &message);
-    index_options_done(&options);
-    return message == NULL ? ERR_OK : index_database_failed(message, detail);
-}
-
 enum err index_open(const char *directory, struct index **ret_index, struct err_detail *detail) {
     if (mkdir(directory, DIRECTORY_MODE) != 0 && errno != EEXIST) {
         enum err err = err_from_errno(errno);
         return err_set(detail, err, "%s: %s", directory, err_text(err));
     }
-    struct index *index = calloc(1, sizeof *index);
+    struct index *index = index_database_new(directory);
     if (index == NULL) {
         return err_set(detail, ERR_MEMORY, "%s: %s", directory, err_text(ERR_MEMORY));
     }
-    index->cache = index_options_cache_new();
-    index->read_options = rocksdb_readoptions_create();
-    index->write_options = rocksdb_writeoptions_create();
-    enum err err = open_database(index, directory, detail);
+    enum err err = index_database_open(index, false, detail);
     if (err == ERR_OK) {
         err = check_format(index, detail);
+    }
+    if (err == ERR_OK) {
+        err = index_read_serial(index, &index->serial);
     }
     if (err != ERR_OK) {
         index_close(index);
@@ -153,16 +97,8 @@ enum err index_open(const char *directory, struct index **ret_index, struct err_
 }
 
 void index_close(struct index *index) {
-    if (index->database != NULL) {
-        for (int i = 0; i < INDEX_FAMILIES_COUNT; i++) {
-            rocksdb_column_family_handle_destroy(index->families[i]);
-        }
-        rocksdb_close(index->database);
-    }
-    rocksdb_writeoptions_destroy(index->write_options);
-    rocksdb_readoptions_destroy(index->read_options);
-    rocksdb_cache_destroy(index->cache);
-    free(index);
+    index_database_close(index);
+    index_database_free(index);
 }
 
 enum err index_destroy(const char *directory, struct err_detail *detail) {
@@ -215,6 +151,22 @@ enum err index_position(const struct index *index, struct index_position *ret_po
     return err;
 }
 
+enum err index_read_serial(const struct index *index, uint64_t *ret_serial) {
+    rocksdb_pinnableslice_t *slice = NULL;
+    enum err err = get(index, INDEX_FAMILY_META, BYTES("serial"), &slice);
+    if (err != ERR_OK) {
+        *ret_serial = 0;
+        return err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    struct wire_reader reader;
+    wire_reader_init(&reader, slice_bytes(slice));
+    uint64_t serial = wire_read_varint(&reader, UINT64_MAX);
+    err = wire_reader_finish(&reader, NULL);
+    rocksdb_pinnableslice_destroy(slice);
+    *ret_serial = serial;
+    return err == ERR_OK ? ERR_OK : ERR_CORRUPT;
+}
+
 /* 0 where RocksDB does not know. */
 static uint64_t property(const struct index *index, enum index_family family, const char *name) {
     uint64_t value = 0;
@@ -223,6 +175,10 @@ static uint64_t property(const struct index *index, enum index_family family, co
 }
 
 void index_counts(const struct index *index, struct index_counts *ret_counts) {
+    *ret_counts = (struct index_counts){0};
+    if (index_database_enter(index) != ERR_OK) {
+        return;
+    }
     struct index_counts counts = {
         .blocks_count = property(index, INDEX_FAMILY_BLOCKS, "rocksdb.estimate-num-keys"),
         .captures_count = property(index, INDEX_FAMILY_CAPTURES, "rocksdb.estimate-num-keys"),
@@ -233,6 +189,7 @@ void index_counts(const struct index *index, struct index_counts *ret_counts) {
         counts.memory_size += property(index, i, "rocksdb.size-all-mem-tables");
         counts.memory_size += property(index, i, "rocksdb.estimate-table-readers-mem");
     }
+    index_database_leave(index);
     *ret_counts = counts;
 }
 
@@ -243,8 +200,13 @@ enum err index_flush(struct index *index, struct err_detail *detail) {
     if (err != ERR_OK) {
         return err;
     }
+    err = index_database_enter(index);
+    if (err != ERR_OK) {
+        return err;
+    }
     char *message = NULL;
     rocksdb_flush_wal(index->database, 1, &message);
+    index_database_leave(index);
     return message == NULL ? ERR_OK : index_database_write_failed(index, message, detail);
 }
 

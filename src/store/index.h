@@ -10,7 +10,7 @@
  *      blocks          signature, number                    struct block
  *      captures        surt, 0x00, time, segment, offset    struct capture without what the key says
  *      segments        number                               struct index_segment
- *      meta            name                                 "position", "format"
+ *      meta            name                                 "position", "format", "serial" of the commit
  *
  * The bytes are drawn in index_code.h. One batch at a time may be built and committed, by the committer's
  * thread. Any thread may read. Memory: a cache of 64 MiB and at most twice 32 MiB of newest entries, whatever
@@ -38,7 +38,13 @@ struct block {
     uint64_t size;            /* of the document */
     int32_t references;       /* stores minus deletions; store/ledger.h says what 0 and less mean */
     uint32_t records_count;   /* stores whose records are in the segments */
+    /* Of the record at the location, for the revisits that refer to it: its date, and what its URI hashes to
+     * (48 bits), by which a writer knows whether it has that URI in hand. */
+    int64_t origin_time_us;
+    uint64_t origin_uri_hash;
 };
+
+static const uint64_t INDEX_URI_HASH_MAX = (UINT64_C(1) << 48) - 1;
 
 enum capture_flag {
     CAPTURE_REVISIT = 1,   /* the record has no payload of its own: look for the block */
@@ -55,6 +61,7 @@ struct capture {
     uint16_t status;   /* of HTTP; 0 where there is none */
     uint8_t flags;     /* enum capture_flag */
     uint16_t block_number;
+    uint16_t volume; /* whose segments these are; 0 until an instance says so: an index does not know */
     uint8_t signature[KEY_SIGNATURE_SIZE]; /* of the payload */
 };
 
@@ -107,7 +114,9 @@ void index_counts(const struct index *index, struct index_counts *ret_counts);
  *      one SURT since t    from (surt, t)          to (surt, INT64_MAX)
  *      SURTs "org,ex…"     from "org,ex"           to "org,ex\xff"         plain bytes; no SURT holds 0xff
  *
- * The first two ask the Bloom filters, so that a SURT without captures mostly costs no read.
+ * The first two ask the Bloom filters, so that a SURT without captures mostly costs no read. The capture of a
+ * revisit takes part of its signature from its block and is passed over where that is gone: put both in one
+ * batch.
  */
 enum err index_cursor_open(const struct index *index, struct bytes from, struct bytes to, bool in_reverse,
                            struct index_cursor **ret_cursor) MUST_CHECK;
@@ -124,6 +133,10 @@ void index_put_capture_prefix(struct buf *buf, struct bytes surt, int64_t time_u
 
 /* Walk all blocks in order of their signatures, for verify and for repair. */
 enum err index_blocks_open(const struct index *index, struct index_cursor **ret_cursor) MUST_CHECK;
+
+/* From a key of index_code_block_key() on, or from any bytes that sort like one. */
+enum err index_blocks_open_at(const struct index *index, struct bytes from,
+                              struct index_cursor **ret_cursor) MUST_CHECK;
 enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
                            uint16_t *ret_number, struct block *ret_block) MUST_CHECK;
 
@@ -155,9 +168,18 @@ void index_batch_set_position(struct index_batch *batch, const struct index_posi
 /*
  * The batch is empty afterwards; where it fails it is as before. What was committed survives the end of the
  * process; a crash of the machine may take the newest commits, never an older one without those after it.
- * Once RocksDB failed to write (ERR_NO_SPACE, ERR_IO, …), the index only reads until it is opened again.
+ * Once RocksDB failed to write (ERR_NO_SPACE, ERR_IO, …), the index only reads until it is opened again or
+ * mended.
  */
 enum err index_commit(struct index *index, struct index_batch *batch, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * After a write has failed: where there is room again and no cursor is open, close the database and open it,
+ * so that writing goes on. Tries at most once a second, and only after it could write a file of some
+ * megabytes there; else returns the old error. Readers wait meanwhile. By the thread that commits, without a
+ * batch begun by another. ERR_OK also where nothing is to be mended.
+ */
+enum err index_mend(struct index *index, struct err_detail *detail) MUST_CHECK;
 
 /* Everything committed so far also survives a crash of the machine. */
 enum err index_flush(struct index *index, struct err_detail *detail) MUST_CHECK;

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/wire.h"
 #include "store/index_code.h"
 #include "store/index_database.h"
 #include "store/index_url.h"
@@ -117,11 +118,20 @@ enum err index_commit(struct index *index, struct index_batch *batch, struct err
     if (err != ERR_OK) {
         return err;
     }
+    uint8_t serial[WIRE_VARINT_SIZE_MAX];
+    struct wire_writer writer;
+    struct bytes written;
+    wire_writer_init(&writer, serial, sizeof serial);
+    wire_write_varint(&writer, index->serial + 1);
+    err = wire_writer_finish(&writer, &written);
+    ASSERT(err == ERR_OK);
+    put(batch, INDEX_FAMILY_META, BYTES("serial"), written);
     char *message = NULL;
     rocksdb_write(index->database, index->write_options, batch->writes, &message);
     if (message != NULL) {
         return index_database_write_failed(index, message, detail);
     }
+    index->serial++;
     index_batch_clear(batch);
     return ERR_OK;
 }

@@ -5,7 +5,7 @@
 #include "store/index_mime.h"
 #include "store/index_url.h"
 
-enum { SECONDS_SIZE = 5, MICROSECONDS_SIZE = 3, SECOND_US = 1000000 };
+enum { SECONDS_SIZE = 5, MICROSECONDS_SIZE = 3, SECOND_US = 1000000, URI_HASH_SIZE = 6 };
 enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED };
 
 /* ---- integers that sort ---- */
@@ -132,12 +132,20 @@ struct bytes index_code_block(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const stru
     wire_write_varint(&writer, block->size);
     wire_write_varint(&writer, zigzag(block->references));
     wire_write_varint(&writer, block->records_count);
+    if (block->location.segment != 0) {
+        uint8_t hash[URI_HASH_SIZE];
+        bool is_time = block->origin_time_us >= UTC_MIN_US && block->origin_time_us <= UTC_MAX_US;
+        int64_t time_us = is_time ? block->origin_time_us : 0; /* a foreign record may have any date */
+        store_big_endian(hash, block->origin_uri_hash, sizeof hash);
+        wire_write_varint(&writer, (uint64_t)time_us - (uint64_t)UTC_MIN_US);
+        wire_write_bytes(&writer, bytes_of(hash, sizeof hash));
+    }
     return written(&writer);
 }
 
 enum err index_code_read_block(struct bytes value, struct block *ret_block) {
     struct wire_reader reader;
-    struct block block;
+    struct block block = {0};
     wire_reader_init(&reader, value);
     block.location.segment = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     block.location.offset = wire_read_varint(&reader, UINT64_MAX);
@@ -145,6 +153,11 @@ enum err index_code_read_block(struct bytes value, struct block *ret_block) {
     block.size = wire_read_varint(&reader, UINT64_MAX);
     block.references = zigzag_back((uint32_t)wire_read_varint(&reader, UINT32_MAX));
     block.records_count = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
+    if (block.location.segment != 0) {
+        uint64_t since_us = wire_read_varint(&reader, (uint64_t)UTC_MAX_US - (uint64_t)UTC_MIN_US);
+        block.origin_time_us = (int64_t)since_us + UTC_MIN_US;
+        block.origin_uri_hash = read_big_endian(&reader, URI_HASH_SIZE);
+    }
     enum err err = finish(&reader);
     if (err == ERR_OK) {
         *ret_block = block;
@@ -252,6 +265,11 @@ static struct bytes read_mime(struct wire_reader *reader) {
     return mime;
 }
 
+/* As far as a capture's own entry has it. */
+static size_t signature_size(const struct capture *capture) {
+    return capture->flags & CAPTURE_REVISIT ? INDEX_CODE_SHORT_SIGNATURE_SIZE : KEY_SIGNATURE_SIZE;
+}
+
 void index_code_put_capture(struct buf *value, const struct capture *capture, struct buf *url) {
     size_t size_max = capture->url.size + capture->mime.size + INDEX_CODE_CAPTURE_OVERHEAD_SIZE_MAX;
     if (buf_reserve(value, size_max) != ERR_OK) {
@@ -269,7 +287,7 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
     wire_write_varint(&writer, capture->status);
     wire_write_varint(&writer, capture->block_number);
     wire_write_varint(&writer, capture->location.length);
-    wire_write_bytes(&writer, bytes_of(capture->signature, KEY_SIGNATURE_SIZE));
+    wire_write_bytes(&writer, bytes_of(capture->signature, signature_size(capture)));
     value->size += written(&writer).size;
 }
 
@@ -292,7 +310,7 @@ static enum err read_capture_key(struct bytes key, struct capture *capture) {
 
 enum err index_code_read_capture(struct bytes key, struct bytes value, struct buf *url,
                                  struct capture *ret_capture) {
-    struct capture capture;
+    struct capture capture = {0};
     struct wire_reader reader;
     enum err err = read_capture_key(key, &capture);
     if (err != ERR_OK) {
@@ -308,7 +326,7 @@ enum err index_code_read_capture(struct bytes key, struct bytes value, struct bu
     capture.status = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.block_number = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    wire_read_array(&reader, capture.signature, KEY_SIGNATURE_SIZE);
+    wire_read_array(&reader, capture.signature, signature_size(&capture));
     err = finish(&reader);
     if (err != ERR_OK) {
         return err;

@@ -4,11 +4,13 @@
  *
  *      blocks     signature[32] [number:u16]                number only where it is not 0; big-endian
  *                 segment:varint offset:varint length:varint size:varint references:varint
- *                 records_count:varint                      references zigzag: 0, -1, 1, -2 are 0, 1, 2, 3
+ *                 records_count:varint [time:varint uri_hash:u48]
+ *                                       references zigzag: 0, -1, 1, -2 are 0, 1, 2, 3; time in microseconds
+ *                                       from 0001-01-01; the last two only where segment is not 0
  *
  *      captures   surt 0x00 seconds:u40 microseconds:u24 segment:sized offset:sized        big-endian
  *                 flags:u8 url mime:u8 [mime:string] status:varint block_number:varint length:varint
- *                 signature[32]
+ *                 signature[32], of a revisit only signature[20]
  *
  *      segments   number:u32                                big-endian
  *                 size:varint dead_size:varint records_count:varint
@@ -23,7 +25,8 @@
  * A value begins with what hardly differs between captures: zstd then finds it, the end of the key before it
  * and RocksDB's own fields as one piece. The signature is the only long part. A capture of the same payload
  * nearly always follows another of the same SURT, so that its signature is a repetition too and needs no
- * reference that could dangle.
+ * reference that could dangle. A revisit of another URL has no such neighbour; 20 bytes name its block, whose
+ * key has all 32 and is in the index as long as any record of it is (index_cursor.c).
  *
  * Readers take any bytes: damage is ERR_CORRUPT. Buffers that writers append to keep their own error.
  */
@@ -36,7 +39,8 @@
 enum {
     INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_SIGNATURE_SIZE + 2,
     INDEX_CODE_SEGMENT_KEY_SIZE = 4,
-    INDEX_CODE_SMALL_SIZE_MAX = 64, /* any value but that of a capture */
+    INDEX_CODE_SHORT_SIGNATURE_SIZE = 20, /* two documents that share it take 2^80 tries */
+    INDEX_CODE_SMALL_SIZE_MAX = 64,       /* any value but that of a capture */
     INDEX_CODE_CAPTURE_KEY_SIZE_MAX = INDEX_SURT_SIZE_MAX + 1 + 8 + 5 + 9,
     INDEX_CODE_CAPTURE_OVERHEAD_SIZE_MAX = 128, /* of a capture's value beside the text of URL and type */
     INDEX_CODE_CAPTURE_SIZE_MAX =
@@ -62,7 +66,10 @@ enum err index_code_read_position(struct bytes value, struct index_position *ret
 void index_code_put_capture_key(struct buf *key, const struct capture *capture);
 void index_code_put_capture(struct buf *value, const struct capture *capture, struct buf *url);
 
-/* The capture borrows from key, value and url, a buffer of INDEX_URL_WORK_SIZE_MAX. */
+/*
+ * The capture borrows from key, value and url, a buffer of INDEX_URL_WORK_SIZE_MAX. Of a revisit's signature
+ * only the first INDEX_CODE_SHORT_SIGNATURE_SIZE bytes are known here, the others are 0.
+ */
 enum err index_code_read_capture(struct bytes key, struct bytes value, struct buf *url,
                                  struct capture *ret_capture) MUST_CHECK;
 

@@ -4,8 +4,18 @@
 #include "store/index_database.h"
 #include "store/index_url.h"
 
+enum { SEEN_COUNT = 4 };
+
 struct index_cursor {
+    const struct index *index;
     rocksdb_iterator_t *iterator;
+    rocksdb_iterator_t *blocks; /* to complete the signatures of revisits; NULL until the first */
+    uint8_t seen[SEEN_COUNT][KEY_SIGNATURE_SIZE]; /* signatures of the last captures: mostly the same */
+    size_t seen_count;
+    struct buf kept_key; /* of the capture that was returned last, where the iterator is ahead of it */
+    struct buf kept_value;
+    struct buf ahead_url; /* of the one that it is at */
+    bool is_ahead;
     rocksdb_readoptions_t *options;
     struct buf from; /* the options borrow both */
     struct buf to;
@@ -20,22 +30,35 @@ static void cursor_free(struct index_cursor *cursor) {
     if (cursor->iterator != NULL) {
         rocksdb_iter_destroy(cursor->iterator);
     }
+    if (cursor->blocks != NULL) {
+        rocksdb_iter_destroy(cursor->blocks);
+    }
+    if (cursor->iterator != NULL) {
+        atomic_fetch_sub(&cursor->index->gate->cursors_count, 1);
+    }
     rocksdb_readoptions_destroy(cursor->options);
     buf_done(&cursor->from);
     buf_done(&cursor->to);
     buf_done(&cursor->url);
+    buf_done(&cursor->kept_key);
+    buf_done(&cursor->kept_value);
+    buf_done(&cursor->ahead_url);
     free(cursor);
 }
 
-static struct index_cursor *cursor_new(void) {
+static struct index_cursor *cursor_new(const struct index *index) {
     struct index_cursor *cursor = calloc(1, sizeof *cursor);
     if (cursor == NULL) {
         return NULL;
     }
+    cursor->index = index;
     cursor->options = rocksdb_readoptions_create();
     buf_init(&cursor->from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
     buf_init(&cursor->to, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
     buf_init(&cursor->url, INDEX_URL_WORK_SIZE_MAX);
+    buf_init(&cursor->kept_key, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    buf_init(&cursor->kept_value, INDEX_CODE_CAPTURE_SIZE_MAX);
+    buf_init(&cursor->ahead_url, INDEX_URL_WORK_SIZE_MAX);
     return cursor;
 }
 
@@ -59,9 +82,22 @@ static void set_bounds(struct index_cursor *cursor) {
     }
 }
 
+/* From here on the database stays open. */
+static enum err start(struct index_cursor *cursor, enum index_family family) {
+    const struct index *index = cursor->index;
+    enum err err = index_database_enter(index);
+    if (err != ERR_OK) {
+        return err;
+    }
+    cursor->iterator = rocksdb_create_iterator_cf(index->database, cursor->options, index->families[family]);
+    atomic_fetch_add(&index->gate->cursors_count, 1);
+    index_database_leave(index);
+    return ERR_OK;
+}
+
 enum err index_cursor_open(const struct index *index, struct bytes from, struct bytes to, bool in_reverse,
                            struct index_cursor **ret_cursor) {
-    struct index_cursor *cursor = cursor_new();
+    struct index_cursor *cursor = cursor_new(index);
     if (cursor == NULL) {
         return ERR_MEMORY;
     }
@@ -69,29 +105,41 @@ enum err index_cursor_open(const struct index *index, struct bytes from, struct 
     if (err == ERR_OK) {
         err = buf_put(&cursor->to, to);
     }
+    if (err == ERR_OK) {
+        set_bounds(cursor);
+        cursor->in_reverse = in_reverse;
+        err = start(cursor, INDEX_FAMILY_CAPTURES);
+    }
     if (err != ERR_OK) {
         cursor_free(cursor);
         return err;
     }
-    set_bounds(cursor);
-    cursor->in_reverse = in_reverse;
-    cursor->iterator =
-        rocksdb_create_iterator_cf(index->database, cursor->options, index->families[INDEX_FAMILY_CAPTURES]);
     *ret_cursor = cursor;
     return ERR_OK;
 }
 
-enum err index_blocks_open(const struct index *index, struct index_cursor **ret_cursor) {
-    struct index_cursor *cursor = cursor_new();
+enum err index_blocks_open_at(const struct index *index, struct bytes from,
+                              struct index_cursor **ret_cursor) {
+    struct index_cursor *cursor = cursor_new(index);
     if (cursor == NULL) {
         return ERR_MEMORY;
     }
     cursor->is_of_blocks = true;
     rocksdb_readoptions_set_fill_cache(cursor->options, 0); /* a walk over all of it would empty the cache */
-    cursor->iterator =
-        rocksdb_create_iterator_cf(index->database, cursor->options, index->families[INDEX_FAMILY_BLOCKS]);
+    enum err err = buf_put(&cursor->from, from);
+    if (err == ERR_OK) {
+        err = start(cursor, INDEX_FAMILY_BLOCKS);
+    }
+    if (err != ERR_OK) {
+        cursor_free(cursor);
+        return err;
+    }
     *ret_cursor = cursor;
     return ERR_OK;
+}
+
+enum err index_blocks_open(const struct index *index, struct index_cursor **ret_cursor) {
+    return index_blocks_open_at(index, bytes_of(NULL, 0), ret_cursor);
 }
 
 void index_cursor_close(struct index_cursor *cursor) {
@@ -115,7 +163,9 @@ static enum err advance(struct index_cursor *cursor) {
     if (cursor->err != ERR_OK) {
         return cursor->err;
     }
-    if (!cursor->has_started) {
+    if (cursor->is_ahead) {
+        cursor->is_ahead = false;
+    } else if (!cursor->has_started) {
         seek(cursor);
         cursor->has_started = true;
     } else if (cursor->in_reverse) {
@@ -143,14 +193,111 @@ static struct bytes cursor_value(const struct index_cursor *cursor) {
     return bytes_of(data, size);
 }
 
-enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capture) {
-    ASSERT(!cursor->is_of_blocks);
-    enum err err = advance(cursor);
+/* ---- the signatures of revisits ---- */
+
+static void remember(struct index_cursor *cursor, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    memcpy(cursor->seen[cursor->seen_count++ % SEEN_COUNT], signature, KEY_SIGNATURE_SIZE);
+}
+
+static bool recall(const struct index_cursor *cursor, uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    size_t count = cursor->seen_count < SEEN_COUNT ? cursor->seen_count : SEEN_COUNT;
+    for (size_t i = 0; i < count; i++) {
+        if (memcmp(cursor->seen[i], signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) == 0) {
+            memcpy(signature, cursor->seen[i], KEY_SIGNATURE_SIZE);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The block whose signature begins so. ERR_NOT_FOUND: a compaction has removed it since, and the capture. */
+static enum err find_signature(struct index_cursor *cursor, uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    if (cursor->blocks == NULL) {
+        cursor->blocks = rocksdb_create_iterator_cf(cursor->index->database, cursor->index->read_options,
+                                                    cursor->index->families[INDEX_FAMILY_BLOCKS]);
+    }
+    rocksdb_iter_seek(cursor->blocks, (const char *)signature, INDEX_CODE_SHORT_SIGNATURE_SIZE);
+    if (!rocksdb_iter_valid(cursor->blocks)) {
+        char *message = NULL;
+        rocksdb_iter_get_error(cursor->blocks, &message);
+        return message == NULL ? ERR_NOT_FOUND : index_database_failed(message, NULL);
+    }
+    size_t size = 0;
+    const char *key = rocksdb_iter_key(cursor->blocks, &size);
+    if (size < KEY_SIGNATURE_SIZE || memcmp(key, signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) != 0) {
+        return ERR_NOT_FOUND;
+    }
+    memcpy(signature, key, KEY_SIGNATURE_SIZE);
+    return ERR_OK;
+}
+
+/*
+ * In reverse the original of the same URL comes behind its revisits, mostly right behind, and is in the same
+ * page. So the iterator goes on already; the capture's own bytes are copied before.
+ */
+static enum err look_ahead(struct index_cursor *cursor, struct capture *capture, bool *ret_found) {
+    buf_clear(&cursor->kept_key);
+    buf_clear(&cursor->kept_value);
+    buf_put(&cursor->kept_key, cursor_key(cursor));
+    buf_put(&cursor->kept_value, cursor_value(cursor));
+    *ret_found = false;
+    enum err err = cursor->kept_key.err != ERR_OK ? cursor->kept_key.err : cursor->kept_value.err;
+    if (err == ERR_OK) {
+        err = index_code_read_capture(buf_bytes(&cursor->kept_key), buf_bytes(&cursor->kept_value),
+                                      &cursor->url, capture);
+    }
     if (err != ERR_OK) {
         return err;
     }
-    return cursor->err =
-               index_code_read_capture(cursor_key(cursor), cursor_value(cursor), &cursor->url, ret_capture);
+    struct capture older;
+    rocksdb_iter_prev(cursor->iterator);
+    cursor->is_ahead = true;
+    if (rocksdb_iter_valid(cursor->iterator) &&
+        index_code_read_capture(cursor_key(cursor), cursor_value(cursor), &cursor->ahead_url, &older) ==
+            ERR_OK &&
+        !(older.flags & CAPTURE_REVISIT) &&
+        memcmp(older.signature, capture->signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) == 0) {
+        memcpy(capture->signature, older.signature, KEY_SIGNATURE_SIZE);
+        *ret_found = true;
+    }
+    return ERR_OK;
+}
+
+static enum err complete_signature(struct index_cursor *cursor, struct capture *capture) {
+    bool is_complete = !(capture->flags & CAPTURE_REVISIT) || recall(cursor, capture->signature);
+    enum err err = ERR_OK;
+    if (!is_complete && cursor->in_reverse) {
+        err = look_ahead(cursor, capture, &is_complete);
+    }
+    if (err == ERR_OK && !is_complete) {
+        err = find_signature(cursor, capture->signature);
+    }
+    if (err == ERR_OK) {
+        remember(cursor, capture->signature);
+    }
+    return err;
+}
+
+enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capture) {
+    ASSERT(!cursor->is_of_blocks);
+    for (;;) {
+        struct capture capture;
+        enum err err = advance(cursor);
+        if (err != ERR_OK) {
+            return err;
+        }
+        err = index_code_read_capture(cursor_key(cursor), cursor_value(cursor), &cursor->url, &capture);
+        if (err == ERR_OK) {
+            err = complete_signature(cursor, &capture);
+            if (err == ERR_NOT_FOUND) {
+                continue;
+            }
+        }
+        if (err == ERR_OK) {
+            *ret_capture = capture;
+        }
+        return cursor->err = err;
+    }
 }
 
 enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_signature[KEY_SIGNATURE_SIZE],

@@ -1,56 +1,282 @@
 #include "store/instance.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-enum { PATH_SIZE_MAX = 4096 };
+#include "store/instance_state.h"
+#include "store/shelf_local.h"
+#include "store/shelf_remote.h"
 
-static enum err open_volume(struct instance *instance, const struct instance_config *config,
-                            struct err_detail *detail) {
-    char index_directory[PATH_SIZE_MAX];
-    int size = snprintf(index_directory, sizeof index_directory, "%s/index/0", config->directory);
-    if (size >= (int)sizeof index_directory) {
+/* ---- opening ---- */
+
+static enum err read_connector(struct connector *connector, const struct instance_config *config,
+                               struct err_detail *detail) {
+    char path[INSTANCE_PLACE_SIZE_MAX];
+    if (config->connector != NULL) {
+        return connector_read(connector, config->connector, detail);
+    }
+    int size = snprintf(path, sizeof path, "%s/connector", config->directory);
+    if (size >= (int)sizeof path) {
         return err_set(detail, ERR_LIMIT, "the path of the data directory is too long");
     }
-    enum err err = vfs_make_directory(&instance->vfs.vfs, "index");
-    if (err != ERR_OK) {
-        return err_set(detail, err, "%s/index: %s", config->directory, err_text(err));
+    if (access(path, F_OK) == 0) {
+        return connector_read(connector, path, detail);
     }
-    struct volume_config volume_config = {
-        .vfs = &instance->vfs.vfs,
-        .directory = "volumes/0",
-        .index_directory = index_directory,
-        .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,
-        .level = config->level,
-        .segment_size_max = config->segment_size_max,
-        .random = warc_random_system,
-    };
-    return config->is_rebuilding
-               ? volume_rebuild(&volume_config, &instance->volume, &instance->recovery, detail)
-               : volume_open(&volume_config, &instance->volume, &instance->recovery, detail);
-}
-
-enum err instance_open(struct instance *instance, const struct instance_config *config,
-                       struct err_detail *detail) {
-    char volumes[PATH_SIZE_MAX];
-    snprintf(volumes, sizeof volumes, "%s/volumes/0", config->directory);
-    if (config->must_exist && access(volumes, F_OK) != 0) {
+    snprintf(path, sizeof path, "%s/volumes/0", config->directory);
+    if (config->must_exist && access(path, F_OK) != 0) {
         return err_set(detail, ERR_NOT_FOUND, "there is no archive in %s", config->directory);
     }
-    struct instance opened = {0};
-    enum err err = vfs_posix_init(&opened.vfs, config->directory, detail);
+    enum err err = connector_default(connector, config->directory);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", config->directory, err_text(err));
+}
+
+static enum err open_local(struct instance_slot *slot, const struct instance_config *config,
+                           struct err_detail *detail) {
+    struct shelf_local_config local = {
+        .number = slot->config->number,
+        .path = slot->config->path,
+        .index = slot->config->index,
+        .is_made = slot->config->is_made,
+        .is_rebuilding = config->is_rebuilding,
+        .uses_gzip = config->uses_gzip,
+        .level = config->level,
+        .segment_size_max = config->segment_size_max,
+        .signature_bits = config->signature_bits,
+        .clock = config->clock,
+        .progress = config->progress,
+        .progress_context = config->progress_context,
+    };
+    return shelf_local_open(&local, &slot->shelf, &slot->recovery, detail);
+}
+
+static enum err open_remote(struct instance_slot *slot, const struct instance_config *config,
+                            struct err_detail *detail) {
+    struct shelf_remote_config remote = {
+        .url = slot->config->url,
+        .token = slot->config->token,
+        .volume = slot->config->remote_number,
+        .number = slot->config->number,
+        .answer_timeout_ms = slot->config->timeout_ms,
+        .scratch_directory = config->directory,
+        .clock = config->clock,
+    };
+    return shelf_remote_open(&remote, &slot->shelf, detail);
+}
+
+/* A volume that another process has, or that is written wrongly, is a mistake; any other may be down. */
+static bool may_be_down(enum err err) {
+    return err != ERR_BUSY && err != ERR_INVALID && err != ERR_MEMORY;
+}
+
+static enum err open_slots(struct instance *instance, const struct instance_config *config,
+                           struct err_detail *detail) {
+    size_t up_count = 0;
+    enum err first = ERR_OK;
+    for (size_t i = 0; i < instance->connector.volumes_count; i++) {
+        struct instance_slot *slot = &instance->slots[i];
+        struct err_detail inner = {0};
+        slot->config = &instance->connector.volumes[i];
+        instance->slots_count++;
+        instance->writable_count += slot->config->is_writable ? 1 : 0;
+        enum err err =
+            slot->config->url == NULL ? open_local(slot, config, &inner) : open_remote(slot, config, &inner);
+        up_count += err == ERR_OK ? 1 : 0;
+        if (err == ERR_OK) {
+            continue;
+        }
+        slot->err = err;
+        snprintf(slot->reason, sizeof slot->reason, "%s", err_detail_text(&inner, err));
+        if (!may_be_down(err)) {
+            return err_set(detail, err, "%s", slot->reason);
+        }
+        if (first == ERR_OK) {
+            first = err_set(detail, err, "%s", slot->reason);
+        }
+    }
+    return up_count > 0 ? ERR_OK : first;
+}
+
+enum err instance_open(const struct instance_config *config, struct instance **ret_instance,
+                       struct err_detail *detail) {
+    ASSERT(config->directory != NULL || config->connector != NULL);
+    struct instance *instance = calloc(1, sizeof *instance);
+    if (instance == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = read_connector(&instance->connector, config, detail);
     if (err != ERR_OK) {
+        free(instance);
         return err;
     }
-    *instance = opened;
-    err = open_volume(instance, config, detail);
+    pthread_mutex_init(&instance->lock, NULL);
+    instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
+    instance->slots = calloc(instance->connector.volumes_count, sizeof *instance->slots);
+    err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
     if (err != ERR_OK) {
-        vfs_posix_done(&instance->vfs);
+        instance_close(instance);
+        return err;
     }
-    return err;
+    *ret_instance = instance;
+    return ERR_OK;
 }
 
 void instance_close(struct instance *instance) {
-    volume_close(instance->volume);
-    vfs_posix_done(&instance->vfs);
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        struct shelf *shelf = instance->slots[i].shelf;
+        if (shelf != NULL) {
+            shelf->table->close(shelf);
+        }
+    }
+    free(instance->slots);
+    pthread_mutex_destroy(&instance->lock);
+    connector_done(&instance->connector);
+    free(instance);
+}
+
+/* ---- volumes ---- */
+
+size_t instance_volumes_count(const struct instance *instance) {
+    return instance->slots_count;
+}
+
+void instance_volume(struct instance *instance, size_t index, struct instance_volume *ret_volume) {
+    ASSERT(index < instance->slots_count);
+    const struct instance_slot *slot = &instance->slots[index];
+    bool is_remote = slot->config->url != NULL;
+    bool is_local = slot->shelf != NULL && !is_remote;
+    struct instance_volume volume = {
+        .number = slot->config->number,
+        .is_remote = is_remote,
+        .is_writable = slot->config->is_writable,
+        .place = is_remote ? slot->config->url : slot->config->path,
+        .shelf = slot->shelf,
+        .volume = is_local ? shelf_local_volume(slot->shelf) : NULL,
+        .recovery = is_local ? &slot->recovery : NULL,
+        .err = slot->err,
+    };
+    if (volume.err != ERR_OK) {
+        pthread_mutex_lock(&instance->lock);
+        memcpy(volume.reason, slot->reason, sizeof volume.reason);
+        pthread_mutex_unlock(&instance->lock);
+    }
+    *ret_volume = volume;
+}
+
+size_t instance_find_volume(const struct instance *instance, uint16_t number) {
+    size_t index = 0;
+    while (index < instance->slots_count && instance->slots[index].config->number != number) {
+        index++;
+    }
+    return index;
+}
+
+bool instance_is_trouble(enum err err) {
+    switch (err) {
+    case ERR_UNREACHABLE:
+    case ERR_TIMEOUT:
+    case ERR_CLOSED:
+    case ERR_REFUSED:
+    case ERR_PERMISSION:
+    case ERR_MISMATCH:
+    case ERR_IO:
+    case ERR_NO_SPACE:
+    case ERR_SYSTEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail) {
+    struct instance_slot *slot = &instance->slots[index];
+    if (!instance_is_trouble(err)) {
+        if (slot->err != ERR_OK) {
+            slot->err = ERR_OK;
+        }
+        return err;
+    }
+    bool has_reason = detail != NULL && detail->err == err && detail->text[0] != '\0';
+    char reason[ERR_TEXT_SIZE_MAX];
+    snprintf(reason, sizeof reason, "%s", err_detail_text(detail, err));
+    pthread_mutex_lock(&instance->lock);
+    if (has_reason || slot->err != err) { /* a caller without a detail must not hide what another was told */
+        memcpy(slot->reason, reason, sizeof slot->reason);
+    }
+    slot->err = err;
+    pthread_mutex_unlock(&instance->lock);
+    return err_set(detail, err, "volume %u: %s", slot->config->number, reason);
+}
+
+/* ---- sessions ---- */
+
+struct instance_session *instance_session_new(struct instance *instance) {
+    struct instance_session *session =
+        calloc(1, sizeof *session + instance->slots_count * sizeof session->sessions[0]);
+    if (session == NULL) {
+        return NULL;
+    }
+    session->instance = instance;
+    if (document_hasher_init(&session->hasher) != ERR_OK) {
+        instance_session_free(session);
+        return NULL;
+    }
+    return session;
+}
+
+void instance_session_free(struct instance_session *session) {
+    for (size_t i = 0; i < session->instance->slots_count; i++) {
+        struct shelf_session *shelf = session->sessions[i];
+        if (shelf != NULL) {
+            shelf->shelf->table->session_close(shelf);
+        }
+    }
+    document_hasher_done(&session->hasher);
+    free(session);
+}
+
+enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+                        struct err_detail *detail) {
+    struct instance_slot *slot = &session->instance->slots[index];
+    if (slot->shelf == NULL) {
+        return err_set(detail, ERR_UNREACHABLE, "volume %u is down: %s", slot->config->number, slot->reason);
+    }
+    if (session->sessions[index] == NULL) {
+        enum err err = slot->shelf->table->session_open(slot->shelf, &session->sessions[index]);
+        if (err != ERR_OK) {
+            return err_set(detail, err, "volume %u: %s", slot->config->number, err_text(err));
+        }
+    }
+    *ret_session = session->sessions[index];
+    return ERR_OK;
+}
+
+enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
+                               struct shelf_session **ret_session, struct err_detail *detail) {
+    size_t index = instance_find_volume(session->instance, number);
+    if (index == session->instance->slots_count) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", number);
+    }
+    *ret_index = index;
+    return instance_reach(session, index, ret_session, detail);
+}
+
+void instance_drain(struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        struct shelf *shelf = instance->slots[i].shelf;
+        if (shelf != NULL) {
+            shelf->table->drain(shelf);
+        }
+    }
+}
+
+enum err instance_stat(struct instance_session *session, size_t index, struct shelf_stat *ret_stat,
+                       struct err_detail *detail) {
+    struct shelf_session *shelf;
+    enum err err = instance_reach(session, index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->stat(shelf, ret_stat, detail);
+    return instance_note(session->instance, index, err, detail);
 }

@@ -4,6 +4,15 @@
 
 #include "base/hex.h"
 
+void key_sign(const uint8_t digest[KEY_SIGNATURE_SIZE], unsigned bits,
+              uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    memcpy(signature, digest, KEY_SIGNATURE_SIZE);
+    for (unsigned i = 0; i < KEY_SIGNATURE_SIZE; i++) {
+        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
+        signature[i] &= (uint8_t)(kept >= 8 ? 0xff : 0xff00 >> kept);
+    }
+}
+
 const char *key_format(const struct key *key, char out[KEY_TEXT_SIZE_MAX]) {
     char signature[2 * KEY_SIGNATURE_SIZE + 1];
     hex_encode(bytes_of(key->signature, KEY_SIGNATURE_SIZE), signature);

@@ -21,6 +21,9 @@ struct key {
     uint8_t signature[KEY_SIGNATURE_SIZE];
 };
 
+/* The signature of a digest: its first bits; all 256 of them but in tests of collisions. */
+void key_sign(const uint8_t digest[KEY_SIGNATURE_SIZE], unsigned bits, uint8_t signature[KEY_SIGNATURE_SIZE]);
+
 /* Ended by a zero byte. Returns out. */
 const char *key_format(const struct key *key, char out[KEY_TEXT_SIZE_MAX]);
 

@@ -29,15 +29,21 @@ void ledger_done(struct ledger *ledger) {
     }
 }
 
-enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                     uint16_t number, struct block *ret_block) {
+bool ledger_find_change(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                        uint16_t number, struct block *ret_block) {
     struct block_key key = block_key(signature, number);
     const struct block *changed = map_get(&ledger->blocks, bytes_of(key.bytes, sizeof key.bytes));
     if (changed != NULL) {
         *ret_block = *changed;
-        return ERR_OK;
     }
-    return index_find_block(ledger->index, signature, number, ret_block);
+    return changed != NULL;
+}
+
+enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                     uint16_t number, struct block *ret_block) {
+    return ledger_find_change(ledger, signature, number, ret_block)
+               ? ERR_OK
+               : index_find_block(ledger->index, signature, number, ret_block);
 }
 
 /* The segment's books, open for change. NULL and *ret_err where that fails. */
@@ -94,12 +100,7 @@ enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIG
 }
 
 /* What the entry does to its block. */
-static enum err change_block(struct ledger *ledger, const struct ledger_entry *entry) {
-    struct block block = {0};
-    enum err err = ledger_find(ledger, entry->signature, entry->number, &block);
-    if (err != ERR_OK && err != ERR_NOT_FOUND) {
-        return err;
-    }
+static enum err change_block(struct ledger *ledger, const struct ledger_entry *entry, struct block block) {
     bool was_live = block.references > 0;
     block.references += entry->kind == LEDGER_DELETION ? -1 : 1;
     block.records_count += entry->kind == LEDGER_DELETION ? 0 : 1;
@@ -109,8 +110,10 @@ static enum err change_block(struct ledger *ledger, const struct ledger_entry *e
             block.location; /* two writers brought the same document at once: the later record counts */
         block.location = entry->location;
         block.size = entry->size;
+        block.origin_time_us = entry->time_us;
+        block.origin_uri_hash = entry->uri_hash;
     }
-    err = ledger_set_block(ledger, entry->signature, entry->number, &block);
+    enum err err = ledger_set_block(ledger, entry->signature, entry->number, &block);
     if (err != ERR_OK) {
         return err;
     }
@@ -144,11 +147,23 @@ static void put_capture(struct ledger *ledger, const struct ledger_entry *entry)
 }
 
 enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) {
+    struct block before = {0};
+    if (entry->kind != LEDGER_OTHER) {
+        enum err err = ledger_find(ledger, entry->signature, entry->number, &before);
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
+        }
+    }
+    return ledger_apply_to(ledger, entry, &before);
+}
+
+enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry,
+                         const struct block *before) {
     enum err err = count_record(ledger, &entry->location);
     if (err != ERR_OK || entry->kind == LEDGER_OTHER) {
         return err;
     }
-    err = change_block(ledger, entry);
+    err = change_block(ledger, entry, *before);
     if (err == ERR_OK && entry->surt.size > 0 && entry->kind != LEDGER_DELETION) {
         put_capture(ledger, entry);
     }

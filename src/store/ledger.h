@@ -42,6 +42,7 @@ struct ledger_entry {
     uint16_t number;
     uint64_t size; /* of the document; originals only */
     int64_t time_us;
+    uint64_t uri_hash; /* of the record's target URI; volume_record.h */
     struct bytes surt; /* empty: not a capture of a URL */
     struct bytes url;
     struct bytes mime;
@@ -68,6 +69,14 @@ enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SI
 
 /* ERR_LIMIT after LEDGER_CHANGES_MAX changes: commit first. */
 enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) MUST_CHECK;
+
+/* The same for who knows the block as it is without the entry (all zero: there is none). */
+enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry,
+                         const struct block *before) MUST_CHECK;
+
+/* The block as changed since the last commit; false where nothing has changed it. */
+bool ledger_find_change(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                        uint16_t number, struct block *ret_block);
 
 /* The block shall be this; for a compaction, which also writes it into a batch of its own. */
 enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,

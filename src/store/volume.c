@@ -23,6 +23,9 @@ static void set_defaults(struct volume_config *config) {
     if (config->software.size == 0) {
         config->software = BYTES("mnemon");
     }
+    if (config->scratch_directory == NULL) {
+        config->scratch_directory = config->index_directory;
+    }
     if (config->clock == NULL) {
         config->clock = &clock_system;
     }
@@ -201,10 +204,23 @@ const struct index *volume_index(const struct volume *volume) {
 
 void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],
                  uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    unsigned bits = volume->config.signature_bits;
-    memcpy(signature, digest, KEY_SIGNATURE_SIZE);
-    for (unsigned i = 0; i < KEY_SIGNATURE_SIZE; i++) {
-        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
-        signature[i] &= (uint8_t)(kept >= 8 ? 0xff : 0xff00 >> kept);
+    key_sign(digest, volume->config.signature_bits, signature);
+}
+
+enum err volume_holds(const struct volume *volume, const struct document_sum *sum, bool *ret_holds) {
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    enum err err = ERR_OK;
+    bool holds = false;
+    volume_sign(volume, sum->digest, signature);
+    for (uint16_t number = 0; number < UINT16_MAX && err == ERR_OK && !holds; number++) {
+        struct block block;
+        err = index_find_block(volume->index, signature, number, &block);
+        holds =
+            err == ERR_OK && block.references > 0 && block.location.segment != 0 && block.size == sum->size;
     }
+    if (err == ERR_OK || err == ERR_NOT_FOUND) {
+        *ret_holds = holds;
+        err = ERR_OK;
+    }
+    return err;
 }

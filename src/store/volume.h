@@ -29,17 +29,27 @@ struct volume_writer;
 struct volume_reader;
 
 enum {
-    VOLUME_DOCUMENT_SIZE_MAX = 1 << 30, /* head and body, in memory */
-    VOLUME_QUEUE_COUNT_MAX = 1024,      /* documents between writers and committer */
-    VOLUME_QUEUE_SIZE_MAX = 64 << 20,   /* and their compressed bytes */
+    VOLUME_QUEUE_COUNT_MAX = 1024,    /* documents between writers and committer */
+    VOLUME_QUEUE_SIZE_MAX = 64 << 20, /* and their compressed bytes */
 };
+
+/*
+ * Head, body and request of one document. A frame's length has 32 bits in the index; the margin of 64 MiB is
+ * for what a compressor may add to bytes that do not compress. Whatever the size, writing, reading, verifying
+ * and compacting take a few megabytes of memory: what is large goes through files without a name.
+ */
+static const uint64_t VOLUME_DOCUMENT_SIZE_MAX = (UINT64_C(4) << 30) - (UINT64_C(64) << 20);
+
+/* While opening reads segments again: so many records so far, and how far that is in bytes of segments. */
+typedef void volume_progress(void *context, uint64_t records_count, uint64_t done_size, uint64_t all_size);
 
 /* 0 or NULL stands for the default in parentheses. */
 struct volume_config {
     uint16_t number;
-    struct vfs *vfs;             /* required */
-    const char *directory;       /* of the segments, in the vfs; required */
-    const char *index_directory; /* in the real file system; required */
+    struct vfs *vfs;               /* required */
+    const char *directory;         /* of the segments, in the vfs; required */
+    const char *index_directory;   /* in the real file system; required */
+    const char *scratch_directory; /* likewise, for store/scratch.h (the index's) */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
     uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
@@ -48,6 +58,8 @@ struct volume_config {
     struct warc_random random; /* required */
     const struct clock *clock; /* (clock_system) */
     struct bytes software;     /* for warcinfo ("mnemon") */
+    volume_progress *progress; /* (nobody is told) */
+    void *progress_context;
 };
 
 /* What opening found and mended. */
@@ -81,6 +93,10 @@ void volume_stat(struct volume *volume, struct volume_stat *ret_stat);
 /* For queries by URL; read only. */
 const struct index *volume_index(const struct volume *volume);
 
+/* Is there a live document of this signature and size? */
+enum err volume_holds(const struct volume *volume, const struct document_sum *sum,
+                      bool *ret_holds) MUST_CHECK;
+
 /* ---- writing: one writer per thread ---- */
 
 struct volume_writer *volume_writer_new(struct volume *volume); /* NULL: out of memory */
@@ -107,6 +123,10 @@ typedef void volume_done(void *context, enum err err, const struct stored *store
 enum err volume_submit(struct volume_writer *writer, const struct document *document, enum store_mode mode,
                        volume_done *done, void *context, struct err_detail *detail) MUST_CHECK;
 
+/* Likewise; ERR_BUSY in done() means that there is no such document. */
+enum err volume_submit_remove(struct volume_writer *writer, const struct key *key, volume_done *done,
+                              void *context, struct err_detail *detail) MUST_CHECK;
+
 /* Until everything that was submitted, by any writer, is done. */
 void volume_drain(struct volume *volume);
 
@@ -116,8 +136,8 @@ struct volume_reader *volume_reader_new(struct volume *volume); /* NULL: out of 
 void volume_reader_free(struct volume_reader *reader);
 
 /*
- * The document of the key, in the reader's memory until the next call. ERR_NOT_FOUND; ERR_CORRUPT where its
- * bytes on disk are damaged: they are never returned as good.
+ * The document of the key, in the reader's hands (read-only) until the next call. ERR_NOT_FOUND; ERR_CORRUPT
+ * where its bytes on disk are damaged: they are never returned as good.
  */
 enum err volume_get(struct volume_reader *reader, const struct key *key, struct bytes *ret_document,
                     struct err_detail *detail) MUST_CHECK;

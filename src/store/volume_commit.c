@@ -1,138 +1,30 @@
-#include <errno.h>
-#include <stdlib.h>
-
 #include "store/volume_state.h"
 
-enum { TOGETHER_SIZE_MAX = 1 << 20 }; /* of frames that share a write */
+enum {
+    TOGETHER_SIZE_MAX = 1 << 20, /* of frames that share a write */
+    BUDGET_SIZE = 16 << 20,      /* written between two looks at how much is free */
+};
 
-/* ---- items ---- */
-
-/* A free item or a new one; NULL where the limit is reached. With the lock. */
-static struct volume_item *find_item(struct volume *volume) {
-    struct volume_item *item = volume->free_items;
-    if (item != NULL) {
-        volume->free_items = item->next;
-        return item;
+/* The item's block as it is now, all zero where there is none. */
+static enum err see_block(struct volume *volume, const struct volume_item *item, bool *ret_is_there,
+                          struct block *ret_block) {
+    const struct ledger_entry *entry = &item->entries[0];
+    *ret_is_there = true;
+    if (ledger_find_change(&volume->ledger, entry->signature, entry->number, ret_block)) {
+        return ERR_OK; /* by another item of this group */
     }
-    if (volume->items_count == VOLUME_QUEUE_COUNT_MAX) {
-        return NULL;
+    if (changes_has_none(&volume->changes, entry->signature, item->look.generation)) {
+        *ret_is_there = item->look.is_there;
+        *ret_block = item->look.block;
+        return ERR_OK;
     }
-    item = calloc(1, sizeof *item);
-    if (item != NULL) {
-        buf_init(&item->frames, (size_t)VOLUME_DOCUMENT_SIZE_MAX + (1 << 20));
-        buf_init(&item->text, 1 << 20);
-        sem_init(&item->is_done, 0, 0);
-        volume->items_count++;
+    enum err err = index_find_block(volume->index, entry->signature, entry->number, ret_block);
+    if (err == ERR_NOT_FOUND) {
+        *ret_is_there = false;
+        *ret_block = (struct block){0};
+        err = ERR_OK;
     }
-    return item;
-}
-
-/* How many items are compressed for the segment and not yet committed. With the lock. */
-static size_t *taken_count(struct volume *volume, const struct segment *segment) {
-    return segment == volume->active ? &volume->active_taken_count : &volume->next_taken_count;
-}
-
-struct volume_item *volume_take_item(struct volume *volume) {
-    pthread_mutex_lock(&volume->lock);
-    struct volume_item *item = NULL;
-    while (volume->queue_size > VOLUME_QUEUE_SIZE_MAX || (item = find_item(volume)) == NULL) {
-        pthread_cond_wait(&volume->has_room, &volume->lock);
-    }
-    item->next = NULL;
-    item->segment = volume->encoding;
-    item->entries_count = 0;
-    item->err = ERR_OK;
-    item->done = NULL;
-    volume->items_taken_count++;
-    *taken_count(volume, item->segment) += 1;
-    pthread_mutex_unlock(&volume->lock);
-    buf_clear(&item->frames);
-    buf_clear(&item->text);
-    return item;
-}
-
-/* With the lock. */
-static void put_back(struct volume *volume, struct volume_item *item) {
-    item->next = volume->free_items;
-    volume->free_items = item;
-    volume->items_taken_count--;
-    pthread_cond_signal(&volume->has_room);
-    if (volume->items_taken_count == 0) {
-        pthread_cond_broadcast(&volume->has_done);
-    }
-}
-
-/* The item no longer keeps its segment from being followed by the next. With the lock. */
-static void leave_segment(struct volume *volume, struct volume_item *item) {
-    *taken_count(volume, item->segment) -= 1;
-    item->segment = NULL;
-    pthread_cond_signal(&volume->has_work); /* it may have been the last of the old segment */
-}
-
-void volume_free_item(struct volume *volume, struct volume_item *item) {
-    /* One huge document must not make the item keep its memory for ever. */
-    if (item->frames.capacity > 1 << 20) {
-        buf_done(&item->frames);
-    }
-    pthread_mutex_lock(&volume->lock);
-    if (item->segment != NULL) {
-        leave_segment(volume, item);
-    }
-    put_back(volume, item);
-    pthread_mutex_unlock(&volume->lock);
-}
-
-void volume_queue_item(struct volume *volume, struct volume_item *item) {
-    pthread_mutex_lock(&volume->lock);
-    item->next = NULL;
-    if (volume->queue_last == NULL) {
-        volume->queue_first = item;
-    } else {
-        volume->queue_last->next = item;
-    }
-    volume->queue_last = item;
-    volume->queue_size += item->frames.size;
-    pthread_cond_signal(&volume->has_work);
-    pthread_mutex_unlock(&volume->lock);
-}
-
-void volume_await_item(struct volume *volume, struct volume_item *item) {
-    (void)volume;
-    while (sem_wait(&item->is_done) != 0) {
-        ASSERT(errno == EINTR);
-    }
-}
-
-void volume_drain(struct volume *volume) {
-    pthread_mutex_lock(&volume->lock);
-    while (volume->items_taken_count > 0) {
-        pthread_cond_wait(&volume->has_done, &volume->lock);
-    }
-    pthread_mutex_unlock(&volume->lock);
-}
-
-/* ---- one group ---- */
-
-/* All queued items of the active segment, in their order. With the lock. */
-static struct volume_item *take_group(struct volume *volume) {
-    struct volume_item *group = NULL;
-    struct volume_item **group_end = &group;
-    struct volume_item **link = &volume->queue_first;
-    volume->queue_last = NULL;
-    while (*link != NULL) {
-        struct volume_item *item = *link;
-        if (item->segment == volume->active) {
-            *link = item->next;
-            item->next = NULL;
-            *group_end = item;
-            group_end = &item->next;
-            volume->queue_size -= item->frames.size;
-        } else {
-            volume->queue_last = item;
-            link = &item->next;
-        }
-    }
-    return group;
+    return err;
 }
 
 /*
@@ -140,35 +32,71 @@ static struct volume_item *take_group(struct volume *volume) {
  * been removed. ERR_BUSY: look again. Where two writers brought the same document at once, both records stay;
  * the later one counts, as it does when the index is rebuilt.
  */
-static enum err check_expectation(struct volume *volume, const struct volume_item *item) {
-    const struct ledger_entry *entry = &item->entries[0];
-    struct block block;
-    enum err err = ledger_find(&volume->ledger, entry->signature, entry->number, &block);
-    if (err != ERR_OK && err != ERR_NOT_FOUND) {
-        return err;
-    }
-    bool is_live = err == ERR_OK && block.references > 0;
-    if (!item->expects_new) {
+static enum err check_expectation(const struct volume_item *item, bool is_there, const struct block *block) {
+    bool is_live = is_there && block->references > 0;
+    if (item->look.is_there) {
         return is_live ? ERR_OK : ERR_BUSY;
     }
-    bool is_twin = item->accepts_twin && is_live && block.size == entry->size;
-    return err == ERR_NOT_FOUND || is_twin ? ERR_OK : ERR_BUSY;
+    bool is_twin = item->accepts_twin && is_live && block->size == item->entries[0].size;
+    return !is_there || is_twin ? ERR_OK : ERR_BUSY;
 }
 
 static enum err enter_item(struct volume *volume, struct volume_item *item, uint64_t offset) {
-    enum err err = check_expectation(volume, item);
+    bool is_there;
+    struct block block;
+    enum err err = see_block(volume, item, &is_there, &block);
+    if (err == ERR_OK) {
+        err = check_expectation(item, is_there, &block);
+    }
     for (size_t i = 0; i < item->entries_count && err == ERR_OK; i++) {
         item->entries[i].location.segment = volume->active->number;
         item->entries[i].location.offset += offset;
-        err = ledger_apply(&volume->ledger, &item->entries[i]);
+        err = ledger_apply_to(&volume->ledger, &item->entries[i], &block); /* only the first has a block */
     }
     return err;
+}
+
+/* The group is in the index. */
+static void note_changes(struct volume *volume, const struct volume_item *group) {
+    for (const struct volume_item *item = group; item != NULL; item = item->next) {
+        if (item->err == ERR_OK) {
+            changes_note(&volume->changes, item->entries[0].signature);
+        }
+    }
+    changes_advance(&volume->changes);
 }
 
 static enum err write_together(struct segment *segment, struct buf *together, uint64_t *written) {
     enum err err = vfs_write(&segment->file, *written, buf_bytes(together));
     *written += together->size;
     buf_clear(together);
+    return err;
+}
+
+static enum err write_large(struct segment *segment, const struct scratch *frames, struct buf *piece,
+                            uint64_t *written) {
+    enum err err = buf_reserve(piece, TOGETHER_SIZE_MAX);
+    for (uint64_t done = 0; done < frames->size && err == ERR_OK;) {
+        uint64_t left = frames->size - done;
+        size_t size = left < TOGETHER_SIZE_MAX ? (size_t)left : TOGETHER_SIZE_MAX;
+        err = scratch_read(frames, done, piece->data, size);
+        if (err == ERR_OK) {
+            err = vfs_write(&segment->file, *written, bytes_of(piece->data, size));
+        }
+        *written += size;
+        done += size;
+    }
+    return err;
+}
+
+/* Frames that share no write with others; *written is where they begin, then where they end. */
+static enum err write_alone(struct segment *segment, const struct scratch *frames, struct buf *piece,
+                            uint64_t *written) {
+    if (!scratch_is_in_memory(frames)) {
+        return write_large(segment, frames, piece, written);
+    }
+    enum err err = vfs_write(&segment->file, *written, buf_bytes(&frames->memory));
+    *written += frames->size;
     return err;
 }
 
@@ -194,10 +122,9 @@ static enum err append_group(struct volume *volume, struct volume_item *group, s
             err = write_together(segment, together, &written);
         }
         if (err == ERR_OK && item->frames.size <= TOGETHER_SIZE_MAX) {
-            err = buf_put(together, buf_bytes(&item->frames));
+            err = buf_put(together, buf_bytes(&item->frames.memory));
         } else if (err == ERR_OK) {
-            err = vfs_write(&segment->file, written, buf_bytes(&item->frames));
-            written += item->frames.size;
+            err = write_alone(segment, &item->frames, together, &written);
         }
     }
     if (err == ERR_OK) {
@@ -207,13 +134,26 @@ static enum err append_group(struct volume *volume, struct volume_item *group, s
     return err;
 }
 
+/* The system is asked once for every BUDGET_SIZE that is written, and as long as the disk is full. */
 static enum err refuse_when_full(struct volume *volume) {
+    if (volume->free_budget > 0) {
+        return ERR_OK;
+    }
     uint64_t free_size;
     enum err err = vfs_free_size(volume->config.vfs, volume->config.directory, &free_size);
     if (err != ERR_OK) {
         return err;
     }
-    return free_size < volume->config.free_size_min ? ERR_NO_SPACE : ERR_OK;
+    if (free_size < volume->config.free_size_min) {
+        return ERR_NO_SPACE;
+    }
+    uint64_t budget = (free_size - volume->config.free_size_min) / 2;
+    volume->free_budget = budget < BUDGET_SIZE ? budget : BUDGET_SIZE;
+    return ERR_OK;
+}
+
+static void spend_budget(struct volume *volume, uint64_t size) {
+    volume->free_budget -= size < volume->free_budget ? size : volume->free_budget;
 }
 
 /* Append, sync, index. On failure the segment is as before and nothing of the group is in the index. */
@@ -221,6 +161,9 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
     struct segment *segment = volume->active;
     uint64_t size = segment->size;
     enum err err = refuse_when_full(volume);
+    if (err == ERR_OK) {
+        err = index_mend(volume->index, NULL);
+    }
     if (err == ERR_OK) {
         err = append_group(volume, group, together, &size);
     }
@@ -232,10 +175,13 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
         err = ledger_commit(&volume->ledger, &position, NULL);
     }
     if (err == ERR_OK) {
+        note_changes(volume, group);
+        spend_budget(volume, size - segment->size);
         segment->size = size;
         return ERR_OK;
     }
     ledger_abort(&volume->ledger);
+    volume->free_budget = 0;
     /* Should the cut fail too, the next group overwrites the rest from the same place. */
     enum err cut = vfs_truncate(&segment->file, segment->size);
     (void)cut;
@@ -252,21 +198,7 @@ static void finish_group(struct volume *volume, struct volume_item *group, enum 
             item->done(item->context, item->err, &item->stored);
         }
     }
-    pthread_mutex_lock(&volume->lock);
-    for (struct volume_item *item = group; item != NULL; item = item->next) {
-        leave_segment(volume, item);
-    }
-    pthread_mutex_unlock(&volume->lock);
-    /* Each writer is woken on its own: woken all at once, they would only queue up for the lock. */
-    while (group != NULL) {
-        struct volume_item *item = group;
-        group = item->next;
-        if (item->done == NULL) {
-            sem_post(&item->is_done); /* from here on it may be another's */
-        } else {
-            volume_free_item(volume, item);
-        }
-    }
+    volume_release_group(volume, group);
 }
 
 /* ---- the thread ---- */
@@ -277,7 +209,8 @@ static void roll_if_due(struct volume *volume, bool is_asked) {
     if (volume->encoding != volume->active) {
         return;
     }
-    bool has_new_dictionary = dictionary_train(&volume->dictionary, &volume->dictionary_raw);
+    dictionary_take(&volume->dictionary, &volume->dictionary_raw);
+    bool has_new_dictionary = volume->dictionary_raw.size > 0 && !volume->active->has_dictionary;
     bool is_due = has_new_dictionary || is_asked || volume->active->size >= volume->config.segment_size_max;
     if (!is_due) {
         return;
@@ -333,7 +266,7 @@ static void *run_committer(void *context) {
     buf_init(&together, TOGETHER_SIZE_MAX);
     pthread_mutex_lock(&volume->lock);
     for (;;) {
-        struct volume_item *group = take_group(volume);
+        struct volume_item *group = volume_take_group(volume);
         if (group == NULL) {
             if (switch_segment(volume) || roll_as_asked(volume)) {
                 continue;
@@ -374,12 +307,5 @@ void volume_stop_committer(struct volume *volume) {
         pthread_join(volume->committer, NULL);
         volume->has_committer = false;
     }
-    while (volume->free_items != NULL) {
-        struct volume_item *item = volume->free_items;
-        volume->free_items = item->next;
-        buf_done(&item->frames);
-        buf_done(&item->text);
-        sem_destroy(&item->is_done);
-        free(item);
-    }
+    volume_destroy_items(volume);
 }

@@ -7,10 +7,20 @@
 #include "url/url.h"
 #include "warc/warc_digest.h"
 
+uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri) {
+    uint8_t digest[SHA256_SIZE];
+    uint64_t hash = 0;
+    sha256_digest(sha256, uri, digest);
+    for (size_t i = 0; i < 6; i++) {
+        hash = hash << 8 | digest[i];
+    }
+    return hash;
+}
+
 enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
                             struct volume_origin *ret_origin, struct err_detail *detail) {
     struct bytes record;
-    enum err err = volume_get_record(reader, location, &record, detail);
+    enum err err = volume_get_head(reader, location, &record, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -171,6 +181,7 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     }
     bool is_stored = entry.kind == LEDGER_ORIGINAL || entry.kind == LEDGER_REVISIT;
     if (is_stored) {
+        entry.uri_hash = volume_hash_uri(&scan->sha256, record->target_uri);
         describe_capture(scan, record, &entry);
     }
     enum err err = read_block(scan, reader, wants_digest, &entry.size, detail);

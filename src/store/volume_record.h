@@ -20,6 +20,7 @@
 #define VOLUME_URN_PREFIX "urn:sha256:"
 #define VOLUME_BLOCK_FIELD "Mnemon-Block"
 #define VOLUME_DELETE_FIELD "Mnemon-Delete"
+#define VOLUME_TLS_FIELD "Mnemon-TLS"
 
 /* What a revisit says of the record that it refers to. */
 struct volume_origin {
@@ -27,8 +28,16 @@ struct volume_origin {
     int64_t date_us;
 };
 
+/* What the index keeps of a target URI: 48 bits of its SHA-256. */
+uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri);
+
+/* From the header of the record; of a large one nothing else is read, and no checksum compared. */
 enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
                             struct volume_origin *ret_origin, struct err_detail *detail) MUST_CHECK;
+
+/* Of volume_get.c: the start of a record, with its header and not much more. Else as volume_get_record(). */
+enum err volume_get_head(struct volume_reader *reader, const struct location *location,
+                         struct bytes *ret_head, struct err_detail *detail) MUST_CHECK;
 
 /* Reads records as the ledger wants them; its memory is used again and again. */
 struct volume_scan {

@@ -9,8 +9,20 @@ struct recovery {
     struct segment *segment;
     struct segment_source source;
     struct warc_reader reader;
-    uint64_t good_end; /* up to here everything is a record or known damage */
+    uint64_t good_end;  /* up to here everything is a record or known damage */
+    uint64_t from;      /* where reading this segment began */
+    uint64_t done_size; /* of the segments before it */
+    uint64_t all_size;  /* to be read */
 };
+
+static void tell(const struct recovery *recovery) {
+    const struct volume_config *config = &recovery->volume->config;
+    if (config->progress != NULL) {
+        uint64_t done_size = recovery->done_size + recovery->good_end - recovery->from;
+        config->progress(config->progress_context, recovery->report->records_count, done_size,
+                         recovery->all_size);
+    }
+}
 
 static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct err_detail *detail) {
     struct index_position position = {.segment = recovery->segment->number, .offset = offset};
@@ -30,6 +42,7 @@ static enum err enter_record(struct recovery *recovery, struct err_detail *detai
     }
     recovery->good_end = entry.location.offset + entry.location.length;
     recovery->report->records_count += entry.kind != LEDGER_OTHER;
+    tell(recovery);
     return ledger_is_full(&recovery->volume->ledger) ? commit_up_to(recovery, recovery->good_end, detail)
                                                      : ERR_OK;
 }
@@ -101,6 +114,7 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
     segment_source_init(&recovery->source, segment, segment->size);
     warc_reader_open(&recovery->reader, &recovery->source.source);
     recovery->good_end = from;
+    recovery->from = from;
     if (from > 0) {
         err = warc_reader_seek(&recovery->reader, from, detail);
     }
@@ -108,7 +122,19 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
         err = read_records(recovery, detail);
     }
     warc_reader_done(&recovery->reader);
+    recovery->done_size += segment->size - from;
     return err == ERR_OK ? commit_up_to(recovery, segment->size, detail) : err;
+}
+
+/* Of the segments that the index has not seen, or not wholly. */
+static uint64_t missed_size(const struct volume *volume, const struct index_position *position) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < volume->segments_count; i++) {
+        const struct segment *segment = volume->segments[i];
+        uint64_t from = segment->number == position->segment ? position->offset : 0;
+        size += segment->number >= position->segment && from < segment->size ? segment->size - from : 0;
+    }
+    return size;
 }
 
 enum err volume_recover(struct volume *volume, struct volume_recovery *report, struct err_detail *detail) {
@@ -121,7 +147,8 @@ enum err volume_recover(struct volume *volume, struct volume_recovery *report, s
     }
     struct volume_scan scan;
     err = volume_scan_init(&scan, volume);
-    struct recovery recovery = {.volume = volume, .report = report, .scan = &scan};
+    struct recovery recovery = {
+        .volume = volume, .report = report, .scan = &scan, .all_size = missed_size(volume, &position)};
     for (size_t i = 0; i < volume->segments_count && err == ERR_OK; i++) {
         recovery.segment = volume->segments[i];
         if (recovery.segment->number < position.segment) {

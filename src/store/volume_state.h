@@ -17,23 +17,36 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "store/changes.h"
 #include "store/dictionary.h"
 #include "store/encoders.h"
 #include "store/ledger.h"
+#include "store/scratch.h"
 #include "store/segment.h"
 #include "store/volume.h"
 
-enum { VOLUME_ITEM_ENTRIES_MAX = 2, VOLUME_SEGMENTS_MAX = 1 << 20 };
+enum {
+    VOLUME_ITEM_ENTRIES_MAX = 2,
+    VOLUME_SEGMENTS_MAX = 1 << 20,
+    VOLUME_FRAMES_MEMORY_MAX = 16 << 20, /* larger frames wait for the committer in a file */
+};
+
+/* What a writer saw of a block, and when: unless it has changed since, the committer need not look again. */
+struct volume_look {
+    uint64_t generation; /* changes_now() before the look */
+    bool is_there;
+    struct block block; /* all zero where it is not */
+};
 
 struct volume_item {
     struct volume_item *next;
     struct segment *segment; /* compressed for this one */
-    struct buf frames;
+    struct scratch frames;
     struct ledger_entry entries[VOLUME_ITEM_ENTRIES_MAX]; /* offsets count from the start of the frames */
     size_t entries_count;
-    struct buf text;   /* what the slices of the entries borrow */
-    bool expects_new;  /* the writer found no such block; false: it found a live one */
-    bool accepts_twin; /* should there be one by now, of the same size, it is the same document */
+    struct buf text;         /* what the slices of the entries borrow */
+    struct volume_look look; /* no such block: it is new; else it was live: a duplicate or a deletion */
+    bool accepts_twin; /* a new one: should there be one by now, of the same size, it is the same document */
     sem_t is_done;     /* posted once per item that somebody waits for */
     enum err err;
     struct stored stored;
@@ -46,6 +59,7 @@ struct volume {
     struct index *index;
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */
+    struct changes changes;      /* ledger_lock, but for changes_now() */
     struct vfs_file lock_file;
     struct encoders encoders;
     bool has_dictionary;          /* the next is set up */
@@ -68,9 +82,10 @@ struct volume {
     size_t next_taken_count;         /* lock: the same for the one that follows it */
     struct volume_item *queue_first; /* lock */
     struct volume_item *queue_last;  /* lock */
-    size_t queue_size;               /* lock: bytes of frames */
+    uint64_t queue_size;             /* lock: bytes of frames */
     struct segment *active;          /* lock: the committer appends to it */
     struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
+    uint64_t free_budget;     /* the committer's: so much fits on the disk for sure, or nearly */
     bool is_stopping;         /* lock */
     bool is_roll_asked;       /* lock */
     pthread_t committer;
@@ -116,6 +131,8 @@ void volume_stop_committer(struct volume *volume);
 /* Begin a new segment, so that the one before it can be compacted; where that fails, all is as before. */
 void volume_roll(struct volume *volume);
 
+/* volume_queue.c */
+
 /* Wait for a free item; it is taken for volume->encoding. */
 struct volume_item *volume_take_item(struct volume *volume);
 void volume_queue_item(struct volume *volume, struct volume_item *item);
@@ -125,6 +142,13 @@ void volume_free_item(struct volume *volume, struct volume_item *item);
 
 /* Until the item is committed or failed. */
 void volume_await_item(struct volume *volume, struct volume_item *item);
+
+/* For the committer: all queued items of the active segment, in their order. With the lock. */
+struct volume_item *volume_take_group(struct volume *volume);
+
+/* They have an outcome: wake those who wait, free the others. */
+void volume_release_group(struct volume *volume, struct volume_item *group);
+void volume_destroy_items(struct volume *volume);
 
 /* The signature of a payload digest: all of its bits, or fewer in tests. */
 void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],

@@ -1,3 +1,5 @@
+#define ZSTD_STATIC_LINKING_ONLY /* how a dictionary is used */
+
 #include "warc/pack.h"
 
 #include <libdeflate.h>
@@ -11,6 +13,7 @@ enum {
     GZIP_LEVEL = 6,
     GZIP_LEVEL_MAX = 9,
     ZSTD_LEVEL = 3,
+    ATTACHED_SIZE_MAX = 64 << 10,
     ZSTD_LEVEL_MAX = 19,            /* above, windows are larger than readers of .warc.zst have to allow */
     ZSTD_LEVEL_INCOMPRESSIBLE = -7, /* looks at little and copies the rest: 10 times as fast */
 };
@@ -92,6 +95,11 @@ static void start_zstd(struct pack *pack, uint64_t size) {
     size_t result = ZSTD_CCtx_reset(pack->zstd, ZSTD_reset_session_only);
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_compressionLevel, level);
+    ASSERT(!ZSTD_isError(result));
+    /* zstd would copy the tables of the dictionary for all but the smallest records: for a page that costs
+     * more than looking into them from where they are. */
+    int attaches = size <= ATTACHED_SIZE_MAX ? ZSTD_dictForceAttach : ZSTD_dictDefaultAttach;
+    result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_forceAttachDict, attaches);
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_refCDict(pack->zstd, dictionary == NULL ? NULL : dictionary->encoder);
     ASSERT(!ZSTD_isError(result));

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static enum err memory_read(struct source *source, void *out, size_t size, size_t *ret_size,
@@ -99,4 +100,13 @@ void source_file_done(struct source_file *file) {
     }
     file->descriptor = -1;
     file->is_owned = false;
+}
+
+enum err source_file_size(const struct source_file *file, uint64_t *ret_size, struct err_detail *detail) {
+    struct stat status;
+    if (fstat(file->descriptor, &status) != 0) {
+        return file_failed(file, errno, detail);
+    }
+    *ret_size = (uint64_t)status.st_size;
+    return ERR_OK;
 }

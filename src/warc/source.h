@@ -55,4 +55,8 @@ enum err source_file_open(struct source_file *file, const char *path, struct err
 void source_file_init(struct source_file *file, int descriptor);
 void source_file_done(struct source_file *file);
 
+/* Of a file that can seek, now. */
+enum err source_file_size(const struct source_file *file, uint64_t *ret_size,
+                          struct err_detail *detail) MUST_CHECK;
+
 #endif

@@ -194,6 +194,11 @@ static enum err hash_block(struct warc_writer *writer, const struct warc_draft *
         /* The payload is the block: nothing is hashed twice. */
         memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
         memcpy(written->block_sha256, draft->payload_sha256, SHA256_SIZE);
+        written->has_payload_sha256 = written->has_block_sha256 = true;
+        return ERR_OK;
+    }
+    if (has_payload(draft) && draft->payload_sha256 != NULL && draft->is_block_digest_optional) {
+        memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
         written->has_payload_sha256 = true;
         return ERR_OK;
     }
@@ -220,6 +225,7 @@ static enum err hash_block(struct warc_writer *writer, const struct warc_draft *
         sha256_update(&writer->payload_hash, part);
     }
     sha256_finish(&writer->block_hash, written->block_sha256);
+    written->has_block_sha256 = true;
     written->has_payload_sha256 = wants_payload || draft->payload_sha256 != NULL;
     if (wants_payload) {
         sha256_finish(&writer->payload_hash, written->payload_sha256);
@@ -296,7 +302,9 @@ static void put_head(struct warc_writer *writer, const struct warc_draft *draft,
     if (written->has_payload_sha256) {
         put_sha256(head, "WARC-Payload-Digest", written->payload_sha256);
     }
-    put_sha256(head, "WARC-Block-Digest", written->block_sha256);
+    if (written->has_block_sha256) {
+        put_sha256(head, "WARC-Block-Digest", written->block_sha256);
+    }
     put_field(head, "Content-Type", content_type(draft));
     buf_put(head, BYTES("Content-Length: "));
     buf_put_u64(head, block_size(draft));
@@ -338,6 +346,18 @@ static enum err write_record(struct warc_writer *writer, const struct warc_draft
     return err == ERR_OK ? pack_finish(&writer->pack, ret_length, detail) : err;
 }
 
+/* For warc_id_make(): from what was asked for in advance. */
+static void fill_from_writer(void *context, void *out, size_t size) {
+    struct warc_writer *writer = context;
+    ASSERT(size <= sizeof writer->random_bytes);
+    if (writer->random_left < size) {
+        writer->random.fill(writer->random.context, writer->random_bytes, sizeof writer->random_bytes);
+        writer->random_left = sizeof writer->random_bytes;
+    }
+    memcpy(out, writer->random_bytes + sizeof writer->random_bytes - writer->random_left, size);
+    writer->random_left -= size;
+}
+
 enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *draft,
                          struct warc_written *ret_written, struct err_detail *detail) {
     if (writer->is_torn) {
@@ -351,7 +371,8 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
     if (err != ERR_OK) {
         return err;
     }
-    written.id = draft->id != NULL ? *draft->id : warc_id_make(&writer->random);
+    struct warc_random random = {.fill = fill_from_writer, .context = writer};
+    written.id = draft->id != NULL ? *draft->id : warc_id_make(&random);
     put_head(writer, draft, &written);
     if (writer->head.err != ERR_OK) {
         return err_set(detail, writer->head.err, "the header of the record is longer than %d bytes",

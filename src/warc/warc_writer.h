@@ -53,6 +53,9 @@ struct warc_draft {
     uint64_t source_offset; /* from here */
     uint64_t source_size;   /* so many bytes */
     bool is_incompressible; /* an image, an archive */
+    /* Leave the block digest out where it would mean hashing twice (HTTP with a known payload digest). The
+     * checksum of the gzip member or zstd frame then is what protects the HTTP head. */
+    bool is_block_digest_optional;
 };
 
 struct warc_written {
@@ -61,14 +64,19 @@ struct warc_written {
     struct warc_id id;
     bool has_payload_sha256; /* response, resource, conversion, revisit */
     uint8_t payload_sha256[SHA256_SIZE];
+    bool has_block_sha256;
     uint8_t block_sha256[SHA256_SIZE];
 };
+
+enum { WARC_WRITER_RANDOM_SIZE = 32 * WARC_ID_SIZE };
 
 struct warc_writer {
     struct pack pack;
     uint64_t offset; /* where the next record will lie */
     bool is_torn;
     struct warc_random random;
+    uint8_t random_bytes[WARC_WRITER_RANDOM_SIZE]; /* asked for at once: the system is slow */
+    size_t random_left;
     struct buf head;
     struct payload payload;
     struct sha256 block_hash;

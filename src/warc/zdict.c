@@ -1,9 +1,29 @@
+#define ZSTD_STATIC_LINKING_ONLY /* a dictionary with parameters of our own */
+
 #include "warc/zdict.h"
 
 #include <stdlib.h>
 #include <zstd.h>
 
-enum { FRAME_LEVEL = 19 }; /* written once per file and read at every start: worth the effort */
+enum {
+    FRAME_LEVEL =
+        9, /* written once per file, while writers wait: above, a few bytes take ten times as long */
+    LONG_MATCH = 6,
+    LONG_MATCH_LEVEL_MAX = 4,
+};
+
+/*
+ * At the fast levels zstd would also take matches of 5 bytes. From 6 on records grow by 3 %, but there are
+ * fewer sequences and unpacking, which happens far more often, is 13 % faster.
+ */
+static ZSTD_CDict *new_encoder(struct bytes dictionary, int level) {
+    ZSTD_compressionParameters parameters = ZSTD_getCParams(level, ZSTD_CONTENTSIZE_UNKNOWN, dictionary.size);
+    if (level <= LONG_MATCH_LEVEL_MAX && parameters.minMatch < LONG_MATCH) {
+        parameters.minMatch = LONG_MATCH;
+    }
+    return ZSTD_createCDict_advanced(dictionary.data, dictionary.size, ZSTD_dlm_byCopy, ZSTD_dct_auto,
+                                     parameters, ZSTD_defaultCMem);
+}
 
 enum err zdict_init(struct zdict *zdict, struct bytes dictionary, int level, struct err_detail *detail) {
     if (dictionary.size == 0 || dictionary.size > ZDICT_SIZE_MAX) {
@@ -15,7 +35,7 @@ enum err zdict_init(struct zdict *zdict, struct bytes dictionary, int level, str
         .id = ZSTD_getDictID_fromDict(dictionary.data, dictionary.size),
     };
     if (level != ZDICT_LEVEL_NONE) {
-        made.encoder = ZSTD_createCDict(dictionary.data, dictionary.size, level);
+        made.encoder = new_encoder(dictionary, level);
     }
     if (made.decoder == NULL || (level != ZDICT_LEVEL_NONE && made.encoder == NULL)) {
         zdict_done(&made);

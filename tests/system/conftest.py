@@ -20,7 +20,7 @@ def mnemon():
 
     def run(*arguments, stdin="", **options):
         return subprocess.run(
-            [program, *arguments], input=stdin, capture_output=True, text=True, timeout=60, **options
+            [program, *arguments], input=stdin, capture_output=True, text=True, timeout=150, **options
         )
 
     return run

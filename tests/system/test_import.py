@@ -317,6 +317,31 @@ def test_one_run_stores_equal_payloads_once(data, raw, summary, tmp_path):
     assert (stat["documents"], stat["captures"]) == (1, 120)
 
 
+def test_threads_keep_the_order_of_captures_that_depend_on_each_other(data, raw, summary, tmp_path):
+    """From standard input there is no second pass: every revisit must find its original at once, in one reading."""
+
+    def stated(payload):
+        return {"WARC_Payload_Digest": "sha1:" + base64.b32encode(hashlib.sha1(payload).digest()).decode()}
+
+    file = b""
+    for i in range(150):
+        payload, url = f"{i} ".encode() * 500, f"http://a/{i}"
+        file += response(url, payload, date="2020-01-01T00:00:00Z", **stated(payload))
+        for second in range(1, 4):
+            date = f"2020-01-01T00:00:{second:02}Z"
+            if second == 1:
+                file += response(url, payload, date=date, **stated(payload))
+            else:
+                file += record("revisit", url, b"HTTP/1.1 200 OK\r\n\r\n", date=date, **stated(payload))
+        file += record("revisit", url, b"HTTP/1.1 304 Not Modified\r\n\r\n", date="2020-01-01T00:00:09Z",
+                       WARC_Profile="http://netpreserve.org/warc/1.1/revisit/server-not-modified",
+                       WARC_Refers_To_Target_URI=url, WARC_Refers_To_Date="2020-01-01T00:00:00Z") if i % 50 == 49 else b""
+    counts = summary("--jobs", "8", "-", stdin=file)
+    assert (counts["captures"], counts["duplicates"], counts["unresolved"]) == (603, 453, 0)
+    originals = [c for c in lines(raw, "*") if c["mime"] != "warc/revisit"]
+    assert [c["timestamp"] for c in originals] == ["20200101000000"] * 150
+
+
 def test_captures_that_differ_in_url_or_status_alone_are_all_kept(data, raw, summary):
     content = b"".join([
         response("http://a.org/", b"", status="301 Moved"),
@@ -389,10 +414,9 @@ def test_files_that_are_not_there_or_no_archive(data, summary, tmp_path):
     "arguments, hint",
     [
         (["import"], "an argument is missing"),
-        (["import", "a.wacz"], "WACZ is not read yet"),
         (["import", "a", "--jobs", "0"], "--jobs"),
         (["export"], "--output is missing"),
-        (["export", "-o", "a.wacz"], "WACZ is not written yet"),
+        (["export", "-o", "-", "--format", "wacz"], "a WACZ goes into a file"),
         (["export", "-o", "a.warc", "http://a:b/"], "is no URL"),
         (["list"], "an argument is missing"),
         (["get"], "an argument is missing"),

@@ -100,6 +100,47 @@ static int child_fills(struct fixture *fixture) {
     return is_well ? 0 : 1;
 }
 
+static enum err commit_one(struct fixture *fixture, uint32_t number) {
+    for (int64_t i = 0; i < BATCH_COUNT; i++) {
+        put(fixture, "a", i, number);
+    }
+    index_batch_set_position(fixture->batch, &(struct index_position){number, 0});
+    enum err err = index_commit(fixture->index, fixture->batch, NULL);
+    index_batch_clear(fixture->batch);
+    return err;
+}
+
+/* Commit until files may not grow any more, then give room again. Status 0 where the index goes on. */
+static int child_mends(struct fixture *fixture) {
+    struct rlimit less = {1 << 20, RLIM_INFINITY};
+    struct rlimit more = {RLIM_INFINITY, RLIM_INFINITY};
+    uint32_t count = 0;
+    open_index(fixture);
+    signal(SIGXFSZ, SIG_IGN);
+    bool is_well = index_mend(fixture->index, NULL) == ERR_OK; /* nothing to do */
+    is_well = is_well && setrlimit(RLIMIT_FSIZE, &less) == 0;
+    while (commit_one(fixture, count + 1) == ERR_OK) {
+        count++;
+    }
+    is_well = is_well && index_mend(fixture->index, NULL) == ERR_LIMIT; /* there is no room yet */
+    is_well = is_well && assert_whole_batches(fixture) == count;
+    is_well = is_well && setrlimit(RLIMIT_FSIZE, &more) == 0;
+    struct index_cursor *cursor = walk(fixture, BYTES(""), BYTES(""), false);
+    is_well = is_well && index_mend(fixture->index, NULL) == ERR_LIMIT; /* somebody is inside */
+    index_cursor_close(cursor);
+    is_well = is_well && index_mend(fixture->index, NULL) == ERR_OK;
+    is_well = is_well && assert_whole_batches(fixture) == count;
+    for (uint32_t end = count + 5; is_well && count < end; count++) {
+        is_well = commit_one(fixture, count + 1) == ERR_OK;
+    }
+    is_well = is_well && assert_whole_batches(fixture) == count;
+    close_index(fixture);
+    open_index(fixture);
+    is_well = is_well && assert_whole_batches(fixture) == count;
+    close_index(fixture);
+    return is_well ? 0 : 1;
+}
+
 static int child(const char *deed, const char *directory) {
     static struct fixture fixture;
     snprintf(fixture.directory, sizeof fixture.directory, "%s", directory);
@@ -111,6 +152,9 @@ static int child(const char *deed, const char *directory) {
     }
     if (strcmp(deed, "fill") == 0) {
         return child_fills(&fixture);
+    }
+    if (strcmp(deed, "mend") == 0) {
+        return child_mends(&fixture);
     }
     return child_opens(&fixture, strcmp(deed, "destroy") == 0);
 }
@@ -505,6 +549,14 @@ static void after_a_failed_write_it_still_reads(void **state) {
     assert_int_equal(assert_whole_batches(fixture), count + 1);
 }
 
+static void goes_on_in_place_when_there_is_room_again(void **state) {
+    struct fixture *fixture = *state;
+    close_index(fixture);
+    int status = run_elsewhere(fixture, "mend");
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
 int main(int count, char **arguments) {
@@ -530,6 +582,7 @@ int main(int count, char **arguments) {
         TEST(a_place_that_is_not_there_is_not_found),
         TEST(messages_of_rocksdb_become_errors),
         TEST(after_a_failed_write_it_still_reads),
+        TEST(goes_on_in_place_when_there_is_room_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

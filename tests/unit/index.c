@@ -78,6 +78,8 @@ static void returns_every_field_of_a_capture(void **state) {
     for (size_t i = 0; i < COUNT; i++) {
         memset(captures[i].signature, (int)i, KEY_SIGNATURE_SIZE);
         index_batch_put_capture(fixture->batch, &captures[i]);
+        struct block block = {.references = 1};
+        index_batch_put_block(fixture->batch, captures[i].signature, 0, &block);
     }
     commit(fixture);
     for (int round = 0; round < 2; round++) {
@@ -90,6 +92,43 @@ static void returns_every_field_of_a_capture(void **state) {
         index_cursor_close(cursor);
         compact(fixture);
         reopen(fixture);
+    }
+}
+
+static struct capture revisit_of(const char *surt, int64_t time_us, uint8_t start, uint8_t end) {
+    struct capture capture = capture_of(surt, time_us, 0);
+    capture.flags = CAPTURE_REVISIT;
+    memset(capture.signature, start, KEY_SIGNATURE_SIZE);
+    capture.signature[KEY_SIGNATURE_SIZE - 1] = end;
+    return capture;
+}
+
+static void completes_the_signatures_of_revisits_from_their_blocks(void **state) {
+    struct fixture *fixture = *state;
+    /* Many of one block, one of another with an overflow block beside it, one whose block is gone. */
+    struct capture captures[] = {revisit_of("a", 1, 1, 7), revisit_of("a", 2, 1, 7), revisit_of("b", 1, 2, 8),
+                                 revisit_of("c", 1, 3, 9), revisit_of("d", 1, 1, 7)};
+    struct block block = {.references = 1};
+    for (size_t i = 0; i < 5; i++) {
+        index_batch_put_capture(fixture->batch, &captures[i]);
+        if (i != 3) {
+            index_batch_put_block(fixture->batch, captures[i].signature, (uint16_t)i, &block);
+        }
+    }
+    commit(fixture);
+    for (int round = 0; round < 2; round++) {
+        for (int in_reverse = 0; in_reverse < 2; in_reverse++) {
+            struct index_cursor *cursor = walk(fixture, BYTES(""), BYTES(""), in_reverse);
+            static const size_t expected[] = {0, 1, 2, 4};
+            struct capture capture;
+            for (size_t i = 0; i < 4; i++) {
+                assert_int_equal(index_cursor_next(cursor, &capture), ERR_OK);
+                assert_capture_equal(&capture, &captures[expected[in_reverse ? 3 - i : i]]);
+            }
+            assert_int_equal(index_cursor_next(cursor, &capture), ERR_NOT_FOUND);
+            index_cursor_close(cursor);
+        }
+        compact(fixture);
     }
 }
 
@@ -380,6 +419,26 @@ static void walks_agree_with_a_table(void **state) {
 
 static const uint8_t high[KEY_SIGNATURE_SIZE] = {2};
 
+static void keeps_what_a_revisit_says_of_its_original(void **state) {
+    struct fixture *fixture = *state;
+    static const int64_t times_us[] = {UTC_MIN_US, -1, 0, UTC_MAX_US, INT64_MIN};
+    uint8_t signature[KEY_SIGNATURE_SIZE] = {1};
+    for (uint16_t i = 0; i < 5; i++) {
+        struct block found;
+        struct block block = {
+            .location = {.segment = 1, .length = 1, .offset = 2},
+            .references = 1,
+            .origin_time_us = times_us[i],
+            .origin_uri_hash = INDEX_URI_HASH_MAX - i,
+        };
+        index_batch_put_block(fixture->batch, signature, i, &block);
+        commit(fixture);
+        assert_int_equal(index_find_block(fixture->index, signature, i, &found), ERR_OK);
+        assert_true(found.origin_uri_hash == INDEX_URI_HASH_MAX - i);
+        assert_true(found.origin_time_us == (i < 4 ? times_us[i] : 0)); /* no such time: none */
+    }
+}
+
 static void assert_block(struct fixture *fixture, const uint8_t *signature, uint16_t number, uint64_t size) {
     struct block block;
     assert_int_equal(index_find_block(fixture->index, signature, number, &block), ERR_OK);
@@ -649,6 +708,7 @@ static void without_memory_a_walk_says_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(returns_every_field_of_a_capture),
+        TEST(completes_the_signatures_of_revisits_from_their_blocks),
         TEST(returns_the_url_as_it_was_fetched),
         TEST(holds_the_longest_surt_and_url),
         TEST(knows_what_it_cannot_hold),
@@ -663,6 +723,7 @@ int main(void) {
         TEST(walks_agree_with_a_table),
         TEST(returns_every_field_of_a_block),
         TEST(tells_blocks_of_one_signature_apart),
+        TEST(keeps_what_a_revisit_says_of_its_original),
         TEST(walks_blocks_in_order),
         TEST(keeps_segments_and_position),
         TEST(removed_entries_are_gone),

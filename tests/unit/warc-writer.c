@@ -122,6 +122,27 @@ static void writes_the_header_that_the_document_shows(void **state) {
     discard(made);
 }
 
+static void leaves_out_a_block_digest_only_where_it_would_hash_twice(void **state) {
+    (void)state;
+    struct made *made = make(PACK_PLAIN);
+    struct warc_written first = put(made, &page);
+    struct warc_draft draft = page;
+    draft.is_block_digest_optional = true;
+    assert_true(put(made, &draft).has_block_sha256); /* the payload must be hashed anyway */
+    buf_clear(&made->file);
+    warc_writer_resume(&made->writer, 0);
+    draft.payload_sha256 = first.payload_sha256;
+    struct warc_written second = put(made, &draft);
+    assert_false(second.has_block_sha256);
+    assert_memory_equal(second.payload_sha256, first.payload_sha256, SHA256_SIZE);
+    assert_null(strstr(buf_string(&made->file), "WARC-Block-Digest"));
+    draft.type = WARC_TYPE_RESOURCE; /* the payload is the block: it costs nothing */
+    draft.content_type = BYTES("text/html");
+    assert_true(put(made, &draft).has_block_sha256);
+    assert_non_null(strstr(buf_string(&made->file), "WARC-Block-Digest"));
+    discard(made);
+}
+
 static void writes_revisits_that_readers_can_resolve(void **state) {
     (void)state;
     struct made *made = make(PACK_PLAIN);
@@ -463,6 +484,7 @@ static void ids_read_back_as_they_were_written(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_the_header_that_the_document_shows),
+        cmocka_unit_test(leaves_out_a_block_digest_only_where_it_would_hash_twice),
         cmocka_unit_test(writes_revisits_that_readers_can_resolve),
         cmocka_unit_test(refuses_drafts_that_would_make_bad_records),
         cmocka_unit_test(digests_the_payload_without_its_chunks),

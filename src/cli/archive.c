@@ -1,0 +1,367 @@
+#include "cli/archive.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/value.h"
+#include "cli/commands.h"
+
+enum {
+    SEEDS_TEXT_SIZE_MAX = 64 << 20,
+    CONNECTIONS_DEFAULT = 200,
+    CONNECTIONS_MAX = 10000,
+    TEXT_SIZE_MAX = 256 << 20,
+};
+
+static const uint64_t DELAY_MAX_US = UINT64_C(24) * 3600 * 1000000;
+
+const struct archive_options archive_defaults = {
+    .scope = SCOPE_HOST,
+    .depth = JOB_DEPTH_ANY,
+    .delay = "auto",
+    .connections = CONNECTIONS_DEFAULT,
+    .period_us = UINT64_C(24) * 3600 * 1000000,
+};
+
+/* ---- options to job ---- */
+
+static int read_seeds_file(struct cli *cli, const char *path, struct arena *arena, struct job *job) {
+    bool is_input = strcmp(path, "-") == 0;
+    FILE *file = is_input ? cli->in : fopen(path, "re");
+    if (file == NULL) {
+        return cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    struct buf text;
+    uint8_t piece[1 << 14];
+    size_t size;
+    buf_init(&text, SEEDS_TEXT_SIZE_MAX);
+    while ((size = fread(piece, 1, sizeof piece, file)) > 0) {
+        buf_put(&text, bytes_of(piece, size));
+    }
+    struct err_detail detail = {0};
+    enum err err = ferror(file) ? err_set(&detail, ERR_IO, "%s", strerror(errno)) : text.err;
+    if (!is_input) {
+        fclose(file);
+    }
+    if (err == ERR_OK) {
+        err = job_add_seeds(job, buf_bytes(&text), arena, &detail);
+    }
+    buf_done(&text);
+    if (err != ERR_OK && detail.line > 0) {
+        return cli_fail(cli, "%s, line %u: %s", path, detail.line, detail.text);
+    }
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s: %s", path, err_detail_text(&detail, err));
+}
+
+static int take_patterns(struct cli *cli, const struct command *command, const struct option_list *texts,
+                         const char *option, struct arena *arena, struct config_list *ret_list) {
+    struct pattern_list check;
+    pattern_list_init(&check);
+    int status = CLI_DONE;
+    ret_list->items = arena_take_array(arena, OPTION_LIST_COUNT_MAX, sizeof *ret_list->items);
+    for (size_t i = 0; i < texts->count && status == CLI_DONE; i++) {
+        struct err_detail detail = {0};
+        struct bytes text = bytes_of_string(texts->items[i]);
+        enum err err = ret_list->items != NULL ? pattern_list_add(&check, text, &detail) : ERR_MEMORY;
+        if (err != ERR_OK) {
+            status = cli_usage(cli, command, "--%s \"%s\": %s", option, texts->items[i],
+                               err_detail_text(&detail, err));
+        } else {
+            ret_list->items[ret_list->count++] = text;
+        }
+    }
+    pattern_list_done(&check);
+    return status;
+}
+
+int archive_make_job(struct cli *cli, const struct command *command, const struct archive_options *options,
+                     char **urls, size_t urls_count, struct arena *arena, struct job *ret_job) {
+    struct job job = {
+        .scope = options->scope,
+        .depth = options->depth,
+        .ignores_robots = options->ignore_robots,
+        .skips_sitemaps = options->no_sitemaps || options->scope == SCOPE_PAGE,
+        .follows_forms = options->forms,
+        .follows_guesses = options->guesses,
+        .has_delay = strcmp(options->delay, "auto") != 0,
+        .urls_max = options->limit,
+        .bytes_max = options->limit_bytes,
+        .time_max_us = options->limit_time_us,
+        .body_size_max = options->limit_body,
+        .host_urls_max = options->limit_host,
+        .domain_urls_max = options->limit_domain,
+        .period_us = options->period_us,
+        .revisit = options->revisit,
+    };
+    struct err_detail detail = {0};
+    if (job.has_delay && value_read_duration(bytes_of_string(options->delay), 0, DELAY_MAX_US, &job.delay_us,
+                                             &detail) != ERR_OK) {
+        return cli_usage(cli, command, "--delay: %s, or auto", detail.text);
+    }
+    int status = take_patterns(cli, command, &options->include, "include", arena, &job.include);
+    if (status == CLI_DONE) {
+        status = take_patterns(cli, command, &options->exclude, "exclude", arena, &job.exclude);
+    }
+    for (size_t i = 0; i < urls_count && status == CLI_DONE; i++) {
+        enum err err = job_add_seeds(&job, bytes_of_string(urls[i]), arena, &detail);
+        if (err != ERR_OK) {
+            status = cli_usage(cli, command, "%s", err_detail_text(&detail, err));
+        }
+    }
+    if (status == CLI_DONE && options->seeds != NULL) {
+        status = read_seeds_file(cli, options->seeds, arena, &job);
+    }
+    if (status == CLI_DONE && job.seeds.count == 0) {
+        status = cli_usage(cli, command, "no URL is given");
+    }
+    *ret_job = job;
+    return status;
+}
+
+/* Was it added by `mnemon job add`? Then it stays what it is. */
+static bool is_run_by_node(const char *directory) {
+    struct arena arena;
+    struct job job;
+    arena_init(&arena, TEXT_SIZE_MAX);
+    bool is_run = directory != NULL && job_read(&job, directory, &arena, NULL) == ERR_OK && !job.is_paused;
+    arena_done(&arena);
+    return is_run;
+}
+
+int archive_write_job(struct cli *cli, const char *data_directory, const struct job *job, bool is_for_node,
+                      struct buf *ret_directory, char name[JOB_NAME_SIZE_MAX]) {
+    struct err_detail detail = {0};
+    job_name(job, name);
+    buf_put_format(ret_directory, "%s/jobs", data_directory);
+    const char *jobs = buf_string(ret_directory);
+    if (jobs == NULL || (mkdir(jobs, 0777) != 0 && errno != EEXIST)) {
+        return cli_fail(cli, "%s/jobs: %s", data_directory, strerror(errno));
+    }
+    buf_put_format(ret_directory, "/%s", name);
+    const char *directory = buf_string(ret_directory);
+    struct job written = *job;
+    written.is_paused = !is_for_node && !is_run_by_node(directory);
+    enum err err = directory != NULL ? job_write(&written, directory, &detail) : ERR_MEMORY;
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
+}
+
+/* ---- the command ---- */
+
+static int run_campaign(struct cli *cli, const struct archive_options *options, struct data *data,
+                        const struct job *job) {
+    char name[JOB_NAME_SIZE_MAX];
+    struct buf directory;
+    struct campaign campaign;
+    struct err_detail detail = {0};
+    buf_init(&directory, DATA_PATH_SIZE_MAX);
+    int status = archive_write_job(cli, data->directory, job, false, &directory, name);
+    if (status == CLI_DONE) {
+        enum err err = campaign_open(&campaign, buf_string(&directory), name, &detail);
+        if (err != ERR_OK) {
+            status = cli_fail(cli, "%s: %s", name, err_detail_text(&detail, err));
+        } else {
+            campaign.job.is_paused = false;
+            status = options->explain != NULL
+                         ? archive_explain(cli, options, data, &campaign, options->explain)
+                         : archive_run(cli, options, data, &campaign);
+            campaign_close(&campaign);
+        }
+    }
+    buf_done(&directory);
+    return status;
+}
+
+static int archive_main(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct archive_options *options = values;
+    struct arena arena;
+    struct job job;
+    struct data data;
+    arena_init(&arena, TEXT_SIZE_MAX);
+    int status = archive_make_job(cli, &archive_command, options, arguments, arguments_count, &arena, &job);
+    if (status == CLI_DONE) {
+        status = data_open(&data, cli, options->data, DATA_WRITE);
+        if (status == CLI_DONE) {
+            status = run_campaign(cli, options, &data, &job);
+            data_close(&data);
+        }
+    }
+    arena_done(&arena);
+    return status;
+}
+
+#define FIELD(name) offsetof(struct archive_options, name)
+
+const struct option archive_option_table[] = {
+    {.name = "data", .type = OPTION_TEXT, .offset = FIELD(data), .argument = "DIR", .help = DATA_HELP},
+    {.name = "scope",
+     .type = OPTION_CHOICE,
+     .offset = FIELD(scope),
+     .argument = "SCOPE",
+     .choices = job_scopes,
+     .help = "which links belong to it: the page alone, what lies below the URL, its host (default), its "
+             "registrable domain, or any; embedded objects always do"},
+    {.name = "depth",
+     .type = OPTION_NUMBER,
+     .offset = FIELD(depth),
+     .argument = "N",
+     .max = SCOPE_DEPTH_MAX,
+     .help = "follow no more than so many page links from a seed"},
+    {.name = "limit",
+     .type = OPTION_NUMBER,
+     .offset = FIELD(limit),
+     .argument = "N",
+     .max = UINT64_MAX,
+     .help = "stop after so many URLs; the same command goes on from there"},
+    {.name = "limit-bytes",
+     .type = OPTION_SIZE,
+     .offset = FIELD(limit_bytes),
+     .argument = "SIZE",
+     .max = UINT64_MAX,
+     .help = "stop after so many bytes were received"},
+    {.name = "limit-time",
+     .type = OPTION_DURATION,
+     .offset = FIELD(limit_time_us),
+     .argument = "TIME",
+     .max = UINT64_MAX,
+     .help = "stop after this time"},
+    {.name = "limit-body",
+     .type = OPTION_SIZE,
+     .offset = FIELD(limit_body),
+     .argument = "SIZE",
+     .max = UINT64_MAX,
+     .help = "cut documents at this size"},
+    {.name = "limit-host",
+     .type = OPTION_NUMBER,
+     .offset = FIELD(limit_host),
+     .argument = "N",
+     .max = UINT32_MAX,
+     .help = "no more than so many URLs of one host"},
+    {.name = "limit-domain",
+     .type = OPTION_NUMBER,
+     .offset = FIELD(limit_domain),
+     .argument = "N",
+     .max = UINT32_MAX,
+     .help = "no more than so many URLs of one registrable domain"},
+    {.name = "include",
+     .type = OPTION_LIST,
+     .offset = FIELD(include),
+     .argument = "PATTERN",
+     .help = "only pages that match, as 'https://example.org/a*' or 're:/20[0-9]{2}/'; may be repeated"},
+    {.name = "exclude",
+     .type = OPTION_LIST,
+     .offset = FIELD(exclude),
+     .argument = "PATTERN",
+     .help = "nothing that matches; may be repeated"},
+    {.name = "seeds",
+     .type = OPTION_TEXT,
+     .offset = FIELD(seeds),
+     .argument = "FILE",
+     .help = "more URLs, one a line; - reads standard input"},
+    {.name = "delay",
+     .type = OPTION_TEXT,
+     .offset = FIELD(delay),
+     .argument = "TIME",
+     .help = "between two requests to a host, as \"2 s\" or 0; auto follows how fast it answers"},
+    {.name = "connections",
+     .type = OPTION_NUMBER,
+     .offset = FIELD(connections),
+     .argument = "N",
+     .min = 1,
+     .max = CONNECTIONS_MAX,
+     .help = "how many requests may be under way at once (200); each host gets one"},
+    {.name = "timeout",
+     .type = OPTION_DURATION,
+     .offset = FIELD(timeout_us),
+     .argument = "TIME",
+     .min = 1000,
+     .max = UINT64_C(3600) * 1000000,
+     .help =
+         "how long a host may take to connect (20 s), to answer (30 s) and to pause within an answer (30 s)"},
+    {.name = "user-agent",
+     .type = OPTION_TEXT,
+     .offset = FIELD(user_agent),
+     .argument = "TEXT",
+     .help = "what servers are told who asks; its first word is looked for in robots.txt"},
+    {.name = "header",
+     .type = OPTION_LIST,
+     .offset = FIELD(headers),
+     .argument = "'NAME: VALUE'",
+     .help = "send this header with every request; may be repeated"},
+    {.name = "proxy",
+     .type = OPTION_TEXT,
+     .offset = FIELD(proxy),
+     .argument = "URL",
+     .help = "fetch through this proxy: http://… or socks5h://…"},
+    {.name = "allow-private",
+     .type = OPTION_FLAG,
+     .offset = FIELD(allow_private),
+     .help = "loopback, private and other special addresses too"},
+    {.name = "refuse-bad-certificates",
+     .type = OPTION_FLAG,
+     .offset = FIELD(refuse_bad_certificates),
+     .help = "do not archive what a host with a bad certificate sends"},
+    {.name = "ignore-robots",
+     .type = OPTION_FLAG,
+     .offset = FIELD(ignore_robots),
+     .help = "do not ask for robots.txt; for your own sites"},
+    {.name = "no-sitemaps",
+     .type = OPTION_FLAG,
+     .offset = FIELD(no_sitemaps),
+     .help = "do not read sitemaps"},
+    {.name = "forms",
+     .type = OPTION_FLAG,
+     .offset = FIELD(forms),
+     .help = "follow forms that are sent by GET"},
+    {.name = "guesses",
+     .type = OPTION_FLAG,
+     .offset = FIELD(guesses),
+     .help = "follow what looks like a URL in scripts and JSON, last"},
+    {.name = "revisit",
+     .type = OPTION_CHOICE,
+     .offset = FIELD(revisit),
+     .argument = "HOW",
+     .choices = job_revisits,
+     .help = "the next visit asks for all known URLs, or only for those whose history says they may have "
+             "changed"},
+    {.name = "period",
+     .type = OPTION_DURATION,
+     .offset = FIELD(period_us),
+     .argument = "TIME",
+     .min = 1000000,
+     .max = UINT64_MAX,
+     .help = "what adaptive visits are counted in (1 d)"},
+    {.name = "nameserver",
+     .type = OPTION_TEXT,
+     .offset = FIELD(nameserver),
+     .argument = "ADDRESS",
+     .help = "ask this one for names, as 192.0.2.1:53"},
+    {.name = "explain",
+     .type = OPTION_TEXT,
+     .offset = FIELD(explain),
+     .argument = "URL",
+     .help = "fetch nothing; say why this URL is or is not fetched, and what is known of it"},
+    {.name = "quiet", .letter = 'q', .type = OPTION_FLAG, .offset = FIELD(quiet), .help = "no progress"},
+    {.name = "json", .type = OPTION_FLAG, .offset = FIELD(json), .help = "print the summary as JSON"},
+    {0},
+};
+
+const struct command archive_command = {
+    .name = "archive",
+    .summary = "crawl a site to its end",
+    .synopsis = "URL… [OPTION…]",
+    .details = "Fetches the URLs and what they lead to within the scope, politely (robots.txt, one request "
+               "at a time "
+               "to a host, pauses), and stores every request and response. Ctrl-C stops it cleanly; the same "
+               "command again goes on where it stopped. After the end it begins the next visit: what has not "
+               "changed is not stored again.\n\n"
+               "  mnemon archive https://example.org/                    the whole host\n"
+               "  mnemon archive https://example.org/docs/ --scope prefix\n"
+               "  mnemon archive https://example.org/a.html --scope page  one page with all it embeds\n"
+               "  mnemon archive --seeds list.txt --scope page",
+    .options = archive_option_table,
+    .options_size = sizeof(struct archive_options),
+    .defaults = &archive_defaults,
+    .arguments_min = 0,
+    .arguments_max = 1000,
+    .run = archive_main,
+};

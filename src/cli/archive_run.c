@@ -1,0 +1,263 @@
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/value.h"
+#include "cli/archive.h"
+#include "cli/progress.h"
+#include "crawl/crawler.h"
+#include "crawl/jobs.h"
+
+enum {
+    LIMIT_GRACE_US = 5 * 1000 * 1000,
+    SHOW_MS = 100,
+    NOTE_SIZE_MAX = 512,
+    SUMMARY_SIZE_MAX = 1 << 20,
+    SCRATCH_PATH_MAX = DATA_PATH_SIZE_MAX
+};
+
+/* One run of the command. */
+struct run {
+    struct cli *cli;
+    const struct archive_options *options;
+    struct campaign *campaign;
+    struct crawler *crawler;
+    struct progress progress;
+    uint64_t started_us;
+    uv_loop_t loop;
+    uv_timer_t show;
+    uv_signal_t interrupt;
+    uv_signal_t terminate;
+    bool is_over;
+    bool is_stopping; /* by Ctrl-C */
+    bool is_told_full;
+    uint64_t limited_us; /* since when a limit is reached and transfers are waited for; 0: none is */
+};
+
+static void on_ended(void *context, struct campaign *campaign) {
+    struct run *run = context;
+    (void)campaign;
+    run->is_over = true;
+    uv_stop(&run->loop);
+}
+
+/* The first time: end what is under way. The second: drop it; it is fetched again later. */
+static void on_signal(uv_signal_t *signal, int number) {
+    struct run *run = signal->data;
+    (void)number;
+    if (run->is_stopping) {
+        crawler_cancel(run->crawler);
+        return;
+    }
+    run->is_stopping = true;
+    crawler_pause(run->crawler, run->campaign);
+    if (run->progress.mode == PROGRESS_TERMINAL) {
+        fprintf(run->cli->err, "\nstopping; Ctrl-C again stops at once\n");
+    }
+}
+
+static void put_note(const struct run *run, struct buf *note) {
+    struct crawler_stat stat;
+    const struct tally *tally = &run->campaign->tally;
+    crawler_stat(run->crawler, &stat);
+    if (tally->failed_count > 0) {
+        value_put_count(note, tally->failed_count);
+        buf_put_string(note, " failed  ");
+    }
+    if (stat.hold == CRAWLER_DISK_FULL) {
+        buf_put_string(note, "waiting: the archive takes nothing (disk full?)  ");
+    }
+    if (stat.hosts_waiting_count > 0) {
+        crawler_put_waiting(run->crawler, 2, note);
+    }
+}
+
+/* A limit is reached: what is under way may end, but not for ever; it is fetched again later. */
+static void hurry_at_limit(struct run *run) {
+    uint64_t now_us = clock_monotonic_us(run->cli->clock);
+    if (run->campaign->state != CAMPAIGN_LIMITED) {
+        return;
+    }
+    if (run->limited_us == 0) {
+        run->limited_us = now_us;
+    } else if (now_us - run->limited_us > LIMIT_GRACE_US) {
+        crawler_cancel(run->crawler);
+    }
+}
+
+static void on_show(uv_timer_t *timer) {
+    struct run *run = timer->data;
+    struct frontier_stat stat;
+    struct crawler_stat crawler;
+    char text[NOTE_SIZE_MAX];
+    struct buf note;
+    frontier_stat(run->campaign->frontier, &stat);
+    crawler_stat(run->crawler, &crawler);
+    buf_init(&note, sizeof text);
+    put_note(run, &note);
+    snprintf(text, sizeof text, "%.*s", BYTES_ARG(buf_bytes(&note)));
+    buf_done(&note);
+    run->progress.done_count = run->campaign->tally.done_count;
+    run->progress.total_count = run->progress.done_count + stat.waiting_count;
+    run->progress.bytes_count = run->campaign->tally.received_size;
+    progress_update(&run->progress, text[0] != '\0' ? text : NULL);
+    if (crawler.hold == CRAWLER_DISK_FULL && !run->is_told_full) {
+        run->is_told_full = true;
+        fprintf(run->cli->err, "\nmnemon: the archive does not take more; waiting until there is room\n");
+    } else if (crawler.hold == CRAWLER_FLOWING && run->is_told_full) {
+        run->is_told_full = false;
+        fprintf(run->cli->err, "\nmnemon: there is room again; going on\n");
+    }
+    hurry_at_limit(run);
+    if (run->is_stopping && crawler_is_idle(run->crawler, run->campaign)) {
+        uv_stop(&run->loop);
+    }
+}
+
+static void start_handles(struct run *run) {
+    uv_timer_init(&run->loop, &run->show);
+    uv_signal_init(&run->loop, &run->interrupt);
+    uv_signal_init(&run->loop, &run->terminate);
+    run->show.data = run->interrupt.data = run->terminate.data = run;
+    uv_timer_start(&run->show, on_show, SHOW_MS, SHOW_MS);
+    uv_signal_start(&run->interrupt, on_signal, SIGINT);
+    uv_signal_start(&run->terminate, on_signal, SIGTERM);
+}
+
+static void close_handles(struct run *run) {
+    uv_close((uv_handle_t *)&run->show, NULL);
+    uv_close((uv_handle_t *)&run->interrupt, NULL);
+    uv_close((uv_handle_t *)&run->terminate, NULL);
+}
+
+static void put_end(const struct run *run, const struct frontier_stat *stat, struct buf *out) {
+    const struct campaign *campaign = run->campaign;
+    buf_put_format(out, "%s, visit %u: ", campaign->name, stat->visit);
+    if (campaign->state == CAMPAIGN_ENDED) {
+        buf_put_string(out, "complete, ");
+    } else {
+        buf_put_string(out, campaign->state == CAMPAIGN_LIMITED ? "limit reached, " : "stopped, ");
+        value_put_count(out, stat->waiting_count);
+        buf_put_string(out, " URLs wait for the same command, ");
+    }
+    value_put_count(out, stat->known_count);
+    buf_put_string(out, " URLs known\n");
+}
+
+static void put_json(const struct run *run, const struct frontier_stat *stat, uint64_t elapsed_us,
+                     struct buf *out) {
+    static const char *const states[] = {"stopped", "stopped", "limited", "complete"};
+    buf_put_string(out, "{\"job\":");
+    buf_put_json(out, bytes_of_string(run->campaign->name));
+    buf_put_format(out, ",\"state\":\"%s\",\"visit\":%u,\"known\":%ju,\"waiting\":%ju,\"seconds\":%.3f,",
+                   states[run->campaign->state], stat->visit, (uintmax_t)stat->known_count,
+                   (uintmax_t)stat->waiting_count, (double)elapsed_us / 1e6);
+    tally_put_json(&run->campaign->tally, out);
+    buf_put_string(out, "}\n");
+}
+
+static void print_summary(struct run *run) {
+    struct frontier_stat stat;
+    struct buf out;
+    uint64_t elapsed_us = clock_monotonic_us(run->cli->clock) - run->started_us;
+    buf_init(&out, SUMMARY_SIZE_MAX);
+    frontier_stat(run->campaign->frontier, &stat);
+    if (run->options->json) {
+        put_json(run, &stat, elapsed_us, &out);
+    } else {
+        put_end(run, &stat, &out);
+        tally_put_summary(&run->campaign->tally, elapsed_us, &out);
+    }
+    fwrite(out.data, 1, out.size, run->cli->out);
+    buf_done(&out);
+}
+
+static enum err open_crawler(struct run *run, struct data *data, const char *scratch_directory,
+                             const char *const *headers, struct err_detail *detail) {
+    const struct archive_options *options = run->options;
+    struct crawler_config config = {
+        .loop = &run->loop,
+        .instance = data->instance,
+        .clock = run->cli->clock,
+        .nameserver = options->nameserver,
+        .transfers_max = (size_t)options->connections,
+        .ended = on_ended,
+        .context = run,
+        .fetch =
+            {
+                .scratch_directory = scratch_directory,
+                .user_agent = options->user_agent,
+                .headers = headers,
+                .proxy = options->proxy,
+                .allows_private = options->allow_private,
+                .refuses_bad_certificates = options->refuse_bad_certificates,
+                .body_size_max = options->limit_body,
+                .connect_timeout_us = options->timeout_us,
+                .first_byte_timeout_us = options->timeout_us,
+                .stall_timeout_us = options->timeout_us,
+            },
+    };
+    enum err err = crawler_new(&config, &run->crawler, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = crawler_add(run->crawler, run->campaign, detail);
+    if (err != ERR_OK) {
+        crawler_free(run->crawler);
+    }
+    return err;
+}
+
+/* Stopped at once or not: nothing may be under way when the frontier is closed. */
+static void end_trips(struct run *run) {
+    while (!crawler_is_idle(run->crawler, run->campaign)) {
+        crawler_cancel(run->crawler);
+        uv_run(&run->loop, UV_RUN_ONCE);
+    }
+}
+
+/* Each connection is a descriptor; the usual 1,024 are soon used up. */
+static void raise_descriptors_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int archive_run(struct cli *cli, const struct archive_options *options, struct data *data,
+                struct campaign *campaign) {
+    struct run run = {
+        .cli = cli,
+        .options = options,
+        .campaign = campaign,
+        .started_us = clock_monotonic_us(cli->clock),
+    };
+    const char *headers[OPTION_LIST_COUNT_MAX + 1] = {0};
+    memcpy(headers, options->headers.items, options->headers.count * sizeof *headers);
+    struct err_detail detail = {0};
+    raise_descriptors_limit();
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&run.loop);
+    enum err err = open_crawler(&run, data, data->directory, headers, &detail);
+    if (err == ERR_OK) {
+        progress_init(&run.progress, "archiving", STDERR_FILENO, options->quiet, cli->clock);
+        start_handles(&run);
+        uv_run(&run.loop, UV_RUN_DEFAULT);
+        progress_finish(&run.progress);
+        end_trips(&run);
+        print_summary(&run);
+        if (jobs_write_state(campaign) != ERR_OK) {
+            fprintf(cli->err, "mnemon: the state of %s could not be written\n", campaign->name);
+        }
+        crawler_remove(run.crawler, campaign);
+        crawler_free(run.crawler);
+        close_handles(&run);
+    }
+    uv_run(&run.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&run.loop);
+    if (err == ERR_BUSY) {
+        return cli_fail(cli, "this job is running in another process: %s", campaign->name);
+    }
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
+}

@@ -1,0 +1,276 @@
+#include "crawl/job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/value.h"
+#include "cli/archive.h"
+#include "cli/commands.h"
+#include "crawl/jobs.h"
+
+enum {
+    PATH_SIZE_MAX = DATA_PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 32,
+    JOBS_MAX = 10000,
+    TEXT_SIZE_MAX = 256 << 20
+};
+
+/* ---- one job by its name ---- */
+
+static int find_job(struct cli *cli, const struct data *data, const char *name, char path[PATH_SIZE_MAX]) {
+    struct stat status;
+    snprintf(path, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", data->directory, name);
+    if (!job_name_is_valid(bytes_of_string(name)) || stat(path, &status) != 0) {
+        return cli_fail(cli, "there is no job \"%s\"; \"mnemon job list\" names them", name);
+    }
+    snprintf(path, PATH_SIZE_MAX, "%s/jobs/%s", data->directory, name);
+    return CLI_DONE;
+}
+
+static int set_paused(struct cli *cli, const char *directory, const char *name, bool is_paused) {
+    struct arena arena;
+    struct job job;
+    struct err_detail detail = {0};
+    arena_init(&arena, TEXT_SIZE_MAX);
+    enum err err = job_read(&job, directory, &arena, &detail);
+    if (err == ERR_OK) {
+        job.is_paused = is_paused;
+        err = job_write(&job, directory, &detail);
+    }
+    arena_done(&arena);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    fprintf(cli->out, "%s %s\n", name, is_paused ? "paused" : "goes on when a node runs");
+    return CLI_DONE;
+}
+
+static void no_wake(void *context) {
+    (void)context;
+}
+
+static void no_lane(void *context, struct frontier_lane *lane) {
+    (void)context;
+    (void)lane;
+}
+
+/* Does a node or another command have it open? */
+static bool is_running(const char *directory) {
+    char path[PATH_SIZE_MAX + 16];
+    snprintf(path, sizeof path, "%s/frontier", directory);
+    if (access(path, F_OK) != 0) {
+        return false;
+    }
+    struct frontier_config config = {.directory = path, .wake = no_wake, .ready = no_lane, .gone = no_lane};
+    struct frontier *frontier;
+    enum err err = frontier_open(&config, &frontier, NULL);
+    if (err == ERR_OK) {
+        frontier_close(frontier);
+    }
+    return err == ERR_BUSY;
+}
+
+/* Without its job.conf a running node ends it and removes the rest. */
+static int remove_job(struct cli *cli, const char *directory, const char *name) {
+    char path[PATH_SIZE_MAX + 16];
+    struct err_detail detail = {0};
+    bool is_left = is_running(directory);
+    snprintf(path, sizeof path, "%s/job.conf", directory);
+    if (unlink(path) != 0) {
+        return cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    enum err err = is_left ? ERR_OK : jobs_remove_directory(directory, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    fprintf(cli->out, "%s removed; what it archived stays\n", name);
+    return CLI_DONE;
+}
+
+/* ---- the list ---- */
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static size_t list_names(const char *directory, char *names[JOBS_MAX]) {
+    DIR *opened = opendir(directory);
+    size_t count = 0;
+    const struct dirent *item;
+    while (opened != NULL && count < JOBS_MAX && (item = readdir(opened)) != NULL) {
+        char path[PATH_SIZE_MAX + 300];
+        snprintf(path, sizeof path, "%s/%s/job.conf", directory, item->d_name);
+        if (job_name_is_valid(bytes_of_string(item->d_name)) && access(path, F_OK) == 0) {
+            names[count] = strdup(item->d_name);
+            count += names[count] != NULL;
+        }
+    }
+    if (opened != NULL) {
+        closedir(opened);
+    }
+    qsort(names, count, sizeof *names, compare_names);
+    return count;
+}
+
+static void put_count(const json_t *state, const char *name, struct buf *out) {
+    value_put_count(out, (uint64_t)json_integer_value(json_object_get(state, name)));
+}
+
+static void print_job(struct cli *cli, const char *name, const struct job *job, const json_t *state) {
+    struct buf line;
+    buf_init(&line, 1 << 16);
+    const char *word = json_string_value(json_object_get(state, "state"));
+    buf_put_format(&line, "%-32s %-9s ", name, job->is_paused ? "paused" : word != NULL ? word : "new");
+    put_count(state, "known", &line);
+    buf_put_string(&line, " known, ");
+    put_count(state, "waiting", &line);
+    buf_put_format(&line, " waiting, visit %jd, scope %s, every ",
+                   (intmax_t)json_integer_value(json_object_get(state, "visit")), job_scopes[job->scope]);
+    value_put_duration(&line, job->period_us);
+    buf_put_format(&line, "  %.*s%s\n", BYTES_ARG(job->seeds.items[0]), job->seeds.count > 1 ? " …" : "");
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static void print_json(struct cli *cli, const char *name, const struct job *job, json_t *state) {
+    json_t *seeds = json_array();
+    json_t *object = state != NULL ? json_incref(state) : json_object();
+    for (size_t i = 0; i < job->seeds.count; i++) {
+        json_array_append_new(seeds,
+                              json_stringn((const char *)job->seeds.items[i].data, job->seeds.items[i].size));
+    }
+    json_object_set_new(object, "job", json_string(name));
+    json_object_set_new(object, "seeds", seeds);
+    json_object_set_new(object, "scope", json_string(job_scopes[job->scope]));
+    json_object_set_new(object, "paused", json_boolean(job->is_paused));
+    json_object_set_new(object, "period_seconds", json_integer((json_int_t)(job->period_us / 1000000)));
+    json_dumpf(object, cli->out, JSON_COMPACT);
+    fputc('\n', cli->out);
+    json_decref(object);
+}
+
+static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
+    static const size_t names_size = JOBS_MAX * sizeof(char *);
+    char **names = malloc(names_size);
+    char directory[PATH_SIZE_MAX];
+    if (names == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    snprintf(directory, sizeof directory, "%s/jobs", data->directory);
+    size_t count = list_names(directory, names);
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 16];
+        struct arena arena;
+        struct job job;
+        struct err_detail detail = {0};
+        arena_init(&arena, TEXT_SIZE_MAX);
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        if (job_read(&job, path, &arena, &detail) != ERR_OK) {
+            fprintf(cli->err, "mnemon: %s: %s\n", names[i], detail.text);
+        } else {
+            snprintf(path, sizeof path, "%s/%s/state.json", directory, names[i]);
+            json_t *state = json_load_file(path, 0, NULL);
+            if (is_json) {
+                print_json(cli, names[i], &job, state);
+            } else {
+                print_job(cli, names[i], &job, state);
+            }
+            json_decref(state);
+        }
+        arena_done(&arena);
+        free(names[i]);
+    }
+    free(names);
+    return CLI_DONE;
+}
+
+/* ---- the command ---- */
+
+static const char *const actions[] = {"add", "list", "pause", "resume", "remove", NULL};
+
+static const char *job_word(size_t index) {
+    return actions[index];
+}
+
+static int add_job(struct cli *cli, const struct data *data, const struct archive_options *options,
+                   char **urls, size_t urls_count) {
+    struct arena arena;
+    struct job job;
+    struct buf directory;
+    char name[JOB_NAME_SIZE_MAX];
+    arena_init(&arena, TEXT_SIZE_MAX);
+    buf_init(&directory, DATA_PATH_SIZE_MAX);
+    int status = archive_make_job(cli, &job_command, options, urls, urls_count, &arena, &job);
+    if (status == CLI_DONE && mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
+        status = cli_fail(cli, "%s: %s", data->directory, strerror(errno));
+    }
+    if (status == CLI_DONE) {
+        status = archive_write_job(cli, data->directory, &job, true, &directory, name);
+    }
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "%s added; \"mnemon serve\" runs it\n", name);
+    }
+    buf_done(&directory);
+    arena_done(&arena);
+    return status;
+}
+
+static int job_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct archive_options *options = values;
+    const char *action = arguments[0];
+    struct data data;
+    char directory[PATH_SIZE_MAX];
+    int status = data_find(&data, cli, options->data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (strcmp(action, "add") == 0) {
+        return add_job(cli, &data, options, arguments + 1, arguments_count - 1);
+    }
+    if (strcmp(action, "list") == 0) {
+        return list_jobs(cli, &data, options->json);
+    }
+    bool is_known =
+        strcmp(action, "pause") == 0 || strcmp(action, "resume") == 0 || strcmp(action, "remove") == 0;
+    if (!is_known) {
+        return cli_usage(cli, &job_command, "unknown action \"%s\": add, list, pause, resume or remove",
+                         action);
+    }
+    if (arguments_count < 2) {
+        return cli_usage(cli, &job_command, "which job? \"mnemon job list\" names them");
+    }
+    for (size_t i = 1; i < arguments_count && status == CLI_DONE; i++) {
+        status = find_job(cli, &data, arguments[i], directory);
+        if (status == CLI_DONE) {
+            status = strcmp(action, "remove") == 0
+                         ? remove_job(cli, directory, arguments[i])
+                         : set_paused(cli, directory, arguments[i], strcmp(action, "pause") == 0);
+        }
+    }
+    return status;
+}
+
+const struct command job_command = {
+    .name = "job",
+    .summary = "what a node shall archive by itself, and how often",
+    .synopsis = "add|list|pause|resume|remove [URL…|NAME…] [OPTION…]",
+    .details =
+        "A job is a site to archive again and again: each period (--period, one day by default) all of its "
+        "known "
+        "URLs are due. \"mnemon serve\" runs the jobs of its data directory and sees changes within a "
+        "second. "
+        "What \"mnemon archive\" was told once is listed here too, paused: \"resume\" makes it a job.\n\n"
+        "  mnemon job add https://example.org/ --scope host --period '6 h'\n"
+        "  mnemon job list\n"
+        "  mnemon job pause example.org-1f3a9c00",
+    .options = archive_option_table,
+    .options_size = sizeof(struct archive_options),
+    .defaults = &archive_defaults,
+    .arguments_min = 1,
+    .arguments_max = 1000,
+    .word = job_word,
+    .run = job_run,
+};

@@ -1,0 +1,193 @@
+#include "page/links.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+enum { PIECE_SIZE = 1 << 16 };
+
+struct links_command_options {
+    const char *base;
+    const char *type;
+    bool json;
+    bool forms;
+    bool guesses;
+};
+
+struct printer {
+    FILE *out;
+    bool json;
+    struct buf line;
+};
+
+static void put_json(struct printer *printer, const struct link *link) {
+    struct buf *line = &printer->line;
+    buf_put_format(line, "{\"kind\":\"%s\",\"element\":\"%s\",\"attribute\":\"%s\",\"offset\":%ju,\"url\":",
+                   link_kind_name(link->kind), link->element, link->attribute, (uintmax_t)link->offset);
+    buf_put_json(line, link->href);
+    buf_put_string(line, "}\n");
+}
+
+/* Columns that the eye finds, separated by at least one space, so that other programs find them too. */
+static void put_text(struct printer *printer, const struct link *link) {
+    const char *element = link->element[0] == '\0' ? "-" : link->element;
+    buf_put_format(&printer->line, "%-7s %-10s %-10s ", link_kind_name(link->kind), element, link->attribute);
+    buf_put(&printer->line, link->href);
+    buf_put_byte(&printer->line, '\n');
+}
+
+static void print_link(void *context, const struct link *link) {
+    struct printer *printer = context;
+    buf_clear(&printer->line);
+    if (printer->json) {
+        put_json(printer, link);
+    } else {
+        put_text(printer, link);
+    }
+    fwrite(printer->line.data, 1, printer->line.size, printer->out);
+}
+
+/* What servers would say of a file of this name; empty, for a look at its first bytes, where nothing is
+ * known. */
+static const char *type_of_name(const char *name) {
+    static const struct {
+        const char *extension;
+        const char *type;
+    } types[] = {
+        {".html", "text/html"},
+        {".htm", "text/html"},
+        {".xhtml", "application/xhtml+xml"},
+        {".css", "text/css"},
+        {".svg", "image/svg+xml"},
+        {".xml", "application/xml"},
+        {".rss", "application/rss+xml"},
+        {".atom", "application/atom+xml"},
+        {".js", "text/javascript"},
+        {".mjs", "text/javascript"},
+        {".json", "application/json"},
+        {".webmanifest", "application/manifest+json"},
+        {".m3u8", "application/vnd.apple.mpegurl"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (bytes_ends_with(bytes_of_string(name), bytes_of_string(types[i].extension))) {
+            return types[i].type;
+        }
+    }
+    return "";
+}
+
+static int feed_file(const struct cli *cli, struct links *links, FILE *file, const char *name) {
+    uint8_t piece[PIECE_SIZE];
+    size_t size;
+    enum err err = ERR_OK;
+    while (err == ERR_OK && (size = fread(piece, 1, sizeof piece, file)) > 0) {
+        err = links_feed(links, bytes_of(piece, size));
+    }
+    if (ferror(file)) {
+        return cli_fail(cli, "cannot read %s: %s", name, strerror(errno));
+    }
+    err = err == ERR_OK ? links_finish(links) : err;
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s: %s", name, err_text(err));
+    }
+    if (links_taken_for(links) == LINKS_NONE) {
+        return cli_fail(cli, "%s is no kind of document that links are looked for in; --type says what it is",
+                        name);
+    }
+    return CLI_DONE;
+}
+
+static int print_links(struct cli *cli, const struct links_command_options *options, const struct url *base,
+                       const char *path) {
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? cli->in : fopen(path, "rb");
+    if (file == NULL) {
+        return cli_fail(cli, "cannot open %s: %s", path, strerror(errno));
+    }
+    struct links *links = links_new();
+    int status;
+    if (links == NULL) {
+        status = cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    } else {
+        struct printer printer = {.out = cli->out, .json = options->json};
+        buf_init(&printer.line, (size_t)8 * URL_SIZE_MAX);
+        struct links_options wanted = {.forms = options->forms, .guesses = options->guesses};
+        const char *type = options->type != NULL ? options->type : is_stdin ? "" : type_of_name(path);
+        links_start(links, bytes_of_string(type), base, &wanted, print_link, &printer);
+        status = feed_file(cli, links, file, is_stdin ? "standard input" : path);
+        buf_done(&printer.line);
+    }
+    links_free(links);
+    if (!is_stdin) {
+        fclose(file);
+    }
+    return status;
+}
+
+static int links_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments_count;
+    const struct links_command_options *options = values;
+    if (options->base == NULL) {
+        return cli_usage(cli, &links_command, "--base is missing: the URL that the document is from");
+    }
+    struct url base;
+    url_init(&base);
+    struct err_detail detail = {0};
+    enum err err = url_parse(&base, bytes_of_string(options->base), NULL, &detail);
+    int status;
+    if (err != ERR_OK) {
+        status = cli_usage(cli, &links_command, "--base: %s (byte %zu)", err_detail_text(&detail, err),
+                           detail.offset);
+    } else {
+        status = print_links(cli, options, &base, arguments[0]);
+    }
+    url_done(&base);
+    return status;
+}
+
+static const struct option links_command_options[] = {
+    {.name = "base",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct links_command_options, base),
+     .argument = "URL",
+     .help = "the URL that the document is from; what it refers to is resolved against it"},
+    {.name = "type",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct links_command_options, type),
+     .argument = "MIME",
+     .help =
+         "what the document is, as in the Content-Type header: \"text/html; charset=utf-8\"; by default the "
+         "name of the file and its first bytes decide"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct links_command_options, json),
+     .help = "print one JSON object a line"},
+    {.name = "guesses",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct links_command_options, guesses),
+     .help = "also print what looks like a URL in scripts and JSON"},
+    {.name = "forms",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct links_command_options, forms),
+     .help = "also print where forms with the method GET lead"},
+    {0},
+};
+
+const struct command links_command = {
+    .name = "links",
+    .summary = "show what a page refers to",
+    .synopsis = "--base URL [--type MIME] [--guesses] [--forms] [--json] FILE",
+    .details = "Prints what the crawler would follow: the kind of link (page, embed, refresh, form, guess), "
+               "the element and "
+               "the attribute it was found in, and the URL, resolved and normalised. HTML, XHTML, SVG, RSS, "
+               "Atom, CSS, "
+               "web manifests, JSON, scripts and HLS playlists are understood. FILE may be \"-\" for "
+               "standard input.\n\n"
+               "Each URL is printed once per kind. URLs that are not http or https are left out.",
+    .options = links_command_options,
+    .options_size = sizeof(struct links_command_options),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = links_run,
+};

@@ -1,0 +1,189 @@
+#include "crawl/robots.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "url/url.h"
+
+struct robots_options {
+    const char *agent;
+    bool json;
+};
+
+static const struct robots_options robots_defaults = {.agent = robots_agent};
+
+/* What one run keeps between URLs. */
+struct printer {
+    struct cli *cli;
+    bool json;
+    struct robots robots;
+    struct url base; /* for those who give only a path */
+    struct url url;
+    struct buf line;
+    uint64_t invalid_count;
+};
+
+static void put_verdict_json(struct printer *printer, const struct robots_verdict *verdict) {
+    struct buf *line = &printer->line;
+    buf_put_format(line, ",\"allowed\":%s", verdict->is_allowed ? "true" : "false");
+    if (verdict->reason == ROBOTS_BY_RULE) {
+        buf_put_format(line, ",\"line\":%u,\"text\":", verdict->line);
+        buf_put_json(line, verdict->text);
+        buf_put_string(line, ",\"agent\":");
+        buf_put_json(line, verdict->agent);
+    }
+    char sentence[ROBOTS_SENTENCE_SIZE_MAX];
+    buf_put_string(line, ",\"reason\":");
+    buf_put_json(line, bytes_of_string(robots_explain(verdict, sentence)));
+}
+
+/* Lines of the file are quoted: they may hold anything, also for a terminal. */
+static void put_verdict(struct printer *printer, struct bytes url, const struct robots_verdict *verdict) {
+    struct buf *line = &printer->line;
+    buf_put_format(line, "%-5s  %.*s  ", verdict->is_allowed ? "allow" : "deny", BYTES_ARG(url));
+    if (verdict->reason == ROBOTS_BY_RULE) {
+        buf_put_format(line, "line %u: ", verdict->line);
+        buf_put_json(line, verdict->text);
+        buf_put_string(line, " for ");
+        buf_put_json(line, verdict->agent);
+    } else {
+        char sentence[ROBOTS_SENTENCE_SIZE_MAX];
+        buf_put_string(line, robots_explain(verdict, sentence));
+    }
+    buf_put_byte(line, '\n');
+}
+
+static void print_invalid(struct printer *printer, struct bytes input, const char *reason) {
+    printer->invalid_count++;
+    if (!printer->json) {
+        buf_put_json(&printer->line, input);
+        cli_fail(printer->cli, "%.*s: %s", BYTES_ARG(buf_bytes(&printer->line)), reason);
+        buf_clear(&printer->line);
+        return;
+    }
+    buf_put_string(&printer->line, "{\"url\":");
+    buf_put_json(&printer->line, input);
+    buf_put_string(&printer->line, ",\"error\":");
+    buf_put_json(&printer->line, bytes_of_string(reason));
+    buf_put_string(&printer->line, "}\n");
+}
+
+/* The URL without its fragment, which robots.txt never sees. */
+static void print_verdict(struct printer *printer, bool is_path) {
+    const struct url *url = &printer->url;
+    uint32_t end = url_has_query(url) ? url->query.to : url->path.to;
+    struct bytes path = bytes_slice(url_href(url), url->path.from, end);
+    struct bytes shown = is_path ? path : bytes_slice(url_href(url), 0, end);
+    struct robots_verdict verdict;
+    robots_check(&printer->robots, path, &verdict);
+    if (!printer->json) {
+        put_verdict(printer, shown, &verdict);
+        return;
+    }
+    buf_put_string(&printer->line, "{\"url\":");
+    buf_put_json(&printer->line, shown);
+    put_verdict_json(printer, &verdict);
+    buf_put_string(&printer->line, "}\n");
+}
+
+static void print_url(struct printer *printer, struct bytes input) {
+    struct err_detail detail = {0};
+    bool is_path = input.size > 0 && input.data[0] == '/';
+    enum err err = url_parse(&printer->url, input, is_path ? &printer->base : NULL, &detail);
+    buf_clear(&printer->line);
+    if (err != ERR_OK) {
+        print_invalid(printer, input, err_detail_text(&detail, err));
+    } else if (!url_is_web(&printer->url)) {
+        print_invalid(printer, input, "neither http nor https");
+    } else {
+        print_verdict(printer, is_path);
+    }
+    fwrite(printer->line.data, 1, printer->line.size, printer->cli->out);
+}
+
+/* As much as the parser looks at, and one byte more so that it knows that there is more. */
+static int read_robots(struct cli *cli, const char *path, struct buf *text) {
+    bool is_input = strcmp(path, "-") == 0;
+    FILE *file = is_input ? cli->in : fopen(path, "rb");
+    if (file == NULL) {
+        return cli_fail(cli, "%s: %s", path, strerror(errno));
+    }
+    enum { BOM_SIZE = 3, TEXT_SIZE = ROBOTS_TEXT_SIZE_MAX + BOM_SIZE + 1 };
+    int status = CLI_DONE;
+    if (buf_reserve(text, TEXT_SIZE) != ERR_OK) {
+        status = cli_fail(cli, "%s: %s", path, err_text(ERR_MEMORY));
+    } else {
+        text->size = fread(text->data, 1, TEXT_SIZE, file);
+        status = ferror(file) ? cli_fail(cli, "%s: %s", path, strerror(errno)) : CLI_DONE;
+    }
+    if (!is_input) {
+        fclose(file);
+    }
+    return status;
+}
+
+static int print_all(struct printer *printer, const struct robots_options *options, char **arguments,
+                     size_t arguments_count, struct bytes text) {
+    enum err err = robots_parse(&printer->robots, text, bytes_of_string(options->agent));
+    err = err != ERR_OK ? err : url_parse(&printer->base, BYTES("http://host/"), NULL, NULL);
+    if (err != ERR_OK) {
+        return cli_fail(printer->cli, "%s: %s", arguments[0], err_text(err));
+    }
+    for (size_t i = 1; i < arguments_count; i++) {
+        print_url(printer, bytes_of_string(arguments[i]));
+    }
+    return printer->invalid_count > 0 ? CLI_FAILED : CLI_DONE;
+}
+
+static int robots_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct robots_options *options = values;
+    struct printer printer = {.cli = cli, .json = options->json};
+    robots_init(&printer.robots, ROBOTS_ALLOW_ALL);
+    url_init(&printer.base);
+    url_init(&printer.url);
+    buf_init(&printer.line,
+             (size_t)32 * URL_SIZE_MAX); /* URL and line, each byte escaped six-fold at worst */
+    struct buf text;
+    buf_init(&text, ROBOTS_TEXT_SIZE_MAX + 16);
+    int status = read_robots(cli, arguments[0], &text);
+    if (status == CLI_DONE) {
+        status = print_all(&printer, options, arguments, arguments_count, buf_bytes(&text));
+    }
+    buf_done(&text);
+    buf_done(&printer.line);
+    url_done(&printer.url);
+    url_done(&printer.base);
+    robots_done(&printer.robots);
+    return status;
+}
+
+static const struct option robots_options[] = {
+    {.name = "agent",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct robots_options, agent),
+     .argument = "NAME",
+     .help = "the crawler to ask for, by its product token or its whole User-Agent (mnemon)"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct robots_options, json),
+     .help = "print one JSON object a line"},
+    {0},
+};
+
+const struct command robots_command = {
+    .name = "robots",
+    .summary = "say what a robots.txt allows",
+    .synopsis = "FILE [--agent NAME] [--json] URL…",
+    .details =
+        "Prints allow or deny for each URL (or path), by the rules of RFC 9309, and the line that decides: "
+        "the "
+        "longest rule that matches, Allow where two are equally long. FILE may be - for standard input.\n\n"
+        "The exit status is 1 where any URL is invalid.",
+    .options = robots_options,
+    .options_size = sizeof(struct robots_options),
+    .defaults = &robots_defaults,
+    .arguments_min = 2,
+    .arguments_max = SIZE_MAX,
+    .run = robots_run,
+};

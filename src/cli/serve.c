@@ -1,0 +1,157 @@
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "node/node.h"
+#include "node/settings.h"
+
+enum { NOT_GIVEN = UINT16_MAX + 1, ANY_PORT = 1 /* of an address that shall have none */ };
+
+struct serve_options {
+    const char *data;
+    const char *address;
+    uint64_t http; /* NOT_GIVEN: as configured */
+    const char *config;
+    bool allow_private;
+};
+
+/* What the file says, and what the options say instead. */
+static int read_settings(struct cli *cli, const struct serve_options *options, const struct data *data,
+                         struct settings *settings) {
+    char path[DATA_PATH_SIZE_MAX + 16];
+    struct err_detail detail = {0};
+    snprintf(path, sizeof path, "%s/mnemon.conf", data->directory);
+    enum err err = settings_read(settings, options->config != NULL ? options->config : path,
+                                 options->config != NULL, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    if (options->address != NULL) {
+        settings->http_address = bytes_of_string(options->address);
+    }
+    if (options->http != NOT_GIVEN) {
+        settings->http_port = options->http;
+    }
+    settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
+    return CLI_DONE;
+}
+
+/* Scripts wait for these lines: they come when it is really there. */
+static void print_start(const struct cli *cli, const struct node *node, const struct data *data) {
+    struct address address;
+    char text[ADDRESS_TEXT_SIZE_MAX];
+    node_http_address(node, &address);
+    fprintf(cli->out, "serving %s at http://%s\n", data->directory, address_format(&address, text));
+    fprintf(cli->out, "its volumes: %zu, for who has the token in %s\n", node_volumes_count(node),
+            node_token_path(node));
+    fflush(cli->out);
+}
+
+static void tell(void *context, const char *name, const char *sentence) {
+    const struct cli *cli = context;
+    fprintf(cli->err, "job %s: %s\n", name, sentence);
+}
+
+static const char *text_or_null(struct bytes text) {
+    return text.size > 0 ? (const char *)text.data : NULL;
+}
+
+static int run_node(struct cli *cli, const struct data *data, const struct settings *settings) {
+    struct node_config config = {
+        .directory = data->directory,
+        .instance = data->instance,
+        .connections_max = (unsigned)settings->http_connections,
+        .request_timeout_ms = (uint32_t)(settings->http_timeout_us / 1000),
+        .crawl_user_agent = text_or_null(settings->crawl_user_agent),
+        .crawl_nameservers = text_or_null(settings->crawl_nameservers),
+        .crawl_connections_max = (size_t)settings->crawl_connections,
+        .crawl_allows_private = settings->crawl_allow_private,
+        .tell = tell,
+        .context = cli,
+        .clock = cli->clock,
+    };
+    if (!address_parse(settings->http_address, ANY_PORT, &config.http) || config.http.port != ANY_PORT) {
+        return cli_fail(cli, "\"%.*s\" is no IP address", BYTES_ARG(settings->http_address));
+    }
+    config.http.port = (uint16_t)settings->http_port;
+    struct node *node;
+    struct err_detail detail = {0};
+    enum err err = node_start(&config, &node, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    print_start(cli, node, data);
+    node_await_signal();
+    fprintf(cli->out, "stopping\n");
+    fflush(cli->out);
+    node_stop(node);
+    return CLI_DONE;
+}
+
+static int serve_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    const struct serve_options *options = values;
+    struct data data;
+    struct settings settings;
+    node_take_signals(); /* before the archive starts its threads */
+    int status = data_open(&data, cli, options->data, DATA_WRITE);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = read_settings(cli, options, &data, &settings);
+    if (status == CLI_DONE) {
+        status = run_node(cli, &data, &settings);
+        settings_done(&settings);
+    }
+    data_close(&data);
+    return status;
+}
+
+static const struct serve_options serve_defaults = {.http = NOT_GIVEN};
+
+static const struct option serve_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct serve_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "address",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct serve_options, address),
+     .argument = "IP",
+     .help = "where to listen (127.0.0.1); 0.0.0.0 or :: for everybody"},
+    {.name = "http",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct serve_options, http),
+     .argument = "PORT",
+     .max = UINT16_MAX,
+     .help = "the port of HTTP (8080); 0: any that is free, which is then printed"},
+    {.name = "config",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct serve_options, config),
+     .argument = "FILE",
+     .help = "settings (mnemon.conf in the data directory); options win over them"},
+    {.name = "allow-private",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct serve_options, allow_private),
+     .help = "jobs may archive loopback, private and other special addresses too"},
+    {0},
+};
+
+const struct command serve_command = {
+    .name = "serve",
+    .summary = "run a node: crawl its jobs, offer the archive to others",
+    .synopsis = "[OPTION…]",
+    .details =
+        "Runs the jobs of the data directory (\"mnemon job\") and serves until it is told to stop (Ctrl-C, "
+        "SIGTERM); requests that have begun are then answered "
+        "first.\n\n"
+        "The volumes of the archive are open to whoever shows the token that lies in the data directory: "
+        "another machine names this node in its connector file and stores and reads documents here. "
+        "While a node runs, other commands cannot open its archive.",
+    .options = serve_options,
+    .options_size = sizeof(struct serve_options),
+    .defaults = &serve_defaults,
+    .run = serve_run,
+};

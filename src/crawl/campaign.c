@@ -1,0 +1,214 @@
+#include "crawl/campaign.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+enum { TEXT_SIZE_MAX = 256 << 20 };
+
+static enum err add_patterns(struct pattern_list *list, const struct config_list *texts,
+                             struct err_detail *detail) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < texts->count && err == ERR_OK; i++) {
+        err = pattern_list_add(list, texts->items[i], detail);
+    }
+    return err;
+}
+
+static enum err add_seeds_to_scope(struct campaign *campaign) {
+    struct url url;
+    enum err err = ERR_OK;
+    url_init(&url);
+    for (size_t i = 0; i < campaign->job.seeds.count && err == ERR_OK; i++) {
+        err = url_parse(&url, campaign->job.seeds.items[i], NULL, NULL);
+        if (err == ERR_OK) {
+            err = scope_add_seed(&campaign->scope, &url);
+        }
+    }
+    url_done(&url);
+    return err;
+}
+
+enum err campaign_open(struct campaign *campaign, const char *directory, const char *name,
+                       struct err_detail *detail) {
+    *campaign = (struct campaign){0};
+    snprintf(campaign->name, sizeof campaign->name, "%s", name);
+    snprintf(campaign->directory, sizeof campaign->directory, "%s", directory);
+    arena_init(&campaign->arena, TEXT_SIZE_MAX);
+    pattern_list_init(&campaign->include);
+    pattern_list_init(&campaign->exclude);
+    pthread_rwlock_init(&campaign->scope_lock, NULL);
+    if (getrandom(&campaign->hash_seed, sizeof campaign->hash_seed, 0) != sizeof campaign->hash_seed) {
+        campaign->hash_seed = (uint64_t)(uintptr_t)campaign; /* less random, but the crawl goes on */
+    }
+    map_init(&campaign->sitemaps, sizeof(uint64_t), 0, CAMPAIGN_SITEMAPS_MAX, campaign->hash_seed);
+    enum err err = job_read(&campaign->job, directory, &campaign->arena, detail);
+    if (err == ERR_OK) {
+        err = add_patterns(&campaign->include, &campaign->job.include, detail);
+    }
+    if (err == ERR_OK) {
+        err = add_patterns(&campaign->exclude, &campaign->job.exclude, detail);
+    }
+    struct scope_config config = {
+        .type = (enum scope_type)campaign->job.scope,
+        .depth_max = (uint16_t)campaign->job.depth,
+        .include = &campaign->include,
+        .exclude = &campaign->exclude,
+        .follows_forms = campaign->job.follows_forms,
+        .follows_guesses = campaign->job.follows_guesses,
+        .hash_seed = campaign->hash_seed,
+    };
+    if (err == ERR_OK) {
+        err = scope_init(&campaign->scope, &config);
+        if (err == ERR_OK && (err = add_seeds_to_scope(campaign)) != ERR_OK) {
+            scope_done(&campaign->scope);
+        }
+    }
+    if (err != ERR_OK) {
+        pattern_list_done(&campaign->include);
+        pattern_list_done(&campaign->exclude);
+        pthread_rwlock_destroy(&campaign->scope_lock);
+        map_done(&campaign->sitemaps);
+        arena_done(&campaign->arena);
+    }
+    return err;
+}
+
+void campaign_close(struct campaign *campaign) {
+    if (campaign->frontier != NULL) {
+        frontier_close(campaign->frontier);
+    }
+    scope_done(&campaign->scope);
+    pattern_list_done(&campaign->include);
+    pattern_list_done(&campaign->exclude);
+    pthread_rwlock_destroy(&campaign->scope_lock);
+    map_done(&campaign->sitemaps);
+    arena_done(&campaign->arena);
+}
+
+void campaign_start_visit(struct campaign *campaign, int64_t now_us) {
+    bool is_adaptive = campaign->job.revisit == JOB_REVISIT_ADAPTIVE;
+    struct frontier_stat stat;
+    frontier_start_visit(campaign->frontier, now_us, is_adaptive ? now_us : INT64_MAX);
+    frontier_stat(campaign->frontier, &stat);
+    campaign->visit_start_us = stat.visit_start_us;
+}
+
+/* The seeds wait from the first visit on; later they are known like all others. */
+static void add_seeds(struct campaign *campaign) {
+    struct url url;
+    url_init(&url);
+    for (size_t i = 0; i < campaign->job.seeds.count; i++) {
+        if (url_parse(&url, campaign->job.seeds.items[i], NULL, NULL) != ERR_OK) {
+            continue;
+        }
+        struct bytes href = url_href(&url);
+        struct frontier_link link = {
+            .url = href,
+            .host = bytes_slice(href, url.host.from, url.path.from),
+            .priority = FRONTIER_SEED,
+        };
+        frontier_add(campaign->frontier, &link, 1, NULL);
+    }
+    url_done(&url);
+}
+
+static const char run_note[] = "run"; /* "visit since": of a run that has not ended yet, and when it began */
+
+/*
+ * The newest changes of the frontier may be lost in a crash, documents never. So remember since when to look
+ * for documents of this visit that it does not know.
+ */
+static enum err begin_run(struct campaign *campaign, uint32_t visit, int64_t now_us) {
+    struct buf note;
+    struct bytes since;
+    struct bytes number;
+    uint64_t noted_visit;
+    uint64_t since_us;
+    buf_init(&note, 64);
+    if (frontier_get_note(campaign->frontier, run_note, &note) == ERR_OK) {
+        since = buf_bytes(&note);
+        if (bytes_split(&since, ' ', &number) && bytes_to_u64(number, UINT32_MAX, &noted_visit) &&
+            noted_visit == visit && bytes_to_u64(since, INT64_MAX, &since_us)) {
+            campaign->doubts_since_us = (int64_t)since_us;
+        }
+    }
+    int64_t begun_us = campaign->doubts_since_us != 0 ? campaign->doubts_since_us : now_us;
+    buf_clear(&note);
+    buf_put_format(&note, "%u %jd", visit, (intmax_t)begun_us);
+    enum err err = frontier_put_note(campaign->frontier, run_note, buf_bytes(&note));
+    buf_done(&note);
+    return err;
+}
+
+void campaign_end_run(struct campaign *campaign) {
+    enum err err = frontier_put_note(campaign->frontier, run_note, BYTES("ended"));
+    (void)err; /* then the next run looks more closely than it has to */
+}
+
+enum err campaign_open_frontier(struct campaign *campaign, const struct frontier_config *config,
+                                int64_t now_us, struct err_detail *detail) {
+    char directory[CAMPAIGN_PATH_SIZE_MAX + 16];
+    snprintf(directory, sizeof directory, "%s/frontier", campaign->directory);
+    struct frontier_config filled = *config;
+    filled.directory = directory;
+    filled.host_urls_max = (uint32_t)campaign->job.host_urls_max;
+    filled.domain_urls_max = (uint32_t)campaign->job.domain_urls_max;
+    enum err err = frontier_open(&filled, &campaign->frontier, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct frontier_stat stat;
+    frontier_stat(campaign->frontier, &stat);
+    bool is_over = stat.known_count > 0 && frontier_is_empty(campaign->frontier);
+    campaign->visit_start_us = stat.visit_start_us;
+    if (is_over || stat.visit == 0) {
+        campaign_start_visit(campaign, now_us);
+        frontier_stat(campaign->frontier, &stat);
+    }
+    err = begin_run(campaign, stat.visit, now_us);
+    if (err != ERR_OK) {
+        frontier_close(campaign->frontier);
+        campaign->frontier = NULL;
+        return err_set(detail, err, "%s: %s", directory, err_text(err));
+    }
+    add_seeds(campaign);
+    return ERR_OK;
+}
+
+bool campaign_check(struct campaign *campaign, const struct url *url, enum scope_via via, uint16_t from_depth,
+                    struct scope_verdict *ret_verdict) {
+    pthread_rwlock_rdlock(&campaign->scope_lock);
+    bool is_in = scope_check(&campaign->scope, url, via, from_depth, ret_verdict);
+    pthread_rwlock_unlock(&campaign->scope_lock);
+    return is_in;
+}
+
+void campaign_add_seed(struct campaign *campaign, struct bytes text) {
+    struct url url;
+    url_init(&url);
+    if (url_parse(&url, text, NULL, NULL) == ERR_OK) {
+        pthread_rwlock_wrlock(&campaign->scope_lock);
+        /* Without memory for it the scope stays as it was: the seed's target alone is fetched. */
+        enum err err = scope_add_seed(&campaign->scope, &url);
+        (void)err;
+        pthread_rwlock_unlock(&campaign->scope_lock);
+    }
+    url_done(&url);
+}
+
+void campaign_name_sitemap(struct campaign *campaign, struct bytes url) {
+    uint64_t fingerprint = map_hash(url, campaign->hash_seed);
+    pthread_rwlock_wrlock(&campaign->scope_lock);
+    if (map_reserve(&campaign->sitemaps, campaign->sitemaps.count + 1) == ERR_OK) {
+        map_put(&campaign->sitemaps, bytes_of(&fingerprint, sizeof fingerprint));
+    }
+    pthread_rwlock_unlock(&campaign->scope_lock);
+}
+
+bool campaign_is_sitemap(struct campaign *campaign, struct bytes url) {
+    uint64_t fingerprint = map_hash(url, campaign->hash_seed);
+    pthread_rwlock_rdlock(&campaign->scope_lock);
+    bool is_one = map_get(&campaign->sitemaps, bytes_of(&fingerprint, sizeof fingerprint)) != NULL;
+    pthread_rwlock_unlock(&campaign->scope_lock);
+    return is_one;
+}

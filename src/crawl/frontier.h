@@ -1,0 +1,192 @@
+/*
+ * frontier - the URLs of one job: which are known, which are waiting, and what the last visit found.
+ *
+ * It lies on disk (RocksDB, in the job's directory) and may be larger than memory. In memory are only the
+ * fingerprints of all known URLs (seen.h) and, for each host that is being worked on, the next few URLs of
+ * its lane.
+ *
+ *      loop thread                                        the frontier's own thread
+ *        frontier_add, _take, _finish: never wait           writes what was added and finished, in batches,
+ *        for the disk                    ── queue ──>       in that order; reads on for lanes that run low
+ *        frontier_poll()                 <── wake() ──      hands in what it read
+ *
+ * A page's outcome and its links are one atomic batch. Batches survive the end of the process; a crash of the
+ * machine may take the newest ones, never one without those after it: their pages are then fetched again.
+ * After a crash some waiting URLs may have been fetched and stored already: url.is_doubtful says which ones
+ * to look for in the archive first.
+ *
+ * All functions are the loop thread's, but for those that say otherwise.
+ */
+#ifndef MNEMON_CRAWL_FRONTIER_H
+#define MNEMON_CRAWL_FRONTIER_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "store/key.h"
+
+struct frontier;
+struct frontier_lane; /* the waiting URLs of one host */
+
+/* The order within a lane: by priority, then depth, then as they came. */
+enum frontier_priority { FRONTIER_SEED, FRONTIER_EMBED, FRONTIER_PAGE, FRONTIER_GUESS };
+
+enum {
+    FRONTIER_URL_SIZE_MAX = 1 << 14,
+    FRONTIER_VALIDATOR_SIZE_MAX = 1 << 10, /* of an ETag or a Last-Modified that is kept */
+    FRONTIER_LANES_MAX = 4096,             /* in memory at once; the others wait on disk for their turn */
+};
+
+struct frontier_config {
+    const char *directory;       /* made where it is missing */
+    size_t lanes_max;            /* (FRONTIER_LANES_MAX) */
+    uint32_t host_urls_max;      /* budget: URLs known per host (0: no limit) */
+    uint32_t domain_urls_max;    /* and per registrable domain (0: no limit) */
+    size_t window_max;           /* URLs of a lane in memory (0: 16 to 256, by the number of lanes) */
+    void (*wake)(void *context); /* any thread, also in calls of the owner: call frontier_poll() soon */
+    /* From frontier_poll() only. Any of the three may be NULL. */
+    void (*ready)(void *context, struct frontier_lane *lane); /* it has URLs in memory again */
+    void (*gone)(void *context, struct frontier_lane *lane);  /* it has none left and is about to be freed */
+    void *context;
+};
+
+/* A URL to be known. */
+struct frontier_link {
+    struct bytes url;  /* normalised, http or https, without fragment */
+    struct bytes host; /* "example.org", "example.org:8080": of the lane */
+    uint16_t depth;
+    enum frontier_priority priority;
+};
+
+/* A URL that was taken. Valid until frontier_finish() or frontier_close(). */
+struct frontier_url {
+    struct bytes url;
+    struct frontier_lane *lane;
+    uint16_t depth;
+    enum frontier_priority priority;
+    uint16_t tries;         /* failed ones in this visit */
+    bool is_doubtful;       /* it may have been stored in this visit before a crash */
+    uint32_t visits_count;  /* that ended with a response */
+    uint32_t changes_count; /* of them: against the one before */
+    int64_t first_time_us;  /* of the first visit with a response; 0: none */
+    int64_t last_time_us;   /* of the last one */
+    uint16_t last_status;
+    struct bytes etag; /* as received then; may be empty */
+    struct bytes last_modified;
+    bool has_signature;
+    uint8_t signature[KEY_SIGNATURE_SIZE]; /* of its last payload */
+};
+
+enum frontier_state {
+    FRONTIER_DONE,   /* it answered and is stored */
+    FRONTIER_FAILED, /* no answer, and no further try in this visit */
+    FRONTIER_CUT,    /* not to be fetched: robots, a trap, out of scope after all */
+    FRONTIER_RETRY,  /* behind the others of its lane and priority, with one more failed try */
+    FRONTIER_AGAIN,  /* back to where it was: it was not even tried */
+};
+
+struct frontier_outcome {
+    enum frontier_state state;
+    uint8_t reason; /* the crawler's own code, kept for --explain and statistics */
+    int64_t time_us;
+    int64_t due_us; /* when it is due again; 0: with the next visit */
+    uint16_t status;
+    bool is_changed;   /* against the last visit */
+    struct bytes etag; /* with status 304, what is empty or missing stays as it was */
+    struct bytes last_modified;
+    bool has_signature;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+};
+
+struct frontier_stat {
+    uint64_t known_count;
+    uint64_t waiting_count; /* not yet finished in this visit, taken ones included */
+    uint64_t taken_count;
+    uint64_t done_count; /* in this visit */
+    uint64_t failed_count;
+    uint64_t cut_count;
+    uint64_t coming_count;      /* known URLs that were not yet looked at for this visit: some may be due */
+    uint64_t over_budget_count; /* links that were refused for it, since the frontier was opened */
+    uint64_t too_long_count;    /* and for their length */
+    uint64_t hosts_count;
+    uint32_t visit; /* from 1 */
+    int64_t visit_start_us;
+    uint64_t lanes_count; /* in memory */
+    uint64_t memory_size; /* of fingerprints, hosts, lanes and what is queued; RocksDB's 24 MiB come on top */
+};
+
+/* What is kept of one known URL. Slices borrow from the buffer that was passed. */
+struct frontier_entry {
+    struct frontier_url url;   /* lane is NULL */
+    enum frontier_state state; /* of the last outcome; FRONTIER_AGAIN: there was none yet */
+    bool is_waiting;
+    uint8_t reason;
+    int64_t due_us;
+};
+
+/* Reads all fingerprints. ERR_BUSY where another process has it, ERR_CORRUPT where it is damaged. */
+enum err frontier_open(const struct frontier_config *config, struct frontier **ret_frontier,
+                       struct err_detail *detail) MUST_CHECK;
+
+/*
+ * All that was added and finished is written. Taken URLs are waiting again; lanes are freed, gone() is not
+ * called any more. A disk that still refuses is not waited for: the end is then that of a crash.
+ */
+void frontier_close(struct frontier *frontier);
+
+/* Links that are known already, or over budget, are dropped. *ret_added_count may be NULL. */
+void frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
+                  size_t *ret_added_count);
+
+/* Known since when it was added, waiting or not? From memory; false positives are 1 in 2^40 or rarer. */
+bool frontier_knows(const struct frontier *frontier, struct bytes url);
+
+/* The next URL of the lane that is in memory, or NULL: then ready() follows when there is one, or gone(). A
+ * lane that had its turn while other hosts have none is gone too; its host comes back in its turn. */
+struct frontier_url *frontier_take(struct frontier_lane *lane);
+
+/* With the links that were found in it; one batch. Frees the URL. */
+void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
+                     const struct frontier_outcome *outcome, const struct frontier_link *links, size_t count);
+
+/* Hand in what the thread has read; calls ready() and gone(). */
+void frontier_poll(struct frontier *frontier);
+
+/* More is queued for the disk than it takes: add and take nothing for a while. */
+bool frontier_is_behind(const struct frontier *frontier);
+
+/* ERR_OK, or why the disk does not take anything at the moment; it is tried again by itself. */
+enum err frontier_error(const struct frontier *frontier, struct err_detail *detail);
+
+/* Nothing waits, nothing is taken, all is written. */
+bool frontier_is_empty(const struct frontier *frontier);
+
+/*
+ * Begin the next visit: all known URLs that are due before the time wait again (INT64_MAX: all). Cut ones
+ * too, since rules change. Only when the frontier is empty. The URLs come over from the disk little by
+ * little.
+ */
+void frontier_start_visit(struct frontier *frontier, int64_t now_us, int64_t due_before_us);
+
+void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat);
+
+/* The host of the lane, and a word for the owner to keep with it. */
+struct bytes frontier_lane_host(const struct frontier_lane *lane);
+void frontier_lane_set_owner(struct frontier_lane *lane, void *owner);
+void *frontier_lane_owner(const struct frontier_lane *lane);
+size_t frontier_lane_waiting_count(const struct frontier_lane *lane); /* on disk and in memory */
+
+/* Nothing can be taken from it for long: where other hosts wait for a lane it is gone() and comes back later.
+ */
+void frontier_lane_rest(struct frontier_lane *lane);
+
+/* Any thread, also of a frontier that is not open elsewhere; waits for the disk. ERR_NOT_FOUND. */
+struct buf;
+enum err frontier_find(struct frontier *frontier, struct bytes url, struct buf *work,
+                       struct frontier_entry *ret_entry) MUST_CHECK;
+
+/* Small notes of the owner, kept with the frontier: name up to 32 bytes, value up to 1 MiB. Any thread; waits
+ * for the disk. What could not be put because the disk refuses stays queued like everything else. */
+enum err frontier_put_note(struct frontier *frontier, const char *name, struct bytes value) MUST_CHECK;
+enum err frontier_get_note(struct frontier *frontier, const char *name, struct buf *value) MUST_CHECK;
+
+#endif

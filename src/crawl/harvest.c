@@ -1,0 +1,535 @@
+#include "crawl/harvest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/sha256.h"
+#include "crawl/campaign.h"
+#include "crawl/sitemap.h"
+#include "crawl/trap.h"
+#include "page/links.h"
+#include "store/merge.h"
+#include "url/surt.h"
+#include "warc/content.h"
+#include "warc/warc_record.h"
+
+enum { SNIFF_SIZE = 1024, LINKS_FIRST_MAX = 64 };
+
+/* Where decoded bytes go: to the link finder or to the sitemap reader. */
+struct harvest_sink {
+    struct sink sink; /* first */
+    struct harvest *harvest;
+};
+
+struct harvest {
+    struct instance_session *session;
+    struct links *links;
+    struct sitemap sitemap;
+    struct buf decoded; /* of a sitemap; empty otherwise */
+    struct content content;
+    struct payload payload;
+    struct sha256 sha256;
+    struct canon canon;
+    struct url base;
+    struct url target;
+    struct harvest_sink sink;
+    struct buf key_from;
+    struct buf key_to;
+    struct trip *trip; /* that is being read */
+    bool is_sitemap;
+};
+
+static enum err feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    (void)detail;
+    struct harvest *harvest = ((struct harvest_sink *)sink)->harvest;
+    return harvest->is_sitemap ? buf_put(&harvest->decoded, bytes) : links_feed(harvest->links, bytes);
+}
+
+struct harvest *harvest_new(struct instance *instance) {
+    struct harvest *harvest = calloc(1, sizeof *harvest);
+    if (harvest == NULL) {
+        return NULL;
+    }
+    harvest->session = instance_session_new(instance);
+    harvest->links = links_new();
+    buf_init(&harvest->decoded, SITEMAP_SIZE_MAX);
+    harvest->sink = (struct harvest_sink){.sink.append = feed, .harvest = harvest};
+    canon_init(&harvest->canon);
+    url_init(&harvest->base);
+    url_init(&harvest->target);
+    buf_init(&harvest->key_from, INDEX_SURT_SIZE_MAX + 64);
+    buf_init(&harvest->key_to, INDEX_SURT_SIZE_MAX + 64);
+    bool is_good = content_init(&harvest->content) == ERR_OK;
+    is_good = payload_init(&harvest->payload) == ERR_OK && is_good;
+    is_good = sha256_init(&harvest->sha256) == ERR_OK && is_good;
+    if (!is_good || harvest->session == NULL || harvest->links == NULL) {
+        harvest_free(harvest);
+        return NULL;
+    }
+    return harvest;
+}
+
+void harvest_free(struct harvest *harvest) {
+    if (harvest->session != NULL) {
+        instance_session_free(harvest->session);
+    }
+    links_free(harvest->links);
+    buf_done(&harvest->decoded);
+    content_done(&harvest->content);
+    payload_done(&harvest->payload);
+    sha256_done(&harvest->sha256);
+    canon_done(&harvest->canon);
+    url_done(&harvest->base);
+    url_done(&harvest->target);
+    buf_done(&harvest->key_from);
+    buf_done(&harvest->key_to);
+    free(harvest);
+}
+
+/* ---- links ---- */
+
+static struct frontier_link *new_link(struct trip *trip) {
+    if (trip->links_count == trip->links_max) {
+        size_t max = trip->links_max == 0 ? LINKS_FIRST_MAX : 2 * trip->links_max;
+        struct frontier_link *links = arena_take_array(&trip->arena, max, sizeof *links);
+        if (links == NULL) {
+            return NULL; /* a page of millions of links: the first ones are enough */
+        }
+        if (trip->links_count > 0) {
+            memcpy(links, trip->links, trip->links_count * sizeof *links);
+        }
+        trip->links = links;
+        trip->links_max = max;
+    }
+    return &trip->links[trip->links_count];
+}
+
+static enum frontier_priority priority_of(const struct trip *trip, enum scope_via via) {
+    switch (via) {
+    case SCOPE_VIA_EMBED:
+        return FRONTIER_EMBED;
+    case SCOPE_VIA_GUESS:
+        return FRONTIER_GUESS;
+    case SCOPE_VIA_REDIRECT:
+    case SCOPE_VIA_REFRESH:
+        return trip->url->priority; /* it stands for the URL that was asked for */
+    case SCOPE_VIA_SEED:
+        return FRONTIER_SEED;
+    default:
+        return FRONTIER_PAGE;
+    }
+}
+
+/* Is it the job's? Then it goes with the trip to the frontier. url has no fragment that counts. */
+static void offer(struct harvest *harvest, const struct url *url, enum scope_via via) {
+    struct trip *trip = harvest->trip;
+    struct campaign *campaign = trip->campaign;
+    struct scope_verdict verdict;
+    trip->links_found_count++;
+    if (!campaign_check(campaign, url, via, trip->url->depth, &verdict)) {
+        trip->links_out_count++;
+        return;
+    }
+    struct bytes href = url_href(url);
+    if (url_has_fragment(url)) {
+        href = bytes_slice(href, 0, url->fragment.from - 1);
+    }
+    struct frontier_link *link = new_link(trip);
+    struct bytes copy = link != NULL ? arena_copy(&trip->arena, href) : bytes_of(NULL, 0);
+    if (copy.data == NULL || href.size > FRONTIER_URL_SIZE_MAX) {
+        return;
+    }
+    *link = (struct frontier_link){
+        .url = copy,
+        .host = bytes_slice(copy, url->host.from, url->path.from),
+        .depth = verdict.depth,
+        .priority = priority_of(trip, via),
+    };
+    trip->links_count++;
+}
+
+static void on_link(void *context, const struct link *link) {
+    offer(context, link->url, (enum scope_via)link->kind);
+}
+
+static void on_sitemap(void *context, const struct sitemap_entry *entry) {
+    struct harvest *harvest = context;
+    struct url *target = &harvest->target;
+    if (url_parse(target, entry->url, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
+        return; /* whatever it lists, the scope decides */
+    }
+    size_t count = harvest->trip->links_count;
+    offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
+    if (entry->is_sitemap && harvest->trip->links_count > count) {
+        campaign_name_sitemap(harvest->trip->campaign, harvest->trip->links[count].url);
+    }
+}
+
+/* Where a 3xx leads. A seed may lead out of the scope, which then grows: the loop does that. */
+static void follow_redirect(struct harvest *harvest, const struct fields *fields) {
+    struct trip *trip = harvest->trip;
+    struct bytes location = fields_get(fields, BYTES("Location"));
+    struct url *target = &harvest->target;
+    if (location.size == 0 || url_parse(target, location, &harvest->base, NULL) != ERR_OK ||
+        !url_is_web(target)) {
+        return;
+    }
+    size_t count = trip->links_count;
+    offer(harvest, target, SCOPE_VIA_REDIRECT);
+    if (trip->links_count > count && scope_depth_is_seed(trip->url->depth)) {
+        trip->redirect = trip->links[count].url;
+    }
+}
+
+/* Decode the body into harvest->sink. What is damaged is decoded up to the damage. */
+static void decode(struct harvest *harvest, struct bytes head) {
+    enum err err =
+        content_start(&harvest->content, head, HARVEST_DECODED_SIZE_MAX, &harvest->sink.sink, NULL);
+    if (err == ERR_OK) {
+        err = content_put(&harvest->content, harvest->trip->body, NULL);
+    }
+    if (err == ERR_OK) {
+        err = content_finish(&harvest->content, NULL);
+    }
+    (void)err;
+}
+
+static void read_sitemap(struct harvest *harvest, struct bytes head) {
+    struct source_memory source;
+    decode(harvest, head);
+    source_memory_init(&source, buf_bytes(&harvest->decoded));
+    sitemap_init(&harvest->sitemap, on_sitemap, harvest);
+    enum err err = sitemap_read(&harvest->sitemap, &source.source, NULL);
+    (void)err;                   /* what was listed before the damage is good */
+    buf_done(&harvest->decoded); /* it may be large and is rare */
+}
+
+static void find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
+    struct trip *trip = harvest->trip;
+    const struct job *job = &trip->campaign->job;
+    harvest->is_sitemap =
+        !job->skips_sitemaps && campaign_is_sitemap(trip->campaign, buf_bytes(&trip->address));
+    if (harvest->is_sitemap) {
+        read_sitemap(harvest, head);
+        return;
+    }
+    struct bytes content_type = fields_get(fields, BYTES("Content-Type"));
+    if (links_format_of(content_type) == LINKS_NONE) {
+        return;
+    }
+    struct links_options options = {.forms = job->follows_forms, .guesses = job->follows_guesses};
+    links_start(harvest->links, content_type, &harvest->base, &options, on_link, harvest);
+    for (size_t i = 0; i < fields->count; i++) {
+        links_header(harvest->links, fields->items[i].name, fields->items[i].value);
+    }
+    decode(harvest, head);
+    enum err err = links_finish(harvest->links);
+    (void)err; /* what was found before is good */
+}
+
+/* ---- what it is ---- */
+
+/* Hash the payload; the head stays parsed in harvest->payload. */
+static void sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
+                   struct document_sum *ret_sum) {
+    struct bytes pieces[2] = {head, body};
+    struct bytes part;
+    uint64_t size = 0;
+    sha256_start(&harvest->sha256);
+    payload_start(&harvest->payload, true);
+    for (size_t i = 0; i < 2; i++) {
+        while (payload_next(&harvest->payload, &pieces[i], &part)) {
+            sha256_update(&harvest->sha256, part);
+            size += part.size;
+        }
+    }
+    if (payload_finish(&harvest->payload, &part)) {
+        sha256_update(&harvest->sha256, part);
+        size += part.size;
+    }
+    sha256_finish(&harvest->sha256, ret_sum->digest);
+    ret_sum->size = size;
+}
+
+/* A validator for the next visit, in the trip's memory; one that is too long is not kept. */
+static struct bytes keep_validator(struct trip *trip, const struct fields *fields, struct bytes name) {
+    struct bytes value = fields_get(fields, name);
+    if (value.size == 0 || value.size > FRONTIER_VALIDATOR_SIZE_MAX) {
+        return bytes_of(NULL, 0);
+    }
+    return arena_copy(&trip->arena, value);
+}
+
+static void describe(struct harvest *harvest, int64_t time_us, uint16_t status,
+                     const struct document_sum *sum) {
+    struct trip *trip = harvest->trip;
+    const struct fields *fields = &harvest->payload.head.fields;
+    const struct frontier_url *url = trip->url;
+    struct bytes mime = http_mime(fields_get(fields, BYTES("Content-Type")));
+    snprintf(trip->mime, sizeof trip->mime, "%.*s", BYTES_ARG(mime));
+    trip->outcome = (struct frontier_outcome){
+        .state = FRONTIER_DONE,
+        .time_us = time_us,
+        .status = status,
+        .etag = keep_validator(trip, fields, BYTES("ETag")),
+        .last_modified = keep_validator(trip, fields, BYTES("Last-Modified")),
+        .has_signature = true,
+        .is_changed = !url->has_signature || memcmp(url->signature, sum->digest, KEY_SIGNATURE_SIZE) != 0,
+    };
+    memcpy(trip->outcome.signature, sum->digest, KEY_SIGNATURE_SIZE);
+}
+
+/*
+ * 304: the document of the last visit is still the right one. Where it has been removed from the archive
+ * meanwhile, the answer is stored for what it is and the next visit asks without conditions.
+ */
+static void describe_not_modified(struct harvest *harvest, struct document *document,
+                                  struct document_sum *sum) {
+    struct trip *trip = harvest->trip;
+    const struct frontier_url *url = trip->url;
+    struct key key;
+    struct block block;
+    if (instance_find_signature(harvest->session, url->signature, 0, &key, &block, NULL) != ERR_OK) {
+        trip->outcome.etag = trip->outcome.last_modified = bytes_of(NULL, 0);
+        trip->outcome.has_signature = false;
+        return;
+    }
+    memcpy(sum->digest, url->signature, KEY_SIGNATURE_SIZE);
+    sum->size = block.size;
+    document->is_not_modified = document->is_body_left_out = true;
+    trip->is_not_modified = true;
+    trip->outcome.is_changed = false;
+    trip->outcome.status = url->last_status;
+    if (trip->outcome.etag.size == 0) {
+        trip->outcome.etag = url->etag;
+    }
+    if (trip->outcome.last_modified.size == 0) {
+        trip->outcome.last_modified = url->last_modified;
+    }
+    memcpy(trip->outcome.signature, url->signature, KEY_SIGNATURE_SIZE);
+}
+
+static struct bytes truncation(enum fetch_end end) {
+    switch (end) {
+    case FETCH_WHOLE:
+        return bytes_of(NULL, 0);
+    case FETCH_TOO_LONG:
+        return BYTES("length");
+    case FETCH_TOO_SLOW:
+        return BYTES("time");
+    case FETCH_DISCONNECTED:
+        return BYTES("disconnect");
+    }
+    assert_failed("every end has a word", __FILE__, __LINE__);
+}
+
+static struct bytes tls_outcome(const struct fetch_result *result) {
+    switch (result->tls) {
+    case FETCH_TLS_NONE:
+        return bytes_of(NULL, 0);
+    case FETCH_TLS_GOOD:
+        return BYTES("verified");
+    case FETCH_TLS_BAD:
+        return bytes_of_string(result->tls_reason);
+    }
+    assert_failed("every outcome has a word", __FILE__, __LINE__);
+}
+
+/* ---- storing ---- */
+
+static void on_stored(void *context, enum err err, const struct stored *stored) {
+    struct trip *trip = context;
+    trip->err = err;
+    if (err == ERR_OK) {
+        trip->stored = *stored;
+    }
+    trip->done(trip);
+}
+
+static void finish(struct trip *trip, enum err err) {
+    trip->err = err;
+    trip->done(trip);
+}
+
+static void store(struct harvest *harvest, struct document *document) {
+    struct trip *trip = harvest->trip;
+    enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored,
+                                   trip, NULL);
+    if (err == ERR_NOT_FOUND && document->is_not_modified) {
+        /* It was removed between the two looks: the answer is stored for what it is. */
+        document->is_not_modified = document->is_body_left_out = false;
+        document->sum = NULL;
+        err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored, trip,
+                              NULL);
+    }
+    if (err != ERR_OK) {
+        finish(trip, err);
+    }
+}
+
+static bool find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
+                         struct capture *ret_capture, struct merge **ret_merge);
+
+/* Did a run that crashed store this URL, without the frontier knowing? Then this answer is not stored too. */
+static bool was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
+    struct capture capture;
+    struct merge *merge;
+    int64_t since_us = trip->campaign->doubts_since_us;
+    bool is_found =
+        since_us != 0 && trip->kind == TRIP_PAGE && find_capture(harvest, trip, since_us, &capture, &merge);
+    if (is_found) {
+        merge_close(merge);
+    }
+    return is_found;
+}
+
+static bool is_redirect(uint16_t status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static void run_response(struct harvest *harvest, struct trip *trip) {
+    struct fetch_result *result = trip->result;
+    struct bytes address = buf_bytes(&trip->address);
+    struct document_sum sum;
+    enum err err = scratch_bytes(&result->body, &trip->body);
+    if (err == ERR_OK) {
+        err = url_parse(&harvest->base, address, NULL, NULL);
+    }
+    if (err != ERR_OK) {
+        finish(trip, err);
+        return;
+    }
+    struct bytes head = buf_bytes(&result->head);
+    sum_up(harvest, head, trip->body, &sum);
+    struct document document = {
+        .url = address,
+        .time_us = result->time_us,
+        .head = head,
+        .body = trip->body,
+        .request = buf_bytes(&result->request),
+        .ip_address = bytes_of_string(result->ip),
+        .tls = tls_outcome(result),
+        .truncated = truncation(result->end),
+        .sum = &sum,
+    };
+    if (trip->kind != TRIP_ROBOTS) {
+        const struct fields *fields = &harvest->payload.head.fields;
+        describe(harvest, result->time_us, result->status, &sum);
+        if (result->status == 304 && trip->url->has_signature) {
+            describe_not_modified(harvest, &document, &sum);
+        } else if (is_redirect(result->status)) {
+            follow_redirect(harvest, fields);
+        } else if (trip->outcome.is_changed) {
+            find_links(harvest, head, fields);
+        }
+    }
+    if (was_stored_in_crash(harvest, trip)) {
+        trip->was_stored_before = true;
+        finish(trip, ERR_OK);
+        return;
+    }
+    store(harvest, &document);
+}
+
+/* ---- after a crash ---- */
+
+/* The newest capture of exactly this URL since the visit began. */
+static bool find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
+                         struct capture *ret_capture, struct merge **ret_merge) {
+    struct bytes url = trip->url->url;
+    struct buf surt;
+    buf_init(&surt, INDEX_SURT_SIZE_MAX);
+    buf_clear(&harvest->key_from);
+    buf_clear(&harvest->key_to);
+    bool has_key =
+        canon_run(&harvest->canon, url, NULL) == ERR_OK && surt_put(&surt, &harvest->canon) == ERR_OK;
+    if (has_key) {
+        index_put_capture_prefix(&harvest->key_from, buf_bytes(&surt), since_us);
+        index_put_capture_prefix(&harvest->key_to, buf_bytes(&surt), INT64_MAX);
+    }
+    buf_done(&surt);
+    if (!has_key || merge_open(harvest->session, buf_bytes(&harvest->key_from), buf_bytes(&harvest->key_to),
+                               true, ret_merge, NULL) != ERR_OK) {
+        return false;
+    }
+    while (merge_next(*ret_merge, ret_capture, NULL) == ERR_OK) {
+        if (bytes_equal(ret_capture->url, url)) {
+            return true;
+        }
+    }
+    merge_close(*ret_merge);
+    return false;
+}
+
+/* Its response as if it had just arrived. False where its bytes cannot be read: it is fetched again then. */
+static bool read_capture(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
+    struct bytes record;
+    struct bytes document = bytes_of(NULL, 0);
+    struct key key;
+    struct block block;
+    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
+        return false;
+    }
+    size_t end = bytes_find(record, BYTES("\r\n\r\n"));
+    if (end == record.size) {
+        return false;
+    }
+    struct bytes rest = bytes_skip(record, end + 4);
+    struct bytes head = bytes_slice(rest, 0, bytes_find(rest, BYTES("\r\n\r\n")));
+    struct buf head_copy;
+    struct document_sum sum = {.size = 0};
+    buf_init(&head_copy, FETCH_HEAD_SIZE_MAX);
+    buf_put(&head_copy, head);
+    buf_put_string(&head_copy, "\r\n\r\n");
+    bool is_read = head_copy.err == ERR_OK &&
+                   instance_locate(harvest->session, capture, &key, &block, NULL) == ERR_OK &&
+                   instance_get(harvest->session, &key, &document, NULL) == ERR_OK;
+    if (is_read) {
+        struct bytes nothing = bytes_of(NULL, 0);
+        sum_up(harvest, buf_bytes(&head_copy), nothing, &sum);
+        memcpy(sum.digest, capture->signature, KEY_SIGNATURE_SIZE);
+        trip->body = document;
+        describe(harvest, capture->time_us, capture->status, &sum);
+        const struct fields *fields = &harvest->payload.head.fields;
+        if (is_redirect(capture->status)) {
+            follow_redirect(harvest, fields);
+        } else {
+            /* Its chunks are undone already, its content encoding is not. */
+            struct bytes encoding = fields_get(fields, BYTES("Content-Encoding"));
+            struct buf bare;
+            buf_init(&bare, FETCH_HEAD_SIZE_MAX);
+            buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
+            find_links(harvest, buf_bytes(&bare), fields);
+            buf_done(&bare);
+        }
+    }
+    buf_done(&head_copy);
+    return is_read;
+}
+
+/* The visit's own start, or that of a run whose visit was lost in a crash. */
+static int64_t look_since_us(const struct campaign *campaign) {
+    int64_t start_us = campaign->visit_start_us;
+    int64_t doubts_us = campaign->doubts_since_us;
+    return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
+}
+
+static void run_look(struct harvest *harvest, struct trip *trip) {
+    struct capture capture;
+    struct merge *merge;
+    if (url_parse(&harvest->base, trip->url->url, NULL, NULL) == ERR_OK &&
+        find_capture(harvest, trip, look_since_us(trip->campaign), &capture, &merge)) {
+        trip->was_stored_before = read_capture(harvest, trip, &capture);
+        merge_close(merge);
+    }
+    finish(trip, ERR_OK);
+}
+
+void harvest_run(struct harvest *harvest, struct trip *trip) {
+    harvest->trip = trip;
+    if (trip->kind == TRIP_LOOK) {
+        run_look(harvest, trip);
+    } else {
+        run_response(harvest, trip);
+    }
+}

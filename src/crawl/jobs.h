@@ -1,0 +1,51 @@
+/*
+ * jobs - the jobs of a data directory, run by one crawler for as long as the node lives.
+ *
+ * DIR/jobs is looked at every second: `mnemon job add`, `pause` and `remove` only change files there. A new
+ * job begins; one whose file says paused rests; one whose job.conf is gone ends, and its directory goes with
+ * it. When a visit is over the next one begins a period after its start.
+ *
+ * All functions are the loop thread's.
+ */
+#ifndef MNEMON_CRAWL_JOBS_H
+#define MNEMON_CRAWL_JOBS_H
+
+#include "crawl/crawler.h"
+
+struct jobs;
+
+struct jobs_config {
+    const char *directory;         /* DIR/jobs; need not exist */
+    struct crawler_config crawler; /* ended and context are filled here */
+    void (*tell)(void *context, const char *name,
+                 const char *sentence); /* what a log should have; may be NULL */
+    void (*stopped)(void *context);     /* after jobs_stop(): nothing is under way */
+    void *context;
+};
+
+enum err jobs_new(const struct jobs_config *config, struct jobs **ret_jobs,
+                  struct err_detail *detail) MUST_CHECK;
+
+/* End what is under way and close all jobs; stopped() is called from the loop. Then jobs_free(). */
+void jobs_stop(struct jobs *jobs);
+
+/* What is still under way is dropped at once. */
+void jobs_hurry(struct jobs *jobs);
+
+/* Once stopped. The memory goes when the loop has run once more. */
+void jobs_free(struct jobs *jobs);
+
+/* As `mnemon job list --json` prints them: an array. */
+void jobs_put_json(const struct jobs *jobs, struct buf *out);
+
+/*
+ * For one job, from any process: what a running or past crawl left in DIR/jobs/NAME/state.json. Written by
+ * the loop every few seconds and at the end.
+ */
+void jobs_put_state(const struct campaign *campaign, struct buf *out);
+enum err jobs_write_state(const struct campaign *campaign) MUST_CHECK;
+
+/* Remove the directory of a job that nobody runs. ERR_OK where it is not there. */
+enum err jobs_remove_directory(const char *directory, struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * workers - the threads that read and store responses, and the way back to the loop.
+ *
+ *      loop  ── workers_give() ──>  a worker: harvest_run()  ──>  committer  ── trip->done() ──>  loop
+ *
+ * How many trips are under way is the crawler's to bound.
+ */
+#ifndef MNEMON_CRAWL_WORKERS_H
+#define MNEMON_CRAWL_WORKERS_H
+
+#include "crawl/trip.h"
+#include "store/instance.h"
+
+struct workers;
+
+/* wake: called from any thread when workers_take() will have something. */
+enum err workers_new(struct instance *instance, size_t threads_count, void (*wake)(void *context),
+                     void *context, struct workers **ret_workers) MUST_CHECK;
+
+/* Trips that are under way are finished first; take them before. */
+void workers_free(struct workers *workers);
+
+/* Its document is read and stored; it comes back by workers_take(). */
+void workers_give(struct workers *workers, struct trip *take_trip);
+
+/* All trips that have come back, in their order, linked by next; NULL: none. */
+struct trip *workers_take(struct workers *workers);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * node - the running node: the archive of a data directory, and what it offers to others.
+ *
+ *      HTTP   /                       what it holds and does, for people (node/status_page.h)
+ *             /health                 "ok": it is there
+ *             /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the token
+ *
+ * and it runs the jobs of the data directory (node/crawling.h).
+ *
+ * Threads: the event loop, the crawl's workers, those of the HTTP server, one committer per volume, and the
+ * caller's, which only waits.
+ */
+#ifndef MNEMON_NODE_NODE_H
+#define MNEMON_NODE_NODE_H
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "store/instance.h"
+
+struct node;
+
+/* 0 or NULL stands for the default in parentheses. */
+struct node_config {
+    const char *directory;         /* outlives the node */
+    struct instance *instance;     /* outlives the node */
+    struct address http;           /* port 0: any that is free */
+    unsigned connections_max;      /* of HTTP (replay/http_server.h) */
+    uint32_t request_timeout_ms;   /* likewise */
+    const char *crawl_user_agent;  /* of the crawl; as in node/crawling.h */
+    const char *crawl_nameservers; /* likewise */
+    size_t crawl_connections_max;  /* likewise */
+    bool crawl_allows_private;     /* likewise */
+    void (*tell)(void *context, const char *name,
+                 const char *sentence); /* of a job; any thread; may be NULL */
+    void *context;
+    const struct clock *clock; /* (clock_system) */
+};
+
+/* ERR_BUSY where the port is taken; the errors of node/token.h. */
+enum err node_start(const struct node_config *config, struct node **ret_node,
+                    struct err_detail *detail) MUST_CHECK;
+
+/* Requests that have begun are answered; what was stored is durable. */
+void node_stop(struct node *take_node);
+
+void node_http_address(const struct node *node, struct address *ret_address);
+const char *node_token_path(const struct node *node);
+size_t node_volumes_count(const struct node *node); /* that it offers */
+
+/*
+ * Before any thread is started: SIGINT and SIGTERM no longer end the process but wait for
+ * node_await_signal(), and a peer that is gone is an error of its connection only.
+ */
+void node_take_signals(void);
+
+/* The number of the signal. */
+int node_await_signal(void);
+
+#endif

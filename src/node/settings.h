@@ -1,0 +1,29 @@
+/* settings - mnemon.conf of a node, docs/formats/config.md: every key has a default that works. */
+#ifndef MNEMON_NODE_SETTINGS_H
+#define MNEMON_NODE_SETTINGS_H
+
+#include "base/arena.h"
+#include "base/config.h"
+#include "base/err.h"
+
+struct settings {
+    struct arena arena; /* of the texts */
+    struct bytes http_address;
+    uint64_t http_port;
+    uint64_t http_connections;
+    uint64_t http_timeout_us;
+    struct bytes crawl_user_agent;
+    uint64_t crawl_connections;
+    bool crawl_allow_private;
+    struct bytes crawl_nameservers;
+};
+
+/* The keys, for config_read() and for a template. */
+extern const struct config_key settings_keys[];
+
+/* The defaults where there is no such file, unless it must exist. *detail names file, line and column. */
+enum err settings_read(struct settings *settings, const char *path, bool must_exist,
+                       struct err_detail *detail) MUST_CHECK;
+void settings_done(struct settings *settings);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * http_request - one request as the functions of its route see it, and the ways to answer it.
+ *
+ * Every request is answered exactly once, from a function of its route. A request belongs to the thread that
+ * the function runs in; while it is suspended, to nobody: then http_request_resume() is the only call that is
+ * allowed, from any thread, and the last that its caller makes. Slices live as long as the request.
+ */
+#ifndef MNEMON_REPLAY_HTTP_REQUEST_H
+#define MNEMON_REPLAY_HTTP_REQUEST_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "store/scratch.h"
+
+struct http_request;
+
+void *http_request_context(const struct http_request *request); /* of its route */
+
+/* A pointer of the route's own, NULL at first. */
+void *http_request_state(const struct http_request *request);
+void http_request_set_state(struct http_request *request, void *state);
+
+/* ---- what was asked: as it was sent, percent-encoding and all ---- */
+
+const char *http_request_method(const struct http_request *request); /* of its route: "GET" for HEAD too */
+struct bytes http_request_path(const struct http_request *request);
+struct bytes http_request_rest(const struct http_request *request);  /* what the route's "*" stands for */
+struct bytes http_request_query(const struct http_request *request); /* without "?" */
+
+/* Empty where there is none; the first where there are several. */
+struct bytes http_request_header(const struct http_request *request, const char *name);
+
+/* In begin(): a smaller bound for the body than the route's. */
+void http_request_limit_body(struct http_request *request, uint64_t size_max);
+
+/* All of it, decoded from chunks. Not in begin(). */
+enum err http_request_body(struct http_request *request, struct bytes *ret_body) MUST_CHECK;
+
+/* ---- the answer ---- */
+
+/* Goes with the answer that follows. Both are copied. */
+void http_add_header(struct http_request *request, const char *name, const char *value);
+
+void http_answer(struct http_request *request, unsigned status, const char *type, struct bytes body);
+
+/* The scratch is moved out of the caller's hands; his becomes empty. */
+void http_answer_scratch(struct http_request *request, unsigned status, const char *type,
+                         struct scratch *take_scratch);
+
+static const uint64_t HTTP_SIZE_UNKNOWN = UINT64_MAX;
+
+struct http_stream {
+    uint64_t size; /* or HTTP_SIZE_UNKNOWN */
+    /* Up to size bytes from offset on; *ret_size 0 at the end. An error cuts the connection. */
+    enum err (*read)(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size);
+    void (*close)(void *context); /* always, once */
+    void *context;
+};
+
+void http_answer_stream(struct http_request *request, unsigned status, const char *type,
+                        const struct http_stream *stream);
+
+/* The status that fits the error; text may be NULL for err_text(). */
+void http_answer_error(struct http_request *request, enum err err, const char *text);
+void http_answer_status(struct http_request *request, unsigned status, enum err err, const char *text);
+unsigned http_status(enum err err);
+
+/* ---- later ---- */
+
+void http_request_suspend(struct http_request *request);
+void http_request_resume(struct http_request *request);
+
+#endif

@@ -1,0 +1,448 @@
+#include "replay/http_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "replay/http_state.h"
+
+enum {
+    THREADS_COUNT = 8,
+    CONNECTIONS_MAX = 1024,
+    CONNECTION_MEMORY_SIZE = 64 << 10,
+    REQUEST_TIMEOUT_MS = 15000,
+    IDLE_TIMEOUT_MS = 60000,
+    RATE_MIN = 16 << 10,
+    BACKLOG = 1024,
+    DISCARD_SIZE_MAX = 1 << 20, /* of the body of a request that was refused, so that its client hears why */
+};
+
+/* ---- one request, from libmicrohttpd's callbacks ---- */
+
+static void *begin_target(void *context, const char *target, struct MHD_Connection *connection) {
+    struct http_server *server = context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_request *request = calloc(1, sizeof *request);
+    char *copy = strdup(target);
+    if (request == NULL || copy == NULL || info == NULL || info->socket_context == NULL) {
+        free(request);
+        free(copy);
+        return NULL;
+    }
+    struct bytes whole = bytes_of_string(copy);
+    size_t path_size = bytes_find_byte(whole, '?');
+    *request = (struct http_request){
+        .server = server,
+        .connection = connection,
+        .guarded = info->socket_context,
+        .target = copy,
+        .path = bytes_slice(whole, 0, path_size),
+        .query = path_size < whole.size ? bytes_skip(whole, path_size + 1) : bytes_of(NULL, 0),
+    };
+    scratch_init(&request->body, server->config.scratch_directory, SCRATCH_MEMORY_MAX, 0);
+    return request;
+}
+
+static bool fits_path(const struct http_route *route, struct bytes path, struct bytes *ret_rest) {
+    struct bytes pattern = bytes_of_string(route->path);
+    if (!bytes_ends_with(pattern, BYTES("*"))) {
+        *ret_rest = bytes_of(NULL, 0);
+        return bytes_equal(pattern, path);
+    }
+    pattern.size--;
+    if (!bytes_starts_with(path, pattern)) {
+        return false;
+    }
+    *ret_rest = bytes_skip(path, pattern.size);
+    return true;
+}
+
+static bool fits_method(const struct http_route *route, const char *method) {
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+/* Answers where there is none. */
+static void find_route(struct http_request *request, const char *method) {
+    const struct http_server_config *config = &request->server->config;
+    const struct http_route *other = NULL; /* of the right path for another method */
+    for (size_t i = 0; i < config->routes_count; i++) {
+        const struct http_route *route = &config->routes[i];
+        if (!fits_path(route, request->path, &request->rest)) {
+            continue;
+        }
+        if (fits_method(route, method)) {
+            request->route = route;
+            return;
+        }
+        other = other == NULL ? route : other;
+    }
+    if (other == NULL) {
+        http_answer_status(request, MHD_HTTP_NOT_FOUND, ERR_UNSUPPORTED, "there is no such page");
+        return;
+    }
+    http_add_header(request, MHD_HTTP_HEADER_ALLOW, other->method);
+    http_answer_status(request, MHD_HTTP_METHOD_NOT_ALLOWED, ERR_UNSUPPORTED,
+                       "this page takes another method");
+}
+
+/* What the header says of the body; a size that is not stated counts as the largest allowed. */
+static uint64_t stated_size(const struct http_request *request) {
+    uint64_t size = 0;
+    struct bytes length = http_request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (http_request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING).size > 0) {
+        return request->body.size_max;
+    }
+    if (length.size > 0 && !bytes_to_u64(length, UINT64_MAX, &size)) {
+        return UINT64_MAX;
+    }
+    return size;
+}
+
+/* False where the server is closing. */
+static bool start_work(struct http_request *request) {
+    struct http_server *server = request->server;
+    pthread_mutex_lock(&server->lock);
+    bool may_work = request->is_working || !server->is_closing;
+    if (may_work && !request->is_working) {
+        request->is_working = true;
+        server->working_count++;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return may_work;
+}
+
+static void end_work(struct http_request *request) {
+    struct http_server *server = request->server;
+    if (!request->is_working) {
+        return;
+    }
+    request->is_working = false;
+    pthread_mutex_lock(&server->lock);
+    if (--server->working_count == 0) {
+        pthread_cond_broadcast(&server->changes);
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+static enum MHD_Result queue(struct http_request *request) {
+    end_work(request);
+    if (request->is_lost || request->response == NULL) {
+        return MHD_NO;
+    }
+    http_request_expect(request, request->answer_size);
+    return MHD_queue_response(request->connection, request->status, request->response);
+}
+
+static enum MHD_Result begin_request(struct http_request *request, const char *method) {
+    struct http_server *server = request->server;
+    request->has_begun = true;
+    pthread_mutex_lock(&server->lock);
+    server->active_count++;
+    server->stat.requests_count++;
+    pthread_mutex_unlock(&server->lock);
+    find_route(request, method);
+    if (request->route != NULL) {
+        request->body.size_max = request->route->body_size_max;
+    }
+    if (request->route != NULL && request->route->begin != NULL) {
+        request->route->begin(request);
+    }
+    uint64_t size = stated_size(request);
+    bool is_answered = request->response != NULL || request->is_lost;
+    if (!is_answered && size > request->body.size_max) {
+        http_answer_status(request, MHD_HTTP_CONTENT_TOO_LARGE, ERR_LIMIT, "the body is too large");
+        is_answered = true;
+    }
+    http_request_expect(request, size);
+    return is_answered && size > DISCARD_SIZE_MAX ? queue(request) : MHD_YES;
+}
+
+static enum MHD_Result take_body(struct http_request *request, struct bytes part) {
+    struct http_server *server = request->server;
+    pthread_mutex_lock(&server->lock);
+    server->stat.received_size += part.size;
+    pthread_mutex_unlock(&server->lock);
+    if (request->response != NULL) {
+        request->discarded_size += part.size;
+        return request->discarded_size <= DISCARD_SIZE_MAX ? MHD_YES : MHD_NO;
+    }
+    enum err err = scratch_put(&request->body, part);
+    if (err != ERR_OK) {
+        http_answer_error(request, err, err == ERR_LIMIT ? "the body is too large" : NULL);
+    }
+    return MHD_YES;
+}
+
+static void answer_request(struct http_request *request) {
+    request->is_suspended = false;
+    if (!start_work(request)) {
+        http_answer_error(request, ERR_BUSY, "the server is stopping");
+        return;
+    }
+    http_guard_expect(&request->server->guard, request->guarded, HTTP_GUARD_NEVER);
+    request->route->answer(request);
+    ASSERT(request->is_suspended || request->response != NULL || request->is_lost);
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *target,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **state) {
+    (void)context;
+    (void)connection;
+    (void)target;
+    (void)version;
+    struct http_request *request = *state;
+    if (request == NULL) {
+        return MHD_NO; /* no memory */
+    }
+    if (!request->has_begun) {
+        return begin_request(request, method);
+    }
+    if (*upload_size > 0) {
+        enum MHD_Result result = take_body(request, bytes_of(upload, *upload_size));
+        *upload_size = 0;
+        return result;
+    }
+    if (request->response == NULL && !request->is_lost) {
+        answer_request(request);
+    }
+    return request->is_suspended ? MHD_YES : queue(request);
+}
+
+static void end_request(void *context, struct MHD_Connection *connection, void **state,
+                        enum MHD_RequestTerminationCode code) {
+    (void)connection;
+    (void)code;
+    struct http_server *server = context;
+    struct http_request *request = *state;
+    if (request == NULL) {
+        return;
+    }
+    *state = NULL;
+    end_work(request);
+    if (request->route != NULL && request->route->end != NULL) {
+        request->route->end(request);
+    }
+    if (request->response != NULL) {
+        MHD_destroy_response(request->response);
+    }
+    uint64_t idle_ms = (uint64_t)server->config.idle_timeout_ms + server->config.request_timeout_ms;
+    http_guard_expect(&server->guard, request->guarded, idle_ms * 1000);
+    pthread_mutex_lock(&server->lock);
+    server->active_count -= request->has_begun ? 1 : 0;
+    if (server->active_count == 0) {
+        pthread_cond_broadcast(&server->changes);
+    }
+    pthread_mutex_unlock(&server->lock);
+    scratch_done(&request->body);
+    buf_done(&request->headers);
+    free(request->target);
+    free(request);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code) {
+    struct http_server *server = context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*state != NULL) {
+            http_guard_remove(&server->guard, *state);
+            free(*state);
+        }
+        return;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct http_guarded *guarded = malloc(sizeof *guarded);
+    *state = guarded;
+    if (guarded != NULL) {
+        http_guard_add(&server->guard, guarded, info->connect_fd,
+                       server->config.request_timeout_ms * UINT64_C(1000));
+    }
+}
+
+/* Targets stay as they were sent: archived URLs are full of percent signs. */
+static size_t keep_escapes(void *context, struct MHD_Connection *connection, char *text) {
+    (void)context;
+    (void)connection;
+    return strlen(text);
+}
+
+/* ---- starting and stopping ---- */
+
+static void fill_defaults(struct http_server_config *config) {
+    ASSERT(config->scratch_directory != NULL && config->routes != NULL);
+    config->threads_count = config->threads_count == 0 ? THREADS_COUNT : config->threads_count;
+    config->connections_max = config->connections_max == 0 ? CONNECTIONS_MAX : config->connections_max;
+    if (config->connections_per_address_max == 0) {
+        config->connections_per_address_max = (config->connections_max + 1) / 2;
+    }
+    if (config->connection_memory_size == 0) {
+        config->connection_memory_size = CONNECTION_MEMORY_SIZE;
+    }
+    if (config->request_timeout_ms == 0) {
+        config->request_timeout_ms = REQUEST_TIMEOUT_MS;
+    }
+    config->idle_timeout_ms = config->idle_timeout_ms == 0 ? IDLE_TIMEOUT_MS : config->idle_timeout_ms;
+    config->rate_min = config->rate_min == 0 ? RATE_MIN : config->rate_min;
+    config->clock = config->clock == NULL ? &clock_system : config->clock;
+}
+
+union socket_address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+};
+
+static socklen_t to_socket_address(const struct address *address, union socket_address *out) {
+    memset(out, 0, sizeof *out);
+    if (address_is_ipv4(address)) {
+        out->ipv4.sin_family = AF_INET;
+        out->ipv4.sin_port = htons(address->port);
+        memcpy(&out->ipv4.sin_addr, address->ip + 12, 4);
+        return sizeof out->ipv4;
+    }
+    out->ipv6.sin6_family = AF_INET6;
+    out->ipv6.sin6_port = htons(address->port);
+    memcpy(&out->ipv6.sin6_addr, address->ip, sizeof address->ip);
+    return sizeof out->ipv6;
+}
+
+/* Ours, not libmicrohttpd's: so that the user hears what is wrong with the address. */
+static enum err listen_at(struct http_server *server, int *ret_fd, struct err_detail *detail) {
+    union socket_address name;
+    socklen_t size = to_socket_address(&server->address, &name);
+    int fd = socket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+    bool is_open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                   bind(fd, &name.any, size) == 0 && listen(fd, BACKLOG) == 0 &&
+                   getsockname(fd, &name.any, &size) == 0;
+    if (!is_open) {
+        char text[ADDRESS_TEXT_SIZE_MAX];
+        enum err err = err_from_errno(errno);
+        err_set(detail, err, "cannot listen at %s: %s", address_format(&server->address, text),
+                strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return err;
+    }
+    server->address.port = ntohs(name.any.sa_family == AF_INET ? name.ipv4.sin_port : name.ipv6.sin6_port);
+    *ret_fd = fd;
+    return ERR_OK;
+}
+
+static enum err start_daemon(struct http_server *server, int fd, struct err_detail *detail) {
+    const struct http_server_config *config = &server->config;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
+        config->threads_count, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, config->connections_per_address_max,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->connection_memory_size, MHD_OPTION_CONNECTION_TIMEOUT,
+        config->idle_timeout_ms / 1000 + 1, MHD_OPTION_URI_LOG_CALLBACK, begin_target, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    return server->daemon != NULL ? ERR_OK
+                                  : err_set(detail, ERR_SYSTEM, "cannot start the threads of the server");
+}
+
+static void free_server(struct http_server *server) {
+    pthread_cond_destroy(&server->changes);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
+static struct http_server *make_server(const struct http_server_config *config) {
+    struct http_server *server = calloc(1, sizeof *server);
+    if (server == NULL) {
+        return NULL;
+    }
+    server->config = *config;
+    server->address = config->address;
+    fill_defaults(&server->config);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&server->changes, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return server;
+}
+
+enum err http_server_start(const struct http_server_config *config, struct http_server **ret_server,
+                           struct err_detail *detail) {
+    struct http_server *server = make_server(config);
+    if (server == NULL) {
+        return ERR_MEMORY;
+    }
+    int fd = -1;
+    enum err err = listen_at(server, &fd, detail);
+    if (err != ERR_OK) {
+        free_server(server);
+        return err;
+    }
+    err = http_guard_init(&server->guard, server->config.clock);
+    if (err == ERR_OK) {
+        err = start_daemon(server, fd, detail);
+        if (err != ERR_OK) {
+            http_guard_done(&server->guard);
+        }
+    }
+    if (err != ERR_OK) {
+        close(fd);
+        free_server(server);
+        return err;
+    }
+    *ret_server = server;
+    return ERR_OK;
+}
+
+void http_server_address(const struct http_server *server, struct address *ret_address) {
+    *ret_address = server->address;
+}
+
+void http_server_stat(struct http_server *server, struct http_server_stat *ret_stat) {
+    pthread_mutex_lock(&server->lock);
+    struct http_server_stat stat = server->stat;
+    stat.active_count = server->active_count;
+    pthread_mutex_unlock(&server->lock);
+    stat.cut_count = http_guard_cut_count(&server->guard);
+    *ret_stat = stat;
+}
+
+static void await_requests(struct http_server *server, uint32_t grace_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += grace_ms / 1000;
+    until.tv_nsec += (long)(grace_ms % 1000) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int number = 0;
+    pthread_mutex_lock(&server->lock);
+    server->is_stopping = true;
+    while (server->active_count > 0 && number != ETIMEDOUT) {
+        number = pthread_cond_timedwait(&server->changes, &server->lock, &until);
+    }
+    server->is_closing = true;
+    while (server->working_count > 0 || server->suspended_count > 0) {
+        pthread_cond_wait(&server->changes, &server->lock);
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+void http_server_stop(struct http_server *server, uint32_t grace_ms) {
+    int fd = MHD_quiesce_daemon(server->daemon);
+    await_requests(server, grace_ms);
+    MHD_stop_daemon(server->daemon);
+    if (fd >= 0) {
+        close(fd);
+    }
+    http_guard_done(&server->guard);
+    free_server(server);
+}

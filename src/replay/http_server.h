@@ -1,0 +1,81 @@
+/*
+ * http_server - the HTTP/1.1 server of a node: routes by table, bounds on everything. libmicrohttpd.
+ *
+ *      connections ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
+ *
+ * A route's functions must not wait long, or the other connections of the thread wait with them: who waits
+ * for a disk suspends the request and resumes it from another thread (http_request.h).
+ *
+ * Bounds: connections, also per address; header and target of a request (connection_memory_size); bodies (per
+ * route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be idle.
+ * Who breaks one is answered or cut off; the others do not notice.
+ *
+ * Errors under /api/ are JSON, {"error":"not_found","text":"…"}, elsewhere a line of text.
+ */
+#ifndef MNEMON_REPLAY_HTTP_SERVER_H
+#define MNEMON_REPLAY_HTTP_SERVER_H
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "replay/http_request.h"
+
+struct http_server;
+
+/* Functions may be NULL but for answer. */
+struct http_route {
+    const char *method;     /* "GET" answers HEAD too */
+    const char *path;       /* all of it, or with a "*" at its end for anything */
+    uint64_t body_size_max; /* 0: there must be none */
+    void *context;          /* http_request_context() */
+
+    /* The header is there, the body is not: who answers now need not read it. */
+    void (*begin)(struct http_request *request);
+
+    /* All of it is there: answer, or suspend. Called again after each resume. */
+    void (*answer)(struct http_request *request);
+
+    /* It is over, however it went: give back what http_request_set_state() was given. */
+    void (*end)(struct http_request *request);
+};
+
+/* 0 or NULL stands for the default in parentheses. */
+struct http_server_config {
+    struct address address;          /* port 0: any that is free */
+    const struct http_route *routes; /* the first that fits; they outlive the server */
+    size_t routes_count;
+    const char *scratch_directory;        /* for large bodies; required */
+    unsigned threads_count;               /* (8) */
+    unsigned connections_max;             /* (1,024) */
+    unsigned connections_per_address_max; /* (half of them) */
+    size_t connection_memory_size;        /* (64 KiB) */
+    uint32_t request_timeout_ms; /* (15,000) for a header; and for bodies, beside their size / rate_min */
+    uint32_t idle_timeout_ms;    /* (60,000) between requests */
+    uint32_t rate_min;           /* (16 KiB) bytes a second, both ways */
+    const struct clock *clock;   /* (clock_system) */
+};
+
+/* ERR_BUSY where the port is taken, ERR_PERMISSION, ERR_INVALID … with a text that names the address. */
+enum err http_server_start(const struct http_server_config *config, struct http_server **ret_server,
+                           struct err_detail *detail) MUST_CHECK;
+
+/* With the port that it really has. */
+void http_server_address(const struct http_server *server, struct address *ret_address);
+
+struct http_server_stat {
+    uint64_t requests_count;
+    uint64_t received_size; /* of bodies */
+    uint64_t sent_size;     /* of bodies; what streams without a size is not counted */
+    uint64_t cut_count;     /* connections that were too slow */
+    uint32_t active_count;  /* requests now */
+};
+
+void http_server_stat(struct http_server *server, struct http_server_stat *ret_stat);
+
+/*
+ * Take no more connections, let requests that have begun end within grace_ms, then close. Requests that are
+ * suspended are waited for however long that takes: whoever suspended them must still resume them.
+ */
+void http_server_stop(struct http_server *take_server, uint32_t grace_ms);
+
+#endif

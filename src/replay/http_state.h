@@ -1,0 +1,53 @@
+/* http_state - what http_server.c and http_request.c share. Private to them. */
+#ifndef MNEMON_REPLAY_HTTP_STATE_H
+#define MNEMON_REPLAY_HTTP_STATE_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "replay/http_guard.h"
+#include "replay/http_server.h"
+
+struct http_server {
+    struct http_server_config config; /* with its defaults filled in */
+    struct address address;
+    struct MHD_Daemon *daemon;
+    struct http_guard guard;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changes;       /* one of the counts is 0 */
+    uint32_t active_count;        /* lock: requests that have begun and are not over */
+    uint32_t working_count;       /* lock: of them, whose route has been asked and has not answered */
+    uint32_t suspended_count;     /* lock: of them, nobody has called http_request_resume() to its end */
+    bool is_stopping;             /* lock */
+    bool is_closing;              /* lock: no route is asked any more */
+    struct http_server_stat stat; /* lock: its sums */
+};
+
+struct http_request {
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    struct http_guarded *guarded; /* its connection's */
+    const struct http_route *route;
+    char *target; /* as it was sent */
+    struct bytes path;
+    struct bytes query;
+    struct bytes rest;
+    struct scratch body;
+    uint64_t discarded_size; /* of the body, after it was refused */
+    struct buf headers;      /* of the answer: name, zero byte, value, zero byte … */
+    struct MHD_Response *response;
+    unsigned status;
+    uint64_t answer_size; /* 0 where it is not known */
+    bool has_begun;
+    bool is_working; /* it is in working_count */
+    bool is_suspended;
+    bool is_lost; /* no memory to answer it */
+    void *state;
+};
+
+/* Its connection must come further within the time that so many bytes may take. */
+void http_request_expect(const struct http_request *request, uint64_t size);
+
+#endif

@@ -1,0 +1,50 @@
+/* instance_state - what the files of instance_*.c and merge.c share. Private to them. */
+#ifndef MNEMON_STORE_INSTANCE_STATE_H
+#define MNEMON_STORE_INSTANCE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/connector.h"
+#include "store/document_hasher.h"
+#include "store/instance.h"
+
+/* One volume of the connector. */
+struct instance_slot {
+    const struct connector_volume *config;
+    struct shelf *shelf; /* NULL: it did not open; err and reason say why */
+    struct volume_recovery recovery;
+    _Atomic(enum err) err;          /* of its last failure; ERR_OK again when it answers */
+    char reason[ERR_TEXT_SIZE_MAX]; /* lock */
+};
+
+struct instance {
+    struct connector connector;
+    struct instance_slot *slots; /* in the order of their numbers */
+    size_t slots_count;
+    size_t writable_count;
+    unsigned signature_bits;
+    pthread_mutex_t lock; /* of the reasons */
+};
+
+struct instance_session {
+    struct instance *instance;
+    struct document_hasher hasher;
+    struct shelf_session *sessions[]; /* of each slot, opened when it is first needed */
+};
+
+/* The volume itself is in trouble, not what it was asked for: others may do instead. */
+bool instance_is_trouble(enum err err);
+
+/* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
+enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
+
+/* The session with the slot's shelf; the reason where it is down. */
+enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+                        struct err_detail *detail) MUST_CHECK;
+
+/* The same by the number of the volume, and its index; ERR_NOT_FOUND where there is none. */
+enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
+                               struct shelf_session **ret_session, struct err_detail *detail) MUST_CHECK;
+
+#endif

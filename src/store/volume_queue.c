@@ -1,0 +1,168 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/volume_state.h"
+
+/* A free item or a new one; NULL where the limit is reached. With the lock. */
+static struct volume_item *find_item(struct volume *volume) {
+    struct volume_item *item = volume->free_items;
+    if (item != NULL) {
+        volume->free_items = item->next;
+        return item;
+    }
+    if (volume->items_count == VOLUME_QUEUE_COUNT_MAX) {
+        return NULL;
+    }
+    item = calloc(1, sizeof *item);
+    if (item != NULL) {
+        scratch_init(&item->frames, volume->config.scratch_directory, VOLUME_FRAMES_MEMORY_MAX, UINT32_MAX);
+        buf_init(&item->text, 1 << 20);
+        sem_init(&item->is_done, 0, 0);
+        volume->items_count++;
+    }
+    return item;
+}
+
+/* How many items are compressed for the segment and not yet committed. With the lock. */
+static size_t *taken_count(struct volume *volume, const struct segment *segment) {
+    return segment == volume->active ? &volume->active_taken_count : &volume->next_taken_count;
+}
+
+struct volume_item *volume_take_item(struct volume *volume) {
+    pthread_mutex_lock(&volume->lock);
+    struct volume_item *item = NULL;
+    while (volume->queue_size > VOLUME_QUEUE_SIZE_MAX || (item = find_item(volume)) == NULL) {
+        pthread_cond_wait(&volume->has_room, &volume->lock);
+    }
+    item->next = NULL;
+    item->segment = volume->encoding;
+    item->entries_count = 0;
+    item->err = ERR_OK;
+    item->done = NULL;
+    volume->items_taken_count++;
+    *taken_count(volume, item->segment) += 1;
+    pthread_mutex_unlock(&volume->lock);
+    return item;
+}
+
+/* With the lock. */
+static void put_back(struct volume *volume, struct volume_item *item) {
+    item->next = volume->free_items;
+    volume->free_items = item;
+    volume->items_taken_count--;
+    pthread_cond_signal(&volume->has_room);
+    if (volume->items_taken_count == 0) {
+        pthread_cond_broadcast(&volume->has_done);
+    }
+}
+
+/* The item no longer keeps its segment from being followed by the next. With the lock. */
+static void leave_segment(struct volume *volume, struct volume_item *item) {
+    *taken_count(volume, item->segment) -= 1;
+    item->segment = NULL;
+}
+
+/* One huge document must not make the item keep its memory for ever. */
+static void empty_item(struct volume_item *item) {
+    scratch_clear(&item->frames);
+    buf_clear(&item->text);
+}
+
+void volume_free_item(struct volume *volume, struct volume_item *item) {
+    empty_item(item);
+    pthread_mutex_lock(&volume->lock);
+    if (item->segment != NULL) {
+        leave_segment(volume, item);
+        pthread_cond_signal(&volume->has_work); /* it may have been the last of the old segment */
+    }
+    put_back(volume, item);
+    pthread_mutex_unlock(&volume->lock);
+}
+
+void volume_queue_item(struct volume *volume, struct volume_item *item) {
+    pthread_mutex_lock(&volume->lock);
+    item->next = NULL;
+    if (volume->queue_last == NULL) {
+        volume->queue_first = item;
+    } else {
+        volume->queue_last->next = item;
+    }
+    volume->queue_last = item;
+    volume->queue_size += item->frames.size;
+    pthread_cond_signal(&volume->has_work);
+    pthread_mutex_unlock(&volume->lock);
+}
+
+void volume_await_item(struct volume *volume, struct volume_item *item) {
+    (void)volume;
+    while (sem_wait(&item->is_done) != 0) {
+        ASSERT(errno == EINTR);
+    }
+}
+
+void volume_drain(struct volume *volume) {
+    pthread_mutex_lock(&volume->lock);
+    while (volume->items_taken_count > 0) {
+        pthread_cond_wait(&volume->has_done, &volume->lock);
+    }
+    pthread_mutex_unlock(&volume->lock);
+}
+
+struct volume_item *volume_take_group(struct volume *volume) {
+    struct volume_item *group = NULL;
+    struct volume_item **group_end = &group;
+    struct volume_item **link = &volume->queue_first;
+    volume->queue_last = NULL;
+    while (*link != NULL) {
+        struct volume_item *item = *link;
+        if (item->segment == volume->active) {
+            *link = item->next;
+            item->next = NULL;
+            *group_end = item;
+            group_end = &item->next;
+            volume->queue_size -= item->frames.size;
+        } else {
+            volume->queue_last = item;
+            link = &item->next;
+        }
+    }
+    return group;
+}
+
+void volume_release_group(struct volume *volume, struct volume_item *group) {
+    for (struct volume_item *item = group; item != NULL; item = item->next) {
+        if (item->done != NULL) {
+            empty_item(item);
+        }
+    }
+    struct volume_item *waiting = NULL; /* those that somebody waits for */
+    pthread_mutex_lock(&volume->lock);
+    for (struct volume_item *item = group, *next; item != NULL; item = next) {
+        next = item->next;
+        leave_segment(volume, item);
+        if (item->done != NULL) {
+            put_back(volume, item);
+        } else {
+            item->next = waiting;
+            waiting = item;
+        }
+    }
+    pthread_mutex_unlock(&volume->lock);
+    /* Each writer is woken on its own: woken all at once, they would only queue up for the lock. */
+    while (waiting != NULL) {
+        struct volume_item *item = waiting;
+        waiting = item->next;
+        sem_post(&item->is_done); /* from here on it may be another's */
+    }
+}
+
+void volume_destroy_items(struct volume *volume) {
+    while (volume->free_items != NULL) {
+        struct volume_item *item = volume->free_items;
+        volume->free_items = item->next;
+        scratch_done(&item->frames);
+        buf_done(&item->text);
+        sem_destroy(&item->is_done);
+        free(item);
+    }
+}

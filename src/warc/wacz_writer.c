@@ -1,0 +1,129 @@
+#include "warc/wacz_writer.h"
+
+#include "base/hex.h"
+#include "base/utc.h"
+
+enum { PATH_SIZE_MAX = 256, PACKAGE_SIZE_MAX = 1 << 20, HEX_SIZE = 2 * SHA256_SIZE + 1, ID_DIGITS = 16 };
+
+static enum err append_to_file(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    struct wacz_writer *writer = (struct wacz_writer *)sink;
+    sha256_update(&writer->sha256, bytes);
+    return zip_writer_write(&writer->zip, bytes, detail);
+}
+
+enum err wacz_writer_init(struct wacz_writer *writer, struct sink *sink, int64_t created_us) {
+    *writer = (struct wacz_writer){.sink = {.append = append_to_file}, .created_us = created_us};
+    buf_init(&writer->path, PATH_SIZE_MAX);
+    buf_init(&writer->resources, PACKAGE_SIZE_MAX);
+    zip_writer_init(&writer->zip, sink, created_us);
+    return sha256_init(&writer->sha256);
+}
+
+void wacz_writer_done(struct wacz_writer *writer) {
+    zip_writer_done(&writer->zip);
+    sha256_done(&writer->sha256);
+    buf_done(&writer->path);
+    buf_done(&writer->resources);
+}
+
+enum err wacz_writer_start(struct wacz_writer *writer, const char *path, uint64_t size_max,
+                           struct err_detail *detail) {
+    buf_clear(&writer->path);
+    enum err err = buf_put_string(&writer->path, path);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "%s", err_text(err));
+    }
+    sha256_start(&writer->sha256);
+    return zip_writer_start(&writer->zip, buf_bytes(&writer->path), size_max, detail);
+}
+
+static char *finish_hash(struct wacz_writer *writer, char out[HEX_SIZE]) {
+    uint8_t digest[SHA256_SIZE];
+    sha256_finish(&writer->sha256, digest);
+    return hex_encode(bytes_of(digest, sizeof digest), out);
+}
+
+enum err wacz_writer_end(struct wacz_writer *writer, struct err_detail *detail) {
+    char hex[HEX_SIZE];
+    struct buf *out = &writer->resources;
+    struct bytes path = buf_bytes(&writer->path);
+    struct bytes name = path;
+    struct bytes rest = path;
+    while (bytes_split(&rest, '/', &name)) {
+    }
+    buf_put_string(out, out->size == 0 ? "\n    {\"name\": " : ",\n    {\"name\": ");
+    buf_put_json(out, name);
+    buf_put_string(out, ", \"path\": ");
+    buf_put_json(out, path);
+    enum err err = buf_put_format(out, ", \"hash\": \"sha256:%s\", \"bytes\": %ju}", finish_hash(writer, hex),
+                                  (uintmax_t)writer->zip.size);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "%s", err_text(err));
+    }
+    return zip_writer_end(&writer->zip, detail);
+}
+
+/* A small file at once; its digest is left in hex. */
+static enum err write_text(struct wacz_writer *writer, const char *path, const struct buf *text,
+                           char hex[HEX_SIZE], struct err_detail *detail) {
+    if (text->err != ERR_OK) {
+        return err_set(detail, text->err, "%s", err_text(text->err));
+    }
+    enum err err = wacz_writer_start(writer, path, text->size, detail);
+    if (err == ERR_OK) {
+        err = sink_append(&writer->sink, buf_bytes(text), detail);
+    }
+    finish_hash(writer, hex);
+    return err == ERR_OK ? zip_writer_end(&writer->zip, detail) : err;
+}
+
+enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, struct err_detail *detail) {
+    struct buf text;
+    char created[UTC_RFC3339_SIZE];
+    char hex[HEX_SIZE];
+    int64_t second_us = 1000000;
+    buf_init(&text, 2 * PACKAGE_SIZE_MAX);
+    buf_put_string(&text,
+                   "{\n  \"profile\": \"data-package\",\n  \"wacz_version\": \"1.1.1\",\n  \"created\": ");
+    utc_format_rfc3339(writer->created_us - writer->created_us % second_us, created);
+    buf_put_json(&text, bytes_of_string(created));
+    buf_put_string(&text, ",\n  \"software\": ");
+    buf_put_json(&text, software);
+    buf_put_string(&text, ",\n  \"resources\": [");
+    buf_put(&text, buf_bytes(&writer->resources));
+    buf_put_string(&text, "\n  ]\n}\n");
+    enum err err = write_text(writer, "datapackage.json", &text, hex, detail);
+    if (err == ERR_OK) {
+        buf_clear(&text);
+        buf_put_format(&text, "{\"path\": \"datapackage.json\", \"hash\": \"sha256:%s\"}\n", hex);
+        err = write_text(writer, "datapackage-digest.json", &text, hex, detail);
+    }
+    buf_done(&text);
+    return err == ERR_OK ? zip_writer_finish(&writer->zip, detail) : err;
+}
+
+enum err wacz_put_pages_head(struct buf *out) {
+    return buf_put_string(out,
+                          "{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n");
+}
+
+enum err wacz_put_page(struct buf *out, struct sha256 *sha256, struct bytes url, int64_t time_us,
+                       struct bytes title) {
+    char time[UTC_RFC3339_SIZE];
+    char hex[HEX_SIZE];
+    uint8_t digest[SHA256_SIZE];
+    utc_format_rfc3339(time_us, time);
+    sha256_start(sha256);
+    sha256_update(sha256, url);
+    sha256_update(sha256, bytes_of_string(time));
+    sha256_finish(sha256, digest);
+    hex_encode(bytes_of(digest, sizeof digest), hex);
+    buf_put_format(out, "{\"id\": \"%.*s\", \"url\": ", ID_DIGITS, hex);
+    buf_put_json(out, url);
+    buf_put_format(out, ", \"ts\": \"%s\"", time);
+    if (title.size > 0) {
+        buf_put_string(out, ", \"title\": ");
+        buf_put_json(out, title);
+    }
+    return buf_put_string(out, "}\n");
+}

@@ -1,0 +1,44 @@
+/*
+ * connector - any text as the list of an instance's volumes.
+ *
+ * What is accepted has volumes in the order of their numbers, each either here or there, and no place twice.
+ * Token files are opened for reading, so relative ones begin at a directory that does not exist.
+ */
+#include "store/connector.h"
+
+#include <string.h>
+
+#include "fuzz.h"
+#include "store/key.h"
+
+static void check_volume(const struct connector_volume *volume) {
+    bool is_local = volume->path != NULL;
+    ASSERT(volume->number < KEY_VOLUMES_MAX);
+    ASSERT(is_local == (volume->url == NULL));
+    ASSERT(is_local == (volume->index != NULL));
+    ASSERT(is_local == (volume->token == NULL));
+    if (is_local) {
+        ASSERT(volume->path[0] == '/');
+        return;
+    }
+    ASSERT(strncmp(volume->url, "http", 4) == 0);
+    ASSERT(strlen(volume->token) > 0 && strpbrk(volume->token, " \r\n\t") == NULL);
+    ASSERT(volume->remote_number < KEY_VOLUMES_MAX && volume->timeout_ms > 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct connector connector;
+    struct err_detail detail = {0};
+    enum err err = connector_parse(&connector, bytes_of(data, size), "/nonexistent", &detail);
+    if (err != ERR_OK) {
+        ASSERT(err == ERR_MEMORY || detail.text[0] != '\0');
+        return 0;
+    }
+    ASSERT(connector.volumes_count > 0 && connector.volumes_count <= CONNECTOR_VOLUMES_MAX);
+    for (size_t i = 0; i < connector.volumes_count; i++) {
+        check_volume(&connector.volumes[i]);
+        ASSERT(i == 0 || connector.volumes[i - 1].number < connector.volumes[i].number);
+    }
+    connector_done(&connector);
+    return 0;
+}

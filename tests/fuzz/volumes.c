@@ -1,0 +1,131 @@
+/*
+ * volumes - any bytes as what volume servers and their clients send each other. The first byte says what they
+ * claim to be; whatever is read must be written as the same bytes again.
+ */
+#include "fuzz.h"
+
+#include "store/shelf_code.h"
+#include "store/squeeze.h"
+
+enum { KINDS_COUNT = 9, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
+
+static void check_claims(struct bytes input, struct buf *out) {
+    static struct document_sum claims[SHELF_CODE_CLAIMS_MAX];
+    struct wire_reader reader;
+    wire_reader_init(&reader, input);
+    size_t count = shelf_code_begin_claims(&reader);
+    for (size_t i = 0; i < count; i++) {
+        shelf_code_next_claim(&reader, &claims[i]);
+    }
+    if (wire_reader_finish(&reader, NULL) == ERR_OK) {
+        shelf_code_put_claims(out, claims, count);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_answers(struct bytes input, struct buf *out) {
+    bool holds[11];
+    if (shelf_code_read_answers(input, holds, 11, NULL) == ERR_OK) {
+        shelf_code_put_answers(out, holds, 11);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_document(struct bytes input, struct buf *out) {
+    struct shelf_code_document read;
+    if (shelf_code_read_document(input, &read, NULL) != ERR_OK) {
+        return;
+    }
+    struct document document = read.document;
+    document.body = bytes_of(NULL, (size_t)read.sum.size); /* only its size is looked at */
+    document.sum = &read.sum;
+    enum err err = shelf_code_put_meta(out, &document, read.mode, read.form);
+    ASSERT(err == ERR_OK);
+    buf_put(out, read.body);
+    ASSERT(bytes_equal(buf_bytes(out), input));
+}
+
+static void check_stored(struct bytes input, struct buf *out) {
+    struct stored stored;
+    if (shelf_code_read_stored(input, &stored, NULL) == ERR_OK) {
+        shelf_code_put_stored(out, &stored);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_block(struct bytes input, struct buf *out) {
+    struct block block;
+    if (shelf_code_read_block(input, &block, NULL) == ERR_OK) {
+        shelf_code_put_block(out, &block);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_walk(struct bytes input, struct buf *out) {
+    struct shelf_code_walk walk;
+    if (shelf_code_read_walk(input, &walk, NULL) == ERR_OK) {
+        enum err err = shelf_code_put_walk(out, &walk);
+        ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_captures(struct bytes input, struct buf *out) {
+    struct wire_reader reader;
+    struct capture capture;
+    struct shelf_code_page_end end;
+    enum err err;
+    wire_reader_init(&reader, input);
+    while ((err = shelf_code_next_capture(&reader, &capture, &end, NULL)) == ERR_OK) {
+        shelf_code_put_capture(out, &capture);
+    }
+    if (err == ERR_NOT_FOUND) {
+        shelf_code_put_page_end(out, &end);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_blocks(struct bytes input, struct buf *out) {
+    struct wire_reader reader;
+    struct key key;
+    struct block block;
+    struct shelf_code_page_end end;
+    enum err err;
+    wire_reader_init(&reader, input);
+    while ((err = shelf_code_next_block(&reader, &key, &block, &end, NULL)) == ERR_OK) {
+        shelf_code_put_key_block(out, &key, &block);
+    }
+    if (err == ERR_NOT_FOUND) {
+        shelf_code_put_page_end(out, &end);
+        ASSERT(bytes_equal(buf_bytes(out), input));
+    }
+}
+
+/* Frames have no one form; but never more comes out than allowed. */
+static void check_frame(struct bytes input, struct buf *out) {
+    (void)out;
+    struct squeeze squeeze;
+    struct scratch plain;
+    if (squeeze_init(&squeeze) != ERR_OK) {
+        return;
+    }
+    scratch_init(&plain, "/tmp", UNPACKED_SIZE_MAX, UINT64_MAX);
+    enum err err = squeeze_unpack(&squeeze, input, UNPACKED_SIZE_MAX, &plain, NULL);
+    ASSERT(plain.size <= UNPACKED_SIZE_MAX && (err != ERR_OK || plain.err == ERR_OK));
+    scratch_done(&plain);
+    squeeze_done(&squeeze);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static void (*const checks[KINDS_COUNT])(struct bytes input, struct buf * out) = {
+        check_claims, check_answers,  check_document, check_stored, check_block,
+        check_walk,   check_captures, check_blocks,   check_frame,
+    };
+    if (size == 0) {
+        return 0;
+    }
+    struct buf out;
+    buf_init(&out, WRITTEN_SIZE_MAX);
+    checks[data[0] % KINDS_COUNT](bytes_of(data + 1, size - 1), &out);
+    buf_done(&out);
+    return 0;
+}

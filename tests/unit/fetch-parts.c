@@ -1,0 +1,236 @@
+#include "base/prng.h"
+#include "crawl/fetch_chunks.h"
+#include "crawl/fetch_hosts.h"
+#include "crawl/fetch_message.h"
+#include <stdio.h>
+
+#include "unit.h"
+
+/* How many bytes belong to the body, however they are cut. */
+static void expect_end(struct bytes text, size_t end) {
+    for (size_t piece_size = 1; piece_size <= text.size; piece_size++) {
+        struct fetch_chunks chunks;
+        size_t taken = 0;
+        fetch_chunks_start(&chunks);
+        for (size_t from = 0; from < text.size; from += piece_size) {
+            size_t to = from + piece_size < text.size ? from + piece_size : text.size;
+            taken += fetch_chunks_take(&chunks, bytes_slice(text, from, to));
+        }
+        if (taken != end) {
+            fail_msg("%zu instead of %zu in pieces of %zu: %.*s", taken, end, piece_size, BYTES_ARG(text));
+        }
+    }
+}
+
+static void finds_the_end_of_chunks(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        const char *more;
+    } rows[] = {
+        {"0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
+        {"5\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\n"},
+        {"5;a=b;c=\"d\"\r\nhello\r\n00000\r\n\r\n", "\r\n"},
+        {"a\r\n0123456789\r\n0\r\nX-A: b\r\nX-C: d\r\n\r\n", "x"},
+        {"A\n0123456789\n0\nX-A: b\n\n", "\n"},
+        {"5\r\nhello\r\n0\r\n\n", "\r\n"},
+        {"2\r\n\r\n\r\n0\r\n\r\n", ""},
+        /* Not chunks, or not to the end: everything. */
+        {"5\r\nhelloXX\r\n0\r\n\r\n", ""},
+        {"xyz", ""},
+        {"-5\r\nhello\r\n0\r\n\r\nmore", ""},
+        {"ffffffffffffffffff\r\nhello\r\n0\r\n\r\nmore", ""},
+        {"fffffffffffffff\r\nhello\r\n0\r\n\r\nmore", ""},
+        {"5\r\nhello\r\n0\r\n\rX\r\nmore", ""},
+        {"5\r\nhel", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s%s", rows[i].body, rows[i].more);
+        expect_end(bytes_of_string(text), strlen(rows[i].body));
+    }
+}
+
+static void the_end_does_not_depend_on_the_cuts(void **state) {
+    (void)state;
+    static const char alphabet[] = "0015aF;\r\n\r\n\nX: ";
+    struct prng prng;
+    prng_init(&prng, 7);
+    for (unsigned round = 0; round < 20000; round++) {
+        uint8_t text[24];
+        size_t size = prng_between(&prng, 1, sizeof text);
+        for (size_t i = 0; i < size; i++) {
+            text[i] = (uint8_t)alphabet[prng_below(&prng, sizeof alphabet - 1)];
+        }
+        struct fetch_chunks chunks;
+        fetch_chunks_start(&chunks);
+        expect_end(bytes_of(text, size), fetch_chunks_take(&chunks, bytes_of(text, size)));
+    }
+}
+
+/* Addresses of IPv4, one or more, by their last byte. */
+static struct dns_answer answer_of(const char *last_bytes) {
+    struct dns_answer answer = {0};
+    for (; *last_bytes != '\0'; last_bytes++) {
+        answer.addresses[answer.count++] = address_ipv4(192, 0, 2, (uint8_t)(*last_bytes - '0'), 0);
+    }
+    return answer;
+}
+
+static struct fetch_host *use(struct fetch_hosts *hosts, const char *key, const char *last_bytes,
+                              const char *told, const char *forgotten) {
+    struct buf tell;
+    struct buf forget;
+    struct fetch_host *host = NULL;
+    struct dns_answer answer = answer_of(last_bytes);
+    buf_init(&tell, 1000);
+    buf_init(&forget, 1000);
+    assert_int_equal(fetch_hosts_use(hosts, bytes_of_string(key), &answer, &tell, &forget, &host), ERR_OK);
+    assert_bytes_equal(buf_bytes(&tell), bytes_of_string(told));
+    assert_bytes_equal(buf_bytes(&forget), bytes_of_string(forgotten));
+    buf_done(&tell);
+    buf_done(&forget);
+    return host;
+}
+
+static void tells_addresses_only_when_they_change(void **state) {
+    struct fetch_hosts hosts;
+    (void)state;
+    fetch_hosts_init(&hosts, 3, 1);
+    struct fetch_host *a = use(&hosts, "a:80", "1", "a:80:192.0.2.1", "");
+    assert_ptr_equal(use(&hosts, "a:80", "1", "", ""), a);
+    assert_ptr_equal(use(&hosts, "a:80", "12", "a:80:192.0.2.1,192.0.2.2", ""), a);
+    assert_ptr_equal(use(&hosts, "a:80", "21", "a:80:192.0.2.2,192.0.2.1", ""), a);
+    assert_ptr_equal(use(&hosts, "a:80", "2", "a:80:192.0.2.2", ""), a);
+    fetch_hosts_doubt(a);
+    assert_ptr_equal(use(&hosts, "a:80", "2", "a:80:192.0.2.2", ""), a);
+    struct fetch_host *other_port = use(&hosts, "a:81", "1", "a:81:192.0.2.1", "");
+    assert_ptr_not_equal(other_port, a);
+    fetch_hosts_doubt(NULL);
+    fetch_hosts_leave(NULL);
+    fetch_hosts_leave(other_port);
+    use(&hosts, "-b:80", "1", "+-b:80:192.0.2.1", "");
+    fetch_hosts_leave(use(&hosts, "-b:80", "1", "+-b:80:192.0.2.1", "")); /* not an order to forget b */
+    use(&hosts, "c:80", "1", "c:80:192.0.2.1", "-a:81");
+    fetch_hosts_done(&hosts);
+}
+
+static void forgets_hosts_that_nobody_uses(void **state) {
+    struct fetch_hosts hosts;
+    (void)state;
+    fetch_hosts_init(&hosts, 3, 1);
+    use(&hosts, "a:80", "1", "a:80:192.0.2.1", "");
+    struct fetch_host *b = use(&hosts, "b:80", "1", "b:80:192.0.2.1", "");
+    struct fetch_host *c = use(&hosts, "c:80", "1", "c:80:192.0.2.1", "");
+    fetch_hosts_leave(c);
+    fetch_hosts_leave(b);
+    use(&hosts, "d:80", "1", "d:80:192.0.2.1", "-b:80"); /* a is older but in use */
+    use(&hosts, "b:80", "1", "b:80:192.0.2.1", "-c:80");
+    struct buf out;
+    struct fetch_host *host = NULL;
+    struct dns_answer answer = answer_of("1");
+    buf_init(&out, 1000);
+    assert_int_equal(fetch_hosts_use(&hosts, BYTES("e:80"), &answer, &out, &out, &host), ERR_LIMIT);
+    assert_null(host);
+    buf_done(&out);
+    fetch_hosts_done(&hosts);
+}
+
+static void ipv6_addresses_are_told_in_brackets(void **state) {
+    struct fetch_hosts hosts;
+    struct buf tell;
+    struct fetch_host *host = NULL;
+    struct dns_answer answer = answer_of("1");
+    (void)state;
+    assert_true(address_parse(BYTES("2001:db8::1"), 1, &answer.addresses[answer.count++]));
+    buf_init(&tell, 1000);
+    fetch_hosts_init(&hosts, 3, 1);
+    assert_int_equal(fetch_hosts_use(&hosts, BYTES("a:80"), &answer, &tell, &tell, &host), ERR_OK);
+    assert_bytes_equal(buf_bytes(&tell), BYTES("a:80:192.0.2.1,[2001:db8::1]"));
+    buf_done(&tell);
+    fetch_hosts_done(&hosts);
+}
+
+static void expect_block(struct fetch_config config, struct fetch_request request, const char *expected) {
+    struct fetch_message message;
+    struct buf block;
+    struct err_detail detail;
+    buf_init(&block, FETCH_MESSAGE_BLOCK_SIZE_MAX);
+    config.user_agent = config.user_agent != NULL ? config.user_agent : "me";
+    assert_int_equal(fetch_message_init(&message, &config, &detail), ERR_OK);
+    assert_int_equal(fetch_message_put_block(&message, &request, NULL, &block), ERR_OK);
+    assert_bytes_equal(buf_bytes(&block), bytes_of_string(expected));
+    buf_done(&block);
+    fetch_message_done(&message);
+}
+
+#define ENCODINGS "Accept-Encoding: gzip, deflate, br, zstd"
+
+static void puts_own_headers_in_place_of_the_usual_ones(void **state) {
+    (void)state;
+    struct fetch_config config = {0};
+    struct fetch_request none = {0};
+    expect_block(config, none, "Accept: */*\r\n" ENCODINGS "\r\nUser-Agent: me");
+    config.headers = (const char *const[]){"accept: text/html", "X-A: b ", "USER-AGENT: you", NULL};
+    struct fetch_request request = {.accept = BYTES("image/*"), .if_none_match = BYTES(" \"x\" ")};
+    expect_block(config, request,
+                 "accept: text/html\r\n" ENCODINGS "\r\nX-A: b\r\nUSER-AGENT: you\r\nIf-None-Match: \"x\"");
+    config.headers = (const char *const[]){"Accept-Encoding: identity", NULL};
+    expect_block(config, request,
+                 "Accept: image/*\r\nUser-Agent: me\r\nAccept-Encoding: identity\r\nIf-None-Match: \"x\"");
+}
+
+static void leaves_out_values_that_could_be_headers(void **state) {
+    (void)state;
+    static uint8_t longer[FETCH_MESSAGE_VALUE_SIZE_MAX + 1];
+    const struct bytes bad[] = {BYTES("a\r\nX: b"), BYTES("a\nX: b"), BYTES("a\rb"),
+                                BYTES("a\0b"),      BYTES("a\x7f"),   bytes_of(longer, sizeof longer)};
+    memset(longer, 'x', sizeof longer);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct fetch_request request = {
+            .accept = bad[i], .if_none_match = bad[i], .if_modified_since = bad[i]};
+        expect_block((struct fetch_config){0}, request, "Accept: */*\r\n" ENCODINGS "\r\nUser-Agent: me");
+    }
+    struct fetch_request request = {.if_none_match = BYTES("\"\xc3\xa4\tb\"")};
+    expect_block((struct fetch_config){0}, request,
+                 "Accept: */*\r\n" ENCODINGS "\r\nUser-Agent: me\r\nIf-None-Match: \"\xc3\xa4\tb\"");
+}
+
+static void refuses_headers_that_are_none(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "a",
+        "a b: c",
+        ": c",
+        "a:",
+        "a: ",
+        "a: b\r\nc: d",
+        "a: b\rc",
+        "a\n: b",
+        "Host: x",
+        "connection: close",
+        "Content-Length: 5",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct fetch_message message;
+        struct err_detail detail = {0};
+        struct fetch_config config = {.headers = (const char *const[]){"X-A: b", bad[i], NULL}};
+        assert_int_equal(fetch_message_init(&message, &config, &detail), ERR_INVALID);
+        assert_true(detail.text[0] != '\0');
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_end_of_chunks),
+        cmocka_unit_test(the_end_does_not_depend_on_the_cuts),
+        cmocka_unit_test(tells_addresses_only_when_they_change),
+        cmocka_unit_test(forgets_hosts_that_nobody_uses),
+        cmocka_unit_test(ipv6_addresses_are_told_in_brackets),
+        cmocka_unit_test(puts_own_headers_in_place_of_the_usual_ones),
+        cmocka_unit_test(leaves_out_values_that_could_be_headers),
+        cmocka_unit_test(refuses_headers_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

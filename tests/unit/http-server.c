@@ -1,0 +1,522 @@
+/* http-server: routes, bounds and time limits of the HTTP server, over real sockets. */
+#include "replay/http_server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "http-client.h"
+#include "scratch.h"
+#include "unit.h"
+
+enum { BODY_MAX = 3 << 20, STREAM_SIZE = 300000, WORKERS = 24 };
+
+/* What the routes below leave for the tests. */
+struct fixture {
+    char *directory;
+    struct http_server *server;
+    struct http_server_config config;
+    struct http_route routes[8];
+    uint16_t port;
+    char answer[HTTP_ANSWER_SIZE];
+    atomic_int ends_count;
+    atomic_int closes_count;
+    atomic_bool is_held; /* resumers wait while it is */
+    pthread_t resumer;
+};
+
+static void answer_echo(struct http_request *request) {
+    struct bytes body;
+    char text[256];
+    if (http_request_body(request, &body) != ERR_OK) {
+        http_answer_error(request, ERR_IO, NULL);
+        return;
+    }
+    unsigned sum = 0;
+    for (size_t i = 0; i < body.size; i++) {
+        sum = sum * 31 + body.data[i];
+    }
+    int size = snprintf(text, sizeof text, "%.*s|%.*s|%.*s|%zu|%u", BYTES_ARG(http_request_path(request)),
+                        BYTES_ARG(http_request_rest(request)), BYTES_ARG(http_request_query(request)),
+                        body.size, sum);
+    http_add_header(request, "X-Test", "yes");
+    http_answer(request, 200, "text/plain", bytes_of(text, (size_t)size));
+}
+
+static void begin_locked(struct http_request *request) {
+    if (http_request_header(request, "X-Key").size == 0) {
+        http_answer_status(request, 401, ERR_PERMISSION, "a key is \"needed\"");
+    }
+}
+
+static void begin_limited(struct http_request *request) {
+    http_request_limit_body(request, 10);
+}
+
+static enum err read_numbers(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
+    (void)context;
+    uint64_t left = offset < STREAM_SIZE ? STREAM_SIZE - offset : 0;
+    *ret_size = left < size ? (size_t)left : size;
+    memset(out, 'n', *ret_size);
+    return ERR_OK;
+}
+
+static enum err read_and_fail(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
+    enum err err = read_numbers(context, offset, out, size, ret_size);
+    return offset > 0 ? ERR_IO : err;
+}
+
+static void count_close(void *context) {
+    atomic_fetch_add(&((struct fixture *)context)->closes_count, 1);
+}
+
+static void answer_stream(struct http_request *request) {
+    struct bytes query = http_request_query(request);
+    struct http_stream stream = {
+        .size = bytes_equal(query, BYTES("sized")) ? STREAM_SIZE : HTTP_SIZE_UNKNOWN,
+        .read = bytes_equal(query, BYTES("fails")) ? read_and_fail : read_numbers,
+        .close = count_close,
+        .context = http_request_context(request),
+    };
+    http_answer_stream(request, 200, "text/plain", &stream);
+}
+
+static void *resume_later(void *context) {
+    struct http_request *request = context;
+    struct fixture *fixture = http_request_context(request);
+    while (atomic_load(&fixture->is_held)) {
+        usleep(1000);
+    }
+    http_request_resume(request);
+    return NULL;
+}
+
+/* Suspends twice before it answers. */
+static void answer_later(struct http_request *request) {
+    uintptr_t count = (uintptr_t)http_request_state(request);
+    if (count == 2) {
+        http_answer(request, 200, "text/plain", BYTES("at last"));
+        return;
+    }
+    pthread_t thread;
+    pthread_attr_t attributes;
+    http_request_set_state(request, (void *)(count + 1));
+    http_request_suspend(request);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, resume_later, request) != 0) {
+        abort();
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static void count_end(struct http_request *request) {
+    atomic_fetch_add(&((struct fixture *)http_request_context(request))->ends_count, 1);
+}
+
+static void start(struct fixture *fixture) {
+    struct err_detail detail = {0};
+    struct address address;
+    enum err err = http_server_start(&fixture->config, &fixture->server, &detail);
+    if (err != ERR_OK) {
+        fail_msg("%s", err_detail_text(&detail, err));
+    }
+    http_server_address(fixture->server, &address);
+    fixture->port = address.port;
+}
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    if (scratch_make((void **)&fixture->directory) != 0) {
+        return -1;
+    }
+    const struct http_route routes[] = {
+        {"GET", "/echo", 0, fixture, NULL, answer_echo, NULL},
+        {"POST", "/echo", BODY_MAX, fixture, NULL, answer_echo, count_end},
+        {"GET", "/any/*", 0, fixture, NULL, answer_echo, NULL},
+        {"POST", "/api/locked", BODY_MAX, fixture, begin_locked, answer_echo, count_end},
+        {"POST", "/limited", BODY_MAX, fixture, begin_limited, answer_echo, NULL},
+        {"GET", "/stream", 0, fixture, NULL, answer_stream, NULL},
+        {"GET", "/later", 0, fixture, NULL, answer_later, count_end},
+    };
+    memcpy(fixture->routes, routes, sizeof routes);
+    fixture->config = (struct http_server_config){
+        .address = address_ipv4(127, 0, 0, 1, 0),
+        .routes = fixture->routes,
+        .routes_count = sizeof routes / sizeof *routes,
+        .scratch_directory = fixture->directory,
+    };
+    start(fixture);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    if (fixture->server != NULL) {
+        http_server_stop(fixture->server, 1000);
+    }
+    int result = scratch_remove((void **)&fixture->directory);
+    free(fixture);
+    return result;
+}
+
+static void restart(struct fixture *fixture) {
+    http_server_stop(fixture->server, 1000);
+    start(fixture);
+}
+
+static const char *ask(struct fixture *fixture, const char *request) {
+    return http_ask(fixture->port, request, fixture->answer);
+}
+
+static void expect(struct fixture *fixture, const char *request, const char *status, const char *part) {
+    ask(fixture, request);
+    if (strncmp(fixture->answer + 9, status, 3) != 0 || strstr(fixture->answer, part) == NULL) {
+        fail_msg("to %s it answers %s", request, fixture->answer);
+    }
+}
+
+static void finds_routes_by_path_and_method(void **state) {
+    expect(*state, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "/echo|||0|0");
+    expect(*state, "GET /any/x%2Fy/../z?a=%20b&c HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200",
+           "/any/x%2Fy/../z|x%2Fy/../z|a=%20b&c|0|0");
+    expect(*state, "GET /echo/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "404",
+           "there is no such page");
+    expect(*state, "GET /api/none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "404",
+           "{\"error\":\"unsupported\",\"text\":\"there is no such page\"}");
+    expect(*state, "POST /stream HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+           "405", "Allow: GET");
+    expect(*state, "HEAD /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "X-Test: yes");
+    assert_null(strstr(((struct fixture *)*state)->answer, "/echo|"));
+}
+
+static void takes_bodies_whole_chunked_and_none(void **state) {
+    expect(*state, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+           "200", "|3|96354");
+    expect(*state,
+           "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+           "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n",
+           "200", "|3|96354");
+    expect(*state, "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "|0|0");
+    assert_int_equal(atomic_load(&((struct fixture *)*state)->ends_count), 3);
+}
+
+static void serves_many_requests_on_one_connection(void **state) {
+    struct fixture *fixture = *state;
+    int fd = http_connect(fixture->port);
+    for (int i = 0; i < 50; i++) {
+        const char *request = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+        http_send(fd, request, strlen(request));
+        http_receive(fd, fixture->answer, 1);
+        assert_memory_equal(fixture->answer + 9, "200", 3);
+    }
+    close(fd);
+    struct http_server_stat stat;
+    http_server_stat(fixture->server, &stat);
+    assert_int_equal(stat.requests_count, 50);
+    assert_int_equal(stat.received_size, 150);
+}
+
+/* Above SCRATCH_MEMORY_MAX it is a file. */
+static void takes_large_bodies_and_leaves_no_file(void **state) {
+    struct fixture *fixture = *state;
+    char head[128];
+    char *body = malloc(BODY_MAX);
+    unsigned sum = 0;
+    for (size_t i = 0; i < BODY_MAX; i++) {
+        body[i] = (char)(i / 3);
+        sum = sum * 31 + (uint8_t)body[i];
+    }
+    snprintf(head, sizeof head,
+             "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", BODY_MAX);
+    int fd = http_connect(fixture->port);
+    http_send(fd, head, strlen(head));
+    http_send(fd, body, BODY_MAX);
+    http_receive(fd, fixture->answer, SIZE_MAX);
+    close(fd);
+    free(body);
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "|%d|%u", BODY_MAX, sum);
+    assert_non_null(strstr(fixture->answer, wanted));
+}
+
+static void refuses_bodies_that_are_too_large(void **state) {
+    char request[256];
+    snprintf(request, sizeof request,
+             "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+             BODY_MAX + 1);
+    expect(*state, request, "413", "the body is too large");
+    expect(
+        *state,
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n",
+        "413", "");
+    expect(*state, "GET /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+           "413", "");
+    expect(*state,
+           "POST /limited HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\nConnection: close\r\n\r\n01234567890",
+           "413", "");
+    expect(*state,
+           "POST /limited HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+           "b\r\n01234567890\r\n0\r\n\r\n",
+           "413", "the body is too large");
+    expect(*state,
+           "POST /limited HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n0123456789",
+           "200", "|10|");
+}
+
+/* A client that sends all of it before it listens must still hear why. */
+static void says_why_before_it_has_read_the_body(void **state) {
+    struct fixture *fixture = *state;
+    expect(fixture,
+           "POST /api/locked HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc", "401",
+           "{\"error\":\"permission\",\"text\":\"a key is \\\"needed\\\"\"}");
+    expect(fixture, "POST /api/locked HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", "401",
+           "permission");
+    expect(fixture,
+           "POST /api/locked HTTP/1.1\r\nHost: a\r\nX-Key: 1\r\nContent-Length: 3\r\nConnection: "
+           "close\r\n\r\nabc",
+           "200", "|3|");
+    assert_int_equal(atomic_load(&fixture->ends_count), 3);
+}
+
+static void refuses_headers_that_are_too_large(void **state) {
+    struct fixture *fixture = *state;
+    size_t size = 200000;
+    char *request = malloc(size + 64);
+    memset(request, 'a', size + 63);
+    memcpy(request, "GET /", 5);
+    memcpy(request + size, " HTTP/1.1\r\nHost: a\r\n\r\n", 23);
+    ask(fixture, request);
+    assert_int_equal(fixture->answer[9], '4');
+    memcpy(request, "GET /echo HTTP/1.1\r\nHost: a\r\nX-A: ", 34);
+    ask(fixture, request);
+    assert_int_equal(fixture->answer[9], '4');
+    free(request);
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+}
+
+static void survives_what_is_not_http(void **state) {
+    static const char *const rubbish[] = {
+        "\r\n\r\n",
+        "GET\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01",
+        "GET /echo HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\n: \r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    };
+    struct fixture *fixture = *state;
+    fixture->config.request_timeout_ms = 300; /* some of it looks like the beginning of a request */
+    restart(fixture);
+    for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
+        int fd = http_connect(fixture->port);
+        http_send(fd, rubbish[i], strlen(rubbish[i]));
+        shutdown(fd, SHUT_WR);
+        http_receive(fd, fixture->answer, SIZE_MAX);
+        close(fd);
+    }
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+}
+
+static size_t count_n(const char *text) {
+    size_t count = 0;
+    for (; *text != '\0'; text++) {
+        count += *text == 'n';
+    }
+    return count;
+}
+
+/* Larger than the buffer of the answer: read it in pieces. */
+static size_t stream_size(struct fixture *fixture, const char *query) {
+    char request[128];
+    size_t count = 0;
+    snprintf(request, sizeof request, "GET /stream?%s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+             query);
+    int fd = http_connect(fixture->port);
+    http_send(fd, request, strlen(request));
+    http_receive(fd, fixture->answer, 200); /* all of the header, part of the body */
+    count += count_n(strstr(fixture->answer, "\r\n\r\n"));
+    while (http_receive(fd, fixture->answer, 1) > 0) {
+        count += count_n(fixture->answer);
+    }
+    close(fd);
+    return count;
+}
+
+static void streams_answers_with_and_without_a_size(void **state) {
+    struct fixture *fixture = *state;
+    assert_int_equal(stream_size(fixture, "sized"), STREAM_SIZE);
+    assert_int_equal(stream_size(fixture, "unsized"), STREAM_SIZE);
+    assert_true(stream_size(fixture, "fails") < STREAM_SIZE);
+    restart(fixture); /* all connections are closed */
+    assert_int_equal(atomic_load(&fixture->closes_count), 3);
+}
+
+static void *ask_later(void *context) {
+    char *answer = malloc(HTTP_ANSWER_SIZE);
+    struct fixture *fixture = context;
+    http_ask(fixture->port, "GET /later HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", answer);
+    bool is_right = strstr(answer, "at last") != NULL;
+    free(answer);
+    return is_right ? context : NULL;
+}
+
+static uint32_t active_count(struct fixture *fixture) {
+    struct http_server_stat stat;
+    http_server_stat(fixture->server, &stat);
+    return stat.active_count;
+}
+
+/* More of them than the server has threads. */
+static void suspended_requests_take_no_thread(void **state) {
+    struct fixture *fixture = *state;
+    pthread_t threads[WORKERS];
+    atomic_store(&fixture->is_held, true);
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_create(&threads[i], NULL, ask_later, fixture);
+    }
+    while (active_count(fixture) < WORKERS) {
+        usleep(1000);
+    }
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+    atomic_store(&fixture->is_held, false);
+    for (int i = 0; i < WORKERS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+    }
+    restart(fixture);
+    assert_int_equal(atomic_load(&fixture->ends_count), WORKERS);
+}
+
+static void *release_later(void *context) {
+    usleep(200000);
+    atomic_store(&((struct fixture *)context)->is_held, false);
+    return NULL;
+}
+
+/* Even without any patience. */
+static void stopping_waits_for_what_is_suspended(void **state) {
+    struct fixture *fixture = *state;
+    pthread_t client;
+    pthread_t releaser;
+    atomic_store(&fixture->is_held, true);
+    pthread_create(&client, NULL, ask_later, fixture);
+    while (active_count(fixture) == 0) {
+        usleep(1000);
+    }
+    pthread_create(&releaser, NULL, release_later, fixture);
+    http_server_stop(fixture->server, 0);
+    fixture->server = NULL;
+    assert_false(atomic_load(&fixture->is_held));
+    pthread_join(releaser, NULL);
+    pthread_join(client, NULL);
+    assert_int_equal(atomic_load(&fixture->ends_count), 1);
+}
+
+static void stopping_answers_what_has_begun(void **state) {
+    struct fixture *fixture = *state;
+    pthread_t client;
+    pthread_t releaser;
+    void *result;
+    atomic_store(&fixture->is_held, true);
+    pthread_create(&client, NULL, ask_later, fixture);
+    while (active_count(fixture) == 0) {
+        usleep(1000);
+    }
+    pthread_create(&releaser, NULL, release_later, fixture);
+    http_server_stop(fixture->server, 60000);
+    fixture->server = NULL;
+    pthread_join(releaser, NULL);
+    pthread_join(client, &result);
+    assert_non_null(result);
+}
+
+/* A header byte now and then, a body byte now and then, an answer that nobody takes, nothing at all. */
+static void cuts_off_whoever_is_too_slow(void **state) {
+    struct fixture *fixture = *state;
+    fixture->config.request_timeout_ms = 300;
+    fixture->config.idle_timeout_ms = 300;
+    restart(fixture);
+    static const char *const starts[] = {
+        "",
+        "GET /echo HTTP/1.1\r\nX-Slow: ",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n",
+        "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n",
+    };
+    int fds[4];
+    for (size_t i = 0; i < 4; i++) {
+        fds[i] = http_connect(fixture->port);
+        http_send(fds[i], starts[i], strlen(starts[i]));
+    }
+    for (size_t i = 0; i < 4; i++) {
+        bool is_open = true;
+        for (int tries = 0; tries < 600 && is_open; tries++) { /* a minute at most */
+            struct pollfd wait = {.fd = fds[i], .events = POLLIN};
+            if (i == 1 || i == 2) {
+                http_send(fds[i], "a", 1);
+            }
+            is_open = poll(&wait, 1, 100) == 0 || recv(fds[i], fixture->answer, HTTP_ANSWER_SIZE, 0) > 0;
+        }
+        assert_false(is_open);
+        close(fds[i]);
+    }
+    struct http_server_stat stat;
+    http_server_stat(fixture->server, &stat);
+    assert_true(stat.cut_count >= 2); /* those that sent; the others are also closed by libmicrohttpd */
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+}
+
+static void one_address_cannot_take_all_connections(void **state) {
+    struct fixture *fixture = *state;
+    fixture->config.connections_max = 64;
+    fixture->config.connections_per_address_max = 8;
+    restart(fixture);
+    int fds[32];
+    int closed_count = 0;
+    for (int i = 0; i < 32; i++) {
+        fds[i] = http_connect(fixture->port);
+    }
+    for (int i = 0; i < 32; i++) {
+        struct pollfd wait = {.fd = fds[i], .events = POLLIN};
+        closed_count += poll(&wait, 1, i == 0 ? 2000 : 0) == 1;
+    }
+    assert_int_equal(closed_count, 24);
+    for (int i = 0; i < 32; i++) {
+        close(fds[i]);
+    }
+}
+
+static void says_what_is_wrong_with_an_address(void **state) {
+    struct fixture *fixture = *state;
+    struct http_server *server;
+    struct err_detail detail = {0};
+    struct http_server_config config = fixture->config;
+    config.address.port = fixture->port;
+    assert_int_equal(http_server_start(&config, &server, &detail), ERR_BUSY);
+    assert_non_null(strstr(detail.text, "127.0.0.1:"));
+    config.address = address_ipv4(192, 0, 2, 1, 0);
+    assert_int_not_equal(http_server_start(&config, &server, &detail), ERR_OK);
+    assert_non_null(strstr(detail.text, "192.0.2.1"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(finds_routes_by_path_and_method, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(takes_bodies_whole_chunked_and_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(serves_many_requests_on_one_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(takes_large_bodies_and_leaves_no_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_bodies_that_are_too_large, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(says_why_before_it_has_read_the_body, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_headers_that_are_too_large, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(survives_what_is_not_http, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams_answers_with_and_without_a_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(suspended_requests_take_no_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopping_waits_for_what_is_suspended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopping_answers_what_has_begun, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cuts_off_whoever_is_too_slow, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_address_cannot_take_all_connections, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(says_what_is_wrong_with_an_address, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
