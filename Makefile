@@ -6,7 +6,7 @@ SITE ?=
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test asan tsan fuzz bench format install clean packages-run packages-test
+.PHONY: help build run ring test asan tsan fuzz bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
@@ -25,6 +25,9 @@ build: packages-run $(BUILD)/build.ninja ## build the program: build/mnemon
 
 run: build ## build and start; SITE=https://… archives that site first
 	@tools/run $(BUILD)/mnemon "$(SITE)"
+
+ring: build ## start four nodes on 127.0.0.2 to 127.0.0.5, and a page to watch them
+	@tools/ring $(BUILD)/mnemon
 
 test: packages-test ## install what is missing, build, run every test and check
 	@tools/test

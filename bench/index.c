@@ -20,6 +20,7 @@
 #include "url/canon.h"
 #include "url/surt.h"
 #include "url/url.h"
+#include "urls.h"
 
 enum { BATCH_COUNT = 100, LOOKUPS_COUNT = 100000, ROUNDS = 3, CDXJ_BLOCK_SIZE = 8192 };
 static const size_t TEXT_SIZE_MAX = (size_t)1 << 36;
@@ -43,54 +44,6 @@ static void must(bool is_well, const char *what) {
 
 /* ---- captures as they come ---- */
 
-static const char *const words[] = {
-    "news",   "archive",  "images", "Article", "the",     "quick",  "index",  "static", "user",   "photo",
-    "blog",   "category", "search", "wiki",    "product", "story",  "London", "review", "music",  "history",
-    "school", "report",   "video",  "people",  "Project", "online", "market", "health", "garden", "travel",
-};
-enum { WORDS_COUNT = sizeof words / sizeof *words };
-
-static void put_words(struct buf *out, struct prng *prng, uint64_t count, char separator) {
-    for (uint64_t i = 0; i < count; i++) {
-        if (i > 0) {
-            buf_put_byte(out, (uint8_t)separator);
-        }
-        buf_put_string(out, words[prng_below(prng, WORDS_COUNT)]);
-    }
-}
-
-/* Few hosts have most of the pages. The scheme and "www." are a habit of the host. */
-static void put_host(struct buf *out, struct prng *prng, size_t count) {
-    static const char *const tops[] = {".com", ".org", ".de", ".co.uk", ".net", ".fr"};
-    uint64_t hosts_count = count / 50 + 1;
-    uint64_t host = prng_below(prng, prng_below(prng, hosts_count) + 1);
-    struct prng habit;
-    prng_init_stream(&habit, 7, host);
-    buf_put_string(out, prng_chance_ppm(&habit, 750000) ? "https://" : "http://");
-    buf_put_string(out, prng_chance_ppm(&habit, 450000) ? "www." : "");
-    put_words(out, &habit, 1 + prng_below(&habit, 2), '-');
-    buf_put_u64(out, host);
-    buf_put_string(out, tops[prng_below(&habit, 6)]);
-}
-
-static void put_url(struct buf *out, struct prng *prng, size_t count, uint64_t number) {
-    static const char *const ends[] = {"", "/", ".html", ".php", ".jpg", ".png", ".js", "-300x200.jpg"};
-    put_host(out, prng, count);
-    buf_put_byte(out, '/');
-    put_words(out, prng, 1 + prng_below(prng, 3), '/');
-    buf_put_byte(out, '/');
-    put_words(out, prng, prng_below(prng, 5), '-');
-    buf_put_byte(out, '-');
-    buf_put_u64(out, number);
-    buf_put_string(out, ends[prng_below(prng, sizeof ends / sizeof *ends)]);
-    if (prng_chance_ppm(prng, 200000)) {
-        buf_put_string(out, "?id=");
-        buf_put_u64(out, prng_below(prng, 1000000));
-        buf_put_string(out, "&ref=");
-        put_words(out, prng, 1, ' ');
-    }
-}
-
 /* Offsets of slices whose buffer still moves; finish_slices() turns them into pointers. */
 static struct bytes offset_slice(size_t from, size_t to) {
     return (struct bytes){(const uint8_t *)from, to - from};
@@ -106,7 +59,7 @@ static void make_url(struct corpus *corpus, struct prng *prng, struct capture *c
     url_init(&url);
     canon_init(&canon);
     buf_init(&text, URL_SIZE_MAX);
-    put_url(&text, prng, corpus->count, number);
+    urls_put(&text, prng, corpus->count, number);
     must(url_parse(&url, buf_bytes(&text), NULL, NULL) == ERR_OK, "url_parse");
     must(canon_run(&canon, url_href(&url), NULL) == ERR_OK, "canon_run");
     size_t start = corpus->text.size;

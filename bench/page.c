@@ -1,6 +1,7 @@
 /*
  * page - links of HTML pages: the tokenizer alone, and with links resolved, against libxml2's HTML parser
- * (SAX, no tree) and gumbo. The others only look at the attributes href and src and resolve nothing.
+ * (SAX, no tree) and gumbo. The others only look at the attributes href and src and resolve nothing. Then the
+ * pages rewritten for replay, against the tokenizer alone.
  *
  * The pages are those of corpus.h, of 12 KB, with 36 links: what is above that becomes another attribute.
  */
@@ -12,6 +13,7 @@
 #include "corpus.h"
 #include "page/html.h"
 #include "page/links.h"
+#include "page/rewrite.h"
 
 enum {
     PAGES_COUNT = 200,
@@ -27,6 +29,7 @@ struct pages {
     size_t ends[PAGES_COUNT];
     struct url base;
     struct links *links;
+    struct rewrite *rewrite;
 };
 
 static struct bytes page_at(const struct pages *pages, size_t index) {
@@ -60,6 +63,8 @@ static void make_pages(struct pages *pages) {
     ASSERT(url_parse(&pages->base, BYTES("http://www.example.org/a/b/c.html"), NULL, NULL) == ERR_OK);
     pages->links = links_new();
     ASSERT(pages->links != NULL);
+    pages->rewrite = rewrite_new();
+    ASSERT(pages->rewrite != NULL);
 }
 
 /* Each returns how many links it saw. */
@@ -106,6 +111,41 @@ static size_t run_html(struct pages *pages) {
     }
     html_done(&html);
     return count;
+}
+
+static enum err count_put(void *context, struct bytes piece) {
+    *(size_t *)context += piece.size;
+    return ERR_OK;
+}
+
+/* How many bytes come out. */
+static size_t rewrite_in_pieces(struct pages *pages, size_t piece_size) {
+    size_t size = 0;
+    struct rewrite_place place = {.prefix = BYTES("/web/"),
+                                  .timestamp = BYTES("20260102030405"),
+                                  .url = &pages->base,
+                                  .content_type = BYTES("text/html;charset=utf-8"),
+                                  .format = REWRITE_HTML,
+                                  .insert = BYTES("<script src=/static/replay.js></script>")};
+    for (size_t i = 0; i < PAGES_COUNT; i++) {
+        struct bytes page = page_at(pages, i);
+        rewrite_start(pages->rewrite, &place, count_put, &size);
+        while (page.size > 0) {
+            size_t piece = page.size < piece_size ? page.size : piece_size;
+            ASSERT(rewrite_feed(pages->rewrite, bytes_slice(page, 0, piece)) == ERR_OK);
+            page = bytes_skip(page, piece);
+        }
+        ASSERT(rewrite_finish(pages->rewrite) == ERR_OK);
+    }
+    return size;
+}
+
+static size_t run_rewrite(struct pages *pages) {
+    return rewrite_in_pieces(pages, SIZE_MAX);
+}
+
+static size_t run_rewrite_pieces(struct pages *pages) {
+    return rewrite_in_pieces(pages, PIECE_SIZE);
 }
 
 static void on_xml_element(void *context, const xmlChar *name, const xmlChar **attributes) {
@@ -180,6 +220,8 @@ int main(void) {
         {"html_next: tokens alone (against libxml2)", run_html, 1},
         {"links: found, resolved, once each", run_links, 1},
         {"links, in pieces of 4 KiB", run_links_pieces, 1},
+        {"rewrite: pages for replay (against tokens alone)", run_rewrite, 2},
+        {"rewrite, in pieces of 4 KiB", run_rewrite_pieces, 2},
     };
     enum { ROWS = sizeof rows / sizeof *rows };
     static struct pages pages;
@@ -204,7 +246,8 @@ int main(void) {
                   baseline < 0 ? 0 : best_s[baseline] / best_s[row]);
     }
     links_free(pages.links);
+    rewrite_free(pages.rewrite);
     url_done(&pages.base);
     buf_done(&pages.text);
-    return counts[0] > 0 && counts[3] == counts[4] ? 0 : 1;
+    return counts[0] > 0 && counts[3] == counts[4] && counts[5] == counts[6] ? 0 : 1;
 }

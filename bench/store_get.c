@@ -49,17 +49,17 @@ static void get_both(struct job *job, bool is_cold) {
 
 static void retrieve(struct job *job, const struct set *pages) {
     static const unsigned threads[] = {1, 2, 8};
-    bool can_drop = place_drop_caches();
     job->seconds_max = 1.5;
-    for (int is_cold = 0; is_cold <= can_drop; is_cold++) {
+    for (int is_cold = 0; is_cold < 2; is_cold++) {
+        if (is_cold && !place_drop_caches()) {
+            printf("cold: not measured, /proc/sys/vm/drop_caches cannot be written here\n");
+            return;
+        }
         for (size_t i = 0; i < 3; i++) {
             job->threads = threads[i];
             job->count = is_cold ? pages->count / 2 : SIZE_MAX / 2;
             get_both(job, is_cold);
         }
-    }
-    if (!can_drop) {
-        printf("cold: not measured, /proc/sys/vm/drop_caches cannot be written here\n");
     }
 }
 

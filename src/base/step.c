@@ -36,6 +36,11 @@ void outbox_send(struct outbox *out, const struct address *to, struct bytes mess
     append(out, ACTION_SEND, message)->to = *to;
 }
 
+void outbox_send_peer(struct outbox *out, const struct peer *to, struct bytes message) {
+    outbox_send(out, &to->address, message);
+    memcpy(out->actions[out->actions_count - 1].to_key, to->key, PEER_KEY_SIZE);
+}
+
 void outbox_save(struct outbox *out, uint32_t slot, uint64_t number, struct bytes bytes) {
     struct action *action = append(out, ACTION_SAVE, bytes);
     action->code = slot;

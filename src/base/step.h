@@ -19,8 +19,8 @@
 #ifndef MNEMON_BASE_STEP_H
 #define MNEMON_BASE_STEP_H
 
-#include "base/address.h"
 #include "base/bytes.h"
+#include "base/peer.h"
 
 enum event_kind {
     EVENT_RESTORED, /* slot .code held .bytes when the last life ended; comes before EVENT_START */
@@ -37,7 +37,8 @@ struct event {
     uint64_t number;
     uint64_t now_us; /* monotonic; the only time a protocol knows */
     struct address from;
-    struct bytes bytes; /* borrowed for the call */
+    uint8_t from_key[PEER_KEY_SIZE]; /* whose the message really is; zeros where the driver has no keys */
+    struct bytes bytes;              /* borrowed for the call */
 };
 
 enum action_kind {
@@ -51,7 +52,8 @@ struct action {
     uint32_t code;
     uint64_t number;
     struct address to;
-    struct bytes bytes; /* in the outbox's memory */
+    uint8_t to_key[PEER_KEY_SIZE]; /* only its owner can read the message; zeros: anybody at that address */
+    struct bytes bytes;            /* in the outbox's memory */
 };
 
 enum { STEP_MESSAGE_SIZE_MAX = 1200 }; /* fits one datagram on every path, after encryption */
@@ -79,6 +81,7 @@ void outbox_clear(struct outbox *out);
 
 /* The bytes are copied. */
 void outbox_send(struct outbox *out, const struct address *to, struct bytes message);
+void outbox_send_peer(struct outbox *out, const struct peer *to, struct bytes message);
 void outbox_save(struct outbox *out, uint32_t slot, uint64_t number, struct bytes bytes);
 void outbox_notice(struct outbox *out, uint32_t code, struct bytes bytes);
 

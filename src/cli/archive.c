@@ -5,6 +5,7 @@
 
 #include "base/value.h"
 #include "cli/commands.h"
+#include "crawl/fetch.h"
 
 enum {
     SEEDS_TEXT_SIZE_MAX = 64 << 20,
@@ -179,7 +180,9 @@ static int archive_main(struct cli *cli, const void *values, char **arguments, s
     arena_init(&arena, TEXT_SIZE_MAX);
     int status = archive_make_job(cli, &archive_command, options, arguments, arguments_count, &arena, &job);
     if (status == CLI_DONE) {
-        status = data_open(&data, cli, options->data, DATA_WRITE);
+        status = data_open_to_crawl(&data, cli, options->data,
+                                    options->user_agent != NULL ? options->user_agent : fetch_user_agent,
+                                    job.ignores_robots ? "ignore" : "classic");
         if (status == CLI_DONE) {
             status = run_campaign(cli, options, &data, &job);
             data_close(&data);
@@ -205,7 +208,8 @@ const struct option archive_option_table[] = {
      .offset = FIELD(depth),
      .argument = "N",
      .max = SCOPE_DEPTH_MAX,
-     .help = "follow no more than so many page links from a seed"},
+     .help = "follow no more than so many page links from a seed, at most 510; without it what is more than "
+             "500 away counts as a trap"},
     {.name = "limit",
      .type = OPTION_NUMBER,
      .offset = FIELD(limit),

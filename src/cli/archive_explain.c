@@ -2,10 +2,10 @@
 
 #include "base/utc.h"
 #include "cli/archive.h"
-#include "cli/query.h"
 #include "crawl/robots.h"
 #include "crawl/tally.h"
 #include "crawl/trap.h"
+#include "store/query.h"
 
 enum { PATH_MAX_SIZE = DATA_PATH_SIZE_MAX + 64, SENTENCE_SIZE_MAX = 4096 };
 

@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/value.h"
@@ -11,6 +10,7 @@
 enum {
     LIMIT_GRACE_US = 5 * 1000 * 1000,
     SHOW_MS = 100,
+    STATE_US = 3 * 1000 * 1000,
     NOTE_SIZE_MAX = 512,
     SUMMARY_SIZE_MAX = 1 << 20,
     SCRATCH_PATH_MAX = DATA_PATH_SIZE_MAX
@@ -31,7 +31,8 @@ struct run {
     bool is_over;
     bool is_stopping; /* by Ctrl-C */
     bool is_told_full;
-    uint64_t limited_us; /* since when a limit is reached and transfers are waited for; 0: none is */
+    uint64_t state_at_us; /* when state.json is to be written next */
+    uint64_t limited_us;  /* since when a limit is reached and transfers are waited for; 0: none is */
 };
 
 static void on_ended(void *context, struct campaign *campaign) {
@@ -85,6 +86,16 @@ static void hurry_at_limit(struct run *run) {
     }
 }
 
+/* For `mnemon job list` in another terminal: a few hundred bytes that nobody waits for to reach the disk. */
+static void write_state(struct run *run) {
+    uint64_t now_us = clock_monotonic_us(run->cli->clock);
+    if (now_us >= run->state_at_us) {
+        run->state_at_us = now_us + STATE_US;
+        enum err err = jobs_write_state(run->campaign);
+        (void)err; /* on a full disk the crawl says so itself */
+    }
+}
+
 static void on_show(uv_timer_t *timer) {
     struct run *run = timer->data;
     struct frontier_stat stat;
@@ -109,6 +120,7 @@ static void on_show(uv_timer_t *timer) {
         fprintf(run->cli->err, "\nmnemon: there is room again; going on\n");
     }
     hurry_at_limit(run);
+    write_state(run);
     if (run->is_stopping && crawler_is_idle(run->crawler, run->campaign)) {
         uv_stop(&run->loop);
     }
@@ -216,15 +228,6 @@ static void end_trips(struct run *run) {
     }
 }
 
-/* Each connection is a descriptor; the usual 1,024 are soon used up. */
-static void raise_descriptors_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int archive_run(struct cli *cli, const struct archive_options *options, struct data *data,
                 struct campaign *campaign) {
     struct run run = {
@@ -236,7 +239,7 @@ int archive_run(struct cli *cli, const struct archive_options *options, struct d
     const char *headers[OPTION_LIST_COUNT_MAX + 1] = {0};
     memcpy(headers, options->headers.items, options->headers.count * sizeof *headers);
     struct err_detail detail = {0};
-    raise_descriptors_limit();
+    fetch_raise_descriptors_limit();
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&run.loop);
     enum err err = open_crawler(&run, data, data->directory, headers, &detail);

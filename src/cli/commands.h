@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 
 extern const struct command serve_command;
+extern const struct command status_command;
+extern const struct command ring_command;
 extern const struct command archive_command;
 extern const struct command job_command;
 extern const struct command list_command;

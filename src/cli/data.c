@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/progress.h"
 
@@ -26,8 +25,13 @@ int data_find(struct data *data, struct cli *cli, const char *option) {
 
 static int explain(const struct data *data, const struct cli *cli, bool must_exist, enum err err,
                    const struct err_detail *detail) {
+    struct node_file node;
+    if (err == ERR_BUSY && node_file_read(data->directory, &node, NULL) == ERR_OK) {
+        return cli_fail(cli, "the node at %s (process %jd) is using %s; stop it for this", node.url,
+                        (intmax_t)node.pid, data->directory);
+    }
     if (err == ERR_BUSY) {
-        return cli_fail(cli, "another process is using %s; use the running node or stop it", data->directory);
+        return cli_fail(cli, "another process is using %s; wait for it or stop it", data->directory);
     }
     if (err == ERR_NOT_FOUND && must_exist) {
         return cli_fail(cli, "there is no archive in %s; \"mnemon import\" or \"mnemon archive\" makes one",
@@ -126,8 +130,27 @@ static void show_progress(void *context, uint64_t records_count, uint64_t done_s
     progress_update(&rebuild->progress, note);
 }
 
-static int open_data(struct data *data, struct cli *cli, const char *option, enum data_access access,
-                     struct rebuild *rebuild) {
+/* What the openings differ in. */
+struct opening {
+    enum data_access access;
+    struct rebuild *rebuild; /* may be NULL, as the next ones */
+    const char *user_agent;
+    const char *robots;
+};
+
+/* Is it a node that has it open? Then its local volumes are found there. */
+static bool find_node(struct data *data, struct instance_config *config) {
+    if (node_file_read(data->directory, &data->node, NULL) != ERR_OK ||
+        token_load(&data->token, data->directory, NULL) != ERR_OK) {
+        return false;
+    }
+    config->server = data->node.url;
+    config->token = data->token.text;
+    return true;
+}
+
+static int open_data(struct data *data, struct cli *cli, const char *option, const struct opening *opening) {
+    enum data_access access = opening->access;
     *data = (struct data){.cli = cli};
     int status = data_find(data, cli, option);
     if (status != CLI_DONE) {
@@ -135,13 +158,20 @@ static int open_data(struct data *data, struct cli *cli, const char *option, enu
     }
     struct instance_config config = {
         .directory = data->directory,
-        .must_exist = access != DATA_WRITE,
+        .must_exist = access != DATA_WRITE && access != DATA_SERVE,
         .is_rebuilding = access == DATA_REBUILD,
-        .progress = rebuild != NULL ? show_progress : NULL,
-        .progress_context = rebuild,
+        .progress = opening->rebuild != NULL ? show_progress : NULL,
+        .progress_context = opening->rebuild,
+        .user_agent = bytes_of_string(opening->user_agent != NULL ? opening->user_agent : ""),
+        .robots = bytes_of_string(opening->robots != NULL ? opening->robots : ""),
     };
     struct err_detail detail = {0};
     enum err err = instance_open(&config, &data->instance, &detail);
+    bool may_share = access == DATA_READ || access == DATA_WRITE;
+    if (err == ERR_BUSY && may_share && find_node(data, &config)) {
+        err = instance_open(&config, &data->instance, &detail);
+        data->is_through_node = err == ERR_OK;
+    }
     if (err != ERR_OK) {
         return explain(data, cli, config.must_exist, err, &detail);
     }
@@ -150,7 +180,9 @@ static int open_data(struct data *data, struct cli *cli, const char *option, enu
         instance_volume(data->instance, i, &volume);
         tell_recovery(data, &volume);
     }
-    tell_unlisted(data);
+    if (!data->is_through_node) {
+        tell_unlisted(data);
+    }
     tell_down(data);
     data->session = instance_session_new(data->instance);
     if (data->session == NULL) {
@@ -161,13 +193,19 @@ static int open_data(struct data *data, struct cli *cli, const char *option, enu
 }
 
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access) {
-    return open_data(data, cli, option, access, NULL);
+    return open_data(data, cli, option, &(struct opening){.access = access});
+}
+
+int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,
+                       const char *robots) {
+    struct opening opening = {.access = DATA_WRITE, .user_agent = user_agent, .robots = robots};
+    return open_data(data, cli, option, &opening);
 }
 
 int data_rebuild(struct data *data, struct cli *cli, const char *option, bool is_quiet) {
     struct rebuild rebuild = {0};
     progress_init(&rebuild.progress, "reading segments", fileno(cli->err), is_quiet, cli->clock);
-    int status = open_data(data, cli, option, DATA_REBUILD, &rebuild);
+    int status = open_data(data, cli, option, &(struct opening){.access = DATA_REBUILD, .rebuild = &rebuild});
     if (status == CLI_DONE) {
         progress_finish(&rebuild.progress);
     }
@@ -178,31 +216,4 @@ void data_close(struct data *data) {
     tell_down(data);
     instance_session_free(data->session);
     instance_close(data->instance);
-}
-
-/* A volume may hold segments of both framings; only its directory knows which this one has. */
-static enum pack_framing find_framing(const struct instance_volume *volume, uint32_t number) {
-    char path[DATA_PATH_SIZE_MAX + DATA_NAME_SIZE_MAX];
-    char name[SEGMENT_NAME_SIZE_MAX];
-    segment_name(number, PACK_GZIP, name);
-    snprintf(path, sizeof path, "%s/%s", volume->place, name);
-    return !volume->is_remote && access(path, F_OK) == 0 ? PACK_GZIP : PACK_ZSTD;
-}
-
-const char *data_segment_name(struct data *data, uint16_t volume, uint32_t number) {
-    if (data->named_segment == number && data->named_volume == volume) {
-        return data->segment_name;
-    }
-    struct instance_volume info;
-    char name[SEGMENT_NAME_SIZE_MAX];
-    instance_volume(data->instance, instance_find_volume(data->instance, volume), &info);
-    segment_name(number, find_framing(&info, number), name);
-    if (instance_volumes_count(data->instance) == 1) {
-        snprintf(data->segment_name, sizeof data->segment_name, "%s", name);
-    } else {
-        snprintf(data->segment_name, sizeof data->segment_name, "%u/%s", volume, name);
-    }
-    data->named_volume = volume;
-    data->named_segment = number;
-    return data->segment_name;
 }

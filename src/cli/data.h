@@ -1,36 +1,41 @@
 /*
  * data - the data directory of a command: which one it is, and the archive in it.
  *
- * `--data DIR`, else $MNEMON_DATA, else ~/.local/share/mnemon. One process at a time has an archive open; the
- * others are told so. What opening had to mend after a crash is said on cli->err, and which volumes are down.
+ * `--data DIR`, else $MNEMON_DATA, else ~/.local/share/mnemon. One process at a time has an archive open.
+ * Where that is a node, other commands work through it, as they would with its volumes from another machine;
+ * else they are told so. What opening had to mend after a crash is said on cli->err, and which volumes are
+ * down.
  */
 #ifndef MNEMON_CLI_DATA_H
 #define MNEMON_CLI_DATA_H
 
 #include "cli/cli.h"
+#include "node/node_file.h"
+#include "node/token.h"
 #include "store/instance.h"
-#include "store/segment.h"
 
-enum { DATA_PATH_SIZE_MAX = 4096, DATA_NAME_SIZE_MAX = SEGMENT_NAME_SIZE_MAX + 8 };
+enum { DATA_PATH_SIZE_MAX = 4096 };
 
 /* The help of every command's --data. */
 #define DATA_HELP "the data directory ($MNEMON_DATA, else ~/.local/share/mnemon)"
 
 enum data_access {
-    DATA_READ,    /* there must be an archive */
-    DATA_WRITE,   /* a missing one is made */
-    DATA_REBUILD, /* there must be one; its index is made again from its segments */
+    DATA_READ,     /* there must be an archive */
+    DATA_WRITE,    /* a missing one is made */
+    DATA_MAINTAIN, /* as DATA_READ, but with the files themselves in hand: not through a running node */
+    DATA_SERVE,    /* as DATA_WRITE, likewise */
+    DATA_REBUILD,  /* there must be one; its index is made again from its segments */
 };
 
 struct data {
     struct cli *cli;
     char directory[DATA_PATH_SIZE_MAX];
     struct instance *instance;
+    struct node_file node; /* through which it is used, where is_through_node */
+    struct token token;    /* of that node */
+    bool is_through_node;
     struct instance_session *session; /* of the thread that opened it; others make their own */
     uint32_t told;                    /* bit i: the user knows that volume i of the connector is down */
-    uint16_t named_volume;            /* whose segment's name is in segment_name */
-    uint32_t named_segment;           /* 0: none */
-    char segment_name[DATA_NAME_SIZE_MAX];
 };
 
 /* Only data->directory, from the value of --data or NULL. CLI_DONE, or the status after the error. */
@@ -40,14 +45,12 @@ int data_find(struct data *data, struct cli *cli, const char *option);
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access);
 void data_close(struct data *data);
 
+/* The same with DATA_WRITE, for a crawl: what new segments say of it. The texts must outlive the data. */
+int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,
+                       const char *robots);
+
 /* The same with DATA_REBUILD, and a line that shows how far it is unless is_quiet. */
 int data_rebuild(struct data *data, struct cli *cli, const char *option, bool is_quiet);
-
-/*
- * The file that a segment is: "00000001.warc.zst", with the number of the volume in front where there are
- * several: "2/00000001.warc.zst". Valid until the next call.
- */
-const char *data_segment_name(struct data *data, uint16_t volume, uint32_t number);
 
 /* "mnemon: volume 2 is maintained by its server (URL)" for each that a command for local volumes passes over.
  */

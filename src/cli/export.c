@@ -6,8 +6,9 @@
 #include "cli/commands.h"
 #include "cli/export_wacz.h"
 #include "cli/output.h"
+#include "cli/period.h"
 #include "cli/progress.h"
-#include "cli/query.h"
+#include "store/query.h"
 #include "version.h"
 
 struct export_options {
@@ -48,7 +49,7 @@ static int select_captures(struct cli *cli, const struct export_options *options
     size_t count = texts_count == 0 ? 1 : texts_count;
     int64_t from_us;
     int64_t to_us;
-    int status = query_read_times(cli, &export_command, options->from, options->to, &from_us, &to_us);
+    int status = period_read(cli, &export_command, options->from, options->to, &from_us, &to_us);
     if (status != CLI_DONE) {
         return status;
     }

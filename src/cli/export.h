@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "cli/data.h"
-#include "cli/record.h"
+#include "store/record.h"
 #include "warc/warc_writer.h"
 
 enum {

@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
-#include "cli/query.h"
-#include "cli/record.h"
+#include "store/query.h"
+#include "store/record.h"
 
 struct get_options {
     const char *data;

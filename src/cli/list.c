@@ -1,12 +1,10 @@
-#include "base/hex.h"
 #include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/data.h"
-#include "cli/query.h"
+#include "cli/period.h"
+#include "store/capture_line.h"
+#include "store/query.h"
 #include "url/url.h"
-#include "warc/cdxj.h"
-
-enum { DIGEST_TEXT_SIZE = sizeof "sha256:" + (size_t)2 * KEY_SIGNATURE_SIZE };
 
 struct list_options {
     const char *data;
@@ -18,28 +16,6 @@ struct list_options {
 };
 
 static const struct list_options list_defaults = {.limit = UINT64_MAX};
-
-/* As CDXJ sees a capture; the slices borrow the capture, digest and the name of the segment. */
-static struct cdxj describe(struct data *data, const struct capture *capture, char digest[DIGEST_TEXT_SIZE]) {
-    char hex[2 * KEY_SIGNATURE_SIZE + 1];
-    snprintf(digest, DIGEST_TEXT_SIZE, "sha256:%s",
-             hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), hex));
-    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
-    return (struct cdxj){
-        .key = capture->surt,
-        .time_us = capture->time_us,
-        .url = capture->url,
-        .mime = is_revisit               ? BYTES("warc/revisit")
-                : capture->mime.size > 0 ? capture->mime
-                                         : BYTES("unk"),
-        .status = capture->status,
-        .digest = bytes_of_string(digest),
-        .has_place = true,
-        .length = capture->location.length,
-        .offset = capture->location.offset,
-        .filename = bytes_of_string(data_segment_name(data, capture->volume, capture->location.segment)),
-    };
-}
 
 /* The line of CDXJ with key and time inside the object, as CDX servers answer with output=json. */
 static enum err put_json(struct buf *line, const struct cdxj *cdxj) {
@@ -62,13 +38,14 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
                           struct query *query) {
     struct buf line;
     buf_init(&line, 2 * (size_t)CDXJ_LINE_SIZE_MAX);
+    struct capture_line text;
     struct capture capture;
     enum err err = ERR_OK;
     uint64_t count = 0;
+    capture_line_init(&text, data->instance);
     query_start(query, data->session);
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
-        char digest[DIGEST_TEXT_SIZE];
-        struct cdxj cdxj = describe(data, &capture, digest);
+        struct cdxj cdxj = capture_line_cdxj(&text, &capture);
         buf_clear(&line);
         err = options->json ? put_json(&line, &cdxj) : cdxj_put(&line, &cdxj);
         if (err != ERR_OK) {
@@ -87,7 +64,7 @@ static int list_run(struct cli *cli, const void *values, char **arguments, size_
     const struct list_options *options = values;
     int64_t from_us;
     int64_t to_us;
-    int status = query_read_times(cli, &list_command, options->from, options->to, &from_us, &to_us);
+    int status = period_read(cli, &list_command, options->from, options->to, &from_us, &to_us);
     if (status != CLI_DONE) {
         return status;
     }

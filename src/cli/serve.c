@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/data.h"
@@ -13,6 +14,10 @@ struct serve_options {
     uint64_t http; /* NOT_GIVEN: as configured */
     const char *config;
     bool allow_private;
+    const char *join;
+    const char *token;
+    uint64_t port;     /* NOT_GIVEN: as configured */
+    uint64_t capacity; /* 0: likewise */
 };
 
 /* What the file says, and what the options say instead. */
@@ -32,6 +37,12 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (options->http != NOT_GIVEN) {
         settings->http_port = options->http;
     }
+    if (options->port != NOT_GIVEN) {
+        settings->ring_port = options->port;
+    }
+    if (options->capacity > 0) {
+        settings->ring_capacity = options->capacity;
+    }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
     return CLI_DONE;
 }
@@ -39,11 +50,20 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
 /* Scripts wait for these lines: they come when it is really there. */
 static void print_start(const struct cli *cli, const struct node *node, const struct data *data) {
     struct address address;
+    struct address ring;
     char text[ADDRESS_TEXT_SIZE_MAX];
     node_http_address(node, &address);
     fprintf(cli->out, "serving %s at http://%s\n", data->directory, address_format(&address, text));
     fprintf(cli->out, "its volumes: %zu, for who has the token in %s\n", node_volumes_count(node),
             node_token_path(node));
+    if (node_ring_address(node, &ring)) {
+        fprintf(cli->out, "in its ring at %s; \"mnemon ring status\" tells how it is\n",
+                address_format(&ring, text));
+    }
+    if (isatty(fileno(cli->out))) { /* no secret into logs */
+        fprintf(cli->out, "to change things from its pages: http://%s/login?token=%s\n",
+                address_format(&address, text), node_token(node));
+    }
     fflush(cli->out);
 }
 
@@ -52,28 +72,59 @@ static void tell(void *context, const char *name, const char *sentence) {
     fprintf(cli->err, "job %s: %s\n", name, sentence);
 }
 
+static void note(void *context, const char *sentence) {
+    const struct cli *cli = context;
+    fprintf(cli->err, "%s\n", sentence);
+}
+
 static const char *text_or_null(struct bytes text) {
     return text.size > 0 ? (const char *)text.data : NULL;
 }
 
-static int run_node(struct cli *cli, const struct data *data, const struct settings *settings) {
+/* An address without a port, and the port. */
+static int read_address(const struct cli *cli, struct bytes text, uint64_t port,
+                        struct address *ret_address) {
+    if (!address_parse(text, ANY_PORT, ret_address) || ret_address->port != ANY_PORT) {
+        return cli_fail(cli, "\"%.*s\" is no IP address", BYTES_ARG(text));
+    }
+    ret_address->port = (uint16_t)port;
+    return CLI_DONE;
+}
+
+static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
+                    const struct settings *settings) {
     struct node_config config = {
         .directory = data->directory,
         .instance = data->instance,
         .connections_max = (unsigned)settings->http_connections,
         .request_timeout_ms = (uint32_t)(settings->http_timeout_us / 1000),
+        .hosts = settings->http_hosts,
+        .rate = settings->http_rate,
+        .reads_need_login = settings->http_reads == SETTINGS_READS_TOKEN,
+        .title = text_or_null(settings->archive_title),
+        .searches = settings->search_enabled,
         .crawl_user_agent = text_or_null(settings->crawl_user_agent),
         .crawl_nameservers = text_or_null(settings->crawl_nameservers),
         .crawl_connections_max = (size_t)settings->crawl_connections,
         .crawl_allows_private = settings->crawl_allow_private,
+        .ring_join = options->join,
+        .ring_token = options->token,
+        .ring_places = (uint8_t)settings->ring_capacity,
+        .ring_first_place = (uint8_t)settings->ring_first_place,
         .tell = tell,
+        .note = note,
         .context = cli,
         .clock = cli->clock,
     };
-    if (!address_parse(settings->http_address, ANY_PORT, &config.http) || config.http.port != ANY_PORT) {
-        return cli_fail(cli, "\"%.*s\" is no IP address", BYTES_ARG(settings->http_address));
+    struct bytes ring = settings->ring_address.size > 0 ? settings->ring_address : settings->http_address;
+    int status = read_address(cli, settings->http_address, settings->http_port, &config.http);
+    if (status == CLI_DONE) {
+        status = read_address(cli, ring, settings->ring_port, &config.ring);
     }
-    config.http.port = (uint16_t)settings->http_port;
+    if (status != CLI_DONE) {
+        return status;
+    }
+    instance_set_cache_size(data->instance, (size_t)settings->store_cache);
     struct node *node;
     struct err_detail detail = {0};
     enum err err = node_start(&config, &node, &detail);
@@ -95,20 +146,20 @@ static int serve_run(struct cli *cli, const void *values, char **arguments, size
     struct data data;
     struct settings settings;
     node_take_signals(); /* before the archive starts its threads */
-    int status = data_open(&data, cli, options->data, DATA_WRITE);
+    int status = data_open(&data, cli, options->data, DATA_SERVE);
     if (status != CLI_DONE) {
         return status;
     }
     status = read_settings(cli, options, &data, &settings);
     if (status == CLI_DONE) {
-        status = run_node(cli, &data, &settings);
+        status = run_node(cli, &data, options, &settings);
         settings_done(&settings);
     }
     data_close(&data);
     return status;
 }
 
-static const struct serve_options serve_defaults = {.http = NOT_GIVEN};
+static const struct serve_options serve_defaults = {.http = NOT_GIVEN, .port = NOT_GIVEN};
 
 static const struct option serve_options[] = {
     {.name = "data",
@@ -127,6 +178,29 @@ static const struct option serve_options[] = {
      .argument = "PORT",
      .max = UINT16_MAX,
      .help = "the port of HTTP (8080); 0: any that is free, which is then printed"},
+    {.name = "join",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct serve_options, join),
+     .argument = "HOST[:PORT]",
+     .help = "join the ring of the node there; needed once: the next start finds it again"},
+    {.name = "token",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct serve_options, token),
+     .argument = "TOKEN",
+     .help = "the invitation to that ring (\"mnemon ring invite\"); likewise"},
+    {.name = "port",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct serve_options, port),
+     .argument = "PORT",
+     .max = UINT16_MAX,
+     .help = "the port of the ring, UDP (7070)"},
+    {.name = "capacity",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct serve_options, capacity),
+     .argument = "N",
+     .min = 1,
+     .max = 32,
+     .help = "how many places of the ring this node takes (1): twice as many, twice the work"},
     {.name = "config",
      .type = OPTION_TEXT,
      .offset = offsetof(struct serve_options, config),
@@ -141,15 +215,21 @@ static const struct option serve_options[] = {
 
 const struct command serve_command = {
     .name = "serve",
-    .summary = "run a node: crawl its jobs, offer the archive to others",
+    .summary = "run a node: show the archive, crawl its jobs, offer it to others",
     .synopsis = "[OPTION…]",
     .details =
         "Runs the jobs of the data directory (\"mnemon job\") and serves until it is told to stop (Ctrl-C, "
         "SIGTERM); requests that have begun are then answered "
         "first.\n\n"
+        "A browser at the address that it prints shows the archive, the jobs and a dashboard. Everybody who "
+        "can "
+        "reach it may read; to change something one needs the token that lies in the data directory. "
+        "\"mnemon status\" tells what the node does.\n\n"
         "The volumes of the archive are open to whoever shows the token that lies in the data directory: "
         "another machine names this node in its connector file and stores and reads documents here. "
-        "While a node runs, other commands cannot open its archive.",
+        "While a node runs, other commands cannot open its archive.\n\n"
+        "A node whose data directory has a charter (\"mnemon ring create\", --join) is part of that ring. "
+        "Others reach it at --address.",
     .options = serve_options,
     .options_size = sizeof(struct serve_options),
     .defaults = &serve_defaults,

@@ -97,7 +97,7 @@ int store_verify(struct cli *cli, const struct store_options *options, char **ar
     (void)arguments;
     (void)arguments_count;
     struct data data;
-    int status = data_open(&data, cli, options->data, DATA_READ);
+    int status = data_open(&data, cli, options->data, DATA_MAINTAIN);
     if (status != CLI_DONE) {
         return status;
     }
@@ -162,7 +162,7 @@ int store_compact(struct cli *cli, const struct store_options *options, char **a
     (void)arguments;
     (void)arguments_count;
     struct data data;
-    int status = data_open(&data, cli, options->data, DATA_READ);
+    int status = data_open(&data, cli, options->data, DATA_MAINTAIN);
     if (status != CLI_DONE) {
         return status;
     }

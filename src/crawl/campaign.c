@@ -151,6 +151,7 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
     snprintf(directory, sizeof directory, "%s/frontier", campaign->directory);
     struct frontier_config filled = *config;
     filled.directory = directory;
+    filled.now_us = now_us;
     filled.host_urls_max = (uint32_t)campaign->job.host_urls_max;
     filled.domain_urls_max = (uint32_t)campaign->job.domain_urls_max;
     enum err err = frontier_open(&filled, &campaign->frontier, detail);

@@ -7,6 +7,7 @@
 
 #include "base/value.h"
 #include "crawl/crawler_state.h"
+#include "crawl/host_trap.h"
 #include "warc/http_head.h"
 
 enum {
@@ -370,6 +371,9 @@ static void on_ready(void *context, struct frontier_lane *lane) {
     if (host == NULL || (owner == NULL && hosts_add_lane(&crawler->hosts, host, campaign, lane) != ERR_OK)) {
         return; /* out of memory: its URLs wait for the next run */
     }
+    if (owner == NULL) {
+        host_trap_recall(host, lane);
+    }
     uint64_t at_us = pace_is_dead(&host->pace) ? 0 : pace_next_us(&host->pace);
     hosts_queue(&crawler->hosts, host, at_us);
 }
@@ -378,6 +382,7 @@ static void on_gone(void *context, struct frontier_lane *lane) {
     struct campaign *campaign = context;
     struct host_lane *owner = frontier_lane_owner(lane);
     if (owner != NULL) {
+        host_trap_keep(owner->host, lane, HOST_TRAP_KEPT_AT_END);
         frontier_lane_set_owner(lane, NULL);
         hosts_remove_lane(&campaign->crawler->hosts, owner);
     }
@@ -457,7 +462,8 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
         err = pace_addresses_init(&crawler->addresses, (uint64_t)crawler_wall_us(crawler));
     }
     if (err == ERR_OK) {
-        err = workers_new(config->instance, config->workers_count, wake_workers, crawler, &crawler->workers);
+        err = workers_new(config->instance, config->workers_count, config->gives_way, wake_workers, crawler,
+                          &crawler->workers);
     }
     return err;
 }
@@ -609,6 +615,20 @@ bool crawler_is_idle(const struct crawler *crawler, const struct campaign *campa
     return campaign->trips_count == 0;
 }
 
+static void keep_traps(struct crawler *crawler, const struct campaign *campaign) {
+    size_t cursor = 0;
+    struct bytes name;
+    void *value;
+    while (map_next(&crawler->hosts.map, &cursor, &name, &value)) {
+        struct host *host = *(struct host **)value;
+        for (struct host_lane *lane = host->lanes; lane != NULL; lane = lane->next) {
+            if (lane->campaign == campaign) {
+                host_trap_keep(host, lane->lane, HOST_TRAP_KEPT_AT_END);
+            }
+        }
+    }
+}
+
 void crawler_remove(struct crawler *crawler, struct campaign *campaign) {
     ASSERT(crawler_is_idle(crawler, campaign));
     struct campaign **link = &crawler->campaigns;
@@ -616,6 +636,7 @@ void crawler_remove(struct crawler *crawler, struct campaign *campaign) {
         link = &(*link)->next;
     }
     *link = campaign->next;
+    keep_traps(crawler, campaign);
     hosts_remove_campaign(&crawler->hosts, campaign);
     campaign_end_run(campaign);
     frontier_close(campaign->frontier);
@@ -647,6 +668,9 @@ void crawler_stat(const struct crawler *crawler, struct crawler_stat *ret_stat) 
         .running_count = crawler->running_count,
         .storing_count = crawler->storing_count,
         .connections_count = fetch_stat_now.connections_count,
+        .done_count = crawler->done_count,
+        .received_size = crawler->received_size,
+        .failed_count = crawler->failed_count,
         .hold = crawler->parked != NULL   ? CRAWLER_DISK_FULL
                 : is_disk_behind(crawler) ? CRAWLER_DISK_SLOW
                                           : CRAWLER_FLOWING,

@@ -35,6 +35,7 @@ struct crawler_config {
     const char *nameserver;    /* (those of the system) "127.0.0.1:5353": for tests */
     size_t transfers_max;      /* (200) at once, over all hosts */
     size_t workers_count;      /* (one per processor) */
+    bool gives_way;            /* its workers run when other threads do not: in a node that is also read */
     uint64_t memory_max;       /* (64 MiB) of bodies that wait for the disk */
     void (*ended)(void *context, struct campaign *campaign); /* its visit is over, or a limit reached */
     void *context;
@@ -76,6 +77,9 @@ struct crawler_stat {
     uint64_t connections_count;
     uint64_t hosts_count;         /* with URLs in memory */
     uint64_t hosts_waiting_count; /* of them: for their pace */
+    uint64_t done_count;          /* documents stored since the crawler was made */
+    uint64_t received_size;       /* heads and bodies of them */
+    uint64_t failed_count;        /* URLs that were given up after errors */
     enum crawler_hold hold;
 };
 

@@ -1,4 +1,5 @@
 #include "crawl/crawler_state.h"
+#include "crawl/host_trap.h"
 #include "crawl/revisit.h"
 
 void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *url,
@@ -15,6 +16,7 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
         break;
     case FRONTIER_FAILED:
         tally->failed_count++;
+        crawler->failed_count++;
         tally
             ->errors[reason > TALLY_FAILED && reason - TALLY_FAILED < TALLY_ERRORS_MAX ? reason - TALLY_FAILED
                                                                                        : -ERR_UNREACHABLE]++;
@@ -51,9 +53,11 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
             campaign->tally.traps[reason]++;
             continue;
         }
+        trip->host->trap_unkept_count += host != NULL ? 1 : 0;
         trip->links[kept_count++] = *link;
     }
     trip->links_count = kept_count;
+    host_trap_keep(trip->host, trip->url->lane, HOST_TRAP_KEPT_ON_THE_WAY);
 }
 
 static void cut_soft_404(struct crawler *crawler, struct trip *trip) {
@@ -64,6 +68,7 @@ static void cut_soft_404(struct crawler *crawler, struct trip *trip) {
         return;
     }
     struct bytes signature = bytes_of(outcome->signature, KEY_SIGNATURE_SIZE);
+    trip->host->trap_unkept_count++;
     if (trap_is_soft_404(&trap_defaults, host, &crawler->url, signature)) {
         trip->campaign->tally.traps[TRAP_SOFT_404] += trip->links_count;
         trip->links_count = 0;
@@ -77,6 +82,7 @@ static void count(struct trip *trip) {
     const struct fetch_result *result = trip->result;
     const struct stored *stored = &trip->stored;
     tally->done_count++;
+    trip->crawler->done_count++;
     tally->changed_count += trip->outcome.is_changed;
     tally->links_count += trip->links_found_count;
     tally->out_of_scope_count += trip->links_out_count;
@@ -86,6 +92,7 @@ static void count(struct trip *trip) {
     }
     uint64_t body_size = result->body.size;
     tally->received_size += result->head.size + body_size;
+    trip->crawler->received_size += result->head.size + body_size;
     tally->document_size += stored->document_size;
     tally->truncated_count += result->end != FETCH_WHOLE;
     tally->bad_tls_count += result->tls == FETCH_TLS_BAD;

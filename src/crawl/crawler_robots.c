@@ -77,6 +77,10 @@ static void learn(struct crawler *crawler, struct trip *trip) {
     robots_done(&known->robots);
     robots_init(&known->robots, policy == ROBOTS_OBEY ? ROBOTS_ALLOW_NOTHING : policy);
     known->is_unreachable = false;
+    if (status == 429 && !is_last_try) {
+        known->state = HOST_ROBOTS_UNKNOWN; /* not now is not never: again after what Retry-After says */
+        return;
+    }
     if (policy == ROBOTS_ALLOW_NOTHING && !is_last_try) {
         known->state = HOST_ROBOTS_UNKNOWN; /* again, when the pace allows */
         pace_wait_for_robots(&host->pace, &crawler->pace, crawler_now_us(crawler));

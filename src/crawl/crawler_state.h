@@ -24,8 +24,11 @@ struct crawler {
     size_t running_count;
     size_t storing_count;
     uint64_t storing_size; /* of bodies in memory */
-    enum err disk_err;     /* why they are parked */
-    struct url url;        /* work space */
+    uint64_t done_count;   /* documents that were stored, of all campaigns so far */
+    uint64_t received_size;
+    uint64_t failed_count;
+    enum err disk_err; /* why they are parked */
+    struct url url;    /* work space */
     uv_async_t async;
     uv_timer_t timer;       /* the next host's time */
     uv_timer_t tick;        /* parked documents, limits of time */

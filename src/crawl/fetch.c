@@ -25,6 +25,8 @@ static void fill_config(struct fetch_config *config) {
     config->connect_timeout_us = or_default(config->connect_timeout_us, 20 * second_us);
     config->first_byte_timeout_us = or_default(config->first_byte_timeout_us, 30 * second_us);
     config->stall_timeout_us = or_default(config->stall_timeout_us, 30 * second_us);
+    config->slow_timeout_us = or_default(config->slow_timeout_us, 60 * second_us);
+    config->slow_size_min = or_default(config->slow_size_min, 6000);
     config->total_timeout_us = or_default(config->total_timeout_us, 3600 * second_us);
     config->body_size_max = or_default(config->body_size_max, UINT64_C(4) << 30);
     config->transfers_max = (size_t)or_default(config->transfers_max, TRANSFERS_MAX_DEFAULT);
@@ -36,7 +38,8 @@ static void fill_config(struct fetch_config *config) {
 /* Often enough for the shortest of the time-outs. */
 static uint64_t sweep_ms_of(const struct fetch_config *config) {
     const uint64_t timeouts_us[] = {config->connect_timeout_us, config->first_byte_timeout_us,
-                                    config->stall_timeout_us, config->total_timeout_us};
+                                    config->stall_timeout_us, config->slow_timeout_us,
+                                    config->total_timeout_us};
     uint64_t sweep_ms = SWEEP_MS_MAX;
     for (size_t i = 0; i < sizeof timeouts_us / sizeof timeouts_us[0]; i++) {
         uint64_t part_ms = timeouts_us[i] / 10 / 1000;
@@ -344,6 +347,14 @@ enum err fetch_start(struct fetch *fetch, const struct fetch_request *request, f
         fetch_abandon(transfer);
     }
     return ERR_OK;
+}
+
+void fetch_raise_descriptors_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit); /* where it is refused, it stays as it is */
+    }
 }
 
 void fetch_stat(const struct fetch *fetch, struct fetch_stat *ret_stat) {

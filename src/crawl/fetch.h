@@ -44,6 +44,8 @@ struct fetch_config {
     uint64_t connect_timeout_us;    /* (20 s) name, connection, TLS */
     uint64_t first_byte_timeout_us; /* (30 s) */
     uint64_t stall_timeout_us;      /* (30 s) without a byte */
+    uint64_t slow_timeout_us;       /* (60 s) without slow_size_min more bytes of a body: one that drips */
+    uint64_t slow_size_min;         /* (6,000: 100 bytes a second) */
     uint64_t total_timeout_us;      /* (1 h) */
     uint64_t body_size_max;         /* (4 GiB) as received */
     size_t transfers_max;           /* (1000) at once */
@@ -125,6 +127,10 @@ enum err fetch_start(struct fetch *fetch, const struct fetch_request *request, f
 
 /* All running transfers end with ERR_CANCELLED, before this returns. Start none meanwhile. */
 void fetch_cancel(struct fetch *fetch);
+
+/* For the whole process: as many connections and files as the system permits; it often gives 1,024 at first.
+ */
+void fetch_raise_descriptors_limit(void);
 
 void fetch_stat(const struct fetch *fetch, struct fetch_stat *ret_stat);
 void fetch_result_free(struct fetch_result *result);

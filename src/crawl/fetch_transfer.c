@@ -255,6 +255,7 @@ enum err fetch_transfer_begin(struct fetch_transfer *transfer, const struct fetc
     transfer->socket_errno = 0;
     transfer->heads_size = 0;
     transfer->sent_us = transfer->first_byte_us = 0;
+    transfer->slow_since_us = transfer->slow_from_size = 0;
     fetch_chunks_start(&transfer->chunks);
     result->time_us = clock_wall_us(&clock_system);
     buf_init(&result->request, REQUEST_SIZE_MAX);

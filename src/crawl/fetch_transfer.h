@@ -48,8 +48,10 @@ struct fetch_transfer {
     uint64_t start_us; /* monotonic, as the next ones */
     uint64_t sent_us;
     uint64_t first_byte_us;
-    uint64_t progress_ms; /* of the loop's clock: when something last happened */
-    size_t heads_size;    /* with those of informational responses */
+    uint64_t progress_ms;   /* of the loop's clock: when something last happened */
+    uint64_t slow_since_us; /* monotonic; since then less than slow_size_min came; 0: no body yet */
+    uint64_t slow_from_size;
+    size_t heads_size; /* with those of informational responses */
     struct fetch_chunks chunks;
     enum err own_err;    /* why a callback of ours ended the transfer */
     const char *refusal; /* why its address was refused */

@@ -141,8 +141,20 @@ void fetch_transfer_judge(struct fetch_transfer *transfer, CURLcode code) {
     }
 }
 
+/* A body that drips: each byte in time, and yet it would take a day. Asked again and again. */
+static bool is_slow(struct fetch_transfer *transfer, uint64_t now_us) {
+    const struct fetch_config *config = &transfer->fetch->config;
+    uint64_t size = transfer->result->body.size;
+    if (transfer->slow_since_us == 0 || size - transfer->slow_from_size >= config->slow_size_min) {
+        transfer->slow_since_us = now_us;
+        transfer->slow_from_size = size;
+        return false;
+    }
+    return now_us - transfer->slow_since_us > config->slow_timeout_us;
+}
+
 /* What waits too long, in words; NULL where nothing does. */
-static const char *late_what(const struct fetch_transfer *transfer, uint64_t now_us, uint64_t now_ms) {
+static const char *late_what(struct fetch_transfer *transfer, uint64_t now_us, uint64_t now_ms) {
     const struct fetch_config *config = &transfer->fetch->config;
     uint64_t idle_us = now_ms > transfer->progress_ms ? (now_ms - transfer->progress_ms) * 1000 : 0;
     uint64_t age_us = now_us - transfer->start_us;
@@ -161,7 +173,7 @@ static const char *late_what(const struct fetch_transfer *transfer, uint64_t now
                    ? "the head of the response"
                    : NULL;
     case FETCH_PHASE_BODY:
-        return idle_us > config->stall_timeout_us ? "the body" : NULL;
+        return idle_us > config->stall_timeout_us || is_slow(transfer, now_us) ? "the body" : NULL;
     }
     return NULL;
 }

@@ -34,11 +34,13 @@ enum {
     FRONTIER_URL_SIZE_MAX = 1 << 14,
     FRONTIER_VALIDATOR_SIZE_MAX = 1 << 10, /* of an ETag or a Last-Modified that is kept */
     FRONTIER_LANES_MAX = 4096,             /* in memory at once; the others wait on disk for their turn */
+    FRONTIER_KEPT_SIZE_MAX = 8 << 10,      /* of what the owner keeps with a host */
 };
 
 struct frontier_config {
     const char *directory;       /* made where it is missing */
     size_t lanes_max;            /* (FRONTIER_LANES_MAX) */
+    int64_t now_us;              /* when the first visit of a new one begins */
     uint32_t host_urls_max;      /* budget: URLs known per host (0: no limit) */
     uint32_t domain_urls_max;    /* and per registrable domain (0: no limit) */
     size_t window_max;           /* URLs of a lane in memory (0: 16 to 256, by the number of lanes) */
@@ -174,6 +176,13 @@ struct bytes frontier_lane_host(const struct frontier_lane *lane);
 void frontier_lane_set_owner(struct frontier_lane *lane, void *owner);
 void *frontier_lane_owner(const struct frontier_lane *lane);
 size_t frontier_lane_waiting_count(const struct frontier_lane *lane); /* on disk and in memory */
+
+/* Keep something with the host of the lane; what was kept before is replaced. */
+void frontier_lane_keep(struct frontier_lane *lane, struct bytes bytes);
+
+/* What was kept before the lane was made, maybe in an earlier run; only in its first ready(). May be empty.
+ */
+struct bytes frontier_lane_kept(const struct frontier_lane *lane);
 
 /* Nothing can be taken from it for long: where other hosts wait for a lane it is gone() and comes back later.
  */

@@ -8,6 +8,7 @@
  *      m name                                 see frontier_meta below
  *      n name                                 a note of the owner
  *      q host:u32 position:u64                flags:u8 [retry] [history] url
+ *      t host:u32                             what the owner keeps with the host
  *      u fingerprint:u64                      flags:u8 state:u8 reason:u8 host:varint priority:u8
  * depth:varint sequence:varint visit:varint due:signed [retry] [history] url
  *

@@ -13,13 +13,8 @@ static const size_t CACHE_SIZE = 8 << 20;
 static const size_t WRITE_BUFFER_SIZE = 8 << 20;
 static const size_t READ_AHEAD_SIZE = 1 << 20;
 
-/*
- * Debian's RocksDB has its assertions on, and one of them ends the process when its own log (DIR/LOG) is
- * written to again after the disk refused a line. So it is opened only where there is room for what an
- * opening writes, and its log has room of its own from then on.
- */
+/* It is opened only where there is room for what an opening writes: see index_database_reserve_log(). */
 static const off_t ROOM_SIZE = 8 << 20;
-static const off_t LOG_ROOM_SIZE = 256 << 10;
 
 enum {
     DIRECTORY_MODE = 0755,
@@ -131,17 +126,6 @@ static enum err check_room(const struct frontier_database *database, struct err_
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", database->directory, strerror(number));
 }
 
-/* What the file system cannot reserve stays a risk. */
-static void reserve_log(const struct frontier_database *database) {
-    char *path = path_of(database, "LOG");
-    int fd = path == NULL ? -1 : open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_ROOM_SIZE);
-        close(fd);
-    }
-    free(path);
-}
-
 enum err frontier_database_open(struct frontier_database *database, struct err_detail *detail) {
     char *message = NULL;
     ASSERT(database->rocksdb == NULL);
@@ -157,7 +141,7 @@ enum err frontier_database_open(struct frontier_database *database, struct err_d
     if (message != NULL) {
         return index_database_failed(message, detail);
     }
-    reserve_log(database);
+    index_database_reserve_log(database->directory);
     return ERR_OK;
 }
 

@@ -152,7 +152,7 @@ void frontier_hosts_line_up(struct frontier_hosts *hosts, uint32_t number) {
     if (hosts->line_first == FRONTIER_HOST_NONE) {
         hosts->line_first = number;
     } else {
-        frontier_hosts_at(hosts, hosts->line_last)->next = number & INT32_MAX;
+        frontier_hosts_at(hosts, hosts->line_last)->next = number & (NUMBERS_MAX - 1);
     }
     hosts->line_last = number;
     hosts->line_count++;

@@ -24,8 +24,9 @@ struct frontier_host {
     uint32_t domain; /* number */
     uint32_t known_count;
     uint32_t waiting_count;
-    uint32_t next : 31; /* in the line */
+    uint32_t next : 30; /* in the line */
     uint32_t is_in_line : 1;
+    uint32_t has_kept : 1;      /* the owner keeps something with it, on disk */
     struct frontier_lane *lane; /* NULL: none */
 };
 

@@ -43,6 +43,11 @@ static void set_name(struct frontier_lane *lane, struct bytes take_name) {
     lane->name = take_name;
 }
 
+static void set_kept(struct frontier_lane *lane, struct bytes take_kept) {
+    free((uint8_t *)lane->kept.data);
+    lane->kept = take_kept;
+}
+
 static void free_lane(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
     ASSERT(lane->taken == NULL);
@@ -62,6 +67,7 @@ static void free_lane(struct frontier_lane *lane) {
     frontier->items_size -= sizeof *lane;
     frontier_hosts_at(&frontier->hosts, lane->host)->lane = NULL;
     set_name(lane, bytes_of(NULL, 0));
+    set_kept(lane, bytes_of(NULL, 0));
     free(lane);
 }
 
@@ -163,6 +169,7 @@ static void tell(struct frontier_lane *lane) {
         if (lane->frontier->config.ready != NULL) {
             lane->frontier->config.ready(lane->frontier->config.context, lane);
         }
+        set_kept(lane, bytes_of(NULL, 0));
     }
 }
 
@@ -213,7 +220,7 @@ static struct frontier_lane *find_lane(struct frontier *frontier, uint32_t numbe
     struct frontier_lane *lane = NULL;
     uint8_t *copy = NULL;
     if (name.size > 0 && frontier->lanes_count < frontier->config.lanes_max &&
-        frontier->hosts.line_count == 0 && (copy = malloc(name.size)) != NULL) {
+        frontier->hosts.line_count == 0 && !host->has_kept && (copy = malloc(name.size)) != NULL) {
         lane = new_lane(frontier, number, true);
     }
     if (lane == NULL) {
@@ -320,6 +327,10 @@ void frontier_lane_answer(struct frontier_lane *lane, struct frontier_request *r
         set_name(lane, request->name);
         request->name = bytes_of(NULL, 0);
     }
+    if (request->kept.size > 0) {
+        set_kept(lane, request->kept);
+        request->kept = bytes_of(NULL, 0);
+    }
     drop_taken(lane, request);
     frontier_window_merge(&lane->window, request->slots, request->count, request->end,
                           window_count_max(frontier));
@@ -367,6 +378,18 @@ void *frontier_lane_owner(const struct frontier_lane *lane) {
 
 size_t frontier_lane_waiting_count(const struct frontier_lane *lane) {
     return frontier_hosts_at(&lane->frontier->hosts, lane->host)->waiting_count;
+}
+
+void frontier_lane_keep(struct frontier_lane *lane, struct bytes bytes) {
+    struct frontier *frontier = lane->frontier;
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    ASSERT(bytes.size <= FRONTIER_KEPT_SIZE_MAX);
+    frontier_hosts_at(&frontier->hosts, lane->host)->has_kept = 1;
+    frontier_queue_put_alone(frontier, frontier_code_host_key(key, 't', lane->host), bytes);
+}
+
+struct bytes frontier_lane_kept(const struct frontier_lane *lane) {
+    return lane->kept;
 }
 
 void frontier_lane_rest(struct frontier_lane *lane) {

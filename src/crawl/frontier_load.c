@@ -34,7 +34,8 @@ static enum err create(struct frontier *frontier, struct err_detail *detail) {
     static const uint8_t version = FORMAT_VERSION;
     ssize_t size = getrandom(&frontier->key, sizeof frontier->key, 0);
     ASSERT(size == sizeof frontier->key); /* the kernel promises it for up to 256 bytes */
-    frontier->meta = (struct frontier_meta){.sequence = 1, .visit = 1};
+    frontier->meta =
+        (struct frontier_meta){.sequence = 1, .visit = 1, .visit_start_us = frontier->config.now_us};
     enum err err = put_now(frontier, "key", bytes_of(&frontier->key, sizeof frontier->key), detail);
     if (err == ERR_OK) {
         err = put_now(frontier, "state", frontier_code_meta(value, &frontier->meta), detail);
@@ -131,6 +132,17 @@ static enum err load_known(struct frontier *frontier, struct bytes key, struct b
     return seen_put(&frontier->seen, fingerprint);
 }
 
+static enum err load_kept(struct frontier *frontier, struct bytes key, struct bytes value) {
+    uint32_t number = 0;
+    (void)value;
+    enum err err = frontier_code_read_host_key(key, 't', &number);
+    if (err != ERR_OK || number >= frontier_hosts_count(&frontier->hosts)) {
+        return ERR_CORRUPT;
+    }
+    frontier_hosts_at(&frontier->hosts, number)->has_kept = 1;
+    return ERR_OK;
+}
+
 /* After an orderly end: as they were then. */
 static enum err load_counts(struct frontier *frontier, struct bytes key, struct bytes value) {
     uint32_t counts[FRONTIER_CODE_COUNTS_MAX];
@@ -192,6 +204,9 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
     buf_done(&value);
     if (err == ERR_OK) {
         err = load_kind(frontier, "h", load_host, detail);
+    }
+    if (err == ERR_OK) {
+        err = load_kind(frontier, "t", load_kept, detail);
     }
     if (err == ERR_OK) {
         err = load_kind(frontier, "k", load_known, detail);

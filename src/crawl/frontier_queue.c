@@ -89,6 +89,7 @@ void frontier_request_free(struct frontier_request *request) {
     free(request->slots);
     free(request->hosts);
     free((uint8_t *)request->name.data);
+    free((uint8_t *)request->kept.data);
     free(request);
 }
 
@@ -144,6 +145,8 @@ bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *l
     request->host = lane->host;
     request->from = lane->window.reading_from;
     request->wants_name = lane->name.size == 0;
+    request->wants_kept =
+        request->wants_name && frontier_hosts_at(&frontier->hosts, lane->host)->has_kept != 0;
     memcpy(request->low, lane->window.low, sizeof request->low);
     ask(frontier, request, !frontier_window_has_any(&lane->window));
     return true;

@@ -97,10 +97,32 @@ static enum err read_name(struct frontier *frontier, struct frontier_request *re
     return err;
 }
 
+/* What the owner keeps with the host. That it is gone, or too large, is no reason to stop. */
+static enum err read_kept(struct frontier *frontier, struct frontier_request *request,
+                          struct err_detail *detail) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    struct buf value;
+    buf_init(&value, FRONTIER_KEPT_SIZE_MAX);
+    enum err err = frontier_database_get(&frontier->database, frontier_code_host_key(key, 't', request->host),
+                                         &value, detail);
+    if (err == ERR_OK) {
+        request->kept = buf_bytes(&value); /* its memory too */
+    } else {
+        buf_done(&value);
+    }
+    return err == ERR_NOT_FOUND || err == ERR_LIMIT ? ERR_OK : err;
+}
+
 static enum err read_lane(struct frontier *frontier, struct frontier_request *request,
                           struct err_detail *detail) {
     if (request->wants_name && request->name.size == 0) {
         enum err err = read_name(frontier, request, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    if (request->wants_kept && request->kept.size == 0) {
+        enum err err = read_kept(frontier, request, detail);
         if (err != ERR_OK) {
             return err;
         }

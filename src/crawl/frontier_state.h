@@ -55,6 +55,7 @@ struct frontier_lane {
     size_t turn_count; /* taken since it got the lane */
     void *owner;
     struct bytes name; /* its memory is the lane's; empty until it was read */
+    struct bytes kept; /* likewise; until the owner was told of the lane */
 };
 
 /* A read that the thread is asked for, and its answer. */
@@ -67,11 +68,13 @@ struct frontier_request {
     uint64_t from;
     uint64_t low[FRONTIER_PRIORITIES_COUNT];
     bool wants_name;
+    bool wants_kept;
     /* of a visit: from the fingerprint `from` on */
     uint32_t visit;
     int64_t due_before_us;
     /* the answer */
     struct bytes name; /* taken by the lane */
+    struct bytes kept; /* likewise */
     uint64_t end;      /* positions or fingerprints below it were read */
     bool is_last;      /* there are no more fingerprints */
     size_t looked_count;

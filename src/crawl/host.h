@@ -43,6 +43,7 @@ struct host {
     struct pace pace;
     struct host_robots robots[2]; /* of http, of https */
     struct trap_host *trap;       /* NULL until a link is looked at */
+    uint32_t trap_unkept_count;   /* looks at links since its state was last kept with a frontier */
     uint8_t ip[16];
     bool has_ip;            /* of the last answer */
     bool is_busy;           /* a request is under way */

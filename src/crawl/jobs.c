@@ -358,6 +358,14 @@ static void on_timer(uv_timer_t *timer) {
     }
 }
 
+void jobs_look(struct jobs *jobs) {
+    on_timer(&jobs->timer); /* where one is under way already, the next second sees the rest */
+}
+
+const struct crawler *jobs_crawler(const struct jobs *jobs) {
+    return jobs->crawler;
+}
+
 static void on_ended(void *context, struct campaign *campaign) {
     struct jobs *jobs = context;
     tell(jobs, campaign->name, campaign->state == CAMPAIGN_ENDED ? "visit complete" : "limit reached");

@@ -35,6 +35,12 @@ void jobs_hurry(struct jobs *jobs);
 /* Once stopped. The memory goes when the loop has run once more. */
 void jobs_free(struct jobs *jobs);
 
+/* Look at the directory now, not when the second is over. */
+void jobs_look(struct jobs *jobs);
+
+/* The engine that runs them: for its stat. */
+const struct crawler *jobs_crawler(const struct jobs *jobs);
+
 /* As `mnemon job list --json` prints them: an array. */
 void jobs_put_json(const struct jobs *jobs, struct buf *out);
 

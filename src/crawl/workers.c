@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/priority.h"
 #include "crawl/harvest.h"
 
 enum { THREADS_MAX = 64 };
@@ -21,6 +22,7 @@ struct queue {
 
 struct workers {
     struct instance *instance;
+    bool gives_way;
     void (*wake)(void *context);
     void *context;
     struct worker threads[THREADS_MAX];
@@ -66,6 +68,9 @@ static void give_back(struct trip *trip) {
 static void *run(void *context) {
     struct worker *worker = context;
     struct workers *workers = worker->workers;
+    if (workers->gives_way) {
+        priority_lower(PRIORITY_LATER);
+    }
     pthread_mutex_lock(&workers->lock);
     for (;;) {
         struct trip *trip = pop(&workers->given);
@@ -84,14 +89,15 @@ static void *run(void *context) {
     return NULL;
 }
 
-enum err workers_new(struct instance *instance, size_t threads_count, void (*wake)(void *context),
-                     void *context, struct workers **ret_workers) {
+enum err workers_new(struct instance *instance, size_t threads_count, bool gives_way,
+                     void (*wake)(void *context), void *context, struct workers **ret_workers) {
     ASSERT(threads_count > 0 && threads_count <= THREADS_MAX);
     struct workers *workers = calloc(1, sizeof *workers);
     if (workers == NULL) {
         return ERR_MEMORY;
     }
     workers->instance = instance;
+    workers->gives_way = gives_way;
     workers->wake = wake;
     workers->context = context;
     pthread_mutex_init(&workers->lock, NULL);

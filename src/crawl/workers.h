@@ -13,9 +13,12 @@
 
 struct workers;
 
-/* wake: called from any thread when workers_take() will have something. */
-enum err workers_new(struct instance *instance, size_t threads_count, void (*wake)(void *context),
-                     void *context, struct workers **ret_workers) MUST_CHECK;
+/*
+ * wake: called from any thread when workers_take() will have something. gives_way: they run when others do
+ * not.
+ */
+enum err workers_new(struct instance *instance, size_t threads_count, bool gives_way,
+                     void (*wake)(void *context), void *context, struct workers **ret_workers) MUST_CHECK;
 
 /* Trips that are under way are finished first; take them before. */
 void workers_free(struct workers *workers);

@@ -5,29 +5,114 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "base/priority.h"
 #include "crawl/jobs.h"
 
-enum { PATH_SIZE_MAX = 4096, GRACE_MS = 3000 };
+enum {
+    PATH_SIZE_MAX = 4096,
+    GRACE_MS = 3000,
+    COPY_MS = 1000,
+    JOBS_SIZE_MAX = 64 << 20,
+    WAITING_SIZE_MAX = 4096,
+    WAITING_HOSTS_MAX = 8,
+};
 
 struct crawling {
     struct crawling_config config;
     char jobs_directory[PATH_SIZE_MAX];
     uv_loop_t loop;
     uv_async_t stop;
+    uv_async_t look;
     uv_timer_t grace;
-    struct jobs *jobs;
+    uv_timer_t copy;
+    struct jobs *jobs; /* NULL once they are stopped */
+    bool is_changed;   /* since the last copy */
     pthread_t thread;
+
+    pthread_mutex_t lock;
+    struct crawler_stat stat; /* lock: the copy */
+    struct buf jobs_text;     /* lock: likewise */
+    struct buf waiting_text;  /* lock: likewise */
 };
+
+/* ---- the copy ---- */
+
+static void copy(struct crawling *crawling) {
+    if (crawling->jobs == NULL) {
+        return;
+    }
+    const struct crawler *crawler = jobs_crawler(crawling->jobs);
+    pthread_mutex_lock(&crawling->lock);
+    crawler_stat(crawler, &crawling->stat);
+    buf_clear(&crawling->jobs_text);
+    jobs_put_json(crawling->jobs, &crawling->jobs_text);
+    buf_clear(&crawling->waiting_text);
+    crawler_put_waiting(crawler, WAITING_HOSTS_MAX, &crawling->waiting_text);
+    pthread_mutex_unlock(&crawling->lock);
+}
+
+static void on_copy(uv_timer_t *timer) {
+    struct crawling *crawling = timer->data;
+    copy(crawling);
+    if (crawling->is_changed && crawling->config.changed != NULL) {
+        crawling->config.changed(crawling->config.context);
+    }
+    crawling->is_changed = false;
+}
+
+void crawling_stat(struct crawling *crawling, struct crawler_stat *ret_stat) {
+    pthread_mutex_lock(&crawling->lock);
+    *ret_stat = crawling->stat;
+    pthread_mutex_unlock(&crawling->lock);
+}
+
+void crawling_put_jobs(struct crawling *crawling, struct buf *out) {
+    pthread_mutex_lock(&crawling->lock);
+    bool is_whole = crawling->jobs_text.err == ERR_OK && crawling->jobs_text.size > 0;
+    buf_put(out, is_whole ? buf_bytes(&crawling->jobs_text) : BYTES("[]"));
+    pthread_mutex_unlock(&crawling->lock);
+}
+
+void crawling_put_waiting(struct crawling *crawling, struct buf *out) {
+    pthread_mutex_lock(&crawling->lock);
+    buf_put(out, buf_bytes(&crawling->waiting_text));
+    pthread_mutex_unlock(&crawling->lock);
+}
+
+/* ---- the loop ---- */
+
+static void on_look(uv_async_t *async) {
+    struct crawling *crawling = async->data;
+    if (crawling->jobs != NULL) {
+        jobs_look(crawling->jobs);
+    }
+}
+
+void crawling_look(struct crawling *crawling) {
+    uv_async_send(&crawling->look);
+}
+
+static void close_handles(struct crawling *crawling) {
+    uv_close((uv_handle_t *)&crawling->stop, NULL);
+    uv_close((uv_handle_t *)&crawling->look, NULL);
+    uv_close((uv_handle_t *)&crawling->grace, NULL);
+    uv_close((uv_handle_t *)&crawling->copy, NULL);
+}
 
 static void on_stopped(void *context) {
     struct crawling *crawling = context;
     jobs_free(crawling->jobs);
-    uv_close((uv_handle_t *)&crawling->stop, NULL);
-    uv_close((uv_handle_t *)&crawling->grace, NULL);
+    crawling->jobs = NULL;
+    close_handles(crawling);
 }
 
+/* From within the jobs, which may be half changed: the copy is made when the loop is back. */
 static void on_tell(void *context, const char *name, const char *sentence) {
-    const struct crawling *crawling = context;
+    struct crawling *crawling = context;
+    crawling->is_changed = true;
+    if (!uv_is_closing((uv_handle_t *)&crawling->copy)) {
+        uv_timer_start(&crawling->copy, on_copy, 0, COPY_MS);
+    }
     if (crawling->config.tell != NULL) {
         crawling->config.tell(crawling->config.context, name, sentence);
     }
@@ -38,17 +123,25 @@ static void on_grace(uv_timer_t *timer) {
     jobs_hurry(crawling->jobs);
 }
 
+static void detach(struct crawling *crawling) {
+    if (crawling->config.detach != NULL) {
+        crawling->config.detach(crawling->config.context);
+    }
+}
+
 static void on_stop(uv_async_t *async) {
     struct crawling *crawling = async->data;
     if (uv_is_active((uv_handle_t *)&crawling->grace)) {
         return;
     }
     uv_timer_start(&crawling->grace, on_grace, GRACE_MS, GRACE_MS);
+    detach(crawling);
     jobs_stop(crawling->jobs);
 }
 
 static void *run(void *context) {
     struct crawling *crawling = context;
+    priority_lower(PRIORITY_LATER); /* and with it the threads of frontiers, which it starts */
     uv_run(&crawling->loop, UV_RUN_DEFAULT);
     return NULL;
 }
@@ -64,6 +157,7 @@ static enum err open_jobs(struct crawling *crawling, struct err_detail *detail) 
                 .clock = config->clock,
                 .nameserver = config->nameservers,
                 .transfers_max = config->connections_max,
+                .gives_way = true,
                 .fetch =
                     {
                         .scratch_directory = config->directory,
@@ -83,6 +177,9 @@ static void close_loop(struct crawling *crawling) {
     uv_run(&crawling->loop, UV_RUN_DEFAULT);
     int result = uv_loop_close(&crawling->loop);
     ASSERT(result == 0);
+    pthread_mutex_destroy(&crawling->lock);
+    buf_done(&crawling->jobs_text);
+    buf_done(&crawling->waiting_text);
     free(crawling);
 }
 
@@ -95,18 +192,32 @@ enum err crawling_start(const struct crawling_config *config, struct crawling **
     }
     crawling->config = *config;
     snprintf(crawling->jobs_directory, sizeof crawling->jobs_directory, "%s/jobs", config->directory);
+    buf_init(&crawling->jobs_text, JOBS_SIZE_MAX);
+    buf_init(&crawling->waiting_text, WAITING_SIZE_MAX);
+    pthread_mutex_init(&crawling->lock, NULL);
     uv_async_init(&crawling->loop, &crawling->stop, on_stop);
+    uv_async_init(&crawling->loop, &crawling->look, on_look);
     uv_timer_init(&crawling->loop, &crawling->grace);
-    crawling->stop.data = crawling->grace.data = crawling;
+    uv_timer_init(&crawling->loop, &crawling->copy);
+    crawling->stop.data = crawling->look.data = crawling->grace.data = crawling->copy.data = crawling;
+    uv_timer_start(&crawling->copy, on_copy, COPY_MS, COPY_MS);
     enum err err = open_jobs(crawling, detail);
     if (err != ERR_OK) {
-        uv_close((uv_handle_t *)&crawling->stop, NULL);
-        uv_close((uv_handle_t *)&crawling->grace, NULL);
+        close_handles(crawling);
+        close_loop(crawling);
+        return err;
+    }
+    if (config->attach != NULL) {
+        err = config->attach(config->context, &crawling->loop, detail);
+    }
+    if (err != ERR_OK) {
+        on_stopped(crawling); /* no job has been opened yet */
         close_loop(crawling);
         return err;
     }
     if (pthread_create(&crawling->thread, NULL, run, crawling) != 0) {
-        on_stopped(crawling); /* no job has been opened yet */
+        detach(crawling);
+        on_stopped(crawling);
         close_loop(crawling);
         return err_set(detail, ERR_SYSTEM, "no thread for the crawl");
     }

@@ -2,39 +2,76 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "node/crawling.h"
-#include "node/status_page.h"
+#include "node/desk_work.h"
+#include "node/node_file.h"
 #include "node/token.h"
-#include "replay/http_server.h"
+#include "replay/replay.h"
+#include "replay/survey.h"
 #include "replay/volume_service.h"
 
-enum { GRACE_MS = 5000, ROUTES_COUNT = 2 + VOLUME_SERVICE_ROUTES_COUNT, STATUS_OK = 200 };
+enum { GRACE_MS = 5000, ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + REPLAY_ROUTES_MAX, NOTE_SIZE_MAX = 512 };
 
 struct node {
+    struct node_config config; /* with its defaults filled in */
     struct token token;
     size_t volumes_count;
     struct volume_service *volumes;
-    struct status_page *page;
-    struct http_route routes[ROUTES_COUNT];
-    struct http_server *http;
+    struct access *access;
+    struct archive *archive;
+    struct survey *survey;
+    struct search *search;
+    struct ringing *ringing;
     struct crawling *crawling;
+    struct saves *saves;
+    _Atomic(struct pulse *) pulse; /* the crawl's thread asks for it */
+    struct desk_work work;
+    struct admin *admin;
+    struct desk desk;
+    struct replay replay;
+    struct http_route routes[ROUTES_MAX];
+    size_t routes_count;
+    struct http_server *http;
+    bool has_file;
 };
 
-static void answer_health(struct http_request *request) {
-    http_answer(request, STATUS_OK, "text/plain; charset=utf-8", BYTES("ok\n"));
-}
+/* ---- what it tells ---- */
 
-/* A connection and an index file are a descriptor each; the usual 1,024 are soon used up. */
-static void raise_descriptors_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
+static void note(void *context, const char *sentence) {
+    const struct node *node = context;
+    if (node->config.note != NULL) {
+        node->config.note(node->config.context, sentence);
     }
 }
+
+static void note_search(void *context, const char *name, const char *sentence) {
+    char text[NOTE_SIZE_MAX];
+    snprintf(text, sizeof text, "%s: %s", name, sentence);
+    note(context, text);
+}
+
+/* A save may be over. */
+static void hurry(void *context) {
+    struct node *node = context;
+    struct pulse *pulse = node->pulse;
+    if (pulse != NULL) {
+        pulse_hurry(pulse);
+    }
+}
+
+/* Saves come and go without a line each. */
+static void tell(void *context, const char *name, const char *sentence) {
+    const struct node *node = context;
+    if (node->config.tell != NULL && !saves_is_name(bytes_of_string(name))) {
+        node->config.tell(node->config.context, name, sentence);
+    }
+}
+
+/* ---- starting ---- */
 
 /* The local ones: those behind other servers are offered there. */
 static enum err offer_volumes(struct node *node, const struct node_config *config) {
@@ -62,27 +99,66 @@ static enum err offer_volumes(struct node *node, const struct node_config *confi
     return node->volumes == NULL ? ERR_MEMORY : ERR_OK;
 }
 
-static enum err start_http(struct node *node, const struct node_config *config, struct err_detail *detail) {
-    node->routes[0] = (struct http_route){.method = "GET", .path = "/health", .answer = answer_health};
-    node->page = status_page_new(config->instance, config->directory);
-    if (node->page == NULL) {
+static enum err open_archive(struct node *node, struct err_detail *detail) {
+    const struct node_config *config = &node->config;
+    enum err err = access_open(config->directory, config->clock, note, node, &node->access, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct archive_config archive = {
+        .instance = config->instance,
+        .access = node->access,
+        .scratch_directory = config->directory,
+    };
+    node->archive = archive_new(&archive);
+    if (node->archive == NULL) {
         return ERR_MEMORY;
     }
-    node->routes[1] = status_page_route(node->page);
-    volume_service_routes(node->volumes, node->routes + 2);
-    struct http_server_config http = {
-        .address = config->http,
-        .routes = node->routes,
-        .routes_count = ROUTES_COUNT,
-        .scratch_directory = config->directory,
-        .connections_max = config->connections_max,
-        .request_timeout_ms = config->request_timeout_ms,
+    struct survey_config survey = {.archive = node->archive, .clock = config->clock};
+    err = survey_start(&survey, &node->survey, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct search_config search = {
+        .is_enabled = config->searches,
+        .directory = config->directory,
+        .instance = config->instance,
         .clock = config->clock,
+        .tell = note_search,
+        .context = node,
     };
-    return http_server_start(&http, &node->http, detail);
+    return search_start(&search, &node->search, detail);
 }
 
-static enum err start_crawl(struct node *node, const struct node_config *config, struct err_detail *detail) {
+static enum err open_ring(struct node *node, struct err_detail *detail) {
+    const struct node_config *config = &node->config;
+    struct ringing_config ringing = {
+        .directory = config->directory,
+        .address = config->ring,
+        .join = config->ring_join,
+        .token = config->ring_token,
+        .places_count = config->ring_places,
+        .first_place = config->ring_first_place,
+        .nameservers = config->crawl_nameservers,
+        .clock = config->clock,
+        .note = note,
+        .context = node,
+    };
+    return ringing_new(&ringing, &node->ringing, detail);
+}
+
+static enum err attach_ring(void *context, uv_loop_t *loop, struct err_detail *detail) {
+    const struct node *node = context;
+    return ringing_attach(node->ringing, loop, detail);
+}
+
+static void detach_ring(void *context) {
+    const struct node *node = context;
+    ringing_detach(node->ringing);
+}
+
+static enum err start_crawl(struct node *node, struct err_detail *detail) {
+    const struct node_config *config = &node->config;
     struct crawling_config crawling = {
         .directory = config->directory,
         .instance = config->instance,
@@ -90,11 +166,158 @@ static enum err start_crawl(struct node *node, const struct node_config *config,
         .user_agent = config->crawl_user_agent,
         .connections_max = config->crawl_connections_max,
         .nameservers = config->crawl_nameservers,
-        .clock = config->clock != NULL ? config->clock : &clock_system,
-        .tell = config->tell,
-        .context = config->context,
+        .clock = config->clock,
+        .tell = tell,
+        .changed = hurry,
+        .attach = attach_ring,
+        .detach = detach_ring,
+        .context = node,
     };
-    return crawling_start(&crawling, &node->crawling, detail);
+    enum err err = crawling_start(&crawling, &node->crawling, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct saves_config saves = {
+        .directory = config->directory,
+        .crawling = node->crawling,
+        .archive = node->archive,
+        .clock = config->clock,
+    };
+    return saves_new(&saves, &node->saves, detail);
+}
+
+static void beat(void *context) {
+    const struct node *node = context;
+    saves_step(node->saves);
+    ringing_beat(node->ringing);
+}
+
+static bool is_loopback(const struct address *address) {
+    static const uint8_t loopback[16] = {[15] = 1};
+    return address_is_ipv4(address) ? address->ip[12] == 127
+                                    : memcmp(address->ip, loopback, sizeof loopback) == 0;
+}
+
+/* What the routes of HTTP need: who may, who does, who knows. */
+static enum err open_desk(struct node *node) {
+    const struct node_config *config = &node->config;
+    struct admin_config admin = {
+        .token = node->token.text,
+        .hosts = config->hosts,
+        .is_loopback = is_loopback(&config->http),
+        .reads_need_login = config->reads_need_login,
+        .rate = config->rate,
+        .clock = config->clock,
+    };
+    node->admin = admin_new(&admin);
+    if (node->admin == NULL) {
+        return ERR_MEMORY;
+    }
+    node->work = (struct desk_work){.directory = config->directory,
+                                    .crawling = node->crawling,
+                                    .saves = node->saves,
+                                    .ringing = node->ringing};
+    node->desk = (struct desk){.table = &desk_work_table, .context = &node->work, .admin = node->admin};
+    node->replay = (struct replay){
+        .archive = node->archive,
+        .search = node->search,
+        .survey = node->survey,
+        .desk = &node->desk,
+        .clock = config->clock,
+        .title = config->title,
+        .tell = note,
+        .tell_context = node,
+    };
+    volume_service_routes(node->volumes, node->routes);
+    node->routes_count = VOLUME_SERVICE_ROUTES_COUNT;
+    node->routes_count += replay_routes(&node->replay, node->routes + node->routes_count);
+    struct pulse_config pulse = {
+        .sources =
+            {
+                .instance = config->instance,
+                .crawling = node->crawling,
+                .routes_count = node->routes_count,
+                .admin = node->admin,
+                .search = node->search,
+                .clock = config->clock,
+            },
+        .title = config->title,
+        .routes = node->routes,
+        .beat = beat,
+        .context = node,
+    };
+    node->work.pulse = pulse_new(&pulse);
+    node->pulse = node->work.pulse;
+    return node->work.pulse == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static enum err start_http(struct node *node, struct err_detail *detail) {
+    const struct node_config *config = &node->config;
+    struct http_server_config http = {
+        .address = config->http,
+        .routes = node->routes,
+        .routes_count = node->routes_count,
+        .scratch_directory = config->directory,
+        .connections_max = config->connections_max,
+        .request_timeout_ms = config->request_timeout_ms,
+        .clock = config->clock,
+        .check = admin_check,
+        .check_context = node->admin,
+    };
+    enum err err = http_server_start(&http, &node->http, detail);
+    if (err == ERR_OK) {
+        err = pulse_run(node->work.pulse, node->http);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct address address;
+    http_server_address(node->http, &address);
+    err = node_file_write(config->directory, &address, clock_wall_us(config->clock), detail);
+    node->has_file = err == ERR_OK;
+    return err;
+}
+
+/* What has been started, in an order in which nobody uses what is gone. */
+static void close_node(struct node *node) {
+    if (node->has_file) {
+        node_file_remove(node->config.directory);
+    }
+    if (node->pulse != NULL) {
+        pulse_rest(node->pulse);
+    }
+    if (node->http != NULL) {
+        http_server_stop(node->http, GRACE_MS);
+    }
+    if (node->crawling != NULL) {
+        crawling_stop(node->crawling);
+    }
+    if (node->ringing != NULL) {
+        ringing_free(node->ringing);
+    }
+    if (node->saves != NULL) {
+        saves_free(node->saves);
+    }
+    if (node->pulse != NULL) {
+        pulse_free(node->pulse);
+    }
+    if (node->admin != NULL) {
+        admin_free(node->admin);
+    }
+    search_stop(node->search);
+    if (node->survey != NULL) {
+        survey_stop(node->survey);
+    }
+    if (node->archive != NULL) {
+        archive_free(node->archive);
+    }
+    if (node->access != NULL) {
+        access_close(node->access);
+    }
+    if (node->volumes != NULL) {
+        volume_service_free(node->volumes);
+    }
+    free(node);
 }
 
 enum err node_start(const struct node_config *config, struct node **ret_node, struct err_detail *detail) {
@@ -102,28 +325,31 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
     if (node == NULL) {
         return ERR_MEMORY;
     }
-    raise_descriptors_limit();
+    node->config = *config;
+    node->config.clock = config->clock != NULL ? config->clock : &clock_system;
+    node->config.title = config->title != NULL ? config->title : "mnemon";
+    fetch_raise_descriptors_limit();
     enum err err = token_load(&node->token, config->directory, detail);
     if (err == ERR_OK) {
         err = offer_volumes(node, config);
     }
     if (err == ERR_OK) {
-        err = start_http(node, config, detail);
+        err = open_archive(node, detail);
     }
     if (err == ERR_OK) {
-        err = start_crawl(node, config, detail);
+        err = open_ring(node, detail);
+    }
+    if (err == ERR_OK) {
+        err = start_crawl(node, detail);
+    }
+    if (err == ERR_OK) {
+        err = open_desk(node);
+    }
+    if (err == ERR_OK) {
+        err = start_http(node, detail);
     }
     if (err != ERR_OK) {
-        if (node->http != NULL) {
-            http_server_stop(node->http, 0);
-        }
-        if (node->page != NULL) {
-            status_page_free(node->page);
-        }
-        if (node->volumes != NULL) {
-            volume_service_free(node->volumes);
-        }
-        free(node);
+        close_node(node);
         return err;
     }
     *ret_node = node;
@@ -131,11 +357,7 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
 }
 
 void node_stop(struct node *node) {
-    crawling_stop(node->crawling);
-    http_server_stop(node->http, GRACE_MS);
-    status_page_free(node->page);
-    volume_service_free(node->volumes);
-    free(node);
+    close_node(node);
 }
 
 void node_http_address(const struct node *node, struct address *ret_address) {
@@ -146,8 +368,16 @@ const char *node_token_path(const struct node *node) {
     return node->token.path;
 }
 
+const char *node_token(const struct node *node) {
+    return node->token.text;
+}
+
 size_t node_volumes_count(const struct node *node) {
     return node->volumes_count;
+}
+
+bool node_ring_address(const struct node *node, struct address *ret_address) {
+    return ringing_address(node->ringing, ret_address);
 }
 
 static sigset_t stop_signals(void) {

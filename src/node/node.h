@@ -1,20 +1,23 @@
 /*
  * node - the running node: the archive of a data directory, and what it offers to others.
  *
- *      HTTP   /                       what it holds and does, for people (node/status_page.h)
- *             /health                 "ok": it is there
- *             /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the token
+ *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/replay.h)
+ *             /jobs /save /dashboard … what it does, and what it may be told (replay/desk.h,
+ * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the
+ * token
  *
- * and it runs the jobs of the data directory (node/crawling.h).
+ * and it runs the jobs of the data directory (node/crawling.h) and is part of its ring (node/ringing.h).
+ * Where it is found, DIR/node.json says (node/node_file.h).
  *
- * Threads: the event loop, the crawl's workers, those of the HTTP server, one committer per volume, and the
- * caller's, which only waits.
+ * Threads: the event loop, the crawl's workers, those of the HTTP server, one committer per volume, the pulse
+ * (node/pulse.h), those of search and survey, and the caller's, which only waits.
  */
 #ifndef MNEMON_NODE_NODE_H
 #define MNEMON_NODE_NODE_H
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/err.h"
 #include "store/instance.h"
 
@@ -27,12 +30,23 @@ struct node_config {
     struct address http;           /* port 0: any that is free */
     unsigned connections_max;      /* of HTTP (replay/http_server.h) */
     uint32_t request_timeout_ms;   /* likewise */
+    struct config_list hosts;      /* of HTTP, as the three below (replay/admin.h); outlive the node */
+    uint64_t rate;                 /* likewise; 0: any */
+    bool reads_need_login;         /* likewise */
+    const char *title;             /* of the archive ("mnemon"); outlives the node */
+    bool searches;                 /* full text (replay/search.h) */
     const char *crawl_user_agent;  /* of the crawl; as in node/crawling.h */
     const char *crawl_nameservers; /* likewise */
     size_t crawl_connections_max;  /* likewise */
     bool crawl_allows_private;     /* likewise */
+    struct address ring;           /* as others reach it (node/ringing.h, as the four below) */
+    const char *ring_join;         /* HOST[:PORT] of somebody in it */
+    const char *ring_token;
+    uint8_t ring_places;
+    uint8_t ring_first_place;
     void (*tell)(void *context, const char *name,
-                 const char *sentence); /* of a job; any thread; may be NULL */
+                 const char *sentence);                /* of a job; any thread; may be NULL */
+    void (*note)(void *context, const char *sentence); /* of the rest; any thread; may be NULL */
     void *context;
     const struct clock *clock; /* (clock_system) */
 };
@@ -46,7 +60,11 @@ void node_stop(struct node *take_node);
 
 void node_http_address(const struct node *node, struct address *ret_address);
 const char *node_token_path(const struct node *node);
+const char *node_token(const struct node *node);
 size_t node_volumes_count(const struct node *node); /* that it offers */
+
+/* Where its socket of the ring is. False: it is in none. */
+bool node_ring_address(const struct node *node, struct address *ret_address);
 
 /*
  * Before any thread is started: SIGINT and SIGTERM no longer end the process but wait for

@@ -6,12 +6,24 @@
 #include "base/config.h"
 #include "base/err.h"
 
+enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
+
 struct settings {
     struct arena arena; /* of the texts */
     struct bytes http_address;
     uint64_t http_port;
+    struct bytes ring_address;
+    uint64_t ring_port;
+    uint64_t ring_capacity;
+    uint64_t ring_first_place;
     uint64_t http_connections;
     uint64_t http_timeout_us;
+    struct config_list http_hosts;
+    uint64_t http_rate;
+    uint32_t http_reads; /* enum settings_reads */
+    struct bytes archive_title;
+    uint64_t store_cache;
+    bool search_enabled;
     struct bytes crawl_user_agent;
     uint64_t crawl_connections;
     bool crawl_allow_private;

@@ -131,6 +131,17 @@ const struct encoding *encoding_of_bom(struct bytes head, size_t *ret_size) {
     return encoding_of_label(is_big ? BYTES("utf-16be") : BYTES("utf-16le"));
 }
 
+const struct encoding *encoding_of_xml(struct bytes head) {
+    struct bytes declaration = bytes_slice(head, 0, bytes_find_byte(head, '>'));
+    size_t at = bytes_find(declaration, BYTES("encoding="));
+    if (!bytes_starts_with(head, BYTES("<?xml")) || at + 10 >= declaration.size) {
+        return NULL;
+    }
+    uint8_t quote = declaration.data[at + 9];
+    struct bytes label = bytes_skip(declaration, at + 10);
+    return encoding_of_label(bytes_slice(label, 0, bytes_find_byte(label, quote)));
+}
+
 struct bytes encoding_charset(struct bytes content_type) {
     struct bytes rest = content_type;
     struct bytes part;

@@ -30,6 +30,9 @@ const struct encoding *encoding_of_bom(struct bytes head, size_t *ret_size);
 /* What a <meta> in the first bytes of an HTML document declares, or NULL. */
 const struct encoding *encoding_prescan(struct bytes head);
 
+/* What encoding="…" in the declaration at the start of an XML document says, or NULL. */
+const struct encoding *encoding_of_xml(struct bytes head);
+
 /* The value of the charset parameter of a Content-Type header; empty where there is none. */
 struct bytes encoding_charset(struct bytes content_type);
 

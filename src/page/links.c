@@ -143,8 +143,7 @@ static bool starts_with(struct bytes text, const char *word) {
     return text.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(text, 0, prefix.size), prefix);
 }
 
-/* What the first bytes look like, after the MIME Sniffing standard. */
-static enum links_format sniff(struct bytes head) {
+enum links_format links_sniff(struct bytes head) {
     static const char *const html_starts[] = {
         "<!doctype html", "<html",  "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a ",
         "<style",         "<title", "<b>",   "<body",   "<br",     "<p>", "<p ",  "<!--",
@@ -191,18 +190,6 @@ void links_start(struct links *links, struct bytes content_type, const struct ur
     links->inner_places_count = 0;
 }
 
-/* encoding="…" in the declaration of XML. */
-static const struct encoding *xml_encoding(struct bytes head) {
-    struct bytes declaration = bytes_slice(head, 0, bytes_find_byte(head, '>'));
-    size_t at = bytes_find(declaration, BYTES("encoding="));
-    if (!starts_with(head, "<?xml") || at + 10 >= declaration.size) {
-        return NULL;
-    }
-    uint8_t quote = declaration.data[at + 9];
-    struct bytes label = bytes_skip(declaration, at + 10);
-    return encoding_of_label(bytes_slice(label, 0, bytes_find_byte(label, quote)));
-}
-
 static const struct encoding *detect(const struct links *links, struct bytes head) {
     size_t bom_size;
     const struct encoding *encoding = encoding_of_bom(head, &bom_size);
@@ -210,7 +197,7 @@ static const struct encoding *detect(const struct links *links, struct bytes hea
         encoding = links->header_encoding;
     }
     if (encoding == NULL && links->format == LINKS_XML) {
-        encoding = xml_encoding(head);
+        encoding = encoding_of_xml(head);
         return encoding == NULL || encoding->is_wide ? encoding_utf8 : encoding;
     }
     return encoding != NULL ? encoding
@@ -221,7 +208,7 @@ static const struct encoding *detect(const struct links *links, struct bytes hea
 static void begin(struct links *links, struct bytes head) {
     links->has_begun = true;
     if (links->format == LINKS_UNKNOWN) {
-        links->format = sniff(head);
+        links->format = links_sniff(head);
     }
     if (links->format == LINKS_NONE) {
         return;

@@ -69,6 +69,9 @@ void links_free(struct links *links); /* may be NULL */
  */
 enum links_format links_format_of(struct bytes content_type);
 
+/* What the first bytes look like, after the MIME Sniffing standard; LINKS_NONE where they say nothing. */
+enum links_format links_sniff(struct bytes head);
+
 /*
  * Begin a document. content_type: the value of the header, or empty. base: the document's URL, borrowed until
  * links_finish(). options: copied, NULL for none. An unfinished document before it is forgotten.

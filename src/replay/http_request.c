@@ -1,10 +1,12 @@
 #include "replay/http_request.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "replay/http_state.h"
 
-enum { HEADERS_SIZE_MAX = 8 << 10, BLOCK_SIZE = 64 << 10, ERROR_SIZE_MAX = 4 << 10 };
+enum { HEADERS_SIZE_MAX = 48 << 10, BLOCK_SIZE = 64 << 10, ERROR_SIZE_MAX = 4 << 10 };
 
 void *http_request_context(const struct http_request *request) {
     return request->route->context;
@@ -37,6 +39,30 @@ struct bytes http_request_query(const struct http_request *request) {
 struct bytes http_request_header(const struct http_request *request, const char *name) {
     const char *value = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
     return value == NULL ? bytes_of(NULL, 0) : bytes_of_string(value);
+}
+
+uint16_t http_request_port(const struct http_request *request) {
+    return request->server->address.port;
+}
+
+void http_request_client(const struct http_request *request, struct address *ret_client) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *ret_client = (struct address){0};
+    if (info == NULL || info->client_addr == NULL) {
+        return;
+    }
+    if (info->client_addr->sa_family == AF_INET) {
+        struct sockaddr_in name;
+        memcpy(&name, info->client_addr, sizeof name);
+        const uint8_t *ip = (const uint8_t *)&name.sin_addr;
+        *ret_client = address_ipv4(ip[0], ip[1], ip[2], ip[3], ntohs(name.sin_port));
+    } else if (info->client_addr->sa_family == AF_INET6) {
+        struct sockaddr_in6 name;
+        memcpy(&name, info->client_addr, sizeof name);
+        memcpy(ret_client->ip, &name.sin6_addr, sizeof ret_client->ip);
+        ret_client->port = ntohs(name.sin6_port);
+    }
 }
 
 void http_request_limit_body(struct http_request *request, uint64_t size_max) {
@@ -114,7 +140,11 @@ static ssize_t read_stream(void *context, uint64_t offset, char *out, size_t siz
     struct stream *stream = context;
     size_t got = 0;
     http_request_expect(stream->request, size);
-    if (stream->stream.read(stream->stream.context, offset, out, size, &got) != ERR_OK) {
+    enum err err = stream->stream.read(stream->stream.context, offset, out, size, &got);
+    if (err == ERR_BUSY) {
+        return 0; /* it is asked again when the other connections of the thread have had their turn */
+    }
+    if (err != ERR_OK) {
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }
     return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;

@@ -8,6 +8,7 @@
 #ifndef MNEMON_REPLAY_HTTP_REQUEST_H
 #define MNEMON_REPLAY_HTTP_REQUEST_H
 
+#include "base/address.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "store/scratch.h"
@@ -30,6 +31,11 @@ struct bytes http_request_query(const struct http_request *request); /* without 
 /* Empty where there is none; the first where there are several. */
 struct bytes http_request_header(const struct http_request *request, const char *name);
 
+uint16_t http_request_port(const struct http_request *request); /* of this server */
+
+/* Who asks; all zero where that is not known. */
+void http_request_client(const struct http_request *request, struct address *ret_client);
+
 /* In begin(): a smaller bound for the body than the route's. */
 void http_request_limit_body(struct http_request *request, uint64_t size_max);
 
@@ -51,7 +57,8 @@ static const uint64_t HTTP_SIZE_UNKNOWN = UINT64_MAX;
 
 struct http_stream {
     uint64_t size; /* or HTTP_SIZE_UNKNOWN */
-    /* Up to size bytes from offset on; *ret_size 0 at the end. An error cuts the connection. */
+    /* Up to size bytes from offset on; *ret_size 0 at the end. ERR_BUSY: none yet, ask again; other errors
+     * cut the connection. */
     enum err (*read)(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size);
     void (*close)(void *context); /* always, once */
     void *context;

@@ -11,7 +11,8 @@
 #include "replay/http_state.h"
 
 enum {
-    THREADS_COUNT = 8,
+    THREADS_MIN = 4,
+    THREADS_MAX = 64,
     CONNECTIONS_MAX = 1024,
     CONNECTION_MEMORY_SIZE = 64 << 10,
     REQUEST_TIMEOUT_MS = 15000,
@@ -20,6 +21,9 @@ enum {
     BACKLOG = 1024,
     DISCARD_SIZE_MAX = 1 << 20, /* of the body of a request that was refused, so that its client hears why */
 };
+
+const uint32_t http_delays_us[HTTP_DELAYS_COUNT] = {100,   250,   500,    1000,   2500,    5000,
+                                                    10000, 50000, 100000, 500000, 1000000, 5000000};
 
 /* ---- one request, from libmicrohttpd's callbacks ---- */
 
@@ -67,13 +71,19 @@ static bool fits_method(const struct http_route *route, const char *method) {
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
 
+/* For what no other route is there: it must not hide that one is there for another method. */
+static bool is_fallback(const struct http_route *route) {
+    return strcmp(route->path, "/*") == 0;
+}
+
 /* Answers where there is none. */
 static void find_route(struct http_request *request, const char *method) {
     const struct http_server_config *config = &request->server->config;
     const struct http_route *other = NULL; /* of the right path for another method */
     for (size_t i = 0; i < config->routes_count; i++) {
         const struct http_route *route = &config->routes[i];
-        if (!fits_path(route, request->path, &request->rest)) {
+        bool is_late = is_fallback(route) && (other != NULL || !fits_method(route, method));
+        if (is_late || !fits_path(route, request->path, &request->rest)) {
             continue;
         }
         if (fits_method(route, method)) {
@@ -130,23 +140,51 @@ static void end_work(struct http_request *request) {
     pthread_mutex_unlock(&server->lock);
 }
 
+static void add(_Atomic uint64_t *sum, uint64_t value) {
+    atomic_fetch_add_explicit(sum, value, memory_order_relaxed);
+}
+
+static void count_answer(const struct http_request *request) {
+    const struct http_server *server = request->server;
+    size_t index = server->config.routes_count;
+    if (request->route != NULL) {
+        index = (size_t)(request->route - server->config.routes);
+    }
+    uint64_t delay_us = clock_monotonic_us(server->config.clock) - request->begun_us;
+    size_t bucket = 0;
+    while (bucket < HTTP_DELAYS_COUNT && delay_us > http_delays_us[bucket]) {
+        bucket++;
+    }
+    size_t hundreds = request->status / 100;
+    struct http_counters *counters = &server->counters[index];
+    add(&counters->statuses[hundreds < HTTP_STATUSES_COUNT ? hundreds : 0], 1);
+    add(&counters->delays[bucket], 1);
+    add(&counters->delay_sum_us, delay_us);
+    add(&counters->sent_size, request->answer_size);
+}
+
 static enum MHD_Result queue(struct http_request *request) {
     end_work(request);
     if (request->is_lost || request->response == NULL) {
         return MHD_NO;
     }
+    count_answer(request);
     http_request_expect(request, request->answer_size);
     return MHD_queue_response(request->connection, request->status, request->response);
 }
 
 static enum MHD_Result begin_request(struct http_request *request, const char *method) {
     struct http_server *server = request->server;
+    const struct http_server_config *config = &server->config;
     request->has_begun = true;
+    request->begun_us = clock_monotonic_us(config->clock);
     pthread_mutex_lock(&server->lock);
     server->active_count++;
     server->stat.requests_count++;
     pthread_mutex_unlock(&server->lock);
-    find_route(request, method);
+    if (config->check == NULL || config->check(config->check_context, request)) {
+        find_route(request, method);
+    }
     if (request->route != NULL) {
         request->body.size_max = request->route->body_size_max;
     }
@@ -277,7 +315,12 @@ static size_t keep_escapes(void *context, struct MHD_Connection *connection, cha
 
 static void fill_defaults(struct http_server_config *config) {
     ASSERT(config->scratch_directory != NULL && config->routes != NULL);
-    config->threads_count = config->threads_count == 0 ? THREADS_COUNT : config->threads_count;
+    if (config->threads_count == 0) {
+        long wanted = 2 * sysconf(_SC_NPROCESSORS_ONLN); /* more would only take turns */
+        config->threads_count = wanted < THREADS_MIN   ? THREADS_MIN
+                                : wanted > THREADS_MAX ? THREADS_MAX
+                                                       : (unsigned)wanted;
+    }
     config->connections_max = config->connections_max == 0 ? CONNECTIONS_MAX : config->connections_max;
     if (config->connections_per_address_max == 0) {
         config->connections_per_address_max = (config->connections_max + 1) / 2;
@@ -355,14 +398,19 @@ static enum err start_daemon(struct http_server *server, int fd, struct err_deta
 static void free_server(struct http_server *server) {
     pthread_cond_destroy(&server->changes);
     pthread_mutex_destroy(&server->lock);
+    free(server->counters);
     free(server);
 }
 
 static struct http_server *make_server(const struct http_server_config *config) {
     struct http_server *server = calloc(1, sizeof *server);
-    if (server == NULL) {
+    struct http_counters *counters = calloc(config->routes_count + 1, sizeof *counters);
+    if (server == NULL || counters == NULL) {
+        free(server);
+        free(counters);
         return NULL;
     }
+    server->counters = counters;
     server->config = *config;
     server->address = config->address;
     fill_defaults(&server->config);
@@ -414,6 +462,20 @@ void http_server_stat(struct http_server *server, struct http_server_stat *ret_s
     pthread_mutex_unlock(&server->lock);
     stat.cut_count = http_guard_cut_count(&server->guard);
     *ret_stat = stat;
+}
+
+void http_server_route_stat(const struct http_server *server, size_t index,
+                            struct http_route_stat *ret_stat) {
+    ASSERT(index <= server->config.routes_count);
+    const struct http_counters *counters = &server->counters[index];
+    for (size_t i = 0; i < HTTP_STATUSES_COUNT; i++) {
+        ret_stat->statuses[i] = atomic_load_explicit(&counters->statuses[i], memory_order_relaxed);
+    }
+    for (size_t i = 0; i <= HTTP_DELAYS_COUNT; i++) {
+        ret_stat->delays[i] = atomic_load_explicit(&counters->delays[i], memory_order_relaxed);
+    }
+    ret_stat->delay_sum_us = atomic_load_explicit(&counters->delay_sum_us, memory_order_relaxed);
+    ret_stat->sent_size = atomic_load_explicit(&counters->sent_size, memory_order_relaxed);
 }
 
 static void await_requests(struct http_server *server, uint32_t grace_ms) {

@@ -10,6 +10,8 @@
  * route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be idle.
  * Who breaks one is answered or cut off; the others do not notice.
  *
+ * Every request passes config.check first, whatever it asks for: there a node refuses strangers.
+ *
  * Errors under /api/ are JSON, {"error":"not_found","text":"…"}, elsewhere a line of text.
  */
 #ifndef MNEMON_REPLAY_HTTP_SERVER_H
@@ -45,7 +47,7 @@ struct http_server_config {
     const struct http_route *routes; /* the first that fits; they outlive the server */
     size_t routes_count;
     const char *scratch_directory;        /* for large bodies; required */
-    unsigned threads_count;               /* (8) */
+    unsigned threads_count;               /* (two for each processor, at least 4) */
     unsigned connections_max;             /* (1,024) */
     unsigned connections_per_address_max; /* (half of them) */
     size_t connection_memory_size;        /* (64 KiB) */
@@ -53,6 +55,10 @@ struct http_server_config {
     uint32_t idle_timeout_ms;    /* (60,000) between requests */
     uint32_t rate_min;           /* (16 KiB) bytes a second, both ways */
     const struct clock *clock;   /* (clock_system) */
+
+    /* Before the route is looked for: true, or it has answered. Any thread. (all pass) */
+    bool (*check)(void *context, struct http_request *request);
+    void *check_context;
 };
 
 /* ERR_BUSY where the port is taken, ERR_PERMISSION, ERR_INVALID … with a text that names the address. */
@@ -71,6 +77,22 @@ struct http_server_stat {
 };
 
 void http_server_stat(struct http_server *server, struct http_server_stat *ret_stat);
+
+enum { HTTP_DELAYS_COUNT = 12, HTTP_STATUSES_COUNT = 6 };
+
+/* Upper bounds of the delays that are counted apart, in microseconds. */
+extern const uint32_t http_delays_us[HTTP_DELAYS_COUNT];
+
+/* Of one route: how it answered, and how long after the header had come. */
+struct http_route_stat {
+    uint64_t statuses[HTTP_STATUSES_COUNT]; /* by hundreds: [4] are 400 to 499 */
+    uint64_t delays[HTTP_DELAYS_COUNT + 1]; /* up to the bound of each, and above the last; not summed up */
+    uint64_t delay_sum_us;
+    uint64_t sent_size; /* as above */
+};
+
+/* index: in config.routes; routes_count for what has no route. */
+void http_server_route_stat(const struct http_server *server, size_t index, struct http_route_stat *ret_stat);
 
 /*
  * Take no more connections, let requests that have begun end within grace_ms, then close. Requests that are

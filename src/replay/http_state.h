@@ -4,16 +4,26 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/buf.h"
 #include "replay/http_guard.h"
 #include "replay/http_server.h"
+
+/* As struct http_route_stat. Counted without a lock: a reader may see half of a request. */
+struct http_counters {
+    _Atomic uint64_t statuses[HTTP_STATUSES_COUNT];
+    _Atomic uint64_t delays[HTTP_DELAYS_COUNT + 1];
+    _Atomic uint64_t delay_sum_us;
+    _Atomic uint64_t sent_size;
+};
 
 struct http_server {
     struct http_server_config config; /* with its defaults filled in */
     struct address address;
     struct MHD_Daemon *daemon;
     struct http_guard guard;
+    struct http_counters *counters; /* of each route, and of what has none */
 
     pthread_mutex_t lock;
     pthread_cond_t changes;       /* one of the counts is 0 */
@@ -40,6 +50,7 @@ struct http_request {
     struct MHD_Response *response;
     unsigned status;
     uint64_t answer_size; /* 0 where it is not known */
+    uint64_t begun_us;    /* monotonic */
     bool has_begun;
     bool is_working; /* it is in working_count */
     bool is_suspended;

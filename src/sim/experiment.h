@@ -46,4 +46,24 @@ enum err experiment_revisit(const struct experiment_args *args, struct report *r
 enum err experiment_revisit_rates(const struct experiment_args *args, struct report *report,
                                   struct err_detail *detail);
 
+/* experiment_ring_invariants.c: Zave's invariants after every step. */
+enum err experiment_ring_invariants(const struct experiment_args *args, struct report *report,
+                                    struct err_detail *detail);
+
+/* experiment_ring_lookup.c: hops, and lookups after half of all nodes failed. */
+enum err experiment_ring_lookup(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+enum err experiment_ring_failure(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail);
+
+/* experiment_ring_churn.c: nodes that come and go, and what a ring at rest costs. */
+enum err experiment_ring_churn(const struct experiment_args *args, struct report *report,
+                               struct err_detail *detail);
+enum err experiment_ring_rest(const struct experiment_args *args, struct report *report,
+                              struct err_detail *detail);
+
+/* experiment_ring_partition.c: trouble that ends. */
+enum err experiment_ring_partition(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail);
+
 #endif

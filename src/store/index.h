@@ -80,8 +80,9 @@ struct index_position {
 struct index_counts {
     uint64_t blocks_count; /* estimates: what was put twice counts twice until RocksDB has merged its files */
     uint64_t captures_count;
-    uint64_t disk_size;   /* of the sorted files, without the log of the newest entries */
-    uint64_t memory_size; /* cache, newest entries, tables of contents */
+    uint64_t disk_size;         /* of the sorted files, without the log of the newest entries */
+    uint64_t memory_size;       /* cache, newest entries, tables of contents */
+    uint64_t compactions_count; /* that RocksDB runs now */
 };
 
 /*
@@ -103,6 +104,15 @@ enum err index_find_segment(const struct index *index, uint32_t number,
                             struct index_segment *ret_segment) MUST_CHECK;
 enum err index_position(const struct index *index, struct index_position *ret_position) MUST_CHECK;
 void index_counts(const struct index *index, struct index_counts *ret_counts);
+
+/*
+ * Has any block ever lost its last reference? Until then every capture has its document, and nobody need look
+ * for the block of each.
+ */
+bool index_has_dead(const struct index *index);
+
+/* Of pages of the database in memory, in bytes; 64 MiB at first. Any thread. */
+void index_set_cache_size(const struct index *index, size_t size);
 
 /*
  * Walk captures whose key lies in [from, to), in order or in reverse: by SURT, then time, then location. An

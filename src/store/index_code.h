@@ -10,7 +10,7 @@
  *
  *      captures   surt 0x00 seconds:u40 microseconds:u24 segment:sized offset:sized        big-endian
  *                 flags:u8 url mime:u8 [mime:string] status:varint block_number:varint length:varint
- *                 signature[32], of a revisit only signature[20]
+ *                 signature[32], of a revisit only signature[18]
  *
  *      segments   number:u32                                big-endian
  *                 size:varint dead_size:varint records_count:varint
@@ -25,7 +25,7 @@
  * A value begins with what hardly differs between captures: zstd then finds it, the end of the key before it
  * and RocksDB's own fields as one piece. The signature is the only long part. A capture of the same payload
  * nearly always follows another of the same SURT, so that its signature is a repetition too and needs no
- * reference that could dangle. A revisit of another URL has no such neighbour; 20 bytes name its block, whose
+ * reference that could dangle. A revisit of another URL has no such neighbour; 18 bytes name its block, whose
  * key has all 32 and is in the index as long as any record of it is (index_cursor.c).
  *
  * Readers take any bytes: damage is ERR_CORRUPT. Buffers that writers append to keep their own error.
@@ -39,7 +39,7 @@
 enum {
     INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_SIGNATURE_SIZE + 2,
     INDEX_CODE_SEGMENT_KEY_SIZE = 4,
-    INDEX_CODE_SHORT_SIGNATURE_SIZE = 20, /* two documents that share it take 2^80 tries */
+    INDEX_CODE_SHORT_SIGNATURE_SIZE = 18, /* two documents that share it take 2^72 tries */
     INDEX_CODE_SMALL_SIZE_MAX = 64,       /* any value but that of a capture */
     INDEX_CODE_CAPTURE_KEY_SIZE_MAX = INDEX_SURT_SIZE_MAX + 1 + 8 + 5 + 9,
     INDEX_CODE_CAPTURE_OVERHEAD_SIZE_MAX = 128, /* of a capture's value beside the text of URL and type */

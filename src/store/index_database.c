@@ -1,6 +1,11 @@
 #include "store/index_database.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+static const off_t LOG_ROOM_SIZE = 256 << 10; /* it gets errors only: some lines in a bad year */
 
 /*
  * RocksDB hands out text only: "IO error: While appending to file: 000123.log: No space left on device". The
@@ -102,7 +107,21 @@ enum err index_database_open(struct index *index, bool is_read_only, struct err_
                      : rocksdb_open_column_families(options.database, index->directory, INDEX_FAMILIES_COUNT,
                                                     index_family_names, families, index->families, &message);
     index_options_done(&options);
-    return message == NULL ? ERR_OK : index_database_failed(message, detail);
+    if (message != NULL) {
+        return index_database_failed(message, detail);
+    }
+    index_database_reserve_log(index->directory);
+    return ERR_OK;
+}
+
+void index_database_reserve_log(const char *directory) {
+    char *path = NULL;
+    int fd = asprintf(&path, "%s/LOG", directory) < 0 ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_ROOM_SIZE);
+        close(fd);
+    }
+    free(path);
 }
 
 void index_database_close(struct index *index) {

@@ -27,6 +27,7 @@ struct index {
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
     rocksdb_writeoptions_t *write_options;
+    atomic_bool has_dead;        /* index_has_dead() */
     _Atomic(enum err) write_err; /* of the first write that failed */
     uint64_t serial;             /* the writer's: of the last commit */
     uint64_t mend_after_us;      /* the writer's: not before this time */
@@ -38,6 +39,13 @@ void index_database_free(struct index *index);
 
 enum err index_database_open(struct index *index, bool is_read_only, struct err_detail *detail) MUST_CHECK;
 void index_database_close(struct index *index);
+
+/*
+ * Debian's RocksDB has its assertions on, and one of them ends the process when its own log (DIR/LOG) is
+ * written to again after the disk refused a line. So after each opening its log gets room of its own, where
+ * the file system can reserve it.
+ */
+void index_database_reserve_log(const char *directory);
 
 /* ERR_IO where there is no database. */
 enum err index_database_enter(const struct index *index) MUST_CHECK;

@@ -16,15 +16,14 @@ static const uint64_t LEVEL_SIZE = 128 << 20;
 enum {
     BACKGROUND_JOBS_MAX = 2,
     OPEN_FILES_MAX = 256,
-    BLOOM_BITS_PER_KEY = 10,       /* one miss in a hundred reads for nothing */
-    BLOCKS_PAGE_SIZE = 4 << 10,    /* one signature is looked up: read little */
-    CAPTURES_PAGE_SIZE = 16 << 10, /* neighbours are read: compress well */
-    ZSTD_WINDOW_DEFAULT = -14,     /* of RocksDB; zstd has its own */
+    BLOOM_BITS_PER_KEY = 10,      /* one miss in a hundred reads for nothing */
+    BLOCKS_PAGE_SIZE = 4 << 10,   /* one signature is looked up: read little */
+    CAPTURES_PAGE_SIZE = 8 << 10, /* neighbours are read: compress well; a lookup unpacks one page */
+    ZSTD_WINDOW_DEFAULT = -14,    /* of RocksDB; zstd has its own */
     ZSTD_LEVEL = 6, /* 1 % smaller than 3; a dictionary would save 3 % but is loaded for every page read */
     PAGE_PARTITION_SIZE = 4 << 10, /* of filters and tables of contents */
     WAL_POINT_IN_TIME = 2,         /* recovery up to the first damage, all families alike */
-    LOG_LEVEL_WARN = 2,
-    LOG_SIZE_MAX = 1 << 20,
+    LOG_LEVEL_ERROR = 3,
     MANIFEST_SIZE_MAX = 16 << 20,
 };
 
@@ -51,8 +50,7 @@ static rocksdb_options_t *new_database_options(void) {
      * ahead of the other families. */
     rocksdb_options_set_atomic_flush(options, 1);
     rocksdb_options_set_max_manifest_file_size(options, MANIFEST_SIZE_MAX);
-    rocksdb_options_set_info_log_level(options, LOG_LEVEL_WARN);
-    rocksdb_options_set_max_log_file_size(options, LOG_SIZE_MAX);
+    rocksdb_options_set_info_log_level(options, LOG_LEVEL_ERROR); /* index_database_reserve_log() */
     rocksdb_options_set_keep_log_file_num(options, 2);
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);

@@ -8,6 +8,8 @@
 #include "store/shelf_local.h"
 #include "store/shelf_remote.h"
 
+enum { SERVER_TIMEOUT_MS = 30000 };
+
 /* ---- opening ---- */
 
 static enum err read_connector(struct connector *connector, const struct instance_config *config,
@@ -31,6 +33,19 @@ static enum err read_connector(struct connector *connector, const struct instanc
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", config->directory, err_text(err));
 }
 
+/* What a running node has open is reached through it, under the same numbers. */
+static void use_server(struct connector *connector, const struct instance_config *config) {
+    for (size_t i = 0; i < connector->volumes_count; i++) {
+        struct connector_volume *volume = &connector->volumes[i];
+        if (volume->url == NULL) {
+            volume->url = config->server;
+            volume->token = config->token;
+            volume->remote_number = volume->number;
+            volume->timeout_ms = SERVER_TIMEOUT_MS;
+        }
+    }
+}
+
 static enum err open_local(struct instance_slot *slot, const struct instance_config *config,
                            struct err_detail *detail) {
     struct shelf_local_config local = {
@@ -43,6 +58,8 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
         .level = config->level,
         .segment_size_max = config->segment_size_max,
         .signature_bits = config->signature_bits,
+        .user_agent = config->user_agent,
+        .robots = config->robots,
         .clock = config->clock,
         .progress = config->progress,
         .progress_context = config->progress_context,
@@ -109,6 +126,9 @@ enum err instance_open(const struct instance_config *config, struct instance **r
         free(instance);
         return err;
     }
+    if (config->server != NULL) {
+        use_server(&instance->connector, config);
+    }
     pthread_mutex_init(&instance->lock, NULL);
     instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
     instance->slots = calloc(instance->connector.volumes_count, sizeof *instance->slots);
@@ -161,6 +181,15 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
         pthread_mutex_unlock(&instance->lock);
     }
     *ret_volume = volume;
+}
+
+void instance_set_cache_size(struct instance *instance, size_t size) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct instance_slot *slot = &instance->slots[i];
+        if (slot->shelf != NULL && slot->config->url == NULL) {
+            index_set_cache_size(volume_index(shelf_local_volume(slot->shelf)), size / instance->slots_count);
+        }
+    }
 }
 
 size_t instance_find_volume(const struct instance *instance, uint16_t number) {

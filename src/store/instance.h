@@ -35,12 +35,17 @@ enum {
 struct instance_config {
     const char *directory; /* made where it is missing, unless must_exist; its connector is used */
     const char *connector; /* a connector file; with it, directory may be NULL */
+    const char *server; /* a node that has the local volumes open and offers them: they are used through it */
+    const char *token;  /* what it wants to hear; both outlive the instance */
     bool must_exist;
     bool is_rebuilding; /* throw the indexes of all local volumes away first */
     bool uses_gzip;     /* for new segments; else zstd */
     int level;
     uint64_t segment_size_max;
-    unsigned signature_bits;   /* fewer than 256 only to test collisions */
+    unsigned signature_bits; /* fewer than 256 only to test collisions */
+    struct bytes
+        user_agent;      /* of a crawl that is about to begin: for the warcinfo of new segments; lives on */
+    struct bytes robots; /* likewise, the policy: "classic", "ignore" */
     const struct clock *clock; /* (clock_system) */
     volume_progress *progress; /* of what opening reads again, one volume after the other (nobody is told) */
     void *progress_context;
@@ -77,6 +82,9 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
 
 /* The index of a volume number; the count where there is none. */
 size_t instance_find_volume(const struct instance *instance, uint16_t number);
+
+/* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
+void instance_set_cache_size(struct instance *instance, size_t size);
 
 /* ---- sessions ---- */
 
@@ -142,6 +150,12 @@ enum err instance_find_signature(struct instance_session *session,
  */
 enum err instance_locate(struct instance_session *session, const struct capture *capture, struct key *ret_key,
                          struct block *ret_block, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Is the document of the capture still there? As instance_locate(), but without looking for it where nothing
+ * was ever removed; a volume that is down holds what it held.
+ */
+enum err instance_check(struct instance_session *session, const struct capture *capture) MUST_CHECK;
 
 /* Walk captures of all volumes: store/merge.h. */
 

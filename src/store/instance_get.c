@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "store/instance_state.h"
+#include "store/shelf_local.h"
 
 enum err instance_get(struct instance_session *session, const struct key *key, struct bytes *ret_document,
                       struct err_detail *detail) {
@@ -119,6 +120,28 @@ enum err instance_locate(struct instance_session *session, const struct capture 
         *ret_block = block;
     }
     return err;
+}
+
+/* A volume server does not say. */
+static bool may_have_removed(const struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct instance_slot *slot = &instance->slots[i];
+        bool is_local = slot->shelf != NULL && slot->config->url == NULL;
+        if (!is_local || index_has_dead(volume_index(shelf_local_volume(slot->shelf)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum err instance_check(struct instance_session *session, const struct capture *capture) {
+    if (!may_have_removed(session->instance)) {
+        return ERR_OK;
+    }
+    struct block block;
+    struct key key;
+    enum err err = instance_locate(session, capture, &key, &block, NULL);
+    return err == ERR_UNREACHABLE || err == ERR_TIMEOUT || err == ERR_CLOSED ? ERR_OK : err;
 }
 
 /* ---- all documents ---- */

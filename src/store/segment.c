@@ -56,11 +56,24 @@ static void path_of_segment(char out[SEGMENT_PATH_SIZE_MAX], const char *directo
     path_of(out, directory, segment_name(segment->number, segment->framing, name), is_temporary);
 }
 
+static enum err digest_of(struct bytes dictionary, uint8_t digest[SHA256_SIZE]) {
+    struct sha256 sha256;
+    enum err err = sha256_init(&sha256);
+    if (err == ERR_OK) {
+        sha256_digest(&sha256, dictionary, digest);
+        sha256_done(&sha256);
+    }
+    return err;
+}
+
 /* Remember the dictionary, for this segment and for those that take it over. */
 static enum err set_dictionary(struct segment *segment, struct bytes dictionary, int level,
                                struct err_detail *detail) {
     buf_init(&segment->dictionary_raw, ZDICT_SIZE_MAX);
     enum err err = buf_put(&segment->dictionary_raw, dictionary);
+    if (err == ERR_OK) {
+        err = digest_of(dictionary, segment->dictionary_digest);
+    }
     if (err == ERR_OK) {
         err = zdict_init(&segment->dictionary, dictionary, level, detail);
     }

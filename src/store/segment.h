@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/sha256.h"
 #include "store/location.h"
 #include "store/vfs.h"
 #include "warc/pack.h"
@@ -35,6 +36,7 @@ struct segment {
     bool has_dictionary;
     struct zdict dictionary;   /* for reading and writing */
     struct buf dictionary_raw; /* its bytes, for a segment that takes it over */
+    uint8_t dictionary_digest[SHA256_SIZE];
     atomic_uint holders_count;
 };
 

@@ -289,6 +289,8 @@ static enum err open_volume(struct shelf_local *shelf, const struct shelf_local_
         .level = config->level,
         .segment_size_max = config->segment_size_max,
         .signature_bits = config->signature_bits,
+        .user_agent = config->user_agent,
+        .robots = config->robots,
         .random = warc_random_system,
         .clock = config->clock,
         .progress = config->progress,

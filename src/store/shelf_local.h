@@ -21,6 +21,8 @@ struct shelf_local_config {
     int level;
     uint64_t segment_size_max;
     unsigned signature_bits;
+    struct bytes user_agent; /* of a crawl, for warcinfo; not copied, as the next */
+    struct bytes robots;
     const struct clock *clock;
     volume_progress *progress;
     void *progress_context;

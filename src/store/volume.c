@@ -198,6 +198,14 @@ void volume_stat(struct volume *volume, struct volume_stat *ret_stat) {
     *ret_stat = stat;
 }
 
+void volume_load(struct volume *volume, struct volume_load *ret_load) {
+    pthread_mutex_lock(&volume->lock);
+    *ret_load = volume->load;
+    ret_load->taken_count = volume->items_taken_count;
+    ret_load->queue_size = volume->queue_size;
+    pthread_mutex_unlock(&volume->lock);
+}
+
 const struct index *volume_index(const struct volume *volume) {
     return volume->index;
 }

@@ -58,6 +58,8 @@ struct volume_config {
     struct warc_random random; /* required */
     const struct clock *clock; /* (clock_system) */
     struct bytes software;     /* for warcinfo ("mnemon") */
+    struct bytes user_agent;   /* likewise, of a crawl that is about to begin; (none) */
+    struct bytes robots;       /* likewise: "classic", "ignore" */
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;
 };
@@ -89,6 +91,22 @@ enum err volume_rebuild(const struct volume_config *config, struct volume **ret_
                         struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 
 void volume_stat(struct volume *volume, struct volume_stat *ret_stat);
+
+/* What its committer has done since it was opened, and what waits for it now. */
+struct volume_load {
+    uint64_t groups_count;    /* commits: each one append, one sync, one batch of the index */
+    uint64_t documents_count; /* in them */
+    uint64_t commit_us;       /* that all of them took together */
+    uint64_t sync_us;         /* of that, for the disk to say that it has it */
+    uint64_t taken_count;     /* documents between a writer and their commit, of VOLUME_QUEUE_COUNT_MAX */
+    uint64_t queue_size;      /* of those that are compressed, of VOLUME_QUEUE_SIZE_MAX */
+    enum err err;             /* of the last commit */
+};
+
+void volume_load(struct volume *volume, struct volume_load *ret_load);
+
+/* How the records of a segment are compressed: the end of its name says so. A volume may hold both. */
+enum pack_framing volume_framing(struct volume *volume, uint32_t segment);
 
 /* For queries by URL; read only. */
 const struct index *volume_index(const struct volume *volume);

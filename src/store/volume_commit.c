@@ -168,7 +168,9 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
         err = append_group(volume, group, together, &size);
     }
     if (err == ERR_OK && size > segment->size) {
+        uint64_t start_us = clock_monotonic_us(volume->config.clock);
         err = vfs_sync(&segment->file);
+        volume->sync_us = clock_monotonic_us(volume->config.clock) - start_us;
     }
     if (err == ERR_OK) {
         struct index_position position = {.segment = segment->number, .offset = size};
@@ -202,6 +204,25 @@ static void finish_group(struct volume *volume, struct volume_item *group, enum 
 }
 
 /* ---- the thread ---- */
+
+/* With the lock. */
+static void count_group(struct volume *volume, size_t documents_count, uint64_t commit_us, enum err err) {
+    struct volume_load *load = &volume->load;
+    load->groups_count++;
+    load->documents_count += err == ERR_OK ? documents_count : 0;
+    load->commit_us += commit_us;
+    load->sync_us += volume->sync_us;
+    load->err = err;
+    volume->sync_us = 0;
+}
+
+static size_t count_items(const struct volume_item *group) {
+    size_t count = 0;
+    for (; group != NULL; group = group->next) {
+        count++;
+    }
+    return count;
+}
 
 /* Begin the next segment when this one is large enough, or when there is a dictionary to begin with at last.
  * Where that fails, this one grows on. */
@@ -278,12 +299,16 @@ static void *run_committer(void *context) {
             continue;
         }
         pthread_mutex_unlock(&volume->lock);
+        size_t documents_count = count_items(group);
+        uint64_t start_us = clock_monotonic_us(volume->config.clock);
         pthread_mutex_lock(&volume->ledger_lock);
         enum err err = commit_group(volume, group, &together);
         pthread_mutex_unlock(&volume->ledger_lock);
+        uint64_t commit_us = clock_monotonic_us(volume->config.clock) - start_us;
         finish_group(volume, group, err);
         roll_if_due(volume, false);
         pthread_mutex_lock(&volume->lock);
+        count_group(volume, documents_count, commit_us, err);
     }
     pthread_mutex_unlock(&volume->lock);
     buf_done(&together);

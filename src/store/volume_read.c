@@ -21,6 +21,7 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
     }
     reader->volume = volume;
     reader->zstd = ZSTD_createDCtx();
+    prefix_decoder_init(&reader->prefix);
     reader->deflate = libdeflate_alloc_decompressor();
     buf_init(&reader->frame, WHOLE_SIZE_MAX);
     buf_init(&reader->whole, WHOLE_SIZE_MAX);
@@ -38,6 +39,7 @@ struct volume_reader *volume_reader_new(struct volume *volume) {
 
 void volume_reader_free(struct volume_reader *reader) {
     ZSTD_freeDCtx(reader->zstd);
+    prefix_decoder_done(&reader->prefix);
     libdeflate_free_decompressor(reader->deflate);
     buf_done(&reader->frame);
     buf_done(&reader->whole);
@@ -98,6 +100,10 @@ static enum err decode_whole(struct volume_reader *reader, const struct segment 
     if (segment->framing == PACK_PLAIN) {
         reader->record = buf_bytes(&reader->frame);
         return ERR_OK;
+    }
+    if (prefix_decoder_takes(&reader->prefix, segment, size)) {
+        return prefix_decoder_run(&reader->prefix, reader->zstd, buf_bytes(&reader->frame), size,
+                                  &reader->record);
     }
     buf_clear(&reader->whole);
     enum err err = buf_reserve(&reader->whole, size);

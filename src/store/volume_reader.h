@@ -8,6 +8,7 @@
 #define MNEMON_STORE_VOLUME_READER_H
 
 #include "base/sha256.h"
+#include "store/prefix_decoder.h"
 #include "store/volume_state.h"
 #include "warc/payload.h"
 #include "warc/unpack.h"
@@ -16,9 +17,10 @@
 struct volume_reader {
     struct volume *volume;
     struct ZSTD_DCtx_s *zstd;
+    struct prefix_decoder prefix;
     struct libdeflate_decompressor *deflate;
     struct buf frame;        /* as stored */
-    struct buf whole;        /* decompressed at once */
+    struct buf whole;        /* decompressed at once, unless the prefix decoder did it */
     struct scratch pieces;   /* decompressed piece by piece */
     struct bytes record;     /* in one of them */
     struct scratch document; /* where it is not one piece of the record */

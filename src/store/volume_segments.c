@@ -37,6 +37,16 @@ void volume_release(struct segment *segment) {
     atomic_fetch_sub_explicit(&segment->holders_count, 1, memory_order_release);
 }
 
+enum pack_framing volume_framing(struct volume *volume, uint32_t number) {
+    struct segment *segment;
+    if (volume_hold(volume, number, &segment) != ERR_OK) {
+        return volume->config.framing;
+    }
+    enum pack_framing framing = segment->framing;
+    volume_release(segment);
+    return framing;
+}
+
 /* Make the segment known to readers; it is the volume's from then on. */
 static enum err insert_segment(struct volume *volume, struct segment *take_segment) {
     enum err err = ERR_OK;
@@ -158,6 +168,8 @@ static enum err put_warcinfo(struct volume *volume, struct segment *segment, str
     buf_init(&info, 1 << 16);
     sink_buf_init(&sink, &frame);
     warc_put_info(&info, "software", volume->config.software);
+    warc_put_info(&info, "http-header-user-agent", volume->config.user_agent);
+    warc_put_info(&info, "robots", volume->config.robots);
     warc_put_info(&info, "format", BYTES("WARC File Format 1.1"));
     warc_put_info(&info, "conformsTo",
                   BYTES("https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"));

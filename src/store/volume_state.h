@@ -86,6 +86,8 @@ struct volume {
     struct segment *active;          /* lock: the committer appends to it */
     struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
     uint64_t free_budget;     /* the committer's: so much fits on the disk for sure, or nearly */
+    struct volume_load load;  /* lock: its sums, and the outcome of the last commit */
+    uint64_t sync_us;         /* the committer's: of the commit that runs */
     bool is_stopping;         /* lock */
     bool is_roll_asked;       /* lock */
     pthread_t committer;

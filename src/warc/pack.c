@@ -88,6 +88,13 @@ static enum err append(struct pack *pack, struct bytes bytes, struct err_detail 
     return bytes.size == 0 ? ERR_OK : sink_append(pack->sink, bytes, detail);
 }
 
+static const ZSTD_CDict *encoder_for(const struct zdict *dictionary, uint64_t size) {
+    if (dictionary == NULL) {
+        return NULL;
+    }
+    return size <= ZDICT_SMALL_SIZE_MAX ? dictionary->small_encoder : dictionary->encoder;
+}
+
 /* A frame that does not use the dictionary need not name it. */
 static void start_zstd(struct pack *pack, uint64_t size) {
     const struct zdict *dictionary = pack->is_incompressible ? NULL : pack->options.dictionary;
@@ -101,7 +108,7 @@ static void start_zstd(struct pack *pack, uint64_t size) {
     int attaches = size <= ATTACHED_SIZE_MAX ? ZSTD_dictForceAttach : ZSTD_dictDefaultAttach;
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_forceAttachDict, attaches);
     ASSERT(!ZSTD_isError(result));
-    result = ZSTD_CCtx_refCDict(pack->zstd, dictionary == NULL ? NULL : dictionary->encoder);
+    result = ZSTD_CCtx_refCDict(pack->zstd, encoder_for(dictionary, size));
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_setPledgedSrcSize(pack->zstd, size);
     ASSERT(!ZSTD_isError(result));

@@ -22,6 +22,7 @@
 enum {
     ZDICT_SIZE_MAX = 8 << 20, /* what readers have to allow, and what ours do */
     ZDICT_FRAME_HEADER_SIZE = 8,
+    ZDICT_SMALL_SIZE_MAX = 2 << 10, /* requests and revisits */
 };
 
 static const uint32_t ZDICT_FRAME_MAGIC = 0x184D2A5D;
@@ -31,8 +32,9 @@ enum { ZDICT_LEVEL_NONE = 0 };
 
 struct zdict {
     struct ZSTD_DDict_s *decoder;
-    struct ZSTD_CDict_s *encoder; /* NULL where it is only for reading */
-    uint32_t id;                  /* 0 where it is plain text without a header */
+    struct ZSTD_CDict_s *encoder;       /* NULL where it is only for reading */
+    struct ZSTD_CDict_s *small_encoder; /* likewise; for records up to ZDICT_SMALL_SIZE_MAX */
+    uint32_t id;                        /* 0 where it is plain text without a header */
 };
 
 /*

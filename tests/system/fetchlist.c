@@ -10,7 +10,7 @@
  *      --nameserver ADDRESS  --allow-private  --refuse-bad-certificates  --header LINE  --proxy URL
  *      --user-agent TEXT  --directory DIR  --body-max N  --dns-ms N  --connect-ms N  --first-byte-ms N
  * --stall-ms N
- *      --total-ms N  --ttl-ms N
+ *      --slow-ms N  --total-ms N  --ttl-ms N
  *
  * Bytes are printed as \u00XX, one a byte.
  */
@@ -163,6 +163,7 @@ static bool take_option(struct program *program, const char *name, const char *v
         {"connect-ms", &program->config.connect_timeout_us, 1000},
         {"first-byte-ms", &program->config.first_byte_timeout_us, 1000},
         {"stall-ms", &program->config.stall_timeout_us, 1000},
+        {"slow-ms", &program->config.slow_timeout_us, 1000},
         {"total-ms", &program->config.total_timeout_us, 1000},
     };
     const struct {

@@ -243,6 +243,13 @@ def test_what_comes_slowly_is_cut_after_the_total_time(server, fetch):
     assert (ok["err"], ok["end"]) == ("ok", "whole")
 
 
+def test_what_drips_is_cut_though_it_never_stalls(server, fetch):
+    slow, large = fetch([server.origin + "/slow-body", server.origin + "/large?3000000"], "--slow-ms", "500")
+    assert (slow["err"], slow["end"]) == ("ok", "too_slow")
+    assert slow["total_us"] >= 500000 and slow["body_size"] > 5
+    assert (large["err"], large["end"]) == ("ok", "whole")
+
+
 def test_a_connection_that_is_not_made_in_time_fails(fetch):
     # A listener whose queue is full answers nothing.
     with BlockedListener() as port:

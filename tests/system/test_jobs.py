@@ -70,8 +70,8 @@ def test_a_job_is_crawled_again_each_period(mnemon, node, web):
     web.put("/a", page("/new"))
     web.put("/new", page())
     until(lambda: web.asked("/new") >= 1)
-    until(lambda: name in urllib.request.urlopen(process.url + "/").read().decode())
-    shown = urllib.request.urlopen(process.url + "/").read().decode()
+    until(lambda: name in urllib.request.urlopen(process.url + "/jobs").read().decode())
+    shown = urllib.request.urlopen(process.url + "/dashboard").read().decode()
     assert "<h2>Volumes</h2>" in shown and "is down" not in shown
     log = stop(process)
     assert f"job {name}: begins" in log and "visit complete" in log
@@ -79,6 +79,18 @@ def test_a_job_is_crawled_again_each_period(mnemon, node, web):
     assert job["visit"] >= 3 and job["known"] == 3
     lines = mnemon("list", web.url("/a")).stdout.splitlines()
     assert len(lines) >= 4 and lines[1].count("warc/revisit") == 1
+
+
+def test_the_period_counts_from_the_start_of_the_first_visit(mnemon, node, web):
+    web.put("/", page())
+    process = node()
+    name = add(mnemon, web.url("/"), "--period", "1 h")
+    until(lambda: web.asked("/") == 1)
+    time.sleep(3)  # the next visit would begin within a second
+    assert web.asked("/") == 1
+    log = stop(process)
+    assert f"job {name}: visit complete" in log and "next visit" not in log
+    assert json.loads(mnemon("job", "list", "--json").stdout)["visit_start"] > 1700000000
 
 
 def test_a_job_that_is_paused_rests_and_goes_on(mnemon, node, web):

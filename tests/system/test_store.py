@@ -3,6 +3,7 @@ import fcntl
 import hashlib
 import json
 import os
+import resource
 import subprocess
 
 import pytest
@@ -137,7 +138,7 @@ def test_only_one_process_at_a_time(data, mnemon):
         for arguments in (["store", "stat"], ["list", "*"], ["store", "put", "-"]):
             result = mnemon(*arguments)
             assert result.returncode == 1
-            assert result.stderr == f"mnemon: another process is using {data}; use the running node or stop it\n"
+            assert result.stderr == f"mnemon: another process is using {data}; wait for it or stop it\n"
     assert mnemon("store", "stat").returncode == 0
 
 
@@ -224,3 +225,56 @@ def test_a_reader_that_has_seen_enough_ends_list_quietly(data, mnemon):
         ["sh", "-c", f"{program} list '*' | head -n 1"], capture_output=True, text=True, timeout=60
     )
     assert result.stdout.startswith("org,a)/0 ") and result.stderr == ""
+
+
+LARGE_SIZE = 256 << 20
+MEMORY_MAX = 160 << 20  # less than the document; threads and RocksDB's caches take half of it
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
+
+
+def write_large(path, head=b"", tail=b""):
+    """A file of LARGE_SIZE bytes of which no two pieces are alike; its digest without head and tail."""
+    digest = hashlib.sha256()
+    with open(path, "wb") as file:
+        file.write(head)
+        block = os.urandom(1 << 20)
+        for number in range(LARGE_SIZE >> 20):
+            piece = number.to_bytes(8, "big") + block[8:]
+            digest.update(piece)
+            file.write(piece)
+        file.write(tail)
+    return digest.hexdigest()
+
+
+def digest_of_output(program, *arguments):
+    process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, preexec_fn=limit_memory)
+    digest = hashlib.sha256()
+    for piece in iter(lambda: process.stdout.read(1 << 20), b""):
+        digest.update(piece)
+    assert process.wait(60) == 0
+    return digest.hexdigest()
+
+
+def test_a_document_larger_than_memory_is_stored_and_comes_back(data, mnemon, tmp_path):
+    program = mnemon("version").args[0]
+    expected = write_large(tmp_path / "large")
+    for _ in range(2):  # the second time it is a duplicate
+        put = mnemon("store", "put", str(tmp_path / "large"), preexec_fn=limit_memory)
+        assert put.returncode == 0, put.stderr
+        assert put.stdout.split()[0] == "0:" + expected
+    assert digest_of_output(program, "store", "get", "0:" + expected) == expected
+
+
+def test_a_record_larger_than_memory_is_imported_and_comes_back(data, mnemon, tmp_path):
+    program = mnemon("version").args[0]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n"
+    record = (b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:5a76f94e-f7fa-48b3-922c-484f963d5c47>\r\n"
+              b"WARC-Date: 2026-01-02T03:04:05Z\r\nWARC-Target-URI: http://example.org/film\r\n"
+              b"Content-Type: application/http;msgtype=response\r\nContent-Length: %d\r\n\r\n" % (len(head) + LARGE_SIZE))
+    expected = write_large(tmp_path / "large.warc", record + head, b"\r\n\r\n")
+    done = mnemon("import", str(tmp_path / "large.warc"), preexec_fn=limit_memory)
+    assert done.returncode == 0, done.stderr
+    assert digest_of_output(program, "get", "http://example.org/film") == expected

@@ -184,8 +184,8 @@ def test_what_is_wrong_with_a_start_is_said(serve, mnemon, tmp_path):
     taken = mnemon("serve", "--data", str(tmp_path / "b"), "--address", "127.0.0.2", "--http", str(server.port))
     assert taken.returncode == 1
     assert taken.stderr == f"mnemon: cannot listen at 127.0.0.2:{server.port}: Address already in use\n"
-    busy = mnemon("store", "stat", "--data", str(tmp_path / "a"))
-    assert busy.returncode == 1 and "another process is using" in busy.stderr
+    busy = mnemon("serve", "--data", str(tmp_path / "a"), "--http", "0")
+    assert busy.returncode == 1 and "is using" in busy.stderr and "stop it" in busy.stderr
     odd = mnemon("serve", "--data", str(tmp_path / "b"), "--address", "localhost")
     assert odd.returncode == 1 and '"localhost" is no IP address' in odd.stderr
     (tmp_path / "b" / "token").chmod(0o644)

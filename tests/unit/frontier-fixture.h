@@ -21,7 +21,8 @@ struct fixture {
     struct frontier_lane *ready[LANES_MAX]; /* may be taken from */
     size_t ready_count;
     size_t gone_count;
-    size_t told_count; /* calls of ready() */
+    size_t told_count;    /* calls of ready() */
+    char kept[TEXT_SIZE]; /* of the lane that was ready last */
     bool is_polling;
     _Atomic bool is_awake;
 };
@@ -47,6 +48,8 @@ static inline void fixture_ready(void *context, struct frontier_lane *lane) {
     assert_true(frontier_lane_host(lane).size > 0);
     fixture->ready[fixture->ready_count++] = lane;
     fixture->told_count++;
+    struct bytes kept = frontier_lane_kept(lane);
+    snprintf(fixture->kept, sizeof fixture->kept, "%.*s", BYTES_ARG(kept));
 }
 
 static inline void fixture_gone(void *context, struct frontier_lane *lane) {

@@ -578,6 +578,33 @@ static void notes_are_kept(void **state) {
 
 /* ---- memory ---- */
 
+/* In the same run for a lane that comes back, over a restart, and after a crash with what was written. */
+static void what_is_kept_with_a_host_comes_with_its_next_lane(void **state) {
+    struct fixture *fixture = *state;
+    open_frontier(fixture);
+    add(fixture, "a.test", "1", FRONTIER_PAGE, 1);
+    struct frontier_url *url = take(fixture);
+    assert_string_equal(fixture->kept, "");
+    frontier_lane_keep(url->lane, BYTES("once"));
+    frontier_lane_keep(url->lane, BYTES("twice"));
+    assert_int_equal(frontier_lane_kept(url->lane).size, 0);
+    finish(fixture, url, FRONTIER_DONE);
+    wait_until_gone(fixture, 1);
+    add(fixture, "b.test", "1", FRONTIER_PAGE, 1);
+    finish(fixture, take(fixture), FRONTIER_DONE);
+    assert_string_equal(fixture->kept, "");
+    wait_until_gone(fixture, 2);
+    add(fixture, "a.test", "2", FRONTIER_PAGE, 1);
+    finish(fixture, take(fixture), FRONTIER_DONE);
+    assert_string_equal(fixture->kept, "twice");
+    add(fixture, "a.test", "3", FRONTIER_PAGE, 1);
+    reopen(fixture);
+    url = take(fixture);
+    assert_bytes_equal(url->url, BYTES("http://a.test/3"));
+    assert_string_equal(fixture->kept, "twice");
+    finish(fixture, url, FRONTIER_DONE);
+}
+
 static void memory_does_not_grow_with_what_waits(void **state) {
     enum { COUNT = 20000, HOSTS = 5000 };
     struct fixture *fixture = *state;
@@ -629,6 +656,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_long_visit_takes_every_url_once, make, destroy),
         cmocka_unit_test_setup_teardown(finds_one_url_in_every_state, make, destroy),
         cmocka_unit_test_setup_teardown(notes_are_kept, make, destroy),
+        cmocka_unit_test_setup_teardown(what_is_kept_with_a_host_comes_with_its_next_lane, make, destroy),
         cmocka_unit_test_setup_teardown(memory_does_not_grow_with_what_waits, make, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ struct fixture {
     char answer[HTTP_ANSWER_SIZE];
     atomic_int ends_count;
     atomic_int closes_count;
+    atomic_int reads_count;
     atomic_bool is_held; /* resumers wait while it is */
     pthread_t resumer;
 };
@@ -65,6 +66,13 @@ static enum err read_and_fail(void *context, uint64_t offset, void *out, size_t 
     return offset > 0 ? ERR_IO : err;
 }
 
+/* Every other time there is nothing yet. */
+static enum err read_with_pauses(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
+    struct fixture *fixture = context;
+    bool is_pause = atomic_fetch_add(&fixture->reads_count, 1) % 2 == 0;
+    return is_pause ? ERR_BUSY : read_numbers(context, offset, out, size, ret_size);
+}
+
 static void count_close(void *context) {
     atomic_fetch_add(&((struct fixture *)context)->closes_count, 1);
 }
@@ -73,7 +81,9 @@ static void answer_stream(struct http_request *request) {
     struct bytes query = http_request_query(request);
     struct http_stream stream = {
         .size = bytes_equal(query, BYTES("sized")) ? STREAM_SIZE : HTTP_SIZE_UNKNOWN,
-        .read = bytes_equal(query, BYTES("fails")) ? read_and_fail : read_numbers,
+        .read = bytes_equal(query, BYTES("fails"))    ? read_and_fail
+                : bytes_equal(query, BYTES("pauses")) ? read_with_pauses
+                                                      : read_numbers,
         .close = count_close,
         .context = http_request_context(request),
     };
@@ -188,6 +198,56 @@ static void finds_routes_by_path_and_method(void **state) {
            "405", "Allow: GET");
     expect(*state, "HEAD /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "X-Test: yes");
     assert_null(strstr(((struct fixture *)*state)->answer, "/echo|"));
+}
+
+static bool refuse_strangers(void *context, struct http_request *request) {
+    struct fixture *fixture = context;
+    struct address client;
+    http_request_client(request, &client);
+    bool is_known = bytes_equal(http_request_header(request, "Host"), BYTES("a"));
+    if (client.ip[12] != 127 || client.port == 0 || http_request_port(request) != fixture->port) {
+        http_answer_status(request, 500, ERR_SYSTEM, "it does not know who asks");
+        return false;
+    }
+    if (!is_known) {
+        http_answer_status(request, 421, ERR_PERMISSION, "a stranger");
+    }
+    return is_known;
+}
+
+static void every_request_passes_the_check(void **state) {
+    struct fixture *fixture = *state;
+    fixture->config.check = refuse_strangers;
+    fixture->config.check_context = fixture;
+    restart(fixture);
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "/echo|");
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n", "421", "a stranger");
+    expect(fixture, "GET /none HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n", "421", "a stranger");
+    expect(fixture, "GET /api/x HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n", "421",
+           "{\"error\":\"permission\"");
+    expect(fixture, "POST /echo HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+           "421", "a stranger");
+}
+
+static void answers_are_counted_by_route(void **state) {
+    struct fixture *fixture = *state;
+    struct http_route_stat stat;
+    expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "/echo|");
+    expect(fixture, "HEAD /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
+    expect(fixture, "GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "404", "");
+    http_server_route_stat(fixture->server, 0, &stat);
+    uint64_t delays_count = 0;
+    for (size_t i = 0; i <= HTTP_DELAYS_COUNT; i++) {
+        delays_count += stat.delays[i];
+    }
+    assert_int_equal(stat.statuses[2], 2);
+    assert_int_equal(stat.statuses[4], 0);
+    assert_int_equal(delays_count, 2);
+    assert_true(stat.sent_size > 0);
+    http_server_route_stat(fixture->server, fixture->config.routes_count, &stat);
+    assert_int_equal(stat.statuses[4], 1);
+    http_server_route_stat(fixture->server, 1, &stat);
+    assert_int_equal(stat.statuses[2], 0);
 }
 
 static void takes_bodies_whole_chunked_and_none(void **state) {
@@ -348,8 +408,9 @@ static void streams_answers_with_and_without_a_size(void **state) {
     assert_int_equal(stream_size(fixture, "sized"), STREAM_SIZE);
     assert_int_equal(stream_size(fixture, "unsized"), STREAM_SIZE);
     assert_true(stream_size(fixture, "fails") < STREAM_SIZE);
+    assert_int_equal(stream_size(fixture, "pauses"), STREAM_SIZE);
     restart(fixture); /* all connections are closed */
-    assert_int_equal(atomic_load(&fixture->closes_count), 3);
+    assert_int_equal(atomic_load(&fixture->closes_count), 4);
 }
 
 static void *ask_later(void *context) {
@@ -503,6 +564,8 @@ static void says_what_is_wrong_with_an_address(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(finds_routes_by_path_and_method, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_request_passes_the_check, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(answers_are_counted_by_route, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_bodies_whole_chunked_and_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(serves_many_requests_on_one_connection, set_up, tear_down),
         cmocka_unit_test_setup_teardown(takes_large_bodies_and_leaves_no_file, set_up, tear_down),

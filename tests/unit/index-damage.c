@@ -549,6 +549,24 @@ static void after_a_failed_write_it_still_reads(void **state) {
     assert_int_equal(assert_whole_batches(fixture), count + 1);
 }
 
+/* RocksDB ends the process when the disk refuses the lines of its own log: they have room already. */
+static void the_log_of_rocksdb_has_room(void **state) {
+    struct fixture *fixture = *state;
+    char path[SCRATCH_PATH_SIZE];
+    char probe[SCRATCH_PATH_SIZE];
+    struct stat status;
+    int fd = open(scratch_path(fixture->parent, "probe", probe), O_WRONLY | O_CREAT, 0600);
+    bool can_reserve = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 1 << 16) == 0;
+    close(fd);
+    if (!can_reserve) {
+        skip();
+    }
+    scratch_path(fixture->directory, "LOG", path);
+    assert_int_equal(stat(path, &status), 0);
+    assert_in_range(status.st_size, 0, (1 << 16) - 1);
+    assert_true(status.st_blocks * 512 >= 1 << 18);
+}
+
 static void goes_on_in_place_when_there_is_room_again(void **state) {
     struct fixture *fixture = *state;
     close_index(fixture);
@@ -582,6 +600,7 @@ int main(int count, char **arguments) {
         TEST(a_place_that_is_not_there_is_not_found),
         TEST(messages_of_rocksdb_become_errors),
         TEST(after_a_failed_write_it_still_reads),
+        TEST(the_log_of_rocksdb_has_room),
         TEST(goes_on_in_place_when_there_is_room_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

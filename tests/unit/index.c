@@ -574,6 +574,21 @@ static void counts_what_it_holds(void **state) {
 
 /* ---- batches ---- */
 
+static void remembers_that_a_block_has_died(void **state) {
+    struct fixture *fixture = *state;
+    const uint8_t signature[KEY_SIGNATURE_SIZE] = {1};
+    struct block block = {.location = {.segment = 1, .length = 10}, .size = 5, .references = 1};
+    index_batch_put_block(fixture->batch, signature, 0, &block);
+    commit(fixture);
+    assert_false(index_has_dead(fixture->index));
+    block.references = 0;
+    index_batch_put_block(fixture->batch, signature, 0, &block);
+    commit(fixture);
+    assert_true(index_has_dead(fixture->index));
+    reopen(fixture);
+    assert_true(index_has_dead(fixture->index));
+}
+
 static void a_batch_is_nothing_until_it_is_committed(void **state) {
     struct fixture *fixture = *state;
     put(fixture, "a", 1, 1);
@@ -661,6 +676,29 @@ static void without_memory_nothing_opens(void **state) {
     assert_null(cursor);
 }
 
+/* Changes reach the index in the order of their keys; of one key, in the order in which they were made. */
+static void the_last_change_of_a_key_counts(void **state) {
+    struct fixture *fixture = *state;
+    struct index_batch *batch = index_batch_new(fixture->index);
+    struct capture kept = capture_of("b", 1, 1);
+    struct capture gone = capture_of("a", 1, 1);
+    struct block block = {.references = 1, .location = {.segment = 1, .length = 1}, .size = 5};
+    uint8_t signature[KEY_SIGNATURE_SIZE] = {7};
+    index_batch_remove_capture(batch, &kept);
+    index_batch_put_capture(batch, &kept);
+    index_batch_put_capture(batch, &gone);
+    index_batch_remove_capture(batch, &gone);
+    for (uint64_t size = 1; size <= 50; size++) {
+        block.size = size;
+        index_batch_put_block(batch, signature, 0, &block);
+    }
+    assert_int_equal(index_commit(fixture->index, batch, NULL), ERR_OK);
+    index_batch_free(batch);
+    assert_int_equal(count_all(fixture), 1);
+    assert_int_equal(index_find_block(fixture->index, signature, 0, &block), ERR_OK);
+    assert_int_equal(block.size, 50);
+}
+
 /* Fail the first, the second … allocation until all is well: a batch is committed whole or not at all. */
 static void without_memory_a_batch_stays_out(void **state) {
     struct fixture *fixture = *state;
@@ -728,11 +766,13 @@ int main(void) {
         TEST(keeps_segments_and_position),
         TEST(removed_entries_are_gone),
         TEST(counts_what_it_holds),
+        TEST(remembers_that_a_block_has_died),
         TEST(a_batch_is_nothing_until_it_is_committed),
         TEST(a_cursor_sees_what_was_there_when_it_was_opened),
         TEST(what_a_cursor_returned_may_be_removed_on_the_way),
         TEST(a_cursor_may_be_closed_at_any_time),
         TEST(without_memory_nothing_opens),
+        TEST(the_last_change_of_a_key_counts),
         TEST(without_memory_a_batch_stays_out),
         TEST(without_memory_a_walk_says_so),
     };

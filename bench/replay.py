@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""replay.py MNEMON FILL ENDLESS [--captures N] [--pages N] [--seconds S] - reading an archive over HTTP, under load.
+
+FILL is the program of bench/fill.c, ENDLESS that of bench/endless.c. wrk asks for random pages and captures; nginx serves
+the same pages as files, and mnemon's own empty handler (/health) shows what its server can do at all. Then ten times as
+many connections as saturate it, and the same again while the node crawls.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+from crawl import start_nginx
+
+CONNECTIONS = 16
+SCRIPT = """
+local paths = {}
+for line in io.lines("%s") do paths[#paths + 1] = line end
+local thread = 0
+function setup(thread_) thread_:set("seed", thread); thread = thread + 1 end
+function init() math.randomseed(seed + 1) end
+function request() return wrk.format("GET", paths[math.random(#paths)]) end
+function done(summary, latency)
+  local e = summary.errors
+  print(string.format('{"requests":%%d,"us":%%d,"p50":%%d,"p99":%%d,"max":%%d,"failed":%%d,"bad":%%d,"bytes":%%d}',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), latency.max,
+    e.connect + e.read + e.write + e.timeout, e.status, summary.bytes))
+end
+"""
+
+
+def free_port(address):
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        return listener.getsockname()[1]
+
+
+class Load:
+    """wrk with random paths of a list."""
+
+    def __init__(self, root, seconds):
+        self.root = root
+        self.seconds = seconds
+
+    def run(self, base, paths, connections=CONNECTIONS, seconds=None):
+        names = os.path.join(self.root, "paths")
+        script = os.path.join(self.root, "load.lua")
+        with open(names, "w", encoding="utf-8") as file:
+            file.write("\n".join(paths))
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(SCRIPT % names)
+        output = subprocess.run(
+            ["wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}s", "--timeout", "20s", "-s", script, base],
+            check=True, capture_output=True, text=True).stdout
+        result = json.loads(re.search(r"^\{.*\}$", output, re.M).group(0))
+        result["rate"] = result["requests"] / result["us"] * 1e6
+        return result
+
+
+def row(name, result, base=None, target=""):
+    ratio = f"{result['rate'] / base['rate']:6.2f}" if base else " " * 6
+    trouble = f"  FAILED {result['failed']}" if result["failed"] else ""
+    trouble += f"  status {result['bad']}" if result["bad"] else ""
+    print(f"{name:44} {result['rate']:9.0f}/s  p50 {result['p50'] / 1000:7.2f} ms  p99 {result['p99'] / 1000:7.2f} ms "
+          f"{ratio} {target}{trouble}", flush=True)
+
+
+class Node:
+    def __init__(self, mnemon, data, *options):
+        self.process = subprocess.Popen([mnemon, "serve", "--data", data, "--http", "0", "--allow-private", *options],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            found = re.search(r"http://\S+", line)
+            if found:
+                self.base = found.group(0).rstrip("/")
+                return
+        raise SystemExit("the node does not start")
+
+    def memory(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
+            fields = dict(line.split(":", 1) for line in file if ":" in line)
+        return int(fields["VmHWM"].split()[0]) / 1024
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def read_list(path):
+    with open(path, encoding="utf-8") as file:
+        return [line.split() for line in file]
+
+
+def measure_pages(options, root, load):
+    data, files, listing = (os.path.join(root, name) for name in ("pages", "0", "pages.list"))
+    os.makedirs(files)
+    subprocess.run([options.fill, "pages", data, str(options.pages), listing, files], check=True)
+    captures = read_list(listing)
+    port = free_port("127.0.1.1")
+    nginx = start_nginx(root, root, port)
+    node = Node(options.mnemon, data)
+    try:
+        static = load.run(f"http://127.0.1.1:{port}", [urllib.parse.urlsplit(url).path for _, url in captures])
+        row(f"nginx, {options.pages} pages of 12 KB as files", static)
+        empty = load.run(node.base, ["/health"])
+        row("mnemon, empty handler", empty)
+        row("raw replay, id_", load.run(node.base, [f"/web/{at}id_/{url}" for at, url in captures]), static,
+            "of nginx (0.40)")
+        rewritten = [f"/web/{at}mp_/{url}" for at, url in captures]
+        one = load.run(node.base, rewritten)
+        row("rewritten pages (8,000/s)", one, static, "of nginx")
+        for factor in (2, 5, 10):
+            many = load.run(node.base, rewritten, CONNECTIONS * factor)
+            row(f"the same, {CONNECTIONS * factor} connections", many, one, "of 16 connections")
+        crawl(options, root, load, node, rewritten)
+        print(f"memory {node.memory():.0f} MB")
+    finally:
+        node.stop()
+        nginx.terminate()
+        nginx.wait()
+
+
+def crawl(options, root, load, node, paths):
+    """The same pages while a job fetches as fast as it can, on the same two cores."""
+    address = "127.0.4."
+    port = free_port(address + "1")
+    server = subprocess.Popen([options.endless, address, "20", str(port), "10000000"], stdout=subprocess.DEVNULL)
+    light = load.run(node.base, paths, 1)
+    row("one connection, idle node", light)
+    data = os.path.join(root, "pages")
+    try:
+        subprocess.run([options.mnemon, "job", "add", f"http://{address}1:{port}/p/0.html", "--data", data,
+                        "--scope", "any", "--delay", "0"], check=True, stdout=subprocess.DEVNULL)
+        time.sleep(4)
+        busy = load.run(node.base, paths, 1)
+        row("one connection, while it crawls", busy)
+        print(f"{'latency while it crawls, of idle (2)':44} p50 {busy['p50'] / light['p50']:.2f}  "
+              f"p99 {busy['p99'] / light['p99']:.2f}")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def rest(node):
+    """Until it has counted what it holds, as it has after its first minutes."""
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(node.base + "/api/v1/holdings") as answer:
+                if json.load(answer)["complete"]:
+                    return
+        except OSError:
+            pass
+        time.sleep(1)
+
+
+def measure_lookups(options, root, load):
+    data, listing = os.path.join(root, "captures"), os.path.join(root, "captures.list")
+    started = time.monotonic()
+    subprocess.run([options.fill, "captures", data, str(options.captures), listing], check=True)
+    print(f"archive of {options.captures} captures made in {time.monotonic() - started:.0f} s", flush=True)
+    captures = read_list(listing)
+    random.Random(1).shuffle(captures)
+    with open(os.path.join(data, "mnemon.conf"), "w", encoding="utf-8") as file:
+        file.write("[search]\nenabled = no\n")  # an archive that grew over time has its texts indexed long since
+    node = Node(options.mnemon, data)
+    try:
+        rest(node)
+        empty = load.run(node.base, ["/health"])
+        row("mnemon, empty handler", empty)
+        quoted = [(at, urllib.parse.quote(url, safe="")) for at, url in captures]
+        load.run(node.base, [f"/cdx?url={url}&limit=1" for _, url in quoted])  # the cache is warm as after an hour
+        row("CDX, exact (30,000/s)",
+            load.run(node.base, [f"/cdx?url={url}&limit=1" for _, url in quoted]), empty, "of empty (0.40)")
+        row("CDX, the other dialect",
+            load.run(node.base, [f"/cdx/search/cdx?url={url}&limit=1" for _, url in quoted]), empty, "of empty (0.40)")
+        row("CDX, closest (20,000/s)",
+            load.run(node.base, [f"/cdx?url={url}&sort=closest&closest={at}&limit=1" for at, url in quoted]), empty,
+            "of empty (0.40)")
+        row("availability",
+            load.run(node.base, [f"/wayback/available?url={url}&timestamp={at}" for at, url in quoted]), empty, "of empty")
+        row("TimeGate", load.run(node.base, [f"/web/{url}" for _, url in captures]), empty, "of empty")
+        print(f"memory {node.memory():.0f} MB (1,000)")
+    finally:
+        node.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mnemon")
+    parser.add_argument("fill")
+    parser.add_argument("endless")
+    parser.add_argument("--captures", type=int, default=1000000)
+    parser.add_argument("--pages", type=int, default=20000)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--only", choices=["pages", "lookups"])
+    options = parser.parse_args()
+    options.mnemon = os.path.abspath(options.mnemon)
+    for tool in ("wrk", "nginx"):
+        if not shutil.which(tool):
+            raise SystemExit(f"not installed: {tool}")
+    root = tempfile.mkdtemp(prefix="mnemon-replay-")
+    os.chmod(root, 0o755)
+    load = Load(root, options.seconds)
+    try:
+        if options.only != "lookups":
+            measure_pages(options, root, load)
+        if options.only != "pages":
+            measure_lookups(options, root, load)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

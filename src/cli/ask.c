@@ -1,0 +1,52 @@
+#include "cli/ask.h"
+
+#include <curl/curl.h>
+
+#include "node/token.h"
+
+enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 256 };
+
+static size_t take(char *data, size_t size, size_t count, void *context) {
+    struct buf *answer = context;
+    return buf_put(answer, bytes_of(data, size * count)) == ERR_OK ? size * count : 0;
+}
+
+/* Reads may need the token; who cannot read it asks without. */
+static struct curl_slist *make_headers(const struct data *data) {
+    struct token token;
+    char line[TOKEN_SIZE_MAX + 32];
+    if (token_load(&token, data->directory, NULL) != ERR_OK) {
+        return NULL;
+    }
+    snprintf(line, sizeof line, "Authorization: Bearer %s", token.text);
+    return curl_slist_append(NULL, line);
+}
+
+int ask_node(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+             struct buf *answer) {
+    char url[URL_TEXT_SIZE_MAX];
+    long code = 0;
+    CURL *curl = curl_easy_init();
+    if (curl == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    struct curl_slist *headers = make_headers(data);
+    snprintf(url, sizeof url, "%s%s", node->url, path);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    CURLcode result = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    if (result != CURLE_OK) {
+        return cli_fail(cli, "the node at %s (process %jd) does not answer: %s", node->url,
+                        (intmax_t)node->pid, curl_easy_strerror(result));
+    }
+    return code == 200 ? CLI_DONE : cli_fail(cli, "the node at %s answers with status %ld", node->url, code);
+}

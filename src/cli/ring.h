@@ -1,0 +1,39 @@
+/* ring - what the files of "mnemon ring" share. */
+#ifndef MNEMON_CLI_RING_H
+#define MNEMON_CLI_RING_H
+
+#include "cli/data.h"
+
+enum { RING_NOT_GIVEN = UINT32_MAX };
+
+struct ring_options {
+    const char *data;
+    bool json;
+
+    /* create, amend: 0 or RING_NOT_GIVEN is the default, or what was before */
+    uint64_t replicas;
+    uint64_t witnesses;
+    uint64_t list_size;
+    uint32_t mapping;
+    uint64_t period_us;
+    struct option_list scope;
+    bool open;
+    bool invited;
+    uint32_t jobs;
+
+    /* invite */
+    const char *key;
+    uint64_t expires_us;
+};
+
+/* ring_found.c: what only a founder does. CLI_DONE, or the status after the error, as all of these. */
+int ring_create(struct cli *cli, const struct data *data, const struct ring_options *options,
+                const char *name);
+int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options);
+int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t keys_count);
+int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options);
+
+/* ring_status.c */
+int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options);
+
+#endif

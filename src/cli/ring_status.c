@@ -1,0 +1,190 @@
+#include <jansson.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/value.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "cli/ring.h"
+#include "net/identity.h"
+#include "node/ring_files.h"
+#include "node/ring_json.h"
+
+enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
+
+/* ---- of a running node: what /api/v1/ring says ---- */
+
+static const char *text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    return value != NULL ? value : "";
+}
+
+static double real(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+static void put_charter(struct buf *line, const json_t *charter) {
+    buf_put_format(line, "ring      %s, version %.0f, %s; ", text(charter, "name"), real(charter, "version"),
+                   json_is_true(json_object_get(charter, "open")) ? "open" : "by invitation");
+    buf_put_format(line, "replicas %.0f, witnesses %.0f, lists of %.0f, mapping by %s, every ",
+                   real(charter, "replicas"), real(charter, "witnesses"), real(charter, "list_size"),
+                   text(charter, "mapping"));
+    value_put_duration(line, (uint64_t)(real(charter, "period_seconds") * 1e6));
+    const json_t *scope = json_object_get(charter, "scope");
+    buf_put_string(line, json_array_size(scope) == 0 ? ", any URL\n" : ", only");
+    for (size_t i = 0; i < json_array_size(scope); i++) {
+        buf_put_format(line, " %s%s", json_string_value(json_array_get(scope, i)),
+                       i + 1 == json_array_size(scope) ? "\n" : "");
+    }
+    buf_put_format(line, "id        %s, founder %s\n", text(charter, "id"), text(charter, "founder"));
+    size_t removed = json_array_size(json_object_get(charter, "removed"));
+    if (removed > 0) {
+        buf_put_format(line, "removed   %zu keys\n", removed);
+    }
+}
+
+static void put_places(struct buf *line, const json_t *ring) {
+    const json_t *places = json_object_get(ring, "places");
+    for (size_t i = 0; i < json_array_size(places); i++) {
+        const json_t *place = json_array_get(places, i);
+        buf_put_format(line, "place %-3.0f %s, %.2f %% of the keys, %s\n", real(place, "index"),
+                       text(place, "id"), 100 * real(place, "share"), text(place, "health"));
+    }
+}
+
+static void put_peers(struct buf *line, const json_t *ring, const char *name, const char *title,
+                      size_t shown_max) {
+    const json_t *peers = json_object_get(ring, name);
+    size_t count = json_array_size(peers);
+    if (count == 0) {
+        return;
+    }
+    buf_put_format(line, "\n%s\n", title);
+    for (size_t i = 0; i < count && i < shown_max; i++) {
+        const json_t *peer = json_array_get(peers, i);
+        const json_t *rtt = json_object_get(peer, "rtt_milliseconds");
+        buf_put_format(line, "  %-24s %s  ", text(peer, "address"), text(peer, "id"));
+        if (json_is_number(rtt)) {
+            buf_put_format(line, "%7.2f ms", json_number_value(rtt));
+        } else {
+            buf_put_string(line, "         -");
+        }
+        buf_put_format(line, "  %s\n", text(peer, "role"));
+    }
+    if (count > shown_max) {
+        buf_put_format(line, "  and %zu more\n", count - shown_max);
+    }
+}
+
+static void put_complaints(struct buf *line, const json_t *ring) {
+    const json_t *complaints = json_object_get(ring, "complaints");
+    if (json_array_size(complaints) > 0) {
+        buf_put_string(line, "\nRefused and blamed:\n");
+    }
+    for (size_t i = 0; i < json_array_size(complaints); i++) {
+        const json_t *complaint = json_array_get(complaints, i);
+        buf_put_format(line, "  %s  %s\n", text(complaint, "last"), text(complaint, "text"));
+    }
+}
+
+static void print_ring(struct cli *cli, const json_t *ring) {
+    struct buf line;
+    buf_init(&line, LINE_SIZE_MAX);
+    const json_t *charter = json_object_get(ring, "charter");
+    if (json_is_object(charter)) {
+        put_charter(&line, charter);
+    }
+    const char *address = text(ring, "address");
+    buf_put_format(&line, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "", text(ring, "key"));
+    buf_put_format(&line, "state     %s\n", text(ring, "text"));
+    if (json_is_array(json_object_get(ring, "places"))) {
+        buf_put_format(&line, "size      about %.0f places, %.0f known, %s\n", real(ring, "estimated_size"),
+                       real(ring, "known"),
+                       strcmp(text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
+                                                                : text(ring, "mode"));
+    }
+    put_places(&line, ring);
+    put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);
+    put_peers(&line, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);
+    put_complaints(&line, ring);
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int show_running(struct cli *cli, const struct data *data, const struct node_file *node,
+                        bool is_json) {
+    struct buf answer;
+    buf_init(&answer, ASK_ANSWER_SIZE_MAX);
+    int status = ask_node(cli, data, node, "/api/v1/ring", &answer);
+    json_t *ring = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
+    if (status == CLI_DONE && !json_is_object(ring)) {
+        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
+    }
+    if (status == CLI_DONE && is_json) {
+        fwrite(answer.data, 1, answer.size, cli->out);
+    } else if (status == CLI_DONE) {
+        print_ring(cli, ring);
+    }
+    json_decref(ring);
+    buf_done(&answer);
+    return status;
+}
+
+/* ---- without a node: its key, and the charter ---- */
+
+static int show_files(struct cli *cli, const struct data *data, bool is_json) {
+    struct err_detail detail = {0};
+    struct identity identity;
+    char key[IDENTITY_TEXT_SIZE];
+    struct buf out;
+    struct bytes encoded;
+    struct charter *charter = malloc(sizeof *charter + CHARTER_SIZE_MAX);
+    if (charter == NULL) {
+        return cli_fail(cli, "%s", err_text(ERR_MEMORY));
+    }
+    uint8_t *memory = (uint8_t *)(charter + 1);
+    (void)mkdir(data->directory, 0777); /* a machine that shall be invited has a key first */
+    enum err err = identity_load(&identity, data->directory, &detail);
+    bool has_key = err == ERR_OK;
+    if (has_key) {
+        identity_key_format(identity.key, key);
+        identity_done(&identity);
+        err = ring_files_read_charter(data->directory, charter, memory, &encoded, &detail);
+    }
+    if (!has_key || (err != ERR_OK && err != ERR_NOT_FOUND)) {
+        free(charter);
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    buf_init(&out, LINE_SIZE_MAX);
+    buf_put_format(&out, "{\"running\":false,\"key\":\"%s\",\"charter\":", key);
+    if (err == ERR_OK) {
+        ring_json_put_charter(charter, &out);
+    } else {
+        buf_put_string(&out, "null");
+    }
+    buf_put_string(&out, "}\n");
+    if (!is_json) {
+        json_t *ring = json_loadb((const char *)out.data, out.size, 0, NULL);
+        buf_clear(&out);
+        if (err == ERR_OK) {
+            put_charter(&out, json_object_get(ring, "charter"));
+        } else {
+            buf_put_string(&out, "ring      none; \"mnemon ring create\" founds one, \"mnemon serve --join\" "
+                                 "joins one\n");
+        }
+        buf_put_format(&out, "node      %s, not running\n", key);
+        json_decref(ring);
+    }
+    fwrite(out.data, 1, out.size, cli->out);
+    buf_done(&out);
+    free(charter);
+    return CLI_FAILED;
+}
+
+int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options) {
+    struct node_file node;
+    if (node_file_read(data->directory, &node, NULL) == ERR_OK) {
+        return show_running(cli, data, &node, options->json);
+    }
+    return show_files(cli, data, options->json);
+}

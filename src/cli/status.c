@@ -1,0 +1,197 @@
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/value.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+
+enum { LINE_SIZE_MAX = 1 << 16 };
+
+struct status_options {
+    const char *data;
+    bool json;
+};
+
+/* ---- for people ---- */
+
+static const json_t *member(const json_t *status, const char *section, const char *name) {
+    return json_object_get(json_object_get(status, section), name);
+}
+
+static double real(const json_t *status, const char *section, const char *name) {
+    return json_number_value(member(status, section, name));
+}
+
+static void put_count(struct buf *line, const json_t *status, const char *section, const char *name) {
+    value_put_count(line, (uint64_t)real(status, section, name));
+}
+
+static void put_size(struct buf *line, const json_t *status, const char *section, const char *name) {
+    value_put_size(line, (uint64_t)real(status, section, name));
+}
+
+static void put_crawl(struct buf *line, const json_t *status) {
+    buf_put_string(line, "crawl    ");
+    put_count(line, status, "crawl", "jobs");
+    buf_put_format(line, " jobs open, %.1f documents/s, ", real(status, "crawl", "documents_per_second"));
+    put_size(line, status, "crawl", "received_bytes_per_second");
+    buf_put_string(line, "/s; ");
+    put_count(line, status, "crawl", "documents");
+    buf_put_string(line, " stored, ");
+    put_count(line, status, "crawl", "urls_waiting");
+    buf_put_string(line, " URLs waiting, ");
+    put_count(line, status, "crawl", "hosts_waiting");
+    buf_put_string(line, " of ");
+    put_count(line, status, "crawl", "hosts");
+    buf_put_string(line, " hosts waited for\n");
+}
+
+static void put_store(struct buf *line, const json_t *status) {
+    buf_put_string(line, "store    ");
+    put_count(line, status, "store", "captures");
+    buf_put_string(line, " captures, ");
+    put_size(line, status, "store", "bytes");
+    buf_put_format(line, "; a commit takes %.1f ms (sync %.1f ms), queue %.0f %%, ",
+                   real(status, "store", "commit_milliseconds"), real(status, "store", "sync_milliseconds"),
+                   real(status, "store", "queue_percent"));
+    put_size(line, status, "store", "free_bytes");
+    buf_put_string(line, " free\n");
+}
+
+static void put_rest(struct buf *line, const json_t *status) {
+    buf_put_string(line, "http     ");
+    put_count(line, status, "http", "requests");
+    buf_put_format(line, " requests, %.1f/s, half in %.1f ms, 99 of 100 in %.1f ms\n",
+                   real(status, "http", "requests_per_second"), real(status, "http", "p50_milliseconds"),
+                   real(status, "http", "p99_milliseconds"));
+    if (json_is_true(member(status, "search", "enabled"))) {
+        buf_put_string(line, "search   ");
+        put_count(line, status, "search", "documents");
+        buf_put_string(line, " pages, ");
+        put_count(line, status, "search", "left");
+        buf_put_string(line, " captures not yet read\n");
+    }
+    buf_put_string(line, "process  ");
+    put_size(line, status, "process", "memory_bytes");
+    buf_put_format(line, ", %.0f %% of a processor\n", real(status, "process", "cpu_percent"));
+}
+
+static void put_slow(struct buf *line, const json_t *status) {
+    const json_t *slow = json_object_get(status, "slow");
+    buf_put_string(line,
+                   json_array_size(slow) == 0 ? "\nNothing is held up.\n" : "\nWhat is slow, and why:\n");
+    for (size_t i = 0; i < json_array_size(slow); i++) {
+        const char *text = json_string_value(json_object_get(json_array_get(slow, i), "text"));
+        buf_put_format(line, "  %s\n", text != NULL ? text : "");
+    }
+}
+
+static void print_status(struct cli *cli, const struct node_file *node, const json_t *status) {
+    struct buf line;
+    buf_init(&line, LINE_SIZE_MAX);
+    buf_put_format(&line, "node     %s, process %jd, up ", node->url, (intmax_t)node->pid);
+    value_put_duration(&line, (uint64_t)(json_number_value(json_object_get(status, "uptime_seconds")) * 1e6));
+    buf_put_string(&line, "\n");
+    put_crawl(&line, status);
+    put_store(&line, status);
+    put_rest(&line, status);
+    put_slow(&line, status);
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int show_running(struct cli *cli, const struct data *data, const struct node_file *node,
+                        bool is_json) {
+    struct buf answer;
+    buf_init(&answer, ASK_ANSWER_SIZE_MAX);
+    int status = ask_node(cli, data, node, "/api/v1/status", &answer);
+    json_t *object = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
+    if (status == CLI_DONE && !json_is_object(object)) {
+        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
+    }
+    if (status == CLI_DONE && is_json) {
+        fwrite(answer.data, 1, answer.size, cli->out);
+    } else if (status == CLI_DONE) {
+        print_status(cli, node, object);
+    }
+    json_decref(object);
+    buf_done(&answer);
+    return status;
+}
+
+/* ---- without a node ---- */
+
+static void show_archive(struct cli *cli, const struct status_options *options) {
+    struct data data;
+    uint64_t captures_count = 0;
+    uint64_t size = 0;
+    struct buf line;
+    if (data_open(&data, cli, options->data, DATA_READ) != CLI_DONE) {
+        return;
+    }
+    for (size_t i = 0; i < instance_volumes_count(data.instance); i++) {
+        struct shelf_stat stat;
+        if (instance_stat(data.session, i, &stat, NULL) == ERR_OK) {
+            captures_count += stat.captures_count;
+            size += stat.size;
+        }
+    }
+    data_close(&data);
+    if (options->json) {
+        fprintf(cli->out, "{\"running\":false,\"captures\":%ju,\"bytes\":%ju}\n", (uintmax_t)captures_count,
+                (uintmax_t)size);
+        return;
+    }
+    buf_init(&line, LINE_SIZE_MAX);
+    buf_put_string(&line, "the archive holds ");
+    value_put_count(&line, captures_count);
+    buf_put_string(&line, " captures, ");
+    value_put_size(&line, size);
+    buf_put_string(&line, "; \"mnemon serve\" shows them\n");
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int status_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    const struct status_options *options = values;
+    struct data data;
+    struct node_file node;
+    struct err_detail detail = {0};
+    int status = data_find(&data, cli, options->data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    enum err err = node_file_read(data.directory, &node, &detail);
+    if (err == ERR_OK) {
+        return show_running(cli, &data, &node, options->json);
+    }
+    cli_fail(cli, "%s", err_detail_text(&detail, err));
+    show_archive(cli, options);
+    return CLI_FAILED;
+}
+
+static const struct option status_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct status_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct status_options, json),
+     .help = "as JSON, with everything that the dashboard shows"},
+    {0},
+};
+
+const struct command status_command = {
+    .name = "status",
+    .summary = "what a running node is doing, what is slow and why",
+    .synopsis = "[OPTION…]",
+    .details = "Asks the node that runs on the data directory. Rates are those of the last ten seconds.\n\n"
+               "Without a running node it says so, and what the archive holds; its exit status is then 1.",
+    .options = status_options,
+    .options_size = sizeof(struct status_options),
+    .run = status_run,
+};

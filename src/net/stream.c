@@ -1,0 +1,440 @@
+#include "net/stream.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "net/socket_address.h"
+#include "net/stream_state.h"
+
+enum { HANDSHAKE_MS_DEFAULT = 10000, IDLE_MS_DEFAULT = 60000, OUTPUT_SIZE_MAX_DEFAULT = 1 << 20 };
+
+/* Bytes on their way into the socket. */
+struct output {
+    uv_write_t write;
+    size_t size;
+    uint8_t bytes[];
+};
+
+static void on_handle_closed(uv_handle_t *handle) {
+    struct stream *stream = handle->data;
+    stream->handles_count--;
+    if (stream->handles_count > 0) {
+        return;
+    }
+    if (stream->input != stream->small) {
+        free(stream->input);
+    }
+    free(stream->contents);
+    sodium_memzero(stream, sizeof *stream);
+    free(stream);
+}
+
+static void close_handles(struct stream *stream) {
+    stream->phase = STREAM_DEAD;
+    handshake_done(&stream->handshake);
+    if (stream->server != NULL) {
+        stream_server_gone(stream->server, stream);
+    }
+    uv_close((uv_handle_t *)&stream->tcp, on_handle_closed);
+    uv_close((uv_handle_t *)&stream->timer, on_handle_closed);
+}
+
+void stream_end(struct stream *stream, enum err err) {
+    if (stream->phase == STREAM_DEAD) {
+        return;
+    }
+    close_handles(stream);
+    if (stream->events.on_closed != NULL) {
+        stream->events.on_closed(stream->context, stream, err);
+    }
+}
+
+void stream_free(struct stream *stream) {
+    if (stream != NULL && stream->phase != STREAM_DEAD) {
+        close_handles(stream);
+    }
+}
+
+/* What the owner does not feed or take is no fault of the peer's. */
+static void on_timer(uv_timer_t *timer) {
+    struct stream *stream = timer->data;
+    bool is_our_turn = stream->phase == STREAM_OPEN && stream->is_paused && stream->output_size == 0;
+    if (!is_our_turn) {
+        stream_end(stream, ERR_TIMEOUT);
+    }
+}
+
+static void note_progress(struct stream *stream) {
+    (void)uv_timer_start(&stream->timer, on_timer, stream->config.idle_ms, stream->config.idle_ms);
+}
+
+static void end_if_both_finished(struct stream *stream) {
+    if (stream->is_finished && stream->reader.is_finished && stream->output_size == 0) {
+        stream_end(stream, ERR_OK);
+    }
+}
+
+static void on_written(uv_write_t *write, int status) {
+    struct output *output = (struct output *)(void *)write;
+    struct stream *stream = write->data;
+    stream->output_size -= output->size;
+    free(output);
+    if (stream->phase == STREAM_DEAD) {
+        return;
+    }
+    if (status != 0) {
+        stream_end(stream, stream->reader.is_finished ? ERR_CLOSED : ERR_TRUNCATED);
+        return;
+    }
+    if (stream->phase != STREAM_OPEN) {
+        return;
+    }
+    note_progress(stream);
+    if (stream->is_full && stream->output_size <= stream->config.output_size_max / 2) {
+        stream->is_full = false;
+        if (stream->events.on_room != NULL) {
+            stream->events.on_room(stream->context, stream);
+        }
+    }
+    if (stream->phase == STREAM_OPEN) {
+        end_if_both_finished(stream);
+    }
+}
+
+static struct output *output_new(size_t size) {
+    struct output *output = malloc(sizeof *output + size);
+    if (output != NULL) {
+        output->size = size;
+    }
+    return output;
+}
+
+/* Takes the output over, also where it fails. */
+static enum err put_output(struct stream *stream, struct output *take_output) {
+    uv_buf_t buffer = uv_buf_init((char *)take_output->bytes, (unsigned)take_output->size);
+    take_output->write.data = stream;
+    int status = uv_write(&take_output->write, (uv_stream_t *)&stream->tcp, &buffer, 1, on_written);
+    if (status != 0) {
+        free(take_output);
+        return ERR_CLOSED;
+    }
+    stream->output_size += take_output->size;
+    return ERR_OK;
+}
+
+static enum err put_bytes(struct stream *stream, struct bytes first, struct bytes second) {
+    struct output *output = output_new(first.size + second.size);
+    if (output == NULL) {
+        return ERR_MEMORY;
+    }
+    if (first.size > 0) {
+        memcpy(output->bytes, first.data, first.size);
+    }
+    if (second.size > 0) {
+        memcpy(output->bytes + first.size, second.data, second.size);
+    }
+    return put_output(stream, output);
+}
+
+static enum err put_frames(struct stream *stream, struct bytes bytes, bool is_last) {
+    size_t frames_count = bytes.size / FRAME_CONTENTS_SIZE_MAX + 1;
+    struct output *output = output_new(bytes.size + frames_count * (FRAME_SIZE_SIZE + FRAME_OVERHEAD));
+    if (output == NULL) {
+        return ERR_MEMORY;
+    }
+    size_t size = 0;
+    do {
+        size_t part = bytes.size < FRAME_CONTENTS_SIZE_MAX ? bytes.size : FRAME_CONTENTS_SIZE_MAX;
+        size += frame_write(&stream->writer, bytes_slice(bytes, 0, part), is_last, output->bytes + size);
+        bytes = bytes_skip(bytes, part);
+    } while (bytes.size > 0);
+    ASSERT(size <= output->size);
+    output->size = size;
+    return put_output(stream, output);
+}
+
+enum err stream_write(struct stream *stream, struct bytes bytes) {
+    ASSERT(bytes.size <= stream->config.output_size_max);
+    if (stream->phase != STREAM_OPEN || stream->is_finished) {
+        return ERR_CLOSED;
+    }
+    if (stream->output_size + bytes.size > stream->config.output_size_max && stream->output_size > 0) {
+        stream->is_full = true;
+        return ERR_BUSY;
+    }
+    return bytes.size == 0 ? ERR_OK : put_frames(stream, bytes, false);
+}
+
+void stream_finish(struct stream *stream) {
+    if (stream->phase != STREAM_OPEN || stream->is_finished) {
+        return;
+    }
+    stream->is_finished = true;
+    /* Where even this fails, the idle time ends the stream: no callback from inside here. */
+    (void)put_frames(stream, bytes_of(NULL, 0), true);
+}
+
+static void deliver(struct stream *stream, struct bytes contents) {
+    note_progress(stream);
+    stream->received_bytes += contents.size;
+    if (stream->received_bytes > stream->config.received_bytes_max) {
+        stream_end(stream, ERR_LIMIT);
+        return;
+    }
+    if (contents.size > 0 && stream->events.on_data != NULL) {
+        stream->events.on_data(stream->context, stream, contents);
+    }
+    if (stream->phase == STREAM_OPEN && stream->reader.is_finished) {
+        if (stream->events.on_finish != NULL) {
+            stream->events.on_finish(stream->context, stream);
+        }
+    }
+}
+
+static void drop_input(struct stream *stream, size_t count) {
+    stream->input_size -= count;
+    memmove(stream->input, stream->input + count, stream->input_size);
+}
+
+static void read_frames(struct stream *stream) {
+    enum frame_verdict verdict = FRAME_WHOLE;
+    size_t offset = 0;
+    stream->is_reading = true;
+    while (stream->phase == STREAM_OPEN && !stream->is_paused && verdict == FRAME_WHOLE) {
+        struct bytes input = bytes_of(stream->input + offset, stream->input_size - offset);
+        struct bytes contents;
+        size_t used;
+        verdict = frame_read(&stream->reader, input, stream->contents, &used, &contents);
+        offset += used;
+        if (verdict == FRAME_WHOLE) {
+            deliver(stream, contents);
+        }
+    }
+    stream->is_reading = false;
+    if (stream->phase != STREAM_OPEN) {
+        return;
+    }
+    drop_input(stream, offset);
+    if (verdict == FRAME_BAD) {
+        stream_end(stream, ERR_INVALID);
+        return;
+    }
+    end_if_both_finished(stream);
+}
+
+/* The handshake is over: buffers for frames, and the beginning of ours. */
+static enum err open_frames(struct stream *stream, const struct handshake_result *result,
+                            struct bytes first) {
+    uint8_t header[FRAME_HEADER_SIZE];
+    uint8_t *input = malloc(STREAM_INPUT_SIZE);
+    stream->contents = malloc(FRAME_CONTENTS_SIZE_MAX);
+    if (input == NULL || stream->contents == NULL) {
+        free(input);
+        return ERR_MEMORY;
+    }
+    memcpy(input, stream->input, stream->input_size);
+    stream->input = input;
+    memcpy(stream->peer.key, result->peer, PEER_KEY_SIZE);
+    frame_writer_init(&stream->writer, result->sending, header);
+    frame_reader_init(&stream->reader, result->receiving);
+    enum err err = put_bytes(stream, first, bytes_of(header, sizeof header));
+    if (err == ERR_OK) {
+        stream->phase = STREAM_OPEN;
+        note_progress(stream);
+    }
+    return err;
+}
+
+static enum err take_hello(struct stream *stream) {
+    uint8_t secret[32];
+    struct bytes answer;
+    randombytes_buf(secret, sizeof secret);
+    enum err err = handshake_answer(&stream->handshake, stream->config.identity, secret,
+                                    bytes_of(stream->input, HANDSHAKE_HELLO_SIZE), &answer);
+    sodium_memzero(secret, sizeof secret);
+    if (err != ERR_OK) {
+        return err;
+    }
+    drop_input(stream, HANDSHAKE_HELLO_SIZE);
+    stream->phase = STREAM_WAITS_FOR_CONFIRM;
+    return put_bytes(stream, answer, bytes_of(NULL, 0));
+}
+
+static enum err take_answer(struct stream *stream) {
+    struct handshake_result result;
+    struct bytes confirm;
+    enum err err = handshake_confirm(&stream->handshake, stream->config.identity, stream->peer.key,
+                                     bytes_of(stream->input, HANDSHAKE_ANSWER_SIZE), &result, &confirm);
+    if (err != ERR_OK) {
+        return err;
+    }
+    drop_input(stream, HANDSHAKE_ANSWER_SIZE);
+    err = open_frames(stream, &result, confirm);
+    sodium_memzero(&result, sizeof result);
+    if (err == ERR_OK && stream->events.on_open != NULL) {
+        stream->events.on_open(stream->context, stream);
+    }
+    return err;
+}
+
+static enum err take_confirm(struct stream *stream) {
+    struct handshake_result result;
+    enum err err = handshake_accept(&stream->handshake, stream->config.identity,
+                                    bytes_of(stream->input, HANDSHAKE_CONFIRM_SIZE), &result);
+    if (err != ERR_OK) {
+        return err;
+    }
+    drop_input(stream, HANDSHAKE_CONFIRM_SIZE);
+    err = open_frames(stream, &result, bytes_of(NULL, 0));
+    sodium_memzero(&result, sizeof result);
+    if (err == ERR_OK) {
+        stream_server_opened(stream->server, stream);
+    }
+    return err;
+}
+
+static size_t wanted_size(const struct stream *stream) {
+    switch (stream->phase) {
+    case STREAM_WAITS_FOR_HELLO:
+        return HANDSHAKE_HELLO_SIZE;
+    case STREAM_WAITS_FOR_ANSWER:
+        return HANDSHAKE_ANSWER_SIZE;
+    default:
+        return HANDSHAKE_CONFIRM_SIZE;
+    }
+}
+
+/* One message after the other; whatever is behind the last one is frames. */
+static void read_handshake(struct stream *stream) {
+    while (stream->phase < STREAM_OPEN && stream->input_size >= wanted_size(stream)) {
+        enum err err = stream->phase == STREAM_WAITS_FOR_HELLO    ? take_hello(stream)
+                       : stream->phase == STREAM_WAITS_FOR_ANSWER ? take_answer(stream)
+                                                                  : take_confirm(stream);
+        if (err != ERR_OK) {
+            stream_end(stream, err);
+        }
+    }
+}
+
+static void on_room_for_input(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
+    struct stream *stream = handle->data;
+    size_t capacity = stream->input == stream->small ? sizeof stream->small : STREAM_INPUT_SIZE;
+    (void)suggested;
+    *buffer =
+        uv_buf_init((char *)stream->input + stream->input_size, (unsigned)(capacity - stream->input_size));
+}
+
+static void on_input(uv_stream_t *handle, ssize_t size, const uv_buf_t *buffer) {
+    struct stream *stream = handle->data;
+    (void)buffer;
+    if (size < 0) {
+        bool is_handshake = stream->phase != STREAM_OPEN;
+        stream_end(stream, is_handshake || stream->reader.is_finished ? ERR_CLOSED : ERR_TRUNCATED);
+        return;
+    }
+    stream->input_size += (size_t)size;
+    if (stream->phase < STREAM_OPEN) {
+        read_handshake(stream);
+    }
+    if (stream->phase == STREAM_OPEN) {
+        read_frames(stream);
+    }
+}
+
+void stream_pause(struct stream *stream, bool is_paused) {
+    if (stream->phase != STREAM_OPEN || stream->is_paused == is_paused) {
+        return;
+    }
+    stream->is_paused = is_paused;
+    if (is_paused) {
+        uv_read_stop((uv_stream_t *)&stream->tcp);
+        return;
+    }
+    note_progress(stream);
+    if (uv_read_start((uv_stream_t *)&stream->tcp, on_room_for_input, on_input) != 0) {
+        stream_end(stream, ERR_CLOSED);
+    } else if (!stream->is_reading) {
+        read_frames(stream);
+    }
+}
+
+void stream_begin(struct stream *stream, enum stream_phase phase) {
+    uint8_t secret[32];
+    enum err err = ERR_OK;
+    stream->phase = phase;
+    (void)uv_tcp_nodelay(&stream->tcp, 1);
+    if (phase == STREAM_WAITS_FOR_ANSWER) {
+        randombytes_buf(secret, sizeof secret);
+        err = put_bytes(stream, handshake_hello(&stream->handshake, secret), bytes_of(NULL, 0));
+        sodium_memzero(secret, sizeof secret);
+    }
+    if (err == ERR_OK && uv_read_start((uv_stream_t *)&stream->tcp, on_room_for_input, on_input) != 0) {
+        err = ERR_CLOSED;
+    }
+    if (err != ERR_OK) {
+        stream_end(stream, err);
+    }
+}
+
+static void on_connected(uv_connect_t *connect, int status) {
+    struct stream *stream = connect->data;
+    if (stream->phase == STREAM_DEAD) {
+        return;
+    }
+    if (status != 0) {
+        stream_end(stream, status == UV_ECONNREFUSED ? ERR_REFUSED : ERR_UNREACHABLE);
+        return;
+    }
+    stream_begin(stream, STREAM_WAITS_FOR_ANSWER);
+}
+
+enum err stream_new(const struct stream_config *config, struct stream **ret_stream) {
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL) {
+        return ERR_MEMORY;
+    }
+    struct stream_config *mine = &stream->config;
+    *mine = *config;
+    mine->handshake_ms = mine->handshake_ms > 0 ? mine->handshake_ms : HANDSHAKE_MS_DEFAULT;
+    mine->idle_ms = mine->idle_ms > 0 ? mine->idle_ms : IDLE_MS_DEFAULT;
+    mine->output_size_max = mine->output_size_max > 0 ? mine->output_size_max : OUTPUT_SIZE_MAX_DEFAULT;
+    mine->received_bytes_max = mine->received_bytes_max > 0 ? mine->received_bytes_max : UINT64_MAX;
+    stream->input = stream->small;
+    stream->tcp.data = stream->timer.data = stream->connect.data = stream;
+    int status = uv_tcp_init(config->loop, &stream->tcp);
+    ASSERT(status == 0); /* without a family it makes no socket */
+    uv_timer_init(config->loop, &stream->timer);
+    stream->handles_count = 2;
+    (void)uv_timer_start(&stream->timer, on_timer, mine->handshake_ms, 0);
+    *ret_stream = stream;
+    return ERR_OK;
+}
+
+enum err stream_connect(const struct stream_config *config, const struct peer *peer,
+                        const struct stream_events *events, void *context, struct stream **ret_stream) {
+    struct sockaddr_storage name;
+    struct stream *stream;
+    enum err err = stream_new(config, &stream);
+    if (err != ERR_OK) {
+        return err;
+    }
+    stream->peer = *peer;
+    if (uv_tcp_connect(&stream->connect, &stream->tcp, socket_address_put(&peer->address, &name),
+                       on_connected) != 0) {
+        stream_free(stream);
+        return ERR_UNREACHABLE;
+    }
+    stream->events = *events;
+    stream->context = context;
+    *ret_stream = stream;
+    return ERR_OK;
+}
+
+const struct peer *stream_peer(const struct stream *stream) {
+    return &stream->peer;
+}
+
+void stream_own(struct stream *stream, const struct stream_events *events, void *context) {
+    stream->events = *events;
+    stream->context = context;
+}

@@ -1,0 +1,24 @@
+/*
+ * desk_work - does for replay/desk.h what only the node can: jobs, saves, and how the node is.
+ */
+#ifndef MNEMON_NODE_DESK_WORK_H
+#define MNEMON_NODE_DESK_WORK_H
+
+#include "node/crawling.h"
+#include "node/pulse.h"
+#include "node/ringing.h"
+#include "node/saves.h"
+#include "replay/desk.h"
+
+/* The context of the table. All of it outlives the server; pulse is set before the first request. */
+struct desk_work {
+    const char *directory; /* of the data */
+    struct crawling *crawling;
+    struct saves *saves;
+    struct ringing *ringing;
+    struct pulse *pulse;
+};
+
+extern const struct desk_table desk_work_table;
+
+#endif

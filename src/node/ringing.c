@@ -1,0 +1,364 @@
+#include "node/ringing.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "node/ringing_state.h"
+
+enum { PATH_SIZE_MAX = 4096 + 64 };
+
+/* ---- what it is told ---- */
+
+/* "HOST", "HOST:PORT", an address as base/address.h reads it. */
+static enum err parse_contact(struct ringing_contact *contact, const char *text, struct err_detail *detail) {
+    struct bytes host = bytes_of_string(text);
+    uint64_t port = RINGING_PORT;
+    if (address_parse(host, RINGING_PORT, &contact->peer.address)) {
+        contact->is_found = true;
+    } else {
+        size_t colon = bytes_find_byte(host, ':');
+        bool is_sound = colon > 0;
+        if (colon < host.size) {
+            is_sound = is_sound && bytes_to_u64(bytes_skip(host, colon + 1), UINT16_MAX, &port) && port > 0;
+            host = bytes_slice(host, 0, colon);
+        }
+        if (!is_sound || host.size > DNS_NAME_SIZE_MAX) {
+            return err_set(detail, ERR_INVALID, "--join: \"%.100s\" is no HOST or HOST:PORT", text);
+        }
+    }
+    for (size_t i = 0; i < host.size; i++) {
+        contact->host[i] = (char)byte_lower(host.data[i]);
+    }
+    contact->port = contact->is_found ? contact->peer.address.port : (uint16_t)port;
+    return ERR_OK;
+}
+
+static enum err parse_token(struct ringing *ringing, struct err_detail *detail) {
+    struct err_detail reason = {0};
+    struct bytes text = bytes_trim(bytes_of_string(ringing->config.token));
+    enum err err = invitation_parse(text, &ringing->sha256, &ringing->token, ringing->token_seed, &reason);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "--token: %.200s", err_detail_text(&reason, err));
+    }
+    ringing->has_token = true;
+    return ERR_OK;
+}
+
+static enum err read_files(struct ringing *ringing, struct err_detail *detail) {
+    const char *directory = ringing->config.directory;
+    char path[PATH_SIZE_MAX];
+    struct bytes encoded;
+    snprintf(path, sizeof path, "%s/ring/charter", directory);
+    stat(path, &ringing->seen);
+    enum err err = ring_files_read_charter(directory, &ringing->charter, ringing->encoded, &encoded, detail);
+    if (err == ERR_OK) {
+        ringing->has_charter = true;
+        ringing->encoded_size = encoded.size;
+        charter_id(&ringing->charter, &ringing->sha256, ringing->id);
+        ringing->remembered_count = ring_files_read_peers(directory, ringing->remembered);
+    } else if (err != ERR_NOT_FOUND) {
+        return err;
+    }
+    return ring_files_read_membership(directory, &ringing->membership, detail);
+}
+
+static enum err prepare(struct ringing *ringing, struct err_detail *detail) {
+    const struct ringing_config *config = &ringing->config;
+    enum err err = sha256_init(&ringing->sha256);
+    if (err == ERR_OK) {
+        err = identity_load(&ringing->identity, config->directory, detail);
+    }
+    if (err == ERR_OK) {
+        err = read_files(ringing, detail);
+    }
+    if (err == ERR_OK && config->join != NULL) {
+        err = parse_contact(&ringing->contact, config->join, detail);
+    }
+    if (err == ERR_OK && config->token != NULL) {
+        err = parse_token(ringing, detail);
+    }
+    return err;
+}
+
+enum err ringing_new(const struct ringing_config *config, struct ringing **ret_ringing,
+                     struct err_detail *detail) {
+    struct ringing *ringing = calloc(1, sizeof *ringing);
+    if (ringing == NULL) {
+        return ERR_MEMORY;
+    }
+    ringing->config = *config;
+    buf_init(&ringing->text, RINGING_TEXT_SIZE_MAX);
+    pthread_mutex_init(&ringing->lock, NULL);
+    enum err err = prepare(ringing, detail);
+    if (err != ERR_OK) {
+        ringing_free(ringing);
+        return err;
+    }
+    randombytes_buf(&ringing->seed, sizeof ringing->seed);
+    ringing_copy(ringing);
+    *ret_ringing = ringing;
+    return ERR_OK;
+}
+
+void ringing_free(struct ringing *ringing) {
+    ASSERT(!ringing->is_attached);
+    ringing_beat(ringing);
+    if (ringing->ring != NULL) {
+        ring_free(ringing->ring);
+    }
+    if (ringing->gate != NULL) {
+        gate_free(ringing->gate);
+    }
+    free(ringing->actions);
+    free(ringing->memory);
+    if (ringing->sha256.context != NULL) {
+        sha256_done(&ringing->sha256);
+    }
+    sodium_memzero(ringing->token_seed, sizeof ringing->token_seed);
+    identity_done(&ringing->identity);
+    buf_done(&ringing->text);
+    pthread_mutex_destroy(&ringing->lock);
+    free(ringing);
+}
+
+/* ---- the loop ---- */
+
+static bool is_wildcard(const struct address *address) {
+    static const uint8_t any[16];
+    return memcmp(address->ip, any, sizeof any) == 0 ||
+           (address_is_ipv4(address) && memcmp(address->ip + 12, any, 4) == 0);
+}
+
+/* The address that the system would send from: no packet leaves. */
+static bool find_own_address(struct address *address) {
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_found = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&from, &size) == 0;
+    if (is_found) {
+        uint32_t ip = ntohl(from.sin_addr.s_addr);
+        *address = address_ipv4((uint8_t)(ip >> 24), (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip,
+                                address->port);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_found;
+}
+
+static enum err open_socket(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
+    struct datagram_config config = {
+        .loop = loop,
+        .clock = ringing->config.clock,
+        .identity = &ringing->identity,
+        .address = ringing->config.address,
+        .on_message = ringing_on_message,
+        .on_refusal = ringing_on_refusal,
+        .context = ringing,
+    };
+    struct peer *self = &ringing->self;
+    self->address = config.address;
+    memcpy(self->key, ringing->identity.key, PEER_KEY_SIZE);
+    if (is_wildcard(&self->address) && !find_own_address(&self->address)) {
+        return err_set(detail, ERR_UNREACHABLE,
+                       "at which address do others reach this node? name it with --address");
+    }
+    enum err err = datagram_new(&config, &ringing->datagram, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    self->address.port = datagram_address(ringing->datagram).port;
+    ringing->address = self->address;
+    return ERR_OK;
+}
+
+static enum err open_gate(struct ringing *ringing) {
+    struct gate_config config = {
+        .identity = &ringing->identity,
+        .datagram = ringing->datagram,
+        .clock = ringing->config.clock,
+        .membership = ringing->membership,
+        .learned = ringing_on_learned,
+        .met = ringing_on_met,
+        .complain = ringing_on_complaint,
+        .context = ringing,
+    };
+    return gate_new(&config, &ringing->gate);
+}
+
+static enum err open_dns(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
+    struct dns_config config = {.loop = loop, .nameservers = ringing->config.nameservers};
+    bool is_needed = ringing->contact.host[0] != '\0' && !ringing->contact.is_found;
+    return is_needed ? dns_new(&config, &ringing->dns, detail) : ERR_OK;
+}
+
+/* The beat does not touch it before it is taken. */
+static void on_news(uv_async_t *async) {
+    struct ringing *ringing = async->data;
+    struct ringing_post *post = &ringing->from_disk;
+    pthread_mutex_lock(&ringing->lock);
+    bool is_there = post->has_charter;
+    pthread_mutex_unlock(&ringing->lock);
+    if (is_there) {
+        ringing_take_charter(ringing, &post->charter, bytes_of(post->encoded, post->encoded_size));
+        pthread_mutex_lock(&ringing->lock);
+        post->has_charter = false;
+        pthread_mutex_unlock(&ringing->lock);
+    }
+}
+
+static void close_all(struct ringing *ringing) {
+    uv_close((uv_handle_t *)&ringing->wake, NULL);
+    uv_close((uv_handle_t *)&ringing->tick, NULL);
+    uv_close((uv_handle_t *)&ringing->news, NULL);
+    dns_cancel(&ringing->contact.question);
+    if (ringing->dns != NULL) {
+        dns_free(ringing->dns);
+    }
+    if (ringing->datagram != NULL) {
+        datagram_free(ringing->datagram);
+    }
+    ringing->dns = NULL;
+    ringing->datagram = NULL;
+}
+
+enum err ringing_attach(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
+    if (!ringing->has_charter && ringing->contact.host[0] == '\0') {
+        return ERR_OK;
+    }
+    uv_timer_init(loop, &ringing->wake);
+    uv_timer_init(loop, &ringing->tick);
+    uv_async_init(loop, &ringing->news, on_news);
+    ringing->wake.data = ringing->tick.data = ringing->news.data = ringing;
+    enum err err = open_socket(ringing, loop, detail);
+    if (err == ERR_OK) {
+        err = open_gate(ringing);
+    }
+    if (err == ERR_OK) {
+        err = open_dns(ringing, loop, detail);
+    }
+    if (err != ERR_OK) {
+        close_all(ringing);
+        return err;
+    }
+    pthread_mutex_lock(&ringing->lock);
+    ringing->is_attached = true;
+    pthread_mutex_unlock(&ringing->lock);
+    uv_timer_start(&ringing->tick, ringing_on_tick, RINGING_TICK_MS, RINGING_TICK_MS);
+    ringing_start(ringing);
+    return ERR_OK;
+}
+
+void ringing_detach(struct ringing *ringing) {
+    if (!ringing->is_attached) {
+        return;
+    }
+    pthread_mutex_lock(&ringing->lock);
+    ringing->is_attached = false;
+    pthread_mutex_unlock(&ringing->lock);
+    close_all(ringing);
+}
+
+/* ---- files ---- */
+
+static void note_failure(struct ringing *ringing, enum err err, const struct err_detail *detail) {
+    if (err != ERR_OK) {
+        ringing_note(ringing, "ring: %s", err_detail_text(detail, err));
+    }
+}
+
+static void write_files(struct ringing *ringing) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    struct err_detail detail = {0};
+    const char *directory = ringing->config.directory;
+    struct ringing_post *post = &ringing->post;
+    pthread_mutex_lock(&ringing->lock);
+    *post = ringing->to_disk;
+    ringing->to_disk.has_charter = false;
+    bool has_membership = ringing->has_membership_to_write;
+    ringing->has_membership_to_write = false;
+    size_t peers_count = ringing->kept_count;
+    memcpy(peers, ringing->kept, sizeof peers);
+    ringing->kept_count = 0;
+    pthread_mutex_unlock(&ringing->lock);
+    enum err err = ERR_OK;
+    if (has_membership) { /* before the charter: who has one has all that it needs to come back */
+        err = ring_files_write_membership(directory, &ringing->membership, &detail);
+    }
+    if (err == ERR_OK && post->has_charter) {
+        err = ring_files_write_charter(directory, bytes_of(post->encoded, post->encoded_size), &detail);
+    }
+    if (err == ERR_OK && peers_count > 0) {
+        err = ring_files_write_peers(directory, peers, peers_count, &detail);
+    }
+    note_failure(ringing, err, &detail);
+}
+
+static bool has_changed(struct ringing *ringing) {
+    char path[PATH_SIZE_MAX];
+    struct stat now;
+    snprintf(path, sizeof path, "%s/ring/charter", ringing->config.directory);
+    if (stat(path, &now) != 0) {
+        return false;
+    }
+    bool is_same = now.st_ino == ringing->seen.st_ino && now.st_size == ringing->seen.st_size &&
+                   now.st_mtim.tv_sec == ringing->seen.st_mtim.tv_sec &&
+                   now.st_mtim.tv_nsec == ringing->seen.st_mtim.tv_nsec;
+    ringing->seen = now;
+    return !is_same;
+}
+
+static void read_charter(struct ringing *ringing) {
+    struct err_detail detail = {0};
+    struct ringing_post *post = &ringing->post;
+    struct bytes encoded;
+    enum err err =
+        ring_files_read_charter(ringing->config.directory, &post->charter, post->encoded, &encoded, &detail);
+    if (err != ERR_OK) {
+        note_failure(ringing, err, &detail);
+        return;
+    }
+    post->has_charter = true;
+    post->encoded_size = encoded.size;
+    pthread_mutex_lock(&ringing->lock);
+    if (ringing->is_attached) {
+        ringing->from_disk = *post;
+        uv_async_send(&ringing->news);
+    }
+    pthread_mutex_unlock(&ringing->lock);
+}
+
+void ringing_beat(struct ringing *ringing) {
+    write_files(ringing);
+    pthread_mutex_lock(&ringing->lock);
+    bool is_awaited = ringing->is_attached && !ringing->from_disk.has_charter;
+    pthread_mutex_unlock(&ringing->lock);
+    if (is_awaited && has_changed(ringing)) {
+        read_charter(ringing);
+    }
+}
+
+/* ---- for others ---- */
+
+void ringing_put(struct ringing *ringing, struct buf *out) {
+    pthread_mutex_lock(&ringing->lock);
+    buf_put(out, buf_bytes(&ringing->text));
+    pthread_mutex_unlock(&ringing->lock);
+}
+
+bool ringing_address(struct ringing *ringing, struct address *ret_address) {
+    pthread_mutex_lock(&ringing->lock);
+    bool is_attached = ringing->is_attached;
+    *ret_address = ringing->address;
+    pthread_mutex_unlock(&ringing->lock);
+    return is_attached;
+}

@@ -1,0 +1,16 @@
+/* form - what an HTML form sends, as a query or as a body: "url=http%3A%2F%2Fexample.org%2F&scope=page". */
+#ifndef MNEMON_REPLAY_FORM_H
+#define MNEMON_REPLAY_FORM_H
+
+#include "base/buf.h"
+
+/*
+ * Append the decoded value of the first field of that name; its own size_max bounds it. False where there is
+ * none. An empty value is one. Check out->err.
+ */
+bool form_get(struct bytes form, const char *name, struct buf *out);
+
+/* Step through all fields: both are appended, decoded. False at the end. */
+bool form_next(struct bytes *rest, struct buf *name, struct buf *value);
+
+#endif

@@ -1,0 +1,26 @@
+#include "replay/replay.h"
+
+#include "base/assert.h"
+#include "replay/assets.h"
+#include "replay/cdx.h"
+#include "replay/desk.h"
+#include "replay/find.h"
+#include "replay/memento.h"
+#include "replay/pages.h"
+#include "replay/wayback.h"
+
+size_t replay_routes(struct replay *replay, struct http_route out[REPLAY_ROUTES_MAX]) {
+    _Static_assert(WAYBACK_ROUTES_MAX + MEMENTO_ROUTES_MAX + CDX_ROUTES_MAX + PAGES_ROUTES_MAX +
+                           FIND_ROUTES_MAX + ASSETS_ROUTES_MAX + DESK_ROUTES_MAX + 1 <=
+                       REPLAY_ROUTES_MAX,
+                   "all routes have room");
+    size_t count = memento_routes(replay, out); /* before /web/, which would take it all */
+    count += wayback_routes(replay, out + count);
+    count += cdx_routes(replay, out + count);
+    count += pages_routes(replay, out + count);
+    count += find_routes(replay, out + count);
+    count += assets_routes(replay, out + count);
+    count += desk_routes(replay, out + count);
+    out[count++] = pages_fallback(replay);
+    return count;
+}

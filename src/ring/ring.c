@@ -1,0 +1,429 @@
+#include "ring/ring.h"
+
+#include "ring/state.h"
+
+enum {
+    TABLE_CAPACITY_DEFAULT = 20000,
+    LOOKUPS_DEFAULT = 1024,
+    STABILIZE_US_DEFAULT = 10000000,
+    HEAL_US_DEFAULT = 120000000,
+    STALL_US = 30000000, /* longer asleep than this: others took us for dead */
+    MEMORY_SIZE_MAX = 1 << 30,
+    OWN_LOOKUPS_COUNT = 2, /* beside those of the user */
+};
+
+/* ---- life ---- */
+
+static void fill_defaults(struct ring_config *config) {
+    config->places_count = config->places_count == 0 ? 1 : config->places_count;
+    config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
+    config->table_capacity = config->table_capacity == 0 ? TABLE_CAPACITY_DEFAULT : config->table_capacity;
+    config->lookups_max = config->lookups_max == 0 ? LOOKUPS_DEFAULT : config->lookups_max;
+    config->stabilize_us = config->stabilize_us == 0 ? STABILIZE_US_DEFAULT : config->stabilize_us;
+    config->heal_us = config->heal_us == 0 ? HEAL_US_DEFAULT : config->heal_us;
+    ASSERT(config->list_size <= RING_LIST_MAX);
+    ASSERT(config->first_index + config->places_count <= RING_VIRTUAL_MAX);
+    ASSERT(config->self.address.port != 0);
+}
+
+static uint32_t queries_max(const struct ring_config *config) {
+    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
+    return config->places_count + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX + SMALL_CANDIDATES_MAX;
+}
+
+static bool is_needed(const void *context, struct ring_id id) {
+    const struct ring *ring = context;
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        if (chord_needs(ring, &ring->places[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err init(struct ring *ring, const struct ring_config *config) {
+    ring->config = *config;
+    ring->queries_max = queries_max(config);
+    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
+    ring->places = arena_take_array(&ring->arena, config->places_count, sizeof *ring->places);
+    ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
+    ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
+    if (ring->places == NULL || ring->lookups == NULL || ring->queries == NULL) {
+        return ERR_MEMORY;
+    }
+    prng_init(&ring->prng, config->seed);
+    ring->secret = prng_u64(&ring->prng);
+    enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
+                              is_needed, ring);
+    err = err != ERR_OK ? err : sha256_init(&ring->sha256);
+    for (unsigned i = 0; i < config->places_count && err == ERR_OK; i++) {
+        struct ring_place self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->places[i], &self);
+    }
+    return err;
+}
+
+enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
+    struct ring_config config = *given;
+    fill_defaults(&config);
+    struct arena arena;
+    arena_init(&arena, MEMORY_SIZE_MAX);
+    struct ring *ring = arena_take(&arena, sizeof *ring);
+    if (ring == NULL) {
+        arena_done(&arena);
+        return ERR_MEMORY;
+    }
+    ring->arena = arena;
+    enum err err = init(ring, &config);
+    if (err != ERR_OK) {
+        ring_free(ring);
+        return err;
+    }
+    *ret_ring = ring;
+    return ERR_OK;
+}
+
+void ring_free(struct ring *ring) {
+    if (ring == NULL) {
+        return;
+    }
+    if (ring->sha256.context != NULL) {
+        sha256_done(&ring->sha256);
+    }
+    struct arena arena = ring->arena; /* the ring itself is in it */
+    arena_done(&arena);
+}
+
+/* Every open question repeated, one answer, per place a notify and two notices, lookups started. */
+size_t ring_actions_max(const struct ring_config *given) {
+    struct ring_config config = *given;
+    fill_defaults(&config);
+    return 2 * (size_t)queries_max(&config) + 4 * (size_t)config.places_count + 16;
+}
+
+size_t ring_memory_size(const struct ring_config *config) {
+    return ring_actions_max(config) * (size_t)STEP_MESSAGE_SIZE_MAX;
+}
+
+/* ---- for the other files ---- */
+
+uint64_t ring_jitter(struct ring *ring, uint64_t us) {
+    return us / 2 + prng_below(&ring->prng, us + 1);
+}
+
+bool ring_is_own(const struct ring *ring, const struct ring_place *place) {
+    return address_equal(&ring->config.self.address, &place->peer.address);
+}
+
+void ring_heard_of(struct ring *ring, const struct ring_place *place) {
+    if (!ring_is_own(ring, place)) {
+        table_enter(&ring->table, place);
+    }
+}
+
+void ring_send(struct ring *ring, const struct ring_place *to, struct message *message) {
+    message->version = RING_VERSION;
+    memcpy(message->charter, ring->config.charter, RING_CHARTER_SIZE);
+    if (message_is_question(message->kind) || message->kind == MESSAGE_NOTIFY) {
+        const struct table_entry *entry = table_find(&ring->table, to->id);
+        message->token = entry != NULL ? entry->token : 0;
+        message->is_padded = message->token == 0;
+    }
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    outbox_send_peer(ring->out, &to->peer, message_write(message, memory));
+}
+
+void ring_blame(struct ring *ring, const struct ring_place *who, const char *text) {
+    uint32_t index = 0;
+    while (index < ring->blames_count && !ring_place_equal(&ring->blames[index].who, who)) {
+        index++;
+    }
+    if (index == RING_BLAMES_MAX) {
+        index = (uint32_t)prng_below(&ring->prng, RING_BLAMES_MAX);
+        ring->blames[index].count = 0;
+    } else if (index == ring->blames_count) {
+        ring->blames_count++;
+    }
+    struct ring_blame *blame = &ring->blames[index];
+    bool is_news = blame->count == 0;
+    blame->who = *who;
+    blame->at_us = ring->now_us;
+    blame->count++;
+    size_t size = strlen(text) < sizeof blame->text ? strlen(text) : sizeof blame->text - 1;
+    memcpy(blame->text, text, size);
+    blame->text[size] = '\0';
+    ring->counters.blamed_count++;
+    if (is_news) {
+        uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+        struct wire_writer writer;
+        wire_writer_init(&writer, memory, sizeof memory);
+        message_write_place(&writer, who);
+        wire_write_bytes(&writer, bytes_of(blame->text, size));
+        outbox_notice(ring->out, RING_BLAMED, bytes_of(memory, writer.size));
+    }
+}
+
+/* ---- messages ---- */
+
+static struct ring_place sender_of(struct ring *ring, const struct event *event, uint8_t index) {
+    struct ring_place place = {.index = index};
+    place.peer.address = event->from;
+    memcpy(place.peer.key, event->from_key, PEER_KEY_SIZE);
+    place.id = ring_id_of_node(&ring->sha256, &event->from, index);
+    return place;
+}
+
+/* Or, where it would be too long for somebody who has not proved his address, the way to prove it. */
+static void answer(struct ring *ring, const struct event *event, uint64_t token, struct message *answer) {
+    answer->version = RING_VERSION;
+    memcpy(answer->charter, ring->config.charter, RING_CHARTER_SIZE);
+    answer->token = query_token(ring, &event->from);
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    struct bytes bytes = message_write(answer, memory);
+    if (!query_may_answer(ring, event, token, bytes.size)) {
+        ring->counters.challenged_count++;
+        answer->kind = MESSAGE_CHALLENGE;
+        bytes = message_write(answer, memory);
+    }
+    struct peer to = {.address = event->from};
+    memcpy(to.key, event->from_key, PEER_KEY_SIZE);
+    outbox_send_peer(ring->out, &to, bytes);
+}
+
+static struct chord *place_of(struct ring *ring, uint8_t index) {
+    unsigned offset = (unsigned)index - ring->config.first_index;
+    return index >= ring->config.first_index && offset < ring->config.places_count ? &ring->places[offset]
+                                                                                   : NULL;
+}
+
+static void on_notify(struct ring *ring, const struct event *event, const struct message *message) {
+    struct chord *chord = place_of(ring, message->to);
+    if (message->token != query_token(ring, &event->from)) { /* he may be elsewhere: let him prove it */
+        struct message challenge = {.kind = MESSAGE_CHALLENGE, .number = message->number};
+        answer(ring, event, message->token, &challenge);
+        return;
+    }
+    struct ring_place from = sender_of(ring, event, message->from);
+    if (chord != NULL) {
+        chord_on_notify(ring, chord, &from);
+    }
+    if (!ring_is_own(ring, &from)) {
+        small_meet(ring, &from);
+    }
+}
+
+static void on_question(struct ring *ring, const struct event *event, const struct message *message) {
+    struct message reply = {.number = message->number, .to = message->to};
+    struct chord *chord = place_of(ring, message->to);
+    switch ((enum message_kind)message->kind) {
+    case MESSAGE_ASK_STATE:
+        reply.kind = MESSAGE_STATE;
+        reply.status = MESSAGE_NONE;
+        if (chord != NULL) {
+            chord_on_ask_state(ring, chord, &reply);
+        }
+        break;
+    case MESSAGE_PING:
+        reply.kind = MESSAGE_PONG;
+        reply.status = chord != NULL && chord->is_member ? MESSAGE_MEMBER : MESSAGE_NONE;
+        break;
+    case MESSAGE_FIND:
+        lookup_on_find(ring, message, &reply);
+        break;
+    default:
+        reply.kind = MESSAGE_NODES;
+        small_describe(ring, &reply);
+        break;
+    }
+    answer(ring, event, message->token, &reply);
+    /* Who has not proved his address is not asked in return. */
+    if (message->kind == MESSAGE_ASK_NODES && message->token == query_token(ring, &event->from)) {
+        small_on_ask_nodes(ring, event, message);
+    }
+}
+
+static void note_refusal(struct ring *ring, const struct event *event, enum ring_reason reason, bool is_his) {
+    struct ring_place who = sender_of(ring, event, 0);
+    uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u8(&writer, (uint8_t)reason);
+    wire_write_bool(&writer, is_his);
+    message_write_place(&writer, &who);
+    outbox_notice(ring->out, RING_REFUSED, bytes_of(memory, writer.size));
+}
+
+static void on_foreign(struct ring *ring, const struct event *event, const struct message *message) {
+    ring->counters.foreign_count++;
+    if (!message_is_question(message->kind)) {
+        return;
+    }
+    enum ring_reason reason = message->version != RING_VERSION ? RING_OTHER_VERSION : RING_OTHER_CHARTER;
+    struct message refusal = {.kind = MESSAGE_REFUSED, .number = message->number, .status = (uint8_t)reason};
+    answer(ring, event, 0, &refusal);
+    note_refusal(ring, event, reason, false);
+}
+
+static void on_message(struct ring *ring, const struct event *event) {
+    struct message message;
+    ring->counters.received_count++;
+    if (event->from.port == 0 || !message_read(event->bytes, ring->config.charter, &ring->sha256, &message)) {
+        ring->counters.malformed_count++;
+        return;
+    }
+    bool is_ours = message.version == RING_VERSION &&
+                   memcmp(message.charter, ring->config.charter, RING_CHARTER_SIZE) == 0;
+    if (!is_ours && message.kind != MESSAGE_REFUSED) {
+        on_foreign(ring, event, &message);
+    } else if (message.kind == MESSAGE_NOTIFY) {
+        on_notify(ring, event, &message);
+    } else if (message_is_question(message.kind)) {
+        on_question(ring, event, &message);
+    } else if (!query_answer(ring, event, &message)) {
+        ring->counters.unasked_count++;
+    } else if (message.kind == MESSAGE_REFUSED) {
+        note_refusal(ring, event, message.status, true);
+    }
+}
+
+/* ---- commands ---- */
+
+static void on_join(struct ring *ring, struct bytes bytes) {
+    struct ring_place contacts[SMALL_CANDIDATES_MAX];
+    uint32_t count = 0;
+    struct wire_reader reader;
+    wire_reader_init(&reader, bytes);
+    while (wire_reader_left(&reader) > 0 && count < SMALL_CANDIDATES_MAX) {
+        message_read_place(&reader, &ring->sha256, &contacts[count]);
+        count += reader.err == ERR_OK && !ring_place_is_padding(&contacts[count]);
+    }
+    small_join(ring, contacts, count);
+}
+
+static void on_find(struct ring *ring, const struct event *event) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, event->bytes);
+    struct ring_id key = message_read_id(&reader);
+    uint8_t wanted = wire_read_u8_max(&reader, MESSAGE_PLACES_MAX);
+    enum err err = wire_reader_finish(&reader, NULL);
+    ASSERT(err == ERR_OK);
+    lookup_command(ring, event->number, key, wanted == 0 ? 1 : wanted);
+}
+
+struct bytes ring_write_contacts(const struct peer *peers, size_t peers_count, void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    for (size_t i = 0; i < peers_count && i < SMALL_CANDIDATES_MAX; i++) {
+        struct ring_place place = {.peer = peers[i]};
+        message_write_place(&writer, &place);
+    }
+    return bytes_of(memory, writer.size);
+}
+
+void ring_read_place(const struct ring *ring, struct wire_reader *reader, struct ring_place *ret_place) {
+    struct sha256 sha256 = ring->sha256;
+    message_read_place(reader, &sha256, ret_place);
+}
+
+/* ---- steps ---- */
+
+/* One remembered place, not of our lists: does it know us? If its ring is another one, they become one. */
+static void heal(struct ring *ring) {
+    bool is_member = ring->mode == MODE_CHORD || ring->mode == MODE_SMALL;
+    if (!is_member) {
+        return;
+    }
+    if (ring->now_us >= ring->heal_at_us) {
+        ring->heal_at_us = ring->now_us + ring_jitter(ring, ring->config.heal_us);
+        uint32_t count = ring->table.count;
+        const struct table_entry *entry =
+            count == 0 ? NULL : table_at(&ring->table, (uint32_t)prng_below(&ring->prng, count));
+        uint32_t place = (uint32_t)prng_below(&ring->prng, ring->config.places_count);
+        if (entry != NULL && ring->mode == MODE_CHORD) {
+            struct ring_place asked = entry->place;
+            lookup_start(ring, LOOKUP_HEAL, place, 0, ring->places[place].self.id, 1, &asked);
+        } else if (entry != NULL) {
+            small_meet(ring, &entry->place);
+        }
+    }
+    outbox_wake_at(ring->out, ring->heal_at_us);
+}
+
+static void announce(struct ring *ring) {
+    bool is_member = false;
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        struct chord *chord = &ring->places[i];
+        is_member |= chord->is_member;
+        bool is_news =
+            chord->is_member && (!chord->has_arc || !ring_id_equal(chord->arc_from, chord->predecessor.id));
+        chord->has_arc = chord->is_member;
+        if (!is_news) {
+            continue;
+        }
+        chord->arc_from = chord->predecessor.id;
+        uint8_t memory[1 + 2 * RING_ID_SIZE];
+        struct wire_writer writer;
+        wire_writer_init(&writer, memory, sizeof memory);
+        wire_write_u8(&writer, chord->self.index);
+        message_write_id(&writer, chord->predecessor.id);
+        message_write_id(&writer, chord->self.id);
+        outbox_notice(ring->out, RING_ARC, bytes_of(memory, writer.size));
+    }
+    if (is_member != ring->was_member) {
+        ring->was_member = is_member;
+        uint8_t byte = is_member;
+        outbox_notice(ring->out, RING_MEMBER, bytes_of(&byte, 1));
+    }
+}
+
+/*
+ * The machine slept, or the process did: what we hold is old, and the others have gone on without us. Then we
+ * are as good as dead, and join again.
+ */
+static void check_stall(struct ring *ring) {
+    uint64_t slept_us = ring->now_us - ring->stepped_at_us;
+    if (ring->mode == MODE_CHORD && slept_us > STALL_US + 2 * ring->config.stabilize_us) {
+        small_rejoin(ring);
+    }
+    ring->stepped_at_us = ring->now_us;
+}
+
+void ring_step(struct ring *ring, const struct event *event, struct outbox *out) {
+    ring->now_us = event->now_us;
+    ring->out = out;
+    switch (event->kind) {
+    case EVENT_START:
+        ring->stepped_at_us = ring->now_us;
+        ring->heal_at_us = ring->now_us + ring_jitter(ring, ring->config.heal_us);
+        break;
+    case EVENT_MESSAGE:
+        check_stall(ring);
+        on_message(ring, event);
+        break;
+    case EVENT_COMMAND:
+        if (event->code == RING_JOIN) {
+            on_join(ring, event->bytes);
+        } else if (event->code == RING_FIND) {
+            on_find(ring, event);
+        }
+        break;
+    case EVENT_WAKE:
+        check_stall(ring);
+        break;
+    case EVENT_RESTORED:
+    case EVENT_SAVED:
+        break;
+    }
+    query_tick(ring);
+    small_tick(ring);
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        chord_tick(ring, &ring->places[i]);
+    }
+    heal(ring);
+    for (uint32_t i = 0; i < ring->queries_count; i++) {
+        outbox_wake_at(out, ring->queries[i].timeout_at_us);
+    }
+    announce(ring);
+    ring->out = NULL;
+}

@@ -1,0 +1,85 @@
+/*
+ * small - rings of few nodes: everybody knows everybody, and the sorted table is the ring.
+ *
+ * Chord's guarantee needs r + 1 members, a new ring has one. So up to r *nodes* (a machine's places die
+ * together, therefore machines are counted) each keeps a table of all, asks each of them in turn for theirs,
+ * and sorts all places: the lists of chord.h follow from that. A node enters the table only by its own
+ * answer, whoever named it; it leaves by silence. Tables so become the union of what is alive and connected.
+ *
+ *      MODE_JOINING --- somebody's table has us ---> MODE_SMALL --- r + 1 nodes, all agree ---> MODE_CHORD
+ *           |                                            ^                                          |
+ *           +---- he is in MODE_CHORD: join there        +------- our own place is in our list ------+
+ *
+ * Up: a node changes when its table has at least r + 1 nodes and each of them has answered with the same
+ * table since it last changed. Then all of them hold the lists of an ideal ring, which is the start that
+ * Zave's proof wants; only *who keeps* the lists changes, they stay as they are. Whoever of these hears from
+ * one in MODE_CHORD changes too. Questions are answered alike in both modes, so a mixture is no harm. A
+ * node that meets a Chord ring it does not share a table with leaves its small ring and joins there.
+ *
+ * Down: a list that comes round to its own place names the whole ring. The places in it are the new table,
+ * and they are asked. A Chord node also goes down when a successor asks it from a small ring that has all of
+ * its list. With several places per node this is seen only at r places or fewer; until then Chord runs on
+ * with fewer machines than it should.
+ *
+ * Guaranteed while nodes can reach each other: tables converge to those alive (a node that dies stays in for
+ * QUERY_TRIES_DEAD time-outs after it is asked next); the change to Chord starts ideal. Not guaranteed: that
+ * two nodes never disagree about a key meanwhile. Tables hold at most RING_LIST_MAX others, those with the
+ * smallest IDs; who finds no room waits for Chord.
+ */
+#ifndef MNEMON_RING_SMALL_H
+#define MNEMON_RING_SMALL_H
+
+#include "ring/message.h"
+
+enum { SMALL_NODES_MAX = RING_LIST_MAX, SMALL_CANDIDATES_MAX = 16 };
+
+struct query;
+struct chord;
+
+struct small_node {
+    struct ring_place first; /* its place of the smallest index */
+    uint8_t places_count;
+    bool agrees; /* its last answer had our table, which has not changed since */
+    bool is_asked;
+    uint64_t ask_at_us;
+};
+
+struct small {
+    struct small_node nodes[SMALL_NODES_MAX]; /* without us */
+    uint32_t nodes_count;
+    struct small_node candidates[SMALL_CANDIDATES_MAX]; /* named, not yet heard */
+    uint32_t candidates_count;
+    struct ring_place contacts[SMALL_CANDIDATES_MAX]; /* of RING_JOIN */
+    uint32_t contacts_count;
+    bool is_contact_open[SMALL_CANDIDATES_MAX]; /* has neither answered nor been silent */
+    uint64_t contacts_at_us;
+    bool is_ring_met; /* while joining: a Chord ring has answered */
+};
+
+/* RING_JOIN. Without peers a ring is founded. */
+void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t contacts_count);
+
+void small_tick(struct ring *ring);
+
+/* What we say of ourselves: status, is_whole and nodes, we first. */
+void small_describe(const struct ring *ring, struct message *message);
+
+/* Somebody asked us with his table. */
+void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message);
+
+/* NULL for silence. */
+void small_answered(struct ring *ring, const struct query *query, const struct message *answer);
+
+/* Somebody at this address who is not in our table takes part in the ring: ask him. */
+void small_meet(struct ring *ring, const struct ring_place *stranger);
+
+/* Chord: all successors are dead. */
+void small_fall_back(struct ring *ring, struct chord *chord);
+
+/* Chord: we were away for too long. The ring is joined anew through whom we know. */
+void small_rejoin(struct ring *ring);
+
+/* Chord: change if the list has come round. */
+void small_shrink(struct ring *ring, const struct chord *chord);
+
+#endif

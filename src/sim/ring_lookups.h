@@ -1,0 +1,39 @@
+/*
+ * ring_lookups - many lookups in a simulated ring, each compared with what the checker knows. For ring-*.
+ */
+#ifndef MNEMON_SIM_RING_LOOKUPS_H
+#define MNEMON_SIM_RING_LOOKUPS_H
+
+#include "sim/ring_world.h"
+
+enum { RING_LOOKUPS_HOPS_MAX = 64 };
+
+struct ring_lookups {
+    struct ring_world *world;
+    struct ring_id *keys; /* by number */
+    uint32_t asked_count;
+    uint32_t asked_max;
+    uint64_t found_count;
+    uint64_t wrong_count; /* another than the responsible member at the time of the answer */
+    uint64_t stale_count; /* answered from the table with a node that has died since it spoke */
+    uint64_t lost_count;
+    uint64_t hops_sum;
+    uint64_t hops[RING_LOOKUPS_HOPS_MAX]; /* how many took so many */
+    bool is_ring_changing;                /* members are listed anew for each answer */
+};
+
+/* Observes the world from now on. */
+enum err ring_lookups_init(struct ring_lookups *lookups, struct ring_world *world,
+                           uint32_t asked_max) MUST_CHECK;
+void ring_lookups_done(struct ring_lookups *lookups);
+
+/* A lookup of a random key at this node and time. */
+enum err ring_lookups_ask(struct ring_lookups *lookups, uint32_t node, struct prng *prng,
+                          uint64_t at_us) MUST_CHECK;
+
+/* The hops that a share of all lookups did not exceed. */
+unsigned ring_lookups_percentile(const struct ring_lookups *lookups, unsigned percent);
+
+double ring_lookups_mean_hops(const struct ring_lookups *lookups);
+
+#endif

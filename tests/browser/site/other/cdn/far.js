@@ -1,0 +1,2 @@
+import { tool } from "/cdn/tool.js";
+export const far = "far-" + tool;

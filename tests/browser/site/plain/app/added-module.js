@@ -1,0 +1,2 @@
+import { late } from "./late.js";
+window.addedModule = late;

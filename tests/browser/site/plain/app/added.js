@@ -1,0 +1,1 @@
+window.isAdded = "added";

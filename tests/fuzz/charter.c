@@ -1,0 +1,103 @@
+/*
+ * charter - charters, memberships, tokens and greetings from strangers.
+ *
+ *      byte 0        which of them
+ *      the rest      its bytes, or the text of a token
+ *
+ * Signatures count as good, so that what is behind them is reached. What is read must be within its bounds
+ * and, written again, give the same bytes.
+ */
+#include "ring/charter.h"
+
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "ring/greeting.h"
+
+enum { KINDS_COUNT = 4 };
+
+static bool believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
+                    const uint8_t signature[CHARTER_SIGNATURE_SIZE]) {
+    (void)key;
+    (void)context;
+    (void)message;
+    (void)signature;
+    return true;
+}
+
+/* The signature that was there before. */
+static void repeat(const void *signer, const char *context, struct bytes message,
+                   uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    (void)context;
+    (void)message;
+    memcpy(out, signer, CHARTER_SIGNATURE_SIZE);
+}
+
+static void try_charter(struct bytes input) {
+    struct charter *charter = malloc(sizeof *charter);
+    uint8_t *again = malloc(CHARTER_SIZE_MAX);
+    ASSERT(charter != NULL && again != NULL);
+    if (charter_read(input, believe, charter, NULL) == ERR_OK) {
+        enum err err = charter_check(charter, NULL);
+        ASSERT(err == ERR_OK);
+        const uint8_t *signature = input.data + input.size - CHARTER_SIGNATURE_SIZE;
+        ASSERT(bytes_equal(charter_write(charter, repeat, signature, again), input));
+        for (size_t i = 0; i < charter->removed_count; i++) {
+            ASSERT(charter_is_removed(charter, charter->removed[i]));
+        }
+    }
+    free(again);
+    free(charter);
+}
+
+static void try_membership(struct bytes input) {
+    struct membership membership;
+    uint8_t again[MEMBERSHIP_SIZE_MAX];
+    if (membership_read(input, &membership, NULL) == ERR_OK) {
+        ASSERT(bytes_equal(membership_write(&membership, again), input));
+    }
+}
+
+static void try_token(struct bytes input) {
+    struct sha256 sha256;
+    struct invitation invitation;
+    uint8_t seed[INVITATION_SEED_SIZE];
+    char again[INVITATION_TOKEN_SIZE];
+    enum err err = sha256_init(&sha256);
+    ASSERT(err == ERR_OK);
+    if (invitation_parse(input, &sha256, &invitation, seed, NULL) == ERR_OK) {
+        invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, again);
+        ASSERT(bytes_equal_ignore_case(bytes_of_string(again), input));
+    }
+    sha256_done(&sha256);
+}
+
+static void try_greeting(struct bytes input) {
+    struct greeting greeting;
+    uint8_t again[GREETING_SIZE_MAX];
+    if (greeting_read(input, &greeting, NULL) == ERR_OK) {
+        ASSERT(bytes_equal(greeting_write(&greeting, again), input));
+        ASSERT(greeting_reason_text(greeting.reason) != NULL);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0) {
+        return 0;
+    }
+    struct bytes input = bytes_of(data + 1, size - 1);
+    switch (data[0] % KINDS_COUNT) {
+    case 0:
+        try_charter(input);
+        break;
+    case 1:
+        try_membership(input);
+        break;
+    case 2:
+        try_token(input);
+        break;
+    default:
+        try_greeting(input);
+    }
+    return 0;
+}

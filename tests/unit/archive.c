@@ -1,0 +1,452 @@
+#include "replay/archive.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/utc.h"
+#include "instance-fixture.h"
+
+struct world {
+    struct fixture *fixture;
+    struct archive *archive;
+    struct archive_visit *visit;
+};
+
+static int set_up(void **state) {
+    struct world *world = calloc(1, sizeof *world);
+    void *fixture;
+    if (world == NULL || fixture_set_up(&fixture) != 0) {
+        return -1;
+    }
+    world->fixture = fixture;
+    struct archive_config config = {.instance = world->fixture->instance, .scratch_directory = "/tmp"};
+    world->archive = archive_new(&config);
+    world->visit = archive_visit_begin(world->archive);
+    *state = world;
+    return world->visit == NULL ? -1 : 0;
+}
+
+static int tear_down(void **state) {
+    struct world *world = *state;
+    void *fixture = world->fixture;
+    archive_visit_end(world->visit);
+    archive_free(world->archive);
+    int result = fixture_tear_down(&fixture);
+    free(world);
+    return result;
+}
+
+static int64_t at(int64_t seconds) {
+    return seconds * FIXTURE_SECOND_US;
+}
+
+static void capture(struct world *world, const char *url, int64_t seconds, const char *body) {
+    fixture_capture(world->fixture, url, seconds, body, INSTANCE_VOLUME_ANY);
+}
+
+static void put(struct world *world, const struct document *document) {
+    fixture_put_document(world->fixture, document, STORE_REGULAR, INSTANCE_VOLUME_ANY);
+}
+
+/* A visit sees a URL as it was at its first look. */
+static void renew(struct world *world) {
+    archive_visit_end(world->visit);
+    world->visit = archive_visit_begin(world->archive);
+    assert_non_null(world->visit);
+}
+
+static int64_t find(struct world *world, const char *url, int64_t seconds, enum archive_choice choice) {
+    struct bytes surt;
+    struct capture found;
+    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
+    enum err err = archive_find(world->visit, surt, seconds * FIXTURE_SECOND_US, choice, &found, NULL);
+    if (err == ERR_NOT_FOUND) {
+        return -1;
+    }
+    assert_int_equal(err, ERR_OK);
+    assert_bytes_equal(found.url, bytes_of_string(url));
+    assert_bytes_equal(found.mime, BYTES("text/html"));
+    return found.time_us / FIXTURE_SECOND_US;
+}
+
+static void check_choices(struct world *world, const char *url) {
+    assert_int_equal(find(world, url, 1000, ARCHIVE_CLOSEST), 1000);
+    assert_int_equal(find(world, url, 1900, ARCHIVE_CLOSEST), 2000);
+    assert_int_equal(find(world, url, 1500, ARCHIVE_CLOSEST), 1000); /* as close: the earlier */
+    assert_int_equal(find(world, url, 1501, ARCHIVE_CLOSEST), 2000);
+    assert_int_equal(find(world, url, 1, ARCHIVE_CLOSEST), 1000);
+    assert_int_equal(find(world, url, 999999, ARCHIVE_CLOSEST), 3000);
+    assert_int_equal(find(world, url, 1999, ARCHIVE_NOT_NEWER), 1000);
+    assert_int_equal(find(world, url, 2000, ARCHIVE_NOT_NEWER), 2000);
+    assert_int_equal(find(world, url, 1, ARCHIVE_NOT_NEWER), 1000);
+    assert_int_equal(find(world, url, 2000, ARCHIVE_EXACT), 2000);
+    assert_int_equal(find(world, url, 2001, ARCHIVE_EXACT), -1);
+}
+
+static void finds_the_capture_that_is_meant(void **state) {
+    struct world *world = *state;
+    capture(world, "http://a.example/x", 1000, "one");
+    capture(world, "http://a.example/x", 2000, "two");
+    capture(world, "http://a.example/x", 3000, "one");
+    capture(world, "http://a.example/y", 1500, "other");
+    check_choices(world, "http://a.example/x");
+    assert_int_equal(find(world, "http://a.example/none", 1, ARCHIVE_CLOSEST), -1);
+}
+
+/* More captures than a timeline holds: they are sought one by one, with the same results. */
+static void finds_among_many(void **state) {
+    struct world *world = *state;
+    const char *url = "http://a.example/many";
+    for (int i = 0; i < 40; i++) {
+        capture(world, url, 3000 + i * 1000, "same");
+    }
+    capture(world, url, 1000, "early");
+    capture(world, url, 2000, "early");
+    assert_int_equal(find(world, url, 1500, ARCHIVE_CLOSEST), 1000);
+    assert_int_equal(find(world, url, 1999, ARCHIVE_NOT_NEWER), 1000);
+    assert_int_equal(find(world, url, 1, ARCHIVE_NOT_NEWER), 1000);
+    assert_int_equal(find(world, url, 5000, ARCHIVE_EXACT), 5000);
+    assert_int_equal(find(world, url, 5001, ARCHIVE_EXACT), -1);
+    assert_int_equal(find(world, url, 1 << 30, ARCHIVE_CLOSEST), 42000);
+    struct bytes surt;
+    struct archive_neighbours near;
+    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->visit, surt, at(5000), &near), ERR_OK);
+    assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 4000);
+    assert_int_equal(near.next_us / FIXTURE_SECOND_US, 6000);
+    assert_int_equal(near.last_us / FIXTURE_SECOND_US, 42000);
+}
+
+static void knows_the_neighbours(void **state) {
+    struct world *world = *state;
+    struct bytes surt;
+    struct archive_neighbours near;
+    capture(world, "http://a.example/x", 1000, "one");
+    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->visit, surt, at(1000), &near), ERR_OK);
+    assert_true(near.previous_us == INT64_MIN && near.next_us == INT64_MIN);
+    assert_true(near.first_us == near.last_us && near.first_us == at(1000));
+    capture(world, "http://a.example/x", 2000, "two");
+    capture(world, "http://a.example/x", 3000, "three");
+    renew(world);
+    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->visit, surt, at(2000), &near), ERR_OK);
+    assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.next_us / FIXTURE_SECOND_US, 3000);
+    assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
+    assert_int_equal(near.last_us / FIXTURE_SECOND_US, 3000);
+}
+
+/* The last of the second, as timestamps cannot tell them apart. */
+static void takes_the_last_of_a_second(void **state) {
+    struct world *world = *state;
+    struct bytes surt;
+    struct capture found;
+    struct document document = {.url = BYTES("http://a.example/"),
+                                .head = BYTES("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+                                .body = BYTES("one")};
+    for (int i = 1; i <= 3; i++) {
+        document.time_us = at(1000) + i * 300000;
+        put(world, &document);
+    }
+    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    for (enum archive_choice choice = ARCHIVE_CLOSEST; choice <= ARCHIVE_SETTLED; choice++) {
+        assert_int_equal(archive_find(world->visit, surt, at(1000), choice, &found, NULL), ERR_OK);
+        assert_int_equal(found.time_us % FIXTURE_SECOND_US, 900000);
+    }
+}
+
+static void passes_over_redirects_where_told(void **state) {
+    struct world *world = *state;
+    struct bytes surt;
+    struct capture found;
+    struct document redirect = {.url = BYTES("http://a.example/"),
+                                .time_us = at(1000),
+                                .head = BYTES("HTTP/1.1 301 Moved\r\nLocation: https://a.example/\r\n\r\n")};
+    put(world, &redirect);
+    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+                     ERR_NOT_FOUND);
+    capture(world, "https://a.example/", 1002, "here");
+    renew(world);
+    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_CLOSEST, &found, NULL),
+                     ERR_OK);
+    assert_int_equal(found.status, 301);
+    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+                     ERR_OK);
+    assert_bytes_equal(found.url, BYTES("https://a.example/"));
+}
+
+/* ---- opening ---- */
+
+static void open_at(struct world *world, const char *url, int64_t seconds,
+                    struct archive_record *ret_record) {
+    struct bytes surt;
+    struct capture found;
+    struct err_detail detail = {0};
+    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
+    assert_int_equal(
+        archive_find(world->visit, surt, seconds * FIXTURE_SECOND_US, ARCHIVE_EXACT, &found, NULL), ERR_OK);
+    enum err err = archive_open(world->visit, &found, ret_record, &detail);
+    if (err != ERR_OK) {
+        fail_msg("%s", err_detail_text(&detail, err));
+    }
+}
+
+static void opens_revisits_with_their_own_head(void **state) {
+    struct world *world = *state;
+    struct archive_record record;
+    capture(world, "http://a.example/x", 1000, "the body");
+    struct document again = {.url = BYTES("http://b.example/x"),
+                             .time_us = at(2000),
+                             .head =
+                                 BYTES("HTTP/1.1 404 Gone\r\nContent-Type: text/plain\r\nX-Own: yes\r\n\r\n"),
+                             .body = BYTES("the body")};
+    put(world, &again);
+    open_at(world, "http://b.example/x", 2000, &record);
+    assert_true(record.is_revisit && !record.is_not_modified && record.is_http);
+    assert_int_equal(record.status, 404);
+    assert_bytes_equal(record.body, BYTES("the body"));
+    assert_bytes_equal(record.content_type, BYTES("text/plain"));
+    assert_bytes_equal(fields_get(record.fields, BYTES("x-own")), BYTES("yes"));
+}
+
+static void opens_not_modified_with_the_head_of_the_original(void **state) {
+    struct world *world = *state;
+    struct archive_record record;
+    capture(world, "http://a.example/x", 1000, "the body");
+    struct document_sum sum = fixture_sum("the body");
+    struct document again = {.url = BYTES("http://a.example/x"),
+                             .time_us = at(2000),
+                             .head = BYTES("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n"),
+                             .sum = &sum,
+                             .is_not_modified = true,
+                             .is_body_left_out = true};
+    put(world, &again);
+    open_at(world, "http://a.example/x", 2000, &record);
+    assert_true(record.is_not_modified);
+    assert_int_equal(record.status, 200);
+    assert_bytes_equal(record.content_type, BYTES("text/html"));
+    assert_bytes_equal(record.body, BYTES("the body"));
+}
+
+static void opens_chunks_and_what_is_not_http(void **state) {
+    struct world *world = *state;
+    struct archive_record record;
+    struct document chunked = {
+        .url = BYTES("http://a.example/c"),
+        .time_us = at(1000),
+        .head = BYTES("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/css\r\n\r\n"),
+        .body = BYTES("3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n")};
+    put(world, &chunked);
+    open_at(world, "http://a.example/c", 1000, &record);
+    assert_bytes_equal(record.body, BYTES("abcdefg"));
+    struct document resource = {.url = BYTES("dns:a.example"),
+                                .time_us = at(1000),
+                                .body = BYTES("20260102030405\na.example. 1 IN A 192.0.2.1\n"),
+                                .content_type = BYTES("text/dns")};
+    put(world, &resource);
+    open_at(world, "dns:a.example", 1000, &record);
+    assert_false(record.is_http);
+    assert_int_equal(record.status, 200);
+    assert_int_equal(record.fields->count, 0);
+    assert_bytes_equal(record.content_type, BYTES("text/dns"));
+    assert_int_equal(record.body.size, resource.body.size);
+}
+
+/* A large record is read once for many who ask one after the other, and a fresh one is never taken for it. */
+static void keeps_large_records(void **state) {
+    struct world *world = *state;
+    enum { SIZE = 6 << 20, COUNT = 6 };
+    struct archive_record record;
+    char url[64];
+    uint8_t *body = malloc(SIZE);
+    assert_non_null(body);
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint32_t number = i + 1;
+        for (size_t at = 0; at < SIZE; at++) { /* does not compress */
+            number = number * 1664525 + 1013904223;
+            body[at] = (uint8_t)(number >> 24);
+        }
+        snprintf(url, sizeof url, "http://a.example/%u", i);
+        struct document document = {.url = bytes_of_string(url),
+                                    .time_us = at(1000),
+                                    .head = BYTES("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n"),
+                                    .body = bytes_of(body, SIZE)};
+        put(world, &document);
+        open_at(world, url, 1000, &record);
+        assert_bytes_equal(record.body, bytes_of(body, SIZE));
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            renew(world);
+            snprintf(url, sizeof url, "http://a.example/%u", i);
+            open_at(world, url, 1000, &record);
+            assert_int_equal(record.body.size, SIZE);
+            assert_int_equal(record.body.data[0], (uint8_t)(((i + 1) * 1664525 + 1013904223) >> 24));
+            const uint8_t *first = record.body.data;
+            renew(world);
+            open_at(world, url, 1000, &record);
+            assert_ptr_equal(record.body.data, first);
+        }
+    }
+    free(body);
+}
+
+/* ---- walking ---- */
+
+/* "1000 2000 ", the times of a walk in seconds; at most so many, going on behind `after`, whose new value is
+ * left. */
+static void walk(struct world *world, const char *url, bool in_reverse, size_t max, struct buf *after,
+                 char *out) {
+    struct archive_range range = {.url = bytes_of_string(url),
+                                  .from_us = INT64_MIN,
+                                  .to_us = INT64_MAX,
+                                  .in_reverse = in_reverse,
+                                  .after = buf_bytes(after)};
+    struct archive_walk *walk;
+    struct capture found;
+    out[0] = '\0';
+    assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_OK);
+    for (size_t i = 0; i < max && archive_walk_next(walk, &found, NULL) == ERR_OK; i++) {
+        sprintf(out + strlen(out), "%jd ", (intmax_t)(found.time_us / FIXTURE_SECOND_US));
+        buf_clear(after);
+        assert_int_equal(archive_walk_key(walk, after), ERR_OK);
+    }
+    assert_false(archive_walk_is_partial(walk));
+    archive_walk_close(walk);
+}
+
+static void walks_on_where_it_stopped(void **state) {
+    struct world *world = *state;
+    char out[256];
+    struct buf after;
+    capture(world, "http://a.example/x", 1000, "one");
+    capture(world, "http://a.example/x", 2000, "two");
+    capture(world, "http://a.example/y", 1500, "three");
+    capture(world, "http://b.a.example/", 500, "four");
+    capture(world, "http://z.example/", 100, "five");
+    buf_init(&after, 1 << 18);
+    for (int in_reverse = 0; in_reverse < 2; in_reverse++) {
+        buf_clear(&after);
+        walk(world, "*.a.example", in_reverse == 1, 100, &after, out);
+        assert_string_equal(out, in_reverse ? "500 1500 2000 1000 " : "1000 2000 1500 500 ");
+        buf_clear(&after);
+        char all[512] = "";
+        do {
+            walk(world, "*.a.example", in_reverse == 1, 1, &after, out);
+            strcat(all, out);
+        } while (out[0] != '\0');
+        assert_string_equal(all, in_reverse ? "500 1500 2000 1000 " : "1000 2000 1500 500 ");
+    }
+    buf_done(&after);
+}
+
+static void refuses_places_that_are_none(void **state) {
+    struct world *world = *state;
+    static const char *const wrong[] = {"x", "example,a)/ 1 2", "example,a)/ 1 2 3 x",
+                                        "example,a)/ 1 99999 3 4", " 1 2 3 4"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct archive_range range = {
+            .url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX, .after = bytes_of_string(wrong[i])};
+        struct archive_walk *walk;
+        assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_INVALID);
+    }
+}
+
+static void walks_between_two_times(void **state) {
+    struct world *world = *state;
+    capture(world, "http://a.example/x", 1000, "one");
+    capture(world, "http://a.example/x", 2000, "two");
+    capture(world, "http://a.example/x", 3000, "three");
+    for (int i = 0; i < 2; i++) {
+        struct archive_range range = {.url =
+                                          i == 0 ? BYTES("http://a.example/x") : BYTES("http://a.example/*"),
+                                      .from_us = at(2000),
+                                      .to_us = at(2000)};
+        struct archive_walk *walk;
+        struct capture found;
+        assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_OK);
+        assert_int_equal(archive_walk_next(walk, &found, NULL), ERR_OK);
+        assert_int_equal(found.time_us, at(2000));
+        assert_int_equal(archive_walk_next(walk, &found, NULL), ERR_NOT_FOUND);
+        archive_walk_close(walk);
+    }
+}
+
+/* ---- visits ---- */
+
+static void hands_out_a_bounded_number_of_held_visits(void **state) {
+    struct world *world = *state;
+    enum { COUNT = 300 };
+    struct archive_visit *visits[COUNT];
+    size_t held = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        visits[i] = archive_visit_begin(world->archive);
+        assert_non_null(visits[i]);
+        held += archive_visit_hold(visits[i]) ? 1 : 0;
+    }
+    assert_in_range(held, 1, COUNT - 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        archive_visit_end(visits[i]);
+    }
+    struct archive_visit *visit = archive_visit_begin(world->archive);
+    assert_true(archive_visit_hold(visit));
+    archive_visit_end(visit);
+}
+
+static void *look(void *context) {
+    struct archive *archive = context;
+    size_t wrong = 0;
+    for (int i = 0; i < 200; i++) {
+        struct archive_visit *visit = archive_visit_begin(archive);
+        struct bytes surt;
+        struct capture found;
+        struct archive_record record;
+        bool is_right = archive_key(visit, BYTES("http://a.example/x"), &surt, NULL) == ERR_OK &&
+                        archive_find(visit, surt, 0, ARCHIVE_CLOSEST, &found, NULL) == ERR_OK &&
+                        archive_open(visit, &found, &record, NULL) == ERR_OK &&
+                        bytes_equal(record.body, BYTES("one"));
+        wrong += is_right ? 0 : 1;
+        archive_visit_end(visit);
+    }
+    return wrong == 0 ? archive : NULL;
+}
+
+static void serves_many_threads(void **state) {
+    struct world *world = *state;
+    pthread_t threads[4];
+    capture(world, "http://a.example/x", 1000, "one");
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, look, world->archive), 0);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(finds_the_capture_that_is_meant),
+        TEST(finds_among_many),
+        TEST(knows_the_neighbours),
+        TEST(takes_the_last_of_a_second),
+        TEST(passes_over_redirects_where_told),
+        TEST(opens_revisits_with_their_own_head),
+        TEST(opens_not_modified_with_the_head_of_the_original),
+        TEST(opens_chunks_and_what_is_not_http),
+        TEST(keeps_large_records),
+        TEST(walks_on_where_it_stopped),
+        TEST(refuses_places_that_are_none),
+        TEST(walks_between_two_times),
+        TEST(hands_out_a_bounded_number_of_held_visits),
+        TEST(serves_many_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

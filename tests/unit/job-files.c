@@ -1,0 +1,129 @@
+/* job-files: jobs as files, and wishes for them in JSON. */
+#include "node/job_files.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "node/job_wish.h"
+#include "node/node_file.h"
+#include "scratch.h"
+#include "unit.h"
+
+static json_t *list(const char *directory, struct bytes live) {
+    struct buf out;
+    buf_init(&out, 1 << 20);
+    job_files_put_all(directory, live, &out);
+    json_t *object = json_loadb((const char *)out.data, out.size, 0, NULL);
+    assert_non_null(object);
+    buf_done(&out);
+    return object;
+}
+
+static void a_job_is_added_listed_paused_and_removed(void **state) {
+    char name[JOB_NAME_SIZE_MAX];
+    struct err_detail detail = {0};
+    struct bytes wish =
+        BYTES("{\"urls\":\"https://example.org/\\n\\nhttps://b.example/\",\"scope\":\"page\","
+              "\"period\":\"2 h\",\"depth\":3,\"exclude\":[\"*.zip\",\"a\\\\\\\"b\"],\"forms\":true}");
+    assert_int_equal(job_files_add(*state, wish, name, &detail), ERR_OK);
+    json_t *jobs = list(*state, BYTES("[]"));
+    const json_t *job = json_array_get(json_object_get(jobs, "jobs"), 0);
+    assert_int_equal(json_array_size(json_object_get(jobs, "jobs")), 1);
+    assert_string_equal(json_string_value(json_object_get(job, "job")), name);
+    assert_string_equal(json_string_value(json_object_get(job, "state")), "new");
+    assert_string_equal(json_string_value(json_object_get(job, "scope")), "page");
+    assert_int_equal(json_integer_value(json_object_get(job, "depth")), 3);
+    assert_int_equal(json_integer_value(json_object_get(job, "seeds_count")), 2);
+    json_decref(jobs);
+    assert_int_equal(job_files_pause(*state, bytes_of_string(name), true, &detail), ERR_OK);
+    jobs = list(*state, BYTES("[]"));
+    job = json_array_get(json_object_get(jobs, "jobs"), 0);
+    assert_string_equal(json_string_value(json_object_get(job, "state")), "paused");
+    json_decref(jobs);
+    assert_int_equal(job_files_remove(*state, bytes_of_string(name), &detail), ERR_OK);
+    assert_int_equal(job_files_remove(*state, bytes_of_string(name), &detail), ERR_NOT_FOUND);
+    jobs = list(*state, BYTES("[]"));
+    assert_int_equal(json_array_size(json_object_get(jobs, "jobs")), 0);
+    json_decref(jobs);
+}
+
+static void what_the_crawl_says_wins_over_the_file(void **state) {
+    char name[JOB_NAME_SIZE_MAX];
+    char live[256];
+    struct buf out;
+    struct err_detail detail = {0};
+    assert_int_equal(job_files_add(*state, BYTES("{\"url\":\"example.org\"}"), name, &detail), ERR_OK);
+    snprintf(live, sizeof live, "[{\"job\":\"other\"},{\"job\":\"%s\",\"state\":\"running\",\"stored\":7}]",
+             name);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(job_files_put(*state, bytes_of_string(name), bytes_of_string(live), &out, &detail),
+                     ERR_OK);
+    assert_true(bytes_find(buf_bytes(&out), BYTES("\"state\":\"running\"")) < out.size);
+    assert_true(bytes_find(buf_bytes(&out), BYTES("\"stored\":7")) < out.size);
+    assert_int_equal(job_files_put(*state, BYTES("../x"), bytes_of_string(live), &out, &detail),
+                     ERR_NOT_FOUND);
+    buf_done(&out);
+}
+
+static void a_wish_that_is_wrong_names_its_key(void **state) {
+    (void)state;
+    static const struct {
+        const char *wish;
+        const char *word;
+    } cases[] = {
+        {"", "JSON"},
+        {"nonsense", "JSON"},
+        {"[]", "object"},
+        {"{}", "URL"},
+        {"{\"url\":\"https://a.example/\",\"scope\":\"world\"}", "scope: "},
+        {"{\"url\":\"https://a.example/\",\"speed\":1}", "speed"},
+        {"{\"url\":\"https://a.example/\",\"scope\":null}", "scope"},
+        {"{\"url\":\"https://a.example/\",\"depth\":1.5}", "depth"},
+        {"{\"url\":\"https://a.example/\",\"period\":\"x\\nscope = any\"}", "period"},
+        {"{\"url\":\"https://a.example/\",\"[x]\\nscope\":1}", "setting"},
+        {"{\"url\":\"https://a.example/\",\"include\":\"re:((\"}", "include: "},
+        {"{\"urls\":[[\"https://a.example/\"]]}", "urls"},
+        {"{\"url\":\"ftp://b.example/\"}", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena;
+        struct job job;
+        struct err_detail detail = {0};
+        arena_init(&arena, 1 << 20);
+        if (job_wish_read(bytes_of_string(cases[i].wish), &arena, &job, &detail) != ERR_INVALID ||
+            strstr(detail.text, cases[i].word) == NULL) {
+            fail_msg("%s: %s", cases[i].wish, detail.text);
+        }
+        arena_done(&arena);
+    }
+}
+
+static void the_file_of_a_node_tells_where_it_is(void **state) {
+    struct node_file file;
+    struct err_detail detail = {0};
+    struct address any = address_ipv4(0, 0, 0, 0, 8080);
+    struct address here = address_ipv4(127, 0, 0, 2, 99);
+    assert_int_equal(node_file_read(*state, &file, &detail), ERR_NOT_FOUND);
+    assert_int_equal(node_file_write(*state, &any, 1700000000000000, &detail), ERR_OK);
+    assert_int_equal(node_file_read(*state, &file, &detail), ERR_OK);
+    assert_string_equal(file.url, "http://127.0.0.1:8080");
+    assert_int_equal(file.pid, getpid());
+    assert_int_equal(file.started_us, 1700000000000000);
+    assert_int_equal(node_file_write(*state, &here, 1, &detail), ERR_OK);
+    assert_int_equal(node_file_read(*state, &file, &detail), ERR_OK);
+    assert_string_equal(file.url, "http://127.0.0.2:99");
+    node_file_remove(*state);
+    assert_int_equal(node_file_read(*state, &file, &detail), ERR_NOT_FOUND);
+    assert_int_equal(node_file_write("/nowhere/at/all", &here, 1, &detail), ERR_NOT_FOUND);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_job_is_added_listed_paused_and_removed, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_the_crawl_says_wins_over_the_file, scratch_make, scratch_remove),
+        cmocka_unit_test(a_wish_that_is_wrong_names_its_key),
+        cmocka_unit_test_setup_teardown(the_file_of_a_node_tells_where_it_is, scratch_make, scratch_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
