@@ -4,7 +4,7 @@
 
 #include "node/token.h"
 
-enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 256 };
+enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 256, ANSWER_SIZE_MAX = 16 << 20 };
 
 static size_t take(char *data, size_t size, size_t count, void *context) {
     struct buf *answer = context;
@@ -22,8 +22,8 @@ static struct curl_slist *make_headers(const struct data *data) {
     return curl_slist_append(NULL, line);
 }
 
-int ask_node(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             struct buf *answer) {
+static int fetch(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+                 struct buf *answer) {
     char url[URL_TEXT_SIZE_MAX];
     long code = 0;
     CURL *curl = curl_easy_init();
@@ -49,4 +49,23 @@ int ask_node(struct cli *cli, const struct data *data, const struct node_file *n
                         (intmax_t)node->pid, curl_easy_strerror(result));
     }
     return code == 200 ? CLI_DONE : cli_fail(cli, "the node at %s answers with status %ld", node->url, code);
+}
+
+int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+             bool is_json, ask_print *print) {
+    struct buf answer;
+    buf_init(&answer, ANSWER_SIZE_MAX);
+    int status = fetch(cli, data, node, path, &answer);
+    json_t *object = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
+    if (status == CLI_DONE && !json_is_object(object)) {
+        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
+    }
+    if (status == CLI_DONE && is_json) {
+        fwrite(answer.data, 1, answer.size, cli->out);
+    } else if (status == CLI_DONE) {
+        print(cli, node, object);
+    }
+    json_decref(object);
+    buf_done(&answer);
+    return status;
 }

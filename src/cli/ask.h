@@ -2,14 +2,18 @@
 #ifndef MNEMON_CLI_ASK_H
 #define MNEMON_CLI_ASK_H
 
-#include "base/buf.h"
+#include <jansson.h>
+
 #include "cli/data.h"
 #include "node/node_file.h"
 
-enum { ASK_ANSWER_SIZE_MAX = 16 << 20 };
+typedef void ask_print(struct cli *cli, const struct node_file *node, const json_t *answer);
 
-/* GET of a path, with the token where it can be read. CLI_DONE, or the status after the error. */
-int ask_node(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
-             struct buf *answer);
+/*
+ * GET of a path that answers with a JSON object, with the token where it can be read: printed as it is, or by
+ * the function. CLI_DONE, or the status after the error.
+ */
+int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+             bool is_json, ask_print *print);
 
 #endif

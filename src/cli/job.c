@@ -1,6 +1,5 @@
 #include "crawl/job.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,12 +10,9 @@
 #include "cli/archive.h"
 #include "cli/commands.h"
 #include "crawl/jobs.h"
+#include "node/job_files.h"
 
-enum {
-    PATH_SIZE_MAX = DATA_PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 32,
-    JOBS_MAX = 10000,
-    TEXT_SIZE_MAX = 256 << 20
-};
+enum { PATH_SIZE_MAX = DATA_PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 32, TEXT_SIZE_MAX = 256 << 20 };
 
 /* ---- one job by its name ---- */
 
@@ -92,29 +88,6 @@ static int remove_job(struct cli *cli, const char *directory, const char *name) 
 
 /* ---- the list ---- */
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static size_t list_names(const char *directory, char *names[JOBS_MAX]) {
-    DIR *opened = opendir(directory);
-    size_t count = 0;
-    const struct dirent *item;
-    while (opened != NULL && count < JOBS_MAX && (item = readdir(opened)) != NULL) {
-        char path[PATH_SIZE_MAX + 300];
-        snprintf(path, sizeof path, "%s/%s/job.conf", directory, item->d_name);
-        if (job_name_is_valid(bytes_of_string(item->d_name)) && access(path, F_OK) == 0) {
-            names[count] = strdup(item->d_name);
-            count += names[count] != NULL;
-        }
-    }
-    if (opened != NULL) {
-        closedir(opened);
-    }
-    qsort(names, count, sizeof *names, compare_names);
-    return count;
-}
-
 static void put_count(const json_t *state, const char *name, struct buf *out) {
     value_put_count(out, (uint64_t)json_integer_value(json_object_get(state, name)));
 }
@@ -153,14 +126,13 @@ static void print_json(struct cli *cli, const char *name, const struct job *job,
 }
 
 static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {
-    static const size_t names_size = JOBS_MAX * sizeof(char *);
-    char **names = malloc(names_size);
+    char **names = calloc(JOB_FILES_MAX, sizeof *names);
     char directory[PATH_SIZE_MAX];
     if (names == NULL) {
         return cli_fail(cli, "%s", err_text(ERR_MEMORY));
     }
     snprintf(directory, sizeof directory, "%s/jobs", data->directory);
-    size_t count = list_names(directory, names);
+    size_t count = job_files_names(data->directory, names);
     for (size_t i = 0; i < count; i++) {
         char path[PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 16];
         struct arena arena;

@@ -87,7 +87,8 @@ static void put_complaints(struct buf *line, const json_t *ring) {
     }
 }
 
-static void print_ring(struct cli *cli, const json_t *ring) {
+static void print_ring(struct cli *cli, const struct node_file *node, const json_t *ring) {
+    (void)node;
     struct buf line;
     buf_init(&line, LINE_SIZE_MAX);
     const json_t *charter = json_object_get(ring, "charter");
@@ -109,25 +110,6 @@ static void print_ring(struct cli *cli, const json_t *ring) {
     put_complaints(&line, ring);
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
-}
-
-static int show_running(struct cli *cli, const struct data *data, const struct node_file *node,
-                        bool is_json) {
-    struct buf answer;
-    buf_init(&answer, ASK_ANSWER_SIZE_MAX);
-    int status = ask_node(cli, data, node, "/api/v1/ring", &answer);
-    json_t *ring = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
-    if (status == CLI_DONE && !json_is_object(ring)) {
-        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
-    }
-    if (status == CLI_DONE && is_json) {
-        fwrite(answer.data, 1, answer.size, cli->out);
-    } else if (status == CLI_DONE) {
-        print_ring(cli, ring);
-    }
-    json_decref(ring);
-    buf_done(&answer);
-    return status;
 }
 
 /* ---- without a node: its key, and the charter ---- */
@@ -184,7 +166,7 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
 int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options) {
     struct node_file node;
     if (node_file_read(data->directory, &node, NULL) == ERR_OK) {
-        return show_running(cli, data, &node, options->json);
+        return ask_show(cli, data, &node, "/api/v1/ring", options->json, print_ring);
     }
     return show_files(cli, data, options->json);
 }

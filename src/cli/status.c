@@ -100,25 +100,6 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
     buf_done(&line);
 }
 
-static int show_running(struct cli *cli, const struct data *data, const struct node_file *node,
-                        bool is_json) {
-    struct buf answer;
-    buf_init(&answer, ASK_ANSWER_SIZE_MAX);
-    int status = ask_node(cli, data, node, "/api/v1/status", &answer);
-    json_t *object = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
-    if (status == CLI_DONE && !json_is_object(object)) {
-        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
-    }
-    if (status == CLI_DONE && is_json) {
-        fwrite(answer.data, 1, answer.size, cli->out);
-    } else if (status == CLI_DONE) {
-        print_status(cli, node, object);
-    }
-    json_decref(object);
-    buf_done(&answer);
-    return status;
-}
-
 /* ---- without a node ---- */
 
 static void show_archive(struct cli *cli, const struct status_options *options) {
@@ -165,7 +146,7 @@ static int status_run(struct cli *cli, const void *values, char **arguments, siz
     }
     enum err err = node_file_read(data.directory, &node, &detail);
     if (err == ERR_OK) {
-        return show_running(cli, &data, &node, options->json);
+        return ask_show(cli, &data, &node, "/api/v1/status", options->json, print_status);
     }
     cli_fail(cli, "%s", err_detail_text(&detail, err));
     show_archive(cli, options);

@@ -140,7 +140,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static size_t list_names(const char *directory, char **names) {
+size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/jobs", directory);
     DIR *opened = opendir(path);
@@ -161,7 +161,7 @@ static size_t list_names(const char *directory, char **names) {
 
 void job_files_put_all(const char *directory, struct bytes live_text, struct buf *out) {
     char **names = calloc(JOB_FILES_MAX, sizeof *names);
-    size_t count = names != NULL ? list_names(directory, names) : 0;
+    size_t count = names != NULL ? job_files_names(directory, names) : 0;
     json_t *live = json_loadb((const char *)live_text.data, live_text.size, 0, NULL);
     const char *gap = "";
     buf_put_string(out, "{\"jobs\":[");

@@ -11,6 +11,10 @@
 
 enum { JOB_FILES_MAX = 10000, JOB_FILES_SEEDS_SHOWN_MAX = 100 };
 
+/* The names of all jobs, sorted; each is the caller's to free. How many of the JOB_FILES_MAX places are used.
+ */
+size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]);
+
 /*
  * Append {"jobs":[…]}, by name. live: what the crawl says of those that are open, as jobs_put_json(); the
  * others are as their state.json left them.

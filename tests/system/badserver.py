@@ -262,7 +262,7 @@ class BadServer:
     def do_garbage_later(self, connection, request):
         """Answers, and later sends a response that nobody asked for."""
         connection.sendall(KEPT)
-        time.sleep(0.05)
+        time.sleep(0.05)  # later than the answer is the subject
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
         return True
 

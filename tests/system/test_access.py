@@ -136,7 +136,7 @@ def test_wrong_rules_leave_the_old_ones_in_force(mnemon, tmp_path):
     deadline = time.monotonic() + 3
     while time.monotonic() < deadline:
         assert cdx.lines(PYWB, url="http://example.org/private/*") == []
-        time.sleep(0.2)
+        time.sleep(0.2)  # for longer than the second after which rules are read again: nothing may change
     err = node.stop()
     assert err.count("access.aclj:2:") == 1 and "stay in force" in err
     # It does not start with them either.

@@ -246,7 +246,7 @@ def test_what_was_not_modified_leaves_and_comes_back_as_such(mnemon, archive, si
     web = site()
     web.put("/", page(title="same"))
     archive(web.url("/"))
-    time.sleep(1.1)
+    time.sleep(1.1)  # the two captures need timestamps of their own, which count seconds
     archive(web.url("/"))
     out = tmp_path / "all.warc"
     assert mnemon("export", "-o", str(out)).returncode == 0
@@ -362,7 +362,7 @@ def test_killed_at_random_it_resumes_with_the_same_captures(mnemon, data, site):
     dice = random.Random(1)
     for _ in range(rounds):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(dice.uniform(0.02, 0.35))
+        time.sleep(dice.uniform(0.02, 0.35))  # killed at any time: the moment is the subject
         process.kill()
         process.wait()
     done = subprocess.run(command, capture_output=True, timeout=120)

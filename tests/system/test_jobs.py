@@ -101,7 +101,7 @@ def test_a_job_that_is_paused_rests_and_goes_on(mnemon, node, web):
     mnemon("job", "pause", name)
     until(lambda: "ends" in mnemon("job", "list").stdout or is_quiet(web))
     count = web.asked("/")
-    time.sleep(2.5)
+    time.sleep(2.5)  # two periods in which a job that did not rest would ask
     assert web.asked("/") == count
     mnemon("job", "resume", name)
     until(lambda: web.asked("/") > count)
@@ -110,7 +110,7 @@ def test_a_job_that_is_paused_rests_and_goes_on(mnemon, node, web):
 
 def is_quiet(web):
     count = web.asked("/")
-    time.sleep(2.2)
+    time.sleep(2.2)  # two periods: that nothing comes can only be waited for
     return web.asked("/") == count
 
 

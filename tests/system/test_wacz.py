@@ -301,7 +301,7 @@ def test_a_killed_import_goes_on(run, tmp_path, mnemon):
     for delay in (0.05, 0.15, 0.3):
         process = subprocess.Popen([program, "import", "-q", tmp_path / "x.wacz", "--data", tmp_path / "a"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(delay)
+        time.sleep(delay)  # killed at any time: the moment is the subject
         process.send_signal(signal.SIGKILL)
         process.wait()
     run("import", "-q", tmp_path / "x.wacz")

@@ -451,7 +451,7 @@ static void suspended_requests_take_no_thread(void **state) {
 }
 
 static void *release_later(void *context) {
-    usleep(200000);
+    usleep(200000); /* while the server is already being stopped: it must wait so long */
     atomic_store(&((struct fixture *)context)->is_held, false);
     return NULL;
 }
