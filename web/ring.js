@@ -1,7 +1,8 @@
-// The ring on the dashboard: a circle with this node's places and arcs, its neighbours and fingers, kept up to date.
+// The ring on the dashboard: a circle with this node's places and arcs, its neighbours and fingers, and what the nodes do together, kept up to date.
 "use strict";
 (() => {
   const PERIOD_MS = 1000;
+  const TOGETHER_PERIOD_MS = 3000;
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 640;
   const HEIGHT = 360;
@@ -9,12 +10,16 @@
   const Y = HEIGHT / 2;
   const RADIUS = 130;
   const LINE = 15; // between two labels
-  const LABELS_MAX = 24; // with more nodes they would cover each other
+  const LABELS_MAX = 40; // more do not fit beside the circle
+  const LABEL_SIZE_MAX = 26; // characters; the whole is in the title
+  const GAP = 14; // between the circle and its labels
+  const MOVED = 6; // a label so far from its dot gets a line to it
 
   const figure = document.getElementById("ring-figure");
   const text = document.getElementById("ring-text");
   const table = document.getElementById("ring-neighbours");
   const list = document.getElementById("ring-complaints");
+  const together = document.getElementById("ring-together");
 
   function element(name, attributes, content) {
     const made = document.createElementNS(SVG, name);
@@ -54,27 +59,37 @@
   // One group per place; who comes fades in, who goes fades out.
   const groups = new Map();
 
-  function mark(place, kind, label) {
+  const shorten = (label) => (label.length > LABEL_SIZE_MAX ? `${label.slice(0, 14)}…${label.slice(-11)}` : label);
+
+  // Title, line to the label, dot, label.
+  function makeGroup(place) {
+    const fraction = part(place.id);
+    const [x, y] = point(fraction, RADIUS);
+    const group = element("g", { class: "new" });
+    group.append(
+      element("title", {}),
+      element("line", { x1: x, y1: y, x2: x, y2: y, class: "leader" }),
+      element("circle", { cx: x, cy: y }),
+      element("text", { x, y, "dominant-baseline": "middle", "text-anchor": fraction < 0.5 ? "start" : "end" }),
+    );
+    requestAnimationFrame(() => requestAnimationFrame(() => group.classList.remove("new")));
+    return group;
+  }
+
+  // Without a label: one of many, small.
+  function mark(place, kind, label, title) {
     let group = groups.get(place.id);
     if (!group) {
-      const fraction = part(place.id);
-      const [x, y] = point(fraction, RADIUS);
-      const [labelX, labelY] = point(fraction, RADIUS + 14);
-      group = element("g", { class: "new" });
-      group.append(
-        element("title", {}),
-        element("circle", { cx: x, cy: y, r: 7 }),
-        element("text", { x: labelX, y: labelY, "dominant-baseline": "middle", "text-anchor": fraction < 0.5 ? "start" : "end" }),
-      );
-      dots.append(group);
+      group = makeGroup(place);
       groups.set(place.id, group);
-      requestAnimationFrame(() => requestAnimationFrame(() => group.classList.remove("new")));
     }
-    const [title, dot, words] = group.children;
+    dots.append(group); // who is drawn later lies above
+    const [name, , dot, words] = group.children;
     group.classList.remove("gone");
-    title.textContent = `${label}\n${place.id}`;
+    name.textContent = `${title}\n${place.id}`;
     dot.setAttribute("class", kind);
-    words.textContent = groups.size <= LABELS_MAX ? label : "";
+    dot.setAttribute("r", label === "" ? 3 : 6);
+    words.textContent = shorten(label);
   }
 
   function forget(shown) {
@@ -87,15 +102,33 @@
     }
   }
 
-  // Labels of one side below each other, none over another.
-  function spread(side) {
-    const labels = [...groups.keys()].filter((id) => part(id) < 0.5 === side).sort((a, b) => (part(a) < part(b) === side ? -1 : 1));
-    let free = -Infinity;
-    for (const id of labels) {
-      const y = Math.max(Number(point(part(id), RADIUS + 14)[1]), free);
-      groups.get(id).lastElementChild.setAttribute("y", y);
-      free = y + LINE;
+  // Down one side: each below the one before, and where that leads too far, all of them a bit up again.
+  function heights(wanted) {
+    const made = [];
+    wanted.forEach((y, index) => made.push(index === 0 ? Math.max(y, LINE / 2) : Math.max(y, made[index - 1] + LINE)));
+    for (let index = made.length - 1, lowest = HEIGHT - LINE / 2; index >= 0 && made[index] > lowest; index--, lowest -= LINE) {
+      made[index] = lowest;
     }
+    return made;
+  }
+
+  // Labels of one side, none over another, all of them outside the circle.
+  function spread(side) {
+    const labelled = [...groups].filter(([id, group]) => part(id) < 0.5 === side && group.lastElementChild.textContent !== "");
+    labelled.sort(([a], [b]) => (part(a) < part(b) === side ? -1 : 1));
+    const wanted = labelled.map(([id]) => Number(point(part(id), RADIUS + GAP)[1]));
+    heights(wanted).forEach((y, index) => {
+      const group = labelled[index][1];
+      const words = group.lastElementChild;
+      const line = group.children[1];
+      const way = Math.sqrt(Math.max((RADIUS + GAP) ** 2 - (y - Y) ** 2, GAP ** 2));
+      const x = side ? X + way : X - way;
+      const isMoved = Math.abs(y - wanted[index]) > MOVED;
+      words.setAttribute("x", x);
+      words.setAttribute("y", y);
+      line.setAttribute("x2", isMoved ? x + (side ? -3 : 3) : line.getAttribute("x1"));
+      line.setAttribute("y2", isMoved ? y : line.getAttribute("y1"));
+    });
   }
 
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -113,17 +146,19 @@
         return element("line", { x1, y1, x2, y2, class: "finger" });
       }),
     );
-    for (const finger of fingers) {
-      shown.add(finger.id);
-      mark(finger, finger.misses > 0 ? "other silent" : "other", finger.address);
+    const talked = new Map([...fingers, ...neighbours].map((place) => [place.id, place]));
+    for (const other of (ring.others || []).filter((place) => !talked.has(place.id))) {
+      shown.add(other.id);
+      mark(other, "other far", "", other.address);
     }
-    for (const neighbour of neighbours) {
-      shown.add(neighbour.id);
-      mark(neighbour, neighbour.misses > 0 ? "other silent" : "other", neighbour.address);
+    for (const place of talked.values()) {
+      shown.add(place.id);
+      mark(place, place.misses > 0 ? "other silent" : "other", talked.size <= LABELS_MAX ? place.address : "", place.address);
     }
     for (const place of places) {
+      const label = `this node, ${percent(place.share)}`;
       shown.add(place.id);
-      mark(place, "own", `this node, ${percent(place.share)}`);
+      mark(place, "own", label, label);
     }
     forget(shown);
     spread(true);
@@ -170,11 +205,30 @@
     draw(ring);
   }
 
-  const lookQuietly = () => look().catch(() => {}); // the node may be stopping; the next one tells
-  lookQuietly();
-  setInterval(() => {
-    if (!document.hidden) {
-      lookQuietly();
+  // What the nodes do together is written by the node alone: the section of the page as it is now.
+  async function lookTogether() {
+    const answer = await fetch(location.pathname, { cache: "no-store" });
+    if (!answer.ok) {
+      return;
     }
-  }, PERIOD_MS);
+    const now = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(together.id);
+    if (now && now.innerHTML !== together.innerHTML && !isUsed(together)) {
+      together.replaceChildren(...now.childNodes);
+    }
+  }
+
+  // Somebody marks its text, or scrolls a table by the keyboard.
+  function isUsed(section) {
+    const selection = getSelection();
+    return section.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(section, true));
+  }
+
+  // Again and again while the page is seen, each after the answer to the one before.
+  function repeat(work, period) {
+    const next = () => setTimeout(() => (document.hidden ? next() : work().catch(() => {}).finally(next)), period);
+    work().catch(() => {}).finally(next); // the node may be stopping; the next one tells
+  }
+
+  repeat(look, PERIOD_MS);
+  repeat(lookTogether, TOGETHER_PERIOD_MS);
 })();

@@ -51,8 +51,13 @@ enum err buf_reserve(struct buf *buf, size_t count) {
     return grow(buf, count);
 }
 
+/* Nearly always: then nothing more need be asked. */
+static inline bool has_room(const struct buf *buf, size_t count) {
+    return buf->err == ERR_OK && count <= buf->size_max - buf->size && count <= buf->capacity - buf->size;
+}
+
 enum err buf_put(struct buf *buf, struct bytes bytes) {
-    enum err err = buf_reserve(buf, bytes.size);
+    enum err err = has_room(buf, bytes.size) ? ERR_OK : buf_reserve(buf, bytes.size);
     if (err == ERR_OK && bytes.size > 0) {
         memcpy(buf->data + buf->size, bytes.data, bytes.size);
         buf->size += bytes.size;
@@ -61,7 +66,11 @@ enum err buf_put(struct buf *buf, struct bytes bytes) {
 }
 
 enum err buf_put_byte(struct buf *buf, uint8_t byte) {
-    return buf_put(buf, bytes_of(&byte, 1));
+    enum err err = has_room(buf, 1) ? ERR_OK : buf_reserve(buf, 1);
+    if (err == ERR_OK) {
+        buf->data[buf->size++] = byte;
+    }
+    return err;
 }
 
 enum err buf_put_string(struct buf *buf, const char *string) {

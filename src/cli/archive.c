@@ -346,6 +346,10 @@ const struct option archive_option_table[] = {
      .help = "fetch nothing; say why this URL is or is not fetched, and what is known of it"},
     {.name = "quiet", .letter = 'q', .type = OPTION_FLAG, .offset = FIELD(quiet), .help = "no progress"},
     {.name = "json", .type = OPTION_FLAG, .offset = FIELD(json), .help = "print the summary as JSON"},
+    {.name = "ring",
+     .type = OPTION_FLAG,
+     .offset = FIELD(ring),
+     .help = "of \"mnemon job add\" and \"remove\": for all nodes of the ring together"},
     {0},
 };
 

@@ -36,6 +36,7 @@ struct archive_options {
     bool guesses;
     bool quiet;
     bool json;
+    bool ring; /* of "mnemon job" only */
     const char *nameserver;
 };
 

@@ -4,7 +4,7 @@
 
 #include "node/token.h"
 
-enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 256, ANSWER_SIZE_MAX = 16 << 20 };
+enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 16 << 10, ANSWER_SIZE_MAX = 16 << 20 };
 
 static size_t take(char *data, size_t size, size_t count, void *context) {
     struct buf *answer = context;
@@ -20,6 +20,16 @@ static struct curl_slist *make_headers(const struct data *data) {
     }
     snprintf(line, sizeof line, "Authorization: Bearer %s", token.text);
     return curl_slist_append(NULL, line);
+}
+
+/* The node's own sentence, where it has one. */
+static int fail(struct cli *cli, const struct node_file *node, long code, const struct buf *answer) {
+    json_t *object = json_loadb((const char *)answer->data, answer->size, 0, NULL);
+    const char *text = json_string_value(json_object_get(object, "text"));
+    int status = text != NULL ? cli_fail(cli, "%s", text)
+                              : cli_fail(cli, "the node at %s answers with status %ld", node->url, code);
+    json_decref(object);
+    return status;
 }
 
 static int fetch(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
@@ -48,7 +58,7 @@ static int fetch(struct cli *cli, const struct data *data, const struct node_fil
         return cli_fail(cli, "the node at %s (process %jd) does not answer: %s", node->url,
                         (intmax_t)node->pid, curl_easy_strerror(result));
     }
-    return code == 200 ? CLI_DONE : cli_fail(cli, "the node at %s answers with status %ld", node->url, code);
+    return code == 200 ? CLI_DONE : fail(cli, node, code, answer);
 }
 
 int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,

@@ -17,6 +17,7 @@ extern const struct command store_command;
 extern const struct command url_command;
 extern const struct command links_command;
 extern const struct command robots_command;
+extern const struct command plan_command;
 extern const struct command sim_command;
 extern const struct command version_command;
 

@@ -5,6 +5,13 @@
 
 #include "cli/progress.h"
 
+/*
+ * A crawl at full speed is bound by the processors, and waits for no document of its own. Level 2 packs a
+ * page in a tenth to a fifth less time than level 3, for 3 % more bytes; in 5 ms some forty documents come
+ * together that share a sync.
+ */
+enum { CRAWL_LEVEL = 2, CRAWL_LINGER_US = 5000 };
+
 int data_find(struct data *data, struct cli *cli, const char *option) {
     const char *environment = getenv("MNEMON_DATA");
     const char *home = getenv("HOME");
@@ -136,6 +143,8 @@ struct opening {
     struct rebuild *rebuild; /* may be NULL, as the next ones */
     const char *user_agent;
     const char *robots;
+    int level; /* 0: the usual ones, as the next */
+    uint32_t linger_us;
 };
 
 /* Is it a node that has it open? Then its local volumes are found there. */
@@ -164,6 +173,8 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
         .progress_context = opening->rebuild,
         .user_agent = bytes_of_string(opening->user_agent != NULL ? opening->user_agent : ""),
         .robots = bytes_of_string(opening->robots != NULL ? opening->robots : ""),
+        .level = opening->level,
+        .linger_us = opening->linger_us,
     };
     struct err_detail detail = {0};
     enum err err = instance_open(&config, &data->instance, &detail);
@@ -198,7 +209,11 @@ int data_open(struct data *data, struct cli *cli, const char *option, enum data_
 
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,
                        const char *robots) {
-    struct opening opening = {.access = DATA_WRITE, .user_agent = user_agent, .robots = robots};
+    struct opening opening = {.access = DATA_WRITE,
+                              .user_agent = user_agent,
+                              .robots = robots,
+                              .level = CRAWL_LEVEL,
+                              .linger_us = CRAWL_LINGER_US};
     return open_data(data, cli, option, &opening);
 }
 

@@ -34,18 +34,14 @@ static enum err remember(struct export *export, const struct capture *capture) {
 }
 
 /* What all records of the capture say. */
-static void start_draft(const struct export *export, const struct capture *capture, struct field *tls_field,
-                        struct warc_draft *draft) {
-    *tls_field = (struct field){
-        BYTES(VOLUME_TLS_FIELD),
-        fields_get(&export->record.header.fields, BYTES(VOLUME_TLS_FIELD)),
-    };
+static void start_draft(const struct export *export, const struct capture *capture,
+                        struct field fields[RECORD_KEPT_FIELDS_MAX], struct warc_draft *draft) {
     *draft = (struct warc_draft){
         .date_us = capture->time_us,
         .target_uri = capture->url,
         .ip_address = fields_get(&export->record.header.fields, BYTES("WARC-IP-Address")),
-        .fields = tls_field,
-        .fields_count = tls_field->value.size > 0 ? 1 : 0,
+        .fields = fields,
+        .fields_count = record_kept_fields(&export->record.header, fields),
         .head = export->record.head,
     };
 }
@@ -56,13 +52,13 @@ static enum err write_revisit(struct export *export, const struct capture *captu
                               struct err_detail *detail) {
     const struct warc_record *origin = &export->origin.header;
     struct warc_draft draft;
-    struct field tls_field;
+    struct field fields[RECORD_KEPT_FIELDS_MAX];
     enum err err =
         record_read(&export->origin, export->payload_session, original->volume, &original->location, detail);
     if (err != ERR_OK) {
         return err;
     }
-    start_draft(export, capture, &tls_field, &draft);
+    start_draft(export, capture, fields, &draft);
     draft.type = WARC_TYPE_REVISIT;
     draft.revisit = record_is_not_modified(&export->record.header) ? WARC_REVISIT_NOT_MODIFIED
                                                                    : WARC_REVISIT_IDENTICAL_PAYLOAD;
@@ -121,9 +117,9 @@ static enum err write_full(struct export *export, struct capture *capture, struc
     bool is_http = export->record.head.size > 0;
     bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
     struct warc_draft draft;
-    struct field tls_field;
+    struct field fields[RECORD_KEPT_FIELDS_MAX];
     struct warc_id id;
-    start_draft(export, capture, &tls_field, &draft);
+    start_draft(export, capture, fields, &draft);
     draft.type = is_http ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE;
     draft.content_type = is_http ? bytes_of(NULL, 0) : is_revisit ? capture->mime : header->content_type;
     if (!is_revisit) {
@@ -148,9 +144,9 @@ static enum err write_request(struct export *export, const struct capture *captu
         return err;
     }
     struct warc_draft draft;
-    struct field tls_field;
+    struct field fields[RECORD_KEPT_FIELDS_MAX];
     struct warc_written second;
-    start_draft(export, capture, &tls_field, &draft);
+    start_draft(export, capture, fields, &draft);
     draft.type = WARC_TYPE_REQUEST;
     draft.fields_count = 0;
     draft.concurrent_to = &written->id;

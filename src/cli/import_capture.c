@@ -178,6 +178,7 @@ static void fill_document(const struct import_job *job, struct document *documen
         .time_us = header->date_us,
         .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
         .tls = fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD)),
+        .signature = fields_get(&header->fields, BYTES(VOLUME_SIGNATURE_FIELD)),
         .request = job->is_request_attached ? job->request.bytes : bytes_of(NULL, 0),
     };
 }

@@ -9,6 +9,7 @@
 #include "base/value.h"
 #include "cli/archive.h"
 #include "cli/commands.h"
+#include "cli/decree.h"
 #include "crawl/jobs.h"
 #include "node/job_files.h"
 
@@ -176,6 +177,12 @@ static int add_job(struct cli *cli, const struct data *data, const struct archiv
     arena_init(&arena, TEXT_SIZE_MAX);
     buf_init(&directory, DATA_PATH_SIZE_MAX);
     int status = archive_make_job(cli, &job_command, options, urls, urls_count, &arena, &job);
+    if (status == CLI_DONE && options->ring) {
+        status = decree_add_job(cli, data, &job);
+        buf_done(&directory);
+        arena_done(&arena);
+        return status;
+    }
     if (status == CLI_DONE && mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
         status = cli_fail(cli, "%s: %s", data->directory, strerror(errno));
     }
@@ -214,12 +221,15 @@ static int job_run(struct cli *cli, const void *values, char **arguments, size_t
     if (arguments_count < 2) {
         return cli_usage(cli, &job_command, "which job? \"mnemon job list\" names them");
     }
-    for (size_t i = 1; i < arguments_count && status == CLI_DONE; i++) {
+    bool is_removal = strcmp(action, "remove") == 0;
+    for (size_t i = 1; options->ring && is_removal && i < arguments_count && status == CLI_DONE; i++) {
+        status = decree_remove_job(cli, &data, arguments[i]);
+    }
+    for (size_t i = 1; !options->ring && i < arguments_count && status == CLI_DONE; i++) {
         status = find_job(cli, &data, arguments[i], directory);
         if (status == CLI_DONE) {
-            status = strcmp(action, "remove") == 0
-                         ? remove_job(cli, directory, arguments[i])
-                         : set_paused(cli, directory, arguments[i], strcmp(action, "pause") == 0);
+            status = is_removal ? remove_job(cli, directory, arguments[i])
+                                : set_paused(cli, directory, arguments[i], strcmp(action, "pause") == 0);
         }
     }
     return status;
@@ -237,7 +247,10 @@ const struct command job_command = {
         "What \"mnemon archive\" was told once is listed here too, paused: \"resume\" makes it a job.\n\n"
         "  mnemon job add https://example.org/ --scope host --period '6 h'\n"
         "  mnemon job list\n"
-        "  mnemon job pause example.org-1f3a9c00",
+        "  mnemon job pause example.org-1f3a9c00\n\n"
+        "With --ring a job is given to all nodes of the ring, who do it together: each URL is fetched by one "
+        "of them "
+        "and kept by several.",
     .options = archive_option_table,
     .options_size = sizeof(struct archive_options),
     .defaults = &archive_defaults,

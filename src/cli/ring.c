@@ -1,10 +1,13 @@
 #include "cli/ring.h"
 
 #include "cli/commands.h"
+#include "cli/decree.h"
 #include "node/node_file.h"
 #include "node/ring_files.h"
+#include "node/ringing.h"
 
-static const char *const actions[] = {"create", "invite", "status", "amend", "remove", "leave", NULL};
+static const char *const actions[] = {"create", "invite", "status",   "amend",   "remove",
+                                      "leave",  "lookup", "takedown", "restore", NULL};
 static const char *const jobs_words[] = {"members", "founder", NULL};
 
 static const char *ring_word(size_t index) {
@@ -31,16 +34,18 @@ static int leave(struct cli *cli, const struct data *data) {
 static int check_arguments(struct cli *cli, const char *action, size_t count) {
     size_t min = 0;
     size_t max = 0;
-    if (strcmp(action, "create") == 0) {
+    if (strcmp(action, "create") == 0 || strcmp(action, "lookup") == 0 || strcmp(action, "takedown") == 0 ||
+        strcmp(action, "restore") == 0) {
         min = max = 1;
     } else if (strcmp(action, "remove") == 0) {
         min = 1;
         max = SIZE_MAX;
     }
     if (count < min) {
-        return cli_usage(cli, &ring_command,
-                         max == 1 ? "a ring needs a name: mnemon ring create NAME"
-                                  : "which key? \"mnemon ring status\" shows them");
+        return cli_usage(cli, &ring_command, "%s",
+                         action[0] == 'c'   ? "a ring needs a name: mnemon ring create NAME"
+                         : action[2] != 'm' ? "which URL? mnemon ring lookup|takedown|restore URL"
+                                            : "which key? \"mnemon ring status\" shows them");
     }
     return count <= max ? CLI_DONE : cli_usage(cli, &ring_command, "\"%s\" takes fewer arguments", action);
 }
@@ -55,7 +60,9 @@ static int ring_run(struct cli *cli, const void *values, char **arguments, size_
     }
     if (actions[index] == NULL) {
         return cli_usage(cli, &ring_command,
-                         "unknown action \"%s\": create, invite, status, amend, remove or leave", action);
+                         "unknown action \"%s\": create, invite, status, amend, remove, leave, lookup, "
+                         "takedown or restore",
+                         action);
     }
     int status = check_arguments(cli, action, arguments_count - 1);
     if (status == CLI_DONE) {
@@ -75,8 +82,14 @@ static int ring_run(struct cli *cli, const void *values, char **arguments, size_
         return ring_amend(cli, &data, options);
     case 4:
         return ring_remove(cli, &data, arguments + 1, arguments_count - 1);
-    default:
+    case 5:
         return leave(cli, &data);
+    case 6:
+        return ring_lookup(cli, &data, options, arguments[1]);
+    case 7:
+        return decree_takedown(cli, &data, arguments[1]);
+    default:
+        return decree_restore(cli, &data, arguments[1]);
     }
 }
 
@@ -158,10 +171,17 @@ static const struct option ring_options[] = {
      .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX,
      .help = "invite: how long the token can be used (7 d); with --for: how long the membership lasts "
              "(for ever)"},
+    {.name = "places",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct ring_options, places),
+     .argument = "N",
+     .min = 1,
+     .max = RINGING_PLACES_MAX,
+     .help = "lookup: how many places: the owner of the URL and those after it (1)"},
     {.name = "json",
      .type = OPTION_FLAG,
      .offset = offsetof(struct ring_options, json),
-     .help = "status: as JSON"},
+     .help = "status, lookup: as JSON"},
     {0},
 };
 
@@ -172,12 +192,15 @@ const struct command ring_command = {
     .details =
         "Nodes of a ring find each other and agree who is responsible for which part of the web, whatever "
         "dies. "
-        "(Crawling and keeping it together is being built on this.) What they have agreed on is the charter, "
+        "They crawl, keep and serve one archive together. What they have agreed on is the charter, "
         "which its founder signs.\n\n"
         "  create NAME   found a ring; this data directory's node is its founder\n"
         "  invite        print a token that lets a node in (founder)\n"
-        "  status        who the neighbours are, and what this node is responsible for\n"
+        "  status        the neighbours, what this node is responsible for, and how well it is kept\n"
+        "  lookup URL    which node is responsible for a URL, as this node finds it\n"
         "  amend         sign a new version of the charter, which then spreads (founder)\n"
+        "  takedown URL  show no capture of it on any node; URL* for all below it (founder)\n"
+        "  restore URL   show them again (founder)\n"
         "  remove KEY…   refuse members, or tokens, from now on (founder)\n"
         "  leave         be a node of its own again\n\n"
         "  mnemon ring create films --open && mnemon serve --address 192.0.2.1\n"

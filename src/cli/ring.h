@@ -24,6 +24,9 @@ struct ring_options {
     /* invite */
     const char *key;
     uint64_t expires_us;
+
+    /* lookup: 0 is one */
+    uint64_t places;
 };
 
 /* ring_found.c: what only a founder does. CLI_DONE, or the status after the error, as all of these. */
@@ -32,6 +35,10 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
 int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options);
 int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t keys_count);
 int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options);
+
+/* ring_lookup.c */
+int ring_lookup(struct cli *cli, const struct data *data, const struct ring_options *options,
+                const char *url);
 
 /* ring_status.c */
 int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options);

@@ -9,6 +9,7 @@
 #include "net/identity.h"
 #include "node/ring_files.h"
 #include "node/ring_json.h"
+#include "replay/ring_text.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
 
@@ -76,6 +77,39 @@ static void put_peers(struct buf *line, const json_t *ring, const char *name, co
     }
 }
 
+/* What came and was thrown away, by reason; nothing where nothing was. */
+static void put_dropped(struct buf *line, const json_t *ring) {
+    static const struct {
+        const char *part;
+        const char *name;
+        const char *words;
+    } rows[] = {
+        {"datagrams", "malformed", "no datagrams"},
+        {"datagrams", "short", "too short"},
+        {"datagrams", "forged", "forged"},
+        {"datagrams", "replayed", "replayed"},
+        {"datagrams", "other_version", "of another version"},
+        {"datagrams", "other_clock", "with a wrong time"},
+        {"datagrams", "limited", "too many of one address"},
+        {"datagrams", "flooding", "too many of one peer"},
+        {"datagrams", "strange", "too many strangers"},
+        {"members", "malformed", "no greetings"},
+        {"members", "turned_away", "of no member"},
+        {"counters", "malformed", "no messages"},
+        {"counters", "foreign", "of other rings"},
+        {"counters", "unasked", "unasked for"},
+    };
+    bool is_first = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double count = real(json_object_get(ring, rows[i].part), rows[i].name);
+        if (count > 0) {
+            buf_put_format(line, "%s%.0f %s", is_first ? "dropped   " : ", ", count, rows[i].words);
+            is_first = false;
+        }
+    }
+    buf_put_string(line, is_first ? "" : "\n");
+}
+
 static void put_complaints(struct buf *line, const json_t *ring) {
     const json_t *complaints = json_object_get(ring, "complaints");
     if (json_array_size(complaints) > 0) {
@@ -84,6 +118,21 @@ static void put_complaints(struct buf *line, const json_t *ring) {
     for (size_t i = 0; i < json_array_size(complaints); i++) {
         const json_t *complaint = json_array_get(complaints, i);
         buf_put_format(line, "  %s  %s\n", text(complaint, "last"), text(complaint, "text"));
+    }
+}
+
+/* What the nodes do together, a line each. */
+static void put_together(struct buf *line, const json_t *ring) {
+    for (int i = 0; i < RING_TEXT_COUNT; i++) {
+        size_t size = line->size;
+        buf_put_format(line, "%-9s ", ring_text_names[i]);
+        size_t begin = line->size;
+        ring_text_put((enum ring_text)i, ring, line);
+        if (line->size == begin) {
+            buf_truncate(line, size); /* nothing to say */
+        } else {
+            buf_put_byte(line, '\n');
+        }
     }
 }
 
@@ -104,6 +153,8 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
                        strcmp(text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
                                                                 : text(ring, "mode"));
     }
+    put_together(&line, ring);
+    put_dropped(&line, ring);
     put_places(&line, ring);
     put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);
     put_peers(&line, ring, "fingers", "Fingers:", FINGERS_SHOWN_MAX);

@@ -18,6 +18,8 @@ struct serve_options {
     const char *token;
     uint64_t port;     /* NOT_GIVEN: as configured */
     uint64_t capacity; /* 0: likewise */
+    uint64_t upload_limit;
+    uint64_t download_limit;
 };
 
 /* What the file says, and what the options say instead. */
@@ -42,6 +44,12 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     }
     if (options->capacity > 0) {
         settings->ring_capacity = options->capacity;
+    }
+    if (options->upload_limit > 0) {
+        settings->ring_upload = options->upload_limit;
+    }
+    if (options->download_limit > 0) {
+        settings->ring_download = options->download_limit;
     }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
     return CLI_DONE;
@@ -111,6 +119,8 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .ring_token = options->token,
         .ring_places = (uint8_t)settings->ring_capacity,
         .ring_first_place = (uint8_t)settings->ring_first_place,
+        .ring_upload_rate = settings->ring_upload,
+        .ring_download_rate = settings->ring_download,
         .tell = tell,
         .note = note,
         .context = cli,
@@ -193,7 +203,7 @@ static const struct option serve_options[] = {
      .offset = offsetof(struct serve_options, port),
      .argument = "PORT",
      .max = UINT16_MAX,
-     .help = "the port of the ring, UDP (7070)"},
+     .help = "the port of the ring, UDP and TCP (7070)"},
     {.name = "capacity",
      .type = OPTION_NUMBER,
      .offset = offsetof(struct serve_options, capacity),
@@ -201,6 +211,20 @@ static const struct option serve_options[] = {
      .min = 1,
      .max = 32,
      .help = "how many places of the ring this node takes (1): twice as many, twice the work"},
+    {.name = "upload-limit",
+     .type = OPTION_SIZE,
+     .offset = offsetof(struct serve_options, upload_limit),
+     .argument = "SIZE",
+     .min = 1024,
+     .max = UINT64_C(1) << 40,
+     .help = "bytes a second for other nodes of the ring, as 2MB (any)"},
+    {.name = "download-limit",
+     .type = OPTION_SIZE,
+     .offset = offsetof(struct serve_options, download_limit),
+     .argument = "SIZE",
+     .min = 1024,
+     .max = UINT64_C(1) << 40,
+     .help = "and from them (any)"},
     {.name = "config",
      .type = OPTION_TEXT,
      .offset = offsetof(struct serve_options, config),

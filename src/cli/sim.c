@@ -12,6 +12,7 @@ struct sim_options {
     uint64_t seed;
     uint64_t nodes;
     uint64_t runs;
+    const char *breakage;
     const char *csv;
     const char *svg;
     bool json;
@@ -49,6 +50,33 @@ static int unknown_experiment(struct cli *cli, const char *name) {
     }
     char hint[NEAREST_HINT_SIZE];
     return cli_usage(cli, &sim_command, "there is no experiment \"%s\"%s", name,
+                     nearest_hint(&nearest, "", hint));
+}
+
+/* Is this something that the experiment can leave out? NULL always is. */
+static bool has_breakage(const struct experiment *experiment, const char *breakage) {
+    if (breakage == NULL) {
+        return true;
+    }
+    for (size_t i = 0; experiment->breakages != NULL && experiment->breakages[i] != NULL; i++) {
+        if (strcmp(experiment->breakages[i], breakage) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int unknown_breakage(struct cli *cli, const struct experiment *experiment, const char *breakage) {
+    if (experiment->breakages == NULL) {
+        return cli_usage(cli, &sim_command, "%s has nothing to --break", experiment->name);
+    }
+    struct nearest nearest;
+    nearest_init(&nearest, bytes_of_string(breakage));
+    for (size_t i = 0; experiment->breakages[i] != NULL; i++) {
+        nearest_offer(&nearest, experiment->breakages[i]);
+    }
+    char hint[NEAREST_HINT_SIZE];
+    return cli_usage(cli, &sim_command, "%s cannot break \"%s\"%s", experiment->name, breakage,
                      nearest_hint(&nearest, "", hint));
 }
 
@@ -108,10 +136,14 @@ static int sim_run(struct cli *cli, const void *values, char **arguments, size_t
     if (experiment == NULL) {
         return unknown_experiment(cli, name);
     }
+    if (!has_breakage(experiment, options->breakage)) {
+        return unknown_breakage(cli, experiment, options->breakage);
+    }
     struct experiment_args args = {
         .seed = options->seed,
         .nodes = (uint32_t)options->nodes,
         .runs = (uint32_t)options->runs,
+        .breakage = options->breakage,
     };
     struct report report;
     struct err_detail detail = {0};
@@ -147,6 +179,11 @@ static const struct option sim_options[] = {
      .min = 1,
      .max = 100000000,
      .help = "how many runs; the experiment has a default"},
+    {.name = "break",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct sim_options, breakage),
+     .argument = "RULE",
+     .help = "only without this rule, to see the checks fail; ring-invariants: guard, padding or none"},
     {.name = "csv",
      .type = OPTION_TEXT,
      .offset = offsetof(struct sim_options, csv),

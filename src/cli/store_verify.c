@@ -1,12 +1,18 @@
 #include "store/verify.h"
 
+#include <errno.h>
 #include <unistd.h>
 
+#include "base/utc.h"
 #include "base/value.h"
+#include "base/whole_file.h"
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "cli/store.h"
 #include "store/compact.h"
+#include "store/damage.h"
+
+enum { LIST_MODE = 0644 };
 
 /* ---- verify ---- */
 
@@ -16,6 +22,7 @@ struct watch {
     struct progress progress;
     bool has_several; /* volumes: then each damage names its own */
     uint16_t volume;
+    struct buf list; /* of damaged captures, for a node of a ring: store/damage.h */
 };
 
 static void print_damage(void *context, const char *segment, uint64_t offset, const char *reason) {
@@ -28,6 +35,29 @@ static void print_damage(void *context, const char *segment, uint64_t offset, co
     watch->progress.line_is_open = false;
 }
 
+/* A URL came from elsewhere: it must not steer the terminal. */
+static void print_url(FILE *file, struct bytes url) {
+    for (size_t i = 0; i < url.size; i++) {
+        bool is_control = url.data[i] < ' ' || url.data[i] == 0x7f;
+        fputc(is_control ? '?' : url.data[i], file);
+    }
+    fputc('\n', file);
+}
+
+static void print_capture(void *context, const struct capture *capture) {
+    struct watch *watch = context;
+    struct capture told = *capture;
+    char time[UTC_RFC3339_SIZE];
+    told.volume = watch->volume;
+    damage_put_line(&watch->list, &told);
+    if (capture->url.size > 0) {
+        fputs(watch->progress.line_is_open ? "\n" : "", watch->cli->err);
+        fprintf(watch->cli->err, "not readable: %s ", utc_format_rfc3339(capture->time_us, time));
+        print_url(watch->cli->err, capture->url);
+        watch->progress.line_is_open = false;
+    }
+}
+
 /* In MB, so that the counts of the line stay readable. */
 static void show_progress(void *context, uint64_t done_size, uint64_t total_size) {
     struct watch *watch = context;
@@ -36,11 +66,15 @@ static void show_progress(void *context, uint64_t done_size, uint64_t total_size
     progress_update(&watch->progress, NULL);
 }
 
+static bool is_sound(const struct verify_report *report) {
+    return report->damaged_count + report->lost_count + report->captures_count == 0;
+}
+
 static void print_verified(struct cli *cli, bool json, const struct verify_report *report) {
     if (json) {
-        fprintf(cli->out, "{\"records\":%ju,\"size\":%ju,\"damaged\":%ju,\"lost\":%ju}\n",
+        fprintf(cli->out, "{\"records\":%ju,\"size\":%ju,\"damaged\":%ju,\"lost\":%ju,\"captures\":%ju}\n",
                 (uintmax_t)report->records_count, (uintmax_t)report->size, (uintmax_t)report->damaged_count,
-                (uintmax_t)report->lost_count);
+                (uintmax_t)report->lost_count, (uintmax_t)report->captures_count);
         return;
     }
     struct buf line;
@@ -48,11 +82,12 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
     value_put_count(&line, report->records_count);
     buf_put_string(&line, " records, ");
     value_put_size(&line, report->size);
-    if (report->damaged_count + report->lost_count == 0) {
+    if (is_sound(report)) {
         buf_put_string(&line, ": all sound\n");
     } else {
-        buf_put_format(&line, ": %ju damaged, %ju documents not readable\n", (uintmax_t)report->damaged_count,
-                       (uintmax_t)report->lost_count);
+        buf_put_format(&line, ": %ju damaged, %ju documents and %ju captures not readable\n",
+                       (uintmax_t)report->damaged_count, (uintmax_t)report->lost_count,
+                       (uintmax_t)report->captures_count);
     }
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
@@ -62,7 +97,8 @@ static void print_verified(struct cli *cli, bool json, const struct verify_repor
 static bool verify_all(struct data *data, struct watch *watch, struct verify_report *sum) {
     bool is_good = true;
     size_t count = instance_volumes_count(data->instance);
-    struct verify_observer observer = {.context = watch, .damage = print_damage, .progress = show_progress};
+    struct verify_observer observer = {
+        .context = watch, .damage = print_damage, .progress = show_progress, .capture = print_capture};
     watch->has_several = count > 1;
     for (size_t i = 0; i < count; i++) {
         struct instance_volume volume;
@@ -88,8 +124,30 @@ static bool verify_all(struct data *data, struct watch *watch, struct verify_rep
         sum->size += report.size;
         sum->damaged_count += report.damaged_count;
         sum->lost_count += report.lost_count;
+        sum->captures_count += report.captures_count;
     }
     return is_good;
+}
+
+/* A node of a ring has what is listed repaired from others when it starts. In no ring there is no list. */
+static bool leave_list(const struct data *data, struct watch *watch) {
+    char path[DATA_PATH_SIZE_MAX + 16];
+    struct err_detail detail = {0};
+    snprintf(path, sizeof path, "%s/ring", data->directory);
+    if (access(path, F_OK) != 0) {
+        return true;
+    }
+    snprintf(path, sizeof path, "%s/ring/damaged", data->directory);
+    if (watch->list.size == 0) {
+        return unlink(path) == 0 || errno == ENOENT;
+    }
+    enum err err = whole_file_replace(path, buf_bytes(&watch->list), LIST_MODE, &detail);
+    if (err != ERR_OK) {
+        cli_fail(watch->cli, "verify: %s", err_detail_text(&detail, err));
+        return false;
+    }
+    fprintf(watch->cli->err, "mnemon: what is damaged is listed for the node, which gets it from others\n");
+    return true;
 }
 
 int store_verify(struct cli *cli, const struct store_options *options, char **arguments,
@@ -105,10 +163,13 @@ int store_verify(struct cli *cli, const struct store_options *options, char **ar
     struct watch watch = {.cli = cli};
     struct verify_report sum = {0};
     progress_init(&watch.progress, "verifying MB", fileno(cli->err), options->quiet, cli->clock);
+    buf_init(&watch.list, DAMAGE_LIST_SIZE_MAX);
     bool is_good = verify_all(&data, &watch, &sum);
+    is_good = leave_list(&data, &watch) && is_good;
     print_verified(cli, options->json, &sum);
+    buf_done(&watch.list);
     data_close(&data);
-    return is_good && sum.damaged_count + sum.lost_count == 0 ? CLI_DONE : CLI_FAILED;
+    return is_good && is_sound(&sum) ? CLI_DONE : CLI_FAILED;
 }
 
 /* ---- compact ---- */

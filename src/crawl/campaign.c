@@ -85,31 +85,64 @@ void campaign_close(struct campaign *campaign) {
     arena_done(&campaign->arena);
 }
 
+/* When the visit that is under way now has begun. */
+static int64_t visit_time(const struct campaign *campaign, int64_t now_us) {
+    const struct job *job = &campaign->job;
+    if (!job->is_shared || now_us < 0) {
+        return now_us;
+    }
+    return (int64_t)((uint64_t)now_us - (uint64_t)now_us % job->period_us);
+}
+
 void campaign_start_visit(struct campaign *campaign, int64_t now_us) {
     bool is_adaptive = campaign->job.revisit == JOB_REVISIT_ADAPTIVE;
     struct frontier_stat stat;
-    frontier_start_visit(campaign->frontier, now_us, is_adaptive ? now_us : INT64_MAX);
+    frontier_start_visit(campaign->frontier, visit_time(campaign, now_us), is_adaptive ? now_us : INT64_MAX);
     frontier_stat(campaign->frontier, &stat);
     campaign->visit_start_us = stat.visit_start_us;
+    campaign->has_recalled = false;
+}
+
+static struct frontier_link link_of(const struct url *url, uint16_t depth, enum frontier_priority priority) {
+    struct bytes href = url_href(url);
+    if (url_has_fragment(url)) {
+        href = bytes_slice(href, 0, url->fragment.from - 1);
+    }
+    return (struct frontier_link){
+        .url = href,
+        .host = bytes_slice(href, url->host.from, url->path.from),
+        .depth = depth,
+        .priority = priority,
+    };
+}
+
+static void ask_route(const struct campaign *campaign, struct frontier_link *link) {
+    if (campaign->route != NULL) {
+        link->verdict = campaign->route->ask(campaign->route->context, link->url, link->place);
+        link->is_doubtful = campaign->has_recalled;
+    }
 }
 
 /* The seeds wait from the first visit on; later they are known like all others. */
-static void add_seeds(struct campaign *campaign) {
+void campaign_add_seeds(struct campaign *campaign) {
     struct url url;
     url_init(&url);
     for (size_t i = 0; i < campaign->job.seeds.count; i++) {
         if (url_parse(&url, campaign->job.seeds.items[i], NULL, NULL) != ERR_OK) {
             continue;
         }
-        struct bytes href = url_href(&url);
-        struct frontier_link link = {
-            .url = href,
-            .host = bytes_slice(href, url.host.from, url.path.from),
-            .priority = FRONTIER_SEED,
-        };
+        struct frontier_link link = link_of(&url, 0, FRONTIER_SEED);
+        ask_route(campaign, &link);
         frontier_add(campaign->frontier, &link, 1, NULL);
     }
     url_done(&url);
+}
+
+void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority) {
+    struct frontier_link link = link_of(url, 0, priority);
+    ask_route(campaign, &link);
+    link.is_outgoing = campaign->route != NULL && !frontier_knows(campaign->frontier, link.url);
+    frontier_add(campaign->frontier, &link, 1, NULL);
 }
 
 static const char run_note[] = "run"; /* "visit since": of a run that has not ended yet, and when it began */
@@ -151,7 +184,7 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
     snprintf(directory, sizeof directory, "%s/frontier", campaign->directory);
     struct frontier_config filled = *config;
     filled.directory = directory;
-    filled.now_us = now_us;
+    filled.now_us = visit_time(campaign, now_us);
     filled.host_urls_max = (uint32_t)campaign->job.host_urls_max;
     filled.domain_urls_max = (uint32_t)campaign->job.domain_urls_max;
     enum err err = frontier_open(&filled, &campaign->frontier, detail);
@@ -160,7 +193,8 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
     }
     struct frontier_stat stat;
     frontier_stat(campaign->frontier, &stat);
-    bool is_over = stat.known_count > 0 && frontier_is_empty(campaign->frontier);
+    bool is_over = stat.known_count > 0 && frontier_is_empty(campaign->frontier) &&
+                   (!campaign->job.is_shared || visit_time(campaign, now_us) > stat.visit_start_us);
     campaign->visit_start_us = stat.visit_start_us;
     if (is_over || stat.visit == 0) {
         campaign_start_visit(campaign, now_us);
@@ -172,8 +206,60 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
         campaign->frontier = NULL;
         return err_set(detail, err, "%s: %s", directory, err_text(err));
     }
-    add_seeds(campaign);
+    campaign_add_seeds(campaign);
     return ERR_OK;
+}
+
+/* ---- what other nodes found ---- */
+
+/* A sitemap goes out as a seed that is none: no redirect of one. */
+static bool is_sitemap_of_others(uint16_t depth, enum frontier_priority priority) {
+    return priority == FRONTIER_SEED && scope_depth_redirects(depth) == 0;
+}
+
+/* How a URL of that depth was found, and in a document of which depth: the last step tells. */
+static enum scope_via last_step(uint16_t depth, enum frontier_priority priority, uint16_t *ret_from_depth) {
+    enum { REDIRECT = 1, EMBED = 1 << 4, PAGE = 1 << 7, PAGES_END = 511 };
+    if (scope_depth_redirects(depth) > 0) {
+        *ret_from_depth = (uint16_t)(depth - REDIRECT);
+        return SCOPE_VIA_REDIRECT;
+    }
+    if (scope_depth_embeds(depth) > 0 || depth == 0) {
+        *ret_from_depth = depth == 0 ? 0 : (uint16_t)(depth - EMBED);
+        return SCOPE_VIA_EMBED;
+    }
+    bool is_at_end = scope_depth_pages(depth) == PAGES_END; /* pages stick there */
+    *ret_from_depth = is_at_end ? depth : (uint16_t)(depth - PAGE);
+    return priority == FRONTIER_GUESS ? SCOPE_VIA_GUESS : SCOPE_VIA_PAGE;
+}
+
+enum campaign_taking campaign_take_link(struct campaign *campaign, const struct url *url, uint16_t depth,
+                                        enum frontier_priority priority, struct frontier_link *ret_link) {
+    struct scope_verdict verdict;
+    uint16_t from_depth;
+    bool is_sitemap = is_sitemap_of_others(depth, priority);
+    if (!url_is_web(url) || (is_sitemap && campaign->job.skips_sitemaps) || (depth == 0 && !is_sitemap)) {
+        return CAMPAIGN_REFUSED;
+    }
+    *ret_link = link_of(url, depth, priority);
+    if (ret_link->url.size > FRONTIER_URL_SIZE_MAX) {
+        return CAMPAIGN_REFUSED;
+    }
+    if (frontier_knows(campaign->frontier, ret_link->url)) {
+        return CAMPAIGN_KNOWN;
+    }
+    enum scope_via via = last_step(depth, priority, &from_depth);
+    if (!campaign_check(campaign, url, via, from_depth, &verdict)) {
+        return CAMPAIGN_REFUSED;
+    }
+    ask_route(campaign, ret_link);
+    if (ret_link->verdict == ROUTE_AWAY) {
+        return CAMPAIGN_AWAY;
+    }
+    if (is_sitemap) {
+        campaign_name_sitemap(campaign, ret_link->url);
+    }
+    return CAMPAIGN_TAKEN;
 }
 
 bool campaign_check(struct campaign *campaign, const struct url *url, enum scope_via via, uint16_t from_depth,

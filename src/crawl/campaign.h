@@ -2,7 +2,8 @@
  * campaign - a job that is running: its rules, ready to be asked, its frontier, and what has become of it so
  * far.
  *
- * The loop thread owns it. Workers ask campaign_check() and read the job's settings; nothing else.
+ * The loop thread owns it. Workers ask campaign_check() and the route and read the job's settings; nothing
+ * else.
  */
 #ifndef MNEMON_CRAWL_CAMPAIGN_H
 #define MNEMON_CRAWL_CAMPAIGN_H
@@ -13,6 +14,7 @@
 #include "crawl/frontier.h"
 #include "crawl/job.h"
 #include "crawl/pattern.h"
+#include "crawl/route.h"
 #include "crawl/scope.h"
 #include "crawl/tally.h"
 
@@ -37,6 +39,7 @@ struct campaign {
     struct map sitemaps;         /* fingerprints of URLs that somebody called a sitemap; scope_lock */
     uint64_t hash_seed;
     struct frontier *frontier; /* NULL until campaign_open_frontier() */
+    const struct route *route; /* of a job that a ring shares; else NULL */
     struct tally tally;
     enum campaign_state state;
     _Atomic int64_t visit_start_us;
@@ -46,6 +49,7 @@ struct campaign {
     uint64_t trips_count;            /* under way */
     uint64_t fetches_count;          /* started in this run, for the limit */
     bool is_told;                    /* the owner knows that it is over */
+    bool has_recalled;               /* in this visit: what is new here may have been stored by others */
     struct crawler *crawler;
     struct campaign *next;
 };
@@ -55,15 +59,34 @@ enum err campaign_open(struct campaign *campaign, const char *directory, const c
                        struct err_detail *detail) MUST_CHECK;
 void campaign_close(struct campaign *campaign);
 
-/* config: its callbacks and context; the rest is filled here. Adds the seeds. */
+/* config: its callbacks and context; the rest is filled here. Adds the seeds. route: set before. */
 enum err campaign_open_frontier(struct campaign *campaign, const struct frontier_config *config,
                                 int64_t now_us, struct err_detail *detail) MUST_CHECK;
 
 /* This run ends well: nothing that it stored is unknown to the frontier. Before the frontier is closed. */
 void campaign_end_run(struct campaign *campaign);
 
-/* All known URLs wait again, or those that are due. Only when the frontier is empty. */
+/* The seeds that are ours and not yet known. Of a shared job all nodes have them: none is sent to others. */
+void campaign_add_seeds(struct campaign *campaign);
+
+/*
+ * All known URLs wait again, or those that are due. Only when the frontier is empty. Visits of a shared job
+ * begin at multiples of its period since 1970, so that "since the visit began" means the same to all nodes.
+ */
 void campaign_start_visit(struct campaign *campaign, int64_t now_us);
+
+/* What becomes of a link that another node sent. */
+enum campaign_taking { CAMPAIGN_TAKEN, CAMPAIGN_KNOWN, CAMPAIGN_REFUSED, CAMPAIGN_AWAY };
+
+/*
+ * A URL that another node found, at that depth: checked as if it had been found here, which cannot be known.
+ * Without a scope to be in it is refused. *ret_link: what to add to the frontier, borrowing from url.
+ */
+enum campaign_taking campaign_take_link(struct campaign *campaign, const struct url *url, uint16_t depth,
+                                        enum frontier_priority priority, struct frontier_link *ret_link);
+
+/* A URL that somebody named outside of a page, such as a sitemap; others are told too. */
+void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority);
 
 /* Any thread: is a URL that was found so, in a document of that depth, the job's? */
 bool campaign_check(struct campaign *campaign, const struct url *url, enum scope_via via, uint16_t from_depth,

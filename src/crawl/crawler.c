@@ -98,6 +98,7 @@ void crawler_end_request(struct crawler *crawler, const struct trip *trip) {
         pace_finish(&host->pace, &crawler->pace, &answer, crawler_now_us(crawler), crawler_wall_us(crawler));
     }
     hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
+    crawler_check_lease(crawler, host);
     if (pace_next_us(&host->pace) > crawler_now_us(crawler) + LONG_WAIT_US) {
         for (struct host_lane *lane = host->lanes; lane != NULL; lane = lane->next) {
             frontier_lane_rest(lane->lane); /* other hosts may use its place meanwhile */
@@ -161,6 +162,7 @@ static bool start_fetch(struct crawler *crawler, struct host *host, struct campa
     }
     crawler->running_count++;
     campaign->fetches_count++;
+    crawler_use_lease(host);
     hosts_set_busy(&crawler->hosts, host, true);
     return true;
 }
@@ -230,7 +232,15 @@ enum turn {
 /* Robots first. */
 static enum turn fetch(struct crawler *crawler, struct host *host, struct campaign *campaign,
                        struct frontier_url *url) {
-    switch (crawler_ask_robots(crawler, host, campaign, &crawler->url)) {
+    enum crawler_permission permission = crawler_ask_robots(crawler, host, campaign, &crawler->url);
+    bool may_go = permission == CRAWLER_ALLOWED && crawler_has_lease(crawler, host);
+    bool would_go = permission == CRAWLER_ALLOWED || permission == CRAWLER_MUST_ASK;
+    if (would_go && !may_go && crawler_needs_lease(crawler, host)) {
+        crawler_give_up(crawler, campaign, url, FRONTIER_AGAIN, 0);
+        crawler_ask_lease(crawler, host, crawler->url.scheme_type == URL_SCHEME_HTTPS);
+        return TURN_SHORT;
+    }
+    switch (permission) {
     case CRAWLER_DENIED:
         crawler_give_up(crawler, campaign, url, FRONTIER_CUT, TALLY_ROBOTS);
         return TURN_FREE;
@@ -261,6 +271,9 @@ static enum turn take_turn(struct crawler *crawler, struct host *host) {
     if (url == NULL) {
         return TURN_EMPTY;
     }
+    if (crawler_hand_on(campaign, url)) {
+        return TURN_FREE;
+    }
     if (pace_is_dead(&host->pace)) {
         crawler_give_up(crawler, campaign, url, FRONTIER_FAILED, TALLY_HOST_DEAD);
         return TURN_FREE;
@@ -288,7 +301,7 @@ static bool is_disk_behind(const struct crawler *crawler) {
            crawler->storing_size >= crawler->config.memory_max;
 }
 
-static bool may_start(const struct crawler *crawler) {
+bool crawler_may_start(const struct crawler *crawler) {
     return crawler->running_count < crawler->config.transfers_max && crawler->parked == NULL &&
            !is_disk_behind(crawler);
 }
@@ -338,12 +351,13 @@ void crawler_pump(struct crawler *crawler) {
     for (struct campaign *campaign = crawler->campaigns; campaign != NULL; campaign = campaign->next) {
         check_limits(crawler, campaign);
     }
-    while (may_start(crawler) && (host = hosts_next(&crawler->hosts, now_us, &next_us)) != NULL) {
-        if (host->is_busy || wait_for_address(crawler, host, now_us)) {
+    while (crawler_may_start(crawler) && (host = hosts_next(&crawler->hosts, now_us, &next_us)) != NULL) {
+        if (host->is_busy || crawler_wait_for_lease(crawler, host, now_us) ||
+            wait_for_address(crawler, host, now_us)) {
             continue;
         }
         enum turn turn = TURN_FREE;
-        for (size_t i = 0; i < TURNS_IN_A_ROW_MAX && turn == TURN_FREE && may_start(crawler); i++) {
+        for (size_t i = 0; i < TURNS_IN_A_ROW_MAX && turn == TURN_FREE && crawler_may_start(crawler); i++) {
             turn = take_turn(crawler, host);
         }
         if (turn != TURN_REQUEST && host->has_ip) {
@@ -351,6 +365,8 @@ void crawler_pump(struct crawler *crawler) {
         }
         if (turn == TURN_FREE) {
             hosts_queue(&crawler->hosts, host, now_us);
+        } else if (turn == TURN_EMPTY) {
+            crawler_give_lease_back(crawler, host);
         }
     }
     if (next_us != UINT64_MAX) {
@@ -428,6 +444,8 @@ static void on_tick(uv_timer_t *timer) {
         crawler_store(crawler, trip);
         trip = next;
     }
+    crawler_check_leases(crawler);
+    crawler_home_tick(crawler);
     crawler_pump(crawler);
 }
 
@@ -462,8 +480,15 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
         err = pace_addresses_init(&crawler->addresses, (uint64_t)crawler_wall_us(crawler));
     }
     if (err == ERR_OK) {
-        err = workers_new(config->instance, config->workers_count, config->gives_way, wake_workers, crawler,
-                          &crawler->workers);
+        struct workers_config workers_config = {
+            .instance = config->instance,
+            .identity = config->identity,
+            .threads_count = config->workers_count,
+            .gives_way = config->gives_way,
+            .wake = wake_workers,
+            .context = crawler,
+        };
+        err = workers_new(&workers_config, &crawler->workers);
     }
     return err;
 }
@@ -490,6 +515,7 @@ enum err crawler_new(const struct crawler_config *config, struct crawler **ret_c
     crawler->pace = pace_defaults;
     url_init(&crawler->url);
     hosts_init(&crawler->hosts, (uint64_t)crawler_wall_us(crawler));
+    lend_init(&crawler->lend, &crawler->hosts, (uint64_t)crawler_wall_us(crawler));
     start_handles(crawler);
     enum err err = open_parts(crawler, detail);
     if (err != ERR_OK) {
@@ -524,6 +550,7 @@ void crawler_free(struct crawler *crawler) {
         trip_free(trip);
     }
     pace_addresses_done(&crawler->addresses);
+    lend_done(&crawler->lend);
     hosts_done(&crawler->hosts);
     url_done(&crawler->url);
     uv_close((uv_handle_t *)&crawler->async, on_closed);
@@ -554,6 +581,7 @@ enum err crawler_add(struct crawler *crawler, struct campaign *campaign, struct 
         .gone = on_gone,
         .context = campaign,
     };
+    crawler_set_route(crawler, campaign, &config);
     campaign->crawler = crawler;
     campaign->started_us = crawler_now_us(crawler);
     campaign->state = campaign->job.is_paused ? CAMPAIGN_PAUSED : CAMPAIGN_RUNNING;
@@ -564,6 +592,7 @@ enum err crawler_add(struct crawler *crawler, struct campaign *campaign, struct 
     campaign->next = crawler->campaigns;
     crawler->campaigns = campaign;
     choose_pace(crawler);
+    crawler_tell_outgoing(campaign);
     uv_async_send(&crawler->async); /* what opening has to tell is told from the loop */
     return ERR_OK;
 }
@@ -638,6 +667,7 @@ void crawler_remove(struct crawler *crawler, struct campaign *campaign) {
     *link = campaign->next;
     keep_traps(crawler, campaign);
     hosts_remove_campaign(&crawler->hosts, campaign);
+    crawler_check_leases(crawler);
     campaign_end_run(campaign);
     frontier_close(campaign->frontier);
     campaign->frontier = NULL;

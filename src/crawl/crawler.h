@@ -21,7 +21,10 @@
 #include "base/clock.h"
 #include "crawl/campaign.h"
 #include "crawl/fetch.h"
+#include "crawl/lend.h"
 #include "crawl/pace.h"
+#include "crawl/permit.h"
+#include "net/identity.h"
 #include "store/instance.h"
 
 struct crawler;
@@ -37,6 +40,9 @@ struct crawler_config {
     size_t workers_count;      /* (one per processor) */
     bool gives_way;            /* its workers run when other threads do not: in a node that is also read */
     uint64_t memory_max;       /* (64 MiB) of bodies that wait for the disk */
+    const struct permits *permits;   /* (every host may be asked) who lends the hosts of shared jobs */
+    const struct route *route;       /* (everything is ours) of jobs that a ring shares */
+    const struct identity *identity; /* (nobody) signs what is stored */
     void (*ended)(void *context, struct campaign *campaign); /* its visit is over, or a limit reached */
     void *context;
 };
@@ -59,6 +65,28 @@ void crawler_resume(struct crawler *crawler, struct campaign *campaign);
  */
 void crawler_start_visit(struct crawler *crawler, struct campaign *campaign);
 
+/*
+ * Other nodes came or went, and the route knows it: URLs of shared jobs that are ours now wait, those that
+ * are no longer ours go to others (frontier_recall()).
+ */
+void crawler_recall(struct crawler *crawler);
+
+/* What became of links that another node sent. */
+struct crawler_links {
+    size_t taken_count;
+    size_t known_count;   /* already */
+    size_t refused_count; /* no URL, out of scope, a trap, over budget */
+    size_t away_count;    /* in scope, but not ours */
+};
+
+/*
+ * Links that another node found; url, depth and priority of each count. A visit that was over goes on.
+ * ERR_BUSY where the disk is behind: nothing was taken, try later.
+ */
+enum err crawler_take_links(struct crawler *crawler, struct campaign *campaign,
+                            const struct frontier_outgoing *links, size_t count,
+                            struct crawler_links *ret_outcome) MUST_CHECK;
+
 /* Nothing of it is under way. */
 bool crawler_is_idle(const struct crawler *crawler, const struct campaign *campaign);
 
@@ -67,6 +95,21 @@ void crawler_remove(struct crawler *crawler, struct campaign *campaign);
 
 /* End all transfers now; their URLs wait again. */
 void crawler_cancel(struct crawler *crawler);
+
+/* ---- permits ---- */
+
+/* An answer to permits->ask(), or a late one. A lease that is of no use is given back at once. */
+void crawler_lend(struct crawler *crawler, struct bytes host, const struct permit_lease *lease);
+void crawler_refuse_lease(struct crawler *crawler, struct bytes host, uint64_t wait_us);
+
+/*
+ * As the host's home, since home_since_us (monotonic): somebody wants to borrow it, has done with it.
+ * permits->lend() or refuse() answer, also from inside. The name is checked.
+ */
+void crawler_home_ask(struct crawler *crawler, struct bytes host, const struct lend_borrower *borrower,
+                      uint64_t home_since_us);
+void crawler_home_take_back(struct crawler *crawler, struct bytes host, const struct peer *borrower,
+                            uint64_t number, const struct pace *pace, uint32_t requests_count);
 
 /* What holds it up. */
 enum crawler_hold { CRAWLER_FLOWING, CRAWLER_DISK_FULL, CRAWLER_DISK_SLOW };

@@ -25,6 +25,7 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
         tally->robots_denied_count++;
         break;
     case FRONTIER_AGAIN:
+    case FRONTIER_ELSEWHERE:
     case FRONTIER_DONE:
         break;
     }
@@ -46,7 +47,9 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
             continue;
         }
         unsigned pages = scope_depth_pages(link->depth);
-        struct trap_host *host = bytes_equal(link->host, trip->host->name) ? host_trap(trip->host) : NULL;
+        /* What is not known here comes again and again, and would be counted as often. */
+        bool is_counted = link->verdict != ROUTE_AWAY && bytes_equal(link->host, trip->host->name);
+        struct trap_host *host = is_counted ? host_trap(trip->host) : NULL;
         enum trap_reason reason = host != NULL ? trap_check(&trap_defaults, host, url, pages, now_us)
                                                : trap_check_url(&trap_defaults, url, pages, now_us);
         if (reason != TRAP_NONE) {
@@ -54,6 +57,7 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
             continue;
         }
         trip->host->trap_unkept_count += host != NULL ? 1 : 0;
+        link->is_doubtful = campaign->has_recalled;
         trip->links[kept_count++] = *link;
     }
     trip->links_count = kept_count;
@@ -132,7 +136,7 @@ static void finish_page(struct crawler *crawler, struct trip *trip) {
     cut_soft_404(crawler, trip);
     cut_traps(crawler, trip);
     set_due(trip);
-    if (trip->redirect.size > 0) {
+    if (trip->redirect.size > 0 && campaign->route == NULL) { /* a shared scope is the same on all nodes */
         campaign_add_seed(campaign, trip->redirect);
     }
     frontier_finish(campaign->frontier, trip->url, &trip->outcome, trip->links, trip->links_count);

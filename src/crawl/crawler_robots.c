@@ -31,21 +31,15 @@ enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host 
 
 /* ---- what an answer means ---- */
 
-static void name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots) {
+void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots) {
     for (uint32_t i = 0; i < robots->sitemaps_count; i++) {
         struct url *url = &crawler->url;
         if (campaign->job.skips_sitemaps || url_parse(url, robots_sitemap(robots, i), NULL, NULL) != ERR_OK ||
             !url_is_web(url)) {
             continue;
         }
-        struct bytes href = url_href(url);
-        struct frontier_link link = {
-            .url = href,
-            .host = bytes_slice(href, url->host.from, url->path.from),
-            .priority = FRONTIER_SEED,
-        };
-        campaign_name_sitemap(campaign, href);
-        frontier_add(campaign->frontier, &link, 1, NULL);
+        campaign_name_sitemap(campaign, url_href(url));
+        campaign_add_url(campaign, url, FRONTIER_SEED);
     }
 }
 
@@ -66,6 +60,31 @@ static void decode(struct fetch_result *result, struct buf *text) {
     content_done(&content);
 }
 
+void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text) {
+    const char *agent = crawler->config.fetch.user_agent;
+    struct bytes name = bytes_of_string(agent != NULL ? agent : robots_agent);
+    enum err err = robots_parse(&known->robots, text, name);
+    (void)err; /* without memory it allows nothing */
+}
+
+/* As the host's home in a ring: it goes with every lease, and so its sitemaps are told. */
+static void keep(struct crawler *crawler, struct host *host, struct host_robots *known, struct bytes text) {
+    struct sha256 sha256;
+    uint8_t digest[SHA256_SIZE] = {0};
+    bool is_kept = sha256_init(&sha256) == ERR_OK;
+    if (is_kept) {
+        sha256_digest(&sha256, text, digest);
+        is_kept = hosts_keep_text(&crawler->hosts, known, text);
+    }
+    sha256_done(&sha256);
+    memcpy(known->digest, digest, PERMIT_DIGEST_SIZE);
+    known->are_sitemaps_named = false;
+    if (!is_kept) {
+        pace_wait_for_robots(&host->pace, &crawler->pace,
+                             crawler_now_us(crawler)); /* it is asked for again */
+    }
+}
+
 static void learn(struct crawler *crawler, struct trip *trip) {
     struct host *host = trip->host;
     struct host_robots *known = &host->robots[trip->is_https];
@@ -77,6 +96,8 @@ static void learn(struct crawler *crawler, struct trip *trip) {
     robots_done(&known->robots);
     robots_init(&known->robots, policy == ROBOTS_OBEY ? ROBOTS_ALLOW_NOTHING : policy);
     known->is_unreachable = false;
+    memset(known->digest, 0, PERMIT_DIGEST_SIZE);
+    hosts_drop_text(&crawler->hosts, known);
     if (status == 429 && !is_last_try) {
         known->state = HOST_ROBOTS_UNKNOWN; /* not now is not never: again after what Retry-After says */
         return;
@@ -101,12 +122,14 @@ static void learn(struct crawler *crawler, struct trip *trip) {
     struct buf text;
     buf_init(&text, ROBOTS_TEXT_SIZE_MAX);
     decode(result, &text);
-    const char *agent = crawler->config.fetch.user_agent;
-    struct bytes name = bytes_of_string(agent != NULL ? agent : robots_agent);
-    enum err err = robots_parse(&known->robots, buf_bytes(&text), name);
-    (void)err; /* without memory it allows nothing */
+    crawler_read_robots(crawler, known, buf_bytes(&text));
     pace_set_crawl_delay(&host->pace, &crawler->pace, known->robots.crawl_delay_us);
-    name_sitemaps(crawler, trip->campaign, &known->robots);
+    if (crawler->config.permits != NULL) {
+        keep(crawler, host, known, buf_bytes(&text));
+    }
+    if (crawler->config.permits == NULL || !trip->campaign->job.is_shared) {
+        crawler_name_sitemaps(crawler, trip->campaign, &known->robots);
+    }
     buf_done(&text);
 }
 
@@ -175,6 +198,7 @@ static void on_fetched(void *context, struct fetch_result *result) {
         crawler_end_request(crawler, trip);
         learn(crawler, trip);
         hosts_queue(&crawler->hosts, host, pace_next_us(&host->pace));
+        crawler_home_serve(crawler, host);
     }
     if (result->err == ERR_OK) {
         crawler_store(crawler, trip); /* what a site allowed is part of its history */

@@ -4,6 +4,7 @@
 
 #include "crawl/crawler.h"
 #include "crawl/host.h"
+#include "crawl/lend.h"
 #include "crawl/trip.h"
 #include "crawl/workers.h"
 #include "net/dns.h"
@@ -16,6 +17,8 @@ struct crawler {
     struct fetch *fetch;
     struct workers *workers;
     struct hosts hosts;
+    struct lend lend;          /* of hosts whose home we are, in a ring */
+    struct host_lease *leases; /* asked for and held */
     struct pace_config pace;
     struct pace_addresses addresses;
     struct campaign *campaigns;
@@ -41,6 +44,7 @@ struct trip *crawler_take_trip(struct crawler *crawler, enum trip_kind kind, str
                                struct campaign *campaign);
 void crawler_return_trip(struct crawler *crawler, struct trip *take_trip);
 void crawler_pump(struct crawler *crawler);
+bool crawler_may_start(const struct crawler *crawler);
 uint64_t crawler_now_us(const struct crawler *crawler);
 int64_t crawler_wall_us(const struct crawler *crawler);
 
@@ -57,12 +61,48 @@ enum crawler_permission { CRAWLER_ALLOWED, CRAWLER_DENIED, CRAWLER_NO_ROBOTS, CR
 enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host *host,
                                            const struct campaign *campaign, const struct url *url);
 
+/* Parse the text; without memory it allows nothing. */
+void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text);
+
+/* Tell the job of the sitemaps that a robots.txt names. */
+void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots);
+
 /* Fetch the robots.txt of the URL's origin; the host is busy until then. */
 void crawler_fetch_robots(struct crawler *crawler, struct host *host, struct campaign *campaign,
                           const struct url *url);
 
+/* crawler_lease.c: a host of a ring is asked only while its home lends it to us (permit.h). */
+bool crawler_needs_lease(const struct crawler *crawler, const struct host *host);
+bool crawler_has_lease(const struct crawler *crawler, const struct host *host); /* for one request now */
+
+/* Its home was asked, or refused it for now: then it is queued for later. */
+bool crawler_wait_for_lease(struct crawler *crawler, struct host *host, uint64_t now_us);
+
+/* It is queued for when the answer is late. One that is held is given back. */
+void crawler_ask_lease(struct crawler *crawler, struct host *host, bool is_https);
+
+/* A request was started; one has ended, or time has passed: is the lease over? */
+void crawler_use_lease(struct host *host);
+void crawler_check_lease(struct crawler *crawler, struct host *host);
+void crawler_check_leases(struct crawler *crawler);
+void crawler_give_lease_back(struct crawler *crawler, struct host *host);
+
+/* crawler_home.c: what the home lends. The host may be free, or its robots.txt there; time has passed. */
+void crawler_home_serve(struct crawler *crawler, struct host *host);
+void crawler_home_tick(struct crawler *crawler);
+void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool is_https);
+
 /* crawler_finish.c: the trip is back from the workers. */
 void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);
+
+/* crawler_links.c: does another node fetch the URL that was taken, by now? Then it is finished as that. */
+bool crawler_hand_on(struct campaign *campaign, struct frontier_url *url);
+
+/* Of a campaign that is about to be opened: whom it and its frontier ask. */
+void crawler_set_route(struct crawler *crawler, struct campaign *campaign, struct frontier_config *config);
+
+/* There may be outgoing links of an earlier run. */
+void crawler_tell_outgoing(struct campaign *campaign);
 
 /* The URL will not be stored in this visit, or later. */
 void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *take_url,

@@ -105,6 +105,7 @@ static void note_tls(struct fetch_transfer *transfer) {
     curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &session);
     if (session != NULL && session->backend == CURLSSLBACKEND_OPENSSL && session->internals != NULL) {
         fetch_trust_report(session->internals, transfer->result);
+        fetch_trust_release(session->internals);
     }
 }
 

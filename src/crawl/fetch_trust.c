@@ -46,6 +46,18 @@ static bool expect_host(SSL_CTX *context, struct bytes host) {
     return X509_VERIFY_PARAM_set1_host(param, text, host.size) == 1;
 }
 
+/* The usual check; then only what it found and the server's own certificate stay with the connection. */
+static int verify(X509_STORE_CTX *context, void *unused) {
+    (void)unused;
+    int result = X509_verify_cert(context);
+    STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(context);
+    X509_STORE_CTX_set0_verified_chain(context, NULL);
+    while (sk_X509_num(sent) > 1) {
+        X509_free(sk_X509_pop(sent));
+    }
+    return result;
+}
+
 enum err fetch_trust_prepare(struct fetch_trust *trust, SSL_CTX *context, struct bytes host) {
     enum err err = open_store(trust);
     if (err != ERR_OK) {
@@ -55,6 +67,7 @@ enum err fetch_trust_prepare(struct fetch_trust *trust, SSL_CTX *context, struct
         return ERR_INVALID;
     }
     SSL_CTX_set1_cert_store(context, trust->store);
+    SSL_CTX_set_cert_verify_callback(context, verify, NULL);
     SSL_CTX_set_verify(context, trust->refuses_bad ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     if (!trust->refuses_bad) {
         SSL_CTX_set_security_level(context, 0);
@@ -73,4 +86,12 @@ void fetch_trust_report_code(long code, struct fetch_result *result) {
 
 void fetch_trust_report(const SSL *connection, struct fetch_result *result) {
     fetch_trust_report_code(SSL_get_verify_result(connection), result);
+}
+
+/*
+ * Behind a session ticket, OpenSSL keeps its 16 KB for reading, although libcurl asks it to give them back
+ * (SSL_MODE_RELEASE_BUFFERS). What is in the middle of a record it does not let go.
+ */
+void fetch_trust_release(SSL *connection) {
+    SSL_free_buffers(connection);
 }

@@ -29,4 +29,7 @@ enum err fetch_trust_prepare(struct fetch_trust *trust, SSL_CTX *context, struct
 void fetch_trust_report(const SSL *connection, struct fetch_result *result);
 void fetch_trust_report_code(long code, struct fetch_result *result);
 
+/* Let go of the buffers that an idle connection need not have; the next read takes them again. */
+void fetch_trust_release(SSL *connection);
+
 #endif

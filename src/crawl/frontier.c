@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "crawl/frontier_state.h"
 #include "url/domain.h"
 
@@ -24,6 +23,8 @@ static void free_frontier(struct frontier *frontier) {
     }
     frontier_database_done(&frontier->database);
     frontier_batch_done(&frontier->writes);
+    map_done(&frontier->outgoing);
+    free(frontier->sent);
     pthread_mutex_destroy(&frontier->lock);
     pthread_cond_destroy(&frontier->has_work);
     pthread_cond_destroy(&frontier->has_done);
@@ -47,6 +48,8 @@ static struct frontier *new_frontier(const struct frontier_config *config) {
     frontier_hosts_init(&frontier->hosts);
     url_init(&frontier->url);
     frontier_batch_init(&frontier->writes);
+    /* Fingerprints are keyed themselves: the map needs no secret of its own. */
+    map_init(&frontier->outgoing, sizeof(uint64_t), 0, FRONTIER_OUTGOING_MAX, 0);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -138,9 +141,29 @@ static uint32_t find_host(struct frontier *frontier, const struct frontier_link 
     return number;
 }
 
-/* Known from now on, and waiting. With the lock. */
+/* Another node fetches it. With the lock. */
+static void add_elsewhere(struct frontier *frontier, const struct frontier_place *place, struct bytes url,
+                          uint64_t fingerprint) {
+    struct frontier_record record = {.place = *place, .state = FRONTIER_ELSEWHERE, .url = url};
+    frontier_queue_put_record(frontier, fingerprint, &record);
+}
+
+static void add_waiting(struct frontier *frontier, const struct frontier_place *place,
+                        const struct frontier_link *link) {
+    uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
+    struct frontier_waiting waiting = {.url = link->url, .is_doubtful = link->is_doubtful};
+    frontier_queue_put_waiting(frontier, place->host, position, &waiting);
+    frontier_count_waiting(frontier, place->host, 1);
+    frontier_lane_offer(frontier, place->host, link->host, position, &waiting);
+}
+
+/* Known from now on, and waiting or elsewhere. With the lock. */
 static bool add_link(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint) {
-    if (seen_has(&frontier->seen, fingerprint)) {
+    bool is_known = seen_has(&frontier->seen, fingerprint);
+    if (link->is_outgoing) {
+        frontier_outgoing_put(frontier, link, fingerprint, is_known);
+    }
+    if (is_known || link->verdict == ROUTE_AWAY) {
         return false;
     }
     struct frontier_place place = {
@@ -154,17 +177,17 @@ static bool add_link(struct frontier *frontier, const struct frontier_link *link
     }
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
-    uint64_t position = frontier_code_position(place.priority, place.depth, place.sequence);
-    struct frontier_waiting waiting = {.url = link->url};
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, place.host);
     frontier->meta.sequence++;
     host->known_count++;
     frontier_hosts_domain_at(&frontier->hosts, host->domain)->known_count++;
     frontier_queue_put(frontier, frontier_code_url_key(key, 'k', fingerprint),
                        frontier_code_place(value, &place));
-    frontier_queue_put_waiting(frontier, place.host, position, &waiting);
-    frontier_count_waiting(frontier, place.host, 1);
-    frontier_lane_offer(frontier, place.host, link->host, position, &waiting);
+    if (link->verdict == ROUTE_ELSEWHERE) {
+        add_elsewhere(frontier, &place, link->url, fingerprint);
+    } else {
+        add_waiting(frontier, &place, link);
+    }
     return true;
 }
 
@@ -257,13 +280,12 @@ static void wait_again(struct frontier *frontier, const struct frontier_item *it
 /* With the lock. */
 static void write_outcome(struct frontier *frontier, const struct frontier_item *item,
                           const struct frontier_outcome *outcome) {
-    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint32_t host = item->url.lane->host;
     struct frontier_record record = {
         .place = {host, item->url.priority, item->url.depth, item->sequence},
         .state = outcome->state,
         .reason = outcome->reason,
-        .visit = frontier->meta.visit,
+        .visit = outcome->state == FRONTIER_ELSEWHERE ? 0 : frontier->meta.visit, /* nothing is found out */
         .due_us = outcome->due_us,
         .history = frontier_item_waiting(item).history,
         .url = item->url.url,
@@ -277,8 +299,7 @@ static void write_outcome(struct frontier *frontier, const struct frontier_item 
         wait_again(frontier, item, host, &record);
     }
     uint64_t fingerprint = seen_fingerprint(item->url.url, frontier->key);
-    frontier_queue_put(frontier, frontier_code_url_key(key, 'u', fingerprint),
-                       frontier_code_record(frontier->value, &record));
+    frontier_queue_put_record(frontier, fingerprint, &record);
 }
 
 void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
@@ -332,14 +353,21 @@ bool frontier_is_empty(const struct frontier *frontier) {
     pthread_mutex_lock(&shared->lock);
     bool is_written = frontier_batch_size(&frontier->writes) + frontier->writing_size == 0;
     pthread_mutex_unlock(&shared->lock);
-    return is_written && frontier->waiting_count == 0 && frontier->taken_count == 0 &&
-           !frontier->meta.is_moving;
+    return is_written && frontier_is_over(frontier);
+}
+
+bool frontier_is_over(const struct frontier *frontier) {
+    return frontier->waiting_count == 0 && frontier->taken_count == 0 && !frontier->meta.is_moving;
 }
 
 void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
     uint64_t queued_size = frontier_batch_size(&frontier->writes) + frontier->writing_size;
+    uint64_t outgoing_count = frontier->outgoing.count;
+    uint64_t outgoing_size = frontier->outgoing.entries_max * frontier->outgoing.entry_size +
+                             frontier->outgoing.slots_count * sizeof *frontier->outgoing.slots +
+                             (frontier->sent != NULL ? FRONTIER_SENT_COUNT * sizeof *frontier->sent : 0);
     pthread_mutex_unlock(&shared->lock);
     const struct frontier_meta *meta = &frontier->meta;
     uint64_t known_count = frontier->seen.count;
@@ -354,11 +382,14 @@ void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_st
         .coming_count = has_more ? known_count - meta->moved_count : 0,
         .over_budget_count = frontier->over_budget_count,
         .too_long_count = frontier->too_long_count,
+        .outgoing_count = outgoing_count,
+        .outgoing_lost_count = frontier->outgoing_lost_count,
         .hosts_count = frontier_hosts_count(&frontier->hosts),
         .visit = meta->visit,
         .visit_start_us = meta->visit_start_us,
         .lanes_count = frontier->lanes_count,
         .memory_size = sizeof *frontier + frontier->seen.memory_size +
-                       frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size,
+                       frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size +
+                       outgoing_size,
     };
 }

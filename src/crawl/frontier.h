@@ -15,6 +15,10 @@
  * After a crash some waiting URLs may have been fetched and stored already: url.is_doubtful says which ones
  * to look for in the archive first.
  *
+ * In a ring (route.h) a frontier also holds URLs that another node fetches, *elsewhere*: known, not waiting;
+ * and *outgoing links*, which other nodes have to know, until they do. When others come or go,
+ * frontier_recall() looks through all of them again, little by little.
+ *
  * All functions are the loop thread's, but for those that say otherwise.
  */
 #ifndef MNEMON_CRAWL_FRONTIER_H
@@ -22,8 +26,10 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "crawl/route.h"
 #include "store/key.h"
 
+struct buf;
 struct frontier;
 struct frontier_lane; /* the waiting URLs of one host */
 
@@ -35,6 +41,8 @@ enum {
     FRONTIER_VALIDATOR_SIZE_MAX = 1 << 10, /* of an ETag or a Last-Modified that is kept */
     FRONTIER_LANES_MAX = 4096,             /* in memory at once; the others wait on disk for their turn */
     FRONTIER_KEPT_SIZE_MAX = 8 << 10,      /* of what the owner keeps with a host */
+    FRONTIER_OUTGOING_MANY = 1 << 20,      /* outgoing links: then frontier_is_behind() */
+    FRONTIER_OUTGOING_MAX = 1 << 22,       /* further ones are lost, and counted */
 };
 
 struct frontier_config {
@@ -45,6 +53,12 @@ struct frontier_config {
     uint32_t domain_urls_max;    /* and per registrable domain (0: no limit) */
     size_t window_max;           /* URLs of a lane in memory (0: 16 to 256, by the number of lanes) */
     void (*wake)(void *context); /* any thread, also in calls of the owner: call frontier_poll() soon */
+    /*
+     * Any thread, without waiting: does another node fetch the URL? Its place then, so that others learn of
+     * it. NULL: never.
+     */
+    bool (*is_elsewhere)(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]);
+    void (*outgoing)(void *context); /* the loop thread: there are new outgoing links; may be NULL */
     /* From frontier_poll() only. Any of the three may be NULL. */
     void (*ready)(void *context, struct frontier_lane *lane); /* it has URLs in memory again */
     void (*gone)(void *context, struct frontier_lane *lane);  /* it has none left and is about to be freed */
@@ -55,6 +69,18 @@ struct frontier_config {
 struct frontier_link {
     struct bytes url;  /* normalised, http or https, without fragment */
     struct bytes host; /* "example.org", "example.org:8080": of the lane */
+    uint16_t depth;
+    enum frontier_priority priority;
+    enum route_verdict verdict;      /* ROUTE_AWAY: it is not to be known here */
+    bool is_doubtful;                /* it may have been stored in this visit: see frontier_url */
+    bool is_outgoing;                /* and others are to know it, whether it is known here or not */
+    uint8_t place[ROUTE_PLACE_SIZE]; /* of an outgoing one */
+};
+
+/* A link that is on its way to other nodes. */
+struct frontier_outgoing {
+    uint8_t place[ROUTE_PLACE_SIZE];
+    struct bytes url;
     uint16_t depth;
     enum frontier_priority priority;
 };
@@ -79,11 +105,12 @@ struct frontier_url {
 };
 
 enum frontier_state {
-    FRONTIER_DONE,   /* it answered and is stored */
-    FRONTIER_FAILED, /* no answer, and no further try in this visit */
-    FRONTIER_CUT,    /* not to be fetched: robots, a trap, out of scope after all */
-    FRONTIER_RETRY,  /* behind the others of its lane and priority, with one more failed try */
-    FRONTIER_AGAIN,  /* back to where it was: it was not even tried */
+    FRONTIER_DONE,      /* it answered and is stored */
+    FRONTIER_FAILED,    /* no answer, and no further try in this visit */
+    FRONTIER_CUT,       /* not to be fetched: robots, a trap, out of scope after all */
+    FRONTIER_RETRY,     /* behind the others of its lane and priority, with one more failed try */
+    FRONTIER_AGAIN,     /* back to where it was: it was not even tried */
+    FRONTIER_ELSEWHERE, /* another node fetches it */
 };
 
 struct frontier_outcome {
@@ -109,6 +136,8 @@ struct frontier_stat {
     uint64_t coming_count;      /* known URLs that were not yet looked at for this visit: some may be due */
     uint64_t over_budget_count; /* links that were refused for it, since the frontier was opened */
     uint64_t too_long_count;    /* and for their length */
+    uint64_t outgoing_count;
+    uint64_t outgoing_lost_count; /* since the frontier was opened: there were too many */
     uint64_t hosts_count;
     uint32_t visit; /* from 1 */
     int64_t visit_start_us;
@@ -153,8 +182,12 @@ void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
 /* Hand in what the thread has read; calls ready() and gone(). */
 void frontier_poll(struct frontier *frontier);
 
-/* More is queued for the disk than it takes: add and take nothing for a while. */
+/* More is queued for the disk than it takes, or for other nodes: add and take nothing for a while. */
 bool frontier_is_behind(const struct frontier *frontier);
+
+/* The disk alone: links of other nodes are taken while ours cannot be sent, or two would wait for each other.
+ */
+bool frontier_is_disk_behind(const struct frontier *frontier);
 
 /* ERR_OK, or why the disk does not take anything at the moment; it is tried again by itself. */
 enum err frontier_error(const struct frontier *frontier, struct err_detail *detail);
@@ -165,9 +198,30 @@ bool frontier_is_empty(const struct frontier *frontier);
 /*
  * Begin the next visit: all known URLs that are due before the time wait again (INT64_MAX: all). Cut ones
  * too, since rules change. Only when the frontier is empty. The URLs come over from the disk little by
- * little.
+ * little. Those that are elsewhere now go out; those that were before do so in every eighth visit, lest
+ * whoever should fetch them has never heard of them.
  */
 void frontier_start_visit(struct frontier *frontier, int64_t now_us, int64_t due_before_us);
+
+/*
+ * Other nodes came or went. Known URLs that were not visited in this visit are looked at again, little by
+ * little: those that are no longer elsewhere wait, as doubtful ones; those that are elsewhere now become so
+ * and are outgoing, since whoever fetches them may never have heard of them. Waiting ones stay; the owner
+ * finishes them as FRONTIER_ELSEWHERE when it takes them. The visit does not end before.
+ */
+void frontier_recall(struct frontier *frontier);
+
+/*
+ * The outgoing links that follow (place, url) in the order of places, then URLs, and behind the last place
+ * those from the first on. Slices borrow from work, which is cleared. Fewer than count_max: no more are on
+ * disk, or work is full. ERR_BUSY: there are some, but none is on disk yet. Any thread; waits for the disk.
+ */
+enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_place[ROUTE_PLACE_SIZE],
+                                struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
+                                size_t count_max, size_t *ret_count) MUST_CHECK;
+
+/* Others have them. Place and url count; what is not there is not missed. Any thread. */
+void frontier_drop_outgoing(struct frontier *frontier, const struct frontier_outgoing *links, size_t count);
 
 void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat);
 
@@ -189,7 +243,6 @@ struct bytes frontier_lane_kept(const struct frontier_lane *lane);
 void frontier_lane_rest(struct frontier_lane *lane);
 
 /* Any thread, also of a frontier that is not open elsewhere; waits for the disk. ERR_NOT_FOUND. */
-struct buf;
 enum err frontier_find(struct frontier *frontier, struct bytes url, struct buf *work,
                        struct frontier_entry *ret_entry) MUST_CHECK;
 

@@ -28,7 +28,8 @@ static uint64_t start_of(struct bytes key) {
     return start;
 }
 
-static void append(struct frontier_batch *batch, struct bytes key, struct bytes value, bool is_removal) {
+static void append(struct frontier_batch *batch, struct bytes key, struct bytes value,
+                   enum frontier_change_kind kind) {
     ASSERT(key.size <= UINT16_MAX && value.size <= UINT32_MAX);
     if (batch->count == batch->count_max) {
         size_t count_max = batch->count_max * 2 + 256;
@@ -41,7 +42,7 @@ static void append(struct frontier_batch *batch, struct bytes key, struct bytes 
         .key_start = start_of(key),
         .offset = (uint32_t)batch->data.size,
         .key_size = (uint16_t)key.size,
-        .is_removal = is_removal,
+        .kind = (uint8_t)kind,
         .value_size = (uint32_t)value.size,
     };
     buf_put(&batch->data, key);
@@ -50,11 +51,15 @@ static void append(struct frontier_batch *batch, struct bytes key, struct bytes 
 }
 
 void frontier_batch_put(struct frontier_batch *batch, struct bytes key, struct bytes value) {
-    append(batch, key, value, false);
+    append(batch, key, value, FRONTIER_CHANGE_PUT);
 }
 
 void frontier_batch_remove(struct frontier_batch *batch, struct bytes key) {
-    append(batch, key, bytes_of(NULL, 0), true);
+    append(batch, key, bytes_of(NULL, 0), FRONTIER_CHANGE_REMOVE);
+}
+
+void frontier_batch_erase(struct frontier_batch *batch, struct bytes key) {
+    append(batch, key, bytes_of(NULL, 0), FRONTIER_CHANGE_ERASE);
 }
 
 static struct bytes key_of(const struct frontier_batch *batch, const struct frontier_change *change) {
@@ -78,11 +83,17 @@ static int compare(const void *left, const void *right, void *context) {
 static void give_one(const struct frontier_batch *batch, const struct frontier_change *change,
                      rocksdb_writebatch_t *writes) {
     const char *key = (const char *)batch->data.data + change->offset;
-    if (change->is_removal) {
+    switch ((enum frontier_change_kind)change->kind) {
+    case FRONTIER_CHANGE_PUT:
+        rocksdb_writebatch_put(writes, key, change->key_size, key + change->key_size, change->value_size);
+        break;
+    case FRONTIER_CHANGE_REMOVE:
         /* It and its put, of which there is exactly one, vanish where they meet, without a trace. */
         rocksdb_writebatch_singledelete(writes, key, change->key_size);
-    } else {
-        rocksdb_writebatch_put(writes, key, change->key_size, key + change->key_size, change->value_size);
+        break;
+    case FRONTIER_CHANGE_ERASE:
+        rocksdb_writebatch_delete(writes, key, change->key_size);
+        break;
     }
 }
 
@@ -90,13 +101,11 @@ static void give_one(const struct frontier_batch *batch, const struct frontier_c
 static void give_key(const struct frontier_batch *batch, const struct frontier_change *first, size_t count,
                      rocksdb_writebatch_t *writes) {
     const struct frontier_change *last = first + count - 1;
-    if (first->is_removal) {
+    if (first->kind == FRONTIER_CHANGE_REMOVE) {
         give_one(batch, first, writes); /* of a put before this batch */
-    } else if (last->is_removal) {
-        return; /* came and went */
     }
-    if (!last->is_removal) {
-        give_one(batch, last, writes);
+    if (last->kind != FRONTIER_CHANGE_REMOVE) {
+        give_one(batch, last, writes); /* else it came and went */
     }
 }
 

@@ -13,11 +13,17 @@
 
 #include "base/buf.h"
 
+enum frontier_change_kind {
+    FRONTIER_CHANGE_PUT,
+    FRONTIER_CHANGE_REMOVE, /* of the one put that there was */
+    FRONTIER_CHANGE_ERASE,  /* of whatever was there */
+};
+
 struct frontier_change {
     uint64_t key_start; /* its first eight bytes, to compare */
     uint32_t offset;    /* of the key in data; the value follows */
     uint16_t key_size;
-    bool is_removal;
+    uint8_t kind; /* enum frontier_change_kind */
     uint32_t value_size;
 };
 
@@ -40,6 +46,9 @@ void frontier_batch_put(struct frontier_batch *batch, struct bytes key, struct b
 
 /* Of a key that was put exactly once since it was last removed. */
 void frontier_batch_remove(struct frontier_batch *batch, struct bytes key);
+
+/* Of a key that may have been put any number of times, and is never removed otherwise. Dearer on disk. */
+void frontier_batch_erase(struct frontier_batch *batch, struct bytes key);
 
 /* Bytes of keys and values. */
 static inline size_t frontier_batch_size(const struct frontier_batch *batch) {

@@ -250,7 +250,7 @@ struct bytes frontier_code_meta(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], const
     wire_write_varint(&writer, meta->visit);
     write_signed(&writer, (uint64_t)meta->visit_start_us);
     write_signed(&writer, (uint64_t)meta->due_before_us);
-    wire_write_bool(&writer, meta->is_moving);
+    wire_write_u8(&writer, (uint8_t)(meta->is_moving + meta->is_recalling));
     wire_write_varint(&writer, meta->moved_below);
     wire_write_varint(&writer, meta->moved_count);
     wire_write_varint(&writer, meta->done_count);
@@ -269,7 +269,9 @@ enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_m
     meta.visit = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     meta.visit_start_us = (int64_t)read_signed(&reader);
     meta.due_before_us = (int64_t)read_signed(&reader);
-    meta.is_moving = wire_read_bool(&reader);
+    uint8_t moving = wire_read_u8_max(&reader, 2);
+    meta.is_moving = moving > 0;
+    meta.is_recalling = moving == 2;
     meta.moved_below = wire_read_varint(&reader, UINT64_MAX);
     meta.moved_count = wire_read_varint(&reader, UINT64_MAX);
     meta.done_count = wire_read_varint(&reader, UINT64_MAX);
@@ -303,6 +305,43 @@ enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struc
     }
     *ret_domain = domain;
     *ret_name = name;
+    return ERR_OK;
+}
+
+struct bytes frontier_code_outgoing_key(uint8_t out[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX],
+                                        const uint8_t place[ROUTE_PLACE_SIZE], struct bytes url) {
+    ASSERT(url.size <= FRONTIER_URL_SIZE_MAX);
+    out[0] = 'o';
+    memcpy(out + 1, place, ROUTE_PLACE_SIZE);
+    if (url.size > 0) {
+        memcpy(out + 1 + ROUTE_PLACE_SIZE, url.data, url.size);
+    }
+    return bytes_of(out, 1 + ROUTE_PLACE_SIZE + url.size);
+}
+
+struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
+                                    enum frontier_priority priority, uint16_t depth) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
+    wire_write_u8(&writer, (uint8_t)priority);
+    wire_write_varint(&writer, depth);
+    return written(&writer);
+}
+
+enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
+                                     struct frontier_outgoing *ret_link) {
+    struct frontier_outgoing link;
+    struct wire_reader reader;
+    wire_reader_init(&reader, value);
+    link.priority = (enum frontier_priority)wire_read_u8_max(&reader, FRONTIER_GUESS);
+    link.depth = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
+    if (finish(&reader) != ERR_OK || key.size <= 1 + ROUTE_PLACE_SIZE || key.data[0] != 'o' ||
+        key.size > FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX) {
+        return ERR_CORRUPT;
+    }
+    memcpy(link.place, key.data + 1, ROUTE_PLACE_SIZE);
+    link.url = bytes_skip(key, 1 + ROUTE_PLACE_SIZE);
+    *ret_link = link;
     return ERR_OK;
 }
 
@@ -373,7 +412,10 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
     struct wire_reader reader;
     wire_reader_init(&reader, value);
     uint8_t flags = wire_read_u8_max(&reader, FLAG_RETRY | FLAG_HISTORY | FLAG_SIGNATURE);
-    record.state = (enum frontier_state)wire_read_u8_max(&reader, FRONTIER_RETRY);
+    record.state = (enum frontier_state)wire_read_u8_max(&reader, FRONTIER_ELSEWHERE);
+    if (record.state == FRONTIER_AGAIN) {
+        wire_read_fail(&reader, ERR_INVALID, "a state that is never kept");
+    }
     record.reason = wire_read_u8(&reader);
     read_place(&reader, &record.place);
     record.visit = (uint32_t)wire_read_varint(&reader, UINT32_MAX);

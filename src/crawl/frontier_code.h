@@ -7,6 +7,7 @@
  *      k fingerprint:u64                      host:varint priority:u8 depth:varint sequence:varint
  *      m name                                 see frontier_meta below
  *      n name                                 a note of the owner
+ *      o place[16] url                        priority:u8 depth:varint: an outgoing link
  *      q host:u32 position:u64                flags:u8 [retry] [history] url
  *      t host:u32                             what the owner keeps with the host
  *      u fingerprint:u64                      flags:u8 state:u8 reason:u8 host:varint priority:u8
@@ -41,6 +42,7 @@ enum {
     FRONTIER_CODE_COUNTS_MAX = 4096,    /* hosts in a c */
     FRONTIER_CODE_COUNTS_SIZE_MAX = FRONTIER_CODE_COUNTS_MAX * 5,
     FRONTIER_CODE_RECORD_SIZE_MAX = FRONTIER_URL_SIZE_MAX + 2 * FRONTIER_VALIDATOR_SIZE_MAX + 256,
+    FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX = 1 + ROUTE_PLACE_SIZE + FRONTIER_URL_SIZE_MAX,
     FRONTIER_CODE_HOST_SIZE_MAX = 1 << 10,
     FRONTIER_CODE_HOSTS_MAX = 1 << 30,
 };
@@ -101,6 +103,7 @@ struct frontier_meta {
     int64_t visit_start_us;
     int64_t due_before_us; /* of this visit */
     bool is_moving;        /* known URLs are still being brought back into the queue */
+    bool is_recalling;     /* of them: because others came or went; some may wait already */
     uint64_t moved_below;  /* fingerprints that have been looked at */
     uint64_t moved_count;
     uint64_t done_count;
@@ -134,6 +137,10 @@ struct bytes frontier_code_record(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
                                   const struct frontier_record *record);
 struct bytes frontier_code_host(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], uint64_t domain,
                                 struct bytes name);
+struct bytes frontier_code_outgoing_key(uint8_t out[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX],
+                                        const uint8_t place[ROUTE_PLACE_SIZE], struct bytes url);
+struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
+                                    enum frontier_priority priority, uint16_t depth);
 
 /* Slices borrow from the value. */
 enum err frontier_code_read_host_key(struct bytes key, char kind, uint32_t *ret_host) MUST_CHECK;
@@ -149,5 +156,7 @@ enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_m
 enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting *ret_waiting) MUST_CHECK;
 enum err frontier_code_read_record(struct bytes value, struct frontier_record *ret_record) MUST_CHECK;
 enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struct bytes *ret_name) MUST_CHECK;
+enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
+                                     struct frontier_outgoing *ret_link) MUST_CHECK;
 
 #endif

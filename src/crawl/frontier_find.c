@@ -66,7 +66,7 @@ static enum err find_new(struct frontier *frontier, uint64_t fingerprint, struct
 static bool is_coming(const struct frontier_meta *meta, const struct frontier_record *record,
                       uint64_t fingerprint) {
     return meta->is_moving && fingerprint >= meta->moved_below && record->visit != meta->visit &&
-           record->due_us < meta->due_before_us;
+           record->state != FRONTIER_ELSEWHERE && record->due_us < meta->due_before_us;
 }
 
 /* Does the URL of the record wait? The record borrows from another buffer than the one used here. */

@@ -212,6 +212,9 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
         err = load_kind(frontier, "k", load_known, detail);
     }
     if (err == ERR_OK) {
+        err = load_kind(frontier, "o", frontier_outgoing_load, detail);
+    }
+    if (err == ERR_OK) {
         err = was_clean ? load_kind(frontier, "c", load_counts, detail)
                         : load_kind(frontier, "q", count_one, detail);
     }

@@ -12,8 +12,7 @@ void frontier_queue_begin(struct frontier *frontier) {
     frontier->size_before = frontier_batch_size(&frontier->writes);
 }
 
-/* Something was put: the thread learns of the first and of much. With the lock. */
-static void note_size(struct frontier *frontier, size_t size_before) {
+void frontier_queue_note_size(struct frontier *frontier, size_t size_before) {
     size_t size = frontier_batch_size(&frontier->writes);
     bool is_first = size_before == 0 && size > 0;
     bool is_large = size_before < URGENT_SIZE && size >= URGENT_SIZE;
@@ -24,9 +23,15 @@ static void note_size(struct frontier *frontier, size_t size_before) {
 }
 
 void frontier_queue_end(struct frontier *frontier) {
-    note_size(frontier, frontier->size_before);
+    frontier_queue_note_size(frontier, frontier->size_before);
     frontier->is_in_batch = false;
     pthread_mutex_unlock(&frontier->lock);
+    if (frontier->has_outgoing) {
+        frontier->has_outgoing = false;
+        if (frontier->config.outgoing != NULL) {
+            frontier->config.outgoing(frontier->config.context);
+        }
+    }
     if (frontier->is_poll_wanted) {
         frontier_ask_for_poll(frontier);
     }
@@ -36,7 +41,7 @@ void frontier_queue_put_alone(struct frontier *frontier, struct bytes key, struc
     pthread_mutex_lock(&frontier->lock);
     size_t size_before = frontier_batch_size(&frontier->writes);
     frontier_queue_put(frontier, key, value);
-    note_size(frontier, size_before);
+    frontier_queue_note_size(frontier, size_before);
     pthread_mutex_unlock(&frontier->lock);
 }
 
@@ -71,6 +76,13 @@ void frontier_queue_remove_waiting(struct frontier *frontier, uint32_t host, uin
     frontier_batch_remove(&frontier->writes, frontier_code_queue_key(key, host, position));
 }
 
+void frontier_queue_put_record(struct frontier *frontier, uint64_t fingerprint,
+                               const struct frontier_record *record) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    frontier_queue_put(frontier, frontier_code_url_key(key, 'u', fingerprint),
+                       frontier_code_record(frontier->value, record));
+}
+
 void frontier_count_waiting(struct frontier *frontier, uint32_t number, int64_t change) {
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, number);
     ASSERT((int64_t)host->waiting_count + change >= 0);
@@ -87,7 +99,7 @@ void frontier_request_free(struct frontier_request *request) {
         }
     }
     free(request->slots);
-    free(request->hosts);
+    free(request->moves);
     free((uint8_t *)request->name.data);
     free((uint8_t *)request->kept.data);
     free(request);
@@ -157,14 +169,15 @@ bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
     if (request == NULL) {
         return false;
     }
-    request->hosts = calloc(count_max, sizeof *request->hosts);
-    if (request->hosts == NULL) {
+    request->moves = calloc(count_max, sizeof *request->moves);
+    if (request->moves == NULL) {
         frontier_request_free(request);
         return false;
     }
     request->from = frontier->meta.moved_below;
     request->visit = frontier->meta.visit;
     request->due_before_us = frontier->meta.due_before_us;
+    request->is_recall = frontier->meta.is_recalling;
     ask(frontier, request, true);
     return true;
 }
@@ -188,12 +201,21 @@ enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *deta
     return err;
 }
 
-bool frontier_is_behind(const struct frontier *frontier) {
+static bool is_behind(const struct frontier *frontier, size_t outgoing_max) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
-    bool is_behind = frontier_batch_size(&frontier->writes) + frontier->writing_size > FRONTIER_BEHIND_SIZE;
+    bool is_so = frontier_batch_size(&frontier->writes) + frontier->writing_size > FRONTIER_BEHIND_SIZE ||
+                 frontier->outgoing.count > outgoing_max;
     pthread_mutex_unlock(&shared->lock);
-    return is_behind;
+    return is_so;
+}
+
+bool frontier_is_behind(const struct frontier *frontier) {
+    return is_behind(frontier, FRONTIER_OUTGOING_MANY);
+}
+
+bool frontier_is_disk_behind(const struct frontier *frontier) {
+    return is_behind(frontier, FRONTIER_OUTGOING_MAX);
 }
 
 enum err frontier_error(const struct frontier *frontier, struct err_detail *detail) {

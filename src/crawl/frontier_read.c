@@ -2,7 +2,10 @@
 
 #include "crawl/frontier_state.h"
 
-enum { LOOKED_COUNT_MAX = 4096 }; /* records of a visit in one go: a batch is not kept waiting for long */
+enum {
+    LOOKED_COUNT_MAX = 4096, /* records of a visit in one go: a batch is not kept waiting for long */
+    RESEND_VISITS = 8,       /* what stays elsewhere goes out in one visit of so many */
+};
 
 /* ---- a lane ---- */
 
@@ -140,26 +143,73 @@ static enum err read_lane(struct frontier *frontier, struct frontier_request *re
 
 /* ---- a visit ---- */
 
-static enum err add_record(struct frontier_request *request, struct bytes key, struct bytes value) {
+/* Not yet in this visit, and it is time. */
+static bool is_due(const struct frontier_request *request, const struct frontier_record *record) {
+    return record->visit != request->visit &&
+           (record->state == FRONTIER_ELSEWHERE || record->due_us < request->due_before_us);
+}
+
+/* Does the URL of the record wait already? */
+static enum err find_waiting(struct frontier *frontier, const struct frontier_record *record, bool *ret_waits,
+                             struct err_detail *detail) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    struct buf value;
+    buf_init(&value, FRONTIER_CODE_RECORD_SIZE_MAX);
+    enum err err = frontier_database_get(
+        &frontier->database,
+        frontier_code_queue_key(key, record->place.host, frontier_code_record_position(record)), &value,
+        detail);
+    *ret_waits = err == ERR_OK;
+    buf_done(&value);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* One that is due: what is to be done with it? */
+static enum err add_due(struct frontier *frontier, struct frontier_request *request,
+                        const struct frontier_record *record, uint64_t fingerprint,
+                        struct err_detail *detail) {
+    const struct frontier_config *config = &frontier->config;
+    const struct frontier_place *place = &record->place;
+    struct frontier_move move = {.host = place->host};
+    bool waits = false;
+    move.is_elsewhere =
+        config->is_elsewhere != NULL && config->is_elsewhere(config->context, record->url, move.place);
+    bool is_resent = !request->is_recall && (fingerprint + request->visit) % RESEND_VISITS == 0;
+    if (move.is_elsewhere && record->state == FRONTIER_ELSEWHERE && !is_resent) {
+        return ERR_OK; /* as before */
+    }
+    enum err err = request->is_recall ? find_waiting(frontier, record, &waits, detail) : ERR_OK;
+    if (err != ERR_OK || waits) {
+        return err;
+    }
+    struct frontier_waiting waiting = {
+        .is_doubtful = request->is_recall || record->state == FRONTIER_ELSEWHERE,
+        .history = record->history,
+        .url = record->url,
+    };
+    uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
+    struct frontier_item *item = frontier_item_new(&waiting, position);
+    if (item == NULL) {
+        return ERR_MEMORY;
+    }
+    request->moves[request->count] = move;
+    request->slots[request->count++] = (struct frontier_slot){position, item};
+    return ERR_OK;
+}
+
+static enum err add_record(struct frontier *frontier, struct frontier_request *request, struct bytes key,
+                           struct bytes value, struct err_detail *detail) {
     uint64_t fingerprint = 0;
     struct frontier_record record;
     enum err err = frontier_code_read_url_key(key, 'u', &fingerprint);
     if (err == ERR_OK) {
         err = frontier_code_read_record(value, &record);
     }
+    if (err == ERR_OK && is_due(request, &record)) {
+        err = add_due(frontier, request, &record, fingerprint, detail);
+    }
     if (err != ERR_OK) {
         return err;
-    }
-    if (record.visit != request->visit && record.due_us < request->due_before_us) {
-        const struct frontier_place *place = &record.place;
-        struct frontier_waiting waiting = {.history = record.history, .url = record.url};
-        uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
-        struct frontier_item *item = frontier_item_new(&waiting, position);
-        if (item == NULL) {
-            return ERR_MEMORY;
-        }
-        request->hosts[request->count] = place->host;
-        request->slots[request->count++] = (struct frontier_slot){position, item};
     }
     request->looked_count++;
     request->end = fingerprint + 1;
@@ -183,7 +233,7 @@ static enum err read_visit(struct frontier *frontier, struct frontier_request *r
            !request->is_last) {
         err = frontier_cursor_next(&cursor, &key, &value, detail);
         if (err == ERR_OK) {
-            err = add_record(request, key, value);
+            err = add_record(frontier, request, key, value, detail);
         }
     }
     frontier_cursor_done(&cursor);

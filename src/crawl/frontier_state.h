@@ -11,6 +11,7 @@
 #ifndef MNEMON_CRAWL_FRONTIER_STATE_H
 #define MNEMON_CRAWL_FRONTIER_STATE_H
 
+#include "base/map.h"
 #include "crawl/frontier.h"
 #include "crawl/frontier_batch.h"
 #include "crawl/frontier_code.h"
@@ -26,6 +27,7 @@ enum {
     FRONTIER_WINDOWS_COUNT = 32 << 10, /* URLs of all windows together, about */
     FRONTIER_WINDOW_COUNT_MIN = 16,
     FRONTIER_WINDOW_COUNT_MAX = 256,
+    FRONTIER_SENT_COUNT = 1 << 16, /* outgoing links of late that are not put again */
 };
 
 /* A URL in memory: in a window, or taken. */
@@ -58,6 +60,13 @@ struct frontier_lane {
     struct bytes kept; /* likewise; until the owner was told of the lane */
 };
 
+/* What a visit does with a known URL: it waits again, or it is elsewhere now and goes out to its place. */
+struct frontier_move {
+    uint32_t host;
+    bool is_elsewhere;
+    uint8_t place[ROUTE_PLACE_SIZE];
+};
+
 /* A read that the thread is asked for, and its answer. */
 struct frontier_request {
     struct frontier_request *next;
@@ -72,6 +81,7 @@ struct frontier_request {
     /* of a visit: from the fingerprint `from` on */
     uint32_t visit;
     int64_t due_before_us;
+    bool is_recall; /* some may wait already, some may have been stored by others */
     /* the answer */
     struct bytes name; /* taken by the lane */
     struct bytes kept; /* likewise */
@@ -80,7 +90,7 @@ struct frontier_request {
     size_t looked_count;
     size_t count;
     struct frontier_slot *slots; /* count_max of them: struct frontier_item */
-    uint32_t *hosts;             /* of a visit: of each slot */
+    struct frontier_move *moves; /* of a visit: of each slot */
 };
 
 struct frontier {
@@ -106,7 +116,11 @@ struct frontier {
     bool is_poll_asked;  /* … and the owner was told */
     bool has_stalled;    /* memory was missing: lanes must be looked at */
     bool is_move_asked;  /* known URLs are being read for the visit */
-    struct url url;      /* work space */
+    bool is_move_stale;  /* what is being read is of no use: it begins again */
+    bool has_outgoing;   /* new ones, of which the owner was not told */
+    uint64_t *sent;      /* fingerprints of outgoing links, by their last bits; NULL: none yet */
+    uint64_t outgoing_lost_count;
+    struct url url; /* work space */
     uint8_t value[FRONTIER_CODE_RECORD_SIZE_MAX];
 
     /* of both, with the lock; the loop thread reads its own without */
@@ -117,6 +131,7 @@ struct frontier {
     pthread_cond_t has_done;   /* for those who wait for the disk */
     struct frontier_meta meta; /* as of the newest decision */
     struct frontier_batch writes;
+    struct map outgoing; /* fingerprints of all outgoing links */
     struct frontier_request *requests_first;
     struct frontier_request *requests_last;
     struct frontier_request *answers_first;
@@ -129,6 +144,11 @@ struct frontier {
     enum err err;
     struct err_detail detail;
 };
+
+/* ---- frontier.c ---- */
+
+/* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
+bool frontier_is_over(const struct frontier *frontier);
 
 /* ---- frontier_item.c ---- */
 
@@ -181,6 +201,11 @@ void frontier_queue_put_meta(struct frontier *frontier); /* is in every batch; t
 void frontier_queue_put_waiting(struct frontier *frontier, uint32_t host, uint64_t position,
                                 const struct frontier_waiting *waiting);
 void frontier_queue_remove_waiting(struct frontier *frontier, uint32_t host, uint64_t position);
+void frontier_queue_put_record(struct frontier *frontier, uint64_t fingerprint,
+                               const struct frontier_record *record);
+
+/* Something was put, when so much was queued: the thread learns of the first and of much. With the lock. */
+void frontier_queue_note_size(struct frontier *frontier, size_t size_before);
 
 /* So many more URLs of the host wait. */
 void frontier_count_waiting(struct frontier *frontier, uint32_t host, int64_t change);
@@ -213,6 +238,19 @@ enum err frontier_read(struct frontier *frontier, struct frontier_request *reque
 
 /* Everything that is in memory, from the disk. */
 enum err frontier_load(struct frontier *frontier, struct err_detail *detail) MUST_CHECK;
+
+/* ---- frontier_outgoing.c ---- */
+
+/* With the lock: others are to know it. One that goes out for another reason than that it was found is put
+ * even if it went out before. */
+void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint,
+                           bool is_handed_on);
+
+/* An entry from the disk, when the frontier is opened. */
+enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, struct bytes value) MUST_CHECK;
+
+/* What went out may go out again. */
+void frontier_outgoing_forget_sent(struct frontier *frontier);
 
 /* ---- frontier_visit.c ---- */
 

@@ -3,41 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/sha256.h"
 #include "crawl/campaign.h"
-#include "crawl/sitemap.h"
+#include "crawl/harvest_state.h"
 #include "crawl/trap.h"
-#include "page/links.h"
-#include "store/merge.h"
-#include "url/surt.h"
-#include "warc/content.h"
-#include "warc/warc_record.h"
+#include "store/attest.h"
 
-enum { SNIFF_SIZE = 1024, LINKS_FIRST_MAX = 64 };
-
-/* Where decoded bytes go: to the link finder or to the sitemap reader. */
-struct harvest_sink {
-    struct sink sink; /* first */
-    struct harvest *harvest;
-};
-
-struct harvest {
-    struct instance_session *session;
-    struct links *links;
-    struct sitemap sitemap;
-    struct buf decoded; /* of a sitemap; empty otherwise */
-    struct content content;
-    struct payload payload;
-    struct sha256 sha256;
-    struct canon canon;
-    struct url base;
-    struct url target;
-    struct harvest_sink sink;
-    struct buf key_from;
-    struct buf key_to;
-    struct trip *trip; /* that is being read */
-    bool is_sitemap;
-};
+enum { LINKS_FIRST_MAX = 64 };
 
 static enum err feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
     (void)detail;
@@ -45,12 +16,14 @@ static enum err feed(struct sink *sink, struct bytes bytes, struct err_detail *d
     return harvest->is_sitemap ? buf_put(&harvest->decoded, bytes) : links_feed(harvest->links, bytes);
 }
 
-struct harvest *harvest_new(struct instance *instance) {
+struct harvest *harvest_new(struct instance *instance, const struct identity *identity) {
     struct harvest *harvest = calloc(1, sizeof *harvest);
     if (harvest == NULL) {
         return NULL;
     }
     harvest->session = instance_session_new(instance);
+    harvest->identity = identity;
+    buf_init(&harvest->attested, ATTEST_MESSAGE_SIZE_MAX);
     harvest->links = links_new();
     buf_init(&harvest->decoded, SITEMAP_SIZE_MAX);
     harvest->sink = (struct harvest_sink){.sink.append = feed, .harvest = harvest};
@@ -83,6 +56,7 @@ void harvest_free(struct harvest *harvest) {
     url_done(&harvest->target);
     buf_done(&harvest->key_from);
     buf_done(&harvest->key_to);
+    buf_done(&harvest->attested);
     free(harvest);
 }
 
@@ -145,6 +119,10 @@ static void offer(struct harvest *harvest, const struct url *url, enum scope_via
         .depth = verdict.depth,
         .priority = priority_of(trip, via),
     };
+    if (campaign->route != NULL) {
+        link->verdict = campaign->route->ask(campaign->route->context, copy, link->place);
+        link->is_outgoing = true;
+    }
     trip->links_count++;
 }
 
@@ -161,12 +139,15 @@ static void on_sitemap(void *context, const struct sitemap_entry *entry) {
     size_t count = harvest->trip->links_count;
     offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
     if (entry->is_sitemap && harvest->trip->links_count > count) {
-        campaign_name_sitemap(harvest->trip->campaign, harvest->trip->links[count].url);
+        struct frontier_link *link = &harvest->trip->links[count];
+        campaign_name_sitemap(harvest->trip->campaign, link->url);
+        if (link->is_outgoing) {
+            link->priority = FRONTIER_SEED; /* tells the others what it is: campaign_take_link() */
+        }
     }
 }
 
-/* Where a 3xx leads. A seed may lead out of the scope, which then grows: the loop does that. */
-static void follow_redirect(struct harvest *harvest, const struct fields *fields) {
+void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields) {
     struct trip *trip = harvest->trip;
     struct bytes location = fields_get(fields, BYTES("Location"));
     struct url *target = &harvest->target;
@@ -204,7 +185,7 @@ static void read_sitemap(struct harvest *harvest, struct bytes head) {
     buf_done(&harvest->decoded); /* it may be large and is rare */
 }
 
-static void find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
+void harvest_find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
     struct trip *trip = harvest->trip;
     const struct job *job = &trip->campaign->job;
     harvest->is_sitemap =
@@ -229,9 +210,8 @@ static void find_links(struct harvest *harvest, struct bytes head, const struct 
 
 /* ---- what it is ---- */
 
-/* Hash the payload; the head stays parsed in harvest->payload. */
-static void sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
-                   struct document_sum *ret_sum) {
+void harvest_sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
+                    struct document_sum *ret_sum) {
     struct bytes pieces[2] = {head, body};
     struct bytes part;
     uint64_t size = 0;
@@ -260,8 +240,8 @@ static struct bytes keep_validator(struct trip *trip, const struct fields *field
     return arena_copy(&trip->arena, value);
 }
 
-static void describe(struct harvest *harvest, int64_t time_us, uint16_t status,
-                     const struct document_sum *sum) {
+void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
+                      const struct document_sum *sum) {
     struct trip *trip = harvest->trip;
     const struct fields *fields = &harvest->payload.head.fields;
     const struct frontier_url *url = trip->url;
@@ -346,61 +326,77 @@ static void on_stored(void *context, enum err err, const struct stored *stored) 
     trip->done(trip);
 }
 
-static void finish(struct trip *trip, enum err err) {
+void harvest_finish(struct trip *trip, enum err err) {
     trip->err = err;
     trip->done(trip);
 }
 
-static void store(struct harvest *harvest, struct document *document) {
+/* This node vouches for it. What cannot be signed is stored without. */
+static void sign(struct harvest *harvest, struct document *document, const struct document_sum *sum) {
     struct trip *trip = harvest->trip;
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    document->signature = bytes_of(NULL, 0);
+    if (harvest->identity == NULL) {
+        return;
+    }
+    buf_clear(&harvest->attested);
+    if (attest_put_message(&harvest->attested, &harvest->sha256, document, sum) == ERR_OK) {
+        identity_sign(harvest->identity, ATTEST_CONTEXT, buf_bytes(&harvest->attested), signature);
+        document->signature = bytes_of_string(attest_format(harvest->identity->key, signature, trip->attest));
+    }
+}
+
+/* own_sum: of what arrived, whatever the document stands for. */
+static void store(struct harvest *harvest, struct document *document, const struct document_sum *own_sum) {
+    struct trip *trip = harvest->trip;
+    sign(harvest, document, document->sum);
     enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored,
                                    trip, NULL);
     if (err == ERR_NOT_FOUND && document->is_not_modified) {
         /* It was removed between the two looks: the answer is stored for what it is. */
         document->is_not_modified = document->is_body_left_out = false;
-        document->sum = NULL;
+        document->sum = own_sum;
+        sign(harvest, document, own_sum);
         err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored, trip,
                               NULL);
     }
     if (err != ERR_OK) {
-        finish(trip, err);
+        harvest_finish(trip, err);
     }
 }
-
-static bool find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
-                         struct capture *ret_capture, struct merge **ret_merge);
 
 /* Did a run that crashed store this URL, without the frontier knowing? Then this answer is not stored too. */
 static bool was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
     struct capture capture;
     struct merge *merge;
     int64_t since_us = trip->campaign->doubts_since_us;
-    bool is_found =
-        since_us != 0 && trip->kind == TRIP_PAGE && find_capture(harvest, trip, since_us, &capture, &merge);
+    bool is_found = since_us != 0 && trip->kind == TRIP_PAGE &&
+                    harvest_find_capture(harvest, trip, since_us, &capture, &merge);
     if (is_found) {
         merge_close(merge);
     }
     return is_found;
 }
 
-static bool is_redirect(uint16_t status) {
+bool harvest_is_redirect(uint16_t status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
 static void run_response(struct harvest *harvest, struct trip *trip) {
     struct fetch_result *result = trip->result;
     struct bytes address = buf_bytes(&trip->address);
-    struct document_sum sum;
+    struct document_sum own_sum;
     enum err err = scratch_bytes(&result->body, &trip->body);
     if (err == ERR_OK) {
         err = url_parse(&harvest->base, address, NULL, NULL);
     }
     if (err != ERR_OK) {
-        finish(trip, err);
+        harvest_finish(trip, err);
         return;
     }
     struct bytes head = buf_bytes(&result->head);
-    sum_up(harvest, head, trip->body, &sum);
+    harvest_sum_up(harvest, head, trip->body, &own_sum);
+    struct document_sum sum = own_sum;
     struct document document = {
         .url = address,
         .time_us = result->time_us,
@@ -414,121 +410,29 @@ static void run_response(struct harvest *harvest, struct trip *trip) {
     };
     if (trip->kind != TRIP_ROBOTS) {
         const struct fields *fields = &harvest->payload.head.fields;
-        describe(harvest, result->time_us, result->status, &sum);
+        harvest_describe(harvest, result->time_us, result->status, &sum);
         if (result->status == 304 && trip->url->has_signature) {
             describe_not_modified(harvest, &document, &sum);
-        } else if (is_redirect(result->status)) {
-            follow_redirect(harvest, fields);
+        } else if (harvest_is_redirect(result->status)) {
+            harvest_follow_redirect(harvest, fields);
         } else if (trip->outcome.is_changed) {
-            find_links(harvest, head, fields);
+            harvest_find_links(harvest, head, fields);
         }
     }
     if (was_stored_in_crash(harvest, trip)) {
         trip->was_stored_before = true;
-        finish(trip, ERR_OK);
+        harvest_finish(trip, ERR_OK);
         return;
     }
-    store(harvest, &document);
+    store(harvest, &document, &own_sum);
 }
 
-/* ---- after a crash ---- */
-
-/* The newest capture of exactly this URL since the visit began. */
-static bool find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
-                         struct capture *ret_capture, struct merge **ret_merge) {
-    struct bytes url = trip->url->url;
-    struct buf surt;
-    buf_init(&surt, INDEX_SURT_SIZE_MAX);
-    buf_clear(&harvest->key_from);
-    buf_clear(&harvest->key_to);
-    bool has_key =
-        canon_run(&harvest->canon, url, NULL) == ERR_OK && surt_put(&surt, &harvest->canon) == ERR_OK;
-    if (has_key) {
-        index_put_capture_prefix(&harvest->key_from, buf_bytes(&surt), since_us);
-        index_put_capture_prefix(&harvest->key_to, buf_bytes(&surt), INT64_MAX);
-    }
-    buf_done(&surt);
-    if (!has_key || merge_open(harvest->session, buf_bytes(&harvest->key_from), buf_bytes(&harvest->key_to),
-                               true, ret_merge, NULL) != ERR_OK) {
-        return false;
-    }
-    while (merge_next(*ret_merge, ret_capture, NULL) == ERR_OK) {
-        if (bytes_equal(ret_capture->url, url)) {
-            return true;
-        }
-    }
-    merge_close(*ret_merge);
-    return false;
-}
-
-/* Its response as if it had just arrived. False where its bytes cannot be read: it is fetched again then. */
-static bool read_capture(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
-    struct bytes record;
-    struct bytes document = bytes_of(NULL, 0);
-    struct key key;
-    struct block block;
-    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
-        return false;
-    }
-    size_t end = bytes_find(record, BYTES("\r\n\r\n"));
-    if (end == record.size) {
-        return false;
-    }
-    struct bytes rest = bytes_skip(record, end + 4);
-    struct bytes head = bytes_slice(rest, 0, bytes_find(rest, BYTES("\r\n\r\n")));
-    struct buf head_copy;
-    struct document_sum sum = {.size = 0};
-    buf_init(&head_copy, FETCH_HEAD_SIZE_MAX);
-    buf_put(&head_copy, head);
-    buf_put_string(&head_copy, "\r\n\r\n");
-    bool is_read = head_copy.err == ERR_OK &&
-                   instance_locate(harvest->session, capture, &key, &block, NULL) == ERR_OK &&
-                   instance_get(harvest->session, &key, &document, NULL) == ERR_OK;
-    if (is_read) {
-        struct bytes nothing = bytes_of(NULL, 0);
-        sum_up(harvest, buf_bytes(&head_copy), nothing, &sum);
-        memcpy(sum.digest, capture->signature, KEY_SIGNATURE_SIZE);
-        trip->body = document;
-        describe(harvest, capture->time_us, capture->status, &sum);
-        const struct fields *fields = &harvest->payload.head.fields;
-        if (is_redirect(capture->status)) {
-            follow_redirect(harvest, fields);
-        } else {
-            /* Its chunks are undone already, its content encoding is not. */
-            struct bytes encoding = fields_get(fields, BYTES("Content-Encoding"));
-            struct buf bare;
-            buf_init(&bare, FETCH_HEAD_SIZE_MAX);
-            buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
-            find_links(harvest, buf_bytes(&bare), fields);
-            buf_done(&bare);
-        }
-    }
-    buf_done(&head_copy);
-    return is_read;
-}
-
-/* The visit's own start, or that of a run whose visit was lost in a crash. */
-static int64_t look_since_us(const struct campaign *campaign) {
-    int64_t start_us = campaign->visit_start_us;
-    int64_t doubts_us = campaign->doubts_since_us;
-    return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
-}
-
-static void run_look(struct harvest *harvest, struct trip *trip) {
-    struct capture capture;
-    struct merge *merge;
-    if (url_parse(&harvest->base, trip->url->url, NULL, NULL) == ERR_OK &&
-        find_capture(harvest, trip, look_since_us(trip->campaign), &capture, &merge)) {
-        trip->was_stored_before = read_capture(harvest, trip, &capture);
-        merge_close(merge);
-    }
-    finish(trip, ERR_OK);
-}
+/* ---- one trip ---- */
 
 void harvest_run(struct harvest *harvest, struct trip *trip) {
     harvest->trip = trip;
     if (trip->kind == TRIP_LOOK) {
-        run_look(harvest, trip);
+        harvest_run_look(harvest, trip);
     } else {
         run_response(harvest, trip);
     }

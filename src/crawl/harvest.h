@@ -8,13 +8,15 @@
 #define MNEMON_CRAWL_HARVEST_H
 
 #include "crawl/trip.h"
+#include "net/identity.h"
 #include "store/instance.h"
 
 enum { HARVEST_DECODED_SIZE_MAX = 64 << 20 }; /* of a document that links are looked for in */
 
 struct harvest;
 
-struct harvest *harvest_new(struct instance *instance); /* NULL: out of memory */
+/* identity: signs what is stored (store/attest.h); may be NULL. Returns NULL without memory. */
+struct harvest *harvest_new(struct instance *instance, const struct identity *identity);
 void harvest_free(struct harvest *harvest);
 
 /*

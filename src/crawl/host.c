@@ -16,6 +16,9 @@ static void free_host(struct host *host) {
     }
     robots_done(&host->robots[0].robots);
     robots_done(&host->robots[1].robots);
+    free((void *)(uintptr_t)host->robots[0].text.data);
+    free((void *)(uintptr_t)host->robots[1].text.data);
+    free(host->lease);
     free(host->trap);
     free((void *)(uintptr_t)host->name.data);
     free(host);
@@ -46,12 +49,14 @@ static void leave_idle(struct hosts *hosts, struct host *host) {
 
 static void forget(struct hosts *hosts, struct host *host) {
     leave_idle(hosts, host);
+    hosts->texts_size -= host->robots[0].text.size + host->robots[1].text.size;
     map_remove(&hosts->map, host->name);
     free_host(host);
 }
 
 static void become_idle(struct hosts *hosts, struct host *host) {
-    if (host->is_idle || host->is_busy || host->lanes != NULL) {
+    bool has_lease = host->lease != NULL && host->lease->state != HOST_LEASE_NONE;
+    if (host->is_idle || host->is_busy || host->lanes != NULL || has_lease || host->book != NULL) {
         return;
     }
     host->tie = 0; /* its entry in the heap is stale */
@@ -64,6 +69,52 @@ static void become_idle(struct hosts *hosts, struct host *host) {
     if (hosts->idle_count > HOSTS_IDLE_MAX && hosts->idle_first->entries_count == 0) {
         forget(hosts, hosts->idle_first);
     }
+}
+
+void hosts_hold(struct hosts *hosts, struct host *host) {
+    leave_idle(hosts, host);
+}
+
+void hosts_rest(struct hosts *hosts, struct host *host) {
+    become_idle(hosts, host);
+}
+
+/* ---- texts of robots.txt ---- */
+
+void hosts_drop_text(struct hosts *hosts, struct host_robots *robots) {
+    hosts->texts_size -= robots->text.size;
+    free((void *)(uintptr_t)robots->text.data);
+    robots->text = bytes_of(NULL, 0);
+    robots->has_text = false;
+}
+
+/* What an idle host loses is asked for again when somebody wants to borrow it. */
+static void make_room_for_text(struct hosts *hosts, size_t size) {
+    for (struct host *host = hosts->idle_first;
+         host != NULL && hosts->texts_size + size > HOSTS_TEXTS_SIZE_MAX; host = host->idle_next) {
+        for (size_t i = 0; i < 2; i++) {
+            if (host->robots[i].text.size > 0) {
+                hosts_drop_text(hosts, &host->robots[i]);
+                host->robots[i].state = HOST_ROBOTS_UNKNOWN;
+            }
+        }
+    }
+}
+
+bool hosts_keep_text(struct hosts *hosts, struct host_robots *robots, struct bytes text) {
+    hosts_drop_text(hosts, robots);
+    make_room_for_text(hosts, text.size);
+    uint8_t *copy = hosts->texts_size + text.size <= HOSTS_TEXTS_SIZE_MAX ? malloc(text.size + 1) : NULL;
+    if (copy == NULL) {
+        return false;
+    }
+    if (text.size > 0) {
+        memcpy(copy, text.data, text.size);
+    }
+    robots->has_text = true;
+    robots->text = bytes_of(copy, text.size);
+    hosts->texts_size += text.size;
+    return true;
 }
 
 /* ---- finding them ---- */

@@ -12,13 +12,13 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "crawl/frontier.h"
-#include "crawl/pace.h"
-#include "crawl/robots.h"
+#include "crawl/permit.h"
 #include "crawl/trap.h"
 
 struct campaign;
+struct lend_book; /* lend.h */
 
-enum { HOSTS_MAX = 1 << 20, HOSTS_IDLE_MAX = 4096 };
+enum { HOSTS_MAX = 1 << 20, HOSTS_IDLE_MAX = 4096, HOSTS_TEXTS_SIZE_MAX = 64 << 20 };
 
 enum host_robots_state { HOST_ROBOTS_UNKNOWN, HOST_ROBOTS_ASKED, HOST_ROBOTS_KNOWN };
 
@@ -27,7 +27,26 @@ struct host_robots {
     struct robots robots;
     bool is_unreachable; /* all of its tries failed: nothing is allowed for now */
     uint8_t tries_count;
-    int64_t until_us; /* wall clock: then it is asked again */
+    int64_t until_us;                   /* wall clock: then it is asked again */
+    uint8_t digest[PERMIT_DIGEST_SIZE]; /* of its text, in a ring; else zeros */
+    bool has_text;                      /* as the host's home in a ring: */
+    struct bytes text;                  /* its own memory */
+    bool are_sitemaps_named;            /* to the jobs that have it by a lease */
+};
+
+/* What its home has lent us of it, in a ring. */
+enum host_lease_state { HOST_LEASE_NONE, HOST_LEASE_ASKED, HOST_LEASE_HELD };
+
+struct host_lease {
+    struct host *host;
+    enum host_lease_state state;
+    uint64_t wait_us; /* before that, no further question; ASKED: then it counts as refused */
+    struct permit_lender lender;
+    uint64_t until_us; /* HELD: no request starts later */
+    uint32_t requests_left;
+    uint32_t requests_count;
+    struct host_lease *next; /* of the crawler, while not NONE */
+    struct host_lease *previous;
 };
 
 /* The URLs that one job has for a host. */
@@ -51,7 +70,9 @@ struct host {
     uint64_t at_us;         /* of that entry */
     uint32_t entries_count; /* in the heap, stale ones included: it must outlive them */
     struct host_lane *lanes;
-    struct host *idle_next; /* only without lanes and not busy */
+    struct host_lease *lease; /* NULL until it is first asked for */
+    struct lend_book *book;   /* whom we lend it to, as its home; NULL: nobody asks */
+    struct host *idle_next;   /* only without lanes, lease and book, and not busy */
     struct host *idle_previous;
     bool is_idle;
 };
@@ -64,6 +85,7 @@ struct hosts {
     struct host *idle_first; /* the longest idle */
     struct host *idle_last;
     size_t idle_count;
+    size_t texts_size; /* of robots.txt files that are kept */
 };
 
 void hosts_init(struct hosts *hosts, uint64_t hash_seed);
@@ -89,6 +111,19 @@ struct host *hosts_next(struct hosts *hosts, uint64_t now_us, uint64_t *ret_next
 
 /* Under way, or not any more. */
 void hosts_set_busy(struct hosts *hosts, struct host *host, bool is_busy);
+
+/*
+ * Keep it while others need it (lease, book), and no longer: it may be forgotten when nothing holds it.
+ */
+void hosts_hold(struct hosts *hosts, struct host *host);
+void hosts_rest(struct hosts *hosts, struct host *host);
+
+/*
+ * Keep the text of a robots.txt, to lend it; hosts that are idle lose theirs first when all of them are too
+ * large. False: there is no room.
+ */
+bool hosts_keep_text(struct hosts *hosts, struct host_robots *robots, struct bytes text);
+void hosts_drop_text(struct hosts *hosts, struct host_robots *robots);
 
 /* The state of its traps; NULL: out of memory. */
 struct trap_host *host_trap(struct host *host);

@@ -9,9 +9,10 @@
 
 #include "base/sha256.h"
 #include "base/value.h"
+#include "base/whole_file.h"
 #include "url/url.h"
 
-enum { PATH_SIZE_MAX = 4096, DELAY_MAX_S = 24 * 3600 };
+enum { PATH_SIZE_MAX = 4096, DELAY_MAX_S = 24 * 3600, FILE_MODE = 0666 };
 
 const char *const job_scopes[] = {"page", "prefix", "host", "domain", "any", NULL};
 const char *const job_revisits[] = {"all", "adaptive", NULL};
@@ -112,6 +113,7 @@ static const struct config_key keys[] = {
     {"revisit", CONFIG_CHOICE, FIELD(revisit), "all", 0, 0, job_revisits,
      "all: every known URL each period; adaptive: those that change often"},
     {"paused", CONFIG_SWITCH, FIELD(is_paused), "no", 0, 0, NULL, "a node leaves it alone"},
+    {"shared", CONFIG_SWITCH, FIELD(is_shared), "no", 0, 0, NULL, "all nodes of the ring do it together"},
     {0},
 };
 
@@ -180,6 +182,7 @@ void job_put(const struct job *job, struct buf *buf) {
     put_number(buf, "period", job->period_us, " us");
     buf_put_format(buf, "revisit = %s\n", job_revisits[job->revisit]);
     put_switch(buf, "paused", job->is_paused);
+    put_switch(buf, "shared", job->is_shared);
 }
 
 /* ---- seeds ---- */
@@ -313,35 +316,22 @@ enum err job_read(struct job *job, const char *directory, struct arena *arena, s
 static enum err write_file(const char *directory, const char *name, struct bytes text,
                            struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    char part[PATH_SIZE_MAX + 8];
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    snprintf(part, sizeof part, "%s.part", path);
-    FILE *file = fopen(part, "we");
-    bool is_good = file != NULL && fwrite(text.data, 1, text.size, file) == text.size && fflush(file) == 0 &&
-                   fsync(fileno(file)) == 0;
-    int number = errno;
-    if (file != NULL && fclose(file) != 0) {
-        is_good = false;
-    }
-    if (is_good && rename(part, path) == 0) {
-        return ERR_OK;
-    }
-    number = is_good ? errno : number;
-    unlink(part);
-    return err_set(detail, err_from_errno(number), "%s: %s", path, strerror(number));
+    return whole_file_replace(path, text, FILE_MODE, detail);
 }
 
 enum err job_write(const struct job *job, const char *directory, struct err_detail *detail) {
     struct buf text;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST) {
-        return err_set(detail, err_from_errno(errno), "%s: %s", directory, strerror(errno));
+    enum err err = whole_file_make_directory(directory, detail);
+    if (err != ERR_OK) {
+        return err;
     }
     buf_init(&text, JOB_FILE_SIZE_MAX);
     for (size_t i = 0; i < job->seeds.count; i++) {
         buf_put(&text, job->seeds.items[i]);
         buf_put_byte(&text, '\n');
     }
-    enum err err = text.err == ERR_OK ? write_file(directory, "seeds", buf_bytes(&text), detail) : text.err;
+    err = text.err == ERR_OK ? write_file(directory, "seeds", buf_bytes(&text), detail) : text.err;
     buf_clear(&text);
     job_put(job, &text);
     if (err == ERR_OK) {

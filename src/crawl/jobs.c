@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -47,6 +48,7 @@ struct jobs {
     struct jobs_config config;
     struct crawler *crawler;
     struct entry *entries;
+    pthread_rwlock_t lock; /* of the list, and of which of them are open: the loop thread writes */
     uv_timer_t timer;
     uv_work_t work;
     struct errand *errands; /* the loop's while the work does not run */
@@ -76,6 +78,9 @@ void jobs_put_state(const struct campaign *campaign, struct buf *out) {
                    "\"hosts\":%ju,",
                    states[campaign->state], stat.visit, (intmax_t)(stat.visit_start_us / 1000000),
                    (uintmax_t)stat.known_count, (uintmax_t)stat.waiting_count, (uintmax_t)stat.hosts_count);
+    if (campaign->job.is_shared) {
+        buf_put_format(out, "\"outgoing\":%ju,", (uintmax_t)stat.outgoing_count);
+    }
     tally_put_json(&campaign->tally, out);
     buf_put_string(out, "}");
 }
@@ -176,6 +181,12 @@ static void run_errands(uv_work_t *work) {
 
 /* ---- opening and closing ---- */
 
+static void set_open(struct jobs *jobs, struct entry *entry, bool is_open) {
+    pthread_rwlock_wrlock(&jobs->lock);
+    entry->is_open = is_open;
+    pthread_rwlock_unlock(&jobs->lock);
+}
+
 static void open_entry(struct jobs *jobs, struct entry *entry) {
     char directory[PATH_SIZE_MAX];
     struct err_detail detail = {0};
@@ -191,7 +202,7 @@ static void open_entry(struct jobs *jobs, struct entry *entry) {
             campaign_close(&entry->campaign);
         }
     }
-    entry->is_open = err == ERR_OK;
+    set_open(jobs, entry, err == ERR_OK);
     tell(jobs, entry->name, err == ERR_OK ? "begins" : err_detail_text(&detail, err));
 }
 
@@ -199,9 +210,9 @@ static void close_entry(struct jobs *jobs, struct entry *entry) {
     if (!entry->is_removed) {
         add_errand(jobs, &entry->campaign, entry->name);
     }
+    set_open(jobs, entry, false); /* nobody reads it when it closes */
     crawler_remove(jobs->crawler, &entry->campaign);
     campaign_close(&entry->campaign);
-    entry->is_open = false;
     tell(jobs, entry->name, "ends");
 }
 
@@ -217,7 +228,9 @@ static struct entry *find_entry(struct jobs *jobs, const char *name) {
     if (entry != NULL) {
         snprintf(entry->name, sizeof entry->name, "%s", name);
         entry->next = jobs->entries;
+        pthread_rwlock_wrlock(&jobs->lock);
         jobs->entries = entry;
+        pthread_rwlock_unlock(&jobs->lock);
     }
     return entry;
 }
@@ -274,7 +287,9 @@ static void sweep(struct jobs *jobs) {
         if (entry->is_removed) {
             add_errand(jobs, NULL, entry->name);
         }
+        pthread_rwlock_wrlock(&jobs->lock);
         *link = entry->next; /* a changed one is found again by the next look */
+        pthread_rwlock_unlock(&jobs->lock);
         free(entry);
     }
 }
@@ -366,6 +381,10 @@ const struct crawler *jobs_crawler(const struct jobs *jobs) {
     return jobs->crawler;
 }
 
+struct crawler *jobs_engine(struct jobs *jobs) {
+    return jobs->crawler;
+}
+
 static void on_ended(void *context, struct campaign *campaign) {
     struct jobs *jobs = context;
     tell(jobs, campaign->name, campaign->state == CAMPAIGN_ENDED ? "visit complete" : "limit reached");
@@ -389,6 +408,7 @@ enum err jobs_new(const struct jobs_config *config, struct jobs **ret_jobs, stru
         free(jobs);
         return err;
     }
+    pthread_rwlock_init(&jobs->lock, NULL);
     uv_timer_init(config->crawler.loop, &jobs->timer);
     jobs->timer.data = jobs;
     jobs->work.data = jobs;
@@ -419,12 +439,61 @@ static void on_closed(uv_handle_t *handle) {
         jobs->entries = entry->next;
         free(entry);
     }
+    pthread_rwlock_destroy(&jobs->lock);
     free(jobs);
 }
 
 void jobs_free(struct jobs *jobs) {
     crawler_free(jobs->crawler);
     uv_close((uv_handle_t *)&jobs->timer, on_closed);
+}
+
+/* ---- jobs that a ring shares ---- */
+
+/* The campaign that runs it, or NULL. The loop thread's, or with the lock. */
+static struct campaign *find_shared(struct jobs *jobs, const char *name) {
+    for (struct entry *entry = jobs->entries; entry != NULL; entry = entry->next) {
+        if (entry->is_open && entry->campaign.route != NULL && strcmp(entry->name, name) == 0) {
+            return &entry->campaign;
+        }
+    }
+    return NULL;
+}
+
+void jobs_recall(struct jobs *jobs) {
+    crawler_recall(jobs->crawler);
+}
+
+enum err jobs_take_links(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
+                         size_t count, struct crawler_links *ret_outcome) {
+    struct campaign *campaign = find_shared(jobs, name);
+    if (campaign == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    return crawler_take_links(jobs->crawler, campaign, links, count, ret_outcome);
+}
+
+enum err jobs_read_outgoing(struct jobs *jobs, const char *name, const uint8_t after_place[ROUTE_PLACE_SIZE],
+                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
+                            size_t count_max, size_t *ret_count) {
+    pthread_rwlock_rdlock(&jobs->lock);
+    struct campaign *campaign = find_shared(jobs, name);
+    enum err err = campaign == NULL ? ERR_NOT_FOUND
+                                    : frontier_read_outgoing(campaign->frontier, after_place, after_url, work,
+                                                             ret_links, count_max, ret_count);
+    pthread_rwlock_unlock(&jobs->lock);
+    return err;
+}
+
+enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
+                            size_t count) {
+    pthread_rwlock_rdlock(&jobs->lock);
+    struct campaign *campaign = find_shared(jobs, name);
+    if (campaign != NULL) {
+        frontier_drop_outgoing(campaign->frontier, links, count);
+    }
+    pthread_rwlock_unlock(&jobs->lock);
+    return campaign != NULL ? ERR_OK : ERR_NOT_FOUND;
 }
 
 void jobs_put_json(const struct jobs *jobs, struct buf *out) {

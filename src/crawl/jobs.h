@@ -5,7 +5,7 @@
  * job begins; one whose file says paused rests; one whose job.conf is gone ends, and its directory goes with
  * it. When a visit is over the next one begins a period after its start.
  *
- * All functions are the loop thread's.
+ * All functions are the loop thread's, but for those that say otherwise.
  */
 #ifndef MNEMON_CRAWL_JOBS_H
 #define MNEMON_CRAWL_JOBS_H
@@ -40,6 +40,25 @@ void jobs_look(struct jobs *jobs);
 
 /* The engine that runs them: for its stat. */
 const struct crawler *jobs_crawler(const struct jobs *jobs);
+struct crawler *jobs_engine(struct jobs *jobs); /* and to lend hosts to (permit.h) */
+
+/* ---- jobs that a ring shares: crawl/route.h ---- */
+
+/* Other nodes came or went, and the route knows it. */
+void jobs_recall(struct jobs *jobs);
+
+/* Links that another node found; see crawler_take_links(). ERR_NOT_FOUND where no such job is shared and runs
+ * here, ERR_BUSY where it takes nothing for now. */
+enum err jobs_take_links(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
+                         size_t count, struct crawler_links *ret_outcome) MUST_CHECK;
+
+/* Any thread, while the jobs are not freed: frontier_read_outgoing() and frontier_drop_outgoing() of a job.
+ * ERR_NOT_FOUND as above. */
+enum err jobs_read_outgoing(struct jobs *jobs, const char *name, const uint8_t after_place[ROUTE_PLACE_SIZE],
+                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
+                            size_t count_max, size_t *ret_count) MUST_CHECK;
+enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
+                            size_t count) MUST_CHECK;
 
 /* As `mnemon job list --json` prints them: an array. */
 void jobs_put_json(const struct jobs *jobs, struct buf *out);

@@ -155,6 +155,55 @@ void pace_got_robots(struct pace *pace) {
     pace->is_robots_waiting = false;
 }
 
+/* ---- lent to others ---- */
+
+/* The least that the rules ask for, however fast the host answers. */
+static uint64_t least_delay_us(const struct pace *pace, const struct pace_config *config) {
+    uint64_t delay_us = config->has_delay ? config->delay_us : config->delay_min_us;
+    bool is_asked_for_more = !is_at_once(config) && pace->crawl_delay_us > delay_us;
+    return is_asked_for_more ? pace->crawl_delay_us : delay_us;
+}
+
+uint64_t pace_delay_us(const struct pace *pace, const struct pace_config *config) {
+    uint64_t least_us = least_delay_us(pace, config);
+    uint64_t usual_us = clamp(config->factor * pace->answer_us, config->delay_min_us, config->delay_max_us);
+    return !config->has_delay && usual_us > least_us ? usual_us : least_us;
+}
+
+void pace_guess_asked(struct pace *pace, const struct pace_config *config, uint64_t now_us) {
+    if (!pace_is_dead(pace)) {
+        wait_usual(pace, config, now_us);
+    }
+}
+
+void pace_take_back(struct pace *pace, const struct pace_config *config, const struct pace *returned,
+                    uint32_t requests_count, uint64_t from_us, uint64_t now_us) {
+    if (pace_is_dead(pace)) {
+        return;
+    }
+    if (requests_count > 0) {
+        pace->answer_us = returned->answer_us;
+        pace->bad_count = returned->bad_count < BACKOFF_LEVEL_MAX ? returned->bad_count : BACKOFF_LEVEL_MAX;
+        pace->last_status = returned->last_status;
+        bool is_last_chance = config->failures_max > 0 && returned->failures_count >= config->failures_max;
+        pace->failures_count =
+            is_last_chance ? (uint16_t)(config->failures_max - 1) : returned->failures_count;
+    }
+    if (pace->next_us <= now_us) {
+        pace->reason = PACE_READY;
+    }
+    bool was_dead = pace_is_dead(returned);
+    enum pace_reason reason = was_dead                         ? PACE_FAILURES
+                              : returned->reason == PACE_READY ? PACE_DELAY
+                                                               : returned->reason;
+    uint64_t most_us = saturating_add(now_us, config->retry_after_max_us);
+    uint64_t next_us = was_dead ? saturating_add(now_us, backoff_us(pace, config)) : returned->next_us;
+    wait_at_least(pace, next_us < most_us ? next_us : most_us, reason);
+    wait_at_least(pace, saturating_add(from_us, requests_count * least_delay_us(pace, config)), PACE_DELAY);
+}
+
+/* ---- why ---- */
+
 enum pace_reason pace_why(const struct pace *pace, uint64_t now_us) {
     if (pace_is_dead(pace) || pace->next_us > now_us) {
         bool is_robots = pace->is_robots_waiting && !pace_is_dead(pace) && pace->reason != PACE_RETRY_AFTER;

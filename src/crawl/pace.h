@@ -96,6 +96,20 @@ static inline bool pace_is_dead(const struct pace *pace) {
     return pace->reason == PACE_DEAD;
 }
 
+/* Between two requests when all is well. */
+uint64_t pace_delay_us(const struct pace *pace, const struct pace_config *config);
+
+/* Somebody may have asked the host just now; nobody knows how it went. */
+void pace_guess_asked(struct pace *pace, const struct pace_config *config, uint64_t now_us);
+
+/*
+ * Another node had the host from from_us on, made that many requests, and says how it is now. Believed as
+ * far as the rules allow: so many requests take their delays, no wait is longer than the longest, and that a
+ * host is dead everybody has to see for himself.
+ */
+void pace_take_back(struct pace *pace, const struct pace_config *config, const struct pace *returned,
+                    uint32_t requests_count, uint64_t from_us, uint64_t now_us);
+
 /* Why it waits at the time. */
 enum pace_reason pace_why(const struct pace *pace, uint64_t now_us);
 

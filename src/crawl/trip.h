@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "crawl/fetch.h"
 #include "crawl/frontier.h"
+#include "store/attest.h"
 #include "store/document.h"
 
 struct campaign;
@@ -25,7 +26,8 @@ enum { TRIP_MIME_SIZE_MAX = 64, TRIP_LINKS_SIZE_MAX = 8 << 20 };
 enum trip_kind {
     TRIP_PAGE,   /* a URL of the frontier */
     TRIP_ROBOTS, /* a robots.txt; url is NULL */
-    TRIP_LOOK,   /* was a doubtful URL stored before a crash? nothing is fetched, unless it was not */
+    TRIP_LOOK,   /* was a doubtful URL stored before a crash, or by another node? nothing is fetched, unless
+                    it was not */
 };
 
 struct trip {
@@ -55,6 +57,7 @@ struct trip {
     char mime[TRIP_MIME_SIZE_MAX];
     bool was_stored_before; /* of TRIP_LOOK */
     bool is_not_modified;
+    char attest[ATTEST_TEXT_SIZE]; /* the node's signature, until the document is durable */
 
     /* What became of the document. */
     enum err err;

@@ -21,10 +21,7 @@ struct queue {
 };
 
 struct workers {
-    struct instance *instance;
-    bool gives_way;
-    void (*wake)(void *context);
-    void *context;
+    struct workers_config config;
     struct worker threads[THREADS_MAX];
     size_t threads_count;
     pthread_mutex_t lock;
@@ -61,14 +58,14 @@ static void give_back(struct trip *trip) {
     push(&workers->back, trip);
     pthread_mutex_unlock(&workers->back_lock);
     if (was_empty) {
-        workers->wake(workers->context);
+        workers->config.wake(workers->config.context);
     }
 }
 
 static void *run(void *context) {
     struct worker *worker = context;
     struct workers *workers = worker->workers;
-    if (workers->gives_way) {
+    if (workers->config.gives_way) {
         priority_lower(PRIORITY_LATER);
     }
     pthread_mutex_lock(&workers->lock);
@@ -89,25 +86,21 @@ static void *run(void *context) {
     return NULL;
 }
 
-enum err workers_new(struct instance *instance, size_t threads_count, bool gives_way,
-                     void (*wake)(void *context), void *context, struct workers **ret_workers) {
-    ASSERT(threads_count > 0 && threads_count <= THREADS_MAX);
+enum err workers_new(const struct workers_config *config, struct workers **ret_workers) {
+    ASSERT(config->threads_count > 0 && config->threads_count <= THREADS_MAX);
     struct workers *workers = calloc(1, sizeof *workers);
     if (workers == NULL) {
         return ERR_MEMORY;
     }
-    workers->instance = instance;
-    workers->gives_way = gives_way;
-    workers->wake = wake;
-    workers->context = context;
+    workers->config = *config;
     pthread_mutex_init(&workers->lock, NULL);
     pthread_mutex_init(&workers->back_lock, NULL);
     pthread_cond_init(&workers->has_work, NULL);
     enum err err = ERR_OK;
-    for (size_t i = 0; i < threads_count && err == ERR_OK; i++) {
+    for (size_t i = 0; i < config->threads_count && err == ERR_OK; i++) {
         struct worker *worker = &workers->threads[workers->threads_count++];
         worker->workers = workers;
-        worker->harvest = harvest_new(instance);
+        worker->harvest = harvest_new(config->instance, config->identity);
         err = worker->harvest != NULL ? ERR_OK : ERR_MEMORY;
         if (err == ERR_OK) {
             worker->is_started = pthread_create(&worker->thread, NULL, run, worker) == 0;
@@ -133,7 +126,7 @@ void workers_free(struct workers *workers) {
             pthread_join(worker->thread, NULL);
         }
     }
-    instance_drain(workers->instance);
+    instance_drain(workers->config.instance);
     for (size_t i = 0; i < workers->threads_count; i++) {
         if (workers->threads[i].harvest != NULL) {
             harvest_free(workers->threads[i].harvest);

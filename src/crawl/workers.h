@@ -13,12 +13,16 @@
 
 struct workers;
 
-/*
- * wake: called from any thread when workers_take() will have something. gives_way: they run when others do
- * not.
- */
-enum err workers_new(struct instance *instance, size_t threads_count, bool gives_way,
-                     void (*wake)(void *context), void *context, struct workers **ret_workers) MUST_CHECK;
+struct workers_config {
+    struct instance *instance;
+    const struct identity *identity; /* what they store is signed by it; NULL: by nobody */
+    size_t threads_count;
+    bool gives_way;              /* they run when others do not */
+    void (*wake)(void *context); /* any thread: workers_take() will have something */
+    void *context;
+};
+
+enum err workers_new(const struct workers_config *config, struct workers **ret_workers) MUST_CHECK;
 
 /* Trips that are under way are finished first; take them before. */
 void workers_free(struct workers *workers);

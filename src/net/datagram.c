@@ -38,6 +38,7 @@ static void on_input(uv_udp_t *socket, ssize_t size, const uv_buf_t *buffer, con
     if ((flags & UV_UDP_PARTIAL) != 0 || (size_t)size > DATAGRAM_SIZE_MAX) {
         datagram->stats.received++;
         datagram->stats.malformed++;
+        datagram_tell_noise(datagram, &from, DATAGRAM_NOISE_MALFORMED);
         return;
     }
     datagram_receive(datagram, &from, bytes_of(datagram->input, (size_t)size));

@@ -26,7 +26,7 @@
 #include "net/sessions.h"
 
 enum {
-    DATAGRAM_PAYLOAD_SIZE_MAX = 1200,
+    DATAGRAM_PAYLOAD_SIZE_MAX = 1172, /* with SEAL_OVERHEAD and the headers of IPv6 and UDP (48): 1,280 */
     DATAGRAM_SIZE_MAX = DATAGRAM_PAYLOAD_SIZE_MAX + SEAL_OVERHEAD,
 };
 
@@ -37,6 +37,7 @@ enum datagram_kind {
     DATAGRAM_RING = 8,      /* the owner's kinds begin here */
     DATAGRAM_RPC = 9,
     DATAGRAM_CHARTER = 10, /* docs/protocol/charter.md */
+    DATAGRAM_LINKS = 11,   /* docs/protocol/together.md, "Links" */
     DATAGRAM_KINDS_COUNT,
 };
 
@@ -54,6 +55,14 @@ struct datagram_refusal {
     uint8_t reason;   /* plain_reason_name() */
     uint8_t version;  /* of the other side; 0 where it is not known */
     int64_t ahead_us; /* his clock before ours; meaningful for PLAIN_REASON_CLOCK */
+};
+
+/* What was dropped unread; the address may be made up. */
+enum datagram_noise {
+    DATAGRAM_NOISE_LIMITED,   /* too often */
+    DATAGRAM_NOISE_MALFORMED, /* no datagram of ours */
+    DATAGRAM_NOISE_FORGED,    /* not sealed by whom it names */
+    DATAGRAM_NOISES_COUNT,
 };
 
 struct datagram_stats {
@@ -86,6 +95,8 @@ struct datagram_config {
         address_rate; /* (20,000 a second, 20,000 at once) datagrams of one address (IPv6: /64) */
     void (*on_message)(void *context, const struct datagram_message *message);
     void (*on_refusal)(void *context, const struct datagram_refusal *refusal); /* may be NULL */
+    /* For people: one a second at most. May be NULL. */
+    void (*on_noise)(void *context, const struct address *from, enum datagram_noise noise);
     void *context;
 };
 

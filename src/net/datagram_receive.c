@@ -5,6 +5,7 @@
 
 /* A few a second are enough for people to see. */
 static const struct bucket_rate refusals_rate = {.per_second = 20, .burst = 20};
+static const struct bucket_rate noise_rate = {.per_second = 1, .burst = 1};
 static const uint64_t ECHO_AGE_US_MAX = 10000000;
 
 static bool is_within_rate(struct datagram *datagram, const struct address *from, uint64_t now_us) {
@@ -21,6 +22,13 @@ static void tell(struct datagram *datagram, const struct datagram_refusal *refus
     if (datagram->config.on_refusal != NULL &&
         bucket_take(&datagram->refusals_shown, refusals_rate, datagram_now(datagram).monotonic_us)) {
         datagram->config.on_refusal(datagram->config.context, refusal);
+    }
+}
+
+void datagram_tell_noise(struct datagram *datagram, const struct address *from, enum datagram_noise noise) {
+    if (datagram->config.on_noise != NULL &&
+        bucket_take(&datagram->noise_shown, noise_rate, datagram_now(datagram).monotonic_us)) {
+        datagram->config.on_noise(datagram->config.context, from, noise);
     }
 }
 
@@ -146,6 +154,7 @@ static void take_opened(struct datagram *datagram, const struct address *from,
     case DATAGRAM_RING:
     case DATAGRAM_RPC:
     case DATAGRAM_CHARTER:
+    case DATAGRAM_LINKS:
         break;
     default:
         datagram->stats.malformed++;
@@ -182,7 +191,17 @@ static void take_sealed(struct datagram *datagram, const struct address *from, s
         contacts_received(&datagram->contacts, from, input.size, now.monotonic_us);
         take_opened(datagram, from, &opened, verdict == SEAL_STALE);
         break;
-    default:
+    case SEAL_FORGED:
+        datagram_tell_noise(datagram, from, DATAGRAM_NOISE_FORGED);
+        break;
+    case SEAL_SHORT:
+        datagram_tell_noise(datagram, from, DATAGRAM_NOISE_MALFORMED);
+        break;
+    case SEAL_STRANGE:
+    case SEAL_FLOOD:
+        datagram_tell_noise(datagram, from, DATAGRAM_NOISE_LIMITED);
+        break;
+    default: /* replayed: the network does that, too */
         break;
     }
 }
@@ -194,6 +213,7 @@ void datagram_receive(struct datagram *datagram, const struct address *from, str
     datagram->stats.received_bytes += input.size;
     if (!is_within_rate(datagram, from, now.monotonic_us)) {
         datagram->stats.limited++;
+        datagram_tell_noise(datagram, from, DATAGRAM_NOISE_LIMITED);
         return;
     }
     switch (input.size > 0 ? input.data[0] : 0xff) {
@@ -209,5 +229,8 @@ void datagram_receive(struct datagram *datagram, const struct address *from, str
     default:
         take_sealed(datagram, from, input, now);
     }
-    datagram->stats.malformed += !is_sound;
+    if (!is_sound) {
+        datagram->stats.malformed++;
+        datagram_tell_noise(datagram, from, DATAGRAM_NOISE_MALFORMED);
+    }
 }

@@ -25,6 +25,7 @@ struct datagram {
     struct lru rates; /* IP address or /64: struct bucket */
     struct bucket refusals_sent;
     struct bucket refusals_shown;
+    struct bucket noise_shown;
     struct datagram_stats stats;
     struct datagram_waiting waiting[DATAGRAM_WAITING_COUNT];
     size_t waiting_next; /* the one to use, and to lose, next */
@@ -46,6 +47,9 @@ void datagram_challenge(struct datagram *datagram, const struct address *to, str
 
 /* The key of that address is known now: send what waited for it. */
 void datagram_flush(struct datagram *datagram, const struct peer *peer);
+
+/* For people, now and then. */
+void datagram_tell_noise(struct datagram *datagram, const struct address *from, enum datagram_noise noise);
 
 /* uv_udp_recv_cb's work for one datagram. */
 void datagram_receive(struct datagram *datagram, const struct address *from, struct bytes input);

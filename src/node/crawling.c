@@ -6,7 +6,6 @@
 #include <uv.h>
 
 #include "base/priority.h"
-#include "crawl/jobs.h"
 
 enum {
     PATH_SIZE_MAX = 4096,
@@ -17,12 +16,20 @@ enum {
     WAITING_HOSTS_MAX = 8,
 };
 
+/* What another thread wants done on the loop. */
+struct errand {
+    struct errand *next;
+    void (*run)(void *context, struct jobs *jobs);
+    void *context;
+};
+
 struct crawling {
     struct crawling_config config;
     char jobs_directory[PATH_SIZE_MAX];
     uv_loop_t loop;
     uv_async_t stop;
     uv_async_t look;
+    uv_async_t errand;
     uv_timer_t grace;
     uv_timer_t copy;
     struct jobs *jobs; /* NULL once they are stopped */
@@ -30,9 +37,12 @@ struct crawling {
     pthread_t thread;
 
     pthread_mutex_t lock;
+    struct errand *errands; /* lock; in order */
+    struct errand **errands_end;
     struct crawler_stat stat; /* lock: the copy */
     struct buf jobs_text;     /* lock: likewise */
     struct buf waiting_text;  /* lock: likewise */
+    bool is_closed;           /* lock: the handles are */
 };
 
 /* ---- the copy ---- */
@@ -92,7 +102,56 @@ void crawling_look(struct crawling *crawling) {
     uv_async_send(&crawling->look);
 }
 
+static void run_errands(struct crawling *crawling) {
+    pthread_mutex_lock(&crawling->lock);
+    struct errand *errands = crawling->errands;
+    crawling->errands = NULL;
+    crawling->errands_end = &crawling->errands;
+    pthread_mutex_unlock(&crawling->lock);
+    while (errands != NULL) {
+        struct errand *next = errands->next;
+        errands->run(errands->context, crawling->jobs);
+        free(errands);
+        errands = next;
+    }
+}
+
+static void on_errand(uv_async_t *async) {
+    run_errands(async->data);
+}
+
+void crawling_post(struct crawling *crawling, void (*run)(void *context, struct jobs *jobs), void *context) {
+    struct errand *errand = malloc(sizeof *errand);
+    ASSERT(errand != NULL); /* what waits for it would wait for ever */
+    *errand = (struct errand){.run = run, .context = context};
+    pthread_mutex_lock(&crawling->lock);
+    *crawling->errands_end = errand;
+    crawling->errands_end = &errand->next;
+    if (!crawling->is_closed) {
+        uv_async_send(&crawling->errand);
+    }
+    pthread_mutex_unlock(&crawling->lock);
+}
+
+enum err crawling_read_outgoing(struct crawling *crawling, const char *job,
+                                const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
+                                size_t *ret_count) {
+    return jobs_read_outgoing(crawling->jobs, job, after_place, after_url, work, ret_links, count_max,
+                              ret_count);
+}
+
+void crawling_drop_outgoing(struct crawling *crawling, const char *job, const struct frontier_outgoing *links,
+                            size_t count) {
+    enum err err = jobs_drop_outgoing(crawling->jobs, job, links, count);
+    (void)err; /* a job that is gone has none */
+}
+
 static void close_handles(struct crawling *crawling) {
+    pthread_mutex_lock(&crawling->lock);
+    crawling->is_closed = true;
+    pthread_mutex_unlock(&crawling->lock);
+    uv_close((uv_handle_t *)&crawling->errand, NULL);
     uv_close((uv_handle_t *)&crawling->stop, NULL);
     uv_close((uv_handle_t *)&crawling->look, NULL);
     uv_close((uv_handle_t *)&crawling->grace, NULL);
@@ -101,8 +160,12 @@ static void close_handles(struct crawling *crawling) {
 
 static void on_stopped(void *context) {
     struct crawling *crawling = context;
+    if (crawling->config.detach != NULL) {
+        crawling->config.detach(crawling->config.shared);
+    }
     jobs_free(crawling->jobs);
     crawling->jobs = NULL;
+    run_errands(crawling);
     close_handles(crawling);
 }
 
@@ -123,19 +186,12 @@ static void on_grace(uv_timer_t *timer) {
     jobs_hurry(crawling->jobs);
 }
 
-static void detach(struct crawling *crawling) {
-    if (crawling->config.detach != NULL) {
-        crawling->config.detach(crawling->config.context);
-    }
-}
-
 static void on_stop(uv_async_t *async) {
     struct crawling *crawling = async->data;
     if (uv_is_active((uv_handle_t *)&crawling->grace)) {
         return;
     }
     uv_timer_start(&crawling->grace, on_grace, GRACE_MS, GRACE_MS);
-    detach(crawling);
     jobs_stop(crawling->jobs);
 }
 
@@ -158,6 +214,9 @@ static enum err open_jobs(struct crawling *crawling, struct err_detail *detail) 
                 .nameserver = config->nameservers,
                 .transfers_max = config->connections_max,
                 .gives_way = true,
+                .route = config->route,
+                .permits = config->permits,
+                .identity = config->identity,
                 .fetch =
                     {
                         .scratch_directory = config->directory,
@@ -175,6 +234,7 @@ static enum err open_jobs(struct crawling *crawling, struct err_detail *detail) 
 /* Nothing but the handles is there yet, or not any more. */
 static void close_loop(struct crawling *crawling) {
     uv_run(&crawling->loop, UV_RUN_DEFAULT);
+    run_errands(crawling);
     int result = uv_loop_close(&crawling->loop);
     ASSERT(result == 0);
     pthread_mutex_destroy(&crawling->lock);
@@ -197,9 +257,12 @@ enum err crawling_start(const struct crawling_config *config, struct crawling **
     pthread_mutex_init(&crawling->lock, NULL);
     uv_async_init(&crawling->loop, &crawling->stop, on_stop);
     uv_async_init(&crawling->loop, &crawling->look, on_look);
+    uv_async_init(&crawling->loop, &crawling->errand, on_errand);
+    crawling->errands_end = &crawling->errands;
     uv_timer_init(&crawling->loop, &crawling->grace);
     uv_timer_init(&crawling->loop, &crawling->copy);
-    crawling->stop.data = crawling->look.data = crawling->grace.data = crawling->copy.data = crawling;
+    crawling->stop.data = crawling->look.data = crawling->errand.data = crawling->grace.data =
+        crawling->copy.data = crawling;
     uv_timer_start(&crawling->copy, on_copy, COPY_MS, COPY_MS);
     enum err err = open_jobs(crawling, detail);
     if (err != ERR_OK) {
@@ -208,15 +271,9 @@ enum err crawling_start(const struct crawling_config *config, struct crawling **
         return err;
     }
     if (config->attach != NULL) {
-        err = config->attach(config->context, &crawling->loop, detail);
-    }
-    if (err != ERR_OK) {
-        on_stopped(crawling); /* no job has been opened yet */
-        close_loop(crawling);
-        return err;
+        config->attach(config->shared, &crawling->loop, jobs_engine(crawling->jobs));
     }
     if (pthread_create(&crawling->thread, NULL, run, crawling) != 0) {
-        detach(crawling);
         on_stopped(crawling);
         close_loop(crawling);
         return err_set(detail, ERR_SYSTEM, "no thread for the crawl");

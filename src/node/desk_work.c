@@ -1,8 +1,10 @@
 #include "node/desk_work.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "node/job_files.h"
+#include "node/ring_json.h"
 
 static enum err save(void *context, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
                      struct err_detail *detail) {
@@ -73,12 +75,57 @@ static void put_history(void *context, struct buf *out) {
 static void put_ring(void *context, struct buf *out) {
     const struct desk_work *work = context;
     ringing_put(work->ringing, out);
+    if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
+        buf_truncate(out, out->size - 1);
+        buf_put_string(out, ",\"together\":");
+        together_put(work->together, out);
+        buf_put_byte(out, '}');
+    }
+}
+
+struct lookup {
+    struct ringing_question question;
+    struct desk_find *find;
+};
+
+static void on_answer(struct ringing_question *question, const struct ringing_answer *answer) {
+    struct lookup *lookup = question->context;
+    struct desk_find *find = lookup->find;
+    find->err = answer->err;
+    if (answer->err == ERR_OK) {
+        ring_json_put_answer(question, answer, &find->text);
+    } else if (answer->err == ERR_BUSY) {
+        (void)err_set(&find->detail, ERR_BUSY, "this node is not in its ring yet");
+    } else if (answer->err == ERR_UNREACHABLE) {
+        (void)err_set(&find->detail, ERR_UNREACHABLE, "nobody of the ring could say");
+    }
+    free(lookup);
+    find->done(find);
+}
+
+static void find(void *context, struct desk_find *find) {
+    const struct desk_work *work = context;
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    find->err = lookup != NULL ? ringing_key(work->ringing, find->url, &lookup->question.key, &find->detail)
+                               : ERR_MEMORY;
+    if (find->err != ERR_OK) {
+        free(lookup);
+        find->done(find);
+        return;
+    }
+    lookup->find = find;
+    lookup->question.places_wanted = find->places_wanted;
+    lookup->question.answered = on_answer;
+    lookup->question.context = lookup;
+    ringing_ask(work->ringing, &lookup->question);
 }
 
 static bool is_healthy(void *context, struct err_detail *detail) {
     const struct desk_work *work = context;
     return pulse_is_healthy(work->pulse, detail);
 }
+
+_Static_assert((int)DESK_PLACES_MAX == (int)RINGING_PLACES_MAX, "what may be asked is what can be answered");
 
 const struct desk_table desk_work_table = {
     .save = save,
@@ -91,5 +138,6 @@ const struct desk_table desk_work_table = {
     .put_status = put_status,
     .put_history = put_history,
     .put_ring = put_ring,
+    .find = find,
     .is_healthy = is_healthy,
 };

@@ -8,6 +8,7 @@
 #include "node/pulse.h"
 #include "node/ringing.h"
 #include "node/saves.h"
+#include "node/together.h"
 #include "replay/desk.h"
 
 /* The context of the table. All of it outlives the server; pulse is set before the first request. */
@@ -16,6 +17,7 @@ struct desk_work {
     struct crawling *crawling;
     struct saves *saves;
     struct ringing *ringing;
+    struct together *together;
     struct pulse *pulse;
 };
 

@@ -9,12 +9,18 @@
 #include "node/crawling.h"
 #include "node/desk_work.h"
 #include "node/node_file.h"
+#include "node/together.h"
 #include "node/token.h"
 #include "replay/replay.h"
 #include "replay/survey.h"
 #include "replay/volume_service.h"
 
-enum { GRACE_MS = 5000, ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + REPLAY_ROUTES_MAX, NOTE_SIZE_MAX = 512 };
+enum {
+    GRACE_MS = 5000,
+    ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + REPLAY_ROUTES_MAX,
+    NOTE_SIZE_MAX = 512,
+    RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/ring_shelf.h */
+};
 
 struct node {
     struct node_config config; /* with its defaults filled in */
@@ -26,6 +32,7 @@ struct node {
     struct survey *survey;
     struct search *search;
     struct ringing *ringing;
+    struct together *together;
     struct crawling *crawling;
     struct saves *saves;
     _Atomic(struct pulse *) pulse; /* the crawl's thread asks for it */
@@ -130,7 +137,31 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
     return search_start(&search, &node->search, detail);
 }
 
-static enum err open_ring(struct node *node, struct err_detail *detail) {
+static void look_at_jobs(void *context) {
+    const struct node *node = context;
+    if (node->crawling != NULL) {
+        crawling_look(node->crawling);
+    }
+}
+
+/* Before the archive: the ring is part of what it shows. */
+static enum err make_together(struct node *node) {
+    const struct node_config *config = &node->config;
+    struct together_config together = {
+        .directory = config->directory,
+        .instance = config->instance,
+        .upload_rate = config->ring_upload_rate,
+        .download_rate = config->ring_download_rate,
+        .clock = config->clock,
+        .note = note,
+        .jobs_changed = look_at_jobs,
+        .context = node,
+    };
+    node->together = together_new(&together);
+    return node->together == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static enum err start_ring(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
     struct ringing_config ringing = {
         .directory = config->directory,
@@ -144,17 +175,13 @@ static enum err open_ring(struct node *node, struct err_detail *detail) {
         .note = note,
         .context = node,
     };
-    return ringing_new(&ringing, &node->ringing, detail);
-}
-
-static enum err attach_ring(void *context, uv_loop_t *loop, struct err_detail *detail) {
-    const struct node *node = context;
-    return ringing_attach(node->ringing, loop, detail);
-}
-
-static void detach_ring(void *context) {
-    const struct node *node = context;
-    ringing_detach(node->ringing);
+    together_listen(node->together, &ringing);
+    enum err err = ringing_new(&ringing, &node->ringing, detail);
+    if (err == ERR_OK) {
+        err = together_set_ringing(node->together, node->ringing);
+    }
+    err = err == ERR_OK ? ringing_start(node->ringing, detail) : err;
+    return err == ERR_OK ? together_prepare(node->together, detail) : err;
 }
 
 static enum err start_crawl(struct node *node, struct err_detail *detail) {
@@ -169,14 +196,14 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .clock = config->clock,
         .tell = tell,
         .changed = hurry,
-        .attach = attach_ring,
-        .detach = detach_ring,
         .context = node,
     };
+    together_share_crawl(node->together, &crawling);
     enum err err = crawling_start(&crawling, &node->crawling, detail);
     if (err != ERR_OK) {
         return err;
     }
+    together_set_crawling(node->together, node->crawling);
     struct saves_config saves = {
         .directory = config->directory,
         .crawling = node->crawling,
@@ -190,6 +217,7 @@ static void beat(void *context) {
     const struct node *node = context;
     saves_step(node->saves);
     ringing_beat(node->ringing);
+    together_beat(node->together);
 }
 
 static bool is_loopback(const struct address *address) {
@@ -216,7 +244,8 @@ static enum err open_desk(struct node *node) {
     node->work = (struct desk_work){.directory = config->directory,
                                     .crawling = node->crawling,
                                     .saves = node->saves,
-                                    .ringing = node->ringing};
+                                    .ringing = node->ringing,
+                                    .together = node->together};
     node->desk = (struct desk){.table = &desk_work_table, .context = &node->work, .admin = node->admin};
     node->replay = (struct replay){
         .archive = node->archive,
@@ -253,11 +282,13 @@ static enum err open_desk(struct node *node) {
 
 static enum err start_http(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
+    struct address ring;
     struct http_server_config http = {
         .address = config->http,
         .routes = node->routes,
         .routes_count = node->routes_count,
         .scratch_directory = config->directory,
+        .threads_count = ringing_address(node->ringing, &ring) ? RING_HTTP_THREADS : 0,
         .connections_max = config->connections_max,
         .request_timeout_ms = config->request_timeout_ms,
         .clock = config->clock,
@@ -286,6 +317,12 @@ static void close_node(struct node *node) {
     if (node->pulse != NULL) {
         pulse_rest(node->pulse);
     }
+    if (node->together != NULL) {
+        together_stop(node->together); /* requests that wait for another node get their answer */
+    }
+    if (node->ringing != NULL) {
+        ringing_stop(node->ringing); /* and those that wait for the ring */
+    }
     if (node->http != NULL) {
         http_server_stop(node->http, GRACE_MS);
     }
@@ -311,6 +348,9 @@ static void close_node(struct node *node) {
     if (node->archive != NULL) {
         archive_free(node->archive);
     }
+    if (node->together != NULL) {
+        together_free(node->together);
+    }
     if (node->access != NULL) {
         access_close(node->access);
     }
@@ -334,10 +374,13 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
         err = offer_volumes(node, config);
     }
     if (err == ERR_OK) {
+        err = make_together(node);
+    }
+    if (err == ERR_OK) {
         err = open_archive(node, detail);
     }
     if (err == ERR_OK) {
-        err = open_ring(node, detail);
+        err = start_ring(node, detail);
     }
     if (err == ERR_OK) {
         err = start_crawl(node, detail);

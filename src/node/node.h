@@ -9,8 +9,8 @@
  * and it runs the jobs of the data directory (node/crawling.h) and is part of its ring (node/ringing.h).
  * Where it is found, DIR/node.json says (node/node_file.h).
  *
- * Threads: the event loop, the crawl's workers, those of the HTTP server, one committer per volume, the pulse
- * (node/pulse.h), those of search and survey, and the caller's, which only waits.
+ * Threads: the ring's loop, the crawl's loop and its workers, those of the HTTP server, one committer per
+ * volume, the pulse (node/pulse.h), those of search and survey, and the caller's, which only waits.
  */
 #ifndef MNEMON_NODE_NODE_H
 #define MNEMON_NODE_NODE_H
@@ -44,6 +44,8 @@ struct node_config {
     const char *ring_token;
     uint8_t ring_places;
     uint8_t ring_first_place;
+    uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/together.h), as the next */
+    uint64_t ring_download_rate;
     void (*tell)(void *context, const char *name,
                  const char *sentence);                /* of a job; any thread; may be NULL */
     void (*note)(void *context, const char *sentence); /* of the rest; any thread; may be NULL */

@@ -1,17 +1,15 @@
 #include "node/ring_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
 #include "net/identity.h"
 
 enum {
     PATH_SIZE_MAX = 4096 + 64,
     MODE = 0600,
-    DIRECTORY_MODE = 0777,
     PEERS_LAYOUT = 1,
     PEER_SIZE = 16 + 2 + PEER_KEY_SIZE,
     PEERS_SIZE_MAX = 16 + RING_FILES_PEERS_MAX * PEER_SIZE,
@@ -34,62 +32,24 @@ static enum err fail(const char *path, struct err_detail *detail) {
 /* ERR_LIMIT where it holds more than size_max bytes. */
 static enum err read_file(const char *path, uint8_t *memory, size_t size_max, struct bytes *ret_bytes,
                           struct err_detail *detail) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return fail(path, detail);
+    struct buf text;
+    buf_init(&text, size_max);
+    enum err err = whole_file_read(path, &text, detail);
+    if (err == ERR_OK && text.size > 0) {
+        memcpy(memory, text.data, text.size);
     }
-    size_t size = 0;
-    ssize_t got = 1;
-    while (size < size_max && got > 0) {
-        got = read(fd, memory + size, size_max - size);
-        size += got > 0 ? (size_t)got : 0;
-    }
-    uint8_t more;
-    enum err err = got < 0 ? fail(path, detail) : ERR_OK;
-    if (err == ERR_OK && read(fd, &more, 1) > 0) {
-        err = err_set(detail, ERR_LIMIT, "%.180s is too long", path);
-    }
-    close(fd);
-    *ret_bytes = bytes_of(memory, size);
+    *ret_bytes = bytes_of(memory, text.size);
+    buf_done(&text);
     return err;
-}
-
-static void sync_directory(const char *path) {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-}
-
-static enum err make_directories(const char *directory, struct err_detail *detail) {
-    char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/ring", directory);
-    bool is_made = (mkdir(directory, DIRECTORY_MODE) == 0 || errno == EEXIST) &&
-                   (mkdir(path, DIRECTORY_MODE) == 0 || errno == EEXIST);
-    return is_made ? ERR_OK : fail(path, detail);
 }
 
 static enum err write_file(const char *directory, const char *name, struct bytes bytes,
                            struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    char part[PATH_SIZE_MAX + 8];
-    enum err err = make_directories(directory, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    snprintf(part, sizeof part, "%s.part", path_of(directory, name, path));
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, MODE);
-    if (fd < 0) {
-        return fail(part, detail);
-    }
-    bool is_written =
-        write(fd, bytes.data, bytes.size) == (ssize_t)bytes.size && fsync(fd) == 0 && rename(part, path) == 0;
-    err = is_written ? ERR_OK : fail(part, detail);
-    close(fd);
-    snprintf(part, sizeof part, "%s/ring", directory);
-    sync_directory(part);
-    return err;
+    snprintf(path, sizeof path, "%s/ring", directory);
+    enum err err = whole_file_make_directory(directory, detail);
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
+    return err == ERR_OK ? whole_file_replace(path_of(directory, name, path), bytes, MODE, detail) : err;
 }
 
 /* ---- the charter and the membership ---- */

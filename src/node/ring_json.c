@@ -1,5 +1,7 @@
 #include "node/ring_json.h"
 
+#include <stdio.h>
+
 #include "base/hex.h"
 #include "base/utc.h"
 #include "net/identity.h"
@@ -52,5 +54,32 @@ void ring_json_put_charter(const struct charter *charter, struct buf *out) {
     }
     buf_put_string(out, "],\"removed\":[");
     put_keys(charter, out);
+    buf_put_string(out, "]}");
+}
+
+const char *ring_json_format_id(struct ring_id id, char out[RING_JSON_ID_SIZE]) {
+    snprintf(out, RING_JSON_ID_SIZE, "%016jx%016jx", (uintmax_t)id.high, (uintmax_t)id.low);
+    return out;
+}
+
+void ring_json_put_place(const struct ring_place *place, struct buf *out) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    char id[RING_JSON_ID_SIZE];
+    buf_put_format(out, "\"address\":\"%s\",\"key\":\"%s\",\"index\":%u,\"id\":\"%s\"",
+                   address_format(&place->peer.address, address), identity_key_format(place->peer.key, key),
+                   place->index, ring_json_format_id(place->id, id));
+}
+
+void ring_json_put_answer(const struct ringing_question *question, const struct ringing_answer *answer,
+                          struct buf *out) {
+    char id[RING_JSON_ID_SIZE];
+    buf_put_format(out, "{\"version\":1,\"key\":\"%s\",\"hops\":%u,\"places\":[",
+                   ring_json_format_id(question->key, id), answer->hops_count);
+    for (uint8_t i = 0; i < answer->places_count; i++) {
+        buf_put_string(out, i > 0 ? ",{" : "{");
+        ring_json_put_place(&answer->places[i], out);
+        buf_put_byte(out, '}');
+    }
     buf_put_string(out, "]}");
 }

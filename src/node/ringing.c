@@ -70,6 +70,12 @@ static enum err read_files(struct ringing *ringing, struct err_detail *detail) {
 
 static enum err prepare(struct ringing *ringing, struct err_detail *detail) {
     const struct ringing_config *config = &ringing->config;
+    if (config->first_place < RING_VIRTUAL_MAX &&
+        config->first_place + config->places_count > RING_VIRTUAL_MAX) {
+        return err_set(detail, ERR_INVALID,
+                       "%u places from number %u on: there are %d behind an address, from 0 on",
+                       config->places_count, config->first_place, RING_VIRTUAL_MAX);
+    }
     enum err err = sha256_init(&ringing->sha256);
     if (err == ERR_OK) {
         err = identity_load(&ringing->identity, config->directory, detail);
@@ -94,12 +100,16 @@ enum err ringing_new(const struct ringing_config *config, struct ringing **ret_r
     }
     ringing->config = *config;
     buf_init(&ringing->text, RINGING_TEXT_SIZE_MAX);
+    buf_init(&ringing->own, RINGING_OWN_SIZE_MAX);
     pthread_mutex_init(&ringing->lock, NULL);
+    ringing_ask_init(ringing);
+    ringing_share_init(ringing);
     enum err err = prepare(ringing, detail);
     if (err != ERR_OK) {
         ringing_free(ringing);
         return err;
     }
+    ringing->mapping = ringing->has_charter ? (int)ringing->charter.mapping : -1;
     randombytes_buf(&ringing->seed, sizeof ringing->seed);
     ringing_copy(ringing);
     *ret_ringing = ringing;
@@ -107,7 +117,7 @@ enum err ringing_new(const struct ringing_config *config, struct ringing **ret_r
 }
 
 void ringing_free(struct ringing *ringing) {
-    ASSERT(!ringing->is_attached);
+    ASSERT(!ringing->has_loop);
     ringing_beat(ringing);
     if (ringing->ring != NULL) {
         ring_free(ringing->ring);
@@ -115,6 +125,7 @@ void ringing_free(struct ringing *ringing) {
     if (ringing->gate != NULL) {
         gate_free(ringing->gate);
     }
+    ringing_share_done(ringing);
     free(ringing->actions);
     free(ringing->memory);
     if (ringing->sha256.context != NULL) {
@@ -123,6 +134,7 @@ void ringing_free(struct ringing *ringing) {
     sodium_memzero(ringing->token_seed, sizeof ringing->token_seed);
     identity_done(&ringing->identity);
     buf_done(&ringing->text);
+    buf_done(&ringing->own);
     pthread_mutex_destroy(&ringing->lock);
     free(ringing);
 }
@@ -155,14 +167,15 @@ static bool find_own_address(struct address *address) {
     return is_found;
 }
 
-static enum err open_socket(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
+static enum err open_socket(struct ringing *ringing, struct err_detail *detail) {
     struct datagram_config config = {
-        .loop = loop,
+        .loop = &ringing->loop,
         .clock = ringing->config.clock,
         .identity = &ringing->identity,
         .address = ringing->config.address,
         .on_message = ringing_on_message,
         .on_refusal = ringing_on_refusal,
+        .on_noise = ringing_on_noise,
         .context = ringing,
     };
     struct peer *self = &ringing->self;
@@ -195,8 +208,8 @@ static enum err open_gate(struct ringing *ringing) {
     return gate_new(&config, &ringing->gate);
 }
 
-static enum err open_dns(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
-    struct dns_config config = {.loop = loop, .nameservers = ringing->config.nameservers};
+static enum err open_dns(struct ringing *ringing, struct err_detail *detail) {
+    struct dns_config config = {.loop = &ringing->loop, .nameservers = ringing->config.nameservers};
     bool is_needed = ringing->contact.host[0] != '\0' && !ringing->contact.is_found;
     return is_needed ? dns_new(&config, &ringing->dns, detail) : ERR_OK;
 }
@@ -217,9 +230,11 @@ static void on_news(uv_async_t *async) {
 }
 
 static void close_all(struct ringing *ringing) {
+    uv_close((uv_handle_t *)&ringing->stop, NULL);
     uv_close((uv_handle_t *)&ringing->wake, NULL);
     uv_close((uv_handle_t *)&ringing->tick, NULL);
     uv_close((uv_handle_t *)&ringing->news, NULL);
+    uv_close((uv_handle_t *)&ringing->asked, NULL);
     dns_cancel(&ringing->contact.question);
     if (ringing->dns != NULL) {
         dns_free(ringing->dns);
@@ -231,41 +246,81 @@ static void close_all(struct ringing *ringing) {
     ringing->datagram = NULL;
 }
 
-enum err ringing_attach(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) {
-    if (!ringing->has_charter && ringing->contact.host[0] == '\0') {
-        return ERR_OK;
+static void close_loop(struct ringing *ringing) {
+    uv_run(&ringing->loop, UV_RUN_DEFAULT);
+    int result = uv_loop_close(&ringing->loop);
+    ASSERT(result == 0);
+}
+
+static void on_stop(uv_async_t *async) {
+    struct ringing *ringing = async->data;
+    pthread_mutex_lock(&ringing->lock);
+    ringing->is_running = false;
+    pthread_mutex_unlock(&ringing->lock);
+    close_all(ringing);
+    ringing_ask_cancel(ringing);
+}
+
+static void *run(void *context) {
+    struct ringing *ringing = context;
+    uv_run(&ringing->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static enum err open_loop(struct ringing *ringing, struct err_detail *detail) {
+    uv_loop_t *loop = &ringing->loop;
+    if (uv_loop_init(loop) != 0) {
+        return ERR_MEMORY;
     }
     uv_timer_init(loop, &ringing->wake);
     uv_timer_init(loop, &ringing->tick);
+    uv_async_init(loop, &ringing->stop, on_stop);
     uv_async_init(loop, &ringing->news, on_news);
-    ringing->wake.data = ringing->tick.data = ringing->news.data = ringing;
-    enum err err = open_socket(ringing, loop, detail);
+    uv_async_init(loop, &ringing->asked, ringing_on_asked);
+    ringing->wake.data = ringing->tick.data = ringing->stop.data = ringing;
+    ringing->news.data = ringing->asked.data = ringing;
+    enum err err = open_socket(ringing, detail);
     if (err == ERR_OK) {
         err = open_gate(ringing);
     }
     if (err == ERR_OK) {
-        err = open_dns(ringing, loop, detail);
+        err = open_dns(ringing, detail);
     }
     if (err != ERR_OK) {
         close_all(ringing);
+        close_loop(ringing);
+    }
+    return err;
+}
+
+enum err ringing_start(struct ringing *ringing, struct err_detail *detail) {
+    if (!ringing->has_charter && ringing->contact.host[0] == '\0') {
+        return ERR_OK;
+    }
+    enum err err = open_loop(ringing, detail);
+    if (err != ERR_OK) {
         return err;
     }
-    pthread_mutex_lock(&ringing->lock);
-    ringing->is_attached = true;
-    pthread_mutex_unlock(&ringing->lock);
+    ringing->is_running = true;
     uv_timer_start(&ringing->tick, ringing_on_tick, RINGING_TICK_MS, RINGING_TICK_MS);
-    ringing_start(ringing);
+    ringing_begin(ringing);
+    if (pthread_create(&ringing->thread, NULL, run, ringing) != 0) {
+        on_stop(&ringing->stop);
+        close_loop(ringing);
+        return err_set(detail, ERR_SYSTEM, "no thread for the ring");
+    }
+    ringing->has_loop = true;
     return ERR_OK;
 }
 
-void ringing_detach(struct ringing *ringing) {
-    if (!ringing->is_attached) {
+void ringing_stop(struct ringing *ringing) {
+    if (!ringing->has_loop) {
         return;
     }
-    pthread_mutex_lock(&ringing->lock);
-    ringing->is_attached = false;
-    pthread_mutex_unlock(&ringing->lock);
-    close_all(ringing);
+    uv_async_send(&ringing->stop);
+    pthread_join(ringing->thread, NULL);
+    close_loop(ringing);
+    ringing->has_loop = false;
 }
 
 /* ---- files ---- */
@@ -330,7 +385,7 @@ static void read_charter(struct ringing *ringing) {
     post->has_charter = true;
     post->encoded_size = encoded.size;
     pthread_mutex_lock(&ringing->lock);
-    if (ringing->is_attached) {
+    if (ringing->is_running) {
         ringing->from_disk = *post;
         uv_async_send(&ringing->news);
     }
@@ -340,7 +395,7 @@ static void read_charter(struct ringing *ringing) {
 void ringing_beat(struct ringing *ringing) {
     write_files(ringing);
     pthread_mutex_lock(&ringing->lock);
-    bool is_awaited = ringing->is_attached && !ringing->from_disk.has_charter;
+    bool is_awaited = ringing->is_running && !ringing->from_disk.has_charter;
     pthread_mutex_unlock(&ringing->lock);
     if (is_awaited && has_changed(ringing)) {
         read_charter(ringing);
@@ -357,8 +412,8 @@ void ringing_put(struct ringing *ringing, struct buf *out) {
 
 bool ringing_address(struct ringing *ringing, struct address *ret_address) {
     pthread_mutex_lock(&ringing->lock);
-    bool is_attached = ringing->is_attached;
+    bool is_running = ringing->is_running;
     *ret_address = ringing->address;
     pthread_mutex_unlock(&ringing->lock);
-    return is_attached;
+    return is_running;
 }

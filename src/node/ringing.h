@@ -1,10 +1,14 @@
 /*
  * ringing - the ring on a real node: its socket, its clock, its files.
  *
- *      EVENT_MESSAGE <── gate.h <── net/datagram.h <── UDP          on the node's loop (crawling.h)
+ *      EVENT_MESSAGE <── gate.h <── net/datagram.h <── UDP          on the ring's own loop and thread
  *      ACTION_SEND  ──> gate.h ──> net/datagram.h ──> UDP
+ *      RING_FIND    <── ringing_ask(), any thread
  *      notices      ──> the copy that others read, every second and after each change of an arc
  *      files (ring_files.h) are read and written by ringing_beat(), on another thread: the loop never waits
+ *
+ * The thread is not the crawl's, which gives way to people who read: a question of the ring that waits behind
+ * pages is a node that others take for dead.
  *
  * A node is in a ring where its data directory has a charter, or where it is told to join: then it asks the
  * contact for the charter first, checks the founder's signature, and keeps it. From then on it comes back by
@@ -16,16 +20,16 @@
 #ifndef MNEMON_NODE_RINGING_H
 #define MNEMON_NODE_RINGING_H
 
-#include <uv.h>
-
-#include "base/address.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
+#include "ring/charter.h"
+#include "ring/ring.h"
 
+struct datagram_message;
+struct identity;
 struct ringing;
 
-enum { RINGING_PORT = 7070 };
+enum { RINGING_PORT = 7070, RINGING_PLACES_MAX = RING_LIST_MAX + 1, RINGING_QUESTIONS_MAX = 512 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
 struct ringing_config {
@@ -35,27 +39,32 @@ struct ringing_config {
     const char *join;     /* HOST[:PORT]; (nobody) */
     const char *token;    /* of "mnemon ring invite"; (none) */
     uint8_t places_count; /* (1) */
-    uint8_t first_place;  /* index; nodes behind one address need different ones */
+    uint8_t first_place;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     const char *nameservers; /* (those of the system) */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void *context;
+
+    /* Others of this node who live by the ring; all three on its loop, and each may be NULL. */
+    void (*news)(void *shared, const struct ring *ring); /* as it is now: a few times a second, as a member */
+    void (*charter)(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
+    void (*datagram)(void *shared, const struct datagram_message *message); /* of a kind that is not ours */
+    void *shared;
 };
 
-/* ERR_INVALID: the token, or the name of the contact; the errors of net/identity.h and ring_files.h. */
+/* ERR_INVALID: the token, the name of the contact, or more places than there are; the errors of
+ * net/identity.h and ring_files.h. */
 enum err ringing_new(const struct ringing_config *config, struct ringing **ret_ringing,
                      struct err_detail *detail) MUST_CHECK;
 
-/* When the loop is over. What is to be kept is written. */
+/* Where it is stopped, or was never started. What is to be kept is written. */
 void ringing_free(struct ringing *ringing);
 
-/* ---- the loop's thread, or before it runs ---- */
+/* Nothing happens where the node is in no ring and shall not join one. ERR_BUSY where the port is taken. */
+enum err ringing_start(struct ringing *ringing, struct err_detail *detail) MUST_CHECK;
 
-/* ERR_BUSY where the port is taken. */
-enum err ringing_attach(struct ringing *ringing, uv_loop_t *loop, struct err_detail *detail) MUST_CHECK;
-
-/* The loop then ends by itself. Nothing happens where it is not attached. */
-void ringing_detach(struct ringing *ringing);
+/* Whoever waits for an answer gets ERR_CANCELLED. May be called more than once, by one thread. */
+void ringing_stop(struct ringing *ringing);
 
 /* ---- any thread ---- */
 
@@ -65,7 +74,56 @@ void ringing_beat(struct ringing *ringing);
 /* Append what /api/v1/ring says (docs/api.md), as of a second ago at most. */
 void ringing_put(struct ringing *ringing, struct buf *out);
 
-/* Where its socket is bound, once attached. False: it is in no ring. */
+/* Where its socket is bound, once started. False: it is in no ring. */
 bool ringing_address(struct ringing *ringing, struct address *ret_address);
+
+/* ---- for others of this node. Any thread ---- */
+
+const struct identity *ringing_identity(const struct ringing *ringing);
+
+/* Has this key shown that it is a member's, or need it not? */
+bool ringing_admits(struct ringing *ringing, const struct peer *peer);
+
+/* Show him our membership, so that he admits us. */
+void ringing_greet(struct ringing *ringing, const struct peer *peer);
+
+/* What he did is against the rules: for people to see. */
+void ringing_blame(struct ringing *ringing, const struct peer *peer, const char *sentence);
+
+/* Run it on the ring's loop soon. False: there is none. */
+bool ringing_post(struct ringing *ringing, void (*run)(void *context), void *context);
+
+/* The loop only: a datagram of an owner's kind (net/datagram.h). */
+void ringing_send(struct ringing *ringing, const struct peer *to, unsigned kind, struct bytes message);
+
+/* ---- who is responsible? Any thread ---- */
+
+struct ringing_answer {
+    enum err err; /* ERR_NOT_FOUND: in no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say;
+                     ERR_CANCELLED */
+    uint8_t hops_count;   /* 0: it was known here */
+    uint8_t places_count; /* the owner of the key, then its successors; at most what was wanted */
+    struct ring_place places[RINGING_PLACES_MAX];
+};
+
+/* The asker's memory until it is answered. */
+struct ringing_question {
+    struct ring_id key;
+    uint8_t places_wanted; /* 1 to RINGING_PLACES_MAX */
+    /* Once, from the ring's thread or from within ringing_ask(); may ask again. */
+    void (*answered)(struct ringing_question *question, const struct ringing_answer *answer);
+    void *context;
+    struct ringing_question *next; /* ringing's */
+};
+
+/* At most RINGING_QUESTIONS_MAX are on their way at once; the others wait their turn. */
+void ringing_ask(struct ringing *ringing, struct ringing_question *question);
+
+/*
+ * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/place.h). Any text
+ * that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
+ */
+enum err ringing_key(struct ringing *ringing, struct bytes url, struct ring_id *ret_key,
+                     struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -3,22 +3,17 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "base/wire.h"
 #include "node/ringing_state.h"
 
 enum { CONTACTS_MAX = 16 /* of RING_JOIN */, US_PER_S = 1000000 };
 static const uint64_t TRY_US = 1000000;          /* to ask a contact that is silent */
 static const uint64_t TRY_US_MAX = 30 * 1000000; /* with back-off */
 static const uint64_t SILENT_US = 5 * 1000000;   /* before people are told */
-static const uint64_t JOIN_US = 10 * 1000000;    /* while nobody lets us in; the ring tries by itself, too */
 static const uint64_t FOUND_US = 30 * 1000000;   /* a founder whom nobody answers begins alone */
 static const uint64_t GREET_US = 60 * 1000000;   /* to one neighbour: has he a newer charter? */
+static const uint64_t HEAL_US = 30 * 1000000;    /* parts of a ring look for each other: 0.3 kbit/s */
 static const uint64_t COPY_US = 1000000;
 static const uint64_t KEEP_US = 5 * 1000000; /* between two writes of the peers, where they change */
-
-static uint64_t now_us(const struct ringing *ringing) {
-    return clock_monotonic_us(ringing->config.clock);
-}
 
 void ringing_note(struct ringing *ringing, const char *format, ...) {
     char sentence[RINGING_SENTENCE_SIZE_MAX];
@@ -40,122 +35,12 @@ void ringing_on_complaint(void *context, const struct address *address, const ch
     ringing->copy_at_us = 0;
 }
 
-/* ---- what the ring says ---- */
-
-static const char *const reason_texts[RING_REASONS_END] = {
-    [RING_OTHER_VERSION] = "it speaks another version of the ring's protocol",
-    [RING_OTHER_CHARTER] = "it belongs to another ring",
-};
-
-static void on_ring_refused(struct ringing *ringing, struct bytes bytes) {
-    struct wire_reader reader;
-    struct ring_place place;
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
-    wire_reader_init(&reader, bytes);
-    uint8_t reason = wire_read_u8_max(&reader, RING_REASONS_END - 1);
-    bool is_by_him = wire_read_bool(&reader);
-    ring_read_place(ringing->ring, &reader, &place);
-    if (reader.err != ERR_OK) {
-        return;
-    }
-    snprintf(sentence, sizeof sentence, is_by_him ? "%s refuses this node: %s" : "%s is refused: %s",
-             address_format(&place.peer.address, address), reason_texts[reason]);
-    ringing_on_complaint(ringing, &place.peer.address, sentence);
-}
-
-static void on_ring_blamed(struct ringing *ringing, struct bytes bytes) {
-    struct wire_reader reader;
-    struct ring_place place;
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    char sentence[COMPLAINT_SIZE_MAX];
-    wire_reader_init(&reader, bytes);
-    ring_read_place(ringing->ring, &reader, &place);
-    struct bytes text = wire_read_bytes(&reader, wire_reader_left(&reader));
-    if (reader.err != ERR_OK) {
-        return;
-    }
-    snprintf(sentence, sizeof sentence, "%s is blamed: %.*s", address_format(&place.peer.address, address),
-             BYTES_ARG(text));
-    ringing_on_complaint(ringing, &place.peer.address, sentence);
-}
-
-static void on_member(struct ringing *ringing, bool is_member) {
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    ringing->state = is_member ? RINGING_MEMBER : RINGING_JOINING;
-    ringing->joined_at_us = now_us(ringing);
-    ringing->join_at_us = now_us(ringing) + JOIN_US;
-    ringing_note(ringing, "ring: %s \"%s\" as %s", is_member ? "in" : "no longer in", ringing->charter.name,
-                 address_format(&ringing->self.address, address));
-}
-
-static void on_notice(struct ringing *ringing, const struct action *action) {
-    switch ((enum ring_notice)action->code) {
-    case RING_MEMBER:
-        on_member(ringing, action->bytes.size > 0 && action->bytes.data[0] != 0);
-        break;
-    case RING_REFUSED:
-        on_ring_refused(ringing, action->bytes);
-        break;
-    case RING_BLAMED:
-        on_ring_blamed(ringing, action->bytes);
-        break;
-    case RING_ARC: /* seen in the copy */
-    case RING_FOUND:
-    case RING_LOST:
-        break;
-    }
-    ringing->copy_at_us = 0;
-}
-
-/* ---- the ring's steps ---- */
-
-static void set_wake(struct ringing *ringing) {
-    uint64_t at_us = ringing->out.wake_at_us;
-    uint64_t now = now_us(ringing);
-    if (at_us == STEP_NEVER_US) {
-        uv_timer_stop(&ringing->wake);
-        return;
-    }
-    uint64_t wait_ms = at_us <= now ? 0 : (at_us - now + 999) / 1000;
-    uv_timer_start(&ringing->wake, ringing_on_wake, wait_ms, 0);
-}
-
-static void send_to(struct ringing *ringing, const struct action *action) {
-    struct peer to = {.address = action->to};
-    memcpy(to.key, action->to_key, PEER_KEY_SIZE);
-    gate_introduce(ringing->gate, &to);
-    (void)datagram_send(ringing->datagram, &to, DATAGRAM_RING, action->bytes); /* lost: as on the way */
-}
-
-static void step(struct ringing *ringing, struct event *event) {
-    struct outbox *out = &ringing->out;
-    event->now_us = now_us(ringing);
-    outbox_clear(out);
-    ring_step(ringing->ring, event, out);
-    for (size_t i = 0; i < out->actions_count; i++) {
-        if (out->actions[i].kind == ACTION_SEND) {
-            send_to(ringing, &out->actions[i]);
-        } else if (out->actions[i].kind == ACTION_NOTICE) {
-            on_notice(ringing, &out->actions[i]);
-        }
-    }
-    set_wake(ringing);
-}
-
-void ringing_on_wake(uv_timer_t *timer) {
-    struct ringing *ringing = timer->data;
-    if (ringing->ring != NULL && ringing->state != RINGING_REMOVED) {
-        step(ringing, &(struct event){.kind = EVENT_WAKE});
-    }
-}
-
 /* None: a new ring. */
 static void join(struct ringing *ringing, const struct peer *peers, size_t count) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct event event = {.kind = EVENT_COMMAND, .code = RING_JOIN};
     event.bytes = ring_write_contacts(peers, count < CONTACTS_MAX ? count : CONTACTS_MAX, memory);
-    step(ringing, &event);
+    ringing_step(ringing, &event);
 }
 
 /* ---- joining ---- */
@@ -168,8 +53,11 @@ static enum err make_ring(struct ringing *ringing) {
     struct ring_config config = {
         .self = ringing->self,
         .places_count = ringing->config.places_count,
-        .first_index = ringing->config.first_place,
+        .first_index = ringing->config.first_place % RING_VIRTUAL_MAX,
+        .is_first_fixed = ringing->config.first_place < RING_VIRTUAL_MAX,
         .list_size = ringing->charter.list_size,
+        .copies = ringing->charter.replicas,
+        .heal_us = HEAL_US,
         .seed = ringing->seed,
     };
     memcpy(config.charter, ringing->id, sizeof config.charter);
@@ -187,7 +75,7 @@ static enum err make_ring(struct ringing *ringing) {
 /* There is a charter. */
 static void begin(struct ringing *ringing) {
     ringing->state = RINGING_JOINING;
-    ringing->joined_at_us = now_us(ringing);
+    ringing->joined_at_us = ringing_now_us(ringing);
     if (charter_is_removed(&ringing->charter, ringing->identity.key)) {
         ringing->state = RINGING_REMOVED;
         ringing_note(ringing, "ring: the founder of \"%s\" has removed this node", ringing->charter.name);
@@ -198,7 +86,7 @@ static void begin(struct ringing *ringing) {
         ringing_note(ringing, "ring: %s", err_text(err));
         return;
     }
-    step(ringing, &(struct event){.kind = EVENT_START});
+    ringing_step(ringing, &(struct event){.kind = EVENT_START});
     if (is_founder(ringing) && ringing->remembered_count == 0 && ringing->contact.host[0] == '\0') {
         join(ringing, NULL, 0);
     }
@@ -208,14 +96,14 @@ static void begin(struct ringing *ringing) {
 static void try_to_join(struct ringing *ringing) {
     struct peer peers[CONTACTS_MAX];
     size_t count = 0;
-    uint64_t now = now_us(ringing);
+    uint64_t now = ringing_now_us(ringing);
     if (ringing->contact.has_spoken) {
         peers[count++] = ringing->contact.peer;
     }
     for (size_t i = 0; i < ringing->remembered_count && count < CONTACTS_MAX; i++) {
         peers[count++] = ringing->remembered[i];
     }
-    ringing->join_at_us = now + JOIN_US;
+    ringing->join_at_us = now + RINGING_JOIN_US;
     if (count > 0) {
         join(ringing, peers, count);
     }
@@ -226,18 +114,36 @@ static void try_to_join(struct ringing *ringing) {
 
 /* ---- the contact ---- */
 
+/* One socket, one family. */
+static void take_addresses(struct ringing *ringing, const struct dns_answer *answer) {
+    struct ringing_contact *contact = &ringing->contact;
+    bool is_ipv4 = address_is_ipv4(&ringing->self.address);
+    contact->addresses_count = 0;
+    for (size_t i = 0; i < answer->count; i++) {
+        if (address_is_ipv4(&answer->addresses[i]) == is_ipv4) {
+            struct address *address = &contact->addresses[contact->addresses_count++];
+            *address = answer->addresses[i];
+            address->port = contact->port;
+        }
+    }
+}
+
 static void on_found(void *context, const struct dns_answer *answer) {
     struct ringing *ringing = context;
     struct ringing_contact *contact = &ringing->contact;
-    if (answer->err != ERR_OK) {
+    if (answer->err == ERR_OK) {
+        take_addresses(ringing, answer);
+    }
+    if (contact->addresses_count == 0) {
         char sentence[COMPLAINT_SIZE_MAX];
-        snprintf(sentence, sizeof sentence, "%.200s: %s", contact->host, err_text(answer->err));
+        snprintf(sentence, sizeof sentence, "%.200s: %s", contact->host,
+                 answer->err != ERR_OK ? err_text(answer->err)
+                                       : "it has no address that this node can reach");
         ringing_on_complaint(ringing, NULL, sentence);
-        contact->try_at_us = now_us(ringing) + TRY_US_MAX;
+        contact->try_at_us = ringing_now_us(ringing) + TRY_US_MAX;
         return;
     }
-    contact->peer = (struct peer){.address = answer->addresses[0]};
-    contact->peer.address.port = contact->port;
+    contact->peer = (struct peer){.address = contact->addresses[0]};
     contact->is_found = true;
     contact->try_at_us = 0;
     ringing->state = ringing->state == RINGING_LOOKING ? RINGING_ASKING : ringing->state;
@@ -259,7 +165,8 @@ static void tell_silence(struct ringing *ringing) {
     struct ringing_contact *contact = &ringing->contact;
     char address[ADDRESS_TEXT_SIZE_MAX];
     char sentence[COMPLAINT_SIZE_MAX];
-    if (contact->is_told || contact->since_us == 0 || now_us(ringing) - contact->since_us < SILENT_US) {
+    if (contact->is_told || contact->since_us == 0 ||
+        ringing_now_us(ringing) - contact->since_us < SILENT_US) {
         return;
     }
     contact->is_told = true;
@@ -271,7 +178,7 @@ static void tell_silence(struct ringing *ringing) {
 /* The charter where there is none yet; else only a word, since its key must be known before one can join. */
 static void try_contact(struct ringing *ringing) {
     struct ringing_contact *contact = &ringing->contact;
-    uint64_t now = now_us(ringing);
+    uint64_t now = ringing_now_us(ringing);
     if (contact->host[0] == '\0' || contact->has_spoken) {
         return;
     }
@@ -282,6 +189,9 @@ static void try_contact(struct ringing *ringing) {
     if (!contact->is_found) {
         look_up(ringing);
         return;
+    }
+    if (contact->addresses_count > 0) { /* of several, perhaps the next one answers */
+        contact->peer.address = contact->addresses[contact->tries % contact->addresses_count];
     }
     uint64_t wait_us = TRY_US << (contact->tries < 5 ? contact->tries : 5);
     contact->tries++;
@@ -376,6 +286,10 @@ void ringing_take_charter(struct ringing *ringing, const struct charter *charter
         ringing_note(ringing, "ring: the founder of \"%s\" has removed this node", charter->name);
     }
     ringing->has_charter = true;
+    pthread_mutex_lock(&ringing->lock);
+    ringing->mapping = (int)charter->mapping;
+    pthread_mutex_unlock(&ringing->lock);
+    ringing_share_charter(ringing);
     size_t count = ringing->ring != NULL ? ringing_peers(ringing, peers) : 0;
     for (size_t i = 0; i < count; i++) {
         gate_greet(ringing->gate, &peers[i]); /* so it spreads at once */
@@ -396,34 +310,71 @@ void ringing_on_learned(void *context, const struct peer *from, const struct cha
     }
 }
 
-void ringing_start(struct ringing *ringing) {
+void ringing_begin(struct ringing *ringing) {
     bool is_found = ringing->contact.is_found;
-    ringing->greet_at_us = now_us(ringing) + GREET_US;
+    ringing->greet_at_us = ringing_now_us(ringing) + GREET_US;
     if (!ringing->has_charter) {
         ringing->state = is_found ? RINGING_ASKING : RINGING_LOOKING;
         return;
     }
     gate_set_charter(ringing->gate, &ringing->charter, bytes_of(ringing->encoded, ringing->encoded_size));
+    ringing_share_charter(ringing);
     use_token(ringing);
     begin(ringing);
 }
 
 /* ---- what comes ---- */
 
+/* Without the port, which whoever floods us may change at will. */
+static void blame_address(struct ringing *ringing, const struct address *address, const char *what) {
+    char text[ADDRESS_TEXT_SIZE_MAX];
+    char sentence[COMPLAINT_SIZE_MAX];
+    address_format(address, text);
+    *strrchr(text, ':') = '\0';
+    snprintf(sentence, sizeof sentence, "%s is blamed: it sends %s", text, what);
+    ringing_on_complaint(ringing, address, sentence);
+}
+
+/* Once a second is enough to be seen. */
+static void blame(struct ringing *ringing, const struct address *address, const char *not_this) {
+    char what[COMPLAINT_SIZE_MAX / 2];
+    uint64_t now = ringing_now_us(ringing);
+    if (now >= ringing->blame_at_us) {
+        ringing->blame_at_us = now + US_PER_S;
+        snprintf(what, sizeof what, "what is %s", not_this);
+        blame_address(ringing, address, what);
+    }
+}
+
 void ringing_on_message(void *context, const struct datagram_message *message) {
     struct ringing *ringing = context;
     if (message->kind == DATAGRAM_CHARTER) {
+        uint64_t malformed_count = gate_stat(ringing->gate)->malformed_count;
         gate_receive(ringing->gate, message);
+        if (gate_stat(ringing->gate)->malformed_count > malformed_count) {
+            blame(ringing, &message->from.address, "no greeting");
+        }
         return;
     }
-    bool is_heard = message->kind == DATAGRAM_RING && ringing->ring != NULL &&
-                    ringing->state != RINGING_REMOVED && gate_admits(ringing->gate, &message->from);
+    bool is_heard = ringing->ring != NULL && ringing->state != RINGING_REMOVED &&
+                    gate_admits(ringing->gate, &message->from);
     if (!is_heard) {
+        return;
+    }
+    ringing_share_admitted(ringing, &message->from);
+    if (message->kind != DATAGRAM_RING) {
+        if (ringing->config.datagram != NULL) {
+            ringing->config.datagram(ringing->config.shared, message);
+        }
         return;
     }
     struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = message->bytes};
     memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
-    step(ringing, &event);
+    uint64_t malformed_count = ring_counters(ringing->ring)->malformed_count;
+    ringing_step(ringing, &event);
+    if (ring_counters(ringing->ring)->malformed_count > malformed_count) {
+        blame(ringing, &message->from.address, "no message of the ring");
+    }
 }
 
 void ringing_on_refusal(void *context, const struct datagram_refusal *refusal) {
@@ -445,6 +396,15 @@ void ringing_on_refusal(void *context, const struct datagram_refusal *refusal) {
     snprintf(sentence, sizeof sentence, refusal->is_by_us ? "%s is refused: %s" : "%s refuses this node: %s",
              address_format(&refusal->peer.address, address), reason);
     ringing_on_complaint(ringing, &refusal->peer.address, sentence);
+}
+
+void ringing_on_noise(void *context, const struct address *from, enum datagram_noise noise) {
+    static const char *const texts[DATAGRAM_NOISES_COUNT] = {
+        [DATAGRAM_NOISE_LIMITED] = "more than it may",
+        [DATAGRAM_NOISE_MALFORMED] = "what is no datagram of a node",
+        [DATAGRAM_NOISE_FORGED] = "what was not sealed by whom it names",
+    };
+    blame_address(context, from, texts[noise]);
 }
 
 /* ---- the tick ---- */
@@ -470,12 +430,12 @@ static void keep_peers(struct ringing *ringing) {
     memcpy(ringing->remembered, peers, count * sizeof *peers);
     ringing->remembered_count = count;
     remember(ringing);
-    ringing->keep_at_us = now_us(ringing) + KEEP_US;
+    ringing->keep_at_us = ringing_now_us(ringing) + KEEP_US;
 }
 
 void ringing_on_tick(uv_timer_t *timer) {
     struct ringing *ringing = timer->data;
-    uint64_t now = now_us(ringing);
+    uint64_t now = ringing_now_us(ringing);
     gate_tick(ringing->gate);
     if (ringing->state != RINGING_MEMBER && ringing->state != RINGING_REMOVED) {
         try_contact(ringing);
@@ -486,6 +446,9 @@ void ringing_on_tick(uv_timer_t *timer) {
     if (ringing->state == RINGING_MEMBER && now >= ringing->greet_at_us) {
         ringing->greet_at_us = now + GREET_US / 2 + prng_mix(ringing->seed++) % GREET_US;
         greet_somebody(ringing);
+    }
+    if (ringing->state == RINGING_MEMBER && ringing->config.news != NULL) {
+        ringing->config.news(ringing->config.shared, ringing->ring);
     }
     if (now >= ringing->copy_at_us) {
         ringing->copy_at_us = now + COPY_US;

@@ -4,21 +4,25 @@
 
 #include <pthread.h>
 #include <sys/stat.h>
+#include <uv.h>
 
+#include "base/map.h"
 #include "net/dns.h"
 #include "net/identity.h"
 #include "node/complaints.h"
 #include "node/gate.h"
 #include "node/ring_files.h"
 #include "node/ringing.h"
-#include "ring/ring.h"
 
 enum {
     RINGING_HOST_SIZE_MAX = 256,
     RINGING_TICK_MS = 250,
     RINGING_TEXT_SIZE_MAX = 8 << 20,
     RINGING_SENTENCE_SIZE_MAX = 512,
+    RINGING_OWN_SIZE_MAX = 64 << 10,
 };
+static const uint64_t RINGING_JOIN_US =
+    10 * 1000000; /* while nobody lets us in; the ring tries by itself, too */
 
 enum ringing_state {
     RINGING_NONE,    /* in no ring, and not told to join one */
@@ -35,6 +39,8 @@ struct ringing_contact {
     char host[RINGING_HOST_SIZE_MAX]; /* empty: there is none */
     uint16_t port;
     struct dns_question question;
+    struct address addresses[DNS_ADDRESSES_MAX]; /* of the name, as far as this node can send there */
+    size_t addresses_count;
     bool is_found; /* peer.address is known; its key is zeros until he has spoken */
     struct peer peer;
     bool has_spoken;
@@ -52,6 +58,28 @@ struct ringing_post {
     size_t encoded_size;
 };
 
+enum { RINGING_ADMITTED_MAX = 1 << 16, RINGING_ERRANDS_MAX = 1024 };
+
+/* What another thread wants of the loop. */
+struct ringing_errand {
+    struct ringing_errand *next;
+    void (*run)(void *context); /* NULL: it is about the peer */
+    void *context;
+    struct peer peer;
+    char sentence[COMPLAINT_SIZE_MAX]; /* blame him for it; empty: greet him */
+};
+
+/* A question that the ring is at work on. */
+struct ringing_slot {
+    struct ringing_question *question; /* NULL: free */
+    uint32_t life;                     /* tells the answers of one user from those of the next */
+};
+
+struct ringing_queue {
+    struct ringing_question *first;
+    struct ringing_question **end; /* NULL while it was never used */
+};
+
 struct ringing {
     struct ringing_config config;
     struct identity identity;
@@ -63,8 +91,11 @@ struct ringing {
     uint64_t seed;
 
     /* The loop's. */
+    pthread_t thread;
+    bool has_loop; /* the owner's: started, and not stopped yet */
+    uv_loop_t loop;
+    uv_async_t stop;
     enum ringing_state state;
-    bool is_attached;
     bool has_charter;
     struct charter charter;
     uint8_t id[CHARTER_ID_SIZE];
@@ -76,6 +107,7 @@ struct ringing {
     struct dns *dns;
     struct ring *ring; /* NULL until there is a charter */
     struct outbox out;
+    struct buf own; /* messages to this node itself: size in two bytes, bytes */
     struct action *actions;
     uint8_t *memory;
     uv_timer_t wake; /* of the ring */
@@ -88,10 +120,24 @@ struct ringing {
     uint64_t join_at_us;   /* next try */
     uint64_t greet_at_us;  /* next look for a newer charter */
     uint64_t copy_at_us;
-    uint64_t keep_at_us; /* peers */
+    uint64_t keep_at_us;  /* peers */
+    uint64_t blame_at_us; /* not before, for what makes no sense */
     struct complaints complaints;
+    uv_async_t asked; /* there are questions */
+    struct ringing_queue waiting;
+    struct ringing_slot slots[RINGING_QUESTIONS_MAX];
+    uint32_t free_slots[RINGING_QUESTIONS_MAX];
+    size_t free_slots_count;
 
     pthread_mutex_t lock;
+    bool is_running;                        /* lock: the handles of the loop are open */
+    struct ringing_queue questions;         /* lock: that the loop has not seen */
+    struct ringing_errand *errands;         /* lock: likewise */
+    struct ringing_errand **errands_end;    /* lock */
+    size_t errands_count;                   /* lock */
+    struct map admitted;                    /* lock: keys of who was admitted */
+    bool admits_all;                        /* lock: the ring is open; admitted are then those removed */
+    int mapping;                            /* lock: of the charter; -1: there is none */
     struct buf text;                        /* lock: the copy */
     struct address address;                 /* lock */
     struct ringing_post from_disk;          /* lock */
@@ -105,18 +151,40 @@ struct ringing {
     struct ringing_post post;
 };
 
+static inline uint64_t ringing_now_us(const struct ringing *ringing) {
+    return clock_monotonic_us(ringing->config.clock);
+}
+
+/* ringing_step.c: the time is set, and what follows from it is done. */
+void ringing_step(struct ringing *ringing, struct event *event);
+void ringing_on_wake(uv_timer_t *timer);
+
 /* ringing_loop.c */
-void ringing_start(struct ringing *ringing);
+void ringing_begin(struct ringing *ringing);
 void ringing_note(struct ringing *ringing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ringing_on_message(void *context, const struct datagram_message *message);
 void ringing_on_refusal(void *context, const struct datagram_refusal *refusal);
+void ringing_on_noise(void *context, const struct address *from, enum datagram_noise noise);
 void ringing_on_learned(void *context, const struct peer *from, const struct charter *charter,
                         struct bytes encoded);
 void ringing_on_met(void *context, const struct peer *peer);
 void ringing_on_complaint(void *context, const struct address *address, const char *sentence);
 void ringing_take_charter(struct ringing *ringing, const struct charter *charter, struct bytes encoded);
 void ringing_on_tick(uv_timer_t *timer);
-void ringing_on_wake(uv_timer_t *timer);
+
+/* ringing_ask.c, on the loop: start the questions that there is room for; RING_FOUND or RING_LOST; the end.
+ */
+void ringing_ask_init(struct ringing *ringing);
+void ringing_on_asked(uv_async_t *async);
+void ringing_on_answer(struct ringing *ringing, struct bytes bytes);
+void ringing_ask_cancel(struct ringing *ringing);
+
+/* ringing_share.c, on the loop but for the first and the last. */
+void ringing_share_init(struct ringing *ringing);
+void ringing_share_charter(struct ringing *ringing);
+void ringing_share_admitted(struct ringing *ringing, const struct peer *peer);
+void ringing_share_errands(struct ringing *ringing);
+void ringing_share_done(struct ringing *ringing);
 
 /* ringing_text.c: make the copy. */
 void ringing_copy(struct ringing *ringing);

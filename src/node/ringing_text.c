@@ -3,7 +3,7 @@
 #include "node/ring_json.h"
 #include "node/ringing_state.h"
 
-enum { NEIGHBOURS_MAX = 256, FINGERS_MAX = 256, ID_TEXT_SIZE = 2 * RING_ID_SIZE + 1 };
+enum { NEIGHBOURS_MAX = 256, FINGERS_MAX = 256, OTHERS_MAX = 128 };
 
 static const char *const state_names[RINGING_STATES_COUNT] = {
     [RINGING_NONE] = "none",       [RINGING_LOOKING] = "looking", [RINGING_ASKING] = "asking",
@@ -61,11 +61,6 @@ size_t ringing_peers(const struct ringing *ringing, struct peer out[RING_FILES_P
 
 /* ---- JSON ---- */
 
-static const char *format_id(struct ring_id id, char out[ID_TEXT_SIZE]) {
-    snprintf(out, ID_TEXT_SIZE, "%016jx%016jx", (uintmax_t)id.high, (uintmax_t)id.low);
-    return out;
-}
-
 /* Of the whole ring, 0 to 1; from a to a: all. */
 static double share_of(struct ring_id from, struct ring_id to) {
     struct ring_id way = ring_id_distance(from, to);
@@ -75,13 +70,9 @@ static double share_of(struct ring_id from, struct ring_id to) {
 
 static void put_place(const struct ringing *ringing, const struct ring_known *known, const char *role,
                       struct buf *out) {
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    char key[IDENTITY_TEXT_SIZE];
-    char id[ID_TEXT_SIZE];
-    const struct ring_place *place = &known->place;
-    buf_put_format(out, "{\"address\":\"%s\",\"key\":\"%s\",\"index\":%u,\"id\":\"%s\",\"role\":\"%s\"",
-                   address_format(&place->peer.address, address), identity_key_format(place->peer.key, key),
-                   place->index, format_id(place->id, id), role);
+    buf_put_byte(out, '{');
+    ring_json_put_place(&known->place, out);
+    buf_put_format(out, ",\"role\":\"%s\"", role);
     if (known->round_trip_us > 0) {
         buf_put_format(out, ",\"rtt_milliseconds\":%.3f", known->round_trip_us / 1000.0);
     } else {
@@ -155,6 +146,22 @@ static void put_fingers(const struct ringing *ringing, struct buf *out) {
     }
 }
 
+/* All that are known to live, for a picture: neighbours and fingers among them. */
+static void put_others(const struct ringing *ringing, struct buf *out) {
+    const struct ring *ring = ringing->ring;
+    size_t count = 0;
+    for (uint32_t i = 0; i < ring_known_count(ring) && count < OTHERS_MAX; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        char id[RING_JSON_ID_SIZE];
+        struct ring_known known = ring_known_at(ring, i);
+        if (is_real(ringing, &known.place) && known.misses_count == 0) {
+            buf_put_format(out, "%s{\"address\":\"%s\",\"id\":\"%s\"}", count++ > 0 ? "," : "",
+                           address_format(&known.place.peer.address, address),
+                           ring_json_format_id(known.place.id, id));
+        }
+    }
+}
+
 /* "list 7 of 8": so many entries are places that have not failed to answer. A small ring has no more. */
 static void put_health(const struct ring *ring, uint8_t place, struct buf *out) {
     unsigned there = 0;
@@ -174,15 +181,15 @@ static void put_health(const struct ring *ring, uint8_t place, struct buf *out) 
 static void put_places(const struct ringing *ringing, struct buf *out) {
     const struct ring *ring = ringing->ring;
     for (uint8_t place = 0; place < ring_places_count(ring); place++) {
-        char id[ID_TEXT_SIZE];
+        char id[RING_JSON_ID_SIZE];
         const struct ring_place *own = ring_place_at(ring, place);
         const struct ring_place *predecessor = ring_predecessor(ring, place);
         bool is_member = ring_is_member(ring, place) && predecessor != NULL;
         buf_put_format(out, "%s{\"index\":%u,\"id\":\"%s\",\"member\":%s", place > 0 ? "," : "", own->index,
-                       format_id(own->id, id), is_member ? "true" : "false");
+                       ring_json_format_id(own->id, id), is_member ? "true" : "false");
         if (is_member) {
-            buf_put_format(out, ",\"from\":\"%s\",\"share\":%.6f,\"health\":", format_id(predecessor->id, id),
-                           share_of(predecessor->id, own->id));
+            buf_put_format(out, ",\"from\":\"%s\",\"share\":%.6f,\"health\":",
+                           ring_json_format_id(predecessor->id, id), share_of(predecessor->id, own->id));
             put_health(ring, place, out);
             buf_put_byte(out, '}');
         } else {
@@ -204,18 +211,33 @@ static void put_counters(const struct ringing *ringing, struct buf *out) {
                    (uintmax_t)ring->lost_count, (uintmax_t)ring->hops_count, (uintmax_t)ring->blamed_count);
 }
 
+static void put_dropped(const struct datagram_stats *stats, struct buf *out) {
+    static const struct {
+        const char *name;
+        enum seal_verdict verdict;
+    } verdicts[] = {
+        {"short", SEAL_SHORT},         {"other_version", SEAL_OTHER}, {"strange", SEAL_STRANGE},
+        {"forged", SEAL_FORGED},       {"other_clock", SEAL_CLOCK},   {"replayed", SEAL_REPLAYED},
+        {"unproved_life", SEAL_STALE}, {"flooding", SEAL_FLOOD},
+    };
+    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
+        buf_put_format(out, ",\"%s\":%ju", verdicts[i].name, (uintmax_t)stats->verdicts[verdicts[i].verdict]);
+    }
+}
+
 static void put_traffic(const struct ringing *ringing, struct buf *out) {
     const struct datagram_stats *stats = datagram_stats(ringing->datagram);
     const struct gate_stat *gate = gate_stat(ringing->gate);
     buf_put_format(out,
                    ",\"datagrams\":{\"received\":%ju,\"received_bytes\":%ju,\"sent\":%ju,\"sent_bytes\":%ju,"
-                   "\"dropped\":%ju,\"unproved\":%ju,\"limited\":%ju,\"malformed\":%ju,\"forged\":%ju,"
-                   "\"replayed\":%ju,\"refused_by_us\":%ju,\"refused_by_others\":%ju}",
+                   "\"dropped\":%ju,\"unproved\":%ju,\"refused_by_us\":%ju,\"refused_by_others\":%ju,"
+                   "\"limited\":%ju,\"malformed\":%ju",
                    (uintmax_t)stats->received, (uintmax_t)stats->received_bytes, (uintmax_t)stats->sent,
                    (uintmax_t)stats->sent_bytes, (uintmax_t)stats->dropped, (uintmax_t)stats->unproved,
-                   (uintmax_t)stats->limited, (uintmax_t)stats->malformed,
-                   (uintmax_t)stats->verdicts[SEAL_FORGED], (uintmax_t)stats->verdicts[SEAL_REPLAYED],
-                   (uintmax_t)stats->refused_by_us, (uintmax_t)stats->refused_by_others);
+                   (uintmax_t)stats->refused_by_us, (uintmax_t)stats->refused_by_others,
+                   (uintmax_t)stats->limited, (uintmax_t)stats->malformed);
+    put_dropped(stats, out);
+    buf_put_byte(out, '}');
     buf_put_format(out,
                    ",\"members\":{\"hellos\":%ju,\"refused\":%ju,\"refused_by_others\":%ju,"
                    "\"turned_away\":%ju,\"malformed\":%ju}",
@@ -275,6 +297,8 @@ static void put_ring(const struct ringing *ringing, struct buf *out) {
     put_neighbours(ringing, out);
     buf_put_string(out, "],\"fingers\":[");
     put_fingers(ringing, out);
+    buf_put_string(out, "],\"others\":[");
+    put_others(ringing, out);
     buf_put_string(out, "],\"blamed\":[");
     put_blamed(ringing, out);
     buf_put_byte(out, ']');

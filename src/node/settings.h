@@ -16,6 +16,8 @@ struct settings {
     uint64_t ring_port;
     uint64_t ring_capacity;
     uint64_t ring_first_place;
+    uint64_t ring_upload; /* bytes a second; 0: any */
+    uint64_t ring_download;
     uint64_t http_connections;
     uint64_t http_timeout_us;
     struct config_list http_hosts;

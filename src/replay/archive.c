@@ -87,7 +87,19 @@ struct archive_visit *archive_visit_begin(struct archive *archive) {
         archive->free_count--;
     }
     pthread_mutex_unlock(&archive->lock);
-    return visit != NULL ? visit : visit_new(archive);
+    visit = visit != NULL ? visit : visit_new(archive);
+    if (visit != NULL) {
+        instance_session_set_guest(visit->session, true);
+    }
+    return visit;
+}
+
+struct archive_visit *archive_visit_begin_here(struct archive *archive) {
+    struct archive_visit *visit = archive_visit_begin(archive);
+    if (visit != NULL) {
+        instance_session_set_guest(visit->session, false);
+    }
+    return visit;
 }
 
 void archive_visit_end(struct archive_visit *visit) {

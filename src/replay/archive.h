@@ -37,6 +37,10 @@ const char *archive_scratch_directory(const struct archive *archive);
 struct archive_visit *archive_visit_begin(struct archive *archive); /* NULL: out of memory */
 void archive_visit_end(struct archive_visit *visit);
 
+/* One that sees only what this node has itself, not what its ring has: for counts, and for what is asked at
+ * every key press. */
+struct archive_visit *archive_visit_begin_here(struct archive *archive);
+
 /*
  * The visit will last as long as a client takes to read what it holds. False where too many do so already:
  * visits have files and memory.

@@ -9,6 +9,7 @@ enum {
     PIECE_TIME_US = 5000,
     /* A line may have a URL of 64 KiB, as JSON six times as long, and begins below PIECE_SIZE. */
     OUT_SIZE_MAX = 1 << 20,
+    LINE_SIZE = 1 << 10, /* of most */
     KEY_SIZE_MAX = 256 << 10,
     STEPS_BETWEEN_LOOKS = 16, /* at the clock */
     SECOND_US = 1000000,
@@ -89,6 +90,7 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     cdx_kept_init(&answer->first);
     buf_init(&answer->key, KEY_SIZE_MAX);
     buf_init(&answer->out, OUT_SIZE_MAX);
+    buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
     answer->visit = archive_visit_begin(archive);
     if (answer->visit == NULL) {
         cdx_query_done(&answer->query);

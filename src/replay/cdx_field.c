@@ -1,7 +1,5 @@
 #include "replay/cdx_field.h"
 
-#include <stdio.h>
-
 enum { WHOLE_SIZE_MAX = 256 << 10 };
 
 static const struct {
@@ -61,11 +59,6 @@ static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
     return bytes_of(at, (size_t)(out + CDX_NUMBER_SIZE - at));
 }
 
-static struct bytes put_status(uint16_t status, char out[8]) {
-    int size = status == 0 ? 0 : snprintf(out, 8, "%u", status);
-    return bytes_of(out, (size_t)size);
-}
-
 /* Where the payload of a revisit is; nothing where that is not known now. */
 static void fill_original(struct cdx_line *line, struct archive_visit *visit, const struct capture *capture) {
     struct key key;
@@ -95,7 +88,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_visit *visit,
     case CDX_MIMETYPE:
         return line->is_resolved && capture->mime.size > 0 ? capture->mime : capture_line_mime(capture);
     case CDX_STATUSCODE:
-        return put_status(capture->status, line->status);
+        return capture->status == 0 ? bytes_of(NULL, 0) : put_number(capture->status, line->status);
     case CDX_DIGEST:
         return capture_line_digest(&line->text, capture->signature);
     case CDX_LENGTH:

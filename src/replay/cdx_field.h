@@ -51,7 +51,7 @@ struct cdx_line {
     struct capture_line original_text;
     bool is_resolved; /* revisits show their own type, and where the payload is */
     char timestamp[UTC_DIGITS_SIZE];
-    char status[8];
+    char status[CDX_NUMBER_SIZE];
     char length[CDX_NUMBER_SIZE];
     char offset[CDX_NUMBER_SIZE];
     char original_length[CDX_NUMBER_SIZE];

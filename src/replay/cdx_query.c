@@ -20,14 +20,12 @@ struct reading {
 /* ---- the query string ---- */
 
 static void put_decoded(struct buf *out, struct bytes text) {
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        if (byte == '+') {
-            byte = ' ';
-        } else if (percent_decode(bytes_skip(text, i), &byte)) {
-            i += 2;
+    struct bytes part;
+    for (bool is_first = true; bytes_split(&text, '+', &part); is_first = false) {
+        if (!is_first) {
+            buf_put_byte(out, ' ');
         }
-        buf_put_byte(out, byte);
+        percent_put_decoded(out, part);
     }
 }
 

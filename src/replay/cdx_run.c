@@ -63,17 +63,15 @@ static enum err read_key(struct cdx_run *run, struct bytes *after, struct err_de
     return ERR_OK;
 }
 
-static enum err open_side(struct cdx_run *run, struct archive_range *range, struct err_detail *detail) {
-    struct cdx_side *side = &run->sides[run->sides_count];
+static enum err open_side(struct cdx_run *run, struct cdx_side *side, const struct archive_range *range,
+                          struct err_detail *detail) {
     *side = (struct cdx_side){.is_over = range->from_us > range->to_us};
-    enum err err = archive_walk_open(run->visit, range, &side->walk, detail);
-    run->sides_count += err == ERR_OK;
-    return err;
+    return archive_walk_open(run->visit, range, &side->walk, detail);
 }
 
-static enum err open_sides(struct cdx_run *run, struct bytes after, struct err_detail *detail) {
+static struct archive_range range_of(const struct cdx_run *run, struct bytes after) {
     const struct cdx_query *query = run->query;
-    struct archive_range range = {
+    return (struct archive_range){
         .url = query->url,
         .match = query->match,
         .from_us = query->from_us,
@@ -82,17 +80,29 @@ static enum err open_sides(struct cdx_run *run, struct bytes after, struct err_d
         .after = after,
         .steps_max = CDX_STEPS,
     };
-    if (query->sort != CDX_CLOSEST) {
-        return open_side(run, &range, detail);
-    }
-    bool is_before = query->closest_us > query->to_us; /* all of them are */
+}
+
+/* The captures before the date. */
+static enum err open_past(struct cdx_run *run, struct bytes after, struct err_detail *detail) {
+    struct archive_range range = range_of(run, after);
+    int64_t closest_us = run->query->closest_us;
     range.in_reverse = true;
-    range.to_us = is_before ? query->to_us : query->closest_us - 1;
-    enum err err = open_side(run, &range, detail);
+    range.to_us = closest_us > range.to_us ? range.to_us : closest_us - 1;
+    return open_side(run, &run->sides[0], &range, detail);
+}
+
+static enum err open_sides(struct cdx_run *run, struct bytes after, struct err_detail *detail) {
+    struct archive_range range = range_of(run, after);
+    if (run->query->sort != CDX_CLOSEST) {
+        run->sides_count = 1;
+        return open_side(run, &run->sides[0], &range, detail);
+    }
+    run->sides_count = 2;
     range.in_reverse = false;
-    range.to_us = query->to_us;
-    range.from_us = query->closest_us > query->from_us ? query->closest_us : query->from_us;
-    return err == ERR_OK ? open_side(run, &range, detail) : err;
+    range.from_us = run->query->closest_us > range.from_us ? run->query->closest_us : range.from_us;
+    enum err err = open_side(run, &run->sides[1], &range, detail);
+    /* The past is mostly opened when it is needed: whoever asks for the time of a capture has it already. */
+    return err == ERR_OK && after.size > 0 ? open_past(run, after, detail) : err;
 }
 
 static bool is_of_one_url(const struct cdx_query *query) {
@@ -109,6 +119,8 @@ static void init(struct cdx_run *run, struct archive *archive, struct archive_vi
     run->is_over = false;
     run->steps_left = 0;
     run->sides_count = 0;
+    run->sides[0].walk = run->sides[1].walk = NULL;
+    run->sides[0].has_capture = run->sides[0].is_over = false;
     run->skip_count = query->has_page ? query->page * query->page_size : 0;
     run->take_count = query->has_page ? query->page_size : UINT64_MAX;
     run->drained_count = 0;
@@ -160,7 +172,9 @@ enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struc
 
 void cdx_run_close(struct cdx_run *run) {
     for (size_t i = 0; i < run->sides_count; i++) {
-        archive_walk_close(run->sides[i].walk);
+        if (run->sides[i].walk != NULL) {
+            archive_walk_close(run->sides[i].walk);
+        }
     }
     for (size_t i = 0; i < run->query->collapses_count; i++) {
         cdx_kept_done(&run->stages[i].kept[0]);
@@ -170,11 +184,12 @@ void cdx_run_close(struct cdx_run *run) {
 }
 
 /* Its next capture is there, or it is over. */
-static enum err look(struct cdx_side *side, struct err_detail *detail) {
-    if (side->has_capture || side->is_over) {
-        return ERR_OK;
+static enum err look(struct cdx_run *run, struct cdx_side *side, struct err_detail *detail) {
+    enum err err = side->walk == NULL ? open_past(run, bytes_of(NULL, 0), detail) : ERR_OK;
+    if (err != ERR_OK || side->has_capture || side->is_over) {
+        return err;
     }
-    enum err err = archive_walk_next(side->walk, &side->capture, detail);
+    err = archive_walk_next(side->walk, &side->capture, detail);
     side->has_capture = err == ERR_OK;
     side->is_over = err == ERR_NOT_FOUND;
     return side->is_over ? ERR_OK : err;
@@ -212,7 +227,7 @@ static enum err next_capture(struct cdx_run *run, struct capture *ret_capture, s
         return ERR_NOT_FOUND;
     }
     for (size_t i = run->sides_count; i-- > 0 && side == NULL;) {
-        enum err err = look(&run->sides[i], detail);
+        enum err err = look(run, &run->sides[i], detail);
         if (err != ERR_OK) {
             return err;
         }

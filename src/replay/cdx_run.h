@@ -29,8 +29,8 @@ struct cdx_stage {
 };
 
 struct cdx_side {
-    struct archive_walk *walk;
-    struct capture capture; /* the next that it has, where has_capture */
+    struct archive_walk *walk; /* NULL: not yet */
+    struct capture capture;    /* the next that it has, where has_capture */
     bool has_capture;
     bool is_over;
 };

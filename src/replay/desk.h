@@ -4,7 +4,8 @@
  *      desk_save.c        /save…                   archive a page now
  *      desk_jobs.c        /jobs /api/v1/jobs…      what is archived again and again
  *      desk_dashboard.c   /dashboard               what it does, what is slow and why
- *      desk_ring.c        /api/v1/ring             the other nodes; drawn on the dashboard
+ *      desk_ring.c        /api/v1/ring…            the other nodes; drawn on the dashboard
+ *      desk_together.c                             what they do together, on the dashboard
  *      desk_login.c       /login /logout           for who has the token (admin.h)
  *      metrics.h          /metrics                 the same for Prometheus
  *      desk.c             /api/v1/status /api/v1/history /health /robots.txt /favicon.ico
@@ -23,7 +24,19 @@
 enum {
     DESK_ROUTES_MAX = 24,
     DESK_NAME_SIZE_MAX = 128, /* of a job, of a save */
+    DESK_PLACES_MAX = 21,     /* of a desk_find */
     DESK_TEXT_SIZE_MAX = 64 << 20,
+};
+
+/* A question to other nodes, which takes its time. The asker's memory until it is done. */
+struct desk_find {
+    struct bytes url;
+    uint8_t places_wanted;
+    void (*done)(struct desk_find *find); /* once, from any thread, perhaps at once */
+    void *context;
+    struct buf text; /* the answer is appended */
+    enum err err;
+    struct err_detail detail;
 };
 
 /*
@@ -48,6 +61,9 @@ struct desk_table {
     void (*put_status)(void *context, struct buf *out);
     void (*put_history)(void *context, struct buf *out);
     void (*put_ring)(void *context, struct buf *out);
+
+    /* Which nodes of the ring are responsible for a URL? */
+    void (*find)(void *context, struct desk_find *find);
 
     /* Can it store? False with the reason. */
     bool (*is_healthy)(void *context, struct err_detail *detail);

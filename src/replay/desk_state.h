@@ -68,4 +68,7 @@ size_t desk_login_routes(struct replay *replay, struct http_route *out);
  */
 void desk_put_ring(struct sheet *sheet, const struct desk *desk);
 
+/* desk_together.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
+void desk_put_together(struct sheet *sheet, const json_t *ring);
+
 #endif

@@ -137,6 +137,8 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
     struct bytes truncated = field_of(details, "WARC-Truncated");
+    struct bytes signature = field_of(details, VOLUME_SIGNATURE_FIELD); /* the node's key, a space … */
+    struct bytes signer = bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
     sheet_html(sheet, "<dl class=facts>\n");
     sheet_fact(sheet, "Captured");
     sheet_time(sheet, capture->time_us);
@@ -154,6 +156,7 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     }
     put_fact(sheet, "Server address", field_of(details, "WARC-IP-Address"));
     put_fact(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
+    put_fact(sheet, "Fetched by", signer);
     sheet_fact(sheet, "Payload digest");
     sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
     sheet_fact(sheet, "Content key");
@@ -339,6 +342,7 @@ static void put_json(struct buf *json, const struct details *details) {
                     is_revisit(details) ? bytes_of(NULL, 0) : field_of(details, "WARC-Truncated"));
     pages_json_text(json, "ip_address", field_of(details, "WARC-IP-Address"));
     pages_json_text(json, "tls", field_of(details, VOLUME_TLS_FIELD));
+    pages_json_text(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
     pages_json_text(json, "record_id", field_of(details, "WARC-Record-ID"));
     pages_json_number(json, "volume", capture->volume);
     pages_json_text(json, "segment", bytes_of_string(segment_text(capture, segment)));

@@ -152,7 +152,7 @@ static void put_holdings(struct sheet *sheet, struct archive_visit *visit) {
 }
 
 static void answer_page(struct replay *replay, struct http_request *request) {
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_visit *visit = archive_visit_begin_here(replay->archive);
     if (visit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;

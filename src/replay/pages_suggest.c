@@ -125,7 +125,7 @@ static void suggest(struct replay *replay, struct suggestions *out, struct bytes
 
 void pages_suggest(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_visit *visit = archive_visit_begin_here(replay->archive);
     struct buf question;
     struct buf json;
     buf_init(&question, QUESTION_SIZE_MAX);

@@ -67,7 +67,7 @@ static enum err write_response(struct parcel *parcel, struct warc_written *ret_w
     const struct warc_record *header = &parcel->own.header;
     bool is_http = parcel->own.head.size > 0;
     bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
-    struct field tls = {BYTES(VOLUME_TLS_FIELD), fields_get(&header->fields, BYTES(VOLUME_TLS_FIELD))};
+    struct field fields[RECORD_KEPT_FIELDS_MAX];
     struct warc_draft draft = {
         .type = is_http ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE,
         .date_us = capture->time_us,
@@ -77,8 +77,8 @@ static enum err write_response(struct parcel *parcel, struct warc_written *ret_w
                                      : header->content_type,
         .ip_address = fields_get(&header->fields, BYTES("WARC-IP-Address")),
         .truncated = is_revisit ? bytes_of(NULL, 0) : fields_get(&header->fields, BYTES("WARC-Truncated")),
-        .fields = &tls,
-        .fields_count = tls.value.size > 0 ? 1 : 0,
+        .fields = fields,
+        .fields_count = record_kept_fields(header, fields),
         .head = parcel->own.head,
         .body = parcel->own.body,
     };

@@ -77,7 +77,7 @@ static enum err answer(struct asker *asker, struct search_job *job) {
     if (err != ERR_OK) {
         return err;
     }
-    struct archive_visit *visit = archive_visit_begin(job->archive);
+    struct archive_visit *visit = archive_visit_begin_here(job->archive);
     if (visit == NULL) {
         return ERR_MEMORY;
     }

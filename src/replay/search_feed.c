@@ -158,7 +158,7 @@ static enum err forget(struct feed *feed, const uint8_t signature[KEY_SIGNATURE_
 
 static enum err enter(struct feed *feed, const struct search_volume *volume, const struct ledger_entry *entry,
                       struct err_detail *detail) {
-    if (entry->kind == LEDGER_DELETION) {
+    if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
         return forget(feed, entry->signature, entry->number, detail);
     }
     if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {
@@ -403,7 +403,7 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
-    feed->visit = archive_visit_begin(search->archive);
+    feed->visit = archive_visit_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
     if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL) {

@@ -13,10 +13,11 @@ enum {
     INTERVAL_MS = 10000,
     REPEAT_INTERVALS = 60, /* look again after so many, changed or not: access rules may have changed */
     SLICE_CAPTURES = 1000,
+    SLICE_BLOCKS = 20000,
+    BATCH_MIN = 1 << 16,   /* captures that are counted before the first walk for their sizes */
     HASTE_US = 200000,     /* so much work is done at once; */
     REST_FACTOR = 19,      /* after that it takes a twentieth of the time, */
     FIRST_REST_FACTOR = 4, /* and a fifth as long as there is no count at all */
-    PARTIAL_FACTOR = 2,    /* the first count is told whenever so many times as many have been seen */
     VOLUMES_MAX = KEY_VOLUMES_MAX,
 };
 
@@ -38,9 +39,12 @@ struct pass {
     struct survey_tally *tally;
     struct survey_volume *volumes;
     size_t volumes_count;
-    struct buf after; /* where the next slice begins */
+    struct buf after;     /* where the next slice of captures begins */
+    bool is_at_end;       /* there are no more captures */
+    bool is_sizing;       /* now come slices of blocks: */
+    struct key block_key; /* behind this one, where has_block_key */
+    bool has_block_key;
     uint64_t busy_us;
-    uint64_t next_partial_count;
     bool is_partial;
     bool is_first;
 };
@@ -97,15 +101,8 @@ static void publish(struct pass *pass, bool is_complete) {
     survey_release(old);
 }
 
-static void count_capture(struct pass *pass, const struct capture *capture) {
-    struct key key;
-    struct block block = {.size = 0};
-    enum err err = instance_locate(archive_visit_session(pass->visit), capture, &key, &block, NULL);
-    survey_tally_add(pass->tally, capture, err == ERR_OK ? block.size : 0);
-}
-
 /* Some captures; a cursor that stays open keeps files that the index has replaced. ERR_NOT_FOUND: the end. */
-static enum err run_slice(struct pass *pass) {
+static enum err count_slice(struct pass *pass) {
     struct archive_walk *walk;
     struct archive_range range = {
         .url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX, .after = buf_bytes(&pass->after)};
@@ -117,7 +114,7 @@ static enum err run_slice(struct pass *pass) {
     for (size_t i = 0; i < SLICE_CAPTURES && err == ERR_OK; i++) {
         err = archive_walk_next(walk, &capture, NULL);
         if (err == ERR_OK) {
-            count_capture(pass, &capture);
+            survey_tally_add(pass->tally, &capture);
         }
     }
     if (err == ERR_OK) {
@@ -129,23 +126,77 @@ static enum err run_slice(struct pass *pass) {
     return err;
 }
 
+/* Some blocks. ERR_NOT_FOUND: the end. */
+static enum err size_slice(struct pass *pass) {
+    struct instance_blocks *blocks;
+    struct block block;
+    enum err err = instance_blocks_open_behind(archive_visit_session(pass->visit),
+                                               pass->has_block_key ? &pass->block_key : NULL, &blocks, NULL);
+    if (err != ERR_OK) {
+        return err;
+    }
+    for (size_t i = 0; i < SLICE_BLOCKS && err == ERR_OK; i++) {
+        err = instance_blocks_next(blocks, &pass->block_key, &block, NULL);
+        if (err == ERR_OK) {
+            survey_tally_add_size(pass->tally, &pass->block_key, block.size);
+        }
+    }
+    pass->has_block_key = true;
+    instance_blocks_close(blocks);
+    return err;
+}
+
+/* As many captures as have been counted before, so that the first numbers come soon. */
+static bool is_batch_full(const struct survey_tally *tally) {
+    uint64_t before_count = tally->total.captures_count - tally->unsized_count;
+    uint64_t wanted = before_count < BATCH_MIN ? BATCH_MIN : before_count;
+    wanted = wanted < SURVEY_UNSIZED_MAX - SLICE_CAPTURES ? wanted : SURVEY_UNSIZED_MAX - SLICE_CAPTURES;
+    return tally->unsized_count >= wanted;
+}
+
+/* All blocks have been seen. Where they could not be, sizes are missing. */
+static enum err end_sizing(struct pass *pass, enum err err) {
+    pass->is_partial = pass->is_partial || err != ERR_NOT_FOUND;
+    pass->is_sizing = false;
+    pass->has_block_key = false;
+    survey_tally_settle(pass->tally);
+    if (pass->is_at_end) {
+        return ERR_NOT_FOUND;
+    }
+    if (pass->is_first) {
+        publish(pass, false);
+    }
+    return ERR_OK;
+}
+
+/* One slice: of captures until there are enough, then of blocks until all have been seen. ERR_NOT_FOUND: the
+ * end. */
+static enum err step(struct pass *pass) {
+    if (pass->is_sizing) {
+        enum err err = size_slice(pass);
+        return err == ERR_OK ? ERR_OK : end_sizing(pass, err);
+    }
+    enum err err = count_slice(pass);
+    pass->is_at_end = err == ERR_NOT_FOUND;
+    if (pass->is_at_end || (err == ERR_OK && is_batch_full(pass->tally))) {
+        survey_tally_sort(pass->tally);
+        pass->is_sizing = true;
+        return ERR_OK;
+    }
+    return err;
+}
+
 static bool run_pass(struct pass *pass) {
     struct survey *survey = pass->survey;
     enum err err = ERR_OK;
     bool goes_on = true;
     while (err == ERR_OK && goes_on) {
         uint64_t start_us = clock_monotonic_us(&clock_system);
-        err = run_slice(pass);
-        uint64_t slice_us = clock_monotonic_us(&clock_system) - start_us;
-        pass->busy_us += slice_us;
-        bool is_long = pass->busy_us > HASTE_US;
-        uint64_t count = pass->tally->total.captures_count;
-        if (is_long && pass->is_first && err == ERR_OK && count >= pass->next_partial_count) {
-            publish(pass, false);
-            pass->next_partial_count = count * PARTIAL_FACTOR;
-        }
+        err = step(pass);
+        uint64_t step_us = clock_monotonic_us(&clock_system) - start_us;
+        pass->busy_us += step_us;
         uint64_t factor = pass->is_first ? FIRST_REST_FACTOR : REST_FACTOR;
-        goes_on = rest(survey, is_long ? slice_us * factor : 0);
+        goes_on = rest(survey, pass->busy_us > HASTE_US ? step_us * factor : 0);
     }
     if (err == ERR_NOT_FOUND) {
         publish(pass, true);
@@ -161,14 +212,14 @@ static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must
     };
     bool goes_on = true;
     buf_init(&pass.after, UINT16_MAX * 4);
-    pass.visit = archive_visit_begin(survey->archive);
+    pass.visit = archive_visit_begin_here(survey->archive);
     pass.tally = malloc(sizeof *pass.tally);
     pass.volumes = calloc(VOLUMES_MAX, sizeof *pass.volumes);
     if (pass.visit != NULL && pass.tally != NULL && pass.volumes != NULL) {
         uint64_t now = look_at_volumes(&pass);
-        if (now != *mark || must_count) {
+        if ((now != *mark || must_count) &&
+            survey_tally_init(pass.tally, clock_monotonic_us(&clock_system)) == ERR_OK) {
             *mark = now;
-            survey_tally_init(pass.tally, clock_monotonic_us(&clock_system));
             goes_on = run_pass(&pass);
             survey_tally_done(pass.tally);
         }

@@ -3,6 +3,7 @@
  * the background.
  *
  *      captures of the index ──slices──> survey_tally.h ──> snapshot <── survey_get(), any thread
+ *      blocks, for sizes ──────slices──>
  *
  * One thread of the lowest priority walks over all captures and makes a snapshot, which never changes. It
  * starts again when the archive has changed, but rests long enough to take a twentieth of a processor at

@@ -14,29 +14,42 @@ struct holder {
     struct arena arena;
 };
 
-void survey_tally_init(struct survey_tally *tally, uint64_t seed) {
-    *tally = (struct survey_tally){.first_us = INT64_MAX, .last_us = INT64_MIN, .page_index = SIZE_MAX};
+enum err survey_tally_init(struct survey_tally *tally, uint64_t seed) {
+    *tally = (struct survey_tally){
+        .first_us = INT64_MAX,
+        .last_us = INT64_MIN,
+        .page_index = SIZE_MAX,
+        .host_index = SURVEY_HOSTS_MAX,
+        .hosts =
+            calloc(SURVEY_HOSTS_MAX, sizeof *tally->hosts), /* pages of memory that are not used are none */
+        .unsized = calloc(SURVEY_UNSIZED_MAX, sizeof *tally->unsized),
+    };
+    if (tally->hosts == NULL || tally->unsized == NULL) {
+        free(tally->hosts);
+        free(tally->unsized);
+        return ERR_MEMORY;
+    }
     arena_init(&tally->arena, NAMES_SIZE_MAX);
-    map_init(&tally->hosts, 0, sizeof(struct survey_host), SURVEY_HOSTS_MAX, seed);
-    map_init(&tally->types, 0, sizeof(struct survey_type), SURVEY_TYPES_MAX, seed);
-    map_init(&tally->months, sizeof(int32_t), sizeof(struct survey_month), SURVEY_MONTHS_MAX, seed);
+    map_init(&tally->host_places, 0, sizeof(uint32_t), SURVEY_HOSTS_MAX, seed);
+    map_init(&tally->type_places, 0, sizeof(uint32_t), SURVEY_TYPES_MAX, seed);
+    map_init(&tally->month_places, sizeof(int32_t), sizeof(uint32_t), SURVEY_MONTHS_MAX, seed);
+    return ERR_OK;
 }
 
 void survey_tally_done(struct survey_tally *tally) {
-    map_done(&tally->hosts);
-    map_done(&tally->types);
-    map_done(&tally->months);
+    map_done(&tally->host_places);
+    map_done(&tally->type_places);
+    map_done(&tally->month_places);
     arena_done(&tally->arena);
+    free(tally->hosts);
+    free(tally->unsized);
 }
 
 /* ---- counting ---- */
 
-static void add_to(struct survey_total *total, const struct capture *capture, uint64_t size) {
-    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
+static void add_to(struct survey_total *total, const struct capture *capture) {
     total->captures_count++;
-    total->revisits_count += is_revisit;
-    total->size += size;
-    total->saved_size += is_revisit ? size : 0;
+    total->revisits_count += (capture->flags & CAPTURE_REVISIT) != 0;
     total->stored_size += capture->location.length;
 }
 
@@ -71,24 +84,26 @@ static struct bytes host_name(struct arena *arena, struct bytes surt) {
     return copy;
 }
 
-/* NULL: there are too many, or no memory is left for another. */
-static struct survey_host *find_host(struct survey_tally *tally, struct bytes surt) {
-    if (tally->host != NULL && bytes_equal(tally->host->surt, surt)) {
-        return tally->host;
+/* The index of the host; SURVEY_HOSTS_MAX: there are too many, or no memory is left for another. */
+static uint32_t find_host(struct survey_tally *tally, struct bytes surt) {
+    uint32_t last = tally->host_index;
+    if (last < SURVEY_HOSTS_MAX && bytes_equal(tally->hosts[last].surt, surt)) {
+        return last;
     }
-    tally->host = map_get(&tally->hosts, surt);
-    if (tally->host != NULL || map_reserve(&tally->hosts, tally->hosts.count + 1) != ERR_OK) {
-        return tally->host;
+    const uint32_t *place = map_get(&tally->host_places, surt);
+    if (place != NULL) {
+        return *place;
     }
+    uint32_t index = (uint32_t)tally->host_places.count;
     struct bytes key = arena_copy(&tally->arena, surt);
     struct bytes name = host_name(&tally->arena, surt);
-    if (key.data == NULL || name.data == NULL) {
-        return NULL;
+    if (map_reserve(&tally->host_places, index + 1) != ERR_OK || key.data == NULL || name.data == NULL) {
+        return SURVEY_HOSTS_MAX;
     }
-    tally->host = map_put(&tally->hosts, key);
-    *tally->host =
+    *(uint32_t *)map_put(&tally->host_places, key) = index;
+    tally->hosts[index] =
         (struct survey_host){.surt = key, .name = name, .first_us = INT64_MAX, .last_us = INT64_MIN};
-    return tally->host;
+    return index;
 }
 
 static void widen(int64_t *first_us, int64_t *last_us, int64_t time_us) {
@@ -96,43 +111,118 @@ static void widen(int64_t *first_us, int64_t *last_us, int64_t time_us) {
     *last_us = time_us > *last_us ? time_us : *last_us;
 }
 
-static void add_host(struct survey_tally *tally, const struct capture *capture, uint64_t size) {
-    struct survey_host *host = find_host(tally, host_of(capture->surt));
-    add_to(host != NULL ? &host->total : &tally->others, capture, size);
-    if (host != NULL) {
-        widen(&host->first_us, &host->last_us, capture->time_us);
+static uint32_t add_host(struct survey_tally *tally, const struct capture *capture) {
+    uint32_t index = tally->host_index = find_host(tally, host_of(capture->surt));
+    struct survey_host *host = &tally->hosts[index];
+    if (index == SURVEY_HOSTS_MAX) {
+        add_to(&tally->others, capture);
+        return index;
     }
+    add_to(&host->total, capture);
+    widen(&host->first_us, &host->last_us, capture->time_us);
+    return index;
 }
 
 /* Types above the maximum are left out: they are the noise of broken servers. */
-static void add_type(struct survey_tally *tally, const struct capture *capture, uint64_t size) {
-    struct survey_type *type = map_get(&tally->types, capture->mime);
-    if (type == NULL && map_reserve(&tally->types, tally->types.count + 1) == ERR_OK) {
+static uint16_t add_type(struct survey_tally *tally, const struct capture *capture) {
+    uint32_t *place = map_get(&tally->type_places, capture->mime);
+    if (place == NULL && map_reserve(&tally->type_places, tally->type_places.count + 1) == ERR_OK) {
+        uint32_t index = (uint32_t)tally->type_places.count;
         struct bytes name = arena_copy(&tally->arena, capture->mime);
         if (name.data != NULL) {
-            type = map_put(&tally->types, name);
-            type->name = name;
+            place = map_put(&tally->type_places, name);
+            *place = index;
+            tally->types[index] = (struct survey_type){.name = name};
         }
     }
-    if (type != NULL) {
-        add_to(&type->total, capture, size);
+    if (place == NULL) {
+        return SURVEY_TYPES_MAX;
     }
+    add_to(&tally->types[*place].total, capture);
+    return (uint16_t)*place;
 }
 
-static void add_month(struct survey_tally *tally, const struct capture *capture, uint64_t size) {
+static uint16_t add_month(struct survey_tally *tally, const struct capture *capture) {
     struct utc utc;
     utc_split(capture->time_us, &utc);
     int32_t number = utc.year * 12 + utc.month - 1;
     struct bytes key = bytes_of(&number, sizeof number);
-    struct survey_month *month = map_get(&tally->months, key);
-    if (month == NULL && map_reserve(&tally->months, tally->months.count + 1) == ERR_OK) {
-        month = map_put(&tally->months, key);
-        month->month = number;
+    uint32_t *place = map_get(&tally->month_places, key);
+    if (place == NULL && map_reserve(&tally->month_places, tally->month_places.count + 1) == ERR_OK) {
+        uint32_t index = (uint32_t)tally->month_places.count;
+        place = map_put(&tally->month_places, key);
+        *place = index;
+        tally->months[index] = (struct survey_month){.month = number};
     }
-    if (month != NULL) {
-        month->captures_count++;
-        month->size += size;
+    if (place == NULL) {
+        return SURVEY_MONTHS_MAX;
     }
+    tally->months[*place].captures_count++;
+    return (uint16_t)*place;
+}
+
+/* ---- sizes ---- */
+
+static uint64_t start_of(const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    uint64_t start = 0;
+    for (size_t i = 0; i < sizeof start; i++) {
+        start = start << 8 | signature[i];
+    }
+    return start;
+}
+
+static int compare_keys(const struct survey_unsized *a, const struct survey_unsized *b) {
+    int order = (a->signature > b->signature) - (a->signature < b->signature);
+    return order != 0 ? order : (int)a->block_number - (int)b->block_number;
+}
+
+static int by_key(const void *left, const void *right) {
+    return compare_keys(left, right);
+}
+
+void survey_tally_sort(struct survey_tally *tally) {
+    qsort(tally->unsized, tally->unsized_count, sizeof *tally->unsized, by_key);
+    tally->unsized_next = 0;
+}
+
+static void add_size_to(struct survey_total *total, const struct survey_unsized *unsized, uint64_t size) {
+    total->size += size;
+    total->saved_size += unsized->is_revisit ? size : 0;
+}
+
+static void settle_one(struct survey_tally *tally, struct survey_unsized *unsized, uint64_t size) {
+    if (unsized->is_sized) { /* several volumes have it */
+        return;
+    }
+    unsized->is_sized = true;
+    add_size_to(&tally->total, unsized, size);
+    bool has_host = unsized->host < SURVEY_HOSTS_MAX;
+    add_size_to(has_host ? &tally->hosts[unsized->host].total : &tally->others, unsized, size);
+    if (unsized->type < SURVEY_TYPES_MAX) {
+        add_size_to(&tally->types[unsized->type].total, unsized, size);
+    }
+    if (unsized->month < SURVEY_MONTHS_MAX) {
+        tally->months[unsized->month].size += size;
+    }
+}
+
+void survey_tally_add_size(struct survey_tally *tally, const struct key *key, uint64_t size) {
+    struct survey_unsized wanted = {.signature = start_of(key->signature), .block_number = key->number};
+    struct survey_unsized *all = tally->unsized;
+    size_t i = key->volume == tally->volume ? tally->unsized_next : 0;
+    while (i < tally->unsized_count && compare_keys(&all[i], &wanted) < 0) {
+        i++;
+    }
+    tally->unsized_next = i;
+    tally->volume = key->volume;
+    for (; i < tally->unsized_count && compare_keys(&all[i], &wanted) == 0; i++) {
+        settle_one(tally, &all[i], size);
+    }
+}
+
+void survey_tally_settle(struct survey_tally *tally) {
+    tally->unsized_count = 0;
+    tally->unsized_next = 0;
 }
 
 /* ---- the newest pages ---- */
@@ -178,12 +268,18 @@ static void add_page(struct survey_tally *tally, const struct capture *capture) 
     }
 }
 
-void survey_tally_add(struct survey_tally *tally, const struct capture *capture, uint64_t size) {
-    add_to(&tally->total, capture, size);
+void survey_tally_add(struct survey_tally *tally, const struct capture *capture) {
+    ASSERT(tally->unsized_count < SURVEY_UNSIZED_MAX);
+    add_to(&tally->total, capture);
     widen(&tally->first_us, &tally->last_us, capture->time_us);
-    add_host(tally, capture, size);
-    add_type(tally, capture, size);
-    add_month(tally, capture, size);
+    tally->unsized[tally->unsized_count++] = (struct survey_unsized){
+        .signature = start_of(capture->signature),
+        .host = add_host(tally, capture),
+        .type = add_type(tally, capture),
+        .month = add_month(tally, capture),
+        .block_number = capture->block_number,
+        .is_revisit = (capture->flags & CAPTURE_REVISIT) != 0,
+    };
     add_page(tally, capture);
     tally->statuses[capture->status < SURVEY_STATUSES_MAX ? capture->status : 0]++;
 }
@@ -247,13 +343,10 @@ static bool copy_hosts(struct holder *holder, const struct survey_tally *tally) 
                                                                 [SURVEY_BY_SIZE] = by_size,
                                                                 [SURVEY_BY_NAME] = by_name,
                                                                 [SURVEY_BY_LAST] = by_last};
-    size_t count = tally->hosts.count;
+    size_t count = tally->host_places.count;
     struct survey_host *hosts = arena_take_array(&holder->arena, count + 1, sizeof *hosts);
-    size_t cursor = 0;
-    struct bytes key;
-    void *value;
-    for (size_t i = 0; hosts != NULL && map_next(&tally->hosts, &cursor, &key, &value); i++) {
-        hosts[i] = *(const struct survey_host *)value;
+    for (size_t i = 0; hosts != NULL && i < count; i++) {
+        hosts[i] = tally->hosts[i];
         hosts[i].surt = arena_copy(&holder->arena, hosts[i].surt);
         hosts[i].name = arena_copy(&holder->arena, hosts[i].name);
         if (hosts[i].surt.data == NULL || hosts[i].name.data == NULL) {
@@ -276,15 +369,11 @@ static bool copy_hosts(struct holder *holder, const struct survey_tally *tally) 
 }
 
 static bool copy_types(struct holder *holder, const struct survey_tally *tally) {
-    struct survey_type *types = arena_take_array(&holder->arena, tally->types.count + 1, sizeof *types);
-    size_t cursor = 0;
-    size_t count = 0;
-    struct bytes key;
-    void *value;
-    while (types != NULL && map_next(&tally->types, &cursor, &key, &value)) {
-        types[count] = *(const struct survey_type *)value;
-        types[count].name = arena_copy(&holder->arena, key);
-        count++;
+    size_t count = tally->type_places.count;
+    struct survey_type *types = arena_take_array(&holder->arena, count + 1, sizeof *types);
+    for (size_t i = 0; types != NULL && i < count; i++) {
+        types[i] = tally->types[i];
+        types[i].name = arena_copy(&holder->arena, types[i].name);
     }
     if (types != NULL) {
         qsort(types, count, sizeof *types, by_type);
@@ -295,15 +384,10 @@ static bool copy_types(struct holder *holder, const struct survey_tally *tally) 
 }
 
 static bool copy_months(struct holder *holder, const struct survey_tally *tally) {
-    struct survey_month *months = arena_take_array(&holder->arena, tally->months.count + 1, sizeof *months);
-    size_t cursor = 0;
-    size_t count = 0;
-    struct bytes key;
-    void *value;
-    while (months != NULL && map_next(&tally->months, &cursor, &key, &value)) {
-        months[count++] = *(const struct survey_month *)value;
-    }
+    size_t count = tally->month_places.count;
+    struct survey_month *months = arena_take_array(&holder->arena, count + 1, sizeof *months);
     if (months != NULL) {
+        memcpy(months, tally->months, count * sizeof *months);
         qsort(months, count, sizeof *months, by_month);
     }
     holder->snapshot.months = months;

@@ -15,10 +15,15 @@
  * directly behind the last entry and has no address: the list stays full without skipping anybody.
  *
  * What is guaranteed (Zave): as long as no failure leaves a member without a live successor and r + 1
- * principals remain (members that no list skips), there is exactly one ordered ring and it becomes ideal. A
- * machine with several places fails as several members at once; r should be larger than the number of places
- * of one machine. Where all successors are dead in spite of it, the place goes back to small.h with everybody
- * it remembers.
+ * principals remain (members that no list skips), there is exactly one ordered ring and it becomes ideal.
+ * Before a silent head counts as dead, everybody else in the list is pinged, so that several who died
+ * together are found silent together. Who was silent just now is asked with fewer tries when his turn comes,
+ * but he is asked: dropped unasked, one who crashed and came back would be passed over, which breaks the
+ * guarantee (ring-invariants, seed 396).
+ *
+ * A machine with several places fails as several members at once; r should be larger than the number of
+ * places of one machine. Where all successors are dead in spite of it, the place goes back to small.h with
+ * everybody it remembers.
  *
  * Below r + 1 nodes the lists are those of small.h, and nothing here changes them.
  */
@@ -35,15 +40,27 @@ struct chord {
     struct ring_place self;
     struct ring_place list[RING_LIST_MAX]; /* r of them */
     struct ring_place predecessor;
+    struct ring_place before[RING_LIST_MAX];   /* before.h: the predecessor's predecessor first */
     struct ring_place candidate;               /* for predecessor, while the old one is asked */
     struct ring_place waiting;                 /* notified while another question was open */
     struct ring_id fingers[CHORD_FINGERS_MAX]; /* zero: none; the places are in the table */
+    uint64_t finger_spans[CHORD_FINGERS_MAX];  /* from a finger to the last of those it named; estimate.c */
+    uint8_t finger_counts[CHORD_FINGERS_MAX];  /* how many; 0: none */
     uint64_t stabilize_at_us;
     uint64_t join_at_us;
     uint64_t finger_at_us;
-    uint64_t changed_at_us;  /* the list or the predecessor */
-    struct ring_id arc_from; /* as announced */
+    uint64_t rounded_at_us;      /* the last round of stabilizing began */
+    uint64_t before_at_us;       /* the predecessor is asked for its chain */
+    uint64_t before_asked_at_us; /* was asked */
+    uint64_t changed_at_us;      /* the list or the predecessor */
+    struct ring_id arc_from;     /* as announced */
+    struct ring_id held_from;    /* likewise */
     uint8_t finger_next;
+    uint8_t before_count;
+    bool is_before_whole; /* the chain comes round to us */
+    bool is_before_open;  /* it is asked for */
+    bool is_held_stale;   /* what held_from follows from has changed */
+    bool has_held;        /* announced */
     bool is_member;
     bool is_busy; /* a question is open */
     bool has_waiting;
@@ -52,6 +69,15 @@ struct chord {
 };
 
 void chord_init(struct chord *chord, const struct ring_place *self);
+
+/* The list may have changed at our successor: a round soon. */
+void chord_hurry(struct ring *ring, struct chord *chord);
+
+/* The chain has changed: the successor hears of it with a notify. */
+void chord_tell_successor(struct ring *ring, struct chord *chord);
+
+/* The head of the list does not answer: are the others there? */
+void chord_doubt(struct ring *ring, struct chord *chord);
 
 /* What is due. */
 void chord_tick(struct ring *ring, struct chord *chord);
@@ -69,7 +95,8 @@ void chord_meet(struct ring *ring, struct chord *chord, const struct ring_place 
 void chord_on_ask_state(struct ring *ring, struct chord *chord, struct message *answer);
 void chord_on_notify(struct ring *ring, struct chord *chord, const struct ring_place *from);
 
-void chord_set_finger(struct chord *chord, unsigned finger, const struct ring_place *place);
+/* The place and those that it named behind itself, count in all. */
+void chord_set_finger(struct chord *chord, unsigned finger, const struct ring_place *places, unsigned count);
 
 /* Is this place in the list, the predecessor or a finger? */
 bool chord_needs(const struct ring *ring, const struct chord *chord, struct ring_id id);

@@ -6,7 +6,7 @@
  * should know says that they follow. Only the responsible place's own word ends a lookup, and not while
  * somebody nearer to the key is still to be asked: so a wrong answer costs time, and a place that is not
  * there is passed over. Where the owner has just died and nobody has taken over yet, the first behind it that
- * answers is the answer.
+ * answers is the answer; but who was silent is asked once more before, for it may be the network's fault.
  *
  * A key of which the table holds the owner's own recent word is answered at once.
  */
@@ -15,7 +15,7 @@
 
 #include "ring/message.h"
 
-enum { LOOKUP_CANDIDATES_MAX = 32, LOOKUP_FLIGHT_MAX = 3, LOOKUP_ASKED_MAX = 200, LOOKUP_NEXT_MAX = 8 };
+enum { LOOKUP_CANDIDATES_MAX = 32, LOOKUP_FLIGHT_MAX = 3, LOOKUP_ASKED_MAX = 200 };
 
 enum lookup_purpose { LOOKUP_FREE, LOOKUP_USER, LOOKUP_JOIN, LOOKUP_FINGER, LOOKUP_HEAL };
 enum lookup_state { CANDIDATE_NEW, CANDIDATE_ASKED, CANDIDATE_DONE };
@@ -28,7 +28,8 @@ struct lookup_candidate {
     uint8_t state;
     bool is_behind; /* the key: may be its owner */
     bool has_answered;
-    bool is_blocked; /* silent lately: asked when nobody else is left */
+    bool is_blocked;  /* silent lately: asked when nobody else is left */
+    bool is_repeated; /* was silent, and is asked once more before another takes its place */
 };
 
 struct lookup {
@@ -42,11 +43,11 @@ struct lookup {
     bool is_known;        /* LOOKUP_HEAL: they have named us ourselves, so theirs is our ring */
     bool is_widened;      /* all that we know ourselves are candidates, not only the best */
     uint32_t owner_index; /* of our place, or of the finger */
-    uint32_t detail;
-    uint64_t number; /* the user's */
+    uint32_t detail;      /* LOOKUP_HEAL: 1 where who has our place is to keep it */
+    uint64_t number;      /* the user's */
     struct ring_id key;
-    struct ring_place predecessor;               /* of the owner */
-    struct ring_place found[MESSAGE_PLACES_MAX]; /* the owner and its successors */
+    struct ring_place predecessor;          /* of the owner */
+    struct ring_place found[RING_LIST_MAX]; /* the owner and its successors */
     uint8_t found_count;
     struct lookup_candidate candidates[LOOKUP_CANDIDATES_MAX];
 };
@@ -62,8 +63,5 @@ void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint
 /* NULL for silence. */
 void lookup_answered(struct ring *ring, struct lookup *lookup, const struct query *query,
                      const struct message *answer);
-
-/* The answer to somebody's MESSAGE_FIND. */
-void lookup_on_find(struct ring *ring, const struct message *question, struct message *answer);
 
 #endif

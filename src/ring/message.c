@@ -109,9 +109,19 @@ static void write_places(struct wire_writer *writer, const struct message *messa
 }
 
 static void read_places(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
-    uint8_t count = wire_read_u8_max(reader, MESSAGE_PLACES_MAX);
+    uint8_t count = wire_read_u8_max(reader, RING_LIST_MAX);
     for (unsigned i = 0; i < count; i++) {
         message_read_place(reader, sha256, &message->places[i]);
+    }
+    message->places_count = count;
+}
+
+/* Without padding. */
+static void read_real_places(struct wire_reader *reader, struct sha256 *sha256, struct message *message,
+                             uint8_t count_max) {
+    uint8_t count = wire_read_u8_max(reader, count_max);
+    for (unsigned i = 0; i < count; i++) {
+        read_real_place(reader, sha256, &message->places[i]);
     }
     message->places_count = count;
 }
@@ -145,10 +155,25 @@ static void read_nodes(struct wire_reader *reader, struct sha256 *sha256, struct
 static void write_body(struct wire_writer *writer, const struct message *message) {
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
-    case MESSAGE_NOTIFY:
     case MESSAGE_PING:
         wire_write_u8(writer, message->to);
         wire_write_u8(writer, message->from);
+        break;
+    case MESSAGE_NOTIFY:
+        wire_write_u8(writer, message->to);
+        wire_write_u8(writer, message->from);
+        wire_write_u64(writer, message->digest);
+        break;
+    case MESSAGE_ASK_BEFORE:
+        wire_write_u8(writer, message->to);
+        wire_write_u8(writer, message->from);
+        wire_write_u8(writer, message->wanted);
+        wire_write_u64(writer, message->digest);
+        break;
+    case MESSAGE_BEFORE:
+        wire_write_u8(writer, message->to);
+        wire_write_u8(writer, message->status);
+        write_places(writer, message);
         break;
     case MESSAGE_STATE:
         wire_write_u8(writer, message->to);
@@ -190,10 +215,25 @@ static void write_body(struct wire_writer *writer, const struct message *message
 static void read_body(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
-    case MESSAGE_NOTIFY:
     case MESSAGE_PING:
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
         message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        break;
+    case MESSAGE_NOTIFY:
+        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        message->digest = wire_read_u64(reader);
+        break;
+    case MESSAGE_ASK_BEFORE:
+        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        message->from = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        message->wanted = wire_read_u8_max(reader, RING_LIST_MAX);
+        message->digest = wire_read_u64(reader);
+        break;
+    case MESSAGE_BEFORE:
+        message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+        message->status = wire_read_u8_max(reader, MESSAGE_NONE);
+        read_real_places(reader, sha256, message, RING_LIST_MAX);
         break;
     case MESSAGE_STATE:
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
@@ -209,7 +249,7 @@ static void read_body(struct wire_reader *reader, struct sha256 *sha256, struct 
         break;
     case MESSAGE_FIND:
         message->key = message_read_id(reader);
-        message->wanted = wire_read_u8_max(reader, MESSAGE_PLACES_MAX);
+        message->wanted = wire_read_u8_max(reader, RING_LIST_MAX);
         break;
     case MESSAGE_FOUND:
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
@@ -274,7 +314,7 @@ struct bytes message_write(const struct message *message, uint8_t memory[STEP_ME
     write_padding(&writer, message);
     struct bytes written = {0};
     enum err err = wire_writer_finish(&writer, &written);
-    ASSERT(err == ERR_OK); /* 34 + 3 + (1 + 21) * 52 = 1181; a node has one byte more but no predecessor */
+    ASSERT(err == ERR_OK); /* message.h asserts that there is room */
     return written;
 }
 

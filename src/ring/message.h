@@ -22,7 +22,9 @@ enum message_kind {
     MESSAGE_ASK_NODES, /* these nodes are in my table; which are in yours? */
     MESSAGE_NODES,
     MESSAGE_REFUSED,
-    MESSAGE_CHALLENGE, /* ask again with this token: the answer would be too large for a stranger */
+    MESSAGE_CHALLENGE,  /* ask again with this token: the answer would be too large for a stranger */
+    MESSAGE_ASK_BEFORE, /* to place: who are before you? */
+    MESSAGE_BEFORE,
     MESSAGE_KINDS_END,
 };
 
@@ -41,10 +43,19 @@ enum message_mode { MODE_IDLE, MODE_JOINING, MODE_SMALL, MODE_CHORD };
 
 enum {
     MESSAGE_HEADER_SIZE = 34,
-    MESSAGE_PLACES_MAX = RING_LIST_MAX + 1,
+    MESSAGE_PLACES_MAX = RING_LIST_MAX + 1, /* of NODES: all others of a small ring and the sender */
     MESSAGE_PLACE_SIZE_MAX = 52,
     MESSAGE_PADDED_SIZE = (STEP_MESSAGE_SIZE_MAX + 2) / 3, /* a question from a stranger: no amplification */
 };
+
+/* The longest of each kind: IPv6 places with keys. */
+_Static_assert(MESSAGE_HEADER_SIZE + 2 + MESSAGE_PLACE_SIZE_MAX + 1 +
+                       RING_LIST_MAX * MESSAGE_PLACE_SIZE_MAX <=
+                   STEP_MESSAGE_SIZE_MAX,
+               "STATE and FOUND: a predecessor and a list; BEFORE has no predecessor");
+_Static_assert(MESSAGE_HEADER_SIZE + 3 + MESSAGE_PLACES_MAX * (MESSAGE_PLACE_SIZE_MAX + 1) + 2 <=
+                   STEP_MESSAGE_SIZE_MAX,
+               "ASK_NODES with its padding; NODES has none");
 
 struct message {
     uint8_t version;
@@ -56,10 +67,11 @@ struct message {
     uint8_t from;    /* index of the asking place */
     uint8_t status;  /* message_status, message_found, message_mode, ring_reason */
     bool is_whole;   /* NODES: all nodes of the ring are named */
-    uint8_t wanted;  /* FIND: places */
+    uint8_t wanted;  /* FIND, ASK_BEFORE: places */
+    uint64_t digest; /* NOTIFY: of whom the sender has before itself; ASK_BEFORE: of its list. See before.h */
     struct ring_id key;
     struct ring_place predecessor;                  /* STATE, FOUND_OWNER */
-    struct ring_place places[MESSAGE_PLACES_MAX];   /* STATE: the list; FOUND; NODES: first place of each */
+    struct ring_place places[MESSAGE_PLACES_MAX];   /* STATE: the list; FOUND; NODES: first of each; BEFORE */
     uint8_t nodes_places_count[MESSAGE_PLACES_MAX]; /* NODES: how many places each has */
     uint8_t places_count;
     bool is_padded; /* questions: to MESSAGE_PADDED_SIZE */
@@ -87,7 +99,7 @@ struct ring_id message_read_id(struct wire_reader *reader);
 
 static inline bool message_is_question(uint8_t kind) {
     return kind == MESSAGE_ASK_STATE || kind == MESSAGE_PING || kind == MESSAGE_FIND ||
-           kind == MESSAGE_ASK_NODES;
+           kind == MESSAGE_ASK_NODES || kind == MESSAGE_ASK_BEFORE;
 }
 
 #endif

@@ -3,6 +3,8 @@
 #include "base/map.h"
 #include "ring/state.h"
 
+enum { SILENCE_US = 10000000 }; /* so long a verdict holds: who comes back is asked again */
+
 uint64_t query_token(const struct ring *ring, const struct address *address) {
     uint8_t text[18];
     memcpy(text, address->ip, sizeof address->ip);
@@ -24,6 +26,7 @@ static void send_query(struct ring *ring, struct query *query) {
         .from = query->from,
         .key = query->key,
         .wanted = query->wanted,
+        .digest = query->digest,
     };
     if (query->kind == MESSAGE_ASK_NODES) {
         small_describe(ring, &message);
@@ -64,12 +67,58 @@ void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner) 
     }
 }
 
+bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct ring_place *to) {
+    for (uint32_t i = 0; i < ring->queries_count; i++) {
+        if (ring->queries[i].purpose == purpose && ring_place_equal(&ring->queries[i].to, to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its index, or silences_count. */
+static uint32_t find_silence(const struct ring *ring, const struct ring_place *place) {
+    uint32_t index = 0;
+    while (index < ring->silences_count && !ring_place_equal(&ring->silences[index].who, place)) {
+        index++;
+    }
+    return index;
+}
+
+bool query_is_silent(const struct ring *ring, const struct ring_place *place) {
+    uint32_t index = find_silence(ring, place);
+    return index < ring->silences_count && ring->now_us - ring->silences[index].at_us < SILENCE_US;
+}
+
+static void end_silence(struct ring *ring, const struct ring_place *place) {
+    uint32_t index = find_silence(ring, place);
+    if (index < ring->silences_count) {
+        ring->silences[index] = ring->silences[--ring->silences_count];
+    }
+}
+
+/* Full: the oldest verdict goes. */
+static void note_silence(struct ring *ring, const struct ring_place *place) {
+    end_silence(ring, place);
+    uint32_t at = ring->silences_count;
+    if (at == QUERY_SILENCES_MAX) {
+        at = 0;
+        for (uint32_t i = 1; i < QUERY_SILENCES_MAX; i++) {
+            at = ring->silences[i].at_us < ring->silences[at].at_us ? i : at;
+        }
+    } else {
+        ring->silences_count++;
+    }
+    ring->silences[at] = (struct query_silence){*place, ring->now_us};
+}
+
 static void tell_owner(struct ring *ring, const struct query *query, const struct message *answer) {
     switch ((enum query_purpose)query->purpose) {
     case QUERY_SUCCESSOR:
     case QUERY_PREDECESSOR:
     case QUERY_RECTIFY:
     case QUERY_JOIN:
+    case QUERY_PROBE:
         chord_answered(ring, &ring->places[query->owner], query, answer);
         break;
     case QUERY_LOOKUP:
@@ -77,6 +126,9 @@ static void tell_owner(struct ring *ring, const struct query *query, const struc
         break;
     case QUERY_NODES:
         small_answered(ring, query, answer);
+        break;
+    case QUERY_BEFORE:
+        before_answered(ring, &ring->places[query->owner], query, answer);
         break;
     }
 }
@@ -91,6 +143,8 @@ static bool fits(const struct query *query, const struct message *message) {
         return query->kind == MESSAGE_PING && message->to == query->to.index;
     case MESSAGE_FOUND:
         return query->kind == MESSAGE_FIND;
+    case MESSAGE_BEFORE:
+        return query->kind == MESSAGE_ASK_BEFORE && message->to == query->to.index;
     case MESSAGE_NODES:
         return query->kind == MESSAGE_ASK_NODES;
     case MESSAGE_CHALLENGE:
@@ -111,11 +165,20 @@ static bool is_from(const struct query *query, const struct event *event) {
 
 /* Its own word makes a place fresh, measures it and says where its arc begins. */
 static void note_answer(struct ring *ring, const struct query *query, const struct message *message) {
+    end_silence(ring, &query->to);
     struct table_entry *entry = table_enter(&ring->table, &query->to);
     if (entry == NULL) {
         return;
     }
     entry->token = message->token;
+    if (!address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+        /* Two nodes behind one address at one ID: the entry is of who answers. */
+        if (entry->heard_at_us > 0 && entry->misses_count == 0) {
+            return;
+        }
+        *entry =
+            (struct table_entry){.place = query->to, .predecessor = query->to.id, .token = message->token};
+    }
     entry->heard_at_us = ring->now_us == 0 ? 1 : ring->now_us;
     entry->misses_count = 0;
     if (query->tries_count == 1) {
@@ -164,17 +227,24 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
 
 static void give_up(struct ring *ring, const struct query *query) {
     struct table_entry *entry = table_find(&ring->table, query->to.id);
+    if (entry != NULL && !address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+        entry = NULL; /* of another node behind his address */
+    }
     if (entry != NULL) {
         entry->misses_count = (uint8_t)(entry->misses_count + (entry->misses_count < UINT8_MAX));
         entry->missed_at_us = ring->now_us;
     }
     if (entry != NULL && entry->misses_count >= TABLE_MISSES_MAX) {
         entry->has_arc = false;
-        if (entry->misses_count > 2 * TABLE_MISSES_MAX || query->tries_max == QUERY_TRIES_DEAD) {
+        bool is_useless = query->purpose == QUERY_LOOKUP && entry->misses_count > 2 * TABLE_MISSES_MAX;
+        if (is_useless || query->tries_max == QUERY_TRIES_DEAD) {
             table_remove(&ring->table, query->to.id);
         }
     }
     ring->counters.silent_count++;
+    if (query->tries_max == QUERY_TRIES_DEAD) {
+        note_silence(ring, &query->to);
+    }
     tell_owner(ring, query, NULL);
 }
 
@@ -185,6 +255,10 @@ void query_tick(struct ring *ring) {
             i++;
         } else if (query->tries_count < query->tries_max) {
             send_query(ring, query);
+            bool is_doubt = query->purpose == QUERY_SUCCESSOR && query->tries_count == QUERY_TRIES_DOUBT;
+            if (is_doubt) {
+                chord_doubt(ring, &ring->places[query->owner]);
+            }
             i++;
         } else { /* what its owner asks next is appended and is not overdue */
             struct query overdue = take_query(ring, i);

@@ -14,7 +14,13 @@
 
 #include "ring/message.h"
 
-enum { QUERY_TRIES_DEAD = 5, QUERY_TRIES_LOOKUP = 2 };
+enum {
+    QUERY_TRIES_DEAD = 5,
+    QUERY_TRIES_LOOKUP = 2,
+    QUERY_TRIES_AGAIN = 2, /* of who was silent just now: he may be back, and then must not be passed over */
+    QUERY_TRIES_DOUBT = 3, /* with this one chord_doubt() looks after the others */
+    QUERY_SILENCES_MAX = 32,
+};
 
 enum query_purpose {
     QUERY_SUCCESSOR,   /* stabilize from successor; owner: index of our place */
@@ -23,6 +29,8 @@ enum query_purpose {
     QUERY_JOIN,
     QUERY_LOOKUP, /* owner: index of the lookup */
     QUERY_NODES,  /* small.h */
+    QUERY_BEFORE, /* before.h; owner: index of our place */
+    QUERY_PROBE,  /* likewise: is he there? */
 };
 
 struct query {
@@ -31,6 +39,7 @@ struct query {
     uint64_t timeout_at_us;
     struct ring_place to;
     struct ring_id key;
+    uint64_t digest;
     uint32_t owner;
     uint8_t kind; /* message_kind */
     uint8_t purpose;
@@ -40,11 +49,24 @@ struct query {
     uint8_t tries_max;
 };
 
-/* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, tries_max. False where too many are open. */
+/* Who did not answer QUERY_TRIES_DEAD questions. */
+struct query_silence {
+    struct ring_place who;
+    uint64_t at_us;
+};
+
+/* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False where too many are
+ * open. */
 bool query_open(struct ring *ring, const struct query *query);
 
 /* The answer is of no interest any more. */
 void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner);
+
+/* Is this asked of him already? */
+bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct ring_place *to);
+
+/* Was he silent to the last of QUERY_TRIES_DEAD questions a short while ago, and has not been heard since? */
+bool query_is_silent(const struct ring *ring, const struct ring_place *place);
 
 /* True where it belonged to a question: its owner has then heard of it. */
 bool query_answer(struct ring *ring, const struct event *event, const struct message *message);

@@ -5,8 +5,10 @@
 enum {
     TABLE_CAPACITY_DEFAULT = 20000,
     LOOKUPS_DEFAULT = 1024,
+    COPIES_DEFAULT = 3,
     STABILIZE_US_DEFAULT = 10000000,
     HEAL_US_DEFAULT = 120000000,
+    HEAL_SPEED_ALONE = 16,
     STALL_US = 30000000, /* longer asleep than this: others took us for dead */
     MEMORY_SIZE_MAX = 1 << 30,
     OWN_LOOKUPS_COUNT = 2, /* beside those of the user */
@@ -17,18 +19,21 @@ enum {
 static void fill_defaults(struct ring_config *config) {
     config->places_count = config->places_count == 0 ? 1 : config->places_count;
     config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
+    config->copies = config->copies == 0 ? COPIES_DEFAULT : config->copies;
     config->table_capacity = config->table_capacity == 0 ? TABLE_CAPACITY_DEFAULT : config->table_capacity;
     config->lookups_max = config->lookups_max == 0 ? LOOKUPS_DEFAULT : config->lookups_max;
     config->stabilize_us = config->stabilize_us == 0 ? STABILIZE_US_DEFAULT : config->stabilize_us;
     config->heal_us = config->heal_us == 0 ? HEAL_US_DEFAULT : config->heal_us;
-    ASSERT(config->list_size <= RING_LIST_MAX);
+    ASSERT(config->list_size <= RING_LIST_MAX && config->copies <= RING_LIST_MAX);
     ASSERT(config->first_index + config->places_count <= RING_VIRTUAL_MAX);
     ASSERT(config->self.address.port != 0);
 }
 
 static uint32_t queries_max(const struct ring_config *config) {
     uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
-    return config->places_count + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX + SMALL_CANDIDATES_MAX;
+    uint32_t of_place = 2 + config->list_size + 1; /* a round, the chain, doubts */
+    return config->places_count * of_place + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
+           SMALL_CANDIDATES_MAX;
 }
 
 static bool is_needed(const void *context, struct ring_id id) {
@@ -53,6 +58,7 @@ static enum err init(struct ring *ring, const struct ring_config *config) {
     }
     prng_init(&ring->prng, config->seed);
     ring->secret = prng_u64(&ring->prng);
+    taken_init(&ring->taken);
     enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
                               is_needed, ring);
     err = err != ERR_OK ? err : sha256_init(&ring->sha256);
@@ -95,11 +101,11 @@ void ring_free(struct ring *ring) {
     arena_done(&arena);
 }
 
-/* Every open question repeated, one answer, per place a notify and two notices, lookups started. */
+/* Every open question repeated, one answer, per place two notifies and three notices, lookups started. */
 size_t ring_actions_max(const struct ring_config *given) {
     struct ring_config config = *given;
     fill_defaults(&config);
-    return 2 * (size_t)queries_max(&config) + 4 * (size_t)config.places_count + 16;
+    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.places_count + 16;
 }
 
 size_t ring_memory_size(const struct ring_config *config) {
@@ -197,8 +203,27 @@ static struct chord *place_of(struct ring *ring, uint8_t index) {
                                                                                    : NULL;
 }
 
+/* Nobody asked for it, so it is bounded: nothing that one peer sends keeps us busy. */
+static bool is_notify_admitted(struct ring *ring, const struct event *event, const struct message *message) {
+    uint64_t token = query_token(ring, &event->from);
+    bool is_proved = message->token == token;
+    bool is_admitted = is_proved ? throttle_admits(&ring->throttle, token, ring->now_us)
+                                 : throttle_admits_stranger(&ring->throttle, ring->now_us);
+    if (!is_admitted) {
+        ring->counters.flood_count++;
+    }
+    if (!is_admitted && is_proved) { /* a stranger's address may be made up */
+        struct ring_place from = sender_of(ring, event, message->from);
+        ring_blame(ring, &from, "a flood of notifies");
+    }
+    return is_admitted;
+}
+
 static void on_notify(struct ring *ring, const struct event *event, const struct message *message) {
     struct chord *chord = place_of(ring, message->to);
+    if (!is_notify_admitted(ring, event, message)) {
+        return;
+    }
     if (message->token != query_token(ring, &event->from)) { /* he may be elsewhere: let him prove it */
         struct message challenge = {.kind = MESSAGE_CHALLENGE, .number = message->number};
         answer(ring, event, message->token, &challenge);
@@ -207,6 +232,9 @@ static void on_notify(struct ring *ring, const struct event *event, const struct
     struct ring_place from = sender_of(ring, event, message->from);
     if (chord != NULL) {
         chord_on_notify(ring, chord, &from);
+    }
+    if (chord != NULL && ring->mode == MODE_CHORD && ring_place_equal(&from, &chord->predecessor)) {
+        before_on_notify(ring, chord, message->digest);
     }
     if (!ring_is_own(ring, &from)) {
         small_meet(ring, &from);
@@ -229,7 +257,15 @@ static void on_question(struct ring *ring, const struct event *event, const stru
         reply.status = chord != NULL && chord->is_member ? MESSAGE_MEMBER : MESSAGE_NONE;
         break;
     case MESSAGE_FIND:
-        lookup_on_find(ring, message, &reply);
+        local_on_find(ring, message, &reply);
+        break;
+    case MESSAGE_ASK_BEFORE:
+        reply.kind = MESSAGE_BEFORE;
+        reply.status = MESSAGE_NONE;
+        if (chord != NULL) {
+            struct ring_place from = sender_of(ring, event, message->from);
+            before_on_ask(ring, chord, &from, message, &reply);
+        }
         break;
     default:
         reply.kind = MESSAGE_NODES;
@@ -298,6 +334,9 @@ static void on_join(struct ring *ring, struct bytes bytes) {
         message_read_place(&reader, &ring->sha256, &contacts[count]);
         count += reader.err == ERR_OK && !ring_place_is_padding(&contacts[count]);
     }
+    if (ring->mode == MODE_IDLE) {
+        taken_init(&ring->taken);
+    }
     small_join(ring, contacts, count);
 }
 
@@ -308,6 +347,7 @@ static void on_find(struct ring *ring, const struct event *event) {
     uint8_t wanted = wire_read_u8_max(&reader, MESSAGE_PLACES_MAX);
     enum err err = wire_reader_finish(&reader, NULL);
     ASSERT(err == ERR_OK);
+    wanted = wanted < RING_LIST_MAX ? wanted : RING_LIST_MAX;
     lookup_command(ring, event->number, key, wanted == 0 ? 1 : wanted);
 }
 
@@ -328,53 +368,37 @@ void ring_read_place(const struct ring *ring, struct wire_reader *reader, struct
 
 /* ---- steps ---- */
 
-/* One remembered place, not of our lists: does it know us? If its ring is another one, they become one. */
+/* In Chord one remembered place is asked who owns our ID, in a small ring several are asked for their table.
+ */
+static void ask_remembered(struct ring *ring) {
+    uint32_t count = ring->table.count;
+    if (count == 0) {
+        return;
+    }
+    uint32_t position = (uint32_t)prng_below(&ring->prng, count);
+    if (ring->mode == MODE_CHORD) {
+        struct ring_place asked = table_at(&ring->table, position)->place;
+        uint32_t place = (uint32_t)prng_below(&ring->prng, ring->config.places_count);
+        lookup_start(ring, LOOKUP_HEAL, place, 0, ring->places[place].self.id, 1, &asked);
+        return;
+    }
+    for (uint32_t i = 0; i < count && i < SMALL_CANDIDATES_MAX; i++) {
+        small_meet(ring, &table_at(&ring->table, position + i)->place);
+    }
+}
+
+/* Does somebody whom we remember know us? If his ring is another one, they become one. */
 static void heal(struct ring *ring) {
-    bool is_member = ring->mode == MODE_CHORD || ring->mode == MODE_SMALL;
-    if (!is_member) {
+    if (ring->mode != MODE_CHORD && ring->mode != MODE_SMALL) {
         return;
     }
     if (ring->now_us >= ring->heal_at_us) {
-        ring->heal_at_us = ring->now_us + ring_jitter(ring, ring->config.heal_us);
-        uint32_t count = ring->table.count;
-        const struct table_entry *entry =
-            count == 0 ? NULL : table_at(&ring->table, (uint32_t)prng_below(&ring->prng, count));
-        uint32_t place = (uint32_t)prng_below(&ring->prng, ring->config.places_count);
-        if (entry != NULL && ring->mode == MODE_CHORD) {
-            struct ring_place asked = entry->place;
-            lookup_start(ring, LOOKUP_HEAL, place, 0, ring->places[place].self.id, 1, &asked);
-        } else if (entry != NULL) {
-            small_meet(ring, &entry->place);
-        }
+        bool is_alone = ring->mode == MODE_SMALL && ring->small.nodes_count == 0;
+        uint64_t heal_us = is_alone ? ring->config.heal_us / HEAL_SPEED_ALONE : ring->config.heal_us;
+        ring->heal_at_us = ring->now_us + ring_jitter(ring, heal_us);
+        ask_remembered(ring);
     }
     outbox_wake_at(ring->out, ring->heal_at_us);
-}
-
-static void announce(struct ring *ring) {
-    bool is_member = false;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct chord *chord = &ring->places[i];
-        is_member |= chord->is_member;
-        bool is_news =
-            chord->is_member && (!chord->has_arc || !ring_id_equal(chord->arc_from, chord->predecessor.id));
-        chord->has_arc = chord->is_member;
-        if (!is_news) {
-            continue;
-        }
-        chord->arc_from = chord->predecessor.id;
-        uint8_t memory[1 + 2 * RING_ID_SIZE];
-        struct wire_writer writer;
-        wire_writer_init(&writer, memory, sizeof memory);
-        wire_write_u8(&writer, chord->self.index);
-        message_write_id(&writer, chord->predecessor.id);
-        message_write_id(&writer, chord->self.id);
-        outbox_notice(ring->out, RING_ARC, bytes_of(memory, writer.size));
-    }
-    if (is_member != ring->was_member) {
-        ring->was_member = is_member;
-        uint8_t byte = is_member;
-        outbox_notice(ring->out, RING_MEMBER, bytes_of(&byte, 1));
-    }
 }
 
 /*
@@ -384,7 +408,7 @@ static void announce(struct ring *ring) {
 static void check_stall(struct ring *ring) {
     uint64_t slept_us = ring->now_us - ring->stepped_at_us;
     if (ring->mode == MODE_CHORD && slept_us > STALL_US + 2 * ring->config.stabilize_us) {
-        small_rejoin(ring);
+        mode_rejoin(ring);
     }
     ring->stepped_at_us = ring->now_us;
 }
@@ -416,14 +440,15 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
         break;
     }
     query_tick(ring);
-    small_tick(ring);
     for (unsigned i = 0; i < ring->config.places_count; i++) {
         chord_tick(ring, &ring->places[i]);
     }
     heal(ring);
+    taken_settle(ring);
+    small_tick(ring); /* after what may have named somebody to it */
     for (uint32_t i = 0; i < ring->queries_count; i++) {
         outbox_wake_at(out, ring->queries[i].timeout_at_us);
     }
-    announce(ring);
+    holders_announce(ring);
     ring->out = NULL;
 }

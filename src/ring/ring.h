@@ -48,10 +48,12 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 
 /* 0 stands for the default in parentheses. */
 struct ring_config {
-    struct peer self;                   /* as others reach it */
-    uint8_t places_count;               /* (1) virtual nodes */
-    uint8_t first_index;                /* of them; nodes behind one address must not share any */
-    uint8_t list_size;                  /* (8) r, by the charter: the same on all nodes */
+    struct peer self;     /* as others reach it */
+    uint8_t places_count; /* (1) virtual nodes */
+    uint8_t first_index;  /* of them; where another node behind our address has one of them: taken.h */
+    bool is_first_fixed;  /* then no others are taken instead */
+    uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
+    uint8_t copies;       /* (3) nodes that hold a key, by the charter: for RING_HELD */
     uint8_t charter[RING_CHARTER_SIZE]; /* digest of what all nodes must share */
     uint32_t table_capacity;            /* (20,000) places that we may have heard of */
     uint32_t lookups_max;               /* (1,024) at once */
@@ -76,6 +78,10 @@ enum ring_notice {
     RING_LOST,   /* bytes: number (u64), 0, 0: no answer could be had */
     RING_REFUSED, /* bytes: enum ring_reason (1), by us (0) or by him (1), place */
     RING_BLAMED,  /* bytes: place, text: what he sent makes no sense */
+    RING_HELD,    /* as RING_ARC: copies of the keys in (from, to] are ours to hold from now on */
+    RING_GONE,    /* bytes: our index (1): this place has no arc any more, neither its own nor a held one */
+    RING_TAKEN, /* bytes: our index (1), the first that we take instead (1; RING_VIRTUAL_MAX: none, and we do
+                   nothing until RING_JOIN), place: who has it */
 };
 
 enum ring_reason { RING_OTHER_VERSION, RING_OTHER_CHARTER, RING_REASONS_END };
@@ -111,6 +117,7 @@ struct ring_counters {
     uint64_t lost_count;
     uint64_t hops_count; /* of all lookups */
     uint64_t blamed_count;
+    uint64_t flood_count; /* notifies above what one peer may send */
 };
 
 struct ring_blame {
@@ -149,8 +156,27 @@ uint32_t ring_known_count(const struct ring *ring);
 struct ring_known ring_known_at(const struct ring *ring, uint32_t position);
 bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known);
 
-/* Places in the whole ring, from the density of our lists. */
+/* Places in the whole ring, and machines: exact where our lists go round, else from their density. */
 uint64_t ring_estimated_size(const struct ring *ring);
+uint64_t ring_estimated_nodes(const struct ring *ring);
+
+/* ---- who holds what ---- */
+
+/*
+ * The places that should hold a key: its owner's and those of the next nodes behind it, `count` in all, of
+ * each node only the first (a machine with many places is still one machine). Told from our own lists;
+ * 0 where they do not reach so far, then RING_FIND must ask. Fewer than `count` only where the ring has
+ * fewer nodes.
+ */
+unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct ring_place *places);
+
+/*
+ * The keys in (from, to] are those for which this place is the one of ours among the `copies` holders; from
+ * equal to to: all keys. What our place before it holds is not counted twice. False where it is not known
+ * yet: the place is no member, or has not learnt who is so far before it.
+ */
+bool ring_held_arc(const struct ring *ring, uint8_t place, unsigned copies, struct ring_id *ret_from,
+                   struct ring_id *ret_to);
 
 /* ---- for experiments and tests only ---- */
 

@@ -2,7 +2,7 @@
 
 enum { IPV6_NETWORK_SIZE = 8 }; /* a /64 is what one customer gets */
 
-static struct ring_id id_of_digest(const uint8_t digest[SHA256_SIZE]) {
+static struct ring_id id_of_digest(const uint8_t digest[RING_ID_SIZE]) {
     struct ring_id id = {0};
     for (unsigned i = 0; i < 8; i++) {
         id.high = id.high << 8 | digest[i];
@@ -25,6 +25,17 @@ struct ring_id ring_id_of_key(struct sha256 *sha256, struct bytes key) {
     uint8_t digest[SHA256_SIZE];
     sha256_digest(sha256, key, digest);
     return id_of_digest(digest);
+}
+
+struct ring_id ring_id_read(const uint8_t bytes[RING_ID_SIZE]) {
+    return id_of_digest(bytes);
+}
+
+void ring_id_write(struct ring_id id, uint8_t out[RING_ID_SIZE]) {
+    for (size_t i = 0; i < 8; i++) {
+        out[i] = (uint8_t)(id.high >> (56 - 8 * i));
+        out[8 + i] = (uint8_t)(id.low >> (56 - 8 * i));
+    }
 }
 
 struct ring_id ring_id_add_power(struct ring_id a, unsigned bit) {

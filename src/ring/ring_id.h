@@ -22,6 +22,10 @@ struct ring_id {
 struct ring_id ring_id_of_node(struct sha256 *sha256, const struct address *address, uint8_t virtual_index);
 struct ring_id ring_id_of_key(struct sha256 *sha256, struct bytes key);
 
+/* As 16 bytes, the most significant first: how places lie on the wire and in keys of captures. */
+struct ring_id ring_id_read(const uint8_t bytes[RING_ID_SIZE]);
+void ring_id_write(struct ring_id id, uint8_t out[RING_ID_SIZE]);
+
 static inline bool ring_id_equal(struct ring_id a, struct ring_id b) {
     return a.high == b.high && a.low == b.low;
 }

@@ -1,10 +1,13 @@
 #include "ring/small.h"
 
+#include "ring/circle.h"
 #include "ring/state.h"
 
 enum {
-    SPEED = 2,             /* each node is asked so many times per round of stabilizing … */
-    SPEED_UNSETTLED = 10,  /* … and so many times while tables differ */
+    SPEED = 2,            /* each node is asked so many times per round of stabilizing … */
+    SPEED_UNSETTLED = 10, /* … and so many times while tables differ */
+    JOINING_ANSWERS = 4,  /* who joins asks each so many times at once: to be met, asked, and entered */
+    JOINING_US = 150000,
     CONTACTS_US = 3000000, /* between two attempts to reach anybody at all */
 };
 
@@ -24,7 +27,7 @@ static struct small_node *find_node(struct small_node *nodes, uint32_t count, co
     return NULL;
 }
 
-static struct small_node *find(struct ring *ring, const struct address *address) {
+struct small_node *small_find(struct ring *ring, const struct address *address) {
     return find_node(ring->small.nodes, ring->small.nodes_count, address);
 }
 
@@ -32,64 +35,35 @@ static bool is_self(const struct ring *ring, const struct address *address) {
     return address_equal(&ring->config.self.address, address);
 }
 
-/* Put one place into the sorted circle that begins behind `self`; only the r nearest and the last count. */
-static void offer(struct ring *ring, struct chord *chord, const struct ring_place *place, unsigned *count) {
-    if (ring_id_equal(place->id, chord->self.id)) {
-        return;
+/* The lists of one of our places, from all places in order. */
+static void install_place(struct ring *ring, struct chord *chord, const struct circle *circle) {
+    unsigned at = circle_at_or_after(circle, chord->self.id);
+    unsigned others = circle->count - 1;
+    chord->predecessor = *circle_before(circle, at, 1);
+    for (unsigned i = 0; i < ring->config.list_size; i++) {
+        const struct ring_place *last = i == 0 ? &chord->self : &chord->list[i - 1];
+        chord->list[i] = i < others ? *circle_after(circle, at, i + 1)
+                                    : (struct ring_place){.id = ring_id_add_power(last->id, 0)};
     }
-    struct ring_id distance = ring_id_distance(chord->self.id, place->id);
-    struct ring_id last = ring_id_distance(chord->self.id, chord->predecessor.id);
-    if (ring_id_compare(distance, last) > 0) {
-        chord->predecessor = *place;
+    chord->before_count = 0;
+    for (unsigned i = 2; i <= others && i <= before_size(ring); i++) {
+        chord->before[chord->before_count++] = *circle_before(circle, at, i);
     }
-    unsigned r = ring->config.list_size;
-    unsigned at = *count;
-    while (at > 0 &&
-           ring_id_compare(distance, ring_id_distance(chord->self.id, chord->list[at - 1].id)) < 0) {
-        at--;
-    }
-    if (at == r) {
-        return;
-    }
-    unsigned moved = *count < r ? *count - at : r - 1 - at;
-    memmove(&chord->list[at + 1], &chord->list[at], moved * sizeof chord->list[0]);
-    chord->list[at] = *place;
-    *count += *count < r;
+    chord->is_before_whole = others <= before_size(ring);
+    chord->is_member = ring->mode == MODE_SMALL;
+    chord->changed_at_us = ring->now_us;
+    chord->is_held_stale = true;
 }
 
-static void offer_node(struct ring *ring, struct chord *chord, const struct small_node *node,
-                       unsigned *count) {
-    struct ring_place place = node->first;
-    for (unsigned i = 0; i < node->places_count; i++) {
-        place.index = (uint8_t)(node->first.index + i);
-        place.id = ring_id_of_node(&ring->sha256, &place.peer.address, place.index);
-        offer(ring, chord, &place, count);
-    }
-}
-
-/* The lists of our places, from the table. */
 static void install(struct ring *ring) {
-    struct small *small = &ring->small;
-    for (unsigned p = 0; p < ring->config.places_count; p++) {
-        struct chord *chord = &ring->places[p];
-        unsigned count = 0;
-        chord->predecessor = chord->self;
-        for (unsigned i = 0; i < ring->config.places_count; i++) {
-            offer(ring, chord, &ring->places[i].self, &count);
-        }
-        for (uint32_t i = 0; i < small->nodes_count; i++) {
-            offer_node(ring, chord, &small->nodes[i], &count);
-        }
-        for (; count < ring->config.list_size; count++) {
-            const struct ring_place *last = count == 0 ? &chord->self : &chord->list[count - 1];
-            chord->list[count] = (struct ring_place){.id = ring_id_add_power(last->id, 0)};
-        }
-        chord->is_member = ring->mode == MODE_SMALL;
-        chord->changed_at_us = ring->now_us;
+    struct circle circle;
+    circle_of(ring, &circle);
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        install_place(ring, &ring->places[i], &circle);
     }
 }
 
-static void table_changed(struct ring *ring) {
+void small_changed(struct ring *ring) {
     for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
         ring->small.nodes[i].agrees = false;
     }
@@ -100,8 +74,7 @@ static void remove_node(struct small_node *nodes, uint32_t *count, struct small_
     *node = nodes[--*count];
 }
 
-/* False where there is no room: the smallest IDs stay, on all nodes the same ones. */
-static bool add_node(struct ring *ring, const struct small_node *node) {
+bool small_add(struct ring *ring, const struct small_node *node) {
     struct small *small = &ring->small;
     if (small->nodes_count == SMALL_NODES_MAX) {
         struct small_node *largest = &small->nodes[0];
@@ -122,7 +95,7 @@ static bool add_node(struct ring *ring, const struct small_node *node) {
 /* True where he will be asked. */
 static bool add_candidate(struct ring *ring, const struct ring_place *place) {
     struct small *small = &ring->small;
-    if (is_self(ring, &place->peer.address) || find(ring, &place->peer.address) != NULL) {
+    if (is_self(ring, &place->peer.address) || small_find(ring, &place->peer.address) != NULL) {
         return false;
     }
     if (find_node(small->candidates, small->candidates_count, &place->peer.address) != NULL) {
@@ -171,6 +144,9 @@ void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t c
     for (uint32_t i = 0; i < contacts_count && i < SMALL_CANDIDATES_MAX; i++) {
         if (!is_self(ring, &contacts[i].peer.address)) {
             small->contacts[small->contacts_count++] = contacts[i];
+            if (ring->mode == MODE_SMALL) { /* he may be of a part that was lost */
+                add_candidate(ring, &contacts[i]);
+            }
         }
     }
     small->contacts_at_us = ring->now_us;
@@ -248,56 +224,7 @@ void small_describe(const struct ring *ring, struct message *message) {
     message->places_count = (uint8_t)count;
 }
 
-/* ---- changes of mode ---- */
-
-static void become_chord(struct ring *ring) {
-    ring->mode = MODE_CHORD;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct chord *chord = &ring->places[i];
-        chord->stabilize_at_us =
-            ring_jitter(ring, ring->config.stabilize_us / SPEED_UNSETTLED) + ring->now_us;
-        chord->finger_at_us = ring->now_us + ring_jitter(ring, ring->config.stabilize_us);
-        chord->finger_next = 0;
-        chord->is_busy = false;
-        chord->has_waiting = false;
-    }
-    ring->small.candidates_count = 0;
-}
-
-static void become_small(struct ring *ring) {
-    ring->mode = MODE_SMALL;
-    ring->small.nodes_count = 0;
-    ring->small.candidates_count = 0;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        ring->places[i].is_busy = false;
-        ring->places[i].has_waiting = false;
-        ring->places[i].is_joining = false;
-    }
-    for (uint32_t i = ring->queries_count; i > 0; i--) {
-        if (ring->queries[i - 1].purpose != QUERY_LOOKUP && ring->queries[i - 1].purpose != QUERY_NODES) {
-            query_close(ring, ring->queries[i - 1].purpose, ring->queries[i - 1].owner);
-            i = ring->queries_count + 1;
-        }
-    }
-}
-
-/* Leave: there is a larger ring. Whom we know stays a contact. */
-static void yield_to_chord(struct ring *ring, const struct ring_place *peer) {
-    struct small *small = &ring->small;
-    small->contacts[0] = *peer;
-    small->contacts_count = 1;
-    memset(small->is_contact_open, 0, sizeof small->is_contact_open);
-    for (uint32_t i = 0; i < small->nodes_count && small->contacts_count < SMALL_CANDIDATES_MAX; i++) {
-        small->contacts[small->contacts_count++] = small->nodes[i].first;
-    }
-    ring->mode = MODE_JOINING;
-    small->is_ring_met = true;
-    small->nodes_count = 0;
-    install(ring);
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        ring->places[i].join_at_us = ring->now_us;
-    }
-}
+/* ---- messages ---- */
 
 static bool do_all_agree(const struct ring *ring) {
     if (ring->small.nodes_count < ring->config.list_size) {
@@ -310,68 +237,6 @@ static bool do_all_agree(const struct ring *ring) {
     }
     return true;
 }
-
-void small_shrink(struct ring *ring, const struct chord *chord) {
-    unsigned r = ring->config.list_size;
-    unsigned end = 0;
-    while (end < r && !ring_id_equal(chord->list[end].id, chord->self.id)) {
-        end++;
-    }
-    if (end == r) {
-        return;
-    }
-    struct ring_place list[RING_LIST_MAX];
-    memcpy(list, chord->list, sizeof list);
-    become_small(ring);
-    for (unsigned i = 0; i < end; i++) {
-        if (ring_place_is_padding(&list[i]) || ring_is_own(ring, &list[i])) {
-            continue;
-        }
-        struct small_node *node = find(ring, &list[i].peer.address);
-        if (node == NULL) {
-            add_node(ring, &(struct small_node){.first = list[i], .places_count = 1});
-            continue;
-        }
-        unsigned low = node->first.index < list[i].index ? node->first.index : list[i].index;
-        unsigned high = (unsigned)node->first.index + node->places_count;
-        high = high > list[i].index + 1u ? high : list[i].index + 1u;
-        node->first = low == list[i].index ? list[i] : node->first;
-        node->places_count = (uint8_t)(high - low);
-    }
-    table_changed(ring);
-}
-
-void small_fall_back(struct ring *ring, struct chord *chord) {
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *other = &ring->places[i];
-        if (other != chord && other->is_member) { /* it joins again through our other places */
-            chord->is_member = false;
-            chord->join_at_us = ring->now_us;
-            return;
-        }
-    }
-    become_small(ring);
-    ring->heal_at_us = ring->now_us;
-    install(ring);
-}
-
-void small_rejoin(struct ring *ring) {
-    struct small *small = &ring->small;
-    const struct chord *chord = &ring->places[0];
-    become_small(ring);
-    small->contacts_count = 0;
-    for (unsigned i = 0; i < ring->config.list_size && small->contacts_count < SMALL_CANDIDATES_MAX; i++) {
-        if (!ring_place_is_padding(&chord->list[i]) && !ring_is_own(ring, &chord->list[i])) {
-            small->contacts[small->contacts_count++] = chord->list[i];
-        }
-    }
-    small->contacts_at_us = ring->now_us;
-    small->is_ring_met = false;
-    ring->mode = MODE_JOINING;
-    install(ring);
-}
-
-/* ---- messages ---- */
 
 static bool has_node(const struct message *message, const struct address *address, uint8_t places_count) {
     for (unsigned i = 0; i < message->places_count; i++) {
@@ -400,7 +265,7 @@ static bool is_same_table(const struct ring *ring, const struct message *message
 static bool is_part_of_ours(struct ring *ring, const struct message *message) {
     for (unsigned i = 1; i < message->places_count; i++) {
         const struct address *address = &message->places[i].peer.address;
-        if (!is_self(ring, address) && find(ring, address) == NULL) {
+        if (!is_self(ring, address) && small_find(ring, address) == NULL) {
             return false;
         }
     }
@@ -432,65 +297,85 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
                    has_node(message, &place->peer.address, 0);
     }
     if (is_fewer && is_successor) {
-        become_small(ring);
-        for (unsigned i = 0; i < message->places_count; i++) {
-            struct small_node node = {.first = message->places[i],
-                                      .places_count = message->nodes_places_count[i]};
-            if (!ring_is_own(ring, &node.first)) {
-                add_node(ring, &node); /* the table of our own successor: who is dead leaves it by silence */
-            }
+        mode_follow_down(ring, message);
+    }
+}
+
+/* What he says of himself; one who has a place of somebody else is left out until he has others. */
+static void take_node(struct ring *ring, const struct small_node *heard, bool is_joining) {
+    struct small *small = &ring->small;
+    struct small_node *node = small_find(ring, &heard->first.peer.address);
+    bool is_new =
+        node == NULL || node->places_count != heard->places_count || node->first.index != heard->first.index;
+    if (is_new && taken_is_known(ring, heard)) {
+        if (node != NULL) {
+            remove_node(small->nodes, &small->nodes_count, node);
+            small_changed(ring);
         }
-        install(ring);
+    } else if (node == NULL && (!is_joining || small->nodes_count < ring->config.list_size)) {
+        if (small_add(ring, heard)) {
+            small_changed(ring);
+        }
+    } else if (node != NULL && is_new) {
+        node->first = heard->first;
+        node->places_count = heard->places_count;
+        small_changed(ring);
     }
 }
 
 static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
     struct small *small = &ring->small;
-    struct small_node *node = find(ring, &query->to.peer.address);
-    bool has_room = answer->status != MODE_JOINING || small->nodes_count < ring->config.list_size;
-    if (node == NULL && has_room) {
-        struct small_node added = {.first = answer->places[0], .places_count = answer->nodes_places_count[0]};
-        if (add_node(ring, &added)) {
-            table_changed(ring);
+    struct small_node heard = {.first = answer->places[0], .places_count = answer->nodes_places_count[0]};
+    bool is_joining = answer->status == MODE_JOINING;
+    struct small_node *node = small_find(ring, &query->to.peer.address);
+    if (taken_on_node(ring, &heard, !is_joining)) {
+        if (node != NULL) {
+            remove_node(small->nodes, &small->nodes_count, node);
+            small_changed(ring);
         }
-    } else if (node != NULL && (node->places_count != answer->nodes_places_count[0] ||
-                                node->first.index != answer->places[0].index)) {
-        node->first = answer->places[0];
-        node->places_count = answer->nodes_places_count[0];
-        table_changed(ring);
+        return;
     }
+    take_node(ring, &heard, is_joining);
     for (unsigned i = 1; i < answer->places_count; i++) {
         add_candidate(ring, &answer->places[i]);
     }
     if (ring->mode == MODE_JOINING && !is_at_the_door(ring) &&
-        has_node(answer, &ring->config.self.address, 0)) {
+        has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
         ring->mode = MODE_SMALL;
-        table_changed(ring);
+        small_changed(ring);
     }
-    node = find(ring, &query->to.peer.address);
+    node = small_find(ring, &query->to.peer.address);
     if (node != NULL) {
         node->agrees = answer->status == MODE_SMALL && is_same_table(ring, answer);
         node->is_asked = false;
         node->ask_at_us = ask_again_us(ring, node->agrees);
+        if (ring->mode == MODE_JOINING && node->answers_count < JOINING_ANSWERS) {
+            node->answers_count++;
+            node->ask_at_us = ring->now_us + ring_jitter(ring, JOINING_US);
+        }
     }
     if (ring->mode == MODE_SMALL && do_all_agree(ring)) {
-        become_chord(ring);
+        mode_become_chord(ring);
     }
 }
 
-/* He is part of a Chord ring of more than his list shows. */
+/*
+ * He is part of a Chord ring of more than his list shows. In our table: he has not noticed yet that the ring
+ * is small, or has moved to a larger one, which those will say whom he names. Not in it: his ring is another
+ * one, unless all of his list is ours.
+ */
 static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {
     if (ring->mode == MODE_JOINING) {
         ring->small.is_ring_met = true;
         return;
     }
-    bool is_ours = find(ring, &query->to.peer.address) != NULL;
+    bool is_ours = small_find(ring, &query->to.peer.address) != NULL;
     if (is_ours && ring->small.nodes_count >= ring->config.list_size) {
-        become_chord(ring);
-    } else if (is_part_of_ours(ring, answer)) {
+        mode_become_chord(ring);
+    } else if (is_ours || is_part_of_ours(ring, answer)) {
         heard_table(ring, query, answer);
     } else {
-        yield_to_chord(ring, &query->to);
+        mode_move(ring, &query->to);
     }
 }
 
@@ -510,11 +395,11 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
     if (ring->mode != MODE_SMALL && ring->mode != MODE_JOINING) {
         return;
     }
-    struct small_node *node = find(ring, address);
+    struct small_node *node = small_find(ring, address);
     if (answer == NULL || answer->status == MODE_IDLE) {
         if (node != NULL) {
             remove_node(small->nodes, &small->nodes_count, node);
-            table_changed(ring);
+            small_changed(ring);
         }
         return;
     }
@@ -527,7 +412,7 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
     }
     if (answer->status == MODE_CHORD && !answer->is_whole) {
         heard_chord(ring, query, answer);
-        node = find(ring, address);
+        node = small_find(ring, address);
         if (node != NULL) {
             node->is_asked = false;
             node->ask_at_us = ask_again_us(ring, false);

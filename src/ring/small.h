@@ -6,20 +6,7 @@
  * and sorts all places: the lists of chord.h follow from that. A node enters the table only by its own
  * answer, whoever named it; it leaves by silence. Tables so become the union of what is alive and connected.
  *
- *      MODE_JOINING --- somebody's table has us ---> MODE_SMALL --- r + 1 nodes, all agree ---> MODE_CHORD
- *           |                                            ^                                          |
- *           +---- he is in MODE_CHORD: join there        +------- our own place is in our list ------+
- *
- * Up: a node changes when its table has at least r + 1 nodes and each of them has answered with the same
- * table since it last changed. Then all of them hold the lists of an ideal ring, which is the start that
- * Zave's proof wants; only *who keeps* the lists changes, they stay as they are. Whoever of these hears from
- * one in MODE_CHORD changes too. Questions are answered alike in both modes, so a mixture is no harm. A
- * node that meets a Chord ring it does not share a table with leaves its small ring and joins there.
- *
- * Down: a list that comes round to its own place names the whole ring. The places in it are the new table,
- * and they are asked. A Chord node also goes down when a successor asks it from a small ring that has all of
- * its list. With several places per node this is seen only at r places or fewer; until then Chord runs on
- * with fewer machines than it should.
+ * When a node begins and ceases to do so: mode.h.
  *
  * Guaranteed while nodes can reach each other: tables converge to those alive (a node that dies stays in for
  * QUERY_TRIES_DEAD time-outs after it is asked next); the change to Chord starts ideal. Not guaranteed: that
@@ -41,6 +28,7 @@ struct small_node {
     uint8_t places_count;
     bool agrees; /* its last answer had our table, which has not changed since */
     bool is_asked;
+    uint8_t answers_count; /* while we join, up to JOINING_ANSWERS of small.c */
     uint64_t ask_at_us;
 };
 
@@ -54,12 +42,22 @@ struct small {
     bool is_contact_open[SMALL_CANDIDATES_MAX]; /* has neither answered nor been silent */
     uint64_t contacts_at_us;
     bool is_ring_met; /* while joining: a Chord ring has answered */
+    bool is_moving;   /* to the Chord ring of moving_through, while we stay members of this one */
+    struct ring_place moving_through;
 };
 
 /* RING_JOIN. Without peers a ring is founded. */
 void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t contacts_count);
 
 void small_tick(struct ring *ring);
+
+struct small_node *small_find(struct ring *ring, const struct address *address);
+
+/* False where there is no room: the smallest IDs stay, on all nodes the same ones. */
+bool small_add(struct ring *ring, const struct small_node *node);
+
+/* The lists of our places follow from the table. */
+void small_changed(struct ring *ring);
 
 /* What we say of ourselves: status, is_whole and nodes, we first. */
 void small_describe(const struct ring *ring, struct message *message);
@@ -72,14 +70,5 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
 
 /* Somebody at this address who is not in our table takes part in the ring: ask him. */
 void small_meet(struct ring *ring, const struct ring_place *stranger);
-
-/* Chord: all successors are dead. */
-void small_fall_back(struct ring *ring, struct chord *chord);
-
-/* Chord: we were away for too long. The ring is joined anew through whom we know. */
-void small_rejoin(struct ring *ring);
-
-/* Chord: change if the list has come round. */
-void small_shrink(struct ring *ring, const struct chord *chord);
 
 #endif

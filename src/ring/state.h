@@ -3,11 +3,17 @@
 #define MNEMON_RING_STATE_H
 
 #include "base/arena.h"
+#include "ring/before.h"
 #include "ring/chord.h"
+#include "ring/holders.h"
+#include "ring/local.h"
 #include "ring/lookup.h"
+#include "ring/mode.h"
 #include "ring/query.h"
 #include "ring/small.h"
 #include "ring/table.h"
+#include "ring/taken.h"
+#include "ring/throttle.h"
 
 struct ring {
     struct ring_config config;
@@ -24,6 +30,10 @@ struct ring {
     struct query *queries; /* open ones, in no order */
     uint32_t queries_count;
     uint32_t queries_max;
+    struct query_silence silences[QUERY_SILENCES_MAX]; /* in no order */
+    uint32_t silences_count;
+    struct throttle throttle; /* of notify */
+    struct taken taken;
     uint64_t heal_at_us;
     uint64_t stepped_at_us;
     struct ring_counters counters;

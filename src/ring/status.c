@@ -79,25 +79,6 @@ struct ring_known ring_known_at(const struct ring *ring, uint32_t position) {
     return known_of(table_at(&ring->table, position));
 }
 
-/* r places on 2^64 / distance of the circle; in a small ring all are known. */
-uint64_t ring_estimated_size(const struct ring *ring) {
-    const struct chord *chord = at(ring, 0);
-    if (ring->mode != MODE_CHORD) {
-        uint64_t count = chord->is_member ? ring->config.places_count : 0;
-        for (uint32_t i = 0; i < ring->small.nodes_count && count > 0; i++) {
-            count += ring->small.nodes[i].places_count;
-        }
-        return count;
-    }
-    unsigned real = 0;
-    while (real < ring->config.list_size && !ring_place_is_padding(&chord->list[real])) {
-        real++;
-    }
-    struct ring_id reach =
-        ring_id_distance(chord->self.id, real == 0 ? chord->self.id : chord->list[real - 1].id);
-    return reach.high == 0 ? 1 : UINT64_MAX / reach.high * real;
-}
-
 void ring_install_for_experiment(struct ring *ring, const struct ring_place *list,
                                  const struct ring_place *predecessor, const struct ring_place *known,
                                  size_t known_count, uint64_t now_us) {

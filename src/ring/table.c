@@ -1,5 +1,7 @@
 #include "ring/table.h"
 
+#include "base/map.h"
+
 enum { EVICTION_SAMPLES_COUNT = 8, PREFIX_SHARE = 8, PREFIX_MAX_LEAST = 512, IPV6_PREFIX_SIZE = 6 };
 
 enum err table_init(struct table *table, struct arena *arena, uint32_t capacity, uint64_t seed,
@@ -8,6 +10,18 @@ enum err table_init(struct table *table, struct arena *arena, uint32_t capacity,
     uint32_t share = capacity / PREFIX_SHARE;
     table->prefix_max = share > PREFIX_MAX_LEAST ? share : PREFIX_MAX_LEAST;
     prng_init(&table->prng, seed);
+    table->prefix_seed = prng_u64(&table->prng);
+    if (capacity > table->prefix_max) {
+        uint64_t buckets_count = 1;
+        while (buckets_count < 2 * (uint64_t)capacity) {
+            buckets_count *= 2;
+        }
+        table->prefix_mask = buckets_count - 1;
+        table->prefix_counts = arena_take_array(arena, buckets_count, sizeof *table->prefix_counts);
+        if (table->prefix_counts == NULL) {
+            return ERR_MEMORY;
+        }
+    }
     table->entries = arena_take_array(arena, capacity, sizeof *table->entries);
     table->order = arena_take_array(arena, capacity, sizeof *table->order);
     table->free = arena_take_array(arena, capacity, sizeof *table->free);
@@ -49,7 +63,17 @@ struct table_entry *table_find(const struct table *table, struct ring_id id) {
     return ring_id_equal(entry->place.id, id) ? entry : NULL;
 }
 
+/* The counter of an address's network; only where there are any. */
+static uint32_t *prefix_count_of(const struct table *table, const struct address *address) {
+    size_t size = address_is_ipv4(address) ? sizeof address->ip - 1 : IPV6_PREFIX_SIZE;
+    return &table->prefix_counts[map_hash(bytes_of(address->ip, size), table->prefix_seed) &
+                                 table->prefix_mask];
+}
+
 static void remove_at(struct table *table, uint32_t position) {
+    if (table->prefix_counts != NULL) {
+        --*prefix_count_of(table, &table_at(table, position)->place.peer.address);
+    }
     table->count--;
     table->free[table->capacity - table->count - 1] = table->order[position];
     memmove(&table->order[position], &table->order[position + 1],
@@ -81,21 +105,8 @@ static bool evict(struct table *table) {
     return victim != UINT32_MAX;
 }
 
-static bool has_same_prefix(const struct address *a, const struct address *b) {
-    size_t size = address_is_ipv4(a) ? sizeof a->ip - 1 : IPV6_PREFIX_SIZE;
-    return memcmp(a->ip, b->ip, size) == 0;
-}
-
-/* Only asked where the table is larger than the bound, which small tables never are. */
 static bool is_prefix_full(const struct table *table, const struct address *address) {
-    if (table->count < table->prefix_max) {
-        return false;
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < table->count; i++) {
-        count += has_same_prefix(&table_at(table, i)->place.peer.address, address);
-    }
-    return count >= table->prefix_max;
+    return table->prefix_counts != NULL && *prefix_count_of(table, address) >= table->prefix_max;
 }
 
 struct table_entry *table_enter(struct table *table, const struct ring_place *place) {
@@ -104,7 +115,9 @@ struct table_entry *table_enter(struct table *table, const struct ring_place *pl
     if (entry != NULL) {
         return entry;
     }
-    if (is_prefix_full(table, &place->peer.address) || (table->count == table->capacity && !evict(table))) {
+    bool is_left_out =
+        is_prefix_full(table, &place->peer.address) && !table->is_needed(table->context, place->id);
+    if (is_left_out || (table->count == table->capacity && !evict(table))) {
         return NULL;
     }
     uint32_t position = find_position(table, place->id);
@@ -115,5 +128,8 @@ struct table_entry *table_enter(struct table *table, const struct ring_place *pl
     table->count++;
     entry = &table->entries[index];
     *entry = (struct table_entry){.place = *place, .predecessor = place->id};
+    if (table->prefix_counts != NULL) {
+        ++*prefix_count_of(table, &place->peer.address);
+    }
     return entry;
 }

@@ -6,8 +6,10 @@
  *
  * What others say (hearsay) enters a place but never makes it fresher: only its own answers do. When the
  * table is full, the stalest of a few random entries goes, unless the owner needs it (lists, fingers);
- * entries that never answered go first. At most a share of the table has one network prefix (/24, /48), so
- * that whoever has one network cannot fill it.
+ * entries that never answered go first. At most a share of the table (an eighth, 512 at least) has one
+ * network prefix (/24, /48), so that whoever has one network cannot fill it; what the owner needs is not
+ * counted out, for a ring may be all in one network. Networks are counted by their hash; where two fall
+ * together, which is rare, they share the bound.
  */
 #ifndef MNEMON_RING_TABLE_H
 #define MNEMON_RING_TABLE_H
@@ -37,7 +39,10 @@ struct table {
     uint32_t *free; /* indexes of unused entries */
     uint32_t count;
     uint32_t capacity;
-    uint32_t prefix_max; /* entries of one network */
+    uint32_t prefix_max;     /* entries of one network */
+    uint32_t *prefix_counts; /* by hash of the network: entries; NULL where the table is too small for it */
+    uint64_t prefix_mask;
+    uint64_t prefix_seed;
     struct prng prng;
     /* May this place not be thrown out? */
     bool (*is_needed)(const void *context, struct ring_id id);

@@ -15,6 +15,7 @@ struct experiment_args {
     uint64_t seed;
     uint32_t nodes;
     uint32_t runs;
+    const char *breakage; /* one of the experiment's; NULL: none is asked for */
 };
 
 struct experiment {
@@ -26,6 +27,8 @@ struct experiment {
      * ERR_MISMATCH where the world did not do what it must, with the seed in the detail.
      */
     enum err (*run)(const struct experiment_args *args, struct report *report, struct err_detail *detail);
+
+    const char *const *breakages; /* what --break may leave out, ended by NULL; NULL: nothing */
 };
 
 extern const struct experiment experiments[];
@@ -47,20 +50,36 @@ enum err experiment_revisit_rates(const struct experiment_args *args, struct rep
                                   struct err_detail *detail);
 
 /* experiment_ring_invariants.c: Zave's invariants after every step. */
+extern const char *const experiment_ring_breakages[];
 enum err experiment_ring_invariants(const struct experiment_args *args, struct report *report,
                                     struct err_detail *detail);
 
-/* experiment_ring_lookup.c: hops, and lookups after half of all nodes failed. */
+/* experiment_ring_lookup.c: hops of lookups, their mean and their distribution. */
 enum err experiment_ring_lookup(const struct experiment_args *args, struct report *report,
                                 struct err_detail *detail);
+enum err experiment_ring_hops(const struct experiment_args *args, struct report *report,
+                              struct err_detail *detail);
+
+/* experiment_ring_failure.c: lookups after up to half of all nodes failed. */
 enum err experiment_ring_failure(const struct experiment_args *args, struct report *report,
                                  struct err_detail *detail);
 
-/* experiment_ring_churn.c: nodes that come and go, and what a ring at rest costs. */
+/* experiment_ring_churn.c: nodes that come and go. */
 enum err experiment_ring_churn(const struct experiment_args *args, struct report *report,
                                struct err_detail *detail);
+
+/* experiment_ring_replicas.c: what is lost in years. */
+extern const char *const experiment_replica_breakages[];
+enum err experiment_ring_replicas(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+
+/* experiment_ring_rest.c: what a ring at rest costs. */
 enum err experiment_ring_rest(const struct experiment_args *args, struct report *report,
                               struct err_detail *detail);
+
+/* experiment_ring_links.c: links between nodes. */
+enum err experiment_ring_links(const struct experiment_args *args, struct report *report,
+                               struct err_detail *detail);
 
 /* experiment_ring_partition.c: trouble that ends. */
 enum err experiment_ring_partition(const struct experiment_args *args, struct report *report,

@@ -1,15 +1,16 @@
 /*
- * plot - a report as a line plot in SVG: one x column, a line for each y column.
+ * plot - a report as a plot in SVG: lines over an x column, or bars where rows have names.
  *
- * Points are joined in the order of the rows; a missing value breaks the line. Both axes are linear and start
- * at zero unless a value is below it. The text uses the reader's own sans-serif font.
+ * Lines: one for each y column. Points are joined in the order of the rows; a missing value breaks the line.
+ * Both axes are linear and start at zero unless a value is below it; an x column may be logarithmic.
+ * Bars: plot_bars.h.
  */
 #ifndef MNEMON_SIM_PLOT_H
 #define MNEMON_SIM_PLOT_H
 
 #include "sim/report.h"
 
-/* ERR_UNSUPPORTED where the report has no x column, no y column or no row. */
+/* ERR_UNSUPPORTED where the report has neither x column nor names, no y column or no row. */
 enum err plot_write_svg(const struct report *report, struct buf *out) MUST_CHECK;
 
 #endif

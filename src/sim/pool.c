@@ -8,7 +8,9 @@ enum { CLASS_SHIFT = 30 }; /* an id is two bits of class and 30 of index in the 
 static const uint32_t POOL_NONE = UINT32_MAX;
 
 /* Whole parcels are 128, 512 and 1224 bytes. */
-static const uint32_t payload_sizes[POOL_CLASSES_COUNT] = {104, 488, STEP_MESSAGE_SIZE_MAX};
+static const uint32_t payload_sizes[POOL_CLASSES_COUNT] = {104, 488, 1176};
+
+_Static_assert(STEP_MESSAGE_SIZE_MAX <= 1176, "the largest message fits the largest class");
 
 static size_t parcel_size(uint32_t class_index) {
     return sizeof(struct parcel) + payload_sizes[class_index];

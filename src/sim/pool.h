@@ -3,7 +3,7 @@
  *
  *      class 0   104 bytes of payload   [p p p … 256 of them] [ … ]     most protocol messages
  *      class 1   488                    [ … ]
- *      class 2   1200                   [ … ]                           STEP_MESSAGE_SIZE_MAX
+ *      class 2   1176                   [ … ]                           STEP_MESSAGE_SIZE_MAX
  *
  * Blocks are allocated when first needed and kept until pool_done(); a freed parcel is the next one taken,
  * while it is still in the cache. A parcel never moves. count_max bounds all classes together.

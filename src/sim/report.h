@@ -1,7 +1,7 @@
 /*
  * report - what an experiment found: a small table, with a digest of the runs behind it.
  *
- * Columns first, then cells row by row. Written as aligned text, as CSV, and (sim/plot.h) as a line plot. The
+ * Columns first, then cells row by row. Written as aligned text, as CSV, and (sim/plot.h) as a plot. The
  * first failure sticks, as in base/buf.h: fill it without checking and look at report->err at the end.
  * Titles and column names are borrowed for the report's life; texts in cells are copied.
  */
@@ -14,9 +14,11 @@
 enum { REPORT_COLUMNS_MAX = 24, REPORT_CELLS_MAX = 1 << 16, REPORT_TEXT_SIZE_MAX = 40 };
 
 enum report_role {
-    REPORT_SHOWN, /* in the table only */
-    REPORT_X,     /* of the plot; at most one column */
-    REPORT_Y,     /* a line of the plot */
+    REPORT_SHOWN,         /* in the table only */
+    REPORT_X,             /* of the plot; at most one column */
+    REPORT_X_LOGARITHMIC, /* the same; all values at least 1 */
+    REPORT_Y,             /* a line of the plot, or its bars where rows have names instead of an x */
+    REPORT_Y_EXPECTED,    /* a dashed line: what a paper says */
 };
 
 struct report_column {

@@ -8,24 +8,30 @@
 struct ring_state {
     struct ring *ring;
     struct ring_world *world;
-    struct sha256 sha256;
     uint32_t index;
 };
 
 /* ---- nodes ---- */
 
-static uint32_t installed_at_or_after(const struct ring_world *world, struct ring_id id) {
+/* In nodes, which are in the order of their IDs: the first at or after id, 0 where the circle begins again.
+ */
+static uint32_t position_of(const struct ring_world *world, const uint32_t *nodes, uint32_t count,
+                            struct ring_id id) {
     uint32_t low = 0;
-    uint32_t high = world->installed_count;
+    uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (ring_id_compare(world->places[world->installed[middle]].id, id) < 0) {
+        if (ring_id_compare(world->places[nodes[middle]].id, id) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low == world->installed_count ? 0 : low;
+    return low == count ? 0 : low;
+}
+
+static uint32_t installed_at_or_after(const struct ring_world *world, struct ring_id id) {
+    return position_of(world, world->installed, world->installed_count, id);
 }
 
 static void install(struct ring_world *world, struct ring *ring, uint32_t node) {
@@ -68,48 +74,26 @@ static enum err program_init(void *memory, const struct birth *birth) {
     }
     state->world = world;
     state->index = birth->index;
-    enum err err = sha256_init(&state->sha256);
-    err = err != ERR_OK ? err : ring_new(&config, &state->ring);
+    enum err err = ring_new(&config, &state->ring);
     if (err == ERR_OK && birth->life == 1 && world->is_installed[birth->index]) {
         install(world, state->ring, birth->index);
     }
     return err;
 }
 
-/* A liar names random members instead of his successors and owners. */
-static void lie(struct ring_world *world, struct ring_state *state, struct outbox *out) {
-    for (size_t i = 0; i < out->actions_count; i++) {
-        const struct action *action = &out->actions[i];
-        struct message message;
-        if (action->kind != ACTION_SEND ||
-            !message_read(action->bytes, world->config.charter, &state->sha256, &message) ||
-            (message.kind != MESSAGE_STATE && message.kind != MESSAGE_FOUND)) {
-            continue;
-        }
-        for (unsigned j = 0; j < message.places_count; j++) {
-            if (!ring_place_is_padding(&message.places[j])) {
-                message.places[j] = world->places[prng_below(&world->prng, world->nodes_count)];
-            }
-        }
-        uint8_t memory[STEP_MESSAGE_SIZE_MAX];
-        struct bytes lies = message_write(&message, memory);
-        ASSERT(lies.size == action->bytes.size); /* all are IPv4 without keys */
-        memcpy(out->memory + (action->bytes.data - out->memory), lies.data, lies.size);
-    }
-}
-
 static void program_step(void *memory, const struct event *event, struct outbox *out) {
     struct ring_state *state = memory;
-    ring_step(state->ring, event, out);
-    if (state->world->liars_share > 0 && state->index % state->world->liars_share == 0) {
-        lie(state->world, state, out);
+    struct ring_liars *liars = &state->world->liars;
+    if (ring_liars_has(liars, state->index)) {
+        ring_liars_step(liars, state->ring, state->index, event, out);
+    } else {
+        ring_step(state->ring, event, out);
     }
 }
 
 static void program_done(void *memory) {
     struct ring_state *state = memory;
     ring_free(state->ring);
-    sha256_done(&state->sha256);
 }
 
 /* ---- the world ---- */
@@ -145,8 +129,8 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
     world->program = (struct program){
         .name = "ring",
         .state_size = sizeof(struct ring_state),
-        .actions_max = ring_actions_max(&world->config),
-        .memory_size = ring_memory_size(&world->config),
+        .actions_max = ring_actions_max(&world->config) + RING_LIARS_EXTRA_MAX,
+        .memory_size = ring_memory_size(&world->config) + RING_LIARS_EXTRA_MAX * STEP_MESSAGE_SIZE_MAX,
         .init = program_init,
         .step = program_step,
         .done = program_done,
@@ -164,13 +148,16 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
         return ERR_MEMORY;
     }
     *world->self = world;
-    return add_nodes(world);
+    enum err err = ring_liars_init(&world->liars, &world->config, world->places, world->order,
+                                   world->nodes_count, sim->seed);
+    return err != ERR_OK ? err : add_nodes(world);
 }
 
 void ring_world_done(struct ring_world *world) {
     if (world->sim != NULL) {
         sim_free(world->sim);
     }
+    ring_liars_done(&world->liars);
     free(world->self);
     free(world->places);
     free(world->order);
@@ -188,6 +175,17 @@ void ring_world_install(struct ring_world *world, uint32_t count) {
         if (node < count) {
             world->installed[world->installed_count++] = node;
         }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sim_start_at(world->sim, i, 0);
+    }
+}
+
+void ring_world_digest(const struct ring_world *world, struct digest *digest) {
+    if (world->sim != NULL) {
+        struct digest of_world = sim_digest(world->sim);
+        digest_u64(digest, of_world.lanes[0]);
+        digest_u64(digest, of_world.lanes[1]);
     }
 }
 
@@ -241,18 +239,12 @@ void ring_world_list_members(struct ring_world *world) {
     }
 }
 
+uint32_t ring_world_position(const struct ring_world *world, struct ring_id id) {
+    return position_of(world, world->members, world->members_count, id);
+}
+
 uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key) {
-    uint32_t low = 0;
-    uint32_t high = world->members_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (ring_id_compare(world->places[world->members[middle]].id, key) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return world->members[low == world->members_count ? 0 : low];
+    return world->members[ring_world_position(world, key)];
 }
 
 static bool is_live(const struct ring_world *world, const struct ring_place *place, uint32_t dead) {
@@ -348,6 +340,31 @@ const char *ring_world_check(struct ring_world *world, uint32_t dead, bool with_
         return "safety: fewer principals than r + 1";
     }
     return check_cycle(world, dead);
+}
+
+/* Clockwise, each place once; behind our own place, which ends it, only padding. */
+const char *ring_world_check_node(const struct ring_world *world, uint32_t node) {
+    const struct ring *ring = ring_world_ring(world, node);
+    if (ring == NULL || ring_mode(ring) != RING_CHORD || !ring_is_member(ring, 0)) {
+        return NULL;
+    }
+    if (ring_place_is_padding(ring_predecessor(ring, 0))) {
+        return "safety: a member without a predecessor";
+    }
+    struct ring_id self = world->places[node].id;
+    struct ring_id last = {0};
+    bool is_round = false;
+    for (uint8_t i = 0; i < world->config.list_size; i++) {
+        const struct ring_place *place = ring_successor(ring, 0, i);
+        struct ring_id distance = ring_id_distance(self, place->id);
+        is_round |= ring_id_equal(place->id, self);
+        bool is_in_order = ring_id_compare(distance, last) > 0;
+        if (is_round ? !ring_id_equal(place->id, self) && !ring_place_is_padding(place) : !is_in_order) {
+            return "safety: a successor list is not in order";
+        }
+        last = distance;
+    }
+    return NULL;
 }
 
 const char *ring_world_check_ideal(struct ring_world *world, uint32_t *ret_node) {

@@ -8,6 +8,7 @@
 #define MNEMON_SIM_RING_WORLD_H
 
 #include "ring/ring.h"
+#include "sim/ring_liars.h"
 #include "sim/sim.h"
 
 struct ring_world {
@@ -22,12 +23,12 @@ struct ring_world {
     uint32_t fingers_count;    /* of those that are installed; the farthest first */
     uint32_t known_count;      /* other places that those know; random ones */
     uint32_t experts_count;    /* the first nodes: they know everybody */
-    uint32_t liars_share;      /* every n-th node lies about its successors; 0: none. Free to change */
     uint32_t *members;         /* scratch: indexes of members by ID */
     uint32_t members_count;
     uint32_t *installed; /* by ID */
     uint32_t installed_count;
     struct prng prng;
+    struct ring_liars liars; /* lie and share are free to change */
 };
 
 /* Nodes are added, none is started. config->list_size must be set. *world must stay where it is. */
@@ -35,8 +36,14 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
                          const struct ring_config *config) MUST_CHECK;
 void ring_world_done(struct ring_world *world);
 
-/* The first count nodes begin as an ideal ring. Before they are started. */
+/*
+ * The first count nodes begin at time 0 as an ideal ring: nobody has to join, which takes long in large
+ * worlds. fingers_count, known_count and experts_count say what else they know.
+ */
 void ring_world_install(struct ring_world *world, uint32_t count);
+
+/* Mix in what has happened so far; nothing where the world could not be made. */
+void ring_world_digest(const struct ring_world *world, struct digest *digest);
 
 /* The ring of a node that is up, or NULL. */
 const struct ring *ring_world_ring(const struct ring_world *world, uint32_t node);
@@ -56,6 +63,9 @@ enum err ring_world_find(struct ring_world *world, uint32_t node, struct ring_id
 /* Members by ID into world->members. */
 void ring_world_list_members(struct ring_world *world);
 
+/* Where in world->members the first at or after id is, in the circle; after ring_world_list_members(). */
+uint32_t ring_world_position(const struct ring_world *world, struct ring_id id);
+
 /* The member that is responsible for the key; after ring_world_list_members(). */
 uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key);
 
@@ -65,6 +75,9 @@ uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key);
  * NULL, or what is broken.
  */
 const char *ring_world_check(struct ring_world *world, uint32_t dead, bool with_principals);
+
+/* What holds of every honest node, whatever others say: its list is in order. NULL, or what is broken. */
+const char *ring_world_check_node(const struct ring_world *world, uint32_t node);
 
 /* Has everybody who is up the list and the predecessor of an ideal ring? NULL, or what is missing. */
 const char *ring_world_check_ideal(struct ring_world *world, uint32_t *ret_node);

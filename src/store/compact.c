@@ -24,6 +24,7 @@ struct compact {
     struct segment *old;
     struct segment *new;
     uint64_t old_size;
+    bool has_mended; /* damaged records that others have replaced */
     struct move *moves;
     size_t moves_count;
     size_t moves_max;
@@ -64,6 +65,55 @@ static enum err copy_range(struct compact *compact, uint64_t offset, uint64_t si
     return ERR_OK;
 }
 
+static bool same_location(const struct location *a, const struct location *b) {
+    return a->segment == b->segment && a->offset == b->offset;
+}
+
+/* What a stored record of the old segment counts for. */
+struct standing {
+    bool is_counted; /* among the references of its block */
+    bool is_mended;  /* another counts in its stead, among the records too */
+};
+
+static bool is_mended(const struct compact *compact, const struct location *location) {
+    struct location mended;
+    return compact->has_mended &&
+           index_find_mended(compact->volume->index, location->segment, location->offset, &mended) ==
+               ERR_OK &&
+           mended.offset == location->offset;
+}
+
+/* A record that was mended reads well after all where only its digest says that it is false. */
+static enum err find_standing(const struct compact *compact, const struct ledger_entry *entry,
+                              const struct block *block, struct standing *ret_standing) {
+    struct standing standing = {.is_mended = is_mended(compact, &entry->location)};
+    enum err err = ERR_OK;
+    struct capture capture = ledger_capture(entry);
+    if (!standing.is_mended) {
+        err = ledger_is_counted(&compact->volume->ledger, entry, block, &standing.is_counted);
+    } else if (entry->surt.size > 0 && index_can_hold(&capture)) {
+        err = index_has_capture(compact->volume->index, &capture, &standing.is_counted);
+    }
+    *ret_standing = standing;
+    return err;
+}
+
+static enum err see_mended(struct compact *compact) {
+    struct location mended;
+    enum err err = index_find_mended(compact->volume->index, compact->old->number, 0, &mended);
+    compact->has_mended = err == ERR_OK;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* Is some record left that it must cancel? One of a capture concerns only those that do not count. */
+static bool is_deletion_needed(const struct ledger_entry *entry, const struct block *block) {
+    bool is_alive = block->references > 0;
+    if (entry->kind == LEDGER_DELETION) {
+        return is_alive || block->records_count > 0;
+    }
+    return block->records_count > (is_alive ? (uint32_t)block->references : 0);
+}
+
 /* Is the record still needed? follows_kept: the record before it was, to which a request belongs. */
 static enum err decide(struct compact *compact, const struct ledger_entry *entry, enum warc_type type,
                        bool follows_kept, bool *ret_is_kept) {
@@ -72,13 +122,18 @@ static enum err decide(struct compact *compact, const struct ledger_entry *entry
         return ERR_OK;
     }
     struct block block = {0};
+    struct standing standing = {0};
     enum err err = index_find_block(compact->volume->index, entry->signature, entry->number, &block);
-    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+    if (err == ERR_OK || err == ERR_NOT_FOUND) {
+        err = find_standing(compact, entry, &block, &standing);
+    }
+    if (err != ERR_OK) {
         return err;
     }
-    bool is_alive = block.references > 0;
-    bool is_spoken_of = block.records_count > 0; /* some record is left that the deletion must cancel */
-    *ret_is_kept = is_alive || (entry->kind == LEDGER_DELETION && is_spoken_of);
+    bool is_deletion = entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL;
+    bool is_stored_needed =
+        block.references > 0 && (standing.is_counted || same_location(&block.location, &entry->location));
+    *ret_is_kept = is_deletion ? is_deletion_needed(entry, &block) : is_stored_needed;
     return ERR_OK;
 }
 
@@ -120,16 +175,34 @@ static enum err copy_record(struct compact *compact, struct volume_scan *scan, s
     return err == ERR_OK ? add_move(compact, &entry, is_kept, new_offset) : err;
 }
 
-/* Damage is copied as it is: perhaps a better tool can read it one day. */
+/* Of a damaged range, all but the records that others have replaced. */
+static enum err copy_unmended(struct compact *compact, uint64_t from, uint64_t end) {
+    uint64_t unused;
+    while (from < end) {
+        struct location mended;
+        enum err err = index_find_mended(compact->volume->index, compact->old->number, from, &mended);
+        bool is_in_range = err == ERR_OK && mended.offset < end;
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
+        }
+        err = copy_range(compact, from, (is_in_range ? mended.offset : end) - from, &unused);
+        if (err != ERR_OK || !is_in_range) {
+            return err;
+        }
+        from = mended.offset + mended.length;
+    }
+    return ERR_OK;
+}
+
+/* Damage is copied as it is, unless it was mended: perhaps a better tool can read it one day. */
 static enum err copy_damage(struct compact *compact, struct warc_reader *reader, uint64_t from,
                             bool *ret_goes_on, uint64_t *ret_end, struct err_detail *detail) {
     enum err err = warc_reader_recover(reader, ret_goes_on, detail);
     if (err != ERR_OK) {
         return err;
     }
-    uint64_t unused;
     *ret_end = *ret_goes_on ? unpack_offset(&reader->unpack) : compact->old_size;
-    return copy_range(compact, from, *ret_end - from, &unused);
+    return copy_unmended(compact, from, *ret_end);
 }
 
 static enum err copy_records(struct compact *compact, struct volume_scan *scan, struct warc_reader *reader,
@@ -164,6 +237,9 @@ static enum err copy_live(struct compact *compact, struct err_detail *detail) {
     struct unpack_options options = {.dictionary = old->has_dictionary ? &old->dictionary : NULL};
     enum err err = volume_scan_init(&scan, compact->volume);
     if (err == ERR_OK) {
+        err = see_mended(compact);
+    }
+    if (err == ERR_OK) {
         err = warc_reader_init(&reader, &options);
         if (err == ERR_OK) {
             segment_source_init(&source, old, compact->old_size);
@@ -178,46 +254,36 @@ static enum err copy_live(struct compact *compact, struct err_detail *detail) {
 
 /* ---- step 3 ---- */
 
-static bool same_location(const struct location *a, const struct location *b) {
-    return a->segment == b->segment && a->offset == b->offset;
+/* The record goes, and with it what it counted for. */
+static void discount(const struct ledger_entry *entry, struct standing standing, struct block *block) {
+    if (entry->kind == LEDGER_DELETION) {
+        block->references++;
+    } else if (standing.is_counted) {
+        block->references--;
+        block->records_count--;
+    } else if (entry->kind != LEDGER_REMOVAL && !standing.is_mended) {
+        block->records_count--;
+    }
+    if (same_location(&block->location, &entry->location)) {
+        block->location = (struct location){0};
+    }
 }
 
-/* The block as it is now: it may have changed since the copy was made, but not come back to life. */
-static enum err move_block(struct compact *compact, struct index_batch *batch, const struct move *move) {
-    const struct ledger_entry *entry = &move->entry;
-    struct ledger *ledger = &compact->volume->ledger;
-    struct block block;
-    enum err err = ledger_find(ledger, entry->signature, entry->number, &block);
-    if (err != ERR_OK) {
-        return err == ERR_NOT_FOUND ? ERR_OK : err;
-    }
-    if (move->is_kept && !same_location(&block.location, &entry->location)) {
-        return ERR_OK; /* a revisit or a deletion: the block lies elsewhere */
-    }
-    if (move->is_kept) {
-        block.location.segment = compact->new->number;
-        block.location.offset = move->new_offset;
-    } else {
-        bool is_deletion = entry->kind == LEDGER_DELETION;
-        block.references += is_deletion ? 1 : -1;
-        block.records_count -= is_deletion ? 0 : 1;
-        if (same_location(&block.location, &entry->location)) {
-            block.location = (struct location){0};
-        }
-    }
-    err = ledger_set_block(ledger, entry->signature, entry->number, &block);
-    bool is_forgotten = block.references == 0 && block.records_count == 0;
+static enum err set_block(struct compact *compact, struct index_batch *batch,
+                          const struct ledger_entry *entry, const struct block *block) {
+    enum err err = ledger_set_block(&compact->volume->ledger, entry->signature, entry->number, block);
+    bool is_forgotten = block->references == 0 && block->records_count == 0;
     if (err == ERR_OK && is_forgotten) {
         index_batch_remove_block(batch, entry->signature, entry->number);
     } else if (err == ERR_OK) {
-        index_batch_put_block(batch, entry->signature, entry->number, &block);
+        index_batch_put_block(batch, entry->signature, entry->number, block);
     }
     return err;
 }
 
 static void move_capture(const struct compact *compact, struct index_batch *batch, const struct move *move) {
     struct capture capture = ledger_capture(&move->entry);
-    if (!index_can_hold(&capture)) {
+    if (move->entry.surt.size == 0 || !index_can_hold(&capture)) {
         return; /* it never was in the index */
     }
     index_batch_remove_capture(batch, &capture);
@@ -226,6 +292,51 @@ static void move_capture(const struct compact *compact, struct index_batch *batc
         capture.location.offset = move->new_offset;
         index_batch_put_capture(batch, &capture);
     }
+}
+
+/* The block as it is now: it may have changed since the copy was made, but not come back to life. */
+static enum err move_entry(struct compact *compact, struct index_batch *batch, const struct move *move) {
+    const struct ledger_entry *entry = &move->entry;
+    struct ledger *ledger = &compact->volume->ledger;
+    bool is_stored = entry->kind == LEDGER_ORIGINAL || entry->kind == LEDGER_REVISIT;
+    struct standing standing = {0};
+    struct block block = {0};
+    enum err err = ledger_find(ledger, entry->signature, entry->number, &block);
+    bool is_there = err == ERR_OK;
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return err;
+    }
+    if (is_stored) {
+        err = find_standing(compact, entry, &block, &standing);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    if (standing.is_counted) {
+        move_capture(compact, batch, move);
+    }
+    if (!is_there || (move->is_kept && !same_location(&block.location, &entry->location))) {
+        return ERR_OK; /* a revisit or a deletion: the block lies elsewhere */
+    }
+    if (move->is_kept) {
+        block.location.segment = compact->new->number;
+        block.location.offset = move->new_offset;
+    } else {
+        discount(entry, standing, &block);
+    }
+    return set_block(compact, batch, entry, &block);
+}
+
+/* They are of the old segment, whose records are dropped or lie elsewhere now. */
+static enum err forget_mended(const struct compact *compact, struct index_batch *batch) {
+    struct location mended = {0};
+    enum err err;
+    for (uint64_t from = 0;
+         (err = index_find_mended(compact->volume->index, compact->old->number, from, &mended)) == ERR_OK;) {
+        index_batch_remove_mended(batch, &mended);
+        from = mended.offset + 1;
+    }
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
 /* Where the old segment was the last that was indexed, the new one is. */
@@ -239,8 +350,32 @@ static enum err move_position(const struct compact *compact, struct index_batch 
     return err;
 }
 
+/*
+ * Deletions were kept for records that this compaction has dropped with them: the next one need not keep
+ * them.
+ */
+static enum err count_idle(const struct compact *compact, struct index_segment *segment) {
+    for (size_t i = 0; i < compact->moves_count; i++) {
+        const struct ledger_entry *entry = &compact->moves[i].entry;
+        struct block block = {0};
+        if (!compact->moves[i].is_kept || (entry->kind != LEDGER_DELETION && entry->kind != LEDGER_REMOVAL)) {
+            continue;
+        }
+        enum err err = ledger_find(&compact->volume->ledger, entry->signature, entry->number, &block);
+        if (err != ERR_OK && err != ERR_NOT_FOUND) {
+            return err;
+        }
+        segment->dead_size += is_deletion_needed(entry, &block) ? 0 : entry->location.length;
+    }
+    return ERR_OK;
+}
+
 static enum err fill_batch(struct compact *compact, struct index_batch *batch) {
     struct index_segment segment = {.size = compact->new->size};
+    enum err err = see_mended(compact);
+    if (err != ERR_OK) {
+        return err;
+    }
     for (size_t i = 0; i < compact->moves_count; i++) {
         const struct move *move = &compact->moves[i];
         segment.records_count += move->is_kept;
@@ -249,13 +384,15 @@ static enum err fill_batch(struct compact *compact, struct index_batch *batch) {
         if (move->entry.kind == LEDGER_OTHER) {
             continue;
         }
-        enum err err = move_block(compact, batch, move);
+        err = move_entry(compact, batch, move);
         if (err != ERR_OK) {
             return err;
         }
-        if (move->entry.surt.size > 0) {
-            move_capture(compact, batch, move);
-        }
+    }
+    err = forget_mended(compact, batch);
+    err = err == ERR_OK ? count_idle(compact, &segment) : err;
+    if (err != ERR_OK) {
+        return err;
     }
     index_batch_remove_segment(batch, compact->old->number);
     index_batch_put_segment(batch, compact->new->number, &segment);

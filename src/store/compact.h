@@ -8,8 +8,9 @@
  *
  * Frames are copied as they are, so nothing is decompressed twice and signatures stay. Reads and writes go
  * on; only step 3 keeps the committer waiting, for one batch. What is dropped: records of documents without
- * references, requests of dropped responses, and deletions once nothing is left that they speak of. Damaged
- * records are kept as they are.
+ * references and of captures that were removed, unless they hold the document of others; requests of dropped
+ * responses; deletions once nothing is left that they speak of; damaged records that others have replaced.
+ * Other damage is kept as it is.
  *
  * One compaction at a time.
  */

@@ -52,20 +52,6 @@ struct index_position follow_position(const struct follow *follow) {
     return follow->position;
 }
 
-/* The first segment whose number is not below this one, held; NULL where there is none. */
-static struct segment *hold_first(struct volume *volume, uint32_t number) {
-    struct segment *found = NULL;
-    pthread_rwlock_rdlock(&volume->segments_lock);
-    for (size_t i = 0; found == NULL && i < volume->segments_count; i++) {
-        if (volume->segments[i]->number >= number) {
-            found = volume->segments[i];
-            atomic_fetch_add_explicit(&found->holders_count, 1, memory_order_relaxed);
-        }
-    }
-    pthread_rwlock_unlock(&volume->segments_lock);
-    return found;
-}
-
 static enum err end_of(const struct volume *volume, struct index_position *ret_end) {
     enum err err = index_position(volume->index, ret_end);
     if (err == ERR_NOT_FOUND) {
@@ -112,7 +98,7 @@ static enum err open_segment(struct follow *follow, struct err_detail *detail) {
     if (err != ERR_OK) {
         return err;
     }
-    struct segment *segment = hold_first(follow->volume, follow->position.segment);
+    struct segment *segment = volume_hold_from(follow->volume, follow->position.segment);
     if (segment == NULL) {
         return follow->position.segment > end.segment + 1 ? ERR_MISMATCH : ERR_NOT_FOUND;
     }

@@ -150,6 +150,66 @@ enum err index_find_segment(const struct index *index, uint32_t number, struct i
     return err;
 }
 
+enum err index_has_capture(const struct index *index, const struct capture *capture, bool *ret_is_there) {
+    struct buf key;
+    rocksdb_pinnableslice_t *slice = NULL;
+    ASSERT(index_can_hold(capture));
+    buf_init(&key, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    index_code_put_capture_key(&key, capture);
+    enum err err = key.err != ERR_OK ? key.err : get(index, INDEX_FAMILY_CAPTURES, buf_bytes(&key), &slice);
+    buf_done(&key);
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return err;
+    }
+    if (slice != NULL) {
+        rocksdb_pinnableslice_destroy(slice);
+    }
+    *ret_is_there = err == ERR_OK;
+    return ERR_OK;
+}
+
+enum err index_is_live(const struct index *index, const struct capture *capture, bool *ret_is_live) {
+    struct block block;
+    bool is_there = false;
+    enum err err = index_find_block(index, capture->signature, capture->block_number, &block);
+    if (err == ERR_OK && block.references > 0) {
+        err = index_has_capture(index, capture, &is_there);
+    }
+    if (err == ERR_OK || err == ERR_NOT_FOUND) {
+        *ret_is_live = is_there;
+        err = ERR_OK;
+    }
+    return err;
+}
+
+enum err index_find_mended(const struct index *index, uint32_t segment, uint64_t offset,
+                           struct location *ret_location) {
+    uint8_t from[INDEX_CODE_MENDED_KEY_SIZE];
+    struct bytes start = index_code_mended_key(from, segment, offset);
+    enum err err = index_database_enter(index);
+    if (err != ERR_OK) {
+        return err;
+    }
+    rocksdb_iterator_t *iterator =
+        rocksdb_create_iterator_cf(index->database, index->read_options, index->families[INDEX_FAMILY_META]);
+    rocksdb_iter_seek(iterator, (const char *)start.data, start.size);
+    if (rocksdb_iter_valid(iterator)) {
+        size_t key_size = 0;
+        size_t value_size = 0;
+        const char *key = rocksdb_iter_key(iterator, &key_size);
+        const char *value = rocksdb_iter_value(iterator, &value_size);
+        err = index_code_read_mended(bytes_of(key, key_size), bytes_of(value, value_size), segment,
+                                     ret_location);
+    } else {
+        char *message = NULL;
+        rocksdb_iter_get_error(iterator, &message);
+        err = message == NULL ? ERR_NOT_FOUND : index_database_failed(message, NULL);
+    }
+    rocksdb_iter_destroy(iterator);
+    index_database_leave(index);
+    return err;
+}
+
 enum err index_position(const struct index *index, struct index_position *ret_position) {
     rocksdb_pinnableslice_t *slice = NULL;
     enum err err = get(index, INDEX_FAMILY_META, BYTES("position"), &slice);

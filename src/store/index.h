@@ -11,6 +11,7 @@
  *      captures        surt, 0x00, time, segment, offset    struct capture without what the key says
  *      segments        number                               struct index_segment
  *      meta            name                                 "position", "format", "serial" of the commit
+ *                      "mended", segment, offset            length of a damaged record that another replaces
  *
  * The bytes are drawn in index_code.h. One batch at a time may be built and committed, by the committer's
  * thread. Any thread may read. Memory: a cache of 64 MiB and at most twice 32 MiB of newest entries, whatever
@@ -105,6 +106,21 @@ enum err index_find_segment(const struct index *index, uint32_t number,
 enum err index_position(const struct index *index, struct index_position *ret_position) MUST_CHECK;
 void index_counts(const struct index *index, struct index_counts *ret_counts);
 
+/* Is there an entry of this SURT, time, segment and offset? The capture is one that index_can_hold(). */
+enum err index_has_capture(const struct index *index, const struct capture *capture,
+                           bool *ret_is_there) MUST_CHECK;
+
+/* The same, and its document has references. */
+enum err index_is_live(const struct index *index, const struct capture *capture,
+                       bool *ret_is_live) MUST_CHECK;
+
+/*
+ * The first record of the segment, at this offset or behind, that was damaged and has been replaced by
+ * another. ERR_NOT_FOUND where there is none.
+ */
+enum err index_find_mended(const struct index *index, uint32_t segment, uint64_t offset,
+                           struct location *ret_location) MUST_CHECK;
+
 /*
  * Has any block ever lost its last reference? Until then every capture has its document, and nobody need look
  * for the block of each.
@@ -130,6 +146,10 @@ void index_set_cache_size(const struct index *index, size_t size);
  */
 enum err index_cursor_open(const struct index *index, struct bytes from, struct bytes to, bool in_reverse,
                            struct index_cursor **ret_cursor) MUST_CHECK;
+
+/* The captures of one SURT and one time. */
+enum err index_cursor_open_time(const struct index *index, struct bytes surt, int64_t time_us,
+                                struct index_cursor **ret_cursor) MUST_CHECK;
 
 /* ERR_NOT_FOUND at the end. *ret_capture borrows from the cursor until the next call. An error stays. */
 enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capture) MUST_CHECK;
@@ -170,6 +190,12 @@ void index_batch_put_capture(struct index_batch *batch, const struct capture *ca
 
 /* Of the capture, only SURT, time, segment and offset matter. */
 void index_batch_remove_capture(struct index_batch *batch, const struct capture *capture);
+
+/* Does the batch put or remove a capture of this SURT and time? Looks at all of its changes. */
+bool index_batch_has_captures(const struct index_batch *batch, struct bytes surt, int64_t time_us);
+
+void index_batch_put_mended(struct index_batch *batch, const struct location *location);
+void index_batch_remove_mended(struct index_batch *batch, const struct location *location);
 
 void index_batch_put_segment(struct index_batch *batch, uint32_t number, const struct index_segment *segment);
 void index_batch_remove_segment(struct index_batch *batch, uint32_t number);

@@ -18,7 +18,8 @@ struct change {
 
 /*
  * Changes are gathered and given to RocksDB in the order of their keys: a third of what a duplicate costs the
- * index is the search for the place of its entries in memory, which starts at the place of the one before.
+ * index is the search for the place of its entries in memory, which starts near the one before
+ * (index_options.c).
  */
 struct index_batch {
     struct index *index;
@@ -197,6 +198,33 @@ void index_batch_remove_capture(struct index_batch *batch, const struct capture 
     if (is_encoded(batch)) {
         take_out(batch, INDEX_FAMILY_CAPTURES, buf_bytes(&batch->key));
     }
+}
+
+bool index_batch_has_captures(const struct index_batch *batch, struct bytes surt, int64_t time_us) {
+    struct buf prefix;
+    buf_init(&prefix, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&prefix, surt, time_us);
+    bool has = prefix.err != ERR_OK; /* for want of memory: rather too often than never */
+    uint64_t start = has ? 0 : start_of(buf_bytes(&prefix));
+    for (size_t i = 0; i < batch->changes_count && !has; i++) {
+        const struct change *change = &batch->changes[i];
+        has = change->family == INDEX_FAMILY_CAPTURES && change->key_start == start &&
+              bytes_starts_with(key_of(batch, change), buf_bytes(&prefix));
+    }
+    buf_done(&prefix);
+    return has;
+}
+
+void index_batch_put_mended(struct index_batch *batch, const struct location *location) {
+    uint8_t key[INDEX_CODE_MENDED_KEY_SIZE];
+    uint8_t value[INDEX_CODE_SMALL_SIZE_MAX];
+    put(batch, INDEX_FAMILY_META, index_code_mended_key(key, location->segment, location->offset),
+        index_code_mended(value, location));
+}
+
+void index_batch_remove_mended(struct index_batch *batch, const struct location *location) {
+    uint8_t key[INDEX_CODE_MENDED_KEY_SIZE];
+    take_out(batch, INDEX_FAMILY_META, index_code_mended_key(key, location->segment, location->offset));
 }
 
 void index_batch_put_segment(struct index_batch *batch, uint32_t number,

@@ -115,6 +115,48 @@ struct bytes index_code_segment_key(uint8_t out[INDEX_CODE_SEGMENT_KEY_SIZE], ui
     return bytes_of(out, INDEX_CODE_SEGMENT_KEY_SIZE);
 }
 
+static struct bytes mended_prefix(void) {
+    return BYTES("mended");
+}
+
+struct bytes index_code_mended_key(uint8_t out[INDEX_CODE_MENDED_KEY_SIZE], uint32_t segment,
+                                   uint64_t offset) {
+    struct bytes prefix = mended_prefix();
+    memcpy(out, prefix.data, prefix.size);
+    store_big_endian(out + prefix.size, segment, sizeof segment);
+    store_big_endian(out + prefix.size + sizeof segment, offset, sizeof offset);
+    return bytes_of(out, INDEX_CODE_MENDED_KEY_SIZE);
+}
+
+struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const struct location *location) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, out, INDEX_CODE_SMALL_SIZE_MAX);
+    wire_write_varint(&writer, location->length);
+    return written(&writer);
+}
+
+enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
+                                struct location *ret_location) {
+    struct bytes prefix = mended_prefix();
+    if (key.size != INDEX_CODE_MENDED_KEY_SIZE || !bytes_starts_with(key, prefix)) {
+        return ERR_NOT_FOUND;
+    }
+    struct wire_reader reader;
+    wire_reader_init(&reader, bytes_skip(key, prefix.size));
+    struct location location = {.segment = (uint32_t)read_big_endian(&reader, sizeof location.segment)};
+    location.offset = read_big_endian(&reader, sizeof location.offset);
+    if (location.segment != segment) {
+        return ERR_NOT_FOUND;
+    }
+    wire_reader_init(&reader, value);
+    location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
+    enum err err = finish(&reader);
+    if (err == ERR_OK) {
+        *ret_location = location;
+    }
+    return err;
+}
+
 static uint32_t zigzag(int32_t value) {
     return value < 0 ? ~((uint32_t)value << 1) : (uint32_t)value << 1;
 }

@@ -17,6 +17,9 @@
  *
  *      position   segment:varint offset:varint              value of "position" in meta
  *
+ *      mended     "mended" segment:u32 offset:u64           big-endian, in meta
+ *                 length:varint
+ *
  * seconds are counted from 0001-01-01, so that times before 1970 sort too; apart from the microseconds, which
  * most archives leave 0 and which then compress to nothing. A sized integer is the count of its bytes, then
  * those bytes: shorter is smaller, so it sorts, and it takes 1 to 9 bytes. url: index_url.h. mime: code of
@@ -39,6 +42,7 @@
 enum {
     INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_SIGNATURE_SIZE + 2,
     INDEX_CODE_SEGMENT_KEY_SIZE = 4,
+    INDEX_CODE_MENDED_KEY_SIZE = 6 + 4 + 8,
     INDEX_CODE_SHORT_SIGNATURE_SIZE = 18, /* two documents that share it take 2^72 tries */
     INDEX_CODE_SMALL_SIZE_MAX = 64,       /* any value but that of a capture */
     INDEX_CODE_CAPTURE_KEY_SIZE_MAX = INDEX_SURT_SIZE_MAX + 1 + 8 + 5 + 9,
@@ -56,6 +60,13 @@ struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const st
 struct bytes index_code_position(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX],
                                  const struct index_position *position);
 
+struct bytes index_code_mended_key(uint8_t out[INDEX_CODE_MENDED_KEY_SIZE], uint32_t segment,
+                                   uint64_t offset);
+struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const struct location *location);
+
+/* ERR_NOT_FOUND where the key is that of something else, or of another segment. */
+enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
+                                struct location *ret_location) MUST_CHECK;
 enum err index_code_read_block_key(struct bytes key, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
                                    uint16_t *ret_number) MUST_CHECK;
 enum err index_code_read_block(struct bytes value, struct block *ret_block) MUST_CHECK;

@@ -21,6 +21,7 @@ struct index_cursor {
     struct buf to;
     struct buf url; /* of the capture that was returned last */
     bool is_of_blocks;
+    bool is_long; /* of many SURTs: leaves the cache as it is */
     bool in_reverse;
     bool has_started;
     enum err err;
@@ -67,9 +68,14 @@ static bool are_of_one_surt(struct bytes from, struct bytes to) {
     return size > 0 && bytes_starts_with(to, bytes_slice(from, 0, size));
 }
 
-/* An iterator may use the filters only where all that it shall find has the SURT of its start. */
+/*
+ * An iterator may use the filters only where all that it shall find has the SURT of its start. A walk over
+ * more than that reads many pages once; it must not drive out of the cache what lookups read again and again.
+ */
 static void set_bounds(struct index_cursor *cursor) {
     bool is_of_one_surt = are_of_one_surt(buf_bytes(&cursor->from), buf_bytes(&cursor->to));
+    cursor->is_long = !is_of_one_surt;
+    rocksdb_readoptions_set_fill_cache(cursor->options, is_of_one_surt);
     rocksdb_readoptions_set_total_order_seek(cursor->options, !is_of_one_surt);
     rocksdb_readoptions_set_prefix_same_as_start(cursor->options, is_of_one_surt);
     if (cursor->from.size > 0) {
@@ -89,6 +95,7 @@ static enum err start(struct index_cursor *cursor, enum index_family family) {
     if (err != ERR_OK) {
         return err;
     }
+    rocksdb_set_perf_level(rocksdb_disable); /* of this thread, whosever it is: counting costs 5 % */
     cursor->iterator = rocksdb_create_iterator_cf(index->database, cursor->options, index->families[family]);
     atomic_fetch_add(&index->gate->cursors_count, 1);
     index_database_leave(index);
@@ -116,6 +123,23 @@ enum err index_cursor_open(const struct index *index, struct bytes from, struct 
     }
     *ret_cursor = cursor;
     return ERR_OK;
+}
+
+enum err index_cursor_open_time(const struct index *index, struct bytes surt, int64_t time_us,
+                                struct index_cursor **ret_cursor) {
+    struct buf from;
+    struct buf to;
+    buf_init(&from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    buf_init(&to, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&from, surt, time_us);
+    index_put_capture_prefix(&to, surt, time_us + 1);
+    enum err err = from.err != ERR_OK ? from.err : to.err;
+    if (err == ERR_OK) {
+        err = index_cursor_open(index, buf_bytes(&from), buf_bytes(&to), false, ret_cursor);
+    }
+    buf_done(&from);
+    buf_done(&to);
+    return err;
 }
 
 enum err index_blocks_open_at(const struct index *index, struct bytes from,
@@ -213,8 +237,10 @@ static bool recall(const struct index_cursor *cursor, uint8_t signature[KEY_SIGN
 /* The block whose signature begins so. ERR_NOT_FOUND: a compaction has removed it since, and the capture. */
 static enum err find_signature(struct index_cursor *cursor, uint8_t signature[KEY_SIGNATURE_SIZE]) {
     if (cursor->blocks == NULL) {
-        cursor->blocks = rocksdb_create_iterator_cf(cursor->index->database, cursor->index->read_options,
-                                                    cursor->index->families[INDEX_FAMILY_BLOCKS]);
+        const struct index *index = cursor->index;
+        cursor->blocks = rocksdb_create_iterator_cf(
+            index->database, cursor->is_long ? index->walk_options : index->read_options,
+            index->families[INDEX_FAMILY_BLOCKS]);
     }
     rocksdb_iter_seek(cursor->blocks, (const char *)signature, INDEX_CODE_SHORT_SIGNATURE_SIZE);
     if (!rocksdb_iter_valid(cursor->blocks)) {

@@ -80,6 +80,8 @@ struct index *index_database_new(const char *directory) {
     index->gate = gate;
     index->cache = index_options_cache_new();
     index->read_options = rocksdb_readoptions_create();
+    index->walk_options = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_fill_cache(index->walk_options, 0);
     index->write_options = rocksdb_writeoptions_create();
     return index;
 }
@@ -88,6 +90,7 @@ void index_database_free(struct index *index) {
     ASSERT(index->database == NULL);
     rocksdb_writeoptions_destroy(index->write_options);
     rocksdb_readoptions_destroy(index->read_options);
+    rocksdb_readoptions_destroy(index->walk_options);
     rocksdb_cache_destroy(index->cache);
     pthread_rwlock_destroy(&index->gate->lock);
     free(index->gate);

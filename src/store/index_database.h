@@ -26,6 +26,7 @@ struct index {
     rocksdb_column_family_handle_t *families[INDEX_FAMILIES_COUNT]; /* gate */
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
+    rocksdb_readoptions_t *walk_options; /* of what is read once: the cache stays as it is */
     rocksdb_writeoptions_t *write_options;
     atomic_bool has_dead;        /* index_has_dead() */
     _Atomic(enum err) write_err; /* of the first write that failed */

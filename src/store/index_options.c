@@ -75,6 +75,24 @@ static rocksdb_block_based_table_options_t *new_table_options(rocksdb_cache_t *c
     return table;
 }
 
+/*
+ * The place of a new entry in memory is searched for from the place of the last one with the same first byte,
+ * and not from the top: a quarter of what a commit costs. The C interface knows this option by its name only;
+ * a RocksDB that does not know it is slower.
+ */
+static rocksdb_options_t *with_hints(rocksdb_options_t *take_options) {
+    rocksdb_options_t *hinted = rocksdb_options_create();
+    char *message = NULL;
+    rocksdb_get_options_from_string(take_options, "memtable_insert_with_hint_prefix_extractor=fixed:1",
+                                    hinted, &message);
+    rocksdb_options_destroy(message == NULL ? take_options : hinted);
+    if (message == NULL) {
+        return hinted;
+    }
+    rocksdb_free(message);
+    return take_options;
+}
+
 static rocksdb_options_t *new_family_options(size_t write_buffer_size) {
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_options_set_write_buffer_size(options, write_buffer_size);
@@ -83,7 +101,7 @@ static rocksdb_options_t *new_family_options(size_t write_buffer_size) {
     rocksdb_options_set_max_bytes_for_level_base(options, LEVEL_SIZE);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
     rocksdb_options_set_compression(options, rocksdb_no_compression);
-    return options;
+    return with_hints(options);
 }
 
 static rocksdb_options_t *new_small_options(rocksdb_cache_t *cache) {

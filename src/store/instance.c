@@ -56,6 +56,7 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
         .is_rebuilding = config->is_rebuilding,
         .uses_gzip = config->uses_gzip,
         .level = config->level,
+        .linger_us = config->linger_us,
         .segment_size_max = config->segment_size_max,
         .signature_bits = config->signature_bits,
         .user_agent = config->user_agent,
@@ -131,7 +132,7 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     }
     pthread_mutex_init(&instance->lock, NULL);
     instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
-    instance->slots = calloc(instance->connector.volumes_count, sizeof *instance->slots);
+    instance->slots = calloc(instance->connector.volumes_count + 1, sizeof *instance->slots);
     err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
     if (err != ERR_OK) {
         instance_close(instance);
@@ -142,7 +143,7 @@ enum err instance_open(const struct instance_config *config, struct instance **r
 }
 
 void instance_close(struct instance *instance) {
-    for (size_t i = 0; i < instance->slots_count; i++) {
+    for (size_t i = 0; instance->slots != NULL && i <= instance->slots_count; i++) {
         struct shelf *shelf = instance->slots[i].shelf;
         if (shelf != NULL) {
             shelf->table->close(shelf);
@@ -200,6 +201,15 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number) {
     return index;
 }
 
+void instance_set_guest(struct instance *instance, struct shelf *shelf) {
+    struct instance_slot *slot = &instance->slots[instance->slots_count];
+    instance->guest = (struct connector_volume){.number = INSTANCE_GUEST_NUMBER};
+    shelf->number = INSTANCE_GUEST_NUMBER;
+    slot->config = &instance->guest;
+    slot->shelf = shelf;
+    instance->has_guest = true;
+}
+
 bool instance_is_trouble(enum err err) {
     switch (err) {
     case ERR_UNREACHABLE:
@@ -241,11 +251,12 @@ enum err instance_note(struct instance *instance, size_t index, enum err err, st
 
 struct instance_session *instance_session_new(struct instance *instance) {
     struct instance_session *session =
-        calloc(1, sizeof *session + instance->slots_count * sizeof session->sessions[0]);
+        calloc(1, sizeof *session + (instance->slots_count + 1) * sizeof session->sessions[0]);
     if (session == NULL) {
         return NULL;
     }
     session->instance = instance;
+    session->slots_count = instance->slots_count;
     if (document_hasher_init(&session->hasher) != ERR_OK) {
         instance_session_free(session);
         return NULL;
@@ -254,7 +265,7 @@ struct instance_session *instance_session_new(struct instance *instance) {
 }
 
 void instance_session_free(struct instance_session *session) {
-    for (size_t i = 0; i < session->instance->slots_count; i++) {
+    for (size_t i = 0; i <= session->instance->slots_count; i++) {
         struct shelf_session *shelf = session->sessions[i];
         if (shelf != NULL) {
             shelf->shelf->table->session_close(shelf);
@@ -262,6 +273,19 @@ void instance_session_free(struct instance_session *session) {
     }
     document_hasher_done(&session->hasher);
     free(session);
+}
+
+void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
+    const struct instance *instance = session->instance;
+    session->slots_count = instance->slots_count + (reads_guest && instance->has_guest ? 1 : 0);
+}
+
+size_t instance_find_slot(const struct instance_session *session, uint16_t number) {
+    size_t index = 0;
+    while (index < session->slots_count && session->instance->slots[index].config->number != number) {
+        index++;
+    }
+    return index;
 }
 
 enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
@@ -282,8 +306,8 @@ enum err instance_reach(struct instance_session *session, size_t index, struct s
 
 enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
                                struct shelf_session **ret_session, struct err_detail *detail) {
-    size_t index = instance_find_volume(session->instance, number);
-    if (index == session->instance->slots_count) {
+    size_t index = instance_find_slot(session, number);
+    if (index == session->slots_count) {
         return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", number);
     }
     *ret_index = index;

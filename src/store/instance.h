@@ -41,6 +41,7 @@ struct instance_config {
     bool is_rebuilding; /* throw the indexes of all local volumes away first */
     bool uses_gzip;     /* for new segments; else zstd */
     int level;
+    uint32_t linger_us; /* see volume.h: for who hands over much and waits for none of it */
     uint64_t segment_size_max;
     unsigned signature_bits; /* fewer than 256 only to test collisions */
     struct bytes
@@ -83,6 +84,15 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
 /* The index of a volume number; the count where there is none. */
 size_t instance_find_volume(const struct instance *instance, uint16_t number);
 
+/*
+ * A guest: one more shelf, only to read from, whose captures are shown beside those of the volumes (the other
+ * nodes of a ring). Nothing is stored there, it is not counted among the volumes, and only sessions that want
+ * it see it, from their next instance_session_set_guest() on. Once. It is closed with the instance.
+ */
+enum { INSTANCE_GUEST_NUMBER = KEY_VOLUMES_MAX };
+void instance_set_guest(struct instance *instance, struct shelf *take_shelf);
+void instance_session_set_guest(struct instance_session *session, bool reads_guest);
+
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
 void instance_set_cache_size(struct instance *instance, size_t size);
 
@@ -116,6 +126,25 @@ void instance_drain(struct instance *instance);
 
 /* Drop one reference, as volume_remove(). */
 enum err instance_remove(struct instance_session *session, const struct key *key,
+                         struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Remove a capture, as volume_remove_capture(); capture->volume says where. Only of local volumes:
+ * ERR_UNSUPPORTED on a volume server.
+ */
+enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
+                                 struct err_detail *detail) MUST_CHECK;
+enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
+                                        shelf_done *done, void *context,
+                                        struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Store a damaged document and the capture of it again, as volume_repair(). The key's volume is the one that
+ * has the capture; where its document is on another one it is repaired there. ERR_UNSUPPORTED as above. Tells
+ * nobody: the caller does.
+ */
+enum err instance_repair(struct instance_session *session, const struct key *key,
+                         const struct document *document, bool *ret_is_repaired,
                          struct err_detail *detail) MUST_CHECK;
 
 /* ---- reading: what is given lasts until the next get on the session; ERR_NOT_FOUND, ERR_CORRUPT,
@@ -162,6 +191,12 @@ enum err instance_check(struct instance_session *session, const struct capture *
 /* All documents, volume by volume in the order of their signatures. Volumes that are down are left out. */
 enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
                               struct err_detail *detail) MUST_CHECK;
+
+/* The same behind one of them; NULL: all. A walk that takes long is cut in pieces so: see
+ * index_cursor_open(). */
+enum err instance_blocks_open_behind(struct instance_session *session, const struct key *key,
+                                     struct instance_blocks **ret_blocks,
+                                     struct err_detail *detail) MUST_CHECK;
 
 /* ERR_NOT_FOUND at the end. */
 enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,

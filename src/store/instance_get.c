@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "store/index_code.h"
 #include "store/instance_state.h"
 #include "store/shelf_local.h"
 
@@ -58,8 +59,8 @@ static enum err find_on(struct instance_session *session, size_t index, const st
 enum err instance_find_block(struct instance_session *session, const struct key *key, struct block *ret_block,
                              struct err_detail *detail) {
     struct block block;
-    size_t index = instance_find_volume(session->instance, key->volume);
-    if (index == session->instance->slots_count) {
+    size_t index = instance_find_slot(session, key->volume);
+    if (index == session->slots_count) {
         return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", key->volume);
     }
     enum err err = find_on(session, index, key, &block, detail);
@@ -76,7 +77,7 @@ enum err instance_find_block(struct instance_session *session, const struct key 
 static enum err find_elsewhere(struct instance_session *session, size_t left_out_index, struct key *key,
                                struct block *ret_block, struct err_detail *detail) {
     enum err outcome = ERR_NOT_FOUND;
-    for (size_t i = 0; i < session->instance->slots_count; i++) {
+    for (size_t i = 0; i < session->slots_count; i++) {
         struct block block;
         if (i == left_out_index) {
             continue;
@@ -108,8 +109,8 @@ enum err instance_locate(struct instance_session *session, const struct capture 
                          struct block *ret_block, struct err_detail *detail) {
     struct key key = {.volume = capture->volume, .number = capture->block_number};
     struct block block;
-    size_t index = instance_find_volume(session->instance, capture->volume);
-    ASSERT(index < session->instance->slots_count); /* captures come from here */
+    size_t index = instance_find_slot(session, capture->volume);
+    ASSERT(index < session->slots_count); /* captures come from here */
     memcpy(key.signature, capture->signature, sizeof key.signature);
     enum err err = find_on(session, index, &key, &block, detail);
     if (err == ERR_OK && block.location.segment == 0) {
@@ -150,15 +151,27 @@ struct instance_blocks {
     struct instance_session *session;
     size_t index; /* of the volume that is walked */
     struct shelf_cursor *cursor;
+    uint8_t from[INDEX_CODE_BLOCK_KEY_SIZE_MAX + 1]; /* where the walk over this volume begins */
+    size_t from_size;
 };
 
 enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
                               struct err_detail *detail) {
+    return instance_blocks_open_behind(session, NULL, ret_blocks, detail);
+}
+
+enum err instance_blocks_open_behind(struct instance_session *session, const struct key *key,
+                                     struct instance_blocks **ret_blocks, struct err_detail *detail) {
     struct instance_blocks *blocks = calloc(1, sizeof *blocks);
     if (blocks == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     blocks->session = session;
+    if (key != NULL) {
+        blocks->index = instance_find_volume(session->instance, key->volume);
+        blocks->from_size =
+            index_code_block_key(blocks->from, key->signature, key->number).size + 1; /* a zero */
+    }
     *ret_blocks = blocks;
     return ERR_OK;
 }
@@ -180,7 +193,7 @@ static enum err step(struct instance_blocks *blocks, struct key *ret_key, struct
     }
     const struct shelf_table *table = shelf->shelf->table;
     if (blocks->cursor == NULL) {
-        err = table->blocks_open(shelf, &blocks->cursor, detail);
+        err = table->blocks_open(shelf, bytes_of(blocks->from, blocks->from_size), &blocks->cursor, detail);
     }
     struct block block = {0};
     while (err == ERR_OK && block.location.segment == 0) {
@@ -200,6 +213,7 @@ enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_ke
             return err;
         }
         close_cursor(blocks);
+        blocks->from_size = 0;
         blocks->index++;
     }
     return ERR_NOT_FOUND;

@@ -20,8 +20,10 @@ struct instance_slot {
 
 struct instance {
     struct connector connector;
-    struct instance_slot *slots; /* in the order of their numbers */
-    size_t slots_count;
+    struct instance_slot *slots; /* in the order of their numbers; behind them that of the guest */
+    size_t slots_count;          /* without the guest */
+    struct connector_volume guest;
+    _Atomic bool has_guest; /* its slot is filled, for ever */
     size_t writable_count;
     unsigned signature_bits;
     pthread_mutex_t lock; /* of the reasons */
@@ -30,8 +32,12 @@ struct instance {
 struct instance_session {
     struct instance *instance;
     struct document_hasher hasher;
+    size_t slots_count;               /* that it reads from: with the guest, or without */
     struct shelf_session *sessions[]; /* of each slot, opened when it is first needed */
 };
+
+/* The index of a volume among those that the session reads from; its slots_count where there is none. */
+size_t instance_find_slot(const struct instance_session *session, uint16_t number);
 
 /* The volume itself is in trouble, not what it was asked for: others may do instead. */
 bool instance_is_trouble(enum err err);

@@ -79,8 +79,19 @@ static enum err count_record(struct ledger *ledger, const struct location *locat
     return ERR_OK;
 }
 
+static bool knows_segment(const struct ledger *ledger, uint32_t number) {
+    struct index_segment segment;
+    return map_get(&ledger->segments, bytes_of(&number, sizeof number)) != NULL ||
+           index_find_segment(ledger->index, number, &segment) == ERR_OK;
+}
+
+/* A damaged record may be one of a segment that is no more: compaction has not moved what it could not read.
+ */
 static enum err count_dead(struct ledger *ledger, const struct location *location) {
     enum err err = ERR_OK;
+    if (!knows_segment(ledger, location->segment)) {
+        return ERR_OK;
+    }
     struct index_segment *segment = open_segment(ledger, location->segment, &err);
     if (segment == NULL) {
         return err;
@@ -99,29 +110,151 @@ enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIG
     return err;
 }
 
+static bool is_same_place(const struct location *a, const struct location *b) {
+    return a->segment == b->segment && a->offset == b->offset;
+}
+
+/* The capture of the entry as it would be at another place; false where the index does not hold such. */
+static bool capture_at(const struct ledger_entry *entry, const struct location *location,
+                       struct capture *ret_capture) {
+    *ret_capture = ledger_capture(entry);
+    ret_capture->location = *location;
+    return entry->surt.size > 0 && index_can_hold(ret_capture);
+}
+
+/* Is the record that the entry mends counted? By its capture, or as the location of its block. */
+static enum err find_mended(const struct ledger *ledger, const struct ledger_entry *entry,
+                            const struct block *block, bool *ret_is_counted) {
+    struct capture capture;
+    if (!entry->is_bare && capture_at(entry, &entry->mends, &capture)) {
+        return index_has_capture(ledger->index, &capture, ret_is_counted);
+    }
+    *ret_is_counted = is_same_place(&block->location, &entry->mends);
+    return ERR_OK;
+}
+
+enum err ledger_check(const struct ledger *ledger, const struct ledger_entry *entry,
+                      const struct block *before) {
+    bool looks_at_captures = entry->kind == LEDGER_REMOVAL || entry->mends.segment != 0;
+    if (looks_at_captures && entry->surt.size > 0 &&
+        index_batch_has_captures(ledger->batch, entry->surt, entry->time_us)) {
+        return ERR_BUSY;
+    }
+    if (entry->mends.segment == 0) {
+        return ERR_OK;
+    }
+    bool is_counted = false;
+    enum err err = find_mended(ledger, entry, before, &is_counted);
+    return err == ERR_OK && !is_counted ? ERR_BUSY : err;
+}
+
+enum err ledger_is_counted(const struct ledger *ledger, const struct ledger_entry *entry,
+                           const struct block *block, bool *ret_is_counted) {
+    struct capture capture;
+    *ret_is_counted = !entry->is_bare;
+    bool are_all = block->references >= 0 && (uint32_t)block->references == block->records_count;
+    if (entry->is_bare || are_all || !capture_at(entry, &entry->location, &capture)) {
+        return ERR_OK;
+    }
+    return index_has_capture(ledger->index, &capture, ret_is_counted);
+}
+
+/* ---- what an entry does ---- */
+
+/* The record it mends is nobody's from now on. */
+static enum err forget_mended(struct ledger *ledger, const struct ledger_entry *entry,
+                              const struct block *block) {
+    struct capture capture;
+    if (!entry->is_bare && capture_at(entry, &entry->mends, &capture)) {
+        index_batch_remove_capture(ledger->batch, &capture);
+    }
+    if (!knows_segment(ledger, entry->mends.segment)) {
+        return ERR_OK;
+    }
+    index_batch_put_mended(ledger->batch, &entry->mends);
+    bool is_replaced = entry->kind == LEDGER_ORIGINAL && is_same_place(&block->location, &entry->mends);
+    return is_replaced ? ERR_OK : count_dead(ledger, &entry->mends); /* else set_original() counts it */
+}
+
+/* How a stored record counts. */
+static enum err count_stored(struct ledger *ledger, const struct ledger_entry *entry, struct block *block) {
+    bool is_counted = false;
+    if (entry->mends.segment != 0) {
+        enum err err = find_mended(ledger, entry, block, &is_counted);
+        if (err == ERR_OK) {
+            err = forget_mended(ledger, entry, block);
+        }
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    block->references += entry->is_bare || is_counted ? 0 : 1;
+    block->records_count += is_counted && !entry->is_bare ? 0 : 1;
+    return ERR_OK;
+}
+
+static enum err set_original(struct ledger *ledger, const struct ledger_entry *entry, struct block *block) {
+    struct location replaced = block->location; /* two writers brought the same document at once, or it was
+                                                   damaged: the later record counts */
+    block->location = entry->location;
+    block->size = entry->size;
+    block->origin_time_us = entry->time_us;
+    block->origin_uri_hash = entry->uri_hash;
+    return replaced.segment != 0 ? count_dead(ledger, &replaced) : ERR_OK;
+}
+
 /* What the entry does to its block. */
 static enum err change_block(struct ledger *ledger, const struct ledger_entry *entry, struct block block) {
     bool was_live = block.references > 0;
-    block.references += entry->kind == LEDGER_DELETION ? -1 : 1;
-    block.records_count += entry->kind == LEDGER_DELETION ? 0 : 1;
-    struct location replaced = {0};
-    if (entry->kind == LEDGER_ORIGINAL) {
-        replaced =
-            block.location; /* two writers brought the same document at once: the later record counts */
-        block.location = entry->location;
-        block.size = entry->size;
-        block.origin_time_us = entry->time_us;
-        block.origin_uri_hash = entry->uri_hash;
+    enum err err = ERR_OK;
+    if (entry->kind == LEDGER_DELETION) {
+        block.references--;
+    } else {
+        err = count_stored(ledger, entry, &block);
     }
-    enum err err = ledger_set_block(ledger, entry->signature, entry->number, &block);
+    bool is_dead_now = was_live && block.references <= 0 && block.location.segment != 0;
+    if (err == ERR_OK && entry->kind == LEDGER_ORIGINAL) {
+        err = set_original(ledger, entry, &block);
+    } else if (err == ERR_OK && is_dead_now) {
+        err = count_dead(ledger, &block.location);
+    }
+    return err == ERR_OK ? ledger_set_block(ledger, entry->signature, entry->number, &block) : err;
+}
+
+/* ---- removals ---- */
+
+static bool is_removed_by(const struct ledger_entry *entry, const struct capture *capture) {
+    return capture->block_number == entry->number && bytes_equal(capture->url, entry->url) &&
+           memcmp(capture->signature, entry->signature, KEY_SIGNATURE_SIZE) == 0;
+}
+
+/* Original records that are not the block's location were counted as dead when they were replaced. */
+static enum err remove_one(struct ledger *ledger, const struct capture *capture, struct block *block) {
+    index_batch_remove_capture(ledger->batch, capture);
+    block->references--;
+    return capture->flags & CAPTURE_REVISIT ? count_dead(ledger, &capture->location) : ERR_OK;
+}
+
+static enum err remove_captures(struct ledger *ledger, const struct ledger_entry *entry, struct block block) {
+    struct index_cursor *cursor;
+    struct capture capture;
+    int32_t references = block.references;
+    enum err err = index_cursor_open_time(ledger->index, entry->surt, entry->time_us, &cursor);
     if (err != ERR_OK) {
         return err;
     }
-    if (replaced.segment != 0) {
-        return count_dead(ledger, &replaced);
+    while (err == ERR_OK && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
+        err = is_removed_by(entry, &capture) ? remove_one(ledger, &capture, &block) : ERR_OK;
     }
-    bool is_dead_now = was_live && block.references <= 0 && block.location.segment != 0;
-    return is_dead_now ? count_dead(ledger, &block.location) : ERR_OK;
+    index_cursor_close(cursor);
+    err = err == ERR_NOT_FOUND ? ERR_OK : err; /* the end of the walk */
+    if (err != ERR_OK || block.references == references) {
+        return err;
+    }
+    if (references > 0 && block.references <= 0 && block.location.segment != 0) {
+        err = count_dead(ledger, &block.location);
+    }
+    return err == ERR_OK ? ledger_set_block(ledger, entry->signature, entry->number, &block) : err;
 }
 
 struct capture ledger_capture(const struct ledger_entry *entry) {
@@ -162,6 +295,9 @@ enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry
     enum err err = count_record(ledger, &entry->location);
     if (err != ERR_OK || entry->kind == LEDGER_OTHER) {
         return err;
+    }
+    if (entry->kind == LEDGER_REMOVAL) {
+        return remove_captures(ledger, entry, *before);
     }
     err = change_block(ledger, entry, *before);
     if (err == ERR_OK && entry->surt.size > 0 && entry->kind != LEDGER_DELETION) {

@@ -2,13 +2,21 @@
  * ledger - the books of a volume: what each record in the segments means for the index.
  *
  *      record in a segment                                   effect on block (signature, number)
- *      response, resource with a payload                     references + 1, records + 1, and this is its
- * location revisit of the identical payload                      references + 1, records + 1 deletion
- * (metadata, "Mnemon-Delete: signature.n")     references - 1 warcinfo, request, others none
+ *      response, resource with a payload                     references + 1, records + 1, and it is the
+ * location revisit of the identical payload                      references + 1, records + 1 one of these
+ * that mends one which was counted         none; as an original it is the location bare original
+ * ("Mnemon-Bare")                         records + 1, and it is the location deletion (metadata,
+ * "Mnemon-Delete: signature.n")     references - 1 removal (a deletion with "Mnemon-Capture: time")
+ * references - 1 for each capture that it removes warcinfo, request, others                             none
  *
- * All effects are additions, so the order of the records does not matter: compaction may move them, and a
+ * Effects are additions. A removal takes out the captures of its URL, time and block that were stored before
+ * it, and a mending record takes the place of one before it; compaction keeps records in their order. So a
  * rebuilt index is equal to the one that grew with the volume. The committer and the recovery both go through
  * here.
+ *
+ * The record of a capture that was removed stays in the segments until a compaction, which knows it by what
+ * is missing in the index: it counts among the records of its block, but not among its references. It stays
+ * longer where it holds the document of other captures.
  *
  * A block whose references have come to 0 stays in the index as long as its records are in the segments (a
  * tombstone): its number must not be used again before, or its old deletions would count against a new
@@ -30,7 +38,8 @@ enum {
 enum ledger_kind {
     LEDGER_ORIGINAL,
     LEDGER_REVISIT,
-    LEDGER_DELETION,
+    LEDGER_DELETION, /* of one reference */
+    LEDGER_REMOVAL,  /* of the captures of this SURT, URL, time and block */
     LEDGER_OTHER,
 };
 
@@ -47,7 +56,9 @@ struct ledger_entry {
     struct bytes url;
     struct bytes mime;
     uint16_t status;
-    uint8_t flags; /* enum capture_flag */
+    uint8_t flags;         /* enum capture_flag */
+    bool is_bare;          /* an original that holds its document for revisits only; it has no SURT */
+    struct location mends; /* the damaged record whose place it takes; segment 0: none */
 };
 
 /* The capture that an entry with a SURT is; it borrows from the entry. */
@@ -85,6 +96,21 @@ enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIG
 static inline bool ledger_is_full(const struct ledger *ledger) {
     return ledger->blocks.count >= LEDGER_CHANGES_FULL;
 }
+
+/*
+ * May the entry be applied? A removal and a mending record look at captures in the index, where those of
+ * entries since the last commit are not yet. ERR_BUSY: commit first. A mending record also needs something to
+ * mend, when it is not read again but new.
+ */
+enum err ledger_check(const struct ledger *ledger, const struct ledger_entry *entry,
+                      const struct block *before) MUST_CHECK;
+
+/*
+ * Is the record of the entry counted among the references of its block? Not so a bare one, and that of a
+ * capture which was removed or mended. The block is as it is now.
+ */
+enum err ledger_is_counted(const struct ledger *ledger, const struct ledger_entry *entry,
+                           const struct block *block, bool *ret_is_counted) MUST_CHECK;
 
 /* All entries since the last commit, and the position behind their records, at once. */
 enum err ledger_commit(struct ledger *ledger, const struct index_position *position,

@@ -18,6 +18,11 @@ struct merge {
     bool is_partial;
     bool has_given; /* lanes[0] was handed out and must go on before the next is chosen */
     enum err err;   /* that ended the walk */
+    bool has_guest;
+    bool has_last; /* with a guest: what was given last */
+    int64_t last_time_us;
+    uint8_t last_signature[KEY_SIGNATURE_SIZE];
+    struct buf last_surt;
     size_t lanes_count;
     struct lane lanes[]; /* a heap: the first is the next to be handed out */
 };
@@ -32,6 +37,11 @@ static int compare(const struct lane *a, const struct lane *b) {
         return a->capture.time_us < b->capture.time_us ? -1 : 1;
     }
     return (int)a->volume - (int)b->volume;
+}
+
+static bool is_same(const struct capture *a, const struct capture *b) {
+    return a->time_us == b->time_us && memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0 &&
+           bytes_equal(a->surt, b->surt);
 }
 
 static bool comes_first(const struct merge *merge, size_t a, size_t b) {
@@ -113,14 +123,16 @@ static enum err add_lane(struct merge *merge, struct instance_session *session, 
 enum err merge_open(struct instance_session *session, struct bytes from, struct bytes to, bool in_reverse,
                     struct merge **ret_merge, struct err_detail *detail) {
     struct instance *instance = session->instance;
-    struct merge *merge = calloc(1, sizeof *merge + instance->slots_count * sizeof merge->lanes[0]);
+    struct merge *merge = calloc(1, sizeof *merge + session->slots_count * sizeof merge->lanes[0]);
     if (merge == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
     merge->instance = instance;
     merge->in_reverse = in_reverse;
+    merge->has_guest = session->slots_count > instance->slots_count;
+    buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
     enum err err = ERR_OK;
-    for (size_t i = 0; i < instance->slots_count && err == ERR_OK; i++) {
+    for (size_t i = 0; i < session->slots_count && err == ERR_OK; i++) {
         err = add_lane(merge, session, i, from, to, detail);
     }
     if (err != ERR_OK) {
@@ -149,8 +161,39 @@ static enum err go_on(struct merge *merge, struct err_detail *detail) {
     return ERR_OK;
 }
 
+/*
+ * The guest has a copy of what a volume has: is what comes next, of the guest, in a lane of a volume too, or
+ * was it just given? In reverse the guest comes first, since it has the highest number; else the volume.
+ */
+static bool is_copy(const struct merge *merge, const struct capture *capture) {
+    if (capture->volume != INSTANCE_GUEST_NUMBER) {
+        return false;
+    }
+    for (size_t i = 1; i < merge->lanes_count; i++) {
+        if (is_same(&merge->lanes[i].capture, capture)) {
+            return true;
+        }
+    }
+    return merge->has_last && merge->last_time_us == capture->time_us &&
+           memcmp(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+           bytes_equal(buf_bytes(&merge->last_surt), capture->surt);
+}
+
+static void remember(struct merge *merge, const struct capture *capture) {
+    if (!merge->has_guest) {
+        return;
+    }
+    buf_clear(&merge->last_surt);
+    merge->has_last = buf_put(&merge->last_surt, capture->surt) == ERR_OK;
+    merge->last_time_us = capture->time_us;
+    memcpy(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE);
+}
+
 enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err_detail *detail) {
     if (merge->err == ERR_OK && merge->has_given) {
+        merge->err = go_on(merge, detail);
+    }
+    while (merge->err == ERR_OK && merge->lanes_count > 0 && is_copy(merge, &merge->lanes[0].capture)) {
         merge->err = go_on(merge, detail);
     }
     if (merge->err == ERR_OK && merge->lanes_count == 0) {
@@ -161,6 +204,7 @@ enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err
     }
     merge->has_given = true;
     *ret_capture = merge->lanes[0].capture;
+    remember(merge, ret_capture);
     return ERR_OK;
 }
 
@@ -168,6 +212,7 @@ void merge_close(struct merge *merge) {
     for (size_t i = 0; i < merge->lanes_count; i++) {
         close_lane(&merge->lanes[i]);
     }
+    buf_done(&merge->last_surt);
     free(merge);
 }
 

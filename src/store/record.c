@@ -1,5 +1,7 @@
 #include "store/record.h"
 
+#include "store/volume_record.h"
+
 enum err record_init(struct record *record) {
     *record = (struct record){0};
     buf_init(&record->text, WARC_RECORD_HEAD_SIZE_MAX);
@@ -67,4 +69,17 @@ enum err record_encode(const struct payload *payload, struct bytes document, str
 bool record_is_not_modified(const struct warc_record *header) {
     struct bytes profile = fields_get(&header->fields, BYTES("WARC-Profile"));
     return bytes_find(profile, BYTES("server-not-modified")) < profile.size;
+}
+
+size_t record_kept_fields(const struct warc_record *header, struct field out[RECORD_KEPT_FIELDS_MAX]) {
+    const struct bytes names[RECORD_KEPT_FIELDS_MAX] = {BYTES(VOLUME_TLS_FIELD),
+                                                        BYTES(VOLUME_SIGNATURE_FIELD)};
+    size_t count = 0;
+    for (size_t i = 0; i < RECORD_KEPT_FIELDS_MAX; i++) {
+        struct bytes value = fields_get(&header->fields, names[i]);
+        if (value.size > 0) {
+            out[count++] = (struct field){names[i], value};
+        }
+    }
+    return count;
 }

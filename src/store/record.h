@@ -35,6 +35,10 @@ size_t record_split(struct payload *payload, struct bytes block);
 enum err record_encode(const struct payload *payload, struct bytes document, struct buf *out,
                        struct bytes *ret_body) MUST_CHECK;
 
+/* Of the header's fields, those of our own that every copy of the capture keeps: TLS, signature. How many. */
+enum { RECORD_KEPT_FIELDS_MAX = 2 };
+size_t record_kept_fields(const struct warc_record *header, struct field out[RECORD_KEPT_FIELDS_MAX]);
+
 /* Is it the revisit of what the server said was not modified? Its HTTP head is then that of the answer, 304.
  */
 bool record_is_not_modified(const struct warc_record *header);

@@ -78,8 +78,9 @@ struct shelf_table {
                               bool in_reverse, struct shelf_cursor **ret_cursor, struct err_detail *detail);
     enum err (*captures_next)(struct shelf_cursor *cursor, struct capture *ret_capture,
                               struct err_detail *detail);
-    enum err (*blocks_open)(struct shelf_session *session, struct shelf_cursor **ret_cursor,
-                            struct err_detail *detail);
+    /* From these bytes on, as index_blocks_open_at(); empty: all. */
+    enum err (*blocks_open)(struct shelf_session *session, struct bytes from,
+                            struct shelf_cursor **ret_cursor, struct err_detail *detail);
     enum err (*blocks_next)(struct shelf_cursor *cursor, struct key *ret_key, struct block *ret_block,
                             struct err_detail *detail);
     void (*cursor_close)(struct shelf_cursor *cursor);

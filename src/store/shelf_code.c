@@ -108,12 +108,13 @@ enum err shelf_code_put_meta(struct buf *out, const struct document *document, e
         document->content_type.size > SHELF_CODE_FIELD_SIZE_MAX ||
         document->ip_address.size > SHELF_CODE_WORD_SIZE_MAX ||
         document->truncated.size > SHELF_CODE_WORD_SIZE_MAX ||
-        document->tls.size > SHELF_CODE_WORD_SIZE_MAX) {
+        document->tls.size > SHELF_CODE_WORD_SIZE_MAX ||
+        document->signature.size > SHELF_CODE_SIGNATURE_SIZE_MAX) {
         return ERR_LIMIT;
     }
     size_t texts_size = document->url.size + document->head.size + document->request.size +
                         document->content_type.size + document->ip_address.size + document->truncated.size +
-                        document->tls.size;
+                        document->tls.size + document->signature.size;
     struct wire_writer writer;
     start(&writer, out, texts_size + SHELF_CODE_SMALL_SIZE_MAX);
     size_t before = out->size;
@@ -128,6 +129,7 @@ enum err shelf_code_put_meta(struct buf *out, const struct document *document, e
     wire_write_string(&writer, document->ip_address);
     wire_write_string(&writer, document->truncated);
     wire_write_string(&writer, document->tls);
+    wire_write_string(&writer, document->signature);
     if (form == SHELF_CODE_LEFT_OUT) {
         wire_write_varint(&writer, document->sum->size);
         wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_SIGNATURE_SIZE));
@@ -157,6 +159,7 @@ static void read_meta(struct wire_reader *reader, struct shelf_code_document *re
     document->ip_address = wire_read_string(reader, SHELF_CODE_WORD_SIZE_MAX);
     document->truncated = wire_read_string(reader, SHELF_CODE_WORD_SIZE_MAX);
     document->tls = wire_read_string(reader, SHELF_CODE_WORD_SIZE_MAX);
+    document->signature = wire_read_string(reader, SHELF_CODE_SIGNATURE_SIZE_MAX);
     received->sum.size = wire_read_varint(reader, VOLUME_DOCUMENT_SIZE_MAX);
     document->is_body_left_out = received->form == SHELF_CODE_LEFT_OUT;
     if (document->is_body_left_out) {

@@ -31,6 +31,7 @@ enum {
     SHELF_CODE_HEAD_SIZE_MAX = 1 << 20, /* of an HTTP request or response, each */
     SHELF_CODE_FIELD_SIZE_MAX = 4096,   /* of a media type */
     SHELF_CODE_WORD_SIZE_MAX = 64,      /* of an IP address, of why it is truncated, of TLS */
+    SHELF_CODE_SIGNATURE_SIZE_MAX = 256,
     SHELF_CODE_META_SIZE_MAX = 2 * SHELF_CODE_HEAD_SIZE_MAX + INDEX_URL_SIZE_MAX + (1 << 14),
     SHELF_CODE_META_PREFIX_SIZE = 4,
     SHELF_CODE_SMALL_SIZE_MAX = 128, /* stored, block, stat, the answers to one claim */

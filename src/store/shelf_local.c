@@ -172,10 +172,10 @@ static enum err next_capture(struct shelf_cursor *cursor, struct capture *ret_ca
     return explain(index_cursor_next(((struct cursor_local *)cursor)->walk, ret_capture), detail);
 }
 
-static enum err open_blocks(struct shelf_session *session, struct shelf_cursor **ret_cursor,
-                            struct err_detail *detail) {
+static enum err open_blocks(struct shelf_session *session, struct bytes from,
+                            struct shelf_cursor **ret_cursor, struct err_detail *detail) {
     struct index_cursor *walk = NULL;
-    enum err err = index_blocks_open(volume_index(local(session)->volume), &walk);
+    enum err err = index_blocks_open_at(volume_index(local(session)->volume), from, &walk);
     return open_cursor(session, err, walk, ret_cursor, detail);
 }
 
@@ -287,6 +287,7 @@ static enum err open_volume(struct shelf_local *shelf, const struct shelf_local_
         .index_directory = shelf->index,
         .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,
         .level = config->level,
+        .linger_us = config->linger_us,
         .segment_size_max = config->segment_size_max,
         .signature_bits = config->signature_bits,
         .user_agent = config->user_agent,
@@ -326,4 +327,31 @@ enum err shelf_local_open(const struct shelf_local_config *config, struct shelf 
 struct volume *shelf_local_volume(struct shelf *shelf) {
     ASSERT(shelf->table == &local_table);
     return ((struct shelf_local *)shelf)->volume;
+}
+
+/* ---- what the table does not have ---- */
+
+static struct session_local *checked(struct shelf_session *session) {
+    ASSERT(session->shelf->table == &local_table);
+    return local(session);
+}
+
+enum err shelf_local_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                    struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY : volume_remove_capture(writer, capture, detail);
+}
+
+enum err shelf_local_submit_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                           shelf_done *done, void *context, struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY : volume_submit_remove_capture(writer, capture, done, context, detail);
+}
+
+enum err shelf_local_repair(struct shelf_session *session, const struct key *key,
+                            const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
+                            struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY
+                          : volume_repair(writer, key, document, is_elsewhere, ret_is_repaired, detail);
 }

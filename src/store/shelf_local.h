@@ -19,6 +19,7 @@ struct shelf_local_config {
     bool is_rebuilding; /* throw the index away first */
     bool uses_gzip;     /* for new segments; else zstd */
     int level;
+    uint32_t linger_us;
     uint64_t segment_size_max;
     unsigned signature_bits;
     struct bytes user_agent; /* of a crawl, for warcinfo; not copied, as the next */
@@ -34,5 +35,15 @@ enum err shelf_local_open(const struct shelf_local_config *config, struct shelf 
 
 /* The volume behind a shelf that shelf_local_open() gave. */
 struct volume *shelf_local_volume(struct shelf *shelf);
+
+/* What only a local shelf can do, on a session of one: see volume.h. */
+enum err shelf_local_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                    struct err_detail *detail) MUST_CHECK;
+enum err shelf_local_submit_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                           shelf_done *done, void *context,
+                                           struct err_detail *detail) MUST_CHECK;
+enum err shelf_local_repair(struct shelf_session *session, const struct key *key,
+                            const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
+                            struct err_detail *detail) MUST_CHECK;
 
 #endif

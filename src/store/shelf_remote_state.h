@@ -44,8 +44,8 @@ enum err session_remote_check(const struct session_remote *session, enum err err
 enum err cursor_remote_open_captures(struct shelf_session *session, struct bytes from, struct bytes to,
                                      bool in_reverse, struct shelf_cursor **ret_cursor,
                                      struct err_detail *detail) MUST_CHECK;
-enum err cursor_remote_open_blocks(struct shelf_session *session, struct shelf_cursor **ret_cursor,
-                                   struct err_detail *detail) MUST_CHECK;
+enum err cursor_remote_open_blocks(struct shelf_session *session, struct bytes from,
+                                   struct shelf_cursor **ret_cursor, struct err_detail *detail) MUST_CHECK;
 enum err cursor_remote_next_capture(struct shelf_cursor *cursor, struct capture *ret_capture,
                                     struct err_detail *detail) MUST_CHECK;
 enum err cursor_remote_next_block(struct shelf_cursor *cursor, struct key *ret_key, struct block *ret_block,

@@ -57,11 +57,10 @@ enum err cursor_remote_open_captures(struct shelf_session *session, struct bytes
     return open_walk(session, "captures", from, to, in_reverse, ret_cursor);
 }
 
-enum err cursor_remote_open_blocks(struct shelf_session *session, struct shelf_cursor **ret_cursor,
-                                   struct err_detail *detail) {
+enum err cursor_remote_open_blocks(struct shelf_session *session, struct bytes from,
+                                   struct shelf_cursor **ret_cursor, struct err_detail *detail) {
     (void)detail;
-    struct bytes none = {NULL, 0};
-    return open_walk(session, "blocks", none, none, false, ret_cursor);
+    return open_walk(session, "blocks", from, bytes_of(NULL, 0), false, ret_cursor);
 }
 
 /* The session's answer becomes the cursor's page: others may use the session meanwhile. */

@@ -52,6 +52,7 @@ struct volume_config {
     const char *scratch_directory; /* likewise, for store/scratch.h (the index's) */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
+    uint32_t linger_us;        /* how long a group waits for more documents before it is made durable (0) */
     uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
     uint64_t free_size_min;    /* less than this on the disk and it counts as full (64 MiB) */
     unsigned signature_bits;   /* (256); fewer only to test collisions */
@@ -145,6 +146,38 @@ enum err volume_submit(struct volume_writer *writer, const struct document *docu
 enum err volume_submit_remove(struct volume_writer *writer, const struct key *key, volume_done *done,
                               void *context, struct err_detail *detail) MUST_CHECK;
 
+/*
+ * Remove a capture, known by SURT, URL, time, signature and block number (a compaction may have moved it): it
+ * leaves the index, and its document loses a reference. A record that holds the document of other captures
+ * stays for them. Durable on return, and stays so when the index is rebuilt; the bytes come back with a
+ * compaction. ERR_NOT_FOUND where there is none (any more): nothing has changed then.
+ */
+enum err volume_remove_capture(struct volume_writer *writer, const struct capture *capture,
+                               struct err_detail *detail) MUST_CHECK;
+
+/*
+ * The same without waiting, as volume_submit_remove(). ERR_BUSY in done(): it was just being stored or
+ * removed; submit it again.
+ */
+enum err volume_submit_remove_capture(struct volume_writer *writer, const struct capture *capture,
+                                      volume_done *done, void *context, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Store a document again whose bytes on disk are damaged: the one of the key, and the capture of the
+ * document's URL and time where it has one here. What is sound stays as it is; what is damaged is replaced by
+ * a new record:
+ *
+ *      the record of the capture       a new one of it: whole, or a revisit where the document is sound
+ *      only that of the document       a bare one: it holds the document for others, but is no capture
+ *
+ * The digest is computed, whatever the document says, unless its body is left out (a capture of what was not
+ * modified): ERR_MISMATCH where it is another document. is_elsewhere: the document itself is on another
+ * volume, and only the capture is looked at. ERR_NOT_FOUND where there is no such document here. Durable on
+ * return. *ret_is_repaired is false where nothing is damaged.
+ */
+enum err volume_repair(struct volume_writer *writer, const struct key *key, const struct document *document,
+                       bool is_elsewhere, bool *ret_is_repaired, struct err_detail *detail) MUST_CHECK;
+
 /* Until everything that was submitted, by any writer, is done. */
 void volume_drain(struct volume *volume);
 
@@ -159,6 +192,13 @@ void volume_reader_free(struct volume_reader *reader);
  */
 enum err volume_get(struct volume_reader *reader, const struct key *key, struct bytes *ret_document,
                     struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Is the record at the location sound: its frame, and the digests in its header? Not so either where there is
+ * none.
+ */
+enum err volume_check_record(struct volume_reader *reader, const struct location *location,
+                             bool *ret_is_sound) MUST_CHECK;
 
 /* The whole record at a location, decompressed, header first. */
 enum err volume_get_record(struct volume_reader *reader, const struct location *location,

@@ -1,3 +1,5 @@
+#include <time.h>
+
 #include "store/volume_state.h"
 
 enum {
@@ -47,6 +49,9 @@ static enum err enter_item(struct volume *volume, struct volume_item *item, uint
     enum err err = see_block(volume, item, &is_there, &block);
     if (err == ERR_OK) {
         err = check_expectation(item, is_there, &block);
+    }
+    if (err == ERR_OK) {
+        err = ledger_check(&volume->ledger, &item->entries[0], &block);
     }
     for (size_t i = 0; i < item->entries_count && err == ERR_OK; i++) {
         item->entries[i].location.segment = volume->active->number;
@@ -281,12 +286,28 @@ void volume_roll(struct volume *volume) {
     pthread_mutex_unlock(&volume->lock);
 }
 
+/*
+ * A sync costs the same for one document as for many. Asleep, not waiting for has_work: what is queued
+ * meanwhile then wakes nobody. With the lock, which is given up meanwhile.
+ */
+static void linger(struct volume *volume) {
+    if (volume->config.linger_us == 0 || volume->queue_first == NULL || volume->is_stopping) {
+        return;
+    }
+    struct timespec pause = {.tv_sec = volume->config.linger_us / 1000000,
+                             .tv_nsec = (long)(volume->config.linger_us % 1000000) * 1000};
+    pthread_mutex_unlock(&volume->lock);
+    nanosleep(&pause, NULL); /* cut short by a signal, the group is smaller */
+    pthread_mutex_lock(&volume->lock);
+}
+
 static void *run_committer(void *context) {
     struct volume *volume = context;
     struct buf together;
     buf_init(&together, TOGETHER_SIZE_MAX);
     pthread_mutex_lock(&volume->lock);
     for (;;) {
+        linger(volume);
         struct volume_item *group = volume_take_group(volume);
         if (group == NULL) {
             if (switch_segment(volume) || roll_as_asked(volume)) {

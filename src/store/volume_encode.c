@@ -1,16 +1,16 @@
 #include <stdio.h>
 
 #include "base/hex.h"
+#include "base/utc.h"
 #include "store/volume_record.h"
 #include "store/volume_writer.h"
 #include "url/surt.h"
 #include "url/url.h"
 #include "warc/warc_writer.h"
 
-enum { URN_SIZE = 80, NUMBER_SIZE = 8 };
+enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 5 };
 
-/* "urn:sha256:…": what a plain document is called in WARC. */
-static struct bytes urn_of(const uint8_t digest[SHA256_SIZE], char out[URN_SIZE]) {
+struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]) {
     size_t prefix_size = sizeof VOLUME_URN_PREFIX - 1;
     memcpy(out, VOLUME_URN_PREFIX, prefix_size);
     hex_encode(bytes_of(digest, SHA256_SIZE), out + prefix_size);
@@ -59,6 +59,8 @@ static enum err describe(struct volume_writer *writer, const struct volume_plan 
         .time_us = document->time_us,
         .uri_hash = volume_hash_uri(&writer->sha256, uri),
         .status = plan->status,
+        .is_bare = plan->is_bare,
+        .mends = plan->mends,
     };
     if (plan->is_duplicate) {
         entry->flags = CAPTURE_REVISIT; /* whose records are all marked as truncated, for want of a body */
@@ -66,7 +68,8 @@ static enum err describe(struct volume_writer *writer, const struct volume_plan 
         entry->flags = CAPTURE_TRUNCATED;
     }
     memcpy(entry->signature, plan->signature, sizeof entry->signature);
-    return document->url.size == 0 ? ERR_OK : describe_capture(writer, plan, item, detail);
+    bool is_capture = document->url.size > 0 && !plan->is_bare;
+    return is_capture ? describe_capture(writer, plan, item, detail) : ERR_OK;
 }
 
 /* ---- the records ---- */
@@ -160,21 +163,49 @@ static enum err put_request(struct encoder *encoder, const struct document *docu
     return put_record(encoder, &draft, item, &written, detail);
 }
 
+/* The fields of our own, with the text of two of them. */
+struct own_fields {
+    struct field fields[FIELDS_MAX];
+    size_t count;
+    char number[NUMBER_SIZE];
+    char mends[MENDS_SIZE];
+};
+
+static void add_field(struct own_fields *own, struct bytes name, struct bytes value) {
+    ASSERT(own->count < FIELDS_MAX);
+    own->fields[own->count++] = (struct field){name, value};
+}
+
+static void list_fields(const struct volume_plan *plan, struct own_fields *own) {
+    const struct document *document = plan->document;
+    own->count = 0;
+    if (plan->number > 0) {
+        snprintf(own->number, sizeof own->number, "%u", plan->number);
+        add_field(own, BYTES(VOLUME_BLOCK_FIELD), bytes_of_string(own->number));
+    }
+    if (document->tls.size > 0) {
+        add_field(own, BYTES(VOLUME_TLS_FIELD), document->tls);
+    }
+    if (document->signature.size > 0) {
+        add_field(own, BYTES(VOLUME_SIGNATURE_FIELD), document->signature);
+    }
+    if (plan->is_bare) {
+        add_field(own, BYTES(VOLUME_BARE_FIELD), BYTES("yes"));
+    }
+    if (plan->mends.segment != 0) {
+        snprintf(own->mends, sizeof own->mends, "%u %ju %u", plan->mends.segment,
+                 (uintmax_t)plan->mends.offset, plan->mends.length);
+        add_field(own, BYTES(VOLUME_MENDS_FIELD), bytes_of_string(own->mends));
+    }
+}
+
 /* The record of the document: itself, or the news that it is still the same. */
 static enum err put_document(struct volume_writer *writer, struct encoder *encoder,
                              const struct volume_plan *plan, struct bytes uri, struct bytes urn,
                              struct volume_item *item, struct err_detail *detail) {
     const struct document *document = plan->document;
-    char number[NUMBER_SIZE];
-    snprintf(number, sizeof number, "%u", plan->number);
-    struct field fields[2];
-    size_t fields_count = 0;
-    if (plan->number > 0) {
-        fields[fields_count++] = (struct field){BYTES(VOLUME_BLOCK_FIELD), bytes_of_string(number)};
-    }
-    if (document->tls.size > 0) {
-        fields[fields_count++] = (struct field){BYTES(VOLUME_TLS_FIELD), document->tls};
-    }
+    struct own_fields own;
+    list_fields(plan, &own);
     struct warc_draft draft = {
         .type = document->head.size > 0 ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE,
         .date_us = document->time_us,
@@ -183,8 +214,8 @@ static enum err put_document(struct volume_writer *writer, struct encoder *encod
         .ip_address = document->ip_address,
         .truncated = document->truncated,
         .payload_sha256 = plan->digest,
-        .fields = fields,
-        .fields_count = fields_count,
+        .fields = own.fields,
+        .fields_count = own.count,
         .head = document->head,
         .body = document->body,
         .is_incompressible = is_incompressible(writer, plan),
@@ -212,8 +243,8 @@ static enum err put_document(struct volume_writer *writer, struct encoder *encod
 
 enum err volume_encode(struct volume_writer *writer, const struct volume_plan *plan, struct volume_item *item,
                        struct err_detail *detail) {
-    char text[URN_SIZE];
-    struct bytes urn = urn_of(plan->digest, text);
+    char text[VOLUME_URN_SIZE];
+    struct bytes urn = volume_urn(plan->digest, text);
     struct bytes uri = plan->document->url.size > 0 ? plan->document->url : urn;
     struct encoder *encoder;
     enum err err = describe(writer, plan, uri, item, detail);
@@ -227,20 +258,27 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
     return err;
 }
 
-enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
-                                struct err_detail *detail) {
-    char value[2 * KEY_SIGNATURE_SIZE + 1 + NUMBER_SIZE];
-    char urn[URN_SIZE];
-    hex_encode(bytes_of(key->signature, KEY_SIGNATURE_SIZE), value);
-    snprintf(value + (size_t)(2 * KEY_SIGNATURE_SIZE), 1 + NUMBER_SIZE, ".%u", key->number);
-    struct field field = {BYTES(VOLUME_DELETE_FIELD), bytes_of_string(value)};
+enum { DELETION_SIZE = 2 * KEY_SIGNATURE_SIZE + 1 + NUMBER_SIZE };
+
+/* "signature.number" */
+static struct bytes format_deletion(const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+                                    char out[DELETION_SIZE]) {
+    hex_encode(bytes_of(signature, KEY_SIGNATURE_SIZE), out);
+    snprintf(out + (size_t)(2 * KEY_SIGNATURE_SIZE), 1 + NUMBER_SIZE, ".%u", number);
+    return bytes_of_string(out);
+}
+
+/* A metadata record of these fields; item->entries[0] is set already. */
+static enum err put_metadata(struct volume_writer *writer, struct bytes uri, const struct field *fields,
+                             size_t fields_count, struct volume_item *item, struct err_detail *detail) {
     struct warc_draft draft = {
         .type = WARC_TYPE_METADATA,
         .date_us = clock_wall_us(writer->volume->config.clock),
-        .target_uri = urn_of(key->signature, urn),
+        .target_uri = uri,
         .content_type = BYTES("application/warc-fields"),
-        .fields = &field,
-        .fields_count = 1,
+        .fields = fields,
+        .fields_count = fields_count,
+        .is_block_digest_optional = item->segment->framing != PACK_PLAIN,
     };
     struct encoder *encoder;
     enum err err = encoders_take(&writer->volume->encoders, item->segment, &item->frames, &encoder);
@@ -248,9 +286,41 @@ enum err volume_encode_deletion(struct volume_writer *writer, const struct key *
         return err;
     }
     struct warc_written written;
-    item->entries[0] = (struct ledger_entry){.kind = LEDGER_DELETION, .number = key->number};
-    memcpy(item->entries[0].signature, key->signature, sizeof key->signature);
     err = put_record(encoder, &draft, item, &written, detail);
     encoders_return(&writer->volume->encoders, encoder);
     return err;
+}
+
+enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
+                                struct err_detail *detail) {
+    char value[DELETION_SIZE];
+    char urn[VOLUME_URN_SIZE];
+    struct field field = {BYTES(VOLUME_DELETE_FIELD), format_deletion(key->signature, key->number, value)};
+    item->entries[0] = (struct ledger_entry){.kind = LEDGER_DELETION, .number = key->number};
+    memcpy(item->entries[0].signature, key->signature, sizeof key->signature);
+    return put_metadata(writer, volume_urn(key->signature, urn), &field, 1, item, detail);
+}
+
+enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
+                               struct volume_item *item, struct err_detail *detail) {
+    char value[DELETION_SIZE];
+    char time[UTC_RFC3339_SIZE];
+    struct field fields[] = {
+        {BYTES(VOLUME_DELETE_FIELD), format_deletion(capture->signature, capture->block_number, value)},
+        {BYTES(VOLUME_CAPTURE_FIELD), bytes_of_string(utc_format_rfc3339(capture->time_us, time))},
+    };
+    struct ledger_entry *entry = &item->entries[0];
+    enum err err = buf_reserve(&item->text, capture->surt.size + capture->url.size);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "%s", err_text(err));
+    }
+    *entry = (struct ledger_entry){
+        .kind = LEDGER_REMOVAL,
+        .number = capture->block_number,
+        .time_us = capture->time_us,
+        .surt = keep(&item->text, capture->surt),
+        .url = keep(&item->text, capture->url),
+    };
+    memcpy(entry->signature, capture->signature, sizeof capture->signature);
+    return put_metadata(writer, capture->url, fields, 2, item, detail);
 }

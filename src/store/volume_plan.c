@@ -149,3 +149,24 @@ enum err volume_make_plan(struct volume_writer *writer, const struct document *d
     study(writer, ret_plan);
     return choose_block(writer, ret_plan, detail);
 }
+
+enum err volume_plan_again(struct volume_writer *writer, const struct document *document,
+                           const struct key *key, struct volume_plan *ret_plan, struct err_detail *detail) {
+    enum err err = check_document(document, STORE_REGULAR, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_plan = (struct volume_plan){.document = document, .mode = STORE_REGULAR, .number = key->number};
+    study(writer, ret_plan);
+    if (memcmp(ret_plan->signature, key->signature, sizeof key->signature) != 0) {
+        return err_set(detail, ERR_MISMATCH, "the document is not the one of this signature");
+    }
+    struct volume_look *look = &ret_plan->look;
+    look->generation = changes_now(&writer->volume->changes);
+    err = index_find_block(writer->volume->index, key->signature, key->number, &look->block);
+    look->is_there = err == ERR_OK;
+    if (err == ERR_NOT_FOUND || (err == ERR_OK && look->block.references <= 0)) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no such document");
+    }
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}

@@ -87,7 +87,7 @@ enum err volume_put(struct volume_writer *writer, const struct document *documen
             return err;
         }
         volume_queue_item(writer->volume, item);
-        volume_await_item(writer->volume, item);
+        volume_await_item(item);
         err = item->err;
         *ret_stored = err == ERR_OK ? item->stored : *ret_stored;
         volume_free_item(writer->volume, item);
@@ -146,7 +146,7 @@ enum err volume_remove(struct volume_writer *writer, const struct key *key, stru
         return err;
     }
     volume_queue_item(writer->volume, item);
-    volume_await_item(writer->volume, item);
+    volume_await_item(item);
     err = item->err == ERR_BUSY ? ERR_NOT_FOUND : item->err; /* no live block of that key any more */
     volume_free_item(writer->volume, item);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdlib.h>
 
 #include "store/volume_state.h"
@@ -17,7 +16,6 @@ static struct volume_item *find_item(struct volume *volume) {
     if (item != NULL) {
         scratch_init(&item->frames, volume->config.scratch_directory, VOLUME_FRAMES_MEMORY_MAX, UINT32_MAX);
         buf_init(&item->text, 1 << 20);
-        sem_init(&item->is_done, 0, 0);
         volume->items_count++;
     }
     return item;
@@ -82,6 +80,8 @@ void volume_free_item(struct volume *volume, struct volume_item *item) {
 void volume_queue_item(struct volume *volume, struct volume_item *item) {
     pthread_mutex_lock(&volume->lock);
     item->next = NULL;
+    item->bell = &volume->bells[volume->bell_index];
+    atomic_store(&item->is_done, false);
     if (volume->queue_last == NULL) {
         volume->queue_first = item;
     } else {
@@ -93,10 +93,13 @@ void volume_queue_item(struct volume *volume, struct volume_item *item) {
     pthread_mutex_unlock(&volume->lock);
 }
 
-void volume_await_item(struct volume *volume, struct volume_item *item) {
-    (void)volume;
-    while (sem_wait(&item->is_done) != 0) {
-        ASSERT(errno == EINTR);
+void volume_await_item(struct volume_item *item) {
+    for (;;) {
+        unsigned heard = bell_listen(item->bell);
+        if (atomic_load(&item->is_done)) {
+            return;
+        }
+        bell_wait(item->bell, heard);
     }
 }
 
@@ -113,6 +116,7 @@ struct volume_item *volume_take_group(struct volume *volume) {
     struct volume_item **group_end = &group;
     struct volume_item **link = &volume->queue_first;
     volume->queue_last = NULL;
+    volume->bell_index ^= 1; /* who comes from now on is not woken for this group */
     while (*link != NULL) {
         struct volume_item *item = *link;
         if (item->segment == volume->active) {
@@ -127,6 +131,22 @@ struct volume_item *volume_take_group(struct volume *volume) {
         }
     }
     return group;
+}
+
+/* Writers that wait, by their items; a bell rings once for all of its own. */
+static void wake_all(struct volume *volume, struct volume_item *waiting) {
+    bool rings[2] = {false, false};
+    while (waiting != NULL) {
+        struct volume_item *item = waiting;
+        waiting = item->next;
+        rings[item->bell - volume->bells] = true;
+        atomic_store(&item->is_done, true);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (rings[i]) {
+            bell_ring(&volume->bells[i]);
+        }
+    }
 }
 
 void volume_release_group(struct volume *volume, struct volume_item *group) {
@@ -148,12 +168,7 @@ void volume_release_group(struct volume *volume, struct volume_item *group) {
         }
     }
     pthread_mutex_unlock(&volume->lock);
-    /* Each writer is woken on its own: woken all at once, they would only queue up for the lock. */
-    while (waiting != NULL) {
-        struct volume_item *item = waiting;
-        waiting = item->next;
-        sem_post(&item->is_done); /* from here on it may be another's */
-    }
+    wake_all(volume, waiting);
 }
 
 void volume_destroy_items(struct volume *volume) {
@@ -162,7 +177,6 @@ void volume_destroy_items(struct volume *volume) {
         volume->free_items = item->next;
         scratch_done(&item->frames);
         buf_done(&item->text);
-        sem_destroy(&item->is_done);
         free(item);
     }
 }

@@ -80,6 +80,34 @@ static bool read_deletion(struct bytes value, struct ledger_entry *entry) {
     return hex_decode(bytes_slice(value, 0, dot), entry->signature, sizeof entry->signature);
 }
 
+/* Of one reference, or of captures, whose time it then reads. */
+static enum ledger_kind kind_of_deletion(const struct warc_record *record, struct bytes value,
+                                         struct ledger_entry *entry) {
+    struct bytes time = fields_get(&record->fields, BYTES(VOLUME_CAPTURE_FIELD));
+    if (value.size == 0 || !read_deletion(value, entry)) {
+        return LEDGER_OTHER;
+    }
+    if (time.size == 0) {
+        return LEDGER_DELETION;
+    }
+    return utc_parse_rfc3339(time, &entry->time_us) ? LEDGER_REMOVAL : LEDGER_OTHER;
+}
+
+/* "segment offset length" of the record that this one replaces. */
+static void read_mends(const struct warc_record *record, struct ledger_entry *entry) {
+    struct bytes rest = fields_get(&record->fields, BYTES(VOLUME_MENDS_FIELD));
+    uint64_t numbers[3] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        struct bytes text;
+        if (!bytes_split(&rest, ' ', &text) ||
+            !bytes_to_u64(text, i == 1 ? UINT64_MAX : UINT32_MAX, &numbers[i])) {
+            return;
+        }
+    }
+    entry->mends = (struct location){
+        .segment = (uint32_t)numbers[0], .offset = numbers[1], .length = (uint32_t)numbers[2]};
+}
+
 static enum ledger_kind kind_of(const struct warc_record *record, struct ledger_entry *entry) {
     struct bytes deletion = fields_get(&record->fields, BYTES(VOLUME_DELETE_FIELD));
     switch (record->type) {
@@ -89,7 +117,7 @@ static enum ledger_kind kind_of(const struct warc_record *record, struct ledger_
     case WARC_TYPE_REVISIT:
         return LEDGER_REVISIT;
     case WARC_TYPE_METADATA:
-        return deletion.size > 0 && read_deletion(deletion, entry) ? LEDGER_DELETION : LEDGER_OTHER;
+        return kind_of_deletion(record, deletion, entry);
     default:
         return LEDGER_OTHER;
     }
@@ -182,7 +210,15 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     bool is_stored = entry.kind == LEDGER_ORIGINAL || entry.kind == LEDGER_REVISIT;
     if (is_stored) {
         entry.uri_hash = volume_hash_uri(&scan->sha256, record->target_uri);
+        entry.is_bare =
+            entry.kind == LEDGER_ORIGINAL && fields_get(&record->fields, BYTES(VOLUME_BARE_FIELD)).size > 0;
+        read_mends(record, &entry);
+    }
+    if ((is_stored && !entry.is_bare) || entry.kind == LEDGER_REMOVAL) {
         describe_capture(scan, record, &entry);
+    }
+    if (entry.kind == LEDGER_REMOVAL && entry.surt.size == 0) {
+        entry.kind = LEDGER_OTHER; /* of what cannot be in the index */
     }
     enum err err = read_block(scan, reader, wants_digest, &entry.size, detail);
     if (err == ERR_OK && is_stored) {

@@ -3,9 +3,13 @@
  *
  *      WARC-Target-URI: urn:sha256:<hex>        a plain document, which has no URL
  *      Mnemon-Block: 2                          number of the block, where it is not 0
+ *      Mnemon-Signature: <key> <hex>            who vouches for it: attest.h
  *      Mnemon-Delete: <hex>.<number>            one reference to that block is gone (a metadata record)
+ *      Mnemon-Capture: <date>                   with it: the captures of the target URI and this date are
+ * gone Mnemon-Bare: yes                         not a capture: only holds the document of revisits
+ *      Mnemon-Mends: <segment> <offset> <length>    takes the place of that record, which is damaged
  *
- * Other tools see ordinary WARC with two unknown fields, which the standard tells them to ignore.
+ * Other tools see ordinary WARC with unknown fields, which the standard tells them to ignore.
  */
 #ifndef MNEMON_STORE_VOLUME_RECORD_H
 #define MNEMON_STORE_VOLUME_RECORD_H
@@ -20,7 +24,11 @@
 #define VOLUME_URN_PREFIX "urn:sha256:"
 #define VOLUME_BLOCK_FIELD "Mnemon-Block"
 #define VOLUME_DELETE_FIELD "Mnemon-Delete"
+#define VOLUME_CAPTURE_FIELD "Mnemon-Capture"
+#define VOLUME_BARE_FIELD "Mnemon-Bare"
+#define VOLUME_MENDS_FIELD "Mnemon-Mends"
 #define VOLUME_TLS_FIELD "Mnemon-TLS"
+#define VOLUME_SIGNATURE_FIELD "Mnemon-Signature"
 
 /* What a revisit says of the record that it refers to. */
 struct volume_origin {

@@ -36,7 +36,12 @@ static enum err enter_record(struct recovery *recovery, struct err_detail *detai
     if (err != ERR_OK) {
         return err;
     }
-    err = ledger_apply(&recovery->volume->ledger, &entry);
+    if (entry.kind == LEDGER_REMOVAL || entry.mends.segment != 0) { /* they look into the index */
+        err = commit_up_to(recovery, recovery->good_end, detail);
+    }
+    if (err == ERR_OK) {
+        err = ledger_apply(&recovery->volume->ledger, &entry);
+    }
     if (err != ERR_OK) {
         return err;
     }

@@ -33,6 +33,18 @@ enum err volume_hold(struct volume *volume, uint32_t number, struct segment **re
     return err;
 }
 
+struct segment *volume_hold_from(struct volume *volume, uint32_t number) {
+    struct segment *found = NULL;
+    pthread_rwlock_rdlock(&volume->segments_lock);
+    size_t index = segment_index(volume, number);
+    if (index < volume->segments_count) {
+        found = volume->segments[index];
+        atomic_fetch_add_explicit(&found->holders_count, 1, memory_order_relaxed);
+    }
+    pthread_rwlock_unlock(&volume->segments_lock);
+    return found;
+}
+
 void volume_release(struct segment *segment) {
     atomic_fetch_sub_explicit(&segment->holders_count, 1, memory_order_release);
 }

@@ -15,8 +15,9 @@
 #define MNEMON_STORE_VOLUME_STATE_H
 
 #include <pthread.h>
-#include <semaphore.h>
+#include <stdatomic.h>
 
+#include "store/bell.h"
 #include "store/changes.h"
 #include "store/dictionary.h"
 #include "store/encoders.h"
@@ -47,10 +48,11 @@ struct volume_item {
     struct buf text;         /* what the slices of the entries borrow */
     struct volume_look look; /* no such block: it is new; else it was live: a duplicate or a deletion */
     bool accepts_twin; /* a new one: should there be one by now, of the same size, it is the same document */
-    sem_t is_done;     /* posted once per item that somebody waits for */
+    struct bell *bell; /* that rings when it is done */
+    atomic_bool is_done; /* it has an outcome; from then on it is its writer's again */
     enum err err;
     struct stored stored;
-    volume_done *done; /* NULL: somebody waits for is_done */
+    volume_done *done; /* NULL: somebody waits at the bell */
     void *context;
 };
 
@@ -82,6 +84,8 @@ struct volume {
     size_t next_taken_count;         /* lock: the same for the one that follows it */
     struct volume_item *queue_first; /* lock */
     struct volume_item *queue_last;  /* lock */
+    struct bell bells[2];            /* in turn: of the group that is committed, and of the next */
+    unsigned bell_index;             /* lock: of what is queued now */
     uint64_t queue_size;             /* lock: bytes of frames */
     struct segment *active;          /* lock: the committer appends to it */
     struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
@@ -99,6 +103,9 @@ struct volume {
 /* Held until volume_release(); ERR_NOT_FOUND. */
 enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) MUST_CHECK;
 void volume_release(struct segment *segment);
+
+/* The first segment whose number is not below this one, held; NULL where there is none. */
+struct segment *volume_hold_from(struct volume *volume, uint32_t number);
 
 enum err volume_open_segments(struct volume *volume, struct err_detail *detail) MUST_CHECK;
 void volume_close_segments(struct volume *volume);
@@ -143,7 +150,7 @@ void volume_queue_item(struct volume *volume, struct volume_item *item);
 void volume_free_item(struct volume *volume, struct volume_item *item);
 
 /* Until the item is committed or failed. */
-void volume_await_item(struct volume *volume, struct volume_item *item);
+void volume_await_item(struct volume_item *item);
 
 /* For the committer: all queued items of the active segment, in their order. With the lock. */
 struct volume_item *volume_take_group(struct volume *volume);

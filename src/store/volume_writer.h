@@ -4,6 +4,7 @@
  *      volume_plan.c      what is this document: signature, duplicate or new, which block?
  *      volume_encode.c    its records, compressed
  *      volume_put.c       the public calls
+ *      volume_mend.c      and those that remove and repair captures
  */
 #ifndef MNEMON_STORE_VOLUME_WRITER_H
 #define MNEMON_STORE_VOLUME_WRITER_H
@@ -12,6 +13,8 @@
 #include "store/volume_state.h"
 #include "url/canon.h"
 #include "warc/payload.h"
+
+enum { VOLUME_URN_SIZE = 80 };
 
 struct volume_writer {
     struct volume *volume;
@@ -33,12 +36,25 @@ struct volume_plan {
     bool is_duplicate;
     struct volume_look look; /* at the block of that number */
     uint16_t status;
-    struct bytes mime; /* in writer->payload or the document */
+    struct bytes mime;     /* in writer->payload or the document */
+    bool is_bare;          /* not as a capture: only for revisits of it */
+    struct location mends; /* the damaged record that it replaces; segment 0: none */
 };
 
 /* ERR_NOT_FOUND where the body is left out and it is no duplicate. */
 enum err volume_make_plan(struct volume_writer *writer, const struct document *document, enum store_mode mode,
                           struct volume_plan *ret_plan, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * For a block that is there: is_duplicate and what follows the look are the caller's to set. ERR_MISMATCH
+ * where the document is another; ERR_NOT_FOUND where there is no such block, or not any more.
+ */
+enum err volume_plan_again(struct volume_writer *writer, const struct document *document,
+                           const struct key *key, struct volume_plan *ret_plan,
+                           struct err_detail *detail) MUST_CHECK;
+
+/* "urn:sha256:…": what a plain document is called in WARC. */
+struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]);
 
 /*
  * Fill the item with frames and entries. ERR_BUSY: plan again. ERR_CORRUPT: what it is a duplicate of is
@@ -48,5 +64,9 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
                        struct err_detail *detail) MUST_CHECK;
 enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
                                 struct err_detail *detail) MUST_CHECK;
+
+/* Of SURT, URL, time, signature and block number; the location does not matter. */
+enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
+                               struct volume_item *item, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -108,6 +108,11 @@ static void start_zstd(struct pack *pack, uint64_t size) {
     int attaches = size <= ATTACHED_SIZE_MAX ? ZSTD_dictForceAttach : ZSTD_dictDefaultAttach;
     result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_forceAttachDict, attaches);
     ASSERT(!ZSTD_isError(result));
+    /* The encoder for small records takes long steps: zstd would think that there is no time for literals. */
+    bool is_small = dictionary != NULL && size <= ZDICT_SMALL_SIZE_MAX;
+    int literals = is_small ? ZSTD_ps_enable : ZSTD_ps_auto;
+    result = ZSTD_CCtx_setParameter(pack->zstd, ZSTD_c_literalCompressionMode, literals);
+    ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_refCDict(pack->zstd, encoder_for(dictionary, size));
     ASSERT(!ZSTD_isError(result));
     result = ZSTD_CCtx_setPledgedSrcSize(pack->zstd, size);

@@ -197,9 +197,11 @@ static enum err hash_block(struct warc_writer *writer, const struct warc_draft *
         written->has_payload_sha256 = written->has_block_sha256 = true;
         return ERR_OK;
     }
-    if (has_payload(draft) && draft->payload_sha256 != NULL && draft->is_block_digest_optional) {
-        memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
-        written->has_payload_sha256 = true;
+    if (draft->is_block_digest_optional && !wants_payload) {
+        written->has_payload_sha256 = draft->payload_sha256 != NULL;
+        if (written->has_payload_sha256) {
+            memcpy(written->payload_sha256, draft->payload_sha256, SHA256_SIZE);
+        }
         return ERR_OK;
     }
     sha256_start(&writer->block_hash);

@@ -53,8 +53,9 @@ struct warc_draft {
     uint64_t source_offset; /* from here */
     uint64_t source_size;   /* so many bytes */
     bool is_incompressible; /* an image, an archive */
-    /* Leave the block digest out where it would mean hashing twice (HTTP with a known payload digest). The
-     * checksum of the gzip member or zstd frame then is what protects the HTTP head. */
+    /* Leave the block digest out where only it would have to be computed: HTTP with a known payload digest,
+     * and what has no payload. The checksum of the gzip member or zstd frame then is what protects the block.
+     */
     bool is_block_digest_optional;
 };
 

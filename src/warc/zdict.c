@@ -13,6 +13,7 @@ enum {
     SMALL_LEVEL = 1,
     SMALL_HASH_LOG = 14, /* 64 KiB */
     SMALL_MATCH = 6,
+    SMALL_STEP = 4,
 };
 
 /*
@@ -31,12 +32,15 @@ static ZSTD_CDict *new_encoder(struct bytes dictionary, int level) {
 /*
  * The tables of the encoder above are larger than a processor's nearest caches: for a small record, each look
  * into them is a wait for memory. This one's are not. A revisit record takes 2 us less, of 5, and with every
- * position of a short text in the table it is even smaller: 240 bytes instead of 265.
+ * position of a short text in the table it is even smaller: 240 bytes instead of 265. Not looking at every
+ * position of the record, most of which are digits that occur nowhere else, halves that time again and costs
+ * no byte.
  */
 static ZSTD_CDict *new_small_encoder(struct bytes dictionary) {
     ZSTD_compressionParameters parameters = ZSTD_getCParams(SMALL_LEVEL, ZDICT_SMALL_SIZE_MAX, 0);
     parameters.hashLog = SMALL_HASH_LOG;
     parameters.minMatch = SMALL_MATCH;
+    parameters.targetLength = SMALL_STEP;
     return ZSTD_createCDict_advanced(dictionary.data, dictionary.size, ZSTD_dlm_byCopy, ZSTD_dct_auto,
                                      parameters, ZSTD_defaultCMem);
 }

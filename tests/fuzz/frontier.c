@@ -70,9 +70,26 @@ static void check_record(struct bytes input) {
     }
 }
 
+/* The first byte says how long the key is. */
+static void check_outgoing(struct bytes input) {
+    static uint8_t key[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX];
+    uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
+    struct frontier_outgoing link;
+    size_t size = input.size > 0 ? input.data[0] : 0;
+    if (size >= input.size) {
+        return;
+    }
+    struct bytes key_read = bytes_slice(input, 1, 1 + size);
+    struct bytes value_read = bytes_skip(input, 1 + size);
+    if (frontier_code_read_outgoing(key_read, value_read, &link) == ERR_OK) {
+        ASSERT(bytes_equal(frontier_code_outgoing_key(key, link.place, link.url), key_read));
+        ASSERT(bytes_equal(frontier_code_outgoing(value, link.priority, link.depth), value_read));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const checks[])(struct bytes input) = {check_keys, check_small, check_host, check_waiting,
-                                                         check_record};
+    static void (*const checks[])(struct bytes input) = {check_keys,    check_small,  check_host,
+                                                         check_waiting, check_record, check_outgoing};
     if (size > 0) {
         checks[data[0] % (sizeof checks / sizeof *checks)](bytes_of(data + 1, size - 1));
     }

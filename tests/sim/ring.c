@@ -138,60 +138,115 @@ static void a_third_killed_at_once_is_forgotten(void **state) {
     ring_world_done(&world);
 }
 
-static void finds_no_violation_and_all_planted_ones(void **state) {
-    (void)state;
+/* The report of an experiment that must not fail. */
+static struct report run_experiment(enum err (*run)(const struct experiment_args *args, struct report *report,
+                                                    struct err_detail *detail),
+                                    struct experiment_args args) {
     struct report report;
     struct err_detail detail = {0};
-    enum err err =
-        experiment_ring_invariants(&(struct experiment_args){.seed = 1, .runs = 400}, &report, &detail);
+    enum err err = run(&args, &report, &detail);
     if (err != ERR_OK) {
         fail_msg("%s", err_detail_text(&detail, err));
     }
-    enum { VIOLATIONS = 5 };
-    assert_true(report_at(&report, 0, VIOLATIONS)->number == 0);
-    assert_true(report_at(&report, 1, VIOLATIONS)->number > 0); /* without the guard on principals */
-    assert_true(report_at(&report, 2, VIOLATIONS)->number > 0); /* without padding */
+    return report;
+}
+
+/* By the name of its column. */
+static double number_at(const struct report *report, uint32_t row, const char *name) {
+    for (uint32_t column = 0; column < report->columns_count; column++) {
+        if (strcmp(report->columns[column].name, name) == 0) {
+            return report_at(report, row, column)->number;
+        }
+    }
+    fail_msg("no column %s", name);
+    return 0;
+}
+
+static void finds_no_violation_and_all_planted_ones(void **state) {
+    (void)state;
+    /* Of these runs 396 once showed that who was silent must not be dropped unasked. */
+    struct report report =
+        run_experiment(experiment_ring_invariants, (struct experiment_args){.seed = 301, .runs = 300});
+    assert_int_equal(report_rows_count(&report), 3);
+    assert_true(number_at(&report, 0, "violations") == 0);
+    assert_true(number_at(&report, 2, "violations") > 0); /* without padding */
+    report_done(&report);
+    /* Without the guard on principals; in 1879 a late answer to a join once made a node adopt nobody. */
+    report = run_experiment(experiment_ring_invariants,
+                            (struct experiment_args){.seed = 1800, .runs = 100, .breakage = "guard"});
+    assert_true(number_at(&report, 0, "violations") > 0);
     report_done(&report);
 }
 
-static const struct report_cell *cell(const struct report *report, uint32_t column) {
-    return report_at(report, 0, column);
+static void runs_only_what_is_to_be_broken(void **state) {
+    (void)state;
+    struct report report = run_experiment(
+        experiment_ring_invariants, (struct experiment_args){.seed = 1, .runs = 50, .breakage = "padding"});
+    assert_int_equal(report_rows_count(&report), 1);
+    assert_true(number_at(&report, 0, "violations") > 0);
+    report_done(&report);
 }
 
 static void half_of_all_nodes_fail_and_no_lookup_does(void **state) {
     (void)state;
-    struct report report;
-    struct err_detail detail = {0};
-    struct experiment_args args = {.seed = 1, .nodes = 1000, .runs = 3000};
-    assert_int_equal(experiment_ring_failure(&args, &report, &detail), ERR_OK);
-    enum { WRONG = 2, LOST = 3 };
-    assert_true(cell(&report, WRONG)->number == 0);
-    assert_true(cell(&report, LOST)->number == 0);
+    struct report report = run_experiment(experiment_ring_failure,
+                                          (struct experiment_args){.seed = 1, .nodes = 800, .runs = 2000});
+    for (uint32_t row = 0; row < report_rows_count(&report); row++) {
+        assert_true(number_at(&report, row, "wrong") == 0);
+        assert_true(number_at(&report, row, "lost") == 0);
+    }
+    assert_true(number_at(&report, report_rows_count(&report) - 1, "failed (%)") == 50);
     report_done(&report);
 }
 
 static void fewer_hops_the_more_is_known(void **state) {
     (void)state;
-    struct report report;
-    struct err_detail detail = {0};
-    struct experiment_args args = {.seed = 1, .nodes = 512, .runs = 500};
-    assert_int_equal(experiment_ring_lookup(&args, &report, &detail), ERR_OK);
-    enum { FINGERS = 1, SUCCESSORS = 6, TABLE = 8 };
-    assert_true(cell(&report, FINGERS)->number < 6);
-    assert_true(cell(&report, SUCCESSORS)->number < cell(&report, FINGERS)->number);
-    assert_true(cell(&report, TABLE)->number < 1.5);
+    struct report report =
+        run_experiment(experiment_ring_lookup, (struct experiment_args){.seed = 1, .nodes = 1024});
+    double fingers = number_at(&report, 0, "fingers only");
+    double one_at_a_time = number_at(&report, 0, "fingers, one at a time");
+    assert_true(one_at_a_time > 5.5 && one_at_a_time < 6.2); /* 5.84 by the design */
+    assert_true(fingers < one_at_a_time);
+    assert_true(number_at(&report, 0, "20 successors") < fingers);
+    assert_true(number_at(&report, 0, "location table") < 1.5);
+    report_done(&report);
+}
+
+static void hops_add_up_to_all_lookups(void **state) {
+    (void)state;
+    struct report report =
+        run_experiment(experiment_ring_hops, (struct experiment_args){.seed = 1, .nodes = 256});
+    double sum = 0;
+    for (uint32_t row = 0; row < report_rows_count(&report); row++) {
+        sum += number_at(&report, row, "lookups (%)");
+    }
+    assert_true(sum > 99.99 && sum < 100.01);
     report_done(&report);
 }
 
 static void is_one_ring_again_after_every_trouble(void **state) {
     (void)state;
-    struct report report;
-    struct err_detail detail = {0};
-    struct experiment_args args = {.seed = 1, .nodes = 40, .runs = 2};
-    enum err err = experiment_ring_partition(&args, &report, &detail);
-    if (err != ERR_OK) {
-        fail_msg("%s", err_detail_text(&detail, err));
+    struct report report = run_experiment(experiment_ring_partition,
+                                          (struct experiment_args){.seed = 1, .nodes = 40, .runs = 1});
+    report_done(&report);
+}
+
+static void most_lookups_are_right_while_nodes_come_and_go(void **state) {
+    (void)state;
+    struct report report =
+        run_experiment(experiment_ring_churn, (struct experiment_args){.seed = 1, .nodes = 100, .runs = 15});
+    for (uint32_t row = 0; row < report_rows_count(&report); row++) {
+        assert_true(number_at(&report, row, "right (%)") > 98);
+        assert_true(number_at(&report, row, "joins") > 0);
     }
+    report_done(&report);
+}
+
+static void costs_less_than_the_target_at_rest(void **state) {
+    (void)state;
+    struct report report =
+        run_experiment(experiment_ring_rest, (struct experiment_args){.seed = 1, .nodes = 200, .runs = 10});
+    assert_true(number_at(&report, 0, "with IP, UDP, encryption") < number_at(&report, 0, "target"));
     report_done(&report);
 }
 
@@ -203,9 +258,13 @@ int main(void) {
         cmocka_unit_test(all_restart_at_once),
         cmocka_unit_test(a_third_killed_at_once_is_forgotten),
         cmocka_unit_test(finds_no_violation_and_all_planted_ones),
+        cmocka_unit_test(runs_only_what_is_to_be_broken),
         cmocka_unit_test(half_of_all_nodes_fail_and_no_lookup_does),
         cmocka_unit_test(fewer_hops_the_more_is_known),
+        cmocka_unit_test(hops_add_up_to_all_lookups),
         cmocka_unit_test(is_one_ring_again_after_every_trouble),
+        cmocka_unit_test(most_lookups_are_right_while_nodes_come_and_go),
+        cmocka_unit_test(costs_less_than_the_target_at_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

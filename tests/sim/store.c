@@ -33,6 +33,7 @@ struct world {
     struct volume *volume;
     struct key keys[DOCUMENTS];
     enum promise promises[DOCUMENTS];
+    enum promise captures[DOCUMENTS]; /* of the capture by which the document was stored first */
 };
 
 static void fill_ids(void *context, void *out, size_t size) {
@@ -78,10 +79,63 @@ static struct bytes body_of(unsigned document, uint8_t body[BODY_SIZE]) {
     return bytes_of(body, BODY_SIZE);
 }
 
+/* The capture number so many of a document: its own, or the one that came again. */
+static void name_capture(unsigned document, bool is_again, char url[64], char surt[64]) {
+    snprintf(url, 64, "http://example.org/%u%s", document, is_again ? "/again" : "");
+    snprintf(surt, 64, "org,example)/%u%s", document, is_again ? "/again" : "");
+}
+
+static enum err put_one(struct world *world, struct volume_writer *writer, unsigned i, bool is_again) {
+    uint8_t body[BODY_SIZE];
+    char url[64];
+    char surt[64];
+    struct stored stored;
+    name_capture(i, is_again, url, surt);
+    struct document document = {.url = bytes_of_string(url),
+                                .body = body_of(i, body),
+                                .content_type = BYTES("image/png"),
+                                .time_us = 1};
+    enum err err = volume_put(writer, &document, STORE_REGULAR, &stored, NULL);
+    if (err == ERR_OK) {
+        world->keys[i] = stored.key;
+        world->promises[i] = PROMISE_KEPT;
+    }
+    return err;
+}
+
+static enum err remove_capture(struct world *world, struct volume_writer *writer, unsigned i) {
+    char url[64];
+    char surt[64];
+    name_capture(i, false, url, surt);
+    struct capture capture = {.surt = bytes_of_string(surt),
+                              .url = bytes_of_string(url),
+                              .time_us = 1,
+                              .block_number = world->keys[i].number};
+    memcpy(capture.signature, world->keys[i].signature, sizeof capture.signature);
+    world->captures[i] = PROMISE_NONE;
+    enum err err = volume_remove_capture(writer, &capture, NULL);
+    world->captures[i] = err == ERR_OK ? PROMISE_REMOVED : PROMISE_NONE;
+    return err;
+}
+
+/* Every sixth comes again from elsewhere, and its first capture goes: the document must stay. */
+static enum err store_again(struct world *world, struct volume_writer *writer, unsigned i) {
+    enum err err = put_one(world, writer, i, true);
+    return err == ERR_OK ? remove_capture(world, writer, i) : err;
+}
+
+/* Every third goes: one reference, or with its capture. */
+static enum err remove_one(struct world *world, struct volume_writer *writer, unsigned i) {
+    world->promises[i] = PROMISE_NONE; /* until the removal is acknowledged */
+    enum err err =
+        i % 2 == 0 ? volume_remove(writer, &world->keys[i], NULL) : remove_capture(world, writer, i);
+    world->promises[i] = err == ERR_OK ? PROMISE_REMOVED : PROMISE_NONE;
+    return err;
+}
+
 /* Store, remove and compact, until something fails. */
 static void work(struct world *world) {
     struct volume_recovery recovery;
-    uint8_t body[BODY_SIZE];
     if (open_world(world, &recovery) != ERR_OK) {
         world->volume = NULL;
         return;
@@ -89,18 +143,13 @@ static void work(struct world *world) {
     struct volume_writer *writer = volume_writer_new(world->volume);
     enum err err = ERR_OK;
     for (unsigned i = 0; i < DOCUMENTS && err == ERR_OK; i++) {
-        struct document document = {
-            .body = body_of(i, body), .content_type = BYTES("image/png"), .time_us = 1};
-        struct stored stored;
-        err = volume_put(writer, &document, STORE_REGULAR, &stored, NULL);
-        if (err == ERR_OK) {
-            world->keys[i] = stored.key;
-            world->promises[i] = PROMISE_KEPT;
+        err = put_one(world, writer, i, false);
+        world->captures[i] = err == ERR_OK ? PROMISE_KEPT : PROMISE_NONE;
+        if (err == ERR_OK && i % 6 == 3) {
+            err = store_again(world, writer, i);
         }
         if (err == ERR_OK && i % 3 == 2) {
-            world->promises[i - 1] = PROMISE_NONE; /* until the removal is acknowledged */
-            err = volume_remove(writer, &world->keys[i - 1], NULL);
-            world->promises[i - 1] = err == ERR_OK ? PROMISE_REMOVED : PROMISE_NONE;
+            err = remove_one(world, writer, i - 1);
         }
         if (err == ERR_OK && i % 20 == 19) {
             struct compact_report report;
@@ -108,6 +157,34 @@ static void work(struct world *world) {
         }
     }
     volume_writer_free(writer);
+}
+
+static size_t captures_of(struct world *world, unsigned document) {
+    char url[64];
+    char surt[64];
+    struct index_cursor *cursor;
+    struct capture capture;
+    size_t count = 0;
+    name_capture(document, false, url, surt);
+    assert_int_equal(index_cursor_open_time(volume_index(world->volume), bytes_of_string(surt), 1, &cursor),
+                     ERR_OK);
+    while (index_cursor_next(cursor, &capture) == ERR_OK) {
+        count++;
+    }
+    index_cursor_close(cursor);
+    return count;
+}
+
+static void expect_captures(struct world *world, uint64_t stop) {
+    for (unsigned i = 0; i < DOCUMENTS; i++) {
+        bool is_right = world->captures[i] == PROMISE_NONE ||
+                        world->promises[i] != PROMISE_KEPT || /* by references: compaction takes it out */
+                        captures_of(world, i) == (world->captures[i] == PROMISE_KEPT);
+        bool is_gone = world->captures[i] != PROMISE_REMOVED || captures_of(world, i) == 0;
+        if (!is_right || !is_gone) {
+            fail_msg("stopped after %ju changes: the capture of document %u", (uintmax_t)stop, i);
+        }
+    }
 }
 
 static void expect_promises(struct world *world, uint64_t stop) {
@@ -130,7 +207,8 @@ static void expect_promises(struct world *world, uint64_t stop) {
     struct verify_report report;
     struct verify_observer observer = {0};
     assert_int_equal(verify_volume(world->volume, &observer, &report, NULL), ERR_OK);
-    assert_int_equal(report.damaged_count + report.lost_count, 0);
+    assert_int_equal(report.damaged_count + report.lost_count + report.captures_count, 0);
+    expect_captures(world, stop);
 }
 
 /* One world that stops after so many changes. True where it came to its end before. */

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from ringnodes import await_agreement, found, many, wait_for
 from webserver import Site
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -179,6 +180,13 @@ def served(program, archive):
     process.wait(30)
 
 
+def run_script(npm, name, **config):
+    config["chromium"] = shutil.which("chromium")
+    result = subprocess.run(["node", name, json.dumps(config)], cwd=npm, capture_output=True, text=True, timeout=180)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    return result.stdout
+
+
 @pytest.fixture
 def run(npm, archive, served, live):
     """Run a script of tests/browser; what it printed."""
@@ -186,13 +194,8 @@ def run(npm, archive, served, live):
     def script(name, **more):
         times = archive[1]
         sites = {name: live.site.url("", number) for number, name in enumerate(HOSTS)}
-        config = dict(archive=served, sites=sites, times=times, chromium=shutil.which("chromium"), **more)
         live.forget()
-        result = subprocess.run(
-            ["node", name, json.dumps(config)], cwd=npm, capture_output=True, text=True, timeout=180
-        )
-        assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
-        return result.stdout
+        return run_script(npm, name, archive=served, sites=sites, times=times, **more)
 
     return script
 
@@ -256,3 +259,38 @@ def test_pictures_are_taken(run, served, live, archive):
 
 def test_replayweb_page_shows_an_export(run, archive, live):
     run("wacz.js", file=str(archive[2]), url=live.site.url("/"), text="Second edition")
+
+
+# ---- a ring ----
+
+
+def holders(nodes, urls):
+    """Those that have a capture of each of them on their own disks, and those that have none of any."""
+    having = {each: {json.loads(line.split(" ", 2)[2])["url"] for line in each.run("list", "*").stdout.splitlines()} for each in nodes}
+    return [n for n in nodes if having[n] >= set(urls)], [n for n in nodes if not having[n] & set(urls)]
+
+
+def test_a_page_is_read_through_a_node_without_it_while_one_holder_lives(npm, mnemon, tmp_path):
+    site = Site()
+    site.put("/", '<!DOCTYPE html><html lang="en"><title>Page</title><link rel=stylesheet href=/style.css><h1>Kept by others</h1>'
+             '<img src=/logo.gif alt=Logo></html>')
+    site.put("/style.css", "h1 { color: rgb(1, 2, 3) }", "text/css")
+    site.put("/logo.gif", PIXEL, "image/gif")
+    urls = [site.url(path) for path in ("/", "/style.css", "/logo.gif")]
+    with many(mnemon, tmp_path) as make:
+        nodes = [make(number) for number in range(30, 36)]
+        found(nodes[0], "--open", "--replicas", "3", "--mapping", "host")  # by host: who has the page has all of it
+        nodes[0].start("--allow-private")
+        for each in nodes[1:]:
+            each.start("--join", nodes[0].place, "--allow-private")
+        await_agreement(nodes)
+        added = nodes[0].run("job", "add", "--ring", urls[0], "--delay", "0")
+        assert added.returncode == 0, added.stderr
+        wait_for(lambda: len(holders(nodes, urls)[0]) == 3 and len(holders(nodes, urls)[1]) == 3, lambda: str(holders(nodes, urls)))
+        site.close()
+        having, readers = holders(nodes, urls)
+        run_script(npm, "ring.js", archive=readers[0].url, part="dashboard")
+        for reader in readers:  # each for the first time: none has anything in memory
+            run_script(npm, "ring.js", archive=reader.url, url=urls[0], part="page")
+            if len(having) > 1:
+                having.pop().kill()

@@ -384,6 +384,7 @@ def certificates(tmp_path_factory):
         )
 
     issue("good", "subjectAltName=DNS:good.example,DNS:*.wild.example,IP:127.0.0.1", "-days", "2")
+    (directory / "chain.pem").write_bytes((directory / "good.crt").read_bytes() + (directory / "ca.pem").read_bytes())
     issue("expired", "subjectAltName=DNS:good.example,IP:127.0.0.1", "-days", "-1")
     openssl(directory, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "self.key", "-out", "self.crt", "-days", "2", "-subj", "/CN=127.0.0.1")
     return directory
@@ -435,6 +436,27 @@ def test_good_certificates_are_told_from_bad_ones_and_all_are_fetched(fetch, sec
         assert not one["worth_retry"]
         assert tls == "good" or reason in one["detail"]
     assert len(good.requests) + len(expired.requests) + len(own.requests) == requests + 4  # none to bad ones
+
+
+def test_an_idle_tls_connection_keeps_no_buffers(fetch, certificates):
+    """Beyond what a plain one needs, 31 KB; with a buffer or the whole chain of certificates more than 35."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "chain.pem", certificates / "good.key")
+    trust = {"SSL_CERT_FILE": str(certificates / "ca.pem"), "SSL_CERT_DIR": "/nonexistent"}
+
+    def kb_per_connection(context):
+        server = BadServer("0.0.0.0", context=context)
+        scheme = "http" if context is None else "https"
+        heaps = []
+        for count in (20, 80):
+            lines = [f"{scheme}://127.0.9.{i + 1}:{server.port}/ok" for i in range(count)]
+            fetch(lines, "--lanes", count, "--hold-ms", "100", environment=trust)
+            assert (fetch.statistics["connections"], fetch.statistics["failed"]) == (count, 0)
+            heaps.append(fetch.statistics["heap_kb"])
+        server.stop()
+        return (heaps[1] - heaps[0]) / 60
+
+    assert kb_per_connection(context) - kb_per_connection(None) < 34
 
 
 def test_tls_that_ends_badly(fetch, secure, server):

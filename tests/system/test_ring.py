@@ -2,129 +2,18 @@
 import html
 import json
 import re
-import signal
 import subprocess
 import time
-import urllib.request
 
 import pytest
 
-PATIENCE_S = 60  # for what must happen some day; most of it takes a second or two
-
-
-def wait_for(condition, what):
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError("not within a minute: " + (what() if callable(what) else what))
-
-
-class Node:
-    """A node of a ring: its directory outlives its process."""
-
-    def __init__(self, mnemon, directory, number):
-        self.mnemon = mnemon
-        self.directory = directory
-        self.ip = f"127.0.0.{number}"
-        self.port = 0
-        self.process = None
-        self.log = directory.parent / f"{directory.name}.log"
-
-    def run(self, *arguments):
-        return self.mnemon(*arguments, "--data", self.directory)
-
-    def start(self, *options, wrap=()):
-        program = self.mnemon("version").args[0]
-        self.process = subprocess.Popen(
-            [*wrap, program, "serve", "--data", self.directory, "--address", self.ip, "--http", "0",
-             "--port", str(self.port), *options],
-            stdout=subprocess.PIPE, stderr=self.log.open("a"), text=True,
-        )
-        lines = [self.process.stdout.readline() for _ in range(3)]
-        match = re.search(r"in its ring at [0-9.]+:(\d+);", lines[2])
-        assert match, "".join(lines) + self.said
-        self.port = int(match.group(1))
-        self.url = lines[0].split()[-1]
-        return self
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
-            return answer.read().decode()
-
-    @property
-    def place(self):
-        return f"{self.ip}:{self.port}"
-
-    @property
-    def said(self):
-        return self.log.read_text()
-
-    def status(self):
-        done = self.run("ring", "status", "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    @property
-    def key(self):
-        return json.loads(self.run("ring", "status", "--json").stdout)["key"]
-
-    def neighbours(self):
-        return {n["address"] for n in self.status().get("neighbours", [])}
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process = None
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
-        assert self.process.returncode == 0, self.said
-        self.process = None
+from ringnodes import await_agreement, found, many, wait_for
 
 
 @pytest.fixture
 def node(mnemon, tmp_path):
-    """node(2) is a node at 127.0.0.2 with a directory of its own; what runs is ended with the test."""
-    nodes = []
-
-    def make(number):
-        nodes.append(Node(mnemon, tmp_path / f"node{number}", number))
-        return nodes[-1]
-
-    yield make
-    for each in nodes:
-        if each.process is not None:
-            each.kill()
-
-
-def found(node, *options):
-    created = node.run("ring", "create", "films", *options)
-    assert created.returncode == 0, created.stderr
-    return created.stdout
-
-
-def agree(nodes):
-    """Everybody has all others as neighbours, and the arcs are the whole ring, once."""
-    states = [n.status() for n in nodes]
-    places = {n.place for n in nodes}
-    for state, each in zip(states, nodes):
-        if state["state"] != "member" or {n["address"] for n in state["neighbours"]} != places - {each.place}:
-            return False
-    arcs = sorted((p["id"], p["from"], p["share"]) for s in states for p in s["places"])
-    is_circle = all(arcs[i][1] == arcs[i - 1][0] for i in range(len(arcs)))
-    return is_circle and abs(sum(a[2] for a in arcs) - 1) < 1e-4
-
-
-def await_agreement(nodes):
-    def describe():
-        shown = ("address", "state", "mode", "places", "neighbours", "complaints")
-        return "\n\n".join(str({name: n.status().get(name) for name in shown}) + "\n" + n.said for n in nodes)
-
-    wait_for(lambda: agree(nodes), describe)
+    with many(mnemon, tmp_path) as make:
+        yield make
 
 
 # ---- commands ----
@@ -212,7 +101,9 @@ def test_nodes_join_die_and_come_back(node):
     for each in (a, b, c):
         each.stop()
     for each in (c, b, a):
-        each.start()
+        each.launch()
+    for each in (c, b, a):
+        each.ready()
     await_agreement([a, b, c])
 
 
@@ -270,6 +161,8 @@ def test_the_dashboard_shows_the_ring(node):
     page = html.unescape(a.get("/dashboard"))
     assert 'member of "films"' in page and "/static/ring.js" in page
     assert f"<td>{b.place}" in page
+    assert "0 captures here, 6 copies of each wanted, more than there are nodes" in page
+    assert "Arcs that this node sees to" in page and "too few copies" in page
     assert json.loads(a.get("/api/v1/ring"))["neighbours"][0]["key"] == b.key
     assert "svg" in a.get("/static/ring.js")
 
@@ -398,6 +291,59 @@ def test_nobody_there_is_said(node):
     a.start("--join", "127.0.0.9:9")
     wait_for(lambda: "no answer from 127.0.0.9:9" in a.said, lambda: a.said)
     assert a.status()["state"] == "asking"
+
+
+def test_names_are_looked_up(node):
+    a, b = node(2), node(3)
+    a.ip = "127.0.0.1"
+    found(a, "--open")
+    a.start()
+    b.start("--join", f"localhost:{a.port}")
+    await_agreement([a, b])
+    b.stop()
+    c = node(4)
+    c.start("--join", "nobody.invalid")
+    wait_for(lambda: "nobody.invalid: " in c.said, lambda: c.said)
+    assert c.status()["state"] == "looking"
+
+
+def test_a_lookup_names_the_owner(node):
+    a, b = node(2), node(3)
+    found(a, "--open")
+    a.start()
+    b.start("--join", a.place)
+    await_agreement([a, b])
+    for url in ("http://example.org/", "http://example.org/a?b=c&d=%25"):
+        assert a.owner(url) == b.owner(url) and a.owner(url)[0] in (a.place, b.place)
+        shown = b.run("ring", "lookup", url, "--places", "2").stdout
+        assert f"  {a.owner(url)[0]} " in shown.splitlines()[1] and len(shown.splitlines()) == 3, shown
+    same = ("https://www.example.org:443/Path/?b=1&a=2#top", "https://example.org/path?a=2&b=1")
+    assert a.owner(same[0]) == a.owner(same[1])
+    for arguments, text in [(("http://",), "host"), ((), "which URL")]:
+        done = a.run("ring", "lookup", *arguments)
+        assert done.returncode != 0 and text in done.stderr, done.stderr
+    b.stop()
+    assert "no node runs" in b.run("ring", "lookup", "http://example.org/").stderr
+
+
+def test_by_host_all_of_a_host_has_one_owner(node):
+    a, b, c = node(2), node(3), node(4)
+    found(a, "--open", "--mapping", "host")
+    a.start()
+    b.start("--join", a.place)
+    c.start("--join", a.place)
+    await_agreement([a, b, c])
+    owners = {n.owner(f"http://example.org/{i}") for n in (a, b, c) for i in range(20)}
+    assert len(owners) == 1
+    assert len({a.owner(f"http://{i}.example/") for i in range(50)}) == 3
+
+
+def test_who_is_in_no_ring_cannot_look_up(node):
+    a = node(2)
+    a.directory.mkdir()
+    a.start("--join", "127.0.0.9:9")
+    done = a.run("ring", "lookup", "http://example.org/")
+    assert done.returncode == 1 and "in no ring" in done.stderr
 
 
 def test_a_contact_that_is_none_is_refused(node):

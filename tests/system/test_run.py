@@ -1,4 +1,4 @@
-"""What `make run` does: an archive to look at from the first minute, and none that it was not told of."""
+"""What `make run` and `make ring` do: an archive to look at from the first minute, and none that it was not told of."""
 import os
 import re
 import signal
@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from ringnodes import wait_for
 from webserver import Site
 
 
@@ -108,3 +109,58 @@ def test_a_second_one_points_to_the_first(run, tmp_path):
     assert "runs on this data already" in second.said and first.url in second.said
     assert first.poll() is None
     stop(first)
+
+
+# ---- make ring ----
+
+
+@pytest.fixture
+def ring(root, mnemon, tmp_path):
+    """Start tools/ring; gives the process once it has said everything, with its nodes' numbers and processes."""
+    port, http = free_port(), free_port()
+    environment = {**os.environ, "HTTP": str(http), "PORT": str(port), "COPIES": "2", "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [root / "tools" / "ring", mnemon("version").args[0]],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )
+    process.said = ""
+    while line := process.stdout.readline():
+        process.said += line
+        if "on no node any more" in line:
+            break
+    process.nodes = {int(number): int(pid) for number, pid in re.findall(r"127\.0\.0\.(\d)   http.* process (\d+)", process.said)}
+    process.http = http
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_four_nodes_archive_the_site_together(ring, mnemon, tmp_path):
+    assert sorted(ring.nodes) == [2, 3, 4, 5], ring.said + (ring.stderr.read() if ring.poll() is not None else "")
+    calendar, site = re.search(r"any node: +(http://\S+/web/\*/(http://\S+))", ring.said).groups()
+    data = re.search(r"ring status --data (\S+)/2", ring.said).group(1)
+
+    def listed(number):
+        lines = mnemon("list", "*", "--data", f"{data}/{number}").stdout.splitlines()
+        return [line.split()[0] for line in lines if "robots.txt" not in line]  # a new home may read it again
+
+    def levels():
+        held = [surt for number in ring.nodes for surt in set(listed(number))]
+        return {surt: held.count(surt) for surt in held}
+
+    wait_for(lambda: len(levels()) > 14 and set(levels().values()) == {2}, lambda: str(levels()))
+    assert site in get(calendar)
+    said = mnemon("ring", "status", "--data", f"{data}/2").stdout
+    assert re.search(r"^keeping +\d+ captures? here, 2 copies of each wanted; sees to [\d.]+ % of the ring; arcs: ", said, re.M), said
+    assert re.search(r"^decrees +1 job, 0 takedown rules$", said, re.M), said
+
+    def read(number):
+        return get(f"http://127.0.0.{number}:{ring.http}/web/2030id_/{site}")
+
+    assert all("We are open again" in read(number) for number in ring.nodes)
+    os.kill(ring.nodes.pop(4), signal.SIGKILL)
+    assert all("We are open again" in read(number) for number in ring.nodes)
+
+    assert stop(ring) == ""
+    assert not list(tmp_path.glob("tmp.*")), "nothing is left"

@@ -278,3 +278,34 @@ def test_a_record_larger_than_memory_is_imported_and_comes_back(data, mnemon, tm
     done = mnemon("import", str(tmp_path / "large.warc"), preexec_fn=limit_memory)
     assert done.returncode == 0, done.stderr
     assert digest_of_output(program, "get", "http://example.org/film") == expected
+
+
+def flip_bit(segment, offset):
+    content = bytearray(segment.read_bytes())
+    content[offset] ^= 0x10
+    segment.write_bytes(content)
+
+
+def test_verify_names_damaged_captures_and_lists_them_for_the_ring(data, mnemon):
+    url = "http://example.org/damaged"
+    mnemon("store", "put", "-", "--url", "http://example.org/before", stdin="before")
+    segment = next((data / "volumes" / "0").glob("*.warc.zst"))
+    start = segment.stat().st_size
+    mnemon("store", "put", "-", "--url", url, stdin="damaged")
+    end = segment.stat().st_size
+    mnemon("store", "put", "-", "--url", "http://example.org/behind", stdin="behind")
+    assert "all sound" in mnemon("store", "verify").stdout
+    flip_bit(segment, (start + end) // 2)
+    verified = mnemon("store", "verify", "--json")
+    assert verified.returncode == 1
+    assert f" {url}\n" in verified.stderr and "http://example.org/b" not in verified.stderr
+    counts = json.loads(verified.stdout)
+    assert (counts["damaged"], counts["lost"], counts["captures"]) == (1, 1, 1)
+    assert not (data / "ring").exists()  # nobody could repair it
+    (data / "ring").mkdir()
+    assert mnemon("store", "verify").returncode == 1
+    line = (data / "ring" / "damaged").read_text().removesuffix("\n").split(" ")
+    assert line[:3] + line[4:] == ["0", "0", hashlib.sha256(b"damaged").hexdigest(), url]
+    flip_bit(segment, (start + end) // 2)
+    assert mnemon("store", "verify").returncode == 0
+    assert not (data / "ring" / "damaged").exists()

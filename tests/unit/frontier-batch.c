@@ -8,10 +8,7 @@ static void put_text(void *context, const char *key, size_t key_size, const char
 }
 
 static void put_removed(void *context, const char *key, size_t key_size) {
-    (void)context;
-    (void)key;
-    (void)key_size;
-    fail(); /* they are single ones */
+    buf_put_format(context, "-%.*s ", (int)key_size, key); /* erased: single removals are not told */
 }
 
 static const char *given(struct frontier_batch *batch, struct buf *text, int *ret_count) {
@@ -70,8 +67,27 @@ static void gives_only_what_remains_of_a_key(void **state) {
     frontier_batch_done(&batch);
 }
 
+static void what_is_erased_goes_whatever_came_before(void **state) {
+    (void)state;
+    struct frontier_batch batch;
+    struct buf text;
+    int count = 0;
+    frontier_batch_init(&batch);
+    buf_init(&text, 1 << 16);
+    frontier_batch_erase(&batch, BYTES("a"));
+    frontier_batch_put(&batch, BYTES("b"), BYTES("1"));
+    frontier_batch_erase(&batch, BYTES("b")); /* there may be an older one */
+    frontier_batch_erase(&batch, BYTES("c"));
+    frontier_batch_put(&batch, BYTES("c"), BYTES("2"));
+    assert_string_equal(given(&batch, &text, &count), "-a -b +c=2 ");
+    assert_int_equal(count, 3);
+    buf_done(&text);
+    frontier_batch_done(&batch);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_erased_goes_whatever_came_before),
         cmocka_unit_test(gives_in_the_order_of_the_keys),
         cmocka_unit_test(gives_only_what_remains_of_a_key),
     };

@@ -411,6 +411,8 @@ static void damaged_entries_are_corrupt(void **state) {
     close_frontier(fixture);
     put_raw(fixture, BYTES("c\0\0\0\0"), BYTES("\1\1")); /* no such host */
     assert_does_not_open(fixture, ERR_CORRUPT, "an entry of c");
+    put_raw(fixture, BYTES("o0123456789abcdef"), BYTES("\1\1")); /* no URL */
+    assert_does_not_open(fixture, ERR_CORRUPT, "an entry of o");
     put_raw(fixture, BYTES("kshort"), BYTES(""));
     assert_does_not_open(fixture, ERR_CORRUPT, "an entry of k");
     put_raw(fixture, BYTES("h\0\0\0\7"), BYTES("12345678b.test"));

@@ -147,13 +147,29 @@ static inline uint16_t fixture_place(const char *body, const uint16_t *numbers, 
     return numbers[number % numbers_count];
 }
 
+/* A walk that begins behind each of them goes on with the next. */
+static inline void fixture_expect_behind(struct fixture *fixture, const struct key *key,
+                                         const struct key *next) {
+    struct instance_blocks *blocks;
+    struct key found;
+    struct block block;
+    assert_int_equal(instance_blocks_open_behind(fixture->session, key, &blocks, NULL), ERR_OK);
+    assert_int_equal(instance_blocks_next(blocks, &found, &block, NULL), ERR_OK);
+    assert_int_equal(found.volume, next->volume);
+    assert_memory_equal(found.signature, next->signature, KEY_SIGNATURE_SIZE);
+    instance_blocks_close(blocks);
+}
+
 static inline uint64_t fixture_count_blocks(struct fixture *fixture) {
     struct instance_blocks *blocks;
     struct key key;
+    struct key last;
     struct block block;
     uint64_t count = 0;
     assert_int_equal(instance_blocks_open(fixture->session, &blocks, NULL), ERR_OK);
     while (instance_blocks_next(blocks, &key, &block, NULL) == ERR_OK) {
+        fixture_expect_behind(fixture, count == 0 ? NULL : &last, &key);
+        last = key;
         count++;
     }
     instance_blocks_close(blocks);

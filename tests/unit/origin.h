@@ -1,5 +1,6 @@
 /*
- * origin - a web server for tests, on the loop of the test and on loopback: one answer to every request.
+ * origin - a web server for tests, on the loop of the test and on loopback: one answer to every request, or
+ * what the test says to each.
  */
 #ifndef MNEMON_TESTS_ORIGIN_H
 #define MNEMON_TESTS_ORIGIN_H
@@ -25,6 +26,9 @@ struct origin {
     uv_tcp_t listener;
     const char *answer; /* NULL: silence */
     bool closes;        /* after each answer */
+    /* Where it is set: the answer to a request, good until the next one. */
+    const char *(*respond)(void *context, const char *request);
+    void *context;
     uint16_t port;
     unsigned connections_count;
     unsigned requests_count;
@@ -62,8 +66,10 @@ static inline void origin_on_bytes(uv_stream_t *stream, ssize_t got, const uv_bu
     }
     client->size = 0;
     origin->requests_count++;
-    if (origin->answer != NULL) {
-        uv_buf_t out = uv_buf_init((char *)(uintptr_t)origin->answer, (unsigned)strlen(origin->answer));
+    const char *answer =
+        origin->respond != NULL ? origin->respond(origin->context, client->request) : origin->answer;
+    if (answer != NULL) {
+        uv_buf_t out = uv_buf_init((char *)(uintptr_t)answer, (unsigned)strlen(answer));
         uv_try_write(stream, &out, 1);
         if (origin->closes) {
             origin_drop(client);

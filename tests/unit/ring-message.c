@@ -82,9 +82,9 @@ static struct message nodes_message(uint8_t kind) {
 
 /* False where there is none of this name. */
 static bool build(struct bytes name, struct message *ret_message) {
-    static const char *const names[MESSAGE_KINDS_END] = {"",          "ask-state", "state",   "notify",
-                                                         "ping",      "pong",      "find",    "found",
-                                                         "ask-nodes", "nodes",     "refused", "challenge"};
+    static const char *const names[MESSAGE_KINDS_END] = {
+        "",      "ask-state", "state", "notify",  "ping",      "pong",       "find",
+        "found", "ask-nodes", "nodes", "refused", "challenge", "ask-before", "before"};
     uint8_t kind = 1;
     while (kind < MESSAGE_KINDS_END && !bytes_equal(name, bytes_of_string(names[kind]))) {
         kind++;
@@ -108,6 +108,12 @@ static bool build(struct bytes name, struct message *ret_message) {
         message = nodes_message(kind);
     } else if (kind == MESSAGE_REFUSED) {
         message.status = RING_OTHER_CHARTER;
+    } else if (kind == MESSAGE_NOTIFY || kind == MESSAGE_ASK_BEFORE) {
+        message.wanted = kind == MESSAGE_ASK_BEFORE ? 7 : 0;
+        message.digest = UINT64_C(0x0123456789abcdef);
+    } else if (kind == MESSAGE_BEFORE) {
+        message.places[message.places_count++] = place_v4(1, 0);
+        message.places[message.places_count++] = place_v6();
     }
     *ret_message = message;
     return true;
@@ -192,6 +198,7 @@ static void the_largest_message_fits_a_datagram(void **state) {
     assert_true(message_write(&message, memory).size <= STEP_MESSAGE_SIZE_MAX);
     message.kind = MESSAGE_FOUND;
     message.status = FOUND_OWNER;
+    message.places_count = RING_LIST_MAX;
     assert_true(message_write(&message, memory).size <= STEP_MESSAGE_SIZE_MAX);
 }
 

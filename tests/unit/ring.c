@@ -194,6 +194,62 @@ static void a_question_leads_to_no_third_address(void **state) {
     }
 }
 
+/* The token that proves an address, as an answer gives it. */
+static uint64_t token_for(struct fixture *fixture, struct address from) {
+    struct message message = question(MESSAGE_PING);
+    struct message pong;
+    receive(fixture, from, &message);
+    assert_true(message_read(fixture->out.actions[0].bytes, message.charter, &fixture->sha256, &pong));
+    return pong.token;
+}
+
+/* How many of so many at once are listened to. */
+static unsigned notify(struct fixture *fixture, struct address from, uint64_t token, unsigned count) {
+    uint64_t before = ring_counters(fixture->ring)->flood_count;
+    for (unsigned i = 0; i < count; i++) {
+        struct message message = question(MESSAGE_NOTIFY);
+        message.token = token;
+        receive(fixture, from, &message);
+    }
+    return count - (unsigned)(ring_counters(fixture->ring)->flood_count - before);
+}
+
+static void notifies_of_one_peer_are_bounded_and_the_excess_is_blamed(void **state) {
+    struct fixture *fixture = *state;
+    struct address flooder = address_ipv4(198, 51, 100, 1, 1);
+    struct address other = address_ipv4(198, 51, 100, 2, 1);
+    uint32_t blames_count;
+    install(fixture);
+    uint64_t token = token_for(fixture, flooder);
+    assert_int_equal(notify(fixture, flooder, token, 1000), 160);
+    const struct ring_blame *blames = ring_blames(fixture->ring, &blames_count);
+    assert_int_equal(blames_count, 1);
+    assert_int_equal(blames[0].count, 840);
+    assert_true(address_equal(&blames[0].who.peer.address, &flooder));
+    assert_int_equal(notify(fixture, other, token_for(fixture, other), 20), 20); /* whoever else floods */
+    fixture->now_us += 1000000;
+    assert_int_equal(notify(fixture, flooder, token, 1000), 50);
+}
+
+/* Who may have made his address up gets few answers, costs no peer its share, and is not blamed. */
+static void notifies_of_strangers_are_bounded_together(void **state) {
+    struct fixture *fixture = *state;
+    struct address peer = address_ipv4(198, 51, 100, 1, 1);
+    unsigned admitted = 0;
+    uint32_t blames_count;
+    install(fixture);
+    uint64_t token = token_for(fixture, peer);
+    for (unsigned i = 0; i < 100; i++) {
+        admitted += notify(fixture, address_ipv4(203, 0, 113, (uint8_t)i, 1), 0, 10);
+    }
+    assert_int_equal(admitted, 8);
+    (void)ring_blames(fixture->ring, &blames_count);
+    assert_int_equal(blames_count, 0);
+    assert_int_equal(notify(fixture, peer, token, 100), 100);
+    fixture->now_us += 1000000;
+    assert_int_equal(notify(fixture, peer, 0, 100), 4);
+}
+
 static void garbage_is_counted(void **state) {
     struct fixture *fixture = *state;
     start_alone(fixture);
@@ -233,6 +289,8 @@ int main(void) {
         TEST(does_not_amplify_for_an_address_that_has_not_proved_itself),
         TEST(drops_answers_that_nobody_asked_for),
         TEST(a_question_leads_to_no_third_address),
+        TEST(notifies_of_one_peer_are_bounded_and_the_excess_is_blamed),
+        TEST(notifies_of_strangers_are_bounded_together),
         TEST(garbage_is_counted),
         TEST(allocates_nothing_after_its_start),
     };

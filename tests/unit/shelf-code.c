@@ -78,13 +78,14 @@ static void a_document_has_the_documented_bytes(void **state) {
                                 .body = BYTES("hi")};
     assert_int_equal(shelf_code_put_meta(&buf, &document, STORE_REGULAR, SHELF_CODE_PLAIN), ERR_OK);
     buf_put(&buf, document.body);
-    assert_string_equal(hex_encode(buf_bytes(&buf), hex), "29000000"
+    assert_string_equal(hex_encode(buf_bytes(&buf), hex), "2a000000"
                                                           "00"
                                                           "00"
                                                           "40420f0000000000"
                                                           "0d687474703a2f2f612e6f72672f"
                                                           "00"
                                                           "0a746578742f706c61696e"
+                                                          "00"
                                                           "00"
                                                           "00"
                                                           "00"

@@ -390,7 +390,7 @@ static void walks_are_the_same_as_on_the_disk(void **state) {
     struct key last = {0};
     struct block block;
     size_t count = 0;
-    expect_ok(fixture, table->blocks_open(fixture->session, &cursor, &fixture->detail));
+    expect_ok(fixture, table->blocks_open(fixture->session, bytes_of(NULL, 0), &cursor, &fixture->detail));
     while (table->blocks_next(cursor, &key, &block, &fixture->detail) == ERR_OK) {
         struct block again;
         assert_int_equal(key.volume, NUMBER);
@@ -630,7 +630,7 @@ static void expect_all_fail(struct fixture *fixture, enum err a, enum err b, enu
         errs[6] = table->captures_next(cursor, &capture, &fixture->detail);
     } while (errs[6] == ERR_OK);
     table->cursor_close(cursor);
-    assert_int_equal(table->blocks_open(fixture->session, &cursor, NULL), ERR_OK);
+    assert_int_equal(table->blocks_open(fixture->session, none, &cursor, NULL), ERR_OK);
     do {
         errs[7] = table->blocks_next(cursor, &key, &block, &fixture->detail);
     } while (errs[7] == ERR_OK);

@@ -11,7 +11,7 @@ enum { EXTRA_HOSTS = 10 };
 static struct survey_tally *tally_new(void) {
     struct survey_tally *tally = malloc(sizeof *tally);
     assert_non_null(tally);
-    survey_tally_init(tally, 7);
+    assert_int_equal(survey_tally_init(tally, 7), ERR_OK);
     return tally;
 }
 
@@ -20,9 +20,10 @@ static void tally_free(struct survey_tally *tally) {
     free(tally);
 }
 
-static void add(struct survey_tally *tally, const char *surt, const char *digits, const char *mime,
-                uint16_t status, uint8_t flags) {
+static void add_of(struct survey_tally *tally, const char *surt, const char *digits, const char *mime,
+                   uint16_t status, uint8_t flags, const struct key *key) {
     struct capture capture = {
+        .block_number = key->number,
         .surt = bytes_of_string(surt),
         .url = bytes_of_string(surt),
         .mime = bytes_of_string(mime),
@@ -31,7 +32,18 @@ static void add(struct survey_tally *tally, const char *surt, const char *digits
         .location = {.segment = 256, .length = 10},
     };
     assert_true(utc_parse_digits(bytes_of_string(digits), false, &capture.time_us));
-    survey_tally_add(tally, &capture, 100);
+    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    survey_tally_add(tally, &capture);
+}
+
+/* All of them have one document. */
+static void add(struct survey_tally *tally, const char *surt, const char *digits, const char *mime,
+                uint16_t status, uint8_t flags) {
+    add_of(tally, surt, digits, mime, status, flags, &(struct key){.number = 0});
+}
+
+static struct key key_of(uint16_t volume, uint8_t first, uint8_t last, uint16_t number) {
+    return (struct key){.volume = volume, .number = number, .signature = {first, [7] = last}};
 }
 
 static void counts_by_host_type_status_and_month(void **state) {
@@ -43,6 +55,9 @@ static void counts_by_host_type_status_and_month(void **state) {
     add(tally, "com,b,www2:8080)/", "20190101", "text/html", 302, 0);
     add(tally, "1,0,0,127:80)/", "20190101", "", 0, 0);
     add(tally, "dns:a.com", "20190101", "text/dns", 0, 0);
+    survey_tally_sort(tally);
+    survey_tally_add_size(tally, &(struct key){.number = 0}, 100);
+    survey_tally_settle(tally);
     struct survey_snapshot *snapshot = survey_tally_snapshot(tally, NULL, 0);
     tally_free(tally); /* a snapshot stands alone */
     assert_non_null(snapshot);
@@ -67,6 +82,51 @@ static void counts_by_host_type_status_and_month(void **state) {
     assert_int_equal(snapshot->months[1].captures_count, 2);
     assert_int_equal(snapshot->statuses[200], 2);
     assert_int_equal(snapshot->statuses[0], 2);
+    survey_release(snapshot);
+}
+
+/* The index has captures in the order of SURTs, blocks in that of signatures, on each volume from the start.
+ */
+static void sizes_are_those_of_the_blocks(void **state) {
+    (void)state;
+    struct survey_tally *tally = tally_new();
+    struct key keys[] = {key_of(0, 9, 1, 0), key_of(0, 9, 2, 0), key_of(0, 9, 2, 1), key_of(0, 200, 0, 0),
+                         key_of(0, 255, 0, 0)};
+    add_of(tally, "com,a)/1", "2020", "text/html", 200, 0, &keys[3]);
+    add_of(tally, "com,a)/2", "2020", "text/html", 200, 0, &keys[0]);
+    add_of(tally, "com,a)/2", "2021", "text/html", 200, CAPTURE_REVISIT, &keys[0]);
+    add_of(tally, "com,b)/", "2020", "image/png", 200, 0, &keys[2]);
+    add_of(tally, "com,b)/gone", "2020", "image/png", 200, 0, &keys[4]);
+    survey_tally_sort(tally);
+    uint64_t size = 1;
+    for (size_t i = 0; i < 3; i++, size *= 10) {
+        survey_tally_add_size(tally, &keys[i], size);
+    }
+    struct key other = key_of(7, 9, 1, 0); /* a copy, which counts once */
+    survey_tally_add_size(tally, &other, 5);
+    other = key_of(7, 200, 0, 0);
+    survey_tally_add_size(tally, &other, size);
+    survey_tally_settle(tally);
+
+    add_of(tally, "com,c)/", "2021", "image/png", 200, CAPTURE_REVISIT, &keys[1]);
+    survey_tally_sort(tally);
+    survey_tally_add_size(tally, &keys[0], 1);
+    survey_tally_add_size(tally, &keys[1], 10);
+    survey_tally_settle(tally);
+    struct survey_snapshot *snapshot = survey_tally_snapshot(tally, NULL, 0);
+    tally_free(tally);
+    assert_int_equal(snapshot->total.captures_count, 6);
+    assert_int_equal(snapshot->total.size, 1112);
+    assert_int_equal(snapshot->total.saved_size, 11);
+    assert_int_equal(snapshot->hosts[SURVEY_BY_NAME][0]->total.size, 1002);
+    assert_int_equal(snapshot->hosts[SURVEY_BY_NAME][0]->total.saved_size, 1);
+    assert_int_equal(snapshot->hosts[SURVEY_BY_NAME][1]->total.size, 100);
+    assert_int_equal(snapshot->hosts[SURVEY_BY_SIZE][2]->total.size, 10);
+    assert_bytes_equal(snapshot->types[1].name, BYTES("text/html"));
+    assert_int_equal(snapshot->types[0].total.size, 110);
+    assert_int_equal(snapshot->types[1].total.size, 1002);
+    assert_int_equal(snapshot->months[0].size, 1101);
+    assert_int_equal(snapshot->months[1].size, 11);
     survey_release(snapshot);
 }
 
@@ -120,6 +180,7 @@ static void hosts_above_the_maximum_are_counted_together(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_by_host_type_status_and_month),
+        cmocka_unit_test(sizes_are_those_of_the_blocks),
         cmocka_unit_test(keeps_the_newest_version_of_the_newest_pages),
         cmocka_unit_test(hosts_above_the_maximum_are_counted_together),
     };

@@ -179,9 +179,18 @@ static void put_one(struct volume_writer *writer, struct story *story, size_t i)
     }
 }
 
+static enum err remove_capture(struct volume_writer *writer, const struct key *key, size_t i) {
+    struct capture capture = {
+        .surt = BYTES("org,example)/"), .url = BYTES("http://example.org/"), .time_us = (int64_t)i};
+    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    return volume_remove_capture(writer, &capture, NULL);
+}
+
+/* By its only reference, or by its only capture. */
 static void remove_one(struct volume_writer *writer, struct story *story, size_t i) {
     if (story->promises[i] == PROMISE_KEPT) {
-        enum err err = volume_remove(writer, &story->keys[i], NULL);
+        enum err err = i % 2 == 0 ? volume_remove(writer, &story->keys[i], NULL)
+                                  : remove_capture(writer, &story->keys[i], i);
         story->promises[i] = err == ERR_OK ? PROMISE_GONE : PROMISE_OPEN;
     }
 }

@@ -140,6 +140,12 @@ static void leaves_out_a_block_digest_only_where_it_would_hash_twice(void **stat
     draft.content_type = BYTES("text/html");
     assert_true(put(made, &draft).has_block_sha256);
     assert_non_null(strstr(buf_string(&made->file), "WARC-Block-Digest"));
+    draft.type = WARC_TYPE_METADATA; /* no payload: nothing has to be hashed */
+    draft.payload_sha256 = NULL;
+    second = put(made, &draft);
+    assert_false(second.has_block_sha256 || second.has_payload_sha256);
+    draft.is_block_digest_optional = false;
+    assert_true(put(made, &draft).has_block_sha256);
     discard(made);
 }
 

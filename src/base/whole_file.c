@@ -1,0 +1,87 @@
+#include "base/whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10 };
+
+static enum err fail(const char *path, struct err_detail *detail) {
+    int number = errno;
+    return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
+}
+
+enum err whole_file_read(const char *path, struct buf *out, struct err_detail *detail) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail(path, detail);
+    }
+    uint8_t part[READ_SIZE];
+    ssize_t got = 1;
+    enum err err = ERR_OK;
+    while (err == ERR_OK && got > 0) {
+        got = read(fd, part, sizeof part);
+        err = got < 0 ? fail(path, detail) : got > 0 ? buf_put(out, bytes_of(part, (size_t)got)) : ERR_OK;
+    }
+    close(fd);
+    return err == ERR_LIMIT ? err_set(detail, ERR_LIMIT, "%.180s is too long", path) : err;
+}
+
+static bool write_all(int fd, struct bytes bytes) {
+    while (bytes.size > 0) {
+        ssize_t count = write(fd, bytes.data, bytes.size);
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count < 0) {
+            return false;
+        }
+        bytes = bytes_skip(bytes, (size_t)count);
+    }
+    return true;
+}
+
+static void sync_parent(const char *path) {
+    char parent[PATH_SIZE_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) {
+        return;
+    }
+    *slash = '\0';
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, struct err_detail *detail) {
+    char part[PATH_SIZE_MAX];
+    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part) {
+        return err_set(detail, ERR_LIMIT, "the path is too long: %.180s", path);
+    }
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    if (fd < 0) {
+        return fail(part, detail);
+    }
+    bool is_written = write_all(fd, bytes) && fsync(fd) == 0;
+    enum err err = is_written ? ERR_OK : fail(part, detail);
+    close(fd);
+    if (err == ERR_OK && rename(part, path) != 0) {
+        err = fail(path, detail);
+    }
+    if (err != ERR_OK) {
+        unlink(part);
+        return err;
+    }
+    sync_parent(path);
+    return ERR_OK;
+}
+
+enum err whole_file_make_directory(const char *path, struct err_detail *detail) {
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : fail(path, detail);
+}

@@ -1,0 +1,25 @@
+/*
+ * whole_file - small files that are read and replaced as a whole.
+ *
+ * A replaced file is written beside its place, synced and renamed: after a crash it is the old one or the new
+ * one. The path of the parent directory must exist.
+ */
+#ifndef MNEMON_BASE_WHOLE_FILE_H
+#define MNEMON_BASE_WHOLE_FILE_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Append its contents, as much as the buffer takes: ERR_LIMIT beyond. ERR_NOT_FOUND and others name the path.
+ */
+enum err whole_file_read(const char *path, struct buf *out, struct err_detail *detail) MUST_CHECK;
+
+enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
+                            struct err_detail *detail) MUST_CHECK;
+
+/* One directory; ERR_OK where it is there. */
+enum err whole_file_make_directory(const char *path, struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,133 @@
+#include "cli/decree.h"
+
+#include <stdlib.h>
+
+#include "base/hex.h"
+#include "node/decrees.h"
+#include "node/ring_files.h"
+#include "store/query.h"
+#include "url/surt.h"
+
+enum { NAME_DIGITS = 16, JOB_NAME_PREFIX_SIZE = 5 };
+
+static int publish(struct cli *cli, const struct data *data, enum decree_kind kind, struct bytes name,
+                   struct bytes text) {
+    struct err_detail detail = {0};
+    struct identity identity;
+    struct bytes encoded;
+    struct charter *charter = malloc(sizeof *charter);
+    uint8_t *memory = malloc(CHARTER_SIZE_MAX);
+    enum err err = charter == NULL || memory == NULL ? ERR_MEMORY : ERR_OK;
+    err = err == ERR_OK ? ring_files_read_charter(data->directory, charter, memory, &encoded, &detail) : err;
+    err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
+    if (err == ERR_OK) {
+        err = decrees_publish(data->directory, &identity, charter, kind, name, text, &detail);
+        identity_done(&identity);
+    }
+    free(memory);
+    free(charter);
+    return err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
+}
+
+/* ---- jobs ---- */
+
+int decree_add_job(struct cli *cli, const struct data *data, const struct job *job) {
+    char name[JOB_NAME_SIZE_MAX];
+    struct buf conf;
+    struct buf seeds;
+    struct buf text;
+    struct job shared = *job;
+    shared.is_shared = true;
+    buf_init(&conf, DECREE_TEXT_SIZE_MAX);
+    buf_init(&seeds, DECREE_TEXT_SIZE_MAX);
+    buf_init(&text, DECREE_TEXT_SIZE_MAX);
+    job_put(&shared, &conf);
+    for (size_t i = 0; i < job->seeds.count; i++) {
+        buf_put(&seeds, job->seeds.items[i]);
+        buf_put_byte(&seeds, '\n');
+    }
+    decrees_put_job_text(&text, buf_bytes(&conf), buf_bytes(&seeds));
+    job_name(job, name);
+    int status =
+        text.err == ERR_OK && conf.err == ERR_OK && seeds.err == ERR_OK
+            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text))
+            : cli_fail(cli, "the job is too long for a decree: at most 64 KiB of seeds and patterns");
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "ring-%s added for all nodes of the ring\n", name);
+    }
+    buf_done(&conf);
+    buf_done(&seeds);
+    buf_done(&text);
+    return status;
+}
+
+int decree_remove_job(struct cli *cli, const struct data *data, const char *name) {
+    struct bytes bare = bytes_of_string(name);
+    if (bytes_starts_with(bare, BYTES("ring-"))) {
+        bare = bytes_skip(bare, JOB_NAME_PREFIX_SIZE);
+    }
+    if (!decree_name_is_valid(bare)) {
+        return cli_fail(cli, "no job of a ring can have the name \"%s\"", name);
+    }
+    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0));
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "ring-%.*s removed from all nodes of the ring; what it archived stays\n",
+                BYTES_ARG(bare));
+    }
+    return status;
+}
+
+/* ---- rules ---- */
+
+/* The key of .aclj for "example.org/a", "example.org/a*", "*.example.org". False: it is no URL. */
+static bool put_rule_key(const char *url, struct buf *out) {
+    struct bytes text = bytes_of_string(url);
+    bool is_prefix = bytes_ends_with(text, BYTES("*"));
+    struct canon canon;
+    canon_init(&canon);
+    struct bytes bare = is_prefix ? bytes_slice(text, 0, text.size - 1) : text;
+    bool is_good = canon_run(&canon, bare, NULL) == ERR_OK && surt_put(out, &canon) == ERR_OK;
+    canon_done(&canon);
+    if (is_good && !is_prefix) {
+        buf_put_string(out, "###");
+    }
+    return is_good && out->err == ERR_OK;
+}
+
+static int rule_for(struct cli *cli, const struct data *data, const char *url, bool is_taken_down) {
+    struct sha256 sha256;
+    uint8_t digest[SHA256_SIZE];
+    char name[2 * SHA256_SIZE + 1];
+    struct buf key;
+    struct buf text;
+    buf_init(&key, DECREE_TEXT_SIZE_MAX / 2);
+    buf_init(&text, DECREE_TEXT_SIZE_MAX);
+    if (!put_rule_key(url, &key) || sha256_init(&sha256) != ERR_OK) {
+        buf_done(&key);
+        return cli_fail(cli, "\"%s\" is no URL, or URL*", url);
+    }
+    sha256_digest(&sha256, buf_bytes(&key), digest);
+    sha256_done(&sha256);
+    hex_encode(bytes_of(digest, sizeof digest), name);
+    name[NAME_DIGITS] = '\0';
+    if (is_taken_down) {
+        buf_put(&text, buf_bytes(&key));
+        buf_put_string(&text, " - {\"access\": \"exclude\"}\n");
+    }
+    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text));
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "%s %s on all nodes of the ring\n", url,
+                is_taken_down ? "is no longer shown" : "is shown again");
+    }
+    buf_done(&key);
+    buf_done(&text);
+    return status;
+}
+
+int decree_takedown(struct cli *cli, const struct data *data, const char *url) {
+    return rule_for(cli, data, url, true);
+}
+
+int decree_restore(struct cli *cli, const struct data *data, const char *url) {
+    return rule_for(cli, data, url, false);
+}

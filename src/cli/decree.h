@@ -1,0 +1,17 @@
+/* decree - commands that speak to the whole ring: they sign a decree (ring/decree.h) and leave it to the
+ * node. */
+#ifndef MNEMON_CLI_DECREE_H
+#define MNEMON_CLI_DECREE_H
+
+#include "cli/data.h"
+#include "crawl/job.h"
+
+/* `mnemon job add --ring`, `mnemon job remove --ring`. CLI_DONE, or the status after the error. */
+int decree_add_job(struct cli *cli, const struct data *data, const struct job *job);
+int decree_remove_job(struct cli *cli, const struct data *data, const char *name);
+
+/* `mnemon ring takedown URL[*]`, `mnemon ring restore URL[*]`: captures of it are shown nowhere, or again. */
+int decree_takedown(struct cli *cli, const struct data *data, const char *url);
+int decree_restore(struct cli *cli, const struct data *data, const char *url);
+
+#endif

@@ -1,0 +1,285 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/plan.h"
+#include "cli/progress.h"
+#include "page/links.h"
+#include "store/query.h"
+#include "store/record.h"
+#include "url/url.h"
+#include "warc/content.h"
+
+enum {
+    SIZES_MAX = 1 << 16,            /* looked up in the index, at most about */
+    PAGES_READ_MAX = 256,           /* for their links */
+    PAGE_SIZE_MAX = 4 << 20,        /* decoded, of such a page */
+    PROGRESS_FIRST_COUNT = 1 << 17, /* below it no line is worth its while */
+};
+
+static const double DAY_US = 86400e6;
+
+/* Captures that are closer are of one visit (a page that many others embed) and tell nothing of changes. */
+static const int64_t DISTANCE_MIN_US = INT64_C(3600000000);
+
+struct measuring {
+    struct plan_measure *measure;
+    struct instance_session *session; /* of its own: the walk has another */
+    uint64_t sizes_every;             /* of so many signatures one is in the sample */
+    uint64_t pages_every;
+    /* the URL that the walk is at */
+    struct buf surt;
+    bool has_captures;
+    struct plan_kind *kind; /* NULL: nobody has said yet what it is */
+    int64_t time_us;        /* of its last capture */
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    /* for links */
+    struct links *links;
+    struct record record;
+    struct content content;
+    struct url base;
+    struct sink sink;
+};
+
+/* ---- links of a page ---- */
+
+static void count_link(void *context, const struct link *link) {
+    (void)link;
+    ((struct plan_measure *)context)->links_count++;
+}
+
+static enum err feed_links(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    (void)detail;
+    struct measuring *measuring = (struct measuring *)((char *)sink - offsetof(struct measuring, sink));
+    return links_feed(measuring->links, bytes);
+}
+
+/* What is damaged counts as far as it can be read; what cannot be read at all does not count. */
+static void read_links(struct measuring *measuring, const struct capture *capture) {
+    struct plan_measure *measure = measuring->measure;
+    struct record *record = &measuring->record;
+    if (measure->linking_count >= PAGES_READ_MAX ||
+        url_parse(&measuring->base, capture->url, NULL, NULL) != ERR_OK ||
+        record_read(record, measuring->session, capture->volume, &capture->location, NULL) != ERR_OK) {
+        return;
+    }
+    links_start(measuring->links, BYTES("text/html"), &measuring->base, NULL, count_link, measure);
+    enum err err = content_start(&measuring->content, record->head, PAGE_SIZE_MAX, &measuring->sink, NULL);
+    err = err == ERR_OK ? content_put(&measuring->content, record->body, NULL) : err;
+    err = err == ERR_OK ? content_finish(&measuring->content, NULL) : err;
+    err = links_finish(measuring->links);
+    measure->linking_count += err == ERR_OK;
+}
+
+/* ---- captures ---- */
+
+static bool is_html(struct bytes mime) {
+    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
+           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
+}
+
+/* Contents of the URL: neither a redirect nor an error. A resource has no status. */
+static bool has_contents(const struct capture *capture) {
+    return capture->status == 200 || capture->status == 304 || capture->status == 0;
+}
+
+/* A signature is as good as a random number, and the same in every run. */
+static bool is_sampled(const struct capture *capture, uint64_t every) {
+    uint64_t number = 0;
+    for (size_t i = 0; i < 8; i++) {
+        number = number << 8 | capture->signature[i];
+    }
+    return number % every == 0;
+}
+
+static void measure_size(struct measuring *measuring, const struct capture *capture) {
+    struct key key;
+    struct block block;
+    if (!is_sampled(capture, measuring->sizes_every) ||
+        instance_locate(measuring->session, capture, &key, &block, NULL) != ERR_OK) {
+        return;
+    }
+    measuring->kind->sizes_count++;
+    measuring->kind->sizes += (double)block.size;
+    measuring->kind->stored_sizes += (double)capture->location.length;
+}
+
+/* The first capture of a URL, or one that differs from the one before. */
+static void see_contents(struct measuring *measuring, const struct capture *capture) {
+    bool is_duplicate = (capture->flags & CAPTURE_REVISIT) != 0;
+    measuring->measure->contents_count++;
+    measuring->measure->duplicates_count += is_duplicate;
+    if (is_duplicate || measuring->kind == NULL) {
+        return;
+    }
+    measure_size(measuring, capture);
+    if (measuring->kind == &measuring->measure->pages && is_sampled(capture, measuring->pages_every)) {
+        read_links(measuring, capture);
+    }
+}
+
+static void see_distance(struct measuring *measuring, const struct capture *capture, bool is_changed) {
+    struct plan_kind *kind = measuring->kind;
+    if (kind != NULL && capture->time_us - measuring->time_us >= DISTANCE_MIN_US) {
+        kind->distances_count++;
+        kind->changes_count += is_changed;
+        kind->distances_days += (double)(capture->time_us - measuring->time_us) / DAY_US;
+    }
+}
+
+static enum err see_capture(struct measuring *measuring, const struct capture *capture) {
+    struct plan_measure *measure = measuring->measure;
+    bool is_same_url = measuring->has_captures && bytes_equal(buf_bytes(&measuring->surt), capture->surt);
+    if (!is_same_url) {
+        buf_clear(&measuring->surt);
+        measuring->has_captures = true;
+        measuring->kind = NULL;
+        enum err err = buf_put(&measuring->surt, capture->surt);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    if (measuring->kind == NULL && capture->mime.size > 0) {
+        measuring->kind = is_html(capture->mime) ? &measure->pages : &measure->embeds;
+        measuring->kind->urls_count++;
+        measure->urls_size += (double)capture->url.size;
+    }
+    measure->captures_count++;
+    bool is_changed =
+        !is_same_url || memcmp(measuring->signature, capture->signature, KEY_SIGNATURE_SIZE) != 0;
+    if (is_same_url) {
+        see_distance(measuring, capture, is_changed);
+    }
+    if (is_changed) {
+        see_contents(measuring, capture);
+    }
+    measuring->time_us = capture->time_us;
+    memcpy(measuring->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    return ERR_OK;
+}
+
+/* ---- the walk ---- */
+
+/* An estimate, for the samples and the line that shows how far it is. */
+static uint64_t count_captures(struct data *data) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < instance_volumes_count(data->instance); i++) {
+        struct shelf_stat stat;
+        if (instance_stat(data->session, i, &stat, NULL) == ERR_OK) {
+            count += stat.captures_count;
+        }
+    }
+    return count;
+}
+
+static enum err walk(struct measuring *measuring, struct data *data, struct progress *progress) {
+    struct query query;
+    struct capture capture;
+    enum err err = query_init(&query, BYTES("*"), QUERY_BY_URL, NULL);
+    if (err != ERR_OK) {
+        return err;
+    }
+    query_start(&query, data->session);
+    while (err == ERR_OK && (err = query_next(&query, &capture)) == ERR_OK) {
+        err = has_contents(&capture) ? see_capture(measuring, &capture) : ERR_OK;
+        progress->done_count++;
+        if (progress->done_count >= PROGRESS_FIRST_COUNT) {
+            progress_update(progress, NULL);
+        }
+    }
+    query_done(&query);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+static enum err measuring_init(struct measuring *measuring, struct data *data, uint64_t captures_count,
+                               struct plan_measure *measure) {
+    *measuring = (struct measuring){
+        .measure = measure,
+        .session = instance_session_new(data->instance),
+        .sizes_every = captures_count / SIZES_MAX + 1,
+        .pages_every = captures_count / PAGES_READ_MAX + 1,
+        .links = links_new(),
+        .sink.append = feed_links,
+    };
+    buf_init(&measuring->surt, INDEX_SURT_SIZE_MAX);
+    url_init(&measuring->base);
+    enum err record_err = record_init(&measuring->record);
+    enum err content_err = content_init(&measuring->content);
+    bool is_good = measuring->session != NULL && measuring->links != NULL;
+    return !is_good ? ERR_MEMORY : record_err != ERR_OK ? record_err : content_err;
+}
+
+static void measuring_done(struct measuring *measuring) {
+    if (measuring->session != NULL) {
+        instance_session_free(measuring->session);
+    }
+    links_free(measuring->links);
+    record_done(&measuring->record);
+    content_done(&measuring->content);
+    url_done(&measuring->base);
+    buf_done(&measuring->surt);
+}
+
+int plan_measure(struct cli *cli, const struct plan_options *options, struct data *data,
+                 struct plan_measure *ret_measure) {
+    uint64_t captures_count = count_captures(data);
+    struct measuring measuring;
+    struct progress progress;
+    *ret_measure = (struct plan_measure){0};
+    progress_init(&progress, "measuring", STDERR_FILENO, options->quiet, cli->clock);
+    progress.total_count = captures_count;
+    enum err err = measuring_init(&measuring, data, captures_count, ret_measure);
+    err = err == ERR_OK ? walk(&measuring, data, &progress) : err;
+    measuring_done(&measuring);
+    if (progress.done_count >= PROGRESS_FIRST_COUNT) {
+        progress.total_count = progress.done_count;
+        progress_finish(&progress);
+    }
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s cannot be measured: %s", data->directory, err_text(err));
+    }
+    if (ret_measure->pages.urls_count == 0) {
+        return cli_fail(cli, "%s holds no pages that could be measured", data->directory);
+    }
+    return CLI_DONE;
+}
+
+/* ---- from the measure to the inputs ---- */
+
+static void set(struct plan *plan, enum capacity_field field, double value) {
+    const struct capacity_field_rule *rule = &capacity_fields[field];
+    if (plan->origins[field] == PLAN_GIVEN) {
+        return;
+    }
+    *capacity_at(&plan->inputs, field) = value < rule->min   ? rule->min
+                                         : value > rule->max ? rule->max
+                                                             : value;
+    plan->origins[field] = PLAN_MEASURED;
+}
+
+static void set_kind(struct plan *plan, const struct plan_kind *kind, enum capacity_field size,
+                     enum capacity_field compressed, enum capacity_field changed) {
+    if (kind->sizes > 0) {
+        set(plan, size, kind->sizes / (double)kind->sizes_count);
+        set(plan, compressed, kind->stored_sizes / kind->sizes);
+    }
+    if (kind->distances_count > 0) {
+        double count = (double)kind->distances_count;
+        set(plan, changed,
+            capacity_changed_per_day(count, (double)kind->changes_count, kind->distances_days / count));
+    }
+}
+
+void plan_apply(struct plan *plan) {
+    const struct plan_measure *measure = &plan->measure;
+    double pages_count = (double)measure->pages.urls_count;
+    double urls_count = pages_count + (double)measure->embeds.urls_count;
+    set(plan, CAPACITY_PAGES, pages_count);
+    set(plan, CAPACITY_EMBEDS, (double)measure->embeds.urls_count / pages_count);
+    set_kind(plan, &measure->pages, CAPACITY_PAGE_SIZE, CAPACITY_PAGE_COMPRESSED, CAPACITY_PAGES_CHANGED);
+    set_kind(plan, &measure->embeds, CAPACITY_EMBED_SIZE, CAPACITY_EMBED_COMPRESSED, CAPACITY_EMBEDS_CHANGED);
+    set(plan, CAPACITY_DUPLICATES, (double)measure->duplicates_count / (double)measure->contents_count);
+    set(plan, CAPACITY_URL_SIZE, measure->urls_size / urls_count);
+    if (measure->linking_count > 0) {
+        set(plan, CAPACITY_LINKS, (double)measure->links_count / (double)measure->linking_count);
+    }
+}

@@ -1,0 +1,275 @@
+#include "base/value.h"
+#include "cli/plan.h"
+
+enum { LABEL_WIDTH = 36, PAGE_WIDTH = 80, CELL_SIZE_MAX = 48 };
+
+static const double YEAR_DAYS = 365;
+
+/* ---- figures for people, into a cell ---- */
+
+struct cell {
+    char text[CELL_SIZE_MAX];
+};
+
+/* In the largest unit of which there is at least one; each is 1000 of the one before. */
+static struct cell in_units(double value, const char *const *units) {
+    struct cell cell;
+    for (; value >= 999.95 && units[1] != NULL; units++) {
+        value /= 1000;
+    }
+    snprintf(cell.text, sizeof cell.text, "%.4g%s%s", value, units[0][0] == '\0' ? "" : " ", units[0]);
+    return cell;
+}
+
+static struct cell size_cell(double size) {
+    static const char *const units[] = {"bytes", "KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB", NULL};
+    return in_units(size, units);
+}
+
+static struct cell rate_cell(double kbps) {
+    static const char *const units[] = {"kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Pbit/s", NULL};
+    return in_units(kbps, units);
+}
+
+/* Whole numbers that are read one by one: 12,810 nodes. Above some trillions nobody does. */
+static struct cell count_cell(double count) {
+    struct cell cell;
+    if (count >= 1e15 || (count < 100 && count != (double)(uint64_t)count)) {
+        snprintf(cell.text, sizeof cell.text, "%.3g", count);
+        return cell;
+    }
+    struct buf text;
+    buf_init(&text, CELL_SIZE_MAX);
+    value_put_count(&text, (uint64_t)(count + 0.5));
+    snprintf(cell.text, sizeof cell.text, "%.*s", BYTES_ARG(buf_bytes(&text)));
+    buf_done(&text);
+    return cell;
+}
+
+/* Those whose size alone matters: 3.54 billion objects. */
+static struct cell objects_cell(double count) {
+    static const char *const units[] = {"million", "billion", "trillion", "quadrillion", NULL};
+    return count < 1e6 ? count_cell(count) : in_units(count / 1e6, units);
+}
+
+static struct cell share_cell(double share) {
+    struct cell cell;
+    snprintf(cell.text, sizeof cell.text, share < 10 ? "%.3g %%" : "%.0f %%", share * 100);
+    return cell;
+}
+
+static struct cell days_cell(double days) {
+    struct cell cell;
+    if (days < 2) {
+        snprintf(cell.text, sizeof cell.text, "%.3g hours", days * 24);
+    } else if (days < 1000) {
+        snprintf(cell.text, sizeof cell.text, "%.3g days", days);
+    } else {
+        struct cell years = count_cell(days / YEAR_DAYS);
+        snprintf(cell.text, sizeof cell.text, "%.32s years", years.text);
+    }
+    return cell;
+}
+
+static struct cell months_cell(double months) {
+    struct cell cell;
+    if (months >= CAPACITY_MONTHS_MAX) {
+        snprintf(cell.text, sizeof cell.text, "in no foreseeable time");
+    } else {
+        snprintf(cell.text, sizeof cell.text, "%.3g months", months);
+    }
+    return cell;
+}
+
+static struct cell value_cell(enum capacity_unit unit, double value) {
+    switch (unit) {
+    case CAPACITY_COUNT:
+        return count_cell(value);
+    case CAPACITY_SIZE:
+        return size_cell(value);
+    case CAPACITY_SHARE:
+        return share_cell(value);
+    case CAPACITY_DAYS:
+        return days_cell(value);
+    case CAPACITY_RATE:
+        return rate_cell(value);
+    }
+    assert_failed("every unit has its cell", __FILE__, __LINE__);
+}
+
+static void put_line(struct buf *out, const char *label, struct cell cell) {
+    buf_put_format(out, "  %-*s %s\n", LABEL_WIDTH, label, cell.text);
+}
+
+/* ---- sections ---- */
+
+static void put_input(const struct plan *plan, enum capacity_field field, struct buf *out) {
+    static const char marks[] = {' ', '+', '*', '?'};
+    double value = capacity_value(&plan->inputs, field);
+    struct cell cell = value_cell(capacity_fields[field].unit, value);
+    enum plan_origin origin = plan->origins[field];
+    const char *zero = field == CAPACITY_WITNESSES ? "all" : field == CAPACITY_HOPS ? "reckoned" : NULL;
+    buf_put_format(out, "  %-17s%c%-17s", capacity_fields[field].name, marks[origin],
+                   origin == PLAN_OPEN          ? "asked for"
+                   : zero != NULL && value == 0 ? zero
+                                                : cell.text);
+}
+
+static void put_inputs(const struct plan *plan, struct buf *out) {
+    size_t rows_count = (CAPACITY_FIELDS_COUNT + 1) / 2;
+    buf_put_format(out, "Assumptions (preset %s; * given, + measured, ? asked for)\n",
+                   plan_presets[plan->preset]);
+    for (size_t i = 0; i < rows_count; i++) {
+        put_input(plan, (enum capacity_field)i, out);
+        if (i + rows_count < CAPACITY_FIELDS_COUNT) {
+            put_input(plan, (enum capacity_field)(i + rows_count), out);
+        }
+        while (out->size > 0 && out->data[out->size - 1] == ' ') {
+            buf_truncate(out, out->size - 1);
+        }
+        buf_put_byte(out, '\n');
+    }
+}
+
+static void put_measured(const struct plan *plan, struct buf *out) {
+    const struct plan_measure *measure = &plan->measure;
+    double urls_count = (double)(measure->pages.urls_count + measure->embeds.urls_count);
+    double distances_count = (double)(measure->pages.distances_count + measure->embeds.distances_count);
+    double changes_count = (double)(measure->pages.changes_count + measure->embeds.changes_count);
+    buf_put_format(out, "\nMeasured in %s\n", plan->directory);
+    put_line(out, "URLs with contents", count_cell(urls_count));
+    put_line(out, "captures of them", count_cell((double)measure->captures_count));
+    put_line(out, "captures per URL", count_cell((double)measure->captures_count / urls_count));
+    if (distances_count > 0) {
+        put_line(out, "unchanged since the one before", share_cell(1 - changes_count / distances_count));
+    }
+    put_line(out, "contents it had from elsewhere",
+             share_cell((double)measure->duplicates_count / (double)measure->contents_count));
+}
+
+static void put_table(const struct capacity *capacity, struct buf *out) {
+    static const char *const names[CAPACITY_ROWS_COUNT] = {
+        [CAPACITY_SNAPSHOT_PAGES] = "snapshot, pages",
+        [CAPACITY_SNAPSHOT_EMBEDS] = "snapshot, other objects",
+        [CAPACITY_SNAPSHOT] = "snapshot",
+        [CAPACITY_DAY_PAGES_CHANGED] = "a day, pages changed",
+        [CAPACITY_DAY_PAGES_ADDED] = "a day, pages added",
+        [CAPACITY_DAY_PAGES] = "a day, pages",
+        [CAPACITY_DAY_EMBEDS] = "a day, other objects",
+        [CAPACITY_DAY] = "a day",
+        [CAPACITY_MONTH_PAGES] = "a month, pages",
+        [CAPACITY_MONTH_EMBEDS] = "a month, other objects",
+        [CAPACITY_MONTH] = "a month",
+    };
+    buf_put_format(out, "\n%-26s %16s %14s %14s\n", "What there is to archive", "objects", "size", "stored");
+    for (size_t i = 0; i < CAPACITY_ROWS_COUNT; i++) {
+        const struct capacity_volume *row = &capacity->rows[i];
+        buf_put_format(out, "  %-24s %16s %14s %14s\n", names[i], objects_cell(row->objects_count).text,
+                       size_cell(row->size).text, size_cell(row->stored_size).text);
+    }
+}
+
+static void put_storage(const struct plan *plan, struct buf *out) {
+    const struct capacity *capacity = &plan->capacity;
+    buf_put_format(out, "\nStorage after %s months\n", count_cell(plan->inputs.months).text);
+    put_line(out, "each object once", size_cell(capacity->stored_size));
+    put_line(out, "with all copies", size_cell(capacity->replicated_size));
+    if (plan->origins[CAPACITY_DISK] == PLAN_OPEN) {
+        put_line(out, "nodes", count_cell(capacity->nodes_count));
+        put_line(out, "disk that each node needs", size_cell(capacity->disk_needed));
+        return;
+    }
+    put_line(out, "disk of a node", size_cell(capacity->disk_size));
+    put_line(out, "nodes needed", count_cell(capacity->nodes_needed));
+    if (plan->origins[CAPACITY_NODES] != PLAN_OPEN) {
+        put_line(out, "nodes there are", count_cell(capacity->nodes_count));
+        put_line(out, "of the disk, each needs", size_cell(capacity->disk_needed));
+        put_line(out, "full after", months_cell(capacity->months_until_full));
+    }
+}
+
+static void put_node_day(const struct capacity *capacity, struct buf *out) {
+    buf_put_string(out, "\nEach node in a day\n");
+    put_line(out, "URLs it is responsible for", count_cell(capacity->urls_per_node));
+    put_line(out, "requests to web servers", count_cell(capacity->requests_count));
+    put_line(out, "contents downloaded", size_cell(capacity->downloads_size));
+    put_line(out, "links to other nodes", size_cell(capacity->links_size));
+    put_line(out, "contents from other nodes", size_cell(capacity->copies_size));
+    put_line(out, "repair, on average", size_cell(capacity->repair_size + capacity->catch_up_size));
+}
+
+static void put_rate(struct buf *out, const char *label, struct capacity_rate rate) {
+    buf_put_format(out, "  %-*s %14s %14s\n", LABEL_WIDTH, label, rate_cell(rate.down_kbps).text,
+                   rate_cell(rate.up_kbps).text);
+}
+
+static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
+    buf_put_format(out, "\n%-*s %14s %14s\n", LABEL_WIDTH + 2, "Bandwidth of a node", "down", "up");
+    put_rate(out, "downloads", capacity->downloads);
+    put_rate(out, "links", capacity->links);
+    put_rate(out, "copies of new contents", capacity->copying);
+    put_rate(out, "crawling: the above", capacity->crawling);
+    put_rate(out, "filling a node, or a neighbour", capacity->repair);
+    put_rate(out, "crawling, and filling", capacity->total);
+    put_rate(out, "repair, on average", capacity->repair_mean);
+    buf_put_format(out, "  %-*s %14s\n", LABEL_WIDTH, "whole ring", rate_cell(capacity->ring_down_kbps).text);
+}
+
+static void put_keeping(const struct capacity *capacity, struct buf *out) {
+    buf_put_format(out, "\nKeeping %s copies\n", count_cell(capacity->copies).text);
+    put_line(out, "an object cannot be read", share_cell(capacity->unavailable));
+    put_line(out, "objects lost in a year", share_cell(capacity->lost_in_year));
+    put_line(out, "mean time until one is lost", days_cell(capacity->time_to_loss_days));
+    put_line(out, "all others gone before a repair", share_cell(capacity->lost_in_repair));
+    put_line(out, "lost if a third of the nodes goes", share_cell(capacity->lost_with_third));
+    put_line(out, "filling a node over the whole line", days_cell(capacity->fill_days));
+    put_line(out, "a node takes part in a repair every", days_cell(capacity->repair_interval_days));
+}
+
+static void put_links(const struct plan *plan, struct buf *out) {
+    const struct capacity *capacity = &plan->capacity;
+    buf_put_string(out, "\nBytes of a link to one receiver\n");
+    put_line(out, "a lookup and a message for each", count_cell(capacity->link_direct_size));
+    put_line(out, "batches that walk the ring", count_cell(capacity->link_walk_size));
+    put_line(out, "the same, compressed (mnemon)", count_cell(CAPACITY_LINK_SIZE));
+    put_line(out, "reckoned with above", count_cell(plan->inputs.link_size));
+    put_line(out, "links gathered for a walk", count_cell(capacity->walk_links_count));
+    put_line(out, "memory for them", size_cell(capacity->walk_buffer_size));
+}
+
+/* Words with line breaks, the first line behind a dash. */
+static void put_note(struct bytes note, struct buf *out) {
+    struct bytes word;
+    size_t column = 0;
+    while (bytes_split(&note, ' ', &word)) {
+        if (column == 0 || column + 1 + word.size > PAGE_WIDTH) {
+            buf_put_string(out, column == 0 ? "  -" : "\n   ");
+            column = 3;
+        }
+        buf_put_byte(out, ' ');
+        buf_put(out, word);
+        column += 1 + word.size;
+    }
+    buf_put_byte(out, '\n');
+}
+
+void plan_put_text(const struct plan *plan, struct buf *out) {
+    put_inputs(plan, out);
+    if (plan->is_measured) {
+        put_measured(plan, out);
+    }
+    put_table(&plan->capacity, out);
+    put_storage(plan, out);
+    put_node_day(&plan->capacity, out);
+    put_bandwidth(&plan->capacity, out);
+    put_keeping(&plan->capacity, out);
+    put_links(plan, out);
+    struct bytes rest = buf_bytes(&plan->notes);
+    struct bytes note;
+    buf_put_string(out, rest.size > 0 ? "\nNotes\n" : "");
+    while (bytes_split(&rest, '\n', &note)) {
+        if (note.size > 0) {
+            put_note(note, out);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/*
+ * captures_code - what is said about one capture over a stream (BULK_CAPTURE), as bytes in base/wire.h terms.
+ *
+ *      question   key[40] surt:string wants_description:bool offset:varint size_max:varint
+ *      answer     0:u8                                               he does not have it
+ *                 1:u8 description:string size:varint is_packed:bool piece          the piece to the end
+ *
+ * The SURT may be empty: then he looks it up by the key. The description is the meta part of a document in
+ * store/shelf_code.h, its body left out; empty where it was not wanted. The size is that of the whole
+ * payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame where that
+ * helps.
+ *
+ * Readers take any bytes. Slices borrow from them.
+ */
+#ifndef MNEMON_NODE_CAPTURES_CODE_H
+#define MNEMON_NODE_CAPTURES_CODE_H
+
+#include "base/buf.h"
+#include "base/ringkey.h"
+#include "node/bulk.h"
+
+enum { CAPTURES_CODE_DESCRIPTION_SIZE_MAX = BULK_PIECE_SIZE_MAX };
+
+struct captures_question {
+    struct ringkey key;
+    struct bytes surt;
+    bool wants_description;
+    uint64_t offset;
+    uint32_t size_max; /* 0: nothing of the payload */
+};
+
+struct captures_answer {
+    bool is_there;
+    struct bytes description;
+    uint64_t size;
+    bool is_packed;
+    struct bytes piece;
+};
+
+enum err captures_code_put_question(struct buf *out, const struct captures_question *question) MUST_CHECK;
+enum err captures_code_read_question(struct bytes in, struct captures_question *ret_question,
+                                     struct err_detail *detail) MUST_CHECK;
+enum err captures_code_put_answer(struct buf *out, const struct captures_answer *answer) MUST_CHECK;
+enum err captures_code_read_answer(struct bytes in, struct captures_answer *ret_answer,
+                                   struct err_detail *detail) MUST_CHECK;
+
+#endif

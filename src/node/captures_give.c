@@ -1,0 +1,264 @@
+/* The service: a capture of this node's volumes, described, and its payload in pieces. */
+#include "node/captures_state.h"
+#include "store/merge.h"
+#include "store/shelf_code.h"
+#include "store/volume_record.h"
+#include "url/url.h"
+
+/* ---- what it works with; made with the first question, since that is the bulk thread's ---- */
+
+static enum err prepare(struct captures *captures) {
+    if (captures->has_kit) {
+        return ERR_OK;
+    }
+    const char *directory = captures->config.scratch_directory;
+    buf_init(&captures->surt, URL_SIZE_MAX + 16);
+    buf_init(&captures->bounds, SHELF_CODE_WALK_SIZE_MAX);
+    buf_init(&captures->description, SHELF_CODE_META_SIZE_MAX + SHELF_CODE_META_PREFIX_SIZE);
+    scratch_init(&captures->piece, directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
+    captures->session = instance_session_new(captures->config.instance);
+    bool is_ready = captures->session != NULL;
+    is_ready = record_init(&captures->record) == ERR_OK && is_ready;
+    is_ready = sha256_init(&captures->sha256) == ERR_OK && is_ready;
+    if (squeeze_init(&captures->squeeze) != ERR_OK) {
+        captures->squeeze = (struct squeeze){0};
+        is_ready = false;
+    }
+    captures->has_kit = true;
+    if (!is_ready) {
+        captures_give_done(captures);
+        return ERR_MEMORY;
+    }
+    return ERR_OK;
+}
+
+void captures_give_done(struct captures *captures) {
+    if (!captures->has_kit) {
+        return;
+    }
+    for (size_t i = 0; i < CAPTURES_GIVERS_COUNT; i++) {
+        if (captures->givers[i].session != NULL) {
+            instance_session_free(captures->givers[i].session);
+        }
+        captures->givers[i] = (struct captures_giver){0};
+    }
+    if (captures->session != NULL) {
+        instance_session_free(captures->session);
+    }
+    record_done(&captures->record);
+    sha256_done(&captures->sha256);
+    squeeze_done(&captures->squeeze);
+    buf_done(&captures->surt);
+    buf_done(&captures->bounds);
+    buf_done(&captures->description);
+    scratch_done(&captures->piece);
+    captures->has_kit = false;
+}
+
+/* ---- finding ---- */
+
+/* Into captures->surt; ERR_NOT_FOUND where the key is of another place than the SURT that was said. */
+static enum err find_surt(struct captures *captures, const struct captures_question *question) {
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    buf_clear(&captures->surt);
+    enum err err = ERR_NOT_FOUND;
+    if (question->surt.size > 0) {
+        err = buf_put(&captures->surt, question->surt);
+    } else if (captures->config.find_surt != NULL) {
+        err = captures->config.find_surt(captures->config.context, &question->key, &captures->surt);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    place_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
+    return memcmp(place, question->key.bytes, RINGKEY_PLACE_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
+}
+
+/* The slices of the capture are gone with the walk: only its numbers count. */
+static enum err find_capture(struct captures *captures, const struct ringkey *key,
+                             struct capture *ret_capture, struct err_detail *detail) {
+    struct merge *merge;
+    struct bytes surt = buf_bytes(&captures->surt);
+    int64_t time_us = ringkey_time_us(key);
+    if (time_us == INT64_MAX) {
+        return ERR_NOT_FOUND;
+    }
+    buf_clear(&captures->bounds);
+    index_put_capture_prefix(&captures->bounds, surt, time_us);
+    size_t from_size = captures->bounds.size;
+    index_put_capture_prefix(&captures->bounds, surt, time_us + 1);
+    if (captures->bounds.err != ERR_OK) {
+        return captures->bounds.err;
+    }
+    struct bytes bounds = buf_bytes(&captures->bounds);
+    enum err err = merge_open(captures->session, bytes_slice(bounds, 0, from_size),
+                              bytes_skip(bounds, from_size), false, &merge, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture;
+    bool is_it = false;
+    while (!is_it && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
+        is_it = memcmp(capture.signature, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
+    }
+    if (err == ERR_NOT_FOUND && merge_is_partial(merge)) {
+        err = err_set(detail, ERR_BUSY, "a volume is down");
+    }
+    merge_close(merge);
+    if (err == ERR_OK) {
+        capture.surt = capture.url = capture.mime = bytes_of(NULL, 0);
+        *ret_capture = capture;
+    }
+    return err;
+}
+
+/* ---- describing ---- */
+
+static struct bytes field(const struct record *record, struct bytes name) {
+    return fields_get(&record->header.fields, name);
+}
+
+/* What the record says, as a document without its body. The request is in the other session's hands. */
+static struct document read_document(const struct captures *captures, const struct capture *capture,
+                                     struct bytes request, const struct document_sum *sum) {
+    const struct record *record = &captures->record;
+    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
+    bool has_head = record->head.size > 0;
+    return (struct document){
+        .url = record->header.target_uri,
+        .time_us = capture->time_us,
+        .head = record->head,
+        .content_type = has_head ? bytes_of(NULL, 0) : record->header.content_type,
+        .request = request,
+        .ip_address = field(record, BYTES("WARC-IP-Address")),
+        .tls = field(record, BYTES(VOLUME_TLS_FIELD)),
+        /* A head that is too long to be taken apart is part of the payload, and was signed as a head. */
+        .signature = has_head ? field(record, BYTES(VOLUME_SIGNATURE_FIELD)) : bytes_of(NULL, 0),
+        /* Every revisit's record is marked as truncated, for want of a body. */
+        .truncated = is_revisit ? bytes_of(NULL, 0) : field(record, BYTES("WARC-Truncated")),
+        .sum = sum,
+        .is_not_modified = is_revisit && record_is_not_modified(&record->header),
+        .is_body_left_out = true,
+    };
+}
+
+static enum err describe(struct captures *captures, struct instance_session *session,
+                         const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
+    struct document_sum sum = {.size = payload_size};
+    struct bytes request;
+    memcpy(sum.digest, capture->signature, sizeof sum.digest);
+    enum err err =
+        record_read(&captures->record, captures->session, capture->volume, &capture->location, detail);
+    if (err == ERR_OK) {
+        err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct document document = read_document(captures, capture, request, &sum);
+    err = shelf_code_put_meta(&captures->description, &document, STORE_REGULAR, SHELF_CODE_LEFT_OUT);
+    if (err == ERR_OK && captures->description.size > CAPTURES_CODE_DESCRIPTION_SIZE_MAX) {
+        err = err_set(detail, ERR_LIMIT, "its description is too long");
+    }
+    return err;
+}
+
+/* ---- giving ---- */
+
+/* The one that has it open, or the one that was idle longest. */
+static struct captures_giver *choose_giver(struct captures *captures, const struct ringkey *key) {
+    struct captures_giver *oldest = &captures->givers[0];
+    for (size_t i = 0; i < CAPTURES_GIVERS_COUNT; i++) {
+        struct captures_giver *giver = &captures->givers[i];
+        if (giver->is_open && ringkey_compare(&giver->key, key) == 0) {
+            return giver;
+        }
+        oldest = giver->used_at < oldest->used_at ? giver : oldest;
+    }
+    oldest->is_open = false;
+    return oldest;
+}
+
+/* Whole captures are looked up anew, so that what was removed is not given from memory. */
+static enum err open_giver(struct captures *captures, struct captures_giver *giver,
+                           const struct captures_question *question, uint64_t *ret_size,
+                           struct err_detail *detail) {
+    bool goes_on = giver->is_open && !question->wants_description && question->offset > 0;
+    *ret_size = giver->payload.size;
+    if (goes_on) {
+        return ERR_OK;
+    }
+    giver->is_open = false;
+    if (giver->session == NULL &&
+        (giver->session = instance_session_new(captures->config.instance)) == NULL) {
+        return ERR_MEMORY;
+    }
+    struct capture capture;
+    struct block block;
+    struct key key;
+    enum err err = find_surt(captures, question);
+    if (err == ERR_OK) {
+        err = find_capture(captures, &question->key, &capture, detail);
+    }
+    if (err == ERR_OK) {
+        err = instance_locate(captures->session, &capture, &key, &block, detail);
+    }
+    if (err == ERR_OK && question->wants_description) {
+        err = describe(captures, giver->session, &capture, block.size, detail);
+    }
+    if (err == ERR_OK && question->size_max > 0) {
+        err = instance_get(giver->session, &key, &giver->payload, detail);
+        giver->is_open = err == ERR_OK;
+        giver->key = question->key;
+    }
+    if (err == ERR_OK) {
+        *ret_size = giver->is_open ? giver->payload.size : block.size;
+    }
+    return err;
+}
+
+/* The part that was asked for; with a description in front, as much of it as fits. */
+static enum err cut_piece(struct captures *captures, const struct captures_giver *giver,
+                          const struct captures_question *question, struct captures_answer *answer) {
+    size_t room = BULK_PIECE_SIZE_MAX - captures->description.size;
+    size_t size = question->size_max < room ? question->size_max : room;
+    scratch_clear(&captures->piece);
+    if (!giver->is_open || question->offset >= giver->payload.size) {
+        return ERR_OK;
+    }
+    struct bytes rest = bytes_skip(giver->payload, (size_t)question->offset);
+    struct bytes piece = bytes_slice(rest, 0, rest.size < size ? rest.size : size);
+    enum err err = squeeze_put(&captures->squeeze, piece, &captures->piece, &answer->is_packed);
+    return err == ERR_OK ? scratch_bytes(&captures->piece, &answer->piece) : err;
+}
+
+enum err captures_give(void *context, const struct peer *from, struct bytes in, struct buf *out,
+                       struct err_detail *detail) {
+    struct captures *captures = context;
+    struct captures_question question;
+    struct captures_answer answer = {0};
+    (void)from;
+    enum err err = captures_code_read_question(in, &question, detail);
+    if (err == ERR_OK) {
+        err = prepare(captures);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    buf_clear(&captures->description);
+    struct captures_giver *giver = choose_giver(captures, &question.key);
+    giver->used_at = ++captures->questions_count;
+    err = open_giver(captures, giver, &question, &answer.size, detail);
+    if (err == ERR_NOT_FOUND) {
+        return captures_code_put_answer(out, &answer);
+    }
+    if (err == ERR_OK) {
+        err = cut_piece(captures, giver, &question, &answer);
+    }
+    if (err == ERR_OK) {
+        answer.is_there = true;
+        answer.description = buf_bytes(&captures->description);
+        err = captures_code_put_answer(out, &answer);
+    }
+    return err;
+}

@@ -1,0 +1,236 @@
+/* Decrees become jobs and access rules in the files where a node has its own. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/hex.h"
+#include "base/whole_file.h"
+#include "base/wire.h"
+#include "crawl/job.h"
+#include "node/decrees_state.h"
+#include "store/access_rules.h"
+
+enum { MODE = 0644, NAME_SIZE_MAX = DECREE_NAME_SIZE_MAX + 32, SENTENCE_SIZE_MAX = 512 };
+
+static const char job_mark[] = "decree"; /* a file in the directory of a job that came by a decree */
+static const char rules_mark[] = "# by a decree of the ring\n";
+
+void decrees_put_job_text(struct buf *out, struct bytes conf, struct bytes seeds) {
+    uint8_t head[WIRE_VARINT_SIZE_MAX];
+    struct wire_writer writer;
+    wire_writer_init(&writer, head, sizeof head);
+    wire_write_varint(&writer, conf.size);
+    buf_put(out, bytes_of(head, writer.size));
+    buf_put(out, conf);
+    buf_put(out, seeds);
+}
+
+enum err decrees_read_job_text(struct bytes text, struct bytes *ret_conf, struct bytes *ret_seeds,
+                               struct err_detail *detail) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, text);
+    *ret_conf = wire_read_string(&reader, DECREE_TEXT_SIZE_MAX);
+    *ret_seeds = wire_read_bytes(&reader, wire_reader_left(&reader));
+    return wire_reader_finish(&reader, detail);
+}
+
+static void complain(struct decrees *decrees, struct bytes name, const struct err_detail *detail,
+                     enum err err) {
+    char sentence[SENTENCE_SIZE_MAX];
+    snprintf(sentence, sizeof sentence, "the decree \"%.*s\" cannot be obeyed: %s", BYTES_ARG(name),
+             err_detail_text(detail, err));
+    if (decrees->config.note != NULL) {
+        decrees->config.note(decrees->config.context, sentence);
+    }
+}
+
+/* ---- which count ---- */
+
+/* A copy of one, made under the lock and obeyed without it. */
+struct order {
+    enum decree_kind kind;
+    char name[NAME_SIZE_MAX];
+    uint8_t id[DECREE_ID_SIZE];
+    struct buf text;
+};
+
+/* Is there another of this name that comes first: the founder's, else the lower id? The lock is held. */
+static bool is_outranked(const struct decrees *decrees, size_t index) {
+    const struct decree *mine = &decrees->entries[index].decree;
+    bool is_founders = memcmp(mine->author, decrees->charter.founder, PEER_KEY_SIZE) == 0;
+    for (size_t i = 0; i < decrees->count; i++) {
+        const struct decrees_entry *other = &decrees->entries[i];
+        bool is_other_founders = memcmp(other->decree.author, decrees->charter.founder, PEER_KEY_SIZE) == 0;
+        bool is_word = other->decree.text.size > 0 || /* he may withdraw what members want, too */
+                       (is_other_founders && other->decree.version > mine->version);
+        bool is_rival = i != index && other->counts && is_word && other->decree.kind == mine->kind &&
+                        bytes_equal(other->decree.name, mine->name);
+        if (is_rival && (is_other_founders || (i < index && !is_founders))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct order *collect(struct decrees *decrees, size_t *ret_count) {
+    size_t count = 0;
+    pthread_mutex_lock(&decrees->lock);
+    struct order *orders = calloc(decrees->count + 1, sizeof *orders);
+    for (size_t i = 0; orders != NULL && i < decrees->count; i++) {
+        const struct decrees_entry *entry = &decrees->entries[i];
+        if (!entry->counts || entry->decree.text.size == 0 || is_outranked(decrees, i)) {
+            continue;
+        }
+        struct order *order = &orders[count++];
+        order->kind = entry->decree.kind;
+        snprintf(order->name, sizeof order->name, "ring-%.*s", BYTES_ARG(entry->decree.name));
+        memcpy(order->id, entry->id, sizeof order->id);
+        buf_init(&order->text, DECREE_TEXT_SIZE_MAX);
+        buf_put(&order->text, entry->decree.text);
+    }
+    pthread_mutex_unlock(&decrees->lock);
+    *ret_count = count;
+    return orders;
+}
+
+static bool is_ordered(const struct order *orders, size_t count, enum decree_kind kind, struct bytes name) {
+    for (size_t i = 0; i < count; i++) {
+        if (orders[i].kind == kind && bytes_equal(bytes_of_string(orders[i].name), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- jobs ---- */
+
+static enum err write_job(const char *directory, const struct order *order, struct err_detail *detail) {
+    char path[DECREES_PATH_SIZE_MAX];
+    char digits[2 * DECREE_ID_SIZE + 1];
+    struct arena arena;
+    struct job job = {0};
+    struct bytes conf;
+    struct bytes seeds;
+    arena_init(&arena, JOB_FILE_SIZE_MAX);
+    enum err err = decrees_read_job_text(buf_bytes(&order->text), &conf, &seeds, detail);
+    err = err == ERR_OK ? job_parse(&job, conf, &arena, detail) : err;
+    err = err == ERR_OK ? job_add_seeds(&job, seeds, &arena, detail) : err;
+    job.is_shared = true;
+    job.is_paused = false;
+    snprintf(path, sizeof path, "%s/jobs", directory);
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
+    snprintf(path, sizeof path, "%s/jobs/%s", directory, order->name);
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
+    snprintf(path, sizeof path, "%s/jobs/%s/%s", directory, order->name, job_mark);
+    hex_encode(bytes_of(order->id, DECREE_ID_SIZE), digits);
+    err = err == ERR_OK ? whole_file_replace(path, bytes_of_string(digits), MODE, detail) : err;
+    snprintf(path, sizeof path, "%s/jobs/%s", directory, order->name);
+    err = err == ERR_OK ? job_write(&job, path, detail) : err;
+    arena_done(&arena);
+    return err;
+}
+
+/* Jobs that came by decrees which no longer count: the crawl ends what has no job.conf. */
+static void remove_jobs(const char *directory, const struct order *orders, size_t count) {
+    char path[DECREES_PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/jobs", directory);
+    DIR *jobs = opendir(path);
+    const struct dirent *entry;
+    while (jobs != NULL && (entry = readdir(jobs)) != NULL) {
+        if (strncmp(entry->d_name, "ring-", 5) != 0 ||
+            is_ordered(orders, count, DECREE_JOB, bytes_of_string(entry->d_name))) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/jobs/%s/%s", directory, entry->d_name, job_mark);
+        if (access(path, F_OK) == 0) {
+            snprintf(path, sizeof path, "%s/jobs/%s/job.conf", directory, entry->d_name);
+            unlink(path);
+        }
+    }
+    if (jobs != NULL) {
+        closedir(jobs);
+    }
+}
+
+/* ---- rules ---- */
+
+/* A file that cannot be read would stop all changes of rules: it is not written. */
+static enum err check_rules(struct bytes text, struct err_detail *detail) {
+    struct access_rules *rules = access_rules_new();
+    if (rules == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = access_rules_add(rules, text, detail);
+    access_rules_free(rules);
+    return err;
+}
+
+static enum err write_rules(const char *directory, const struct order *order, struct err_detail *detail) {
+    char path[DECREES_PATH_SIZE_MAX];
+    struct buf text;
+    buf_init(&text, DECREE_TEXT_SIZE_MAX + sizeof rules_mark);
+    buf_put_string(&text, rules_mark);
+    buf_put(&text, buf_bytes(&order->text));
+    enum err err = check_rules(buf_bytes(&text), detail);
+    snprintf(path, sizeof path, "%s/access", directory);
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
+    snprintf(path, sizeof path, "%s/access/%s.aclj", directory, order->name);
+    err = err == ERR_OK ? whole_file_replace(path, buf_bytes(&text), MODE, detail) : err;
+    buf_done(&text);
+    return err;
+}
+
+static bool has_rules_mark(const char *path) {
+    struct buf text;
+    buf_init(&text, DECREE_TEXT_SIZE_MAX + sizeof rules_mark);
+    bool has_mark = whole_file_read(path, &text, NULL) == ERR_OK &&
+                    bytes_starts_with(buf_bytes(&text), bytes_of_string(rules_mark));
+    buf_done(&text);
+    return has_mark;
+}
+
+static void remove_rules(const char *directory, const struct order *orders, size_t count) {
+    char path[DECREES_PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/access", directory);
+    DIR *files = opendir(path);
+    const struct dirent *entry;
+    while (files != NULL && (entry = readdir(files)) != NULL) {
+        struct bytes name = bytes_of_string(entry->d_name);
+        if (strncmp(entry->d_name, "ring-", 5) != 0 || !bytes_ends_with(name, BYTES(".aclj"))) {
+            continue;
+        }
+        name.size -= strlen(".aclj");
+        snprintf(path, sizeof path, "%s/access/%s", directory, entry->d_name);
+        if (!is_ordered(orders, count, DECREE_RULES, name) && has_rules_mark(path)) {
+            unlink(path);
+        }
+    }
+    if (files != NULL) {
+        closedir(files);
+    }
+}
+
+void decrees_obey(struct decrees *decrees) {
+    const char *directory = decrees->config.directory;
+    size_t count;
+    struct order *orders = collect(decrees, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct err_detail detail = {.err = ERR_OK};
+        enum err err = orders[i].kind == DECREE_JOB ? write_job(directory, &orders[i], &detail)
+                                                    : write_rules(directory, &orders[i], &detail);
+        if (err != ERR_OK) {
+            complain(decrees, bytes_of_string(orders[i].name), &detail, err);
+        }
+    }
+    remove_jobs(directory, orders, count);
+    remove_rules(directory, orders, count);
+    for (size_t i = 0; i < count; i++) {
+        buf_done(&orders[i].text);
+    }
+    free(orders);
+    if (decrees->config.changed != NULL) {
+        decrees->config.changed(decrees->config.context);
+    }
+}

@@ -1,0 +1,182 @@
+/* keeping_state - what the files of keeping*.c share. Private to them. */
+#ifndef MNEMON_NODE_KEEPING_STATE_H
+#define MNEMON_NODE_KEEPING_STATE_H
+
+#include <pthread.h>
+
+#include "node/keeping.h"
+#include "node/keeping_code.h"
+#include "ring/keeper.h"
+#include "ring/reconcile.h"
+#include "store/keyset.h"
+#include "store/keyset_feed.h"
+#include "store/scrub.h"
+
+enum {
+    KEEPING_WANTED_MAX = 16384,
+    KEEPING_DAMAGED_MAX = 1024,
+    KEEPING_CREW_COUNT = 4,       /* threads that fetch */
+    KEEPING_BATCH_COUNT = 256,    /* captures fetched before the thread looks at anything else */
+    KEEPING_CAME_COUNT = 1 << 14, /* keys of which it is known that they came from others; a power of 2 */
+    KEEPING_SHUNNED_MAX = 64,
+    KEEPING_ASK_MS = 10000,
+};
+
+struct keeping_wanted {
+    struct ringkey key;
+    struct peer peer; /* who has it */
+};
+
+/* To find captures of this node by their keys, and to read their payloads; of one thread. */
+struct keeping_reader {
+    struct instance_session *session;
+    struct sha256 sha256;
+    struct buf surt;
+    struct buf url;
+    struct buf bounds;
+};
+
+/* One of the crew. */
+struct keeping_hand {
+    struct keeping *keeping;
+    struct captures_session *fetches;
+    struct instance_session *session;
+    pthread_t thread;
+};
+
+/* Somebody who did not answer, or gave something false. */
+struct keeping_shunned {
+    struct peer peer;
+    uint64_t until_us; /* no offers to him before */
+    bool is_false;     /* the keeper shall know */
+};
+
+struct keeping {
+    struct keeping_config config;
+    struct captures *captures;
+    pthread_t thread;
+    bool is_started;
+
+    /* The set of keys and its feed; locked for short times, before `lock` where both are. */
+    pthread_mutex_t keys_lock;
+    struct keyset *keyset;
+    struct keyset_feed *feed;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool is_stopping;                                    /* lock */
+    bool is_woken;                                       /* lock */
+    struct keeper *keeper;                               /* lock */
+    struct keeping_wanted *wanted;                       /* lock: a circle */
+    size_t wanted_first;                                 /* lock */
+    size_t wanted_count;                                 /* lock */
+    struct ringkey damaged[KEEPING_DAMAGED_MAX];         /* lock */
+    size_t damaged_count;                                /* lock */
+    struct keeping_shunned shunned[KEEPING_SHUNNED_MAX]; /* lock */
+    size_t shunned_next;                                 /* lock */
+    uint64_t full_until_us;                              /* lock */
+    struct keeping_stat stat;                            /* lock */
+
+    struct keeping_reader answering; /* the bulk thread's */
+
+    /* The keeping thread's. */
+    struct keeping_reader reading;
+    struct keeping_hand hands[KEEPING_CREW_COUNT];
+    struct keeping_work *work; /* keeping_fetch.c */
+    struct ringkey *fresh;     /* KEEPING_KEYS_MAX: new here, to be offered */
+    size_t fresh_count;
+    bool has_lost_fresh;   /* there were more: the arcs are compared instead */
+    struct ringkey *again; /* KEEPING_KEYS_MAX: to be offered once more, later */
+    size_t again_count;
+    uint64_t again_us;
+    uint64_t came[KEEPING_CAME_COUNT]; /* keys, shortened */
+    uint64_t generation;               /* of the ring, as the keeper knows it */
+    bool has_ring;
+    struct buf question;
+    struct buf answer;
+    uint8_t *message; /* RECONCILE_MESSAGE_SIZE_MAX */
+    uint8_t wishes[KEEPING_KEYS_MAX];
+    bool is_feed_told; /* that the feed fails */
+    struct scrub *scrub;
+    uint64_t scrub_us; /* when it goes on */
+    uint64_t list_us;  /* when a list of damaged captures is looked for */
+};
+
+/* ---- keeping.c ---- */
+
+uint64_t keeping_now_us(const struct keeping *keeping);
+bool keeping_is_stopping(struct keeping *keeping);
+void keeping_blame(struct keeping *keeping, const struct peer *peer, const char *sentence);
+void keeping_note(struct keeping *keeping, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct ring_id keeping_place_of(const struct ringkey *key);
+
+/* Take in what is new in the volumes. */
+void keeping_feed(struct keeping *keeping);
+
+/* ---- keeping_read.c ---- */
+
+enum err keeping_reader_init(struct keeping_reader *reader, struct instance *instance) MUST_CHECK;
+void keeping_reader_done(struct keeping_reader *reader);
+
+/* The capture of a key; SURT and URL last until the next call, it has no media type. ERR_NOT_FOUND. */
+enum err keeping_find_capture(struct keeping *keeping, struct keeping_reader *reader,
+                              const struct ringkey *key, struct capture *ret_capture,
+                              struct err_detail *detail) MUST_CHECK;
+
+/* Its payload, until the next call. */
+enum err keeping_read_payload(struct keeping *keeping, struct keeping_reader *reader,
+                              const struct ringkey *key, struct bytes *ret_payload,
+                              struct err_detail *detail) MUST_CHECK;
+
+/* Keys of the set in (from, to], behind *behind where it is not NULL; at most count_max. */
+enum err keeping_list(struct keeping *keeping, struct ring_id from, struct ring_id to,
+                      const struct ringkey *behind, struct ringkey *out, size_t count_max,
+                      size_t *ret_count) MUST_CHECK;
+
+/* ---- keeping_answer.c: on the bulk thread ---- */
+
+bulk_handler keeping_answer_compare;
+bulk_handler keeping_answer_offer;
+bulk_handler keeping_answer_confirm;
+bulk_handler keeping_answer_prove;
+
+/* ---- keeping_fetch.c ---- */
+
+/* False: there is no room. The lock is held. */
+bool keeping_want(struct keeping *keeping, const struct ringkey *key, const struct peer *peer);
+enum err keeping_crew_init(struct keeping *keeping) MUST_CHECK;
+void keeping_crew_done(struct keeping *keeping);
+void keeping_fetch(struct keeping *keeping); /* a batch of what is wanted */
+bool keeping_is_full(struct keeping *keeping);
+bool keeping_came(const struct keeping *keeping, const struct ringkey *key);
+
+/* ---- keeping_repair.c ---- */
+
+void keeping_repair(struct keeping *keeping); /* what was reported as damaged */
+
+/* ---- keeping_scrub.c ---- */
+
+enum err keeping_scrub_init(struct keeping *keeping, struct err_detail *detail) MUST_CHECK;
+void keeping_scrub(struct keeping *keeping); /* a step, when it is time for one */
+
+/* ---- keeping_offer.c ---- */
+
+void keeping_take_fresh(void *context, const struct ringkey *key); /* keyset_feed_added */
+void keeping_offer_fresh(struct keeping *keeping);
+
+/* At most KEEPING_KEYS_MAX keys to one node; his wishes are in keeping->wishes. */
+enum err keeping_offer(struct keeping *keeping, const struct peer *peer, const struct ringkey *keys,
+                       size_t count) MUST_CHECK;
+
+/* Any thread. */
+void keeping_shun(struct keeping *keeping, const struct peer *peer, bool is_false);
+bool keeping_is_shunned(struct keeping *keeping, const struct peer *peer);
+bool keeping_take_falsehood(struct keeping *keeping, const struct peer *peer); /* once for each time */
+
+/* ---- keeping_task.c, keeping_release.c ---- */
+
+void keeping_run_task(struct keeping *keeping, const struct keeper_task *task);
+void keeping_release(struct keeping *keeping, const struct keeper_task *task,
+                     struct keeper_outcome *ret_outcome);
+
+#endif

@@ -1,0 +1,455 @@
+#include "node/ring_shelf.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "node/ring_shelf_state.h"
+#include "store/volume.h"
+#include "store/volume_record.h"
+
+enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
+
+enum err ring_shelf_holders(struct ring_shelf *shelf, const uint8_t place[RINGKEY_PLACE_SIZE],
+                            const struct peer *first, struct peer out[RING_SHELF_HOLDERS_MAX],
+                            size_t *ret_count) {
+    const struct ring_shelf_config *config = &shelf->config;
+    struct peer holders[RING_SHELF_HOLDERS_MAX];
+    size_t holders_count = 0;
+    size_t count = 0;
+    enum err err = config->find_holders(config->context, place, holders, &holders_count);
+    if (first != NULL) {
+        out[count++] = *first;
+    }
+    for (size_t i = 0; err == ERR_OK && i < holders_count && count < RING_SHELF_HOLDERS_MAX; i++) {
+        bool is_self = memcmp(holders[i].key, config->self, PEER_KEY_SIZE) == 0;
+        bool is_first = first != NULL && peer_equal(&holders[i], first);
+        if (!is_self && !is_first) {
+            out[count++] = holders[i];
+        }
+    }
+    *ret_count = count;
+    return first != NULL ? ERR_OK : err;
+}
+
+/* ---- sessions ---- */
+
+static void close_session(struct shelf_session *generic) {
+    struct ring_shelf_session *session = ring_shelf_session(generic);
+    if (session->captures != NULL) {
+        captures_session_free(session->captures);
+    }
+    warc_writer_done(&session->writer);
+    sha256_done(&session->sha256);
+    scratch_done(&session->record);
+    buf_done(&session->request);
+    buf_done(&session->surt);
+    free(session);
+}
+
+static enum err open_session(struct shelf *generic, struct shelf_session **ret_session) {
+    struct ring_shelf *shelf = (struct ring_shelf *)generic;
+    struct ring_shelf_session *session = calloc(1, sizeof *session);
+    struct pack_options options = {.framing = PACK_PLAIN};
+    if (session == NULL) {
+        return ERR_MEMORY;
+    }
+    session->session.shelf = generic;
+    session->shelf = shelf;
+    scratch_init(&session->record, shelf->scratch_directory, SCRATCH_MEMORY_MAX, UINT64_MAX);
+    scratch_sink_init(&session->sink, &session->record);
+    buf_init(&session->request, SHELF_CODE_HEAD_SIZE_MAX);
+    buf_init(&session->surt, INDEX_SURT_SIZE_MAX);
+    enum err err = warc_writer_init(&session->writer, &session->sink.sink, 0, &options, warc_random_system);
+    if (err == ERR_OK) {
+        err = sha256_init(&session->sha256);
+    }
+    if (err != ERR_OK) {
+        close_session(&session->session);
+        return err;
+    }
+    *ret_session = &session->session;
+    return ERR_OK;
+}
+
+/* ---- records, made of what came ---- */
+
+static bool is_not_modified(const struct ring_shelf_capture *capture) {
+    return capture->flags & CAPTURE_REVISIT && capture->status == STATUS_NOT_MODIFIED;
+}
+
+/* Into session->record, in the form that a volume would give it. */
+static enum err write_record(struct ring_shelf_session *session, const struct captured *captured,
+                             bool is_revisit, struct err_detail *detail) {
+    const struct document *document = &captured->document;
+    bool is_http = document->head.size > 0;
+    struct field fields[2];
+    size_t fields_count = 0;
+    struct warc_written written;
+    if (document->tls.size > 0) {
+        fields[fields_count++] = (struct field){BYTES(VOLUME_TLS_FIELD), document->tls};
+    }
+    if (document->signature.size > 0) {
+        fields[fields_count++] = (struct field){BYTES(VOLUME_SIGNATURE_FIELD), document->signature};
+    }
+    struct warc_draft draft = {
+        .type = is_revisit ? WARC_TYPE_REVISIT
+                : is_http  ? WARC_TYPE_RESPONSE
+                           : WARC_TYPE_RESOURCE,
+        .date_us = document->time_us,
+        .target_uri = document->url,
+        .content_type = is_http                            ? bytes_of(NULL, 0)
+                        : document->content_type.size == 0 ? BYTES("application/octet-stream")
+                                                           : document->content_type,
+        .ip_address = document->ip_address,
+        .truncated = document->truncated,
+        .payload_sha256 = captured->sum.digest,
+        .fields = fields,
+        .fields_count = fields_count,
+        .head = document->head,
+        .is_block_digest_optional = true,
+    };
+    if (is_revisit) {
+        draft.revisit =
+            document->is_not_modified ? WARC_REVISIT_NOT_MODIFIED : WARC_REVISIT_IDENTICAL_PAYLOAD;
+        draft.refers_to_target_uri = document->url; /* of what, its holder knows */
+        draft.refers_to_date_us = document->time_us;
+    } else {
+        draft.body = document->body;
+    }
+    scratch_clear(&session->record);
+    warc_writer_resume(&session->writer, 0);
+    return warc_writer_put(&session->writer, &draft, &written, detail);
+}
+
+/* Where in the record the payload lies: its end is the block's, two line ends and a last chunk before its. */
+static void find_payload(struct ring_shelf_session *session, const struct captured *captured) {
+    struct ring_shelf_parcel *parcel = &session->parcel;
+    size_t block_end = (size_t)session->record.size - 4;
+    size_t start = (size_t)(captured->payload.data - captured->document.body.data);
+    parcel->payload_size = captured->payload.size;
+    parcel->payload_start =
+        captured->payload.size == 0 ? 0 : block_end - captured->document.body.size + start;
+}
+
+/* Of who listed it, then of its holders. */
+static enum err ask_for(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
+                        bool with_payload, struct captured *ret_captured, struct err_detail *detail) {
+    struct ring_shelf *shelf = session->shelf;
+    struct peer peers[RING_SHELF_HOLDERS_MAX];
+    size_t count;
+    enum err err = ring_shelf_enter(shelf);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "too many wait for other nodes already");
+    }
+    if (session->captures == NULL) {
+        session->captures = captures_session_new(shelf->config.captures);
+        err = session->captures == NULL ? ERR_MEMORY : ERR_OK;
+    }
+    if (err == ERR_OK) {
+        err = ring_shelf_holders(shelf, capture->key.bytes, &capture->from, peers, &count);
+    }
+    if (err == ERR_OK) {
+        err = captures_fetch_at(session->captures, peers, count, &capture->key, buf_bytes(&session->surt),
+                                with_payload, ret_captured, detail);
+    }
+    ring_shelf_leave(shelf);
+    return err;
+}
+
+/* Ask for it and make the record. */
+static enum err fetch(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
+                      bool is_whole, struct err_detail *detail) {
+    struct captured captured;
+    bool is_revisit = !is_whole && capture->flags & CAPTURE_REVISIT;
+    enum err err = ask_for(session, capture, !is_revisit, &captured, detail);
+    if (err == ERR_MISMATCH) {
+        return ERR_CORRUPT; /* the words are there already */
+    }
+    if (err == ERR_OK && !is_revisit && captured.document.is_body_left_out) {
+        return err_set(detail, ERR_NOT_FOUND, "a capture that was not modified has no document of its own");
+    }
+    if (err == ERR_OK) {
+        err = write_record(session, &captured, is_revisit, detail);
+    }
+    buf_clear(&session->request);
+    if (err == ERR_OK) {
+        err = buf_put(&session->request, captured.document.request);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    session->parcel = (struct ring_shelf_parcel){.number = capture->number, .is_whole = is_whole};
+    if (!is_revisit) {
+        find_payload(session, &captured);
+    }
+    return ERR_OK;
+}
+
+/* ---- by location ---- */
+
+/* One with the same document that has a head of its own, among the other captures of its SURT. */
+static enum err find_original(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
+                              struct ring_shelf_capture *ret_original, struct err_detail *detail) {
+    struct buf from;
+    struct buf to;
+    struct shelf_cursor *cursor;
+    struct capture other;
+    bool is_found = false;
+    buf_init(&from, SHELF_CODE_KEY_SIZE_MAX);
+    buf_init(&to, SHELF_CODE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&from, buf_bytes(&session->surt), INT64_MIN);
+    index_put_capture_prefix(&to, buf_bytes(&session->surt), INT64_MAX);
+    enum err err = from.err != ERR_OK ? from.err : to.err;
+    if (err == ERR_OK) {
+        err = ring_shelf_captures_open(&session->session, buf_bytes(&from), buf_bytes(&to), false, &cursor,
+                                       detail);
+    }
+    buf_done(&from);
+    buf_done(&to);
+    if (err != ERR_OK) {
+        return err;
+    }
+    while (!is_found && (err = ring_shelf_captures_next(cursor, &other, detail)) == ERR_OK) {
+        is_found = memcmp(other.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+                   !(other.flags & CAPTURE_REVISIT && other.status == STATUS_NOT_MODIFIED);
+    }
+    if (is_found && !ring_shelf_listed_find(&session->shelf->listed, other.location.offset, &session->surt,
+                                            ret_original)) {
+        err = ERR_NOT_FOUND;
+    }
+    ring_shelf_cursor_close(cursor);
+    return err;
+}
+
+/* Record and request of the capture, in the session's hands. */
+static enum err know(struct ring_shelf_session *session, uint64_t number, bool is_whole,
+                     struct err_detail *detail) {
+    struct ring_shelf *shelf = session->shelf;
+    struct ring_shelf_parcel wanted = {.number = number, .is_whole = is_whole};
+    struct ring_shelf_capture capture;
+    if (session->is_known && session->parcel.number == number && session->parcel.is_whole == is_whole) {
+        return ERR_OK;
+    }
+    session->is_known = ring_shelf_cache_take(&shelf->cache, &wanted, &session->record, &session->request);
+    if (session->is_known) {
+        session->parcel = wanted;
+        return ERR_OK;
+    }
+    if (!ring_shelf_listed_find(&shelf->listed, number, &session->surt, &capture)) {
+        return err_set(detail, ERR_NOT_FOUND, "it was not listed lately");
+    }
+    enum err err = ERR_OK;
+    if (is_whole && is_not_modified(&capture)) {
+        err = find_original(session, &capture, &capture, detail);
+    }
+    if (err == ERR_OK) {
+        err = fetch(session, &capture, is_whole, detail);
+    }
+    struct bytes record;
+    if (err == ERR_OK) {
+        err = scratch_bytes(&session->record, &record);
+    }
+    if (err == ERR_OK) {
+        session->is_known = true;
+        session->parcel.number = number;
+        ring_shelf_cache_put(&shelf->cache, &session->parcel, record, buf_bytes(&session->request));
+    }
+    return err;
+}
+
+static enum err know_at(struct ring_shelf_session *session, const struct location *location,
+                        struct err_detail *detail) {
+    if (location->segment != RING_SHELF_OWN && location->segment != RING_SHELF_WHOLE) {
+        return ERR_NOT_FOUND;
+    }
+    return know(session, location->offset, location->segment == RING_SHELF_WHOLE, detail);
+}
+
+static enum err get_record(struct shelf_session *generic, const struct location *location,
+                           struct bytes *ret_record, struct err_detail *detail) {
+    struct ring_shelf_session *session = ring_shelf_session(generic);
+    enum err err = know_at(session, location, detail);
+    return err == ERR_OK ? scratch_bytes(&session->record, ret_record) : err;
+}
+
+static enum err get_request(struct shelf_session *generic, const struct location *location,
+                            struct bytes *ret_request, struct err_detail *detail) {
+    struct ring_shelf_session *session = ring_shelf_session(generic);
+    enum err err = know_at(session, location, detail);
+    if (err == ERR_OK) {
+        *ret_request = buf_bytes(&session->request);
+    }
+    return err;
+}
+
+/* ---- by signature: only of what was listed ---- */
+
+static enum err find_block(struct shelf_session *generic, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
+    uint64_t listed;
+    uint32_t length;
+    (void)detail;
+    if (number != 0 ||
+        !ring_shelf_listed_find_signature(&ring_shelf_of(generic)->listed, signature, &listed, &length)) {
+        return ERR_NOT_FOUND;
+    }
+    *ret_block = (struct block){
+        .location = {.segment = RING_SHELF_WHOLE, .length = length, .offset = listed},
+        .references = 1,
+        .records_count = 1,
+    };
+    return ERR_OK;
+}
+
+static enum err get(struct shelf_session *generic, const struct key *key, struct bytes *ret_document,
+                    struct err_detail *detail) {
+    struct ring_shelf_session *session = ring_shelf_session(generic);
+    struct block block;
+    struct bytes record;
+    enum err err = find_block(generic, key->signature, key->number, &block, detail);
+    if (err == ERR_OK) {
+        err = know_at(session, &block.location, detail);
+    }
+    if (err == ERR_OK) {
+        err = scratch_bytes(&session->record, &record);
+    }
+    if (err == ERR_OK) {
+        size_t start = session->parcel.payload_start;
+        *ret_document = bytes_slice(record, start, start + session->parcel.payload_size);
+    }
+    return err;
+}
+
+/* ---- what a shelf to read from does not do ---- */
+
+static enum err ask(struct shelf_session *session, const struct document_sum *sum) {
+    (void)session;
+    (void)sum;
+    return ERR_OK;
+}
+
+static enum err answer(struct shelf_session *session, bool *ret_holds, struct err_detail *detail) {
+    (void)session;
+    (void)detail;
+    *ret_holds = false;
+    return ERR_OK;
+}
+
+static enum err refuse(struct err_detail *detail) {
+    return err_set(detail, ERR_UNSUPPORTED, "the ring is only read from here");
+}
+
+static enum err put(struct shelf_session *session, const struct document *document, enum store_mode mode,
+                    struct stored *ret_stored, struct err_detail *detail) {
+    (void)session;
+    (void)document;
+    (void)mode;
+    (void)ret_stored;
+    return refuse(detail);
+}
+
+static enum err submit(struct shelf_session *session, const struct document *document, enum store_mode mode,
+                       shelf_done *done, void *context, struct err_detail *detail) {
+    (void)session;
+    (void)document;
+    (void)mode;
+    (void)done;
+    (void)context;
+    return refuse(detail);
+}
+
+static enum err remove_key(struct shelf_session *session, const struct key *key, struct err_detail *detail) {
+    (void)session;
+    (void)key;
+    return refuse(detail);
+}
+
+static enum err blocks_open(struct shelf_session *session, struct bytes from,
+                            struct shelf_cursor **ret_cursor, struct err_detail *detail) {
+    (void)session;
+    (void)from;
+    (void)ret_cursor;
+    return refuse(detail);
+}
+
+static enum err blocks_next(struct shelf_cursor *cursor, struct key *ret_key, struct block *ret_block,
+                            struct err_detail *detail) {
+    (void)cursor;
+    (void)ret_key;
+    (void)ret_block;
+    return refuse(detail);
+}
+
+static void drain(struct shelf *shelf) {
+    (void)shelf;
+}
+
+static enum err stat_shelf(struct shelf_session *session, struct shelf_stat *ret_stat,
+                           struct err_detail *detail) {
+    (void)session;
+    (void)ret_stat;
+    return refuse(detail);
+}
+
+/* ---- opening ---- */
+
+static void close_shelf(struct shelf *generic) {
+    struct ring_shelf *shelf = (struct ring_shelf *)generic;
+    ring_shelf_listed_done(&shelf->listed);
+    ring_shelf_cache_done(&shelf->cache);
+    pthread_cond_destroy(&shelf->idle);
+    pthread_mutex_destroy(&shelf->lock);
+    free(shelf);
+}
+
+static const struct shelf_table ring_table = {
+    .close = close_shelf,
+    .session_open = open_session,
+    .session_close = close_session,
+    .ask = ask,
+    .answer = answer,
+    .put = put,
+    .submit = submit,
+    .remove = remove_key,
+    .get = get,
+    .get_record = get_record,
+    .get_request = get_request,
+    .find_block = find_block,
+    .captures_open = ring_shelf_captures_open,
+    .captures_next = ring_shelf_captures_next,
+    .blocks_open = blocks_open,
+    .blocks_next = blocks_next,
+    .cursor_close = ring_shelf_cursor_close,
+    .drain = drain,
+    .stat = stat_shelf,
+};
+
+struct shelf *ring_shelf_new(const char *scratch_directory) {
+    struct ring_shelf *shelf = calloc(1, sizeof *shelf);
+    uint64_t seed;
+    if (shelf == NULL) {
+        return NULL;
+    }
+    shelf->shelf.table = &ring_table;
+    shelf->scratch_directory = scratch_directory;
+    randombytes_buf(&seed, sizeof seed);
+    ring_shelf_cache_init(&shelf->cache);
+    pthread_mutex_init(&shelf->lock, NULL);
+    pthread_cond_init(&shelf->idle, NULL);
+    if (ring_shelf_listed_init(&shelf->listed, seed) != ERR_OK) {
+        close_shelf(&shelf->shelf);
+        return NULL;
+    }
+    return &shelf->shelf;
+}
+
+void ring_shelf_begin(struct shelf *generic, const struct ring_shelf_config *config) {
+    struct ring_shelf *shelf = (struct ring_shelf *)generic;
+    pthread_mutex_lock(&shelf->lock);
+    ASSERT(!shelf->is_active);
+    shelf->config = *config;
+    shelf->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
+    shelf->config.waiters_max = config->waiters_max > 0 ? config->waiters_max : WAITERS_MAX;
+    shelf->is_active = true;
+    pthread_mutex_unlock(&shelf->lock);
+}

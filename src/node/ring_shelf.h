@@ -1,0 +1,85 @@
+/*
+ * ring_shelf - what the other nodes of the ring hold, as one more shelf to read from (store/shelf.h).
+ *
+ *      a walk over one SURT      the holders of its place: the first that was compared answers for all
+ *      mapping `host`, one host  likewise
+ *      any other walk            all nodes at the same time, merged; what several have is given once
+ *      a record, a document      from any holder, checked before it is given (node/captures.h)
+ *
+ * A node that is itself a holder that was compared asks nobody. A node that does not answer is left out, and
+ * the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that whoever walks knows that it is
+ * partial. Who listed a capture is asked for it first, then its other holders.
+ *
+ * Captures have no location here. What stands for it is a hash of the ring's key of the capture, the same in
+ * every walk and after every start; a table of the captures that were listed last leads back from it. What is
+ * not in the table any more is ERR_NOT_FOUND at its location, as after a compaction: it is found by walking.
+ * A record is made of what came: a response, a resource, or a revisit whose document is "elsewhere", at
+ * another location of the same capture.
+ *
+ * Nothing is stored. Records that were fetched are kept in memory, 64 MiB of them, for the parts of a page.
+ * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
+ * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
+ * on with what is here.
+ */
+#ifndef MNEMON_NODE_RING_SHELF_H
+#define MNEMON_NODE_RING_SHELF_H
+
+#include "node/captures.h"
+#include "store/shelf.h"
+
+enum { RING_SHELF_HOLDERS_MAX = 32, RING_SHELF_NODES_MAX = 1 << 15 };
+
+/* The functions may be called by any thread. */
+struct ring_shelf_config {
+    struct bulk *bulk;
+    struct captures *captures;
+    uint8_t mapping;             /* enum charter_mapping */
+    uint8_t self[PEER_KEY_SIZE]; /* is not asked */
+    uint32_t timeout_ms;         /* of a question; 0: 2,000 */
+    uint32_t
+        waiters_max; /* threads that may wait for others at a time; 0: 24. More are told ERR_UNREACHABLE */
+    /* The nodes that shall hold a place. May wait. ERR_NOT_FOUND: there is no ring. */
+    enum err (*find_holders)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             struct peer out[RING_SHELF_HOLDERS_MAX], size_t *ret_count);
+    /* All nodes that are known. Returns how many there are; writes at most peers_max. */
+    size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
+    /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
+    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    /* What he gave is not what he promised. */
+    void (*blame)(void *context, const struct peer *peer, const char *sentence);
+    void *context;
+};
+
+/*
+ * For instance_set_guest(); closed with the instance, after all sessions. It is empty until it begins. NULL:
+ * out of memory.
+ */
+struct shelf *ring_shelf_new(const char *scratch_directory);
+
+/* The node is in a ring now; once, any thread. */
+void ring_shelf_begin(struct shelf *shelf, const struct ring_shelf_config *config);
+
+/*
+ * Nobody is asked any more; returns when nobody waits. After bulk_stop(), so that it does not take long, and
+ * before what the config names is freed. Also where it never began.
+ */
+void ring_shelf_end(struct shelf *shelf);
+
+/*
+ * The other side: answers BULK_WALK from the volumes of this node, never from the ring. Make it before
+ * bulk_start(), free it after bulk_stop() and before the instance is closed. NULL: out of memory.
+ */
+struct ring_shelf_service;
+
+struct ring_shelf_service_config {
+    struct instance *instance;
+    struct bulk *bulk;
+    uint8_t mapping;
+    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]); /* as above */
+    void *context;
+};
+
+struct ring_shelf_service *ring_shelf_service_new(const struct ring_shelf_service_config *config);
+void ring_shelf_service_free(struct ring_shelf_service *service);
+
+#endif

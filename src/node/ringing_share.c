@@ -1,0 +1,138 @@
+/* What the ring gives to the others of this node: who is a member, errands on its loop, blame. */
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/ringing_state.h"
+
+void ringing_share_init(struct ringing *ringing) {
+    uint64_t seed;
+    randombytes_buf(&seed, sizeof seed);
+    map_init(&ringing->admitted, PEER_KEY_SIZE, 1, RINGING_ADMITTED_MAX, seed);
+    ringing->errands_end = &ringing->errands;
+}
+
+void ringing_share_done(struct ringing *ringing) {
+    while (ringing->errands != NULL) {
+        struct ringing_errand *next = ringing->errands->next;
+        free(ringing->errands);
+        ringing->errands = next;
+    }
+    map_done(&ringing->admitted);
+}
+
+/* The lock is held. */
+static void put_key(struct ringing *ringing, const uint8_t key[PEER_KEY_SIZE]) {
+    if (map_reserve(&ringing->admitted, ringing->admitted.count + 1) != ERR_OK) {
+        map_clear(&ringing->admitted); /* those who are still here will be seen again */
+    }
+    map_put(&ringing->admitted, bytes_of(key, PEER_KEY_SIZE));
+}
+
+void ringing_share_charter(struct ringing *ringing) {
+    const struct charter *charter = &ringing->charter;
+    pthread_mutex_lock(&ringing->lock);
+    map_clear(&ringing->admitted);
+    ringing->admits_all = charter->is_open;
+    for (uint32_t i = 0; charter->is_open && i < charter->removed_count; i++) {
+        put_key(ringing, charter->removed[i]);
+    }
+    pthread_mutex_unlock(&ringing->lock);
+    if (ringing->config.charter != NULL) {
+        ringing->config.charter(ringing->config.shared, charter, ringing->id);
+    }
+}
+
+void ringing_share_admitted(struct ringing *ringing, const struct peer *peer) {
+    pthread_mutex_lock(&ringing->lock);
+    if (!ringing->admits_all && map_get(&ringing->admitted, bytes_of(peer->key, PEER_KEY_SIZE)) == NULL) {
+        put_key(ringing, peer->key);
+    }
+    pthread_mutex_unlock(&ringing->lock);
+}
+
+const struct identity *ringing_identity(const struct ringing *ringing) {
+    return &ringing->identity;
+}
+
+bool ringing_admits(struct ringing *ringing, const struct peer *peer) {
+    pthread_mutex_lock(&ringing->lock);
+    bool is_named = map_get(&ringing->admitted, bytes_of(peer->key, PEER_KEY_SIZE)) != NULL;
+    bool is_admitted = ringing->admits_all ? !is_named : is_named;
+    pthread_mutex_unlock(&ringing->lock);
+    return is_admitted;
+}
+
+/* ---- errands ---- */
+
+static bool give(struct ringing *ringing, const struct ringing_errand *errand) {
+    struct ringing_errand *copy = malloc(sizeof *copy);
+    if (copy == NULL) {
+        return false;
+    }
+    *copy = *errand;
+    copy->next = NULL;
+    pthread_mutex_lock(&ringing->lock);
+    bool is_taken = ringing->is_running && ringing->errands_count < RINGING_ERRANDS_MAX;
+    if (is_taken) {
+        *ringing->errands_end = copy;
+        ringing->errands_end = &copy->next;
+        ringing->errands_count++;
+        uv_async_send(&ringing->asked);
+    }
+    pthread_mutex_unlock(&ringing->lock);
+    if (!is_taken) {
+        free(copy);
+    }
+    return is_taken;
+}
+
+void ringing_greet(struct ringing *ringing, const struct peer *peer) {
+    (void)give(ringing, &(struct ringing_errand){.peer = *peer});
+}
+
+void ringing_blame(struct ringing *ringing, const struct peer *peer, const char *sentence) {
+    struct ringing_errand errand = {.peer = *peer};
+    snprintf(errand.sentence, sizeof errand.sentence, "%s", sentence);
+    (void)give(ringing, &errand); /* where there are too many, the first ones are enough */
+}
+
+bool ringing_post(struct ringing *ringing, void (*run)(void *context), void *context) {
+    return give(ringing, &(struct ringing_errand){.run = run, .context = context});
+}
+
+static void run_errand(struct ringing *ringing, const struct ringing_errand *errand) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char sentence[COMPLAINT_SIZE_MAX];
+    if (errand->run != NULL) {
+        errand->run(errand->context);
+    } else if (errand->sentence[0] == '\0') {
+        if (ringing->has_charter) {
+            gate_greet(ringing->gate, &errand->peer);
+        }
+    } else {
+        snprintf(sentence, sizeof sentence, "%s is blamed: it %.150s",
+                 address_format(&errand->peer.address, address), errand->sentence);
+        ringing_on_complaint(ringing, &errand->peer.address, sentence);
+    }
+}
+
+void ringing_share_errands(struct ringing *ringing) {
+    pthread_mutex_lock(&ringing->lock);
+    struct ringing_errand *errands = ringing->errands;
+    ringing->errands = NULL;
+    ringing->errands_end = &ringing->errands;
+    ringing->errands_count = 0;
+    pthread_mutex_unlock(&ringing->lock);
+    while (errands != NULL) {
+        struct ringing_errand *next = errands->next;
+        run_errand(ringing, errands);
+        free(errands);
+        errands = next;
+    }
+}
+
+void ringing_send(struct ringing *ringing, const struct peer *to, unsigned kind, struct bytes message) {
+    gate_introduce(ringing->gate, to);
+    (void)datagram_send(ringing->datagram, to, (enum datagram_kind)kind, message); /* may be lost, as any */
+}

@@ -1,0 +1,34 @@
+/*
+ * routing - whose a URL is, for the crawl (crawl/route.h): asked of the holders of its place (holders.h).
+ *
+ * Among the holders the first `witnesses` fetch, the others keep. Where nothing is known yet (the node is not
+ * in its ring), a URL is kept and nobody fetches it: it is looked at again when the ring has changed.
+ *
+ * Any thread.
+ */
+#ifndef MNEMON_NODE_ROUTING_H
+#define MNEMON_NODE_ROUTING_H
+
+#include "crawl/route.h"
+#include "node/holders.h"
+#include "store/place.h"
+
+struct routing;
+
+struct routing *routing_new(struct holders *holders); /* NULL: out of memory */
+void routing_free(struct routing *routing);
+
+/* By the charter. */
+void routing_set_rules(struct routing *routing, enum place_mapping mapping, size_t witnesses);
+
+/* As struct route has it. */
+enum route_verdict routing_ask(struct routing *routing, struct bytes url,
+                               uint8_t ret_place[ROUTE_PLACE_SIZE]);
+
+/* Do several nodes fetch each URL? */
+bool routing_has_witnesses(struct routing *routing);
+
+/* The verdict of a place. */
+enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_PLACE_SIZE]);
+
+#endif

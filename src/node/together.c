@@ -1,0 +1,463 @@
+#include "node/together.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "net/datagram.h"
+#include "node/together_state.h"
+
+enum { ASK_MS = 5000, SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */ };
+
+static void say(const struct together *together, const char *sentence) {
+    if (together->config.note != NULL) {
+        together->config.note(together->config.context, sentence);
+    }
+}
+
+/* ---- making ---- */
+
+static void on_jobs(void *context) {
+    const struct together *together = context;
+    if (together->config.jobs_changed != NULL) {
+        together->config.jobs_changed(together->config.context);
+    }
+}
+
+static void on_note(void *context, const char *sentence) {
+    say(context, sentence);
+}
+
+struct together *together_new(const struct together_config *config) {
+    struct together *together = calloc(1, sizeof *together);
+    if (together == NULL) {
+        return NULL;
+    }
+    together->config = *config;
+    pthread_mutex_init(&together->lock, NULL);
+    struct decrees_config decrees = {
+        .directory = config->directory, .note = on_note, .changed = on_jobs, .context = together};
+    together->decrees = decrees_new(&decrees);
+    if (together->decrees == NULL) {
+        together_free(together);
+        return NULL;
+    }
+    return together;
+}
+
+void together_free(struct together *together) {
+    if (together->keeping != NULL) {
+        keeping_free(together->keeping);
+    }
+    if (together->captures != NULL) {
+        captures_free(together->captures);
+    }
+    if (together->service != NULL) {
+        ring_shelf_service_free(together->service);
+    }
+    if (together->lending != NULL) {
+        lending_free(together->lending);
+    }
+    if (together->bulk != NULL) {
+        bulk_free(together->bulk);
+    }
+    routing_free(together->routing);
+    holders_free(together->holders);
+    decrees_free(together->decrees);
+    pthread_mutex_destroy(&together->lock);
+    free(together);
+}
+
+/* ---- the ring's loop ---- */
+
+static void on_news(void *shared, const struct ring *ring) {
+    struct together *together = shared;
+    pthread_mutex_lock(&together->lock);
+    size_t copies = together->charter.replicas;
+    pthread_mutex_unlock(&together->lock);
+    holders_update(together->holders, ring, copies);
+}
+
+static void on_charter(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]) {
+    struct together *together = shared;
+    pthread_mutex_lock(&together->lock);
+    together->has_charter = true;
+    together->charter = *charter;
+    pthread_mutex_unlock(&together->lock);
+    decrees_set_charter(together->decrees, charter, ring);
+    routing_set_rules(together->routing, (enum place_mapping)charter->mapping, charter->witnesses);
+}
+
+static void on_datagram(void *shared, const struct datagram_message *message) {
+    struct together *together = shared;
+    if (message->kind == DATAGRAM_LINKS && together->is_begun) {
+        walking_receive(together->walking, &message->from, message->bytes);
+    }
+}
+
+void together_listen(struct together *together, struct ringing_config *config) {
+    config->news = on_news;
+    config->charter = on_charter;
+    config->datagram = on_datagram;
+    config->shared = together;
+}
+
+enum err together_set_ringing(struct together *together, struct ringing *ringing) {
+    together->ringing = ringing;
+    together->holders = holders_new(ringing);
+    together->routing = together->holders != NULL ? routing_new(together->holders) : NULL;
+    return together->routing == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+/* ---- beginning ---- */
+
+static bool admits(void *context, const struct peer *peer) {
+    const struct together *together = context;
+    return ringing_admits(together->ringing, peer);
+}
+
+static void blame(void *context, const struct peer *peer, const char *sentence) {
+    const struct together *together = context;
+    ringing_blame(together->ringing, peer, sentence);
+}
+
+static void meet(void *context, const struct peer *peer) {
+    const struct together *together = context;
+    ringing_greet(together->ringing, peer);
+}
+
+static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+    struct together *together = context;
+    return routing_ask(together->routing, url, ret_place);
+}
+
+static bool wants_own(void *context) {
+    struct together *together = context;
+    return routing_has_witnesses(together->routing);
+}
+
+enum err together_prepare(struct together *together, struct err_detail *detail) {
+    if (!ringing_address(together->ringing, &together->self.address)) {
+        return ERR_OK; /* in no ring, and never will be */
+    }
+    memcpy(together->self.key, ringing_identity(together->ringing)->key, PEER_KEY_SIZE);
+    struct bulk_config config = {
+        .identity = ringing_identity(together->ringing),
+        .clock = together->config.clock,
+        .address = together->self.address,
+        .upload_rate = together->config.upload_rate,
+        .download_rate = together->config.download_rate,
+        .admits = admits,
+        .meet = meet,
+        .blame = blame,
+        .context = together,
+    };
+    enum err err = bulk_new(&config, &together->bulk, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bulk_serve(together->bulk, BULK_DECREES, decrees_answer, together->decrees);
+    struct lending_config lending = {
+        .bulk = together->bulk,
+        .self = together->self,
+        .homes = lending_homes_of(together->holders),
+        .clock = together->config.clock,
+    };
+    together->route = (struct route){
+        .ask = ask_route, .outgoing = together_on_outgoing, .wants_own = wants_own, .context = together};
+    together->guest = ring_shelf_new(together->config.directory);
+    if (together->guest == NULL) {
+        return ERR_MEMORY;
+    }
+    instance_set_guest(together->config.instance, together->guest);
+    return lending_new(&lending, &together->lending, detail);
+}
+
+static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
+    struct together *together = shared;
+    lending_attach(together->lending, loop, crawler);
+}
+
+static void detach(void *shared) {
+    struct together *together = shared;
+    lending_detach(together->lending);
+}
+
+void together_share_crawl(struct together *together, struct crawling_config *config) {
+    if (together->bulk == NULL) {
+        return;
+    }
+    config->route = &together->route;
+    config->permits = lending_permits(together->lending);
+    config->identity = ringing_identity(together->ringing);
+    config->attach = attach;
+    config->detach = detach;
+    config->shared = together;
+}
+
+void together_set_crawling(struct together *together, struct crawling *crawling) {
+    together->crawling = crawling;
+}
+
+static enum err find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             struct peer out[RING_SHELF_HOLDERS_MAX], size_t *ret_count) {
+    const struct together *together = context;
+    struct holders_arc arc;
+    enum err err = holders_find(together->holders, ring_id_read(place), &arc);
+    if (err == ERR_OK) {
+        memcpy(out, arc.peers, arc.count * sizeof *out);
+        *ret_count = arc.count;
+    }
+    return err;
+}
+
+static size_t find_all(void *context, struct peer *out, size_t peers_max) {
+    const struct together *together = context;
+    return holders_all(together->holders, out, peers_max);
+}
+
+static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    const struct together *together = context;
+    struct holders_arc arc;
+    bool is_holder = holders_know(together->holders, ring_id_read(place), &arc) && arc.self_rank >= 0;
+    /* Who was a holder until the ring changed was compared too, but does not get what is new. */
+    return is_holder && keeping_is_compared(together->keeping, ring_id_read(place));
+}
+
+static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
+    const struct together *together = context;
+    return keeping_find_surt(together->keeping, key, out);
+}
+
+static enum err begin_keeping(struct together *together, uint8_t mapping, struct err_detail *detail) {
+    struct keeping_config keeping = {
+        .directory = together->config.directory,
+        .instance = together->config.instance,
+        .bulk = together->bulk,
+        .ring = keeping_ring_of_holders(together->holders),
+        .mapping = mapping,
+        .grace_us = together->config.grace_us,
+        .compare_interval_us = together->config.compare_us,
+        .keeps_but_of = ringing_identity(together->ringing)->key,
+        .seed = randombytes_random(),
+        .clock = together->config.clock,
+        .blame = blame,
+        .note = on_note,
+        .context = together,
+    };
+    struct captures_config captures = {
+        .instance = together->config.instance,
+        .bulk = together->bulk,
+        .scratch_directory = together->config.directory,
+        .mapping = mapping,
+        .find_surt = find_surt,
+        .blame = blame,
+        .context = together,
+    };
+    enum err err = keeping_new(&keeping, &together->keeping, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    together->captures = captures_new(&captures);
+    return together->captures == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static enum err begin_reading(struct together *together, uint8_t mapping) {
+    struct ring_shelf_service_config service = {
+        .instance = together->config.instance,
+        .bulk = together->bulk,
+        .mapping = mapping,
+        .is_current = is_current,
+        .context = together,
+    };
+    struct ring_shelf_config shelf = {
+        .bulk = together->bulk,
+        .captures = together->captures,
+        .mapping = mapping,
+        .find_holders = find_holders,
+        .find_all = find_all,
+        .is_current = is_current,
+        .blame = blame,
+        .context = together,
+    };
+    memcpy(shelf.self, together->self.key, PEER_KEY_SIZE);
+    together->service = ring_shelf_service_new(&service);
+    if (together->service == NULL) {
+        return ERR_MEMORY;
+    }
+    ring_shelf_begin(together->guest, &shelf);
+    return ERR_OK;
+}
+
+static enum err begin(struct together *together, const struct charter *charter, struct err_detail *detail) {
+    struct walking_config walking = {
+        .self = together->self,
+        .holders_count = charter->replicas < WALK_HOLDERS_MAX ? charter->replicas : WALK_HOLDERS_MAX,
+        .seed = randombytes_random(),
+        .clock = together->config.clock,
+        .table = &together_links,
+        .context = together,
+    };
+    enum err err = begin_keeping(together, charter->mapping, detail);
+    err = err == ERR_OK ? begin_reading(together, charter->mapping) : err;
+    err = err == ERR_OK ? walking_start(&walking, &together->walking) : err;
+    err = err == ERR_OK ? bulk_start(together->bulk, detail) : err;
+    err = err == ERR_OK ? keeping_start(together->keeping, together->captures, detail) : err;
+    return err;
+}
+
+static void begin_if_possible(struct together *together) {
+    struct err_detail detail = {0};
+    struct charter *charter = malloc(sizeof *charter);
+    if (charter == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&together->lock);
+    bool has_charter = together->has_charter;
+    *charter = together->charter;
+    pthread_mutex_unlock(&together->lock);
+    if (has_charter && !together->is_told) {
+        enum err err = begin(together, charter, &detail);
+        together->is_begun = err == ERR_OK;
+        together->is_told = true;
+        if (err != ERR_OK) {
+            say(together, err_detail_text(&detail, err));
+        }
+    }
+    free(charter);
+}
+
+/* ---- decrees travel ---- */
+
+struct gossip {
+    struct together *together;
+    struct peer peer;
+    struct buf question;
+};
+
+static void on_decrees(void *context, enum err err, struct bytes answer) {
+    struct gossip *gossip = context;
+    struct together *together = gossip->together;
+    struct err_detail detail = {0};
+    if (err == ERR_OK && decrees_take_answer(together->decrees, answer, &detail) != ERR_OK) {
+        ringing_blame(together->ringing, &gossip->peer, "gives decrees that are none");
+    }
+    buf_done(&gossip->question);
+    free(gossip);
+}
+
+static void ask_for_decrees(void *context) {
+    struct gossip *gossip = context;
+    decrees_put_question(gossip->together->decrees, &gossip->question);
+    enum err err = bulk_call(gossip->together->bulk, &gossip->peer, BULK_DECREES,
+                             buf_bytes(&gossip->question), ASK_MS, on_decrees, gossip);
+    if (err != ERR_OK) {
+        on_decrees(gossip, err, bytes_of(NULL, 0));
+    }
+}
+
+/* One node, at random, every second: news is everywhere after some log2 of their number. */
+static void gossip(struct together *together) {
+    struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
+    size_t count = peers != NULL ? holders_all(together->holders, peers, HOLDERS_ALL_MAX) : 0;
+    count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
+    const uint8_t *self = ringing_identity(together->ringing)->key;
+    size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
+    struct gossip *talk =
+        count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0 ? calloc(1, sizeof *talk) : NULL;
+    if (talk != NULL) {
+        talk->together = together;
+        talk->peer = peers[index];
+        buf_init(&talk->question, BULK_QUESTION_SIZE_MAX);
+        if (bulk_post(together->bulk, ask_for_decrees, talk) != ERR_OK) {
+            on_decrees(talk, ERR_CANCELLED, bytes_of(NULL, 0));
+        }
+    }
+    free(peers);
+}
+
+static void recall(void *context, struct jobs *jobs) {
+    (void)context;
+    if (jobs != NULL) {
+        jobs_recall(jobs);
+    }
+}
+
+/* Others came or went: when it is quiet again, the crawl looks whose its URLs are now. */
+static void watch_ring(struct together *together) {
+    uint64_t generation = holders_generation(together->holders);
+    together->settling_count = generation == together->seen_generation ? together->settling_count + 1 : 0;
+    together->seen_generation = generation;
+    if (generation != together->generation && together->settling_count >= SETTLED_BEATS) {
+        together->generation = generation;
+        crawling_post(together->crawling, recall, NULL);
+    }
+}
+
+void together_beat(struct together *together) {
+    decrees_beat(together->decrees);
+    if (together->bulk == NULL) {
+        return;
+    }
+    if (!together->is_begun) {
+        begin_if_possible(together);
+    }
+    if (together->is_begun) {
+        together_look_at_jobs(together);
+        watch_ring(together);
+        gossip(together);
+    }
+}
+
+void together_stop(struct together *together) {
+    walking_stop(together->walking);
+    if (together->bulk != NULL) {
+        bulk_stop(together->bulk);
+    }
+    if (together->guest != NULL) {
+        ring_shelf_end(together->guest);
+    }
+    if (together->keeping != NULL) {
+        keeping_stop(together->keeping);
+    }
+}
+
+static void put_links(const struct walk_counters *links, struct buf *out) {
+    buf_put_format(
+        out,
+        ",\"links\":{\"sent\":%ju,\"sent_size\":%ju,\"datagrams\":%ju,\"repeated\":%ju,\"done\":%ju,"
+        "\"known\":%ju,\"silent\":%ju,",
+        (uintmax_t)links->offered_count, (uintmax_t)links->sent_size, (uintmax_t)links->sent_count,
+        (uintmax_t)links->repeated_count, (uintmax_t)links->done_count, (uintmax_t)links->known_count,
+        (uintmax_t)links->silent_count);
+    buf_put_format(out, "\"received\":%ju,\"accepted\":%ju,\"busy\":%ju,\"malformed\":%ju,\"flood\":%ju}",
+                   (uintmax_t)links->received_count, (uintmax_t)links->accepted_count,
+                   (uintmax_t)links->busy_count, (uintmax_t)links->malformed_count,
+                   (uintmax_t)links->flood_count);
+}
+
+void together_put(struct together *together, struct buf *out) {
+    struct bulk_stat stat = {0};
+    if (together->bulk != NULL) {
+        bulk_stat(together->bulk, &stat);
+    }
+    buf_put_format(
+        out,
+        "{\"streams\":%u,\"asked\":%ju,\"failed\":%ju,\"answered\":%ju,\"refused\":%ju,\"sent_size\":%ju,"
+        "\"received_size\":%ju,\"decrees\":",
+        stat.streams_count, (uintmax_t)stat.questions_count, (uintmax_t)stat.failed_count,
+        (uintmax_t)stat.answers_count, (uintmax_t)stat.refused_count, (uintmax_t)stat.sent_size,
+        (uintmax_t)stat.received_size);
+    decrees_put_json(together->decrees, out);
+    if (together->is_begun) {
+        struct walk_counters links = walking_counters(together->walking);
+        struct lending_stat leases;
+        lending_stat(together->lending, &leases);
+        buf_put_format(out, ",\"leases\":{\"lent\":%ju,\"borrowed\":%ju,\"refused\":%ju,\"lost\":%ju}",
+                       (uintmax_t)leases.lent_count, (uintmax_t)leases.borrowed_count,
+                       (uintmax_t)leases.refused_count, (uintmax_t)leases.lost_count);
+        put_links(&links, out);
+        buf_put_string(out, ",\"keeping\":");
+        keeping_put_json(together->keeping, out);
+    }
+    buf_put_byte(out, '}');
+}

@@ -1,0 +1,74 @@
+/*
+ * together - what makes the nodes of a ring one archive: the parts of decision 0011, made, started and ended
+ * in their order.
+ *
+ *      ringing ── news of the ring ──> holders      who holds what
+ *              ── charter ──────────>  decrees      jobs and rules of the ring
+ *                                      bulk         questions between nodes, on a thread of its own
+ *      crawl ── whose is this URL? ──> routing      of the holders of its place
+ *            ── may I ask this host? > lending      of its home
+ *            ── links for others ───>  walking      round the ring
+ *      store ── what is new ────────>  keeping      copies on all holders
+ *      readers ─────────────────────>  ring_shelf   what the others have, checked by captures
+ *
+ * It begins when there is a charter and an address, which may be long after the node has started: a node that
+ * joins learns both from others. Until then, and in no ring at all, it does nothing.
+ */
+#ifndef MNEMON_NODE_TOGETHER_H
+#define MNEMON_NODE_TOGETHER_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "node/bulk.h"
+#include "node/decrees.h"
+#include "node/holders.h"
+#include "store/instance.h"
+
+struct together;
+struct ringing;
+
+/* 0 or NULL stands for the default in parentheses. Texts outlive it. */
+struct together_config {
+    const char *directory; /* of the data */
+    struct instance *instance;
+    uint64_t upload_rate;   /* (any) bytes a second */
+    uint64_t download_rate; /* (any) */
+    uint64_t grace_us;      /* (node/keeping.h) before a silent holder is replaced */
+    uint64_t compare_us;    /* (likewise) between two comparisons at rest */
+    const struct clock *clock;
+    void (*note)(void *context, const char *sentence); /* any thread */
+    void (*jobs_changed)(void *context);               /* those on the disk; any thread */
+    void *context;
+};
+
+struct together *together_new(const struct together_config *config); /* NULL: out of memory */
+
+/* Its callbacks for ringing_config, with the struct itself as `shared`. */
+struct ringing_config;
+void together_listen(struct together *together, struct ringing_config *config);
+
+/* Then, before the ring starts. */
+enum err together_set_ringing(struct together *together, struct ringing *ringing) MUST_CHECK;
+
+/* When the ring has its socket: what the crawl needs of it. ERR_BUSY where the port is taken. */
+enum err together_prepare(struct together *together, struct err_detail *detail) MUST_CHECK;
+
+/* Then, for the crawl; and when it runs. */
+struct crawling;
+struct crawling_config;
+void together_share_crawl(struct together *together, struct crawling_config *config);
+void together_set_crawling(struct together *together, struct crawling *crawling);
+
+/* Every second or so, one thread that may wait for the disk. */
+void together_beat(struct together *together);
+
+/* Before the ring stops. */
+void together_stop(struct together *together);
+
+/* After the ring is freed, and all sessions of the instance that readers had. */
+void together_free(struct together *together);
+
+/* Any thread: append what /api/v1/ring/together says (docs/api.md). */
+void together_put(struct together *together, struct buf *out);
+
+#endif

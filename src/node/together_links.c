@@ -1,0 +1,246 @@
+/* Links between the crawl of this node and those of others: what node/walking.h asks for. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/datagram.h"
+#include "node/job_files.h"
+#include "node/together_state.h"
+
+enum { LINKS_MAX = WALK_LINKS_MAX };
+
+/* ---- outgoing ---- */
+
+static enum err read_links(void *context, const char *job, const uint8_t after_place[ROUTE_PLACE_SIZE],
+                           struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
+                           size_t count_max, size_t *ret_count) {
+    const struct together *together = context;
+    return crawling_read_outgoing(together->crawling, job, after_place, after_url, work, ret_links, count_max,
+                                  ret_count);
+}
+
+static void drop_links(void *context, const char *job, const struct frontier_outgoing *links, size_t count) {
+    const struct together *together = context;
+    crawling_drop_outgoing(together->crawling, job, links, count);
+}
+
+void together_on_outgoing(void *context, const char *job) {
+    const struct together *together = context;
+    if (together->is_begun) {
+        walking_outgoing(together->walking, job);
+    }
+}
+
+/* ---- incoming: from the thread of walking to the loop of the crawl, and back ---- */
+
+struct parcel {
+    struct together *together;
+    uint64_t number;
+    char job[WALKING_JOB_NAME_SIZE_MAX];
+    size_t count;
+    struct frontier_outgoing links[LINKS_MAX];
+    struct buf urls;
+};
+
+static bool find_job(struct together *together, const uint8_t id[LINKS_CODE_JOB_SIZE], char *ret_name) {
+    bool is_found = false;
+    pthread_mutex_lock(&together->lock);
+    for (size_t i = 0; i < together->jobs_count && !is_found; i++) {
+        is_found = memcmp(together->jobs[i].id, id, LINKS_CODE_JOB_SIZE) == 0;
+        if (is_found) {
+            snprintf(ret_name, WALKING_JOB_NAME_SIZE_MAX, "%s", together->jobs[i].name);
+        }
+    }
+    pthread_mutex_unlock(&together->lock);
+    return is_found;
+}
+
+static void take_parcel(void *context, struct jobs *jobs) {
+    struct parcel *parcel = context;
+    struct crawler_links outcome = {0};
+    enum err err =
+        jobs == NULL ? ERR_BUSY : jobs_take_links(jobs, parcel->job, parcel->links, parcel->count, &outcome);
+    size_t done_count = outcome.taken_count + outcome.known_count + outcome.refused_count;
+    enum walk_status status = WALK_TAKEN;
+    if (err != ERR_OK) {
+        status = WALK_BUSY; /* the job has not come to this node yet, or the disk is behind */
+    } else if (done_count == 0 && outcome.away_count > 0) {
+        status = WALK_MOVED;
+    }
+    walking_took(parcel->together->walking, parcel->number, status, done_count);
+    buf_done(&parcel->urls);
+    free(parcel);
+}
+
+static struct parcel *make_parcel(struct together *together, const struct walking_delivery *delivery) {
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    size_t size = 0;
+    for (size_t i = 0; i < delivery->count; i++) {
+        size += delivery->links[i].url.size;
+    }
+    if (parcel == NULL) {
+        return NULL;
+    }
+    buf_init(&parcel->urls, size + 1);
+    if (buf_reserve(&parcel->urls, size + 1) != ERR_OK) {
+        free(parcel);
+        return NULL;
+    }
+    parcel->together = together;
+    parcel->number = delivery->number;
+    parcel->count = delivery->count < LINKS_MAX ? delivery->count : LINKS_MAX;
+    for (size_t i = 0; i < parcel->count; i++) {
+        const struct links_code_link *link = &delivery->links[i];
+        size_t start = parcel->urls.size;
+        buf_put(&parcel->urls, link->url);
+        parcel->links[i] = (struct frontier_outgoing){
+            .url = bytes_of(parcel->urls.data + start, link->url.size),
+            .depth = link->depth,
+            .priority =
+                (enum frontier_priority)(link->priority <= FRONTIER_GUESS ? link->priority : FRONTIER_GUESS),
+        };
+    }
+    return parcel;
+}
+
+static void deliver(void *context, const struct walking_delivery *delivery) {
+    struct together *together = context;
+    char name[WALKING_JOB_NAME_SIZE_MAX];
+    struct parcel *parcel = find_job(together, delivery->job, name) ? make_parcel(together, delivery) : NULL;
+    if (parcel == NULL) {
+        walking_took(together->walking, delivery->number, WALK_BUSY, 0);
+        return;
+    }
+    snprintf(parcel->job, sizeof parcel->job, "%s", name);
+    crawling_post(together->crawling, take_parcel, parcel);
+}
+
+/* ---- the ring ---- */
+
+struct question {
+    struct ringing_question ringing;
+    struct together *together;
+    uint64_t number;
+};
+
+static void on_answered(struct ringing_question *ringing, const struct ringing_answer *answer) {
+    struct question *question = ringing->context;
+    walking_found(question->together->walking, question->number, answer->places,
+                  answer->err == ERR_OK ? answer->places_count : 0);
+    free(question);
+}
+
+static void find(void *context, uint64_t number, struct ring_id key, size_t places_wanted) {
+    struct together *together = context;
+    struct question *question = calloc(1, sizeof *question);
+    if (question == NULL) {
+        walking_found(together->walking, number, NULL, 0);
+        return;
+    }
+    question->together = together;
+    question->number = number;
+    question->ringing = (struct ringing_question){
+        .key = key,
+        .places_wanted = (uint8_t)(places_wanted < RINGING_PLACES_MAX ? places_wanted : RINGING_PLACES_MAX),
+        .answered = on_answered,
+        .context = question,
+    };
+    ringing_ask(together->ringing, &question->ringing);
+}
+
+static size_t after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+    const struct together *together = context;
+    return holders_after(together->holders, id, out, places_max);
+}
+
+static uint64_t arcs(void *context) {
+    const struct together *together = context;
+    return holders_places_count(together->holders);
+}
+
+struct letter {
+    struct ringing *ringing;
+    struct peer to;
+    size_t size;
+    uint8_t bytes[];
+};
+
+static void post_letter(void *context) {
+    struct letter *letter = context;
+    ringing_send(letter->ringing, &letter->to, DATAGRAM_LINKS, bytes_of(letter->bytes, letter->size));
+    free(letter);
+}
+
+static void send_links(void *context, const struct peer *to, struct bytes message) {
+    const struct together *together = context;
+    struct letter *letter = malloc(sizeof *letter + message.size);
+    if (letter == NULL) {
+        return; /* lost, as any datagram may be */
+    }
+    letter->ringing = together->ringing;
+    letter->to = *to;
+    letter->size = message.size;
+    memcpy(letter->bytes, message.data, message.size);
+    if (!ringing_post(together->ringing, post_letter, letter)) {
+        free(letter);
+    }
+}
+
+static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why) {
+    struct together *together = context;
+    char sentence[ERR_TEXT_SIZE_MAX];
+    struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
+    size_t count = peers != NULL ? holders_all(together->holders, peers, HOLDERS_ALL_MAX) : 0;
+    count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
+    snprintf(sentence, sizeof sentence, "sends links that make no sense: %.*s", BYTES_ARG(why));
+    for (size_t i = 0; i < count; i++) {
+        if (memcmp(peers[i].key, key, PEER_KEY_SIZE) == 0) {
+            ringing_blame(together->ringing, &peers[i], sentence);
+            break;
+        }
+    }
+    free(peers);
+}
+
+const struct walking_table together_links = {
+    .read = read_links,
+    .drop = drop_links,
+    .deliver = deliver,
+    .find = find,
+    .after = after,
+    .arcs = arcs,
+    .send = send_links,
+    .blame = blame,
+};
+
+/* ---- which jobs there are ---- */
+
+static bool add_job(struct together *together, const char *name) {
+    struct together_job job = {0};
+    snprintf(job.name, sizeof job.name, "%s", name);
+    if (walking_job_id(name, job.id) != ERR_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&together->lock);
+    bool is_new = together->jobs_count < WALKING_JOBS_MAX;
+    for (size_t i = 0; i < together->jobs_count && is_new; i++) {
+        is_new = memcmp(together->jobs[i].id, job.id, sizeof job.id) != 0;
+    }
+    if (is_new) {
+        together->jobs[together->jobs_count++] = job;
+    }
+    pthread_mutex_unlock(&together->lock);
+    return is_new;
+}
+
+void together_look_at_jobs(struct together *together) {
+    char **names = calloc(JOB_FILES_MAX, sizeof *names);
+    size_t count = names != NULL ? job_files_names(together->config.directory, names) : 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_shared = strncmp(names[i], "ring-", 5) == 0;
+        if (is_shared && add_job(together, names[i])) {
+            walking_outgoing(together->walking, names[i]);
+        }
+        free(names[i]);
+    }
+    free(names);
+}

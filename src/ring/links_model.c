@@ -1,0 +1,279 @@
+#include "ring/links_model.h"
+
+#include "base/arena.h"
+
+enum {
+    SLOT_BITS = 17,
+    SLOTS_COUNT = LINKS_MODEL_CONTEXTS << SLOT_BITS,
+    COUNT_MAX = 250, /* above it old bits fade */
+    TOUCHED_MAX = 1 << 15,
+    SEEN_SETS = LINKS_MODEL_CONTEXTS + 1, /* by how many contexts were seen before … */
+    COUNT_SETS = 8,                       /* … and by how often the own context was */
+    WEIGHTS_COUNT = (SEEN_SETS + COUNT_SETS) * LINKS_MODEL_INPUTS,
+    WEIGHT_ONE = 1 << 16,
+    WEIGHT_SEEN_FIRST = WEIGHT_ONE * 2 / 10,
+    RATE = 2,
+    STRETCH_MAX = 2047,
+    PROBABILITIES = 4096,
+};
+
+struct slot {
+    uint16_t probability; /* of a one */
+    uint8_t check;        /* of the hash: another context is as good as none */
+    uint8_t count;        /* how often seen */
+};
+
+struct state {
+    struct slot slots[SLOTS_COUNT];
+    int32_t weights[WEIGHTS_COUNT];
+};
+
+struct links_model {
+    struct arena arena; /* itself */
+    struct state now;
+    struct state kept;
+    uint32_t touched[TOUCHED_MAX]; /* slots to put back; too many: all of them */
+    size_t touched_count;
+    int16_t stretch[PROBABILITIES];
+    uint32_t reciprocal[COUNT_MAX + 1]; /* 2^16 / (count + 1.5) */
+};
+
+/* What one bit was coded from. */
+struct bit {
+    uint32_t slots[LINKS_MODEL_CONTEXTS];
+    uint8_t checks[LINKS_MODEL_CONTEXTS];
+    int32_t inputs[LINKS_MODEL_INPUTS];
+    int32_t *seen_weights;
+    int32_t *own_weights[LINKS_MODEL_INPUTS];
+    uint32_t probability; /* of a one, 1 to 4095 */
+};
+
+/* ---- the logistic function, by 33 points ---- */
+
+static uint32_t squash(int32_t x) {
+    static const uint16_t points[33] = {1,    2,    3,    6,    10,   16,   27,   45,   73,   120,  194,
+                                        310,  488,  747,  1101, 1546, 2047, 2549, 2994, 3348, 3607, 3785,
+                                        3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094};
+    if (x > STRETCH_MAX) {
+        return 4095;
+    }
+    if (x < -STRETCH_MAX) {
+        return 1;
+    }
+    uint32_t place = (uint32_t)(x + 2048);
+    uint32_t part = place & 127;
+    return (points[place >> 7] * (128 - part) + points[(place >> 7) + 1] * part + 64) >> 7;
+}
+
+static void fill_stretch(int16_t stretch[PROBABILITIES]) {
+    uint32_t filled = 0;
+    for (int32_t x = -STRETCH_MAX; x <= STRETCH_MAX; x++) {
+        for (uint32_t probability = squash(x); filled <= probability; filled++) {
+            stretch[filled] = (int16_t)x;
+        }
+    }
+    while (filled < PROBABILITIES) {
+        stretch[filled++] = STRETCH_MAX;
+    }
+}
+
+/* ---- one bit ---- */
+
+static void predict(struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS], uint32_t path,
+                    struct bit *bit) {
+    uint32_t seen_count = 0;
+    for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
+        uint32_t hash = (contexts[i] + path * UINT32_C(0x9e3779b1)) * UINT32_C(0x85ebca6b);
+        uint32_t index = i << SLOT_BITS | hash >> (32 - SLOT_BITS);
+        const struct slot *slot = &model->now.slots[index];
+        bit->checks[i] = (uint8_t)(hash >> (24 - SLOT_BITS));
+        bool is_seen = slot->count > 0 && slot->check == bit->checks[i];
+        bit->slots[i] = index;
+        bit->inputs[i] = is_seen ? model->stretch[slot->probability >> 4] : 0;
+        seen_count += is_seen;
+        uint32_t n = is_seen ? slot->count : 0;
+        uint32_t set = n < 4 ? n : n < 6 ? 4 : n < 12 ? 5 : n < 40 ? 6 : 7;
+        bit->own_weights[i] = model->now.weights + (SEEN_SETS + set) * LINKS_MODEL_INPUTS + i;
+    }
+    bit->own_weights[LINKS_MODEL_CONTEXTS] =
+        model->now.weights + SEEN_SETS * LINKS_MODEL_INPUTS + LINKS_MODEL_CONTEXTS;
+    bit->inputs[LINKS_MODEL_CONTEXTS] = 256;
+    bit->seen_weights = model->now.weights + seen_count * LINKS_MODEL_INPUTS;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < LINKS_MODEL_INPUTS; i++) {
+        sum += (int64_t)(bit->seen_weights[i] + *bit->own_weights[i]) * bit->inputs[i];
+    }
+    sum /= WEIGHT_ONE;
+    bit->probability = squash(sum > STRETCH_MAX    ? STRETCH_MAX
+                              : sum < -STRETCH_MAX ? -STRETCH_MAX
+                                                   : (int32_t)sum);
+}
+
+static void touch(struct links_model *model, uint32_t index) {
+    if (model->touched_count < TOUCHED_MAX) {
+        model->touched[model->touched_count] = index;
+    }
+    model->touched_count++;
+}
+
+static void update_slot(struct links_model *model, uint32_t index, uint8_t check, uint32_t value) {
+    struct slot *slot = &model->now.slots[index];
+    touch(model, index);
+    if (slot->check != check || slot->count == 0) {
+        *slot = (struct slot){.probability = 1 << 15, .check = check};
+    }
+    int32_t target = value ? 65535 : 0;
+    int32_t change =
+        (int32_t)((int64_t)(target - slot->probability) * model->reciprocal[slot->count] / 65536);
+    slot->probability = (uint16_t)(slot->probability + change);
+    slot->count = (uint8_t)(slot->count + (slot->count < COUNT_MAX));
+}
+
+static void learn(struct links_model *model, const struct bit *bit, uint32_t value) {
+    int32_t error = (int32_t)(value << 12) - (int32_t)bit->probability;
+    for (uint32_t i = 0; i < LINKS_MODEL_INPUTS; i++) {
+        int32_t change = bit->inputs[i] * error * RATE / 4096;
+        bit->seen_weights[i] += change / 2;
+        *bit->own_weights[i] += change / 2;
+    }
+    for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
+        update_slot(model, bit->slots[i], bit->checks[i], value);
+    }
+}
+
+/* ---- coder ---- */
+
+void links_coder_encode(struct links_coder *coder, uint8_t *out, size_t size) {
+    *coder = (struct links_coder){.high = UINT32_MAX, .out = out, .size = size};
+}
+
+static uint32_t next_byte(struct links_coder *coder) {
+    uint32_t byte = coder->position < coder->size ? coder->in[coder->position] : 0;
+    coder->position++;
+    return byte;
+}
+
+void links_coder_decode(struct links_coder *coder, struct bytes in) {
+    static const uint8_t nothing[1];
+    *coder = (struct links_coder){.high = UINT32_MAX, .in = in.size > 0 ? in.data : nothing, .size = in.size};
+    for (unsigned i = 0; i < 4; i++) {
+        coder->value = coder->value << 8 | next_byte(coder);
+    }
+}
+
+static void put_byte(struct links_coder *coder, uint32_t byte) {
+    if (coder->position < coder->size) {
+        coder->out[coder->position] = (uint8_t)byte;
+    }
+    coder->position++;
+}
+
+static uint32_t code_bit(struct links_coder *coder, uint32_t probability, uint32_t value) {
+    uint32_t middle = coder->low + (uint32_t)(((uint64_t)(coder->high - coder->low) * probability) >> 12);
+    if (coder->in != NULL) {
+        value = coder->value <= middle;
+    }
+    if (value) {
+        coder->high = middle;
+    } else {
+        coder->low = middle + 1;
+    }
+    while ((coder->low ^ coder->high) >> 24 == 0) {
+        if (coder->in != NULL) {
+            coder->value = coder->value << 8 | next_byte(coder);
+        } else {
+            put_byte(coder, coder->high >> 24);
+        }
+        coder->low <<= 8;
+        coder->high = coder->high << 8 | 255;
+    }
+    return value;
+}
+
+bool links_coder_flush(struct links_coder *coder) {
+    uint32_t top =
+        (coder->low >> 24) + 1; /* as one byte with zeros behind it, if that is below the upper end */
+    if (coder->low == 0) {
+        return coder->position <= coder->size; /* zeros all the way */
+    }
+    if (top << 24 <= coder->high && top < 256) {
+        put_byte(coder, top);
+    } else {
+        top = (coder->low >> 16) + 1; /* high and low differ in the first byte: this is between them */
+        put_byte(coder, top >> 8);
+        put_byte(coder, top);
+    }
+    return coder->position <= coder->size;
+}
+
+/* ---- symbols ---- */
+
+uint8_t links_model_code(struct links_model *model, struct links_coder *coder,
+                         const uint32_t contexts[LINKS_MODEL_CONTEXTS], uint8_t symbol) {
+    uint32_t path = 1;
+    for (int shift = LINKS_MODEL_SYMBOL_BITS - 1; shift >= 0; shift--) {
+        struct bit bit;
+        predict(model, contexts, path, &bit);
+        uint32_t value = code_bit(coder, bit.probability, symbol >> shift & 1);
+        learn(model, &bit, value);
+        path = path << 1 | value;
+    }
+    return (uint8_t)(path & (LINKS_MODEL_SYMBOLS - 1));
+}
+
+void links_model_learn(struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS],
+                       uint8_t symbol) {
+    uint32_t path = 1;
+    for (int shift = LINKS_MODEL_SYMBOL_BITS - 1; shift >= 0; shift--) {
+        struct bit bit;
+        uint32_t value = symbol >> shift & 1;
+        predict(model, contexts, path, &bit);
+        learn(model, &bit, value);
+        path = path << 1 | value;
+    }
+}
+
+void links_model_keep(struct links_model *model) {
+    model->kept = model->now;
+    model->touched_count = 0;
+}
+
+void links_model_forget(struct links_model *model) {
+    if (model->touched_count > TOUCHED_MAX) {
+        memcpy(model->now.slots, model->kept.slots, sizeof model->now.slots);
+    } else {
+        for (size_t i = 0; i < model->touched_count; i++) {
+            uint32_t index = model->touched[i];
+            model->now.slots[index] = model->kept.slots[index];
+        }
+    }
+    memcpy(model->now.weights, model->kept.weights, sizeof model->now.weights);
+    model->touched_count = 0;
+}
+
+struct links_model *links_model_new(void) {
+    struct arena arena;
+    arena_init(&arena, sizeof(struct links_model) + 64);
+    struct links_model *model = arena_take(&arena, sizeof *model);
+    if (model == NULL) {
+        arena_done(&arena);
+        return NULL;
+    }
+    model->arena = arena;
+    fill_stretch(model->stretch);
+    for (uint32_t i = 0; i <= COUNT_MAX; i++) {
+        model->reciprocal[i] = 2 * 65536 / (2 * i + 3);
+    }
+    for (uint32_t i = 0; i < SEEN_SETS * LINKS_MODEL_INPUTS; i++) {
+        model->now.weights[i] = WEIGHT_SEEN_FIRST;
+    }
+    links_model_keep(model);
+    return model;
+}
+
+void links_model_free(struct links_model *model) {
+    if (model != NULL) {
+        struct arena arena = model->arena;
+        arena_done(&arena);
+    }
+}

@@ -1,0 +1,74 @@
+/*
+ * captures - any bytes as questions and answers about one capture, and as pages of a walk. The first byte
+ * says what they claim to be; whatever is read must be written as the same bytes again.
+ */
+#include "fuzz.h"
+
+#include "node/captures_code.h"
+#include "node/captures_state.h"
+#include "node/ring_shelf_scope.h"
+#include "store/shelf_code.h"
+
+enum { KINDS_COUNT = 4, WRITTEN_SIZE_MAX = 4 << 20 };
+
+static void check_question(struct bytes input, struct buf *out) {
+    struct captures_question question;
+    if (captures_code_read_question(input, &question, NULL) == ERR_OK) {
+        enum err err = captures_code_put_question(out, &question);
+        ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
+    }
+}
+
+static void check_answer(struct bytes input, struct buf *out) {
+    struct captures_answer answer;
+    if (captures_code_read_answer(input, &answer, NULL) == ERR_OK) {
+        enum err err = captures_code_put_answer(out, &answer);
+        ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
+    }
+}
+
+/* A key, then what is said of it. It is never believed by accident: the key's digest is of other bytes. */
+static void check_description(struct bytes input, struct buf *out) {
+    struct bulk *no_bulk = NULL;
+    struct captures captures = {.config = {.bulk = no_bulk, .scratch_directory = "/nonexistent"}};
+    struct captured captured;
+    struct ringkey key;
+    (void)out;
+    if (input.size < RINGKEY_SIZE) {
+        return;
+    }
+    struct captures_session *session = captures_session_new(&captures);
+    ASSERT(session != NULL);
+    memcpy(key.bytes, input.data, RINGKEY_SIZE);
+    enum err err = captures_check(session, &key, bytes_skip(input, RINGKEY_SIZE), &captured, NULL);
+    ASSERT(err == ERR_OK || err == ERR_MISMATCH || err == ERR_LIMIT);
+    captures_session_free(session);
+}
+
+/* Two bounds, as long as each other. */
+static void check_scope(struct bytes input, struct buf *out) {
+    struct sha256 sha256;
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    (void)out;
+    enum err err = sha256_init(&sha256);
+    ASSERT(err == ERR_OK);
+    struct bytes from = bytes_slice(input, 0, input.size / 2);
+    struct bytes to = bytes_skip(input, input.size / 2);
+    bool by_url = ring_shelf_scope(&sha256, from, to, PLACE_BY_URL, place);
+    bool by_host = ring_shelf_scope(&sha256, from, to, PLACE_BY_HOST, place);
+    ASSERT(by_host || !by_url);
+    sha256_done(&sha256);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static void (*const checks[KINDS_COUNT])(struct bytes input, struct buf * out) = {
+        check_question, check_answer, check_description, check_scope};
+    if (size == 0) {
+        return 0;
+    }
+    struct buf out;
+    buf_init(&out, WRITTEN_SIZE_MAX);
+    checks[data[0] % KINDS_COUNT](bytes_of(data + 1, size - 1), &out);
+    buf_done(&out);
+    return 0;
+}

@@ -1,0 +1,392 @@
+/* lend - one lease at a time, first come, first served, with the pace that the last one left. */
+#include "crawl/lend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "crawl/pace_code.h"
+#include "unit.h"
+
+static const uint64_t SECOND = 1000000;
+static const int64_t WALL = INT64_C(1700000000000000);
+
+/* The hosts here have no lanes. */
+void frontier_lane_set_owner(struct frontier_lane *lane, void *owner) {
+    (void)lane;
+    (void)owner;
+}
+
+struct desk {
+    struct hosts hosts;
+    struct lend lend;
+    struct pace_config config;
+    struct host *host;
+    uint64_t now_us;
+    struct lend_grant grant;
+};
+
+static void know_robots(struct desk *desk, struct host *host, const char *text) {
+    struct host_robots *known = &host->robots[0];
+    known->state = HOST_ROBOTS_KNOWN;
+    known->until_us = WALL + 3600 * (int64_t)SECOND;
+    assert_int_equal(robots_parse(&known->robots, bytes_of_string(text), BYTES("mnemon")), ERR_OK);
+    assert_true(hosts_keep_text(&desk->hosts, known, bytes_of_string(text)));
+    memset(known->digest, 7, PERMIT_DIGEST_SIZE);
+}
+
+static int set_up(void **state) {
+    struct desk *desk = calloc(1, sizeof *desk);
+    if (desk == NULL) {
+        return -1;
+    }
+    hosts_init(&desk->hosts, 1);
+    lend_init(&desk->lend, &desk->hosts, 100);
+    desk->config = pace_defaults;
+    desk->now_us = 100 * SECOND;
+    desk->host = hosts_get(&desk->hosts, BYTES("example.org"));
+    know_robots(desk, desk->host, "User-agent: *\nDisallow: /x\n");
+    *state = desk;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct desk *desk = *state;
+    lend_done(&desk->lend);
+    hosts_done(&desk->hosts);
+    free(desk);
+    return 0;
+}
+
+static struct peer peer_of(unsigned number) {
+    struct peer peer = {0};
+    memcpy(peer.key, &number, sizeof number);
+    return peer;
+}
+
+static enum err ask(struct desk *desk, unsigned number) {
+    struct lend_borrower borrower = {.peer = peer_of(number)};
+    return lend_ask(&desk->lend, desk->host, &borrower, 0, desk->now_us);
+}
+
+static enum lend_verdict next(struct desk *desk) {
+    return lend_next(&desk->lend, desk->host, &desk->config, desk->now_us, WALL, &desk->grant);
+}
+
+static bool is_lent_to(struct desk *desk, unsigned number) {
+    struct peer peer = peer_of(number);
+    return next(desk) == LEND_GRANTED && memcmp(desk->grant.borrower.key, peer.key, PEER_KEY_SIZE) == 0;
+}
+
+static void take_back(struct desk *desk, unsigned number, const struct pace *pace, uint32_t count) {
+    struct peer peer = peer_of(number);
+    lend_take_back(desk->host, &peer, desk->lend.number, pace, count, &desk->config, desk->now_us);
+}
+
+static void give_back_unused(struct desk *desk, unsigned number) {
+    struct pace pace;
+    pace_init(&pace);
+    take_back(desk, number, &pace, 0);
+}
+
+/* ---- the line ---- */
+
+static void one_at_a_time_and_in_turn(void **state) {
+    struct desk *desk = *state;
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_int_equal(ask(desk, i), ERR_OK);
+    }
+    assert_int_equal(ask(desk, 1), ERR_OK); /* who asks again keeps its place */
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 1; i <= 3; i++) {
+            assert_true(is_lent_to(desk, i));
+            assert_int_equal(next(desk), LEND_LENT);
+            assert_int_equal(ask(desk, i), ERR_OK); /* at the end of the line */
+            give_back_unused(desk, i);
+        }
+    }
+}
+
+static void nobody_waits_nothing_is_kept(void **state) {
+    struct desk *desk = *state;
+    assert_int_equal(next(desk), LEND_NOBODY);
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    assert_false(desk->host->is_idle);
+    give_back_unused(desk, 1);
+    assert_int_equal(next(desk), LEND_NOBODY);
+    assert_null(desk->host->book);
+    assert_true(desk->host->is_idle);
+    assert_int_equal(desk->lend.books_count, 0);
+    assert_int_equal(desk->lend.borrowers_count, 0);
+}
+
+static void who_went_away_is_skipped(void **state) {
+    struct desk *desk = *state;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    desk->now_us += LEND_STALE_US / 2;
+    assert_int_equal(ask(desk, 2), ERR_OK);
+    desk->now_us += LEND_STALE_US / 2 + 1;
+    assert_true(is_lent_to(desk, 2));
+}
+
+static void the_line_is_bounded(void **state) {
+    struct desk *desk = *state;
+    for (unsigned i = 0; i < LEND_BORROWERS_MAX; i++) {
+        assert_int_equal(ask(desk, i), ERR_OK);
+    }
+    assert_int_equal(ask(desk, LEND_BORROWERS_MAX), ERR_LIMIT);
+    assert_int_equal(ask(desk, 0), ERR_OK); /* in line already */
+    desk->lend.books_count = LEND_BOOKS_MAX;
+    struct host *first = desk->host;
+    desk->host = hosts_get(&desk->hosts, BYTES("example.net"));
+    assert_int_equal(ask(desk, 1), ERR_LIMIT);
+    desk->lend.books_count = 1;
+    desk->lend.borrowers_count = LEND_BORROWERS_ALL;
+    assert_int_equal(ask(desk, 1), ERR_LIMIT);
+    assert_null(desk->host->book);
+    desk->lend.borrowers_count = LEND_BORROWERS_MAX;
+    desk->host = first;
+}
+
+/* ---- when ---- */
+
+static void robots_come_first(void **state) {
+    struct desk *desk = *state;
+    struct host_robots *known = &desk->host->robots[0];
+    known->state = HOST_ROBOTS_UNKNOWN;
+    desk->host->pace.next_us = desk->now_us + SECOND;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_int_equal(next(desk), LEND_LATER); /* robots.txt is a request too */
+    assert_int_equal(desk->grant.wait_us, SECOND);
+    desk->now_us += SECOND;
+    assert_int_equal(next(desk), LEND_ROBOTS);
+    assert_false(desk->grant.is_https);
+    hosts_set_busy(&desk->hosts, desk->host, true);
+    assert_int_equal(next(desk), LEND_BUSY);
+    hosts_set_busy(&desk->hosts, desk->host, false);
+    know_robots(desk, desk->host, "User-agent: *\nDisallow: /y\n");
+    assert_true(is_lent_to(desk, 1));
+    assert_true(desk->grant.lease.robots.has_text);
+    assert_bytes_equal(desk->grant.lease.robots.text, BYTES("User-agent: *\nDisallow: /y\n"));
+}
+
+static void a_text_that_is_known_is_not_sent(void **state) {
+    struct desk *desk = *state;
+    struct lend_borrower borrower = {.peer = peer_of(1)};
+    memset(borrower.digest, 7, PERMIT_DIGEST_SIZE);
+    assert_int_equal(lend_ask(&desk->lend, desk->host, &borrower, 0, desk->now_us), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    assert_false(desk->grant.lease.robots.has_text);
+    assert_int_equal(desk->grant.lease.robots.policy, ROBOTS_OBEY);
+}
+
+/* We knew its rules as a borrower; to lend it, the text is needed. */
+static void rules_without_their_text_are_asked_for_again(void **state) {
+    struct desk *desk = *state;
+    hosts_drop_text(&desk->hosts, &desk->host->robots[0]);
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_int_equal(next(desk), LEND_ROBOTS);
+}
+
+static void a_new_home_waits(void **state) {
+    struct desk *desk = *state;
+    struct lend_borrower borrower = {.peer = peer_of(1)};
+    uint64_t since_us = desk->now_us - SECOND;
+    assert_int_equal(lend_ask(&desk->lend, desk->host, &borrower, since_us, desk->now_us), ERR_OK);
+    assert_int_equal(next(desk), LEND_LATER);
+    assert_int_equal(desk->grant.wait_us, LEND_NEW_US - SECOND);
+    desk->now_us += LEND_NEW_US - SECOND;
+    assert_true(is_lent_to(desk, 1));
+}
+
+static void all_leases_of_an_old_home_have_run_out_when_the_new_one_begins(void **state) {
+    (void)state;
+    assert_true(LEND_AHEAD_US + LEND_TIME_US < LEND_NEW_US);
+}
+
+static void a_host_is_lent_shortly_before_its_time(void **state) {
+    struct desk *desk = *state;
+    desk->host->pace.next_us = desk->now_us + LEND_AHEAD_US + SECOND;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_int_equal(next(desk), LEND_LATER);
+    desk->now_us += SECOND;
+    assert_true(is_lent_to(desk, 1));
+    assert_int_equal(desk->grant.lease.pace.next_us, desk->now_us + LEND_AHEAD_US);
+    assert_int_equal(desk->grant.lease.until_us, desk->now_us + LEND_AHEAD_US + LEND_TIME_US);
+}
+
+static void long_rests_are_for_one_request(void **state) {
+    struct desk *desk = *state;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    assert_int_equal(desk->grant.lease.requests_max, LEND_REQUESTS_MAX);
+    give_back_unused(desk, 1);
+    pace_set_crawl_delay(&desk->host->pace, &desk->config, 3 * SECOND);
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    assert_int_equal(desk->grant.lease.requests_max, 1);
+}
+
+/* ---- the end of a lease ---- */
+
+static void what_is_not_given_back_ends_and_counts_as_just_asked(void **state) {
+    struct desk *desk = *state;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    desk->now_us = desk->grant.lease.until_us + LEND_GRACE_US;
+    assert_int_equal(ask(desk, 2), ERR_OK);
+    lend_expire(desk->host, &desk->config, desk->now_us);
+    assert_int_equal(next(desk), LEND_LENT);
+    desk->now_us++;
+    lend_expire(desk->host, &desk->config, desk->now_us);
+    uint64_t number = desk->lend.number;
+    assert_true(is_lent_to(desk, 2));
+    assert_int_equal(desk->grant.lease.pace.next_us, desk->now_us + desk->config.delay_min_us);
+    /* The first one comes late: the second keeps its lease. */
+    struct peer late = peer_of(1);
+    struct pace pace;
+    pace_init(&pace);
+    lend_take_back(desk->host, &late, number, &pace, 1, &desk->config, desk->now_us);
+    assert_int_equal(next(desk), LEND_LENT);
+}
+
+static void waits_count_for_the_next(void **state) {
+    struct desk *desk = *state;
+    struct pace pace = {.next_us = desk->now_us + 60 * SECOND, .bad_count = 3, .reason = PACE_RETRY_AFTER};
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_int_equal(ask(desk, 2), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    take_back(desk, 1, &pace, 1);
+    assert_int_equal(next(desk), LEND_LATER);
+    assert_int_equal(desk->grant.wait_us, 60 * SECOND);
+    assert_int_equal(desk->host->pace.reason, PACE_RETRY_AFTER);
+    assert_int_equal(desk->host->pace.bad_count, 3);
+}
+
+static void a_pace_in_the_past_is_believed_as_far_as_the_rules_allow(void **state) {
+    struct desk *desk = *state;
+    struct pace pace;
+    pace_init(&pace);
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    take_back(desk, 1, &pace, 3);
+    assert_int_equal(desk->host->pace.next_us, desk->now_us + 3 * desk->config.delay_min_us);
+    /* More than were allowed count as those. */
+    desk->now_us += 10 * SECOND;
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    take_back(desk, 1, &pace, PERMIT_REQUESTS_MAX);
+    assert_int_equal(desk->host->pace.next_us, desk->now_us + LEND_REQUESTS_MAX * desk->config.delay_min_us);
+}
+
+static void waits_are_bounded_and_death_is_not_hearsay(void **state) {
+    struct desk *desk = *state;
+    struct pace pace = {.next_us = UINT64_MAX - 1, .reason = PACE_BACKOFF};
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    take_back(desk, 1, &pace, 1);
+    assert_int_equal(desk->host->pace.next_us, desk->now_us + desk->config.retry_after_max_us);
+    desk->now_us = desk->host->pace.next_us;
+    pace = (struct pace){.next_us = UINT64_MAX, .reason = PACE_DEAD, .bad_count = 5, .failures_count = 5};
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    assert_true(is_lent_to(desk, 1));
+    take_back(desk, 1, &pace, 1);
+    assert_false(pace_is_dead(&desk->host->pace));
+    assert_int_equal(desk->host->pace.failures_count, desk->config.failures_max - 1);
+    assert_true(desk->host->pace.next_us >= desk->now_us + 16 * desk->config.backoff_min_us);
+}
+
+/* A home that is new hears from the last borrower of the old one. */
+static void a_stranger_can_only_make_it_wait(void **state) {
+    struct desk *desk = *state;
+    struct peer stranger = peer_of(9);
+    struct pace pace = {.next_us = desk->now_us + 30 * SECOND, .reason = PACE_CRAWL_DELAY};
+    lend_take_back(desk->host, &stranger, 1, &pace, 1, &desk->config, desk->now_us);
+    assert_int_equal(desk->host->pace.next_us, desk->now_us + 30 * SECOND);
+    pace.next_us = 0;
+    lend_take_back(desk->host, &stranger, 1, &pace, 1, &desk->config, desk->now_us);
+    assert_int_equal(desk->host->pace.next_us, desk->now_us + 30 * SECOND);
+}
+
+static void texts_of_idle_hosts_go_first(void **state) {
+    struct desk *desk = *state;
+    struct host *idle = hosts_get(&desk->hosts, BYTES("idle.example"));
+    know_robots(desk, idle, "User-agent: *\n");
+    hosts_rest(&desk->hosts, idle);
+    assert_int_equal(ask(desk, 1), ERR_OK);
+    size_t others_size = HOSTS_TEXTS_SIZE_MAX - desk->hosts.texts_size;
+    desk->hosts.texts_size += others_size;
+    struct host *host = hosts_get(&desk->hosts, BYTES("new.example"));
+    assert_true(hosts_keep_text(&desk->hosts, &host->robots[0], BYTES("short")));
+    assert_false(idle->robots[0].has_text);
+    assert_int_equal(idle->robots[0].state, HOST_ROBOTS_UNKNOWN);
+    assert_true(desk->host->robots[0].has_text);
+    assert_false(hosts_keep_text(&desk->hosts, &host->robots[1], BYTES("nothing more is idle here")));
+    desk->hosts.texts_size -= others_size;
+}
+
+/* ---- on the way ---- */
+
+static void a_pace_travels(void **state) {
+    (void)state;
+    uint8_t memory[PACE_CODE_SIZE_MAX];
+    struct pace paces[] = {
+        {.reason = PACE_READY},
+        {.next_us = 150 * SECOND, .reason = PACE_CRAWL_DELAY, .crawl_delay_us = 60 * SECOND},
+        {.next_us = UINT64_MAX, .reason = PACE_DEAD, .failures_count = UINT16_MAX, .bad_count = 32},
+        {.next_us = 101 * SECOND,
+         .answer_us = 600 * SECOND,
+         .last_status = 999,
+         .is_crawl_delay_cut = true,
+         .is_robots_waiting = true,
+         .reason = PACE_ROBOTS},
+    };
+    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
+        struct wire_writer writer;
+        struct wire_reader reader;
+        struct bytes message;
+        struct pace read;
+        wire_writer_init(&writer, memory, sizeof memory);
+        pace_write(&paces[i], 100 * SECOND, &writer);
+        assert_int_equal(wire_writer_finish(&writer, &message), ERR_OK);
+        wire_reader_init(&reader, message);
+        pace_read(&reader, 500 * SECOND, &read);
+        assert_int_equal(wire_reader_finish(&reader, NULL), ERR_OK);
+        uint64_t next_us = paces[i].next_us < 100 * SECOND ? 500 * SECOND : paces[i].next_us + 400 * SECOND;
+        assert_int_equal(read.next_us, pace_is_dead(&paces[i]) ? UINT64_MAX : next_us);
+        assert_int_equal(read.answer_us, paces[i].answer_us);
+        assert_int_equal(read.crawl_delay_us, paces[i].crawl_delay_us);
+        assert_int_equal(read.bad_count, paces[i].bad_count);
+        assert_int_equal(read.failures_count, paces[i].failures_count);
+        assert_int_equal(read.last_status, paces[i].last_status);
+        assert_int_equal(read.is_crawl_delay_cut, paces[i].is_crawl_delay_cut);
+        assert_int_equal(read.is_robots_waiting, paces[i].is_robots_waiting);
+        assert_int_equal(read.reason, paces[i].reason);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(one_at_a_time_and_in_turn),
+        TEST(nobody_waits_nothing_is_kept),
+        TEST(who_went_away_is_skipped),
+        TEST(the_line_is_bounded),
+        TEST(robots_come_first),
+        TEST(a_text_that_is_known_is_not_sent),
+        TEST(rules_without_their_text_are_asked_for_again),
+        TEST(a_new_home_waits),
+        TEST(all_leases_of_an_old_home_have_run_out_when_the_new_one_begins),
+        TEST(a_host_is_lent_shortly_before_its_time),
+        TEST(long_rests_are_for_one_request),
+        TEST(what_is_not_given_back_ends_and_counts_as_just_asked),
+        TEST(waits_count_for_the_next),
+        TEST(a_pace_in_the_past_is_believed_as_far_as_the_rules_allow),
+        TEST(waits_are_bounded_and_death_is_not_hearsay),
+        TEST(a_stranger_can_only_make_it_wait),
+        TEST(texts_of_idle_hosts_go_first),
+        TEST(a_pace_travels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
