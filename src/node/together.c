@@ -6,7 +6,12 @@
 #include "net/datagram.h"
 #include "node/together_state.h"
 
-enum { ASK_MS = 5000, SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */ };
+enum {
+    MANY_PLACES = 1024,
+    MANY_PLACES_US = 2000000,
+    ASK_MS = 5000,
+    SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */
+};
 
 static void say(const struct together *together, const char *sentence) {
     if (together->config.note != NULL) {
@@ -69,8 +74,14 @@ void together_free(struct together *together) {
 
 /* ---- the ring's loop ---- */
 
+/* To look at all known places takes milliseconds where they are many: less often then. */
 static void on_news(void *shared, const struct ring *ring) {
     struct together *together = shared;
+    uint64_t now_us = clock_monotonic_us(together->config.clock);
+    if (ring_known_count(ring) > MANY_PLACES && now_us < together->updated_at_us + MANY_PLACES_US) {
+        return;
+    }
+    together->updated_at_us = now_us;
     pthread_mutex_lock(&together->lock);
     size_t copies = together->charter.replicas;
     pthread_mutex_unlock(&together->lock);

@@ -28,6 +28,7 @@ struct together {
     struct holders *holders;
     struct decrees *decrees;
     struct peer self;
+    uint64_t updated_at_us; /* the ring's loop: of the holders */
 
     /* From the start, in a ring. */
     struct bulk *bulk; /* NULL: in none */
