@@ -1,10 +1,10 @@
 /*
  * endless ADDRESS HOSTS PORT PAGES - a web server whose pages are made when they are asked for.
  *
- * Host i is ADDRESS (such as 127.0.1.) followed by i + 1. /p/N.html has a few words and 36 links: to its
- * children 20 N + 1 … 20 N + 20 and to 16 others, all below PAGES. Four times a second a line "seconds
- * requests" on standard output. One thread, epoll, keep-alive, GET only: as little as a crawler needs to be
- * kept busy.
+ * Host i is ADDRESS (such as 127.0.1.) followed by i + 1. /p/0.html links to the first 5,000 pages, /p/N.html
+ * to N + 5,000 and to 35 that come before it: so a crawl finds one new page with each, from its beginning to
+ * its end, and what it costs to remember them is spread evenly. Four times a second a line "seconds requests"
+ * on standard output. One thread, epoll, keep-alive, GET only: as little as a crawler needs to be kept busy.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include "base/prng.h"
 
 enum {
-    CHILDREN_COUNT = 20,
-    OTHERS_COUNT = 16,
+    CHAINS_COUNT = 5000,
+    OTHERS_COUNT = 35,
     INPUT_SIZE = 4096,
     EVENTS_COUNT = 64,
     SEED = 11,
@@ -97,12 +97,14 @@ static void make_page(struct endless *endless, uint64_t number) {
     prng_init_stream(&prng, SEED, number);
     buf_clear(&endless->page);
     buf_put_format(&endless->page, "<!DOCTYPE html><title>%ju</title><ul>\n", (uintmax_t)number);
-    for (uint64_t i = 0; i < CHILDREN_COUNT; i++) {
-        uint64_t child = number * CHILDREN_COUNT + 1 + i;
-        put_link(endless, child < endless->pages_count ? child : prng_below(&prng, endless->pages_count));
+    for (uint64_t i = 1; number == 0 && i < CHAINS_COUNT && i < endless->pages_count; i++) {
+        put_link(endless, i);
     }
-    for (uint64_t i = 0; i < OTHERS_COUNT; i++) {
-        put_link(endless, prng_below(&prng, endless->pages_count));
+    if (number + CHAINS_COUNT < endless->pages_count) {
+        put_link(endless, number + CHAINS_COUNT);
+    }
+    for (uint64_t i = 0; i < OTHERS_COUNT && number > 0; i++) {
+        put_link(endless, prng_below(&prng, number));
     }
     buf_put_string(&endless->page, "</ul>\n");
 }

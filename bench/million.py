@@ -2,7 +2,8 @@
 """million.py MNEMON ENDLESS [--pages N] - crawl a made-up site of a million URLs: do rate and memory stay flat?
 
 ENDLESS is the program of bench/endless.c, which makes pages when they are asked for. The rate of the first and of the
-last tenth of the URLs are compared, and the crawler's own memory (without what the kernel may drop) at both times.
+last tenth of the URLs are compared, the processor time of both (which does not depend on what else the machine does),
+and the crawler's own memory (without what the kernel may drop) at both times.
 Ends with status 1 where pages are missing or the two rates differ by more than a fifth.
 """
 import argparse
@@ -33,6 +34,13 @@ def memory_of(pid):
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         fields = dict(line.split(":", 1) for line in file)
     return int(fields["RssAnon"].split()[0]) / 1024
+
+
+def processor_of(pid):
+    """Seconds of processor time so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for(server, port):
@@ -72,7 +80,7 @@ def main():
 
 
 def measure(options, root, server, port):
-    samples = [(time.monotonic(), 0, 0.0)]
+    samples = [(time.monotonic(), 0, 0.0, 0.0)]
     with open(os.path.join(root, "summary"), "w+", encoding="utf-8") as output:
         crawl = subprocess.Popen([options.mnemon, "archive", f"http://{ADDRESS}1:{port}/p/0.html", "--data", root,
                                   "--scope", "any", "--allow-private", "--delay", "0", "--json", "--quiet"],
@@ -81,7 +89,8 @@ def measure(options, root, server, port):
         def watch():
             for line in server.stdout:
                 try:
-                    samples.append((time.monotonic(), int(line.split()[1]), memory_of(crawl.pid)))
+                    samples.append((time.monotonic(), int(line.split()[1]), memory_of(crawl.pid),
+                                    processor_of(crawl.pid)))
                 except (OSError, KeyError):
                     return
 
@@ -95,12 +104,16 @@ def measure(options, root, server, port):
     return report(options, list(samples), summary, usage, root)
 
 
-def time_at(samples, count):
-    """When so many requests had been answered, between two samples."""
-    for (t0, n0, _), (t1, n1, _) in zip(samples, samples[1:]):
-        if n0 <= count <= n1 and n1 > n0:
-            return t0 + (t1 - t0) * (count - n0) / (n1 - n0)
-    return samples[-1][0]
+def value_at(samples, count, column):
+    """The time (column 0), the processor time (3) when so many requests had been answered, between two samples."""
+    for one, next in zip(samples, samples[1:]):
+        if one[1] <= count <= next[1] and next[1] > one[1]:
+            return one[column] + (next[column] - one[column]) * (count - one[1]) / (next[1] - one[1])
+    return samples[-1][column]
+
+
+def spent(samples, start, end, column):
+    return value_at(samples, end, column) - value_at(samples, start, column)
 
 
 def size_of(directory):
@@ -112,16 +125,19 @@ def report(options, samples, summary, usage, root):
     tenth = total // 10
     if tenth == 0 or len(samples) < 20:
         raise SystemExit(f"{total} requests in {len(samples)} samples: too few to compare")
-    first = tenth / (time_at(samples, tenth) - time_at(samples, 1))
-    last = tenth / (time_at(samples, total) - time_at(samples, total - tenth))
+    first = tenth / spent(samples, 1, tenth, 0)
+    last = tenth / spent(samples, total - tenth, total, 0)
+    first_us, last_us = (spent(samples, *span, 3) / tenth * 1e6 for span in ((1, tenth), (total - tenth, total)))
     ratio = last / first
-    memory = [mb for _, count, mb in samples if count > tenth]
+    memory = [mb for _, count, mb, _ in samples if count > tenth]
     known = max(summary["known"], 1)
     processor_us = (usage.ru_utime + usage.ru_stime) / known * 1e6
     print(f"{summary['stored']} of {options.pages} stored in {summary['seconds']:.0f} s, failed {summary['failed']}, "
           f"{processor_us:.0f} us of processor time a URL")
     print(f"first tenth {first:.0f} URLs/s, last tenth {last:.0f} URLs/s, ratio (target {RATIO_MIN} to "
           f"{1 / RATIO_MIN}) {ratio:.2f}")
+    print(f"processor time a URL {first_us:.0f} us in the first tenth, {last_us:.0f} us in the last, "
+          f"{first_us / last_us:.2f}")
     print(f"memory after the first tenth {memory[0]:.0f} MB, at most {max(memory):.0f} MB, at the end "
           f"{memory[-1]:.0f} MB; with mapped files at most {usage.ru_maxrss / 1024:.0f} MB")
     print(f"on disk {size_of(root) / 1e6:.0f} MB, the frontier {size_of(os.path.join(root, 'jobs')) / known:.0f} bytes "

@@ -1,4 +1,4 @@
-// The ring on the dashboard: a circle with this node's places and arcs, its neighbours and fingers, and what the nodes do together, kept up to date.
+// The ring on the dashboard: a circle with this node's places and arcs, its neighbours and fingers, what the nodes do together, the crowd and the groups, kept up to date.
 "use strict";
 (() => {
   const PERIOD_MS = 1000;
@@ -19,7 +19,7 @@
   const text = document.getElementById("ring-text");
   const table = document.getElementById("ring-neighbours");
   const list = document.getElementById("ring-complaints");
-  const together = document.getElementById("ring-together");
+  const live = ["ring-together", "crowd-live", "groups-live", "mirrors-live"].map((id) => document.getElementById(id)).filter((section) => section);
 
   function element(name, attributes, content) {
     const made = document.createElementNS(SVG, name);
@@ -205,15 +205,18 @@
     draw(ring);
   }
 
-  // What the nodes do together is written by the node alone: the section of the page as it is now.
+  // What the nodes do together is written by the node alone: the sections of the page as they are now.
   async function lookTogether() {
     const answer = await fetch(location.pathname, { cache: "no-store" });
     if (!answer.ok) {
       return;
     }
-    const now = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(together.id);
-    if (now && now.innerHTML !== together.innerHTML && !isUsed(together)) {
-      together.replaceChildren(...now.childNodes);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const section of live) {
+      const now = page.getElementById(section.id);
+      if (now && now.innerHTML !== section.innerHTML && !isUsed(section)) {
+        section.replaceChildren(...now.childNodes);
+      }
     }
   }
 
@@ -229,6 +232,8 @@
     work().catch(() => {}).finally(next); // the node may be stopping; the next one tells
   }
 
-  repeat(look, PERIOD_MS);
+  if (figure) {
+    repeat(look, PERIOD_MS); // else in no ring, but in a group
+  }
   repeat(lookTogether, TOGETHER_PERIOD_MS);
 })();

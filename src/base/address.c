@@ -15,6 +15,12 @@ bool address_is_ipv4(const struct address *address) {
     return memcmp(address->ip, ipv4_prefix, sizeof ipv4_prefix) == 0;
 }
 
+bool address_is_loopback(const struct address *address) {
+    static const uint8_t loopback[16] = {[15] = 1};
+    return address_is_ipv4(address) ? address->ip[12] == 127
+                                    : memcmp(address->ip, loopback, sizeof loopback) == 0;
+}
+
 bool address_equal(const struct address *a, const struct address *b) {
     return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }

@@ -18,6 +18,7 @@ struct address {
 struct address address_ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t port);
 
 bool address_is_ipv4(const struct address *address);
+bool address_is_loopback(const struct address *address); /* 127.0.0.0/8, ::1: only this machine */
 bool address_equal(const struct address *a, const struct address *b);
 
 /*

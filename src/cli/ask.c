@@ -2,9 +2,10 @@
 
 #include <curl/curl.h>
 
+#include "base/whole_file.h"
 #include "node/token.h"
 
-enum { TIMEOUT_MS = 10000, URL_TEXT_SIZE_MAX = 16 << 10, ANSWER_SIZE_MAX = 16 << 20 };
+enum { TIMEOUT_MS = 15000, URL_TEXT_SIZE_MAX = 16 << 10, ANSWER_SIZE_MAX = 16 << 20 };
 
 static size_t take(char *data, size_t size, size_t count, void *context) {
     struct buf *answer = context;
@@ -78,4 +79,26 @@ int ask_show(struct cli *cli, const struct data *data, const struct node_file *n
     json_decref(object);
     buf_done(&answer);
     return status;
+}
+
+int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+             const char *file) {
+    struct buf answer;
+    struct err_detail detail = {0};
+    buf_init(&answer, ASK_FILE_SIZE_MAX);
+    int status = fetch(cli, data, node, path, &answer);
+    if (status == CLI_DONE && strcmp(file, "-") == 0) {
+        fwrite(answer.data, 1, answer.size, cli->out);
+    } else if (status == CLI_DONE) {
+        enum err err = whole_file_replace(file, buf_bytes(&answer), 0644, &detail);
+        status = err == ERR_OK ? CLI_DONE : cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    buf_done(&answer);
+    return status;
+}
+
+void ask_put_argument(struct buf *path, const char *name, const char *value) {
+    char *escaped = curl_easy_escape(NULL, value, 0);
+    buf_put_format(path, "&%s=%s", name, escaped != NULL ? escaped : "");
+    curl_free(escaped);
 }

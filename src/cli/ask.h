@@ -7,6 +7,8 @@
 #include "cli/data.h"
 #include "node/node_file.h"
 
+enum { ASK_FILE_SIZE_MAX = 64 << 20 };
+
 typedef void ask_print(struct cli *cli, const struct node_file *node, const json_t *answer);
 
 /*
@@ -15,5 +17,15 @@ typedef void ask_print(struct cli *cli, const struct node_file *node, const json
  */
 int ask_show(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
              bool is_json, ask_print *print);
+
+/*
+ * The same of a path that answers with bytes: into a file, or to standard output where it is "-". At most
+ * ASK_FILE_SIZE_MAX.
+ */
+int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
+             const char *file);
+
+/* A value as part of a query: "&name=", encoded. */
+void ask_put_argument(struct buf *path, const char *name, const char *value);
 
 #endif

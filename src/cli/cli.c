@@ -67,11 +67,12 @@ struct parse {
     bool wants_help;
 };
 
-static const struct option *find_option(const struct command *command, struct bytes name) {
+/* "--name", or "-n". */
+static const struct option *find_option(const struct command *command, struct bytes name, bool is_long) {
     const struct option *option = command->options;
     for (; option != NULL && option->name != NULL; option++) {
         bool is_letter = name.size == 1 && option->letter != 0 && name.data[0] == (uint8_t)option->letter;
-        if (is_letter || (name.size > 1 && bytes_equal(name, bytes_of_string(option->name)))) {
+        if (is_long ? bytes_equal(name, bytes_of_string(option->name)) : is_letter) {
             return option;
         }
     }
@@ -136,9 +137,8 @@ static int parse_option(struct parse *parse, const char *word) {
         parse->wants_help = true;
         return CLI_DONE;
     }
-    const struct option *option = find_option(parse->command, name);
-    bool form_is_right = is_long ? name.size > 1 : name.size == 1;
-    if (option == NULL || !form_is_right) {
+    const struct option *option = find_option(parse->command, name, is_long);
+    if (option == NULL) {
         return unknown_option(parse, word, name);
     }
     if (option->type == OPTION_FLAG && value != NULL) {

@@ -5,8 +5,12 @@
 #include "cli/cli.h"
 
 extern const struct command serve_command;
+extern const struct command proxy_command;
 extern const struct command status_command;
 extern const struct command ring_command;
+extern const struct command crowd_command;
+extern const struct command group_command;
+extern const struct command mirror_command;
 extern const struct command archive_command;
 extern const struct command job_command;
 extern const struct command list_command;

@@ -3,15 +3,34 @@
 #include <stdlib.h>
 
 #include "base/hex.h"
+#include "crawl/pattern.h"
 #include "node/decrees.h"
 #include "node/ring_files.h"
+#include "node/routing.h"
 #include "store/query.h"
 #include "url/surt.h"
 
 enum { NAME_DIGITS = 16, JOB_NAME_PREFIX_SIZE = 5 };
 
+/* May the ring archive all the seeds? */
+static enum err check_seeds(const struct charter *charter, const struct job *job, struct err_detail *detail) {
+    struct pattern_list patterns;
+    enum err err = ERR_OK;
+    routing_read_scope(charter, &patterns);
+    for (size_t i = 0; charter->scope_count > 0 && err == ERR_OK && i < job->seeds.count; i++) {
+        if (pattern_list_find(&patterns, job->seeds.items[i]) == PATTERN_NONE) {
+            err = err_set(detail, ERR_INVALID,
+                          "%.*s is outside of the scope of the ring (\"mnemon ring status\")",
+                          BYTES_ARG(job->seeds.items[i]));
+        }
+    }
+    pattern_list_done(&patterns);
+    return err;
+}
+
+/* job: NULL, or the one to be added. */
 static int publish(struct cli *cli, const struct data *data, enum decree_kind kind, struct bytes name,
-                   struct bytes text) {
+                   struct bytes text, const struct job *job) {
     struct err_detail detail = {0};
     struct identity identity;
     struct bytes encoded;
@@ -19,6 +38,7 @@ static int publish(struct cli *cli, const struct data *data, enum decree_kind ki
     uint8_t *memory = malloc(CHARTER_SIZE_MAX);
     enum err err = charter == NULL || memory == NULL ? ERR_MEMORY : ERR_OK;
     err = err == ERR_OK ? ring_files_read_charter(data->directory, charter, memory, &encoded, &detail) : err;
+    err = err == ERR_OK && job != NULL ? check_seeds(charter, job, &detail) : err;
     err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
     if (err == ERR_OK) {
         err = decrees_publish(data->directory, &identity, charter, kind, name, text, &detail);
@@ -50,7 +70,7 @@ int decree_add_job(struct cli *cli, const struct data *data, const struct job *j
     job_name(job, name);
     int status =
         text.err == ERR_OK && conf.err == ERR_OK && seeds.err == ERR_OK
-            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text))
+            ? publish(cli, data, DECREE_JOB, bytes_of_string(name), buf_bytes(&text), job)
             : cli_fail(cli, "the job is too long for a decree: at most 64 KiB of seeds and patterns");
     if (status == CLI_DONE) {
         fprintf(cli->out, "ring-%s added for all nodes of the ring\n", name);
@@ -69,7 +89,7 @@ int decree_remove_job(struct cli *cli, const struct data *data, const char *name
     if (!decree_name_is_valid(bare)) {
         return cli_fail(cli, "no job of a ring can have the name \"%s\"", name);
     }
-    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0));
+    int status = publish(cli, data, DECREE_JOB, bare, bytes_of(NULL, 0), NULL);
     if (status == CLI_DONE) {
         fprintf(cli->out, "ring-%.*s removed from all nodes of the ring; what it archived stays\n",
                 BYTES_ARG(bare));
@@ -114,7 +134,7 @@ static int rule_for(struct cli *cli, const struct data *data, const char *url, b
         buf_put(&text, buf_bytes(&key));
         buf_put_string(&text, " - {\"access\": \"exclude\"}\n");
     }
-    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text));
+    int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL);
     if (status == CLI_DONE) {
         fprintf(cli->out, "%s %s on all nodes of the ring\n", url,
                 is_taken_down ? "is no longer shown" : "is shown again");

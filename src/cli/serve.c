@@ -3,23 +3,14 @@
 
 #include "cli/commands.h"
 #include "cli/data.h"
+#include "cli/serve.h"
 #include "node/node.h"
 #include "node/settings.h"
 
-enum { NOT_GIVEN = UINT16_MAX + 1, ANY_PORT = 1 /* of an address that shall have none */ };
-
-struct serve_options {
-    const char *data;
-    const char *address;
-    uint64_t http; /* NOT_GIVEN: as configured */
-    const char *config;
-    bool allow_private;
-    const char *join;
-    const char *token;
-    uint64_t port;     /* NOT_GIVEN: as configured */
-    uint64_t capacity; /* 0: likewise */
-    uint64_t upload_limit;
-    uint64_t download_limit;
+enum {
+    NOT_GIVEN = SERVE_PORT_NOT_GIVEN,
+    ANY_PORT = 1, /* of an address that shall have none */
+    PROXY_PORT = 8118,
 };
 
 /* What the file says, and what the options say instead. */
@@ -52,7 +43,25 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
         settings->ring_download = options->download_limit;
     }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
+    if (options->proxy_timeout_us > 0) {
+        settings->proxy_timeout_us = options->proxy_timeout_us;
+    }
+    settings->proxy_intercept = settings->proxy_intercept || options->proxy_intercept;
+    settings->proxy_archive = settings->proxy_archive || options->proxy_archive;
     return CLI_DONE;
+}
+
+static void print_proxy(const struct cli *cli, const struct node *node) {
+    struct address address;
+    char text[ADDRESS_TEXT_SIZE_MAX];
+    if (!node_proxy_address(node, &address)) {
+        return;
+    }
+    fprintf(cli->out, "a proxy for browsers at %s\n", address_format(&address, text));
+    if (!address_is_loopback(&address)) {
+        fprintf(cli->err, "%s is no loopback address: whoever reaches it can use the web through this node\n",
+                text);
+    }
 }
 
 /* Scripts wait for these lines: they come when it is really there. */
@@ -65,9 +74,11 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     fprintf(cli->out, "its volumes: %zu, for who has the token in %s\n", node_volumes_count(node),
             node_token_path(node));
     if (node_ring_address(node, &ring)) {
-        fprintf(cli->out, "in its ring at %s; \"mnemon ring status\" tells how it is\n",
-                address_format(&ring, text));
+        const char *what = node_has_ring(node) ? "ring" : "group";
+        fprintf(cli->out, "in its %s at %s; \"mnemon %s status\" tells how it is\n", what,
+                address_format(&ring, text), what);
     }
+    print_proxy(cli, node);
     if (isatty(fileno(cli->out))) { /* no secret into logs */
         fprintf(cli->out, "to change things from its pages: http://%s/login?token=%s\n",
                 address_format(&address, text), node_token(node));
@@ -99,6 +110,47 @@ static int read_address(const struct cli *cli, struct bytes text, uint64_t port,
     return CLI_DONE;
 }
 
+/* Port 0, which is no address of anybody, stands for any that is free. */
+static bool parse_listen(struct bytes text, struct address *ret_address) {
+    bool is_any = bytes_ends_with(text, BYTES(":0"));
+    struct bytes rest = is_any ? bytes_slice(text, 0, text.size - 2) : text;
+    if (!address_parse(rest, PROXY_PORT, ret_address)) {
+        return false;
+    }
+    ret_address->port = is_any ? 0 : ret_address->port;
+    return true;
+}
+
+/* Where it listens, if at all. */
+static int read_proxy(const struct cli *cli, const struct serve_options *options,
+                      const struct settings *settings, struct node_config *config) {
+    uint64_t port = settings->proxy_port > 0 ? settings->proxy_port : PROXY_PORT;
+    config->has_proxy = options->has_proxy || settings->proxy_port > 0;
+    config->proxy_timeout_us = settings->proxy_timeout_us;
+    config->proxy_intercepts = settings->proxy_intercept;
+    config->proxy_archives = settings->proxy_archive;
+    if (options->proxy_listen == NULL) {
+        return config->has_proxy ? read_address(cli, settings->proxy_address, port, &config->proxy)
+                                 : CLI_DONE;
+    }
+    return parse_listen(bytes_of_string(options->proxy_listen), &config->proxy)
+               ? CLI_DONE
+               : cli_fail(cli, "\"%s\" is no IP address with a port", options->proxy_listen);
+}
+
+static struct together_crowd crowd_of(const struct settings *settings) {
+    return (struct together_crowd){
+        .is_off = !settings->crowd_enabled,
+        .overlay = (uint8_t)settings->crowd_overlay,
+        .part = (uint8_t)settings->crowd_part,
+        .shuffle_us = settings->crowd_shuffle_us,
+        .view_size = (uint8_t)settings->crowd_view,
+        .fanout = (uint8_t)settings->crowd_fanout,
+        .cache_size = settings->crowd_cache,
+        .offers_kept = settings->crowd_offers == SETTINGS_OFFERS_KEPT,
+    };
+}
+
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
                     const struct settings *settings) {
     struct node_config config = {
@@ -121,6 +173,12 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .ring_first_place = (uint8_t)settings->ring_first_place,
         .ring_upload_rate = settings->ring_upload,
         .ring_download_rate = settings->ring_download,
+        .ring_reads_rate = (uint32_t)settings->ring_requests,
+        .crowd = crowd_of(settings),
+        .groups = {.period_us = settings->group_period_us,
+                   .silence_us = settings->group_silence_us,
+                   .probe_size = (uint32_t)settings->group_probe},
+        .mirrors = {.gather_us = settings->mirror_gather_us, .ask_us = settings->mirror_period_us},
         .tell = tell,
         .note = note,
         .context = cli,
@@ -130,6 +188,9 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     int status = read_address(cli, settings->http_address, settings->http_port, &config.http);
     if (status == CLI_DONE) {
         status = read_address(cli, ring, settings->ring_port, &config.ring);
+    }
+    if (status == CLI_DONE) {
+        status = read_proxy(cli, options, settings, &config);
     }
     if (status != CLI_DONE) {
         return status;
@@ -149,10 +210,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     return CLI_DONE;
 }
 
-static int serve_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
-    (void)arguments;
-    (void)arguments_count;
-    const struct serve_options *options = values;
+int serve_node(struct cli *cli, const struct serve_options *options) {
     struct data data;
     struct settings settings;
     node_take_signals(); /* before the archive starts its threads */
@@ -167,6 +225,12 @@ static int serve_run(struct cli *cli, const void *values, char **arguments, size
     }
     data_close(&data);
     return status;
+}
+
+static int serve_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    return serve_node(cli, values);
 }
 
 static const struct serve_options serve_defaults = {.http = NOT_GIVEN, .port = NOT_GIVEN};
@@ -253,7 +317,7 @@ const struct command serve_command = {
         "another machine names this node in its connector file and stores and reads documents here. "
         "While a node runs, other commands cannot open its archive.\n\n"
         "A node whose data directory has a charter (\"mnemon ring create\", --join) is part of that ring. "
-        "Others reach it at --address.",
+        "Others reach it at --address. So is one that is in a group (\"mnemon group\").",
     .options = serve_options,
     .options_size = sizeof(struct serve_options),
     .defaults = &serve_defaults,

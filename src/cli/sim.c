@@ -34,7 +34,7 @@ static int list_experiments(struct cli *cli, bool json) {
             buf_put_json(&line, bytes_of_string(experiments[i].summary));
             buf_put_string(&line, "}\n");
         } else {
-            buf_put_format(&line, "%-18s %s\n", experiments[i].name, experiments[i].summary);
+            buf_put_format(&line, "%-22s %s\n", experiments[i].name, experiments[i].summary);
         }
         fwrite(line.data, 1, line.size, cli->out);
     }

@@ -123,6 +123,11 @@ static void ask_route(const struct campaign *campaign, struct frontier_link *lin
     }
 }
 
+static bool is_allowed(const struct campaign *campaign, struct bytes url) {
+    const struct route *route = campaign->route;
+    return route == NULL || route->allows == NULL || route->allows(route->context, url);
+}
+
 /* The seeds wait from the first visit on; later they are known like all others. */
 void campaign_add_seeds(struct campaign *campaign) {
     struct url url;
@@ -132,8 +137,10 @@ void campaign_add_seeds(struct campaign *campaign) {
             continue;
         }
         struct frontier_link link = link_of(&url, 0, FRONTIER_SEED);
-        ask_route(campaign, &link);
-        frontier_add(campaign->frontier, &link, 1, NULL);
+        if (is_allowed(campaign, link.url)) {
+            ask_route(campaign, &link);
+            frontier_add(campaign->frontier, &link, 1, NULL);
+        }
     }
     url_done(&url);
 }
@@ -267,6 +274,10 @@ bool campaign_check(struct campaign *campaign, const struct url *url, enum scope
     pthread_rwlock_rdlock(&campaign->scope_lock);
     bool is_in = scope_check(&campaign->scope, url, via, from_depth, ret_verdict);
     pthread_rwlock_unlock(&campaign->scope_lock);
+    if (is_in && !is_allowed(campaign, url_href(url))) {
+        *ret_verdict = (struct scope_verdict){.reason = SCOPE_OUT_RING, .pattern_index = PATTERN_NONE};
+        return false;
+    }
     return is_in;
 }
 

@@ -311,6 +311,7 @@ static const struct {
     [SCOPE_OUT_NOT_INCLUDED] = {"not-included", "it matches none of the include patterns"},
     [SCOPE_OUT_FORM] = {"form", "it is the target of a form, and forms are not followed"},
     [SCOPE_OUT_GUESS] = {"guess", "it only looks like a URL, and guesses are not followed"},
+    [SCOPE_OUT_RING] = {"ring", "it is outside of what the charter of the ring lets be archived"},
 };
 
 const char *scope_reason_name(enum scope_reason reason) {

@@ -38,6 +38,8 @@ enum datagram_kind {
     DATAGRAM_RPC = 9,
     DATAGRAM_CHARTER = 10, /* docs/protocol/charter.md */
     DATAGRAM_LINKS = 11,   /* docs/protocol/together.md, "Links" */
+    DATAGRAM_CROWD = 12,   /* docs/protocol/crowd.md */
+    DATAGRAM_GROUP = 13, /* docs/protocol/group.md; this one and later ones are of groups, not of the ring */
     DATAGRAM_KINDS_COUNT,
 };
 

@@ -155,6 +155,8 @@ static void take_opened(struct datagram *datagram, const struct address *from,
     case DATAGRAM_RPC:
     case DATAGRAM_CHARTER:
     case DATAGRAM_LINKS:
+    case DATAGRAM_CROWD:
+    case DATAGRAM_GROUP:
         break;
     default:
         datagram->stats.malformed++;

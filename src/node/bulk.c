@@ -5,7 +5,7 @@
 
 #include "node/bulk_state.h"
 
-enum { STREAMS_MAX_DEFAULT = 256, RTTS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
+enum { STREAMS_MAX_DEFAULT = 256, HABITS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
 
 uint64_t bulk_now_us(const struct bulk *bulk) {
     return clock_monotonic_us(bulk->config.clock);
@@ -31,6 +31,26 @@ static void on_tick(uv_timer_t *timer) {
     }
 }
 
+static bool needs_ticks(const struct bulk *bulk) {
+    bool is_needed = bulk->races != NULL;
+    for (const struct bulk_line *line = bulk->lines; line != NULL && !is_needed; line = line->next) {
+        is_needed = bulk_line_needs_ticks(line);
+    }
+    return is_needed;
+}
+
+/* Before the loop sleeps: it is woken again only where somebody waits for something. */
+static void on_prepare(uv_prepare_t *prepare) {
+    struct bulk *bulk = prepare->data;
+    bool is_ticking = uv_is_active((uv_handle_t *)&bulk->tick);
+    bool is_needed = needs_ticks(bulk);
+    if (is_needed && !is_ticking) {
+        uv_timer_start(&bulk->tick, on_tick, BULK_TICK_MS, BULK_TICK_MS);
+    } else if (!is_needed && is_ticking) {
+        uv_timer_stop(&bulk->tick);
+    }
+}
+
 static void end(struct bulk *bulk) {
     bulk->is_ending = true;
     while (bulk->lines != NULL) {
@@ -41,6 +61,7 @@ static void end(struct bulk *bulk) {
         stream_server_free(bulk->server);
         bulk->server = NULL;
     }
+    uv_close((uv_handle_t *)&bulk->prepare, NULL);
     uv_close((uv_handle_t *)&bulk->tick, NULL);
     uv_close((uv_handle_t *)&bulk->async, NULL);
 }
@@ -116,29 +137,33 @@ enum err bulk_new(const struct bulk_config *config, struct bulk **ret_bulk, stru
     bulk->config.streams_max = config->streams_max > 0 ? config->streams_max : STREAMS_MAX_DEFAULT;
     bulk->upload.rate = config->upload_rate;
     bulk->download.rate = config->download_rate;
+    bulk->reads.rate = config->reads_rate;
     bulk->jobs_end = &bulk->jobs;
     buf_init(&bulk->answer, BULK_ANSWER_SIZE_MAX);
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
-    map_init(&bulk->rtts, PEER_KEY_SIZE, sizeof(struct rtt), RTTS_MAX, seed);
+    map_init(&bulk->habits, PEER_KEY_SIZE, sizeof(struct bulk_habit), HABITS_MAX, seed);
     pthread_mutex_init(&bulk->lock, NULL);
     uv_async_init(&bulk->loop, &bulk->async, on_async);
     uv_timer_init(&bulk->loop, &bulk->tick);
-    bulk->async.data = bulk->tick.data = bulk;
-    uv_timer_start(&bulk->tick, on_tick, BULK_TICK_MS, BULK_TICK_MS);
+    uv_prepare_init(&bulk->loop, &bulk->prepare);
+    bulk->async.data = bulk->tick.data = bulk->prepare.data = bulk;
+    uv_prepare_start(&bulk->prepare, on_prepare);
     enum err err = listen_at(bulk, detail);
     if (err != ERR_OK) {
         bulk_free(bulk);
         return err;
     }
+    bulk->address = stream_server_address(bulk->server);
     *ret_bulk = bulk;
     return ERR_OK;
 }
 
 void bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context) {
-    ASSERT(!bulk->is_running && service < BULK_SERVICES_COUNT);
-    bulk->services[service].handler = handler;
+    ASSERT(service < BULK_SERVICES_COUNT);
+    ASSERT(!bulk->is_running || bulk->services[service].handler == NULL);
     bulk->services[service].context = context;
+    bulk->services[service].handler = handler;
 }
 
 enum err bulk_start(struct bulk *bulk, struct err_detail *detail) {
@@ -174,7 +199,7 @@ void bulk_free(struct bulk *bulk) {
         bulk->jobs = next;
     }
     pthread_mutex_destroy(&bulk->lock);
-    map_done(&bulk->rtts);
+    map_done(&bulk->habits);
     buf_done(&bulk->answer);
     free(bulk);
 }
@@ -222,10 +247,6 @@ void bulk_stat(struct bulk *bulk, struct bulk_stat *ret_stat) {
     pthread_mutex_unlock(&bulk->lock);
 }
 
-uint64_t bulk_round_trip_us(struct bulk *bulk, const struct peer *peer) {
-    pthread_mutex_lock(&bulk->lock);
-    const struct rtt *rtt = map_get(&bulk->rtts, bytes_of(peer->key, PEER_KEY_SIZE));
-    uint64_t round_trip_us = rtt != NULL ? rtt->smoothed_us : 0;
-    pthread_mutex_unlock(&bulk->lock);
-    return round_trip_us;
+struct address bulk_address(const struct bulk *bulk) {
+    return bulk->address;
 }

@@ -10,9 +10,13 @@
  * names its question. What is large is asked for in pieces (every service that gives bodies takes an offset),
  * so that a transfer that broke goes on where it was and no answer is larger than BULK_ANSWER_SIZE_MAX.
  *
- * Only members of the ring are heard (config.admits). Rates: upload_rate and download_rate bound all streams
- * together. Bounds: questions waiting per peer and in all, bytes of answers queued, streams, time. A peer
- * that breaks the rules of the frames is cut off and blamed.
+ * Only members of the ring and of groups are heard (config.admits), each for what they may ask
+ * (config.serves). Rates: upload_rate and download_rate bound all streams together. Bounds: questions waiting
+ * per peer and in all, bytes of answers queued, streams, time. A peer that breaks the rules of the frames is
+ * cut off and blamed.
+ *
+ * What readers ask has a rate of its own (reads_rate): above it they are told ERR_BUSY at once, instead of
+ * waiting in a queue that grows. Who was told so leaves that peer alone for a while (bulk_is_busy()).
  *
  * On the wire, in each stream, after net/frame.h: docs/protocol/together.md, "Questions over streams".
  */
@@ -45,6 +49,9 @@ enum bulk_service {
     BULK_WALK,    /* reading: a page of captures (store/shelf_code.h) */
     BULK_DECREES, /* decrees: digest of the set, missing ones */
     BULK_LEND,    /* lending: hosts are borrowed, lent and given back (lending_code.h) */
+    BULK_HAND,    /* the crowd: a capture that somebody offers, as BULK_CAPTURE, or who took it (offers.h) */
+    BULK_PROBE,   /* groups, as all that follow: random bytes, as many as asked for (grouping.h) */
+    BULK_MIRROR,  /* groups: pieces of collections (mirroring.h) */
     BULK_SERVICES_COUNT,
 };
 
@@ -65,9 +72,12 @@ struct bulk_config {
     struct address address;          /* to listen at, TCP */
     uint64_t upload_rate;            /* (any) bytes a second, all streams together */
     uint64_t download_rate;          /* (any) */
+    uint32_t reads_rate;             /* (any) bulk_begin_read() a second */
     uint32_t streams_max;            /* (256) */
     /* Is the owner of this key a member? Any thread; must not wait. */
     bool (*admits)(void *context, const struct peer *peer);
+    /* And may he ask this? The bulk thread; NULL: whoever is admitted may. */
+    bool (*serves)(void *context, const struct peer *peer, enum bulk_service service);
     /* We are about to connect to him: he must know us by then. The bulk thread; may be NULL. */
     void (*meet)(void *context, const struct peer *peer);
     /* What he did is against the rules: for `mnemon ring status`. Any thread. */
@@ -80,6 +90,8 @@ struct bulk_stat {
     uint64_t failed_count;    /* of them */
     uint64_t answers_count;   /* given by us */
     uint64_t refused_count;   /* questions of others that were not answered: strangers, bounds */
+    uint64_t reads_count;     /* what readers asked and was begun */
+    uint64_t shed_count;      /* and what was too much */
     uint64_t sent_size;
     uint64_t received_size;
     uint32_t streams_count;
@@ -89,7 +101,7 @@ struct bulk_stat {
 enum err bulk_new(const struct bulk_config *config, struct bulk **ret_bulk,
                   struct err_detail *detail) MUST_CHECK;
 
-/* Before bulk_start(). */
+/* The last one before bulk_start() counts. Also while it runs: then once for each service. */
 void bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context);
 
 enum err bulk_start(struct bulk *bulk, struct err_detail *detail) MUST_CHECK;
@@ -128,6 +140,19 @@ enum err bulk_post(struct bulk *bulk, void (*run)(void *context), void *context)
 enum err bulk_call(struct bulk *bulk, const struct peer *peer, enum bulk_service service,
                    struct bytes question, uint32_t timeout_ms, bulk_done *done, void *context) MUST_CHECK;
 
+enum bulk_read {
+    BULK_READ_LIST,    /* a listing: whoever gets one may read a capture within the next moment */
+    BULK_READ_CAPTURE, /* the first piece of one */
+    BULK_READ_ON,      /* a further piece: is never refused */
+};
+
+/*
+ * A handler begins to answer what a reader asks: now, or ERR_BUSY. What goes on with something that was begun
+ * is not refused, but counts: a listing without its capture, or half of a capture, would have been in vain.
+ */
+enum err bulk_begin_read(struct bulk *bulk, const struct peer *from, enum bulk_read read,
+                         struct err_detail *detail) MUST_CHECK;
+
 /* For timers. */
 uv_loop_t *bulk_loop(struct bulk *bulk);
 
@@ -135,7 +160,16 @@ uv_loop_t *bulk_loop(struct bulk *bulk);
 
 void bulk_stat(struct bulk *bulk, struct bulk_stat *ret_stat);
 
+/* Where it listens. */
+struct address bulk_address(const struct bulk *bulk);
+
 /* Usual time of answer of that peer in microseconds; 0: not known. */
 uint64_t bulk_round_trip_us(struct bulk *bulk, const struct peer *peer);
+
+/*
+ * Did he say ERR_BUSY to BULK_WALK or BULK_CAPTURE a moment ago? 200 ms after the first time, up to 2 s where
+ * he says nothing else. What he is asked all the same is sent.
+ */
+bool bulk_is_busy(struct bulk *bulk, const struct peer *peer);
 
 #endif

@@ -123,27 +123,14 @@ static void blame(struct bulk_line *line, const char *sentence) {
 
 /* ---- input ---- */
 
-static void learn_rtt(struct bulk_line *line, uint64_t sample_us) {
-    struct bulk *bulk = line->bulk;
-    struct bytes key = bytes_of(line->peer.key, PEER_KEY_SIZE);
-    pthread_mutex_lock(&bulk->lock);
-    if (map_reserve(&bulk->rtts, bulk->rtts.count + 1) != ERR_OK) {
-        map_clear(&bulk->rtts); /* too many peers for one table: begin anew */
-    }
-    struct rtt *rtt = map_put(&bulk->rtts, key);
-    if (rtt != NULL) {
-        rtt_sample(rtt, sample_us);
-    }
-    pthread_mutex_unlock(&bulk->lock);
-}
-
 static void on_answer(struct bulk_line *line, uint32_t number, enum err err, struct bytes contents) {
     for (struct bulk_call **at = &line->calls; *at != NULL; at = &(*at)->next) {
         struct bulk_call *call = *at;
         if (call->number == number) {
             *at = call->next;
             line->calls_count--;
-            learn_rtt(line, bulk_now_us(line->bulk) - call->asked_at_us);
+            bulk_learn(line->bulk, &line->peer, call->service, err,
+                       bulk_now_us(line->bulk) - call->asked_at_us);
             call->done(call->context, err, err == ERR_OK ? contents : bytes_of(NULL, 0));
             free(call);
             return;
@@ -157,9 +144,13 @@ static bool answer_question(struct bulk_line *line, uint32_t number, uint8_t ser
     struct err_detail detail = {.err = ERR_OK};
     enum err err = ERR_UNSUPPORTED;
     buf_clear(&bulk->answer);
-    if (service < BULK_SERVICES_COUNT && bulk->services[service].handler != NULL) {
-        err = bulk->services[service].handler(bulk->services[service].context, &line->peer, question,
-                                              &bulk->answer, &detail);
+    const struct bulk_config *config = &bulk->config;
+    bulk_handler *handler = service < BULK_SERVICES_COUNT ? bulk->services[service].handler : NULL;
+    if (handler != NULL && config->serves != NULL &&
+        !config->serves(config->context, &line->peer, (enum bulk_service)service)) {
+        err = err_set(&detail, ERR_PERMISSION, "this is not for you");
+    } else if (handler != NULL) {
+        err = handler(bulk->services[service].context, &line->peer, question, &bulk->answer, &detail);
         err = err == ERR_OK ? bulk->answer.err : err;
     }
     pthread_mutex_lock(&bulk->lock);
@@ -422,6 +413,7 @@ enum err bulk_line_ask(struct bulk_line *line, enum bulk_service service, struct
         return ERR_MEMORY;
     }
     *call = (struct bulk_call){.number = ++bulk->numbers,
+                               .service = service,
                                .asked_at_us = bulk_now_us(bulk),
                                .deadline_us = deadline_us,
                                .done = done,
@@ -485,4 +477,8 @@ bool bulk_line_go_on(struct bulk_line *line, uint64_t now_us) {
         hold_back(line, now_us);
     }
     return true;
+}
+
+bool bulk_line_needs_ticks(const struct bulk_line *line) {
+    return line->calls != NULL || line->is_held_back || line->output_start < line->output.size;
 }

@@ -28,6 +28,7 @@ enum bulk_form { BULK_QUESTION, BULK_ANSWER, BULK_FAILURE, BULK_FORMS_COUNT };
 struct bulk_call {
     struct bulk_call *next; /* of its line */
     uint32_t number;
+    enum bulk_service service;
     uint64_t asked_at_us;
     uint64_t deadline_us;
     bulk_done *done;
@@ -58,6 +59,15 @@ struct bulk_meter {
     uint64_t free_us; /* when what has passed is paid for */
 };
 
+/* What was learnt of a peer. */
+struct bulk_habit {
+    struct rtt rtt;
+    uint64_t busy_until_us;
+    uint32_t busy_wait_us; /* 0: he was not busy when he answered last */
+    uint32_t lists_count;  /* that he was given here, and has not followed up yet */
+    uint64_t lists_until_us;
+};
+
 /* Work that another thread wants done here. */
 struct bulk_job {
     struct bulk_job *next;
@@ -67,13 +77,15 @@ struct bulk_job {
 
 struct bulk {
     struct bulk_config config;
+    struct address address; /* that it listens at */
     struct {
-        bulk_handler *handler;
-        void *context;
+        bulk_handler *_Atomic handler; /* NULL: none */
+        void *context;                 /* is there before the handler */
     } services[BULK_SERVICES_COUNT];
     uv_loop_t loop;
     uv_async_t async;
     uv_timer_t tick;
+    uv_prepare_t prepare; /* stops the tick where nobody needs it */
     pthread_t thread;
     bool is_running;
 
@@ -84,6 +96,7 @@ struct bulk {
     uint32_t numbers; /* of questions so far */
     struct bulk_meter upload;
     struct bulk_meter download;
+    struct bulk_meter reads;
     struct buf answer; /* work space of handlers */
     struct bulk_race *races;
     bool is_ending;
@@ -93,7 +106,7 @@ struct bulk {
     struct bulk_job **jobs_end;
     bool is_stopped;       /* lock */
     struct bulk_stat stat; /* lock */
-    struct map rtts;       /* lock: key of a peer -> struct rtt */
+    struct map habits;     /* lock: key of a peer -> struct bulk_habit */
 };
 
 uint64_t bulk_now_us(const struct bulk *bulk);
@@ -116,6 +129,9 @@ void bulk_cancel(struct bulk *bulk, uint32_t number);
 bool bulk_line_end_late(struct bulk_line *line, uint64_t now_us);
 bool bulk_line_go_on(struct bulk_line *line, uint64_t now_us);
 
+/* Does it wait for a time: of a call, or of the rates? */
+bool bulk_line_needs_ticks(const struct bulk_line *line);
+
 /* End it; its calls end with the error. */
 void bulk_line_end(struct bulk_line *line, enum err err);
 
@@ -123,6 +139,10 @@ void bulk_line_end(struct bulk_line *line, enum err err);
 enum err bulk_start_call(struct bulk *bulk, const struct peer *peer, enum bulk_service service,
                          struct bytes question, uint64_t deadline_us, bulk_done *done, void *context,
                          uint32_t *ret_number) MUST_CHECK;
+
+/* bulk_read.c: he has answered a question of ours, after so long. */
+void bulk_learn(struct bulk *bulk, const struct peer *peer, enum bulk_service service, enum err err,
+                uint64_t took_us);
 
 /* bulk_race.c */
 void bulk_races_tick(struct bulk *bulk, uint64_t now_us);

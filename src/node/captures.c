@@ -1,5 +1,6 @@
 #include "node/captures.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 
 #include "node/captures_state.h"
@@ -15,7 +16,9 @@ struct captures *captures_new(const struct captures_config *config) {
     }
     captures->config = *config;
     captures->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
-    bulk_serve(config->bulk, BULK_CAPTURE, captures_give, captures);
+    if (config->bulk != NULL) {
+        bulk_serve(config->bulk, BULK_CAPTURE, captures_give, captures);
+    }
     return captures;
 }
 
@@ -31,6 +34,7 @@ struct captures_session *captures_session_new(struct captures *captures) {
     }
     session->captures = captures;
     session->piece_size = PIECE_SIZE_FIRST;
+    randombytes_buf(&session->seed, sizeof session->seed);
     canon_init(&session->canon);
     buf_init(&session->surt, URL_SIZE_MAX + 16);
     buf_init(&session->question, BULK_QUESTION_SIZE_MAX);

@@ -40,7 +40,7 @@ struct captures_config {
     void *context;
 };
 
-/* Also answers BULK_CAPTURE. Before bulk_start(). */
+/* Also answers BULK_CAPTURE. Before bulk_start(). Without a bulk, only captures_read_own() can be called. */
 struct captures *captures_new(const struct captures_config *config); /* NULL: out of memory */
 void captures_free(struct captures *captures);
 
@@ -56,9 +56,11 @@ struct captured {
     struct document document;
     struct document_sum sum;
     struct bytes payload; /* the body without its transfer encoding; empty where it was not asked for */
+    struct bytes surt;    /* of its URL */
     bool is_signed;
     uint8_t signer[PEER_KEY_SIZE];
-    struct peer from;
+    struct peer from;      /* who gave most of it */
+    uint8_t holders_count; /* that gave a part of it */
 };
 
 /*
@@ -74,5 +76,46 @@ enum err captures_fetch(struct captures_session *session, const struct peer *pee
 enum err captures_fetch_at(struct captures_session *session, const struct peer *peers, size_t peers_count,
                            const struct ringkey *key, struct bytes surt, bool with_payload,
                            struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
+
+/* All that can be said of a fetch. 0 or NULL stands for the default in parentheses. */
+struct captures_request {
+    const struct peer *peers;
+    size_t peers_count;
+    const struct ringkey *key;
+    struct bytes surt;         /* may be empty */
+    bool is_about;             /* the description alone */
+    enum bulk_service service; /* BULK_CAPTURE or BULK_HAND */
+    uint64_t deadline_us;      /* (none) of clock_system, monotonic */
+    /* Is the capture that is described so wanted? If not, the next holder may describe it otherwise. */
+    bool (*takes)(void *context, const struct captured *captured);
+    /* Is this peer, whom another has named, better not asked? Any thread; must not wait. (no) */
+    bool (*avoids)(void *context, const struct peer *peer);
+    void (*blame)(void *context, const struct peer *peer, const char *sentence); /* (as of all fetches) */
+    void *context;
+};
+
+/*
+ * Likewise. Of BULK_HAND, large payloads come in pieces from several peers at once, and peers that were named
+ * by the first ones are asked, too. ERR_BUSY: those who have it have named others, who have not got it yet;
+ * ERR_PERMISSION: takes() took none.
+ */
+enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
+                           struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * What this node has on its volumes, as others are given it. Lasts until the next call; one thread of those
+ * who may wait for the disk, with a struct captures that nobody else uses (without a bulk). ERR_NOT_FOUND.
+ */
+enum err captures_read_own(struct captures *captures, const struct ringkey *key,
+                           struct bytes *ret_description, struct bytes *ret_payload,
+                           struct err_detail *detail) MUST_CHECK;
+
+/*
+ * The same check for what lies on this node's disk: the description and the whole payload, into the session.
+ * ERR_MISMATCH.
+ */
+enum err captures_open(struct captures_session *session, const struct ringkey *key, struct bytes description,
+                       struct bytes payload, struct captured *ret_captured,
+                       struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -67,5 +67,6 @@ enum err captures_check(struct captures_session *session, const struct ringkey *
         return refuse(detail, "a capture with an HTTP head that is none");
     }
     err = check_key(session, key, document, &ret_captured->sum, detail);
+    ret_captured->surt = buf_bytes(&session->surt);
     return err == ERR_OK ? check_signature(session, ret_captured, detail) : err;
 }

@@ -1,7 +1,4 @@
 /* A capture from whoever of its holders has it, in pieces, and whole or not at all. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "node/captures_state.h"
 #include "store/shelf_code.h"
@@ -11,73 +8,116 @@ enum {
     FIRST_SIZE = 128 << 10, /* of the payload, with the description: it is asked for of two holders */
     PIECE_SIZE_MIN = 4 << 10,
     TRIES_MAX = 2, /* of one piece with one holder: the second is smaller */
-    CHUNK_HEAD_SIZE_MAX = 24,
-};
-
-/* One fetch. */
-struct fetching {
-    struct captures_session *session;
-    const struct ringkey *key;
-    struct bytes surt;
-    bool with_payload;
-    struct peer peers[CAPTURES_PEERS_MAX]; /* that are worth asking still, the next first */
-    size_t peers_count;
-    bool is_alone;       /* all of it from one holder: what several gave did not fit together */
-    bool is_mixed;       /* pieces of several holders are in the body */
-    bool was_false;      /* somebody gave something false */
-    bool tries_again;    /* what failed may go better with the others */
-    size_t absent_count; /* holders that do not have it */
-    bool has_kept;       /* session->kept is an answer without a signature */
-    size_t kept_index;   /* of who gave it */
-    uint32_t first_size;
-    size_t chunk_head_size; /* before the payload in the body */
-    struct captured *captured;
+    SEVERAL_SIZE_MIN = 512 << 10,
+    MARKS_SIZE_MAX = 1 << 20,
 };
 
 /* The trouble is this machine's; nobody else can help. */
-static bool is_ours(enum err err) {
+bool captures_err_is_ours(enum err err) {
     return err == ERR_MEMORY || err == ERR_IO || err == ERR_NO_SPACE;
 }
 
 /* An error that another node gave says nothing of this machine, nor of what we have received. */
-static enum err of_others(enum err err) {
-    return is_ours(err) || err == ERR_MISMATCH ? ERR_REFUSED : err;
+enum err captures_err_of_others(enum err err) {
+    return captures_err_is_ours(err) || err == ERR_MISMATCH ? ERR_REFUSED : err;
 }
 
-static void drop(struct fetching *fetching, size_t index) {
-    fetching->peers_count--;
-    memmove(&fetching->peers[index], &fetching->peers[index + 1],
-            (fetching->peers_count - index) * sizeof fetching->peers[0]);
+/* ---- the list of holders ---- */
+
+void captures_drop(struct captures_fetching *fetching, size_t index) {
+    size_t rest_count = --fetching->peers_count - index;
+    memmove(&fetching->peers[index], &fetching->peers[index + 1], rest_count * sizeof fetching->peers[0]);
+    memmove(&fetching->levels[index], &fetching->levels[index + 1], rest_count);
+}
+
+void captures_accuse(struct captures_fetching *fetching, const struct peer *peer, const char *sentence) {
+    const struct captures_config *config = &fetching->session->captures->config;
+    const struct captures_request *request = fetching->request;
+    if (request->blame != NULL) {
+        request->blame(request->context, peer, sentence);
+    } else if (config->blame != NULL) {
+        config->blame(config->context, peer, sentence);
+    }
 }
 
 /* What he gave is not what he promised. */
-static void blame(struct fetching *fetching, size_t index, const char *sentence) {
-    const struct captures_config *config = &fetching->session->captures->config;
+void captures_blame(struct captures_fetching *fetching, size_t index, const char *sentence) {
     fetching->was_false = true;
-    if (config->blame != NULL) {
-        config->blame(config->context, &fetching->peers[index], sentence);
-    }
-    drop(fetching, index);
+    captures_accuse(fetching, &fetching->peers[index], sentence);
+    captures_drop(fetching, index);
 }
 
 /* The next holder to be asked is the first of the list. */
-static void put_first(struct fetching *fetching, size_t index) {
+static void put_first(struct captures_fetching *fetching, size_t index) {
     struct peer peer = fetching->peers[index];
+    uint8_t level = fetching->levels[index];
     memmove(&fetching->peers[1], &fetching->peers[0], index * sizeof peer);
+    memmove(&fetching->levels[1], &fetching->levels[0], index);
     fetching->peers[0] = peer;
+    fetching->levels[0] = level;
 }
 
-static enum err write_question(struct fetching *fetching, bool wants_description, uint64_t offset,
-                               uint32_t size) {
+/* Whoever was asked already, or is better not asked at all. */
+static bool is_left_out(const struct captures_fetching *fetching, const struct peer *peer) {
+    const struct captures_request *request = fetching->request;
+    for (size_t i = 0; i < fetching->known_count; i++) {
+        if (peer_equal(&fetching->known[i], peer)) {
+            return true;
+        }
+    }
+    return request->avoids != NULL && request->avoids(request->context, peer);
+}
+
+void captures_note_referral(struct captures_fetching *fetching, size_t index,
+                            const struct captures_answer *answer) {
+    uint8_t level = fetching->levels[index];
+    fetching->was_referred = true;
+    for (size_t i = 0; i < answer->peers_count && level < CAPTURES_LEVELS_MAX; i++) {
+        const struct peer *peer = &answer->peers[i];
+        if (fetching->known_count < CAPTURES_HAND_PEERS_MAX && !is_left_out(fetching, peer)) {
+            fetching->known[fetching->known_count++] = *peer;
+            fetching->named[fetching->named_count] = *peer;
+            fetching->named_levels[fetching->named_count++] = (uint8_t)(level + 1);
+        }
+    }
+}
+
+void captures_adopt(struct captures_fetching *fetching) {
+    for (size_t i = 0; i < fetching->named_count && fetching->peers_count < CAPTURES_PEERS_MAX; i++) {
+        fetching->peers[fetching->peers_count] = fetching->named[i];
+        fetching->levels[fetching->peers_count++] = fetching->named_levels[i];
+    }
+    fetching->named_count = 0;
+}
+
+/* ---- questions ---- */
+
+enum err captures_put_question(struct captures_fetching *fetching, struct buf *out, bool wants_description,
+                               uint64_t offset, uint32_t size) {
+    const struct captures_request *request = fetching->request;
     struct captures_question question = {
-        .key = *fetching->key,
-        .surt = fetching->surt,
+        .key = *request->key,
+        .surt = request->surt,
         .wants_description = wants_description,
         .offset = offset,
         .size_max = size,
     };
-    buf_clear(&fetching->session->question);
-    return captures_code_put_question(&fetching->session->question, &question);
+    if (request->service == BULK_HAND) {
+        question.address = bulk_address(fetching->session->captures->config.bulk);
+    }
+    buf_clear(out);
+    return captures_code_put_question(out, &question);
+}
+
+uint32_t captures_time_left_ms(const struct captures_fetching *fetching) {
+    uint32_t timeout_ms = fetching->session->captures->config.timeout_ms;
+    uint64_t deadline_us = fetching->request->deadline_us;
+    if (deadline_us == 0) {
+        return timeout_ms;
+    }
+    uint64_t now_us = clock_monotonic_us(&clock_system);
+    uint64_t left_ms = deadline_us > now_us ? (deadline_us - now_us) / 1000 : 0;
+    return left_ms < timeout_ms ? (uint32_t)left_ms : timeout_ms;
 }
 
 /* ---- which of several answers ---- */
@@ -88,13 +128,17 @@ static enum err write_question(struct fetching *fetching, bool wants_description
  * that say the same without one are. On the bulk thread, while the fetching thread waits.
  */
 static bool is_good(void *context, size_t index, struct bytes bytes) {
-    struct fetching *fetching = context;
+    struct captures_fetching *fetching = context;
     struct buf *kept = &fetching->session->kept;
     struct captures_answer answer;
     struct captures_answer other;
     struct shelf_code_document received;
     if (captures_code_read_answer(bytes, &answer, NULL) != ERR_OK) {
         return true; /* to be blamed */
+    }
+    if (answer.is_referral && fetching->request->service == BULK_HAND) {
+        captures_note_referral(fetching, index, &answer);
+        return false;
     }
     fetching->absent_count += !answer.is_there;
     if (!answer.is_there || fetching->is_alone || fetching->peers_count == 1) {
@@ -115,16 +159,16 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
 }
 
 /* The best answer of those who are asked, in session->answer. */
-static enum err ask_first(struct fetching *fetching, uint32_t size, size_t *ret_index,
+static enum err ask_first(struct captures_fetching *fetching, uint32_t size, size_t *ret_index,
                           struct err_detail *detail) {
     struct captures_session *session = fetching->session;
-    const struct captures_config *config = &session->captures->config;
     size_t count = fetching->is_alone ? 1 : fetching->peers_count;
     fetching->has_kept = false;
-    enum err err = write_question(fetching, true, 0, size);
+    enum err err = captures_put_question(fetching, &session->question, true, 0, size);
     if (err == ERR_OK) {
-        err = bulk_ask_any(config->bulk, fetching->peers, count, BULK_CAPTURE, buf_bytes(&session->question),
-                           config->timeout_ms, is_good, fetching, &session->answer, ret_index, detail);
+        err = bulk_ask_any(session->captures->config.bulk, fetching->peers, count, fetching->request->service,
+                           buf_bytes(&session->question), captures_time_left_ms(fetching), is_good, fetching,
+                           &session->answer, ret_index, detail);
     }
     if (err != ERR_OK && fetching->has_kept) {
         struct buf swapped = session->answer;
@@ -133,95 +177,43 @@ static enum err ask_first(struct fetching *fetching, uint32_t size, size_t *ret_
         *ret_index = fetching->kept_index;
         return ERR_OK;
     }
-    return of_others(err);
-}
-
-/* ---- the body ---- */
-
-static bool is_chunked(const struct fetching *fetching) {
-    const struct http_head *head = &fetching->session->head.head;
-    return fetching->captured->document.head.size > 0 && !fetching->captured->document.is_not_modified &&
-           http_head_is_chunked(head);
-}
-
-/* What the head announces in chunks becomes one. */
-static enum err begin_body(struct fetching *fetching) {
-    struct captures_session *session = fetching->session;
-    char head[CHUNK_HEAD_SIZE_MAX];
-    scratch_clear(&session->body);
-    fetching->chunk_head_size = 0;
-    fetching->is_mixed = false;
-    if (!is_chunked(fetching) || fetching->captured->sum.size == 0) {
-        return ERR_OK;
-    }
-    fetching->chunk_head_size =
-        (size_t)snprintf(head, sizeof head, "%" PRIx64 "\r\n", fetching->captured->sum.size);
-    return scratch_put(&session->body, bytes_of(head, fetching->chunk_head_size));
-}
-
-static uint64_t received_size(const struct fetching *fetching) {
-    return fetching->session->body.size - fetching->chunk_head_size;
-}
-
-/* Append the piece. ERR_INVALID where it cannot be one: empty, or more than was asked for. */
-static enum err take_piece(struct fetching *fetching, const struct captures_answer *answer,
-                           uint32_t size_max) {
-    struct captures_session *session = fetching->session;
-    struct bytes piece = answer->piece;
-    uint64_t left = fetching->captured->sum.size - received_size(fetching);
-    if (answer->is_packed) {
-        scratch_clear(&session->piece);
-        enum err err = squeeze_unpack(&session->squeeze, piece, size_max, &session->piece, NULL);
-        if (err == ERR_OK) {
-            err = scratch_bytes(&session->piece, &piece);
-        }
-        if (err != ERR_OK) {
-            return is_ours(err) ? err : ERR_INVALID;
-        }
-    }
-    bool is_sound = piece.size <= size_max && piece.size <= left && (piece.size > 0 || left == 0);
-    return is_sound ? scratch_put(&session->body, piece) : ERR_INVALID;
-}
-
-/* All has come: is it what the key says? ERR_MISMATCH. */
-static enum err end_body(struct fetching *fetching) {
-    struct captures_session *session = fetching->session;
-    struct captured *captured = fetching->captured;
-    struct document_sum sum = {.size = captured->sum.size};
-    struct bytes body;
-    size_t size = (size_t)received_size(fetching);
-    if (is_chunked(fetching)) {
-        scratch_put(&session->body,
-                    fetching->chunk_head_size > 0 ? BYTES("\r\n0\r\n\r\n") : BYTES("0\r\n\r\n"));
-    }
-    enum err err = scratch_bytes(&session->body, &body);
-    if (err != ERR_OK) {
-        return err;
-    }
-    captured->payload = bytes_slice(body, fetching->chunk_head_size, fetching->chunk_head_size + size);
-    if (captured->document.is_not_modified) {
-        sha256_digest(&session->hasher.sha256, captured->payload, sum.digest);
-    } else {
-        captured->document.body = body;
-        captured->document.is_body_left_out = false;
-        document_hasher_run(&session->hasher, &captured->document, &sum);
-    }
-    bool is_equal =
-        sum.size == captured->sum.size && memcmp(sum.digest, captured->sum.digest, sizeof sum.digest) == 0;
-    return is_equal ? ERR_OK : ERR_MISMATCH;
+    return captures_err_of_others(err);
 }
 
 /* ---- asking ---- */
 
 /*
- * Description and first piece, of the first holders at once. ERR_MISMATCH: it was false, its giver has been
- * blamed and is gone from the list.
+ * With the description, so much of the payload. It is asked of two holders, which on the ring saves a way
+ * there and back; in the crowd what comes twice would be taken from others.
  */
-static enum err begin(struct fetching *fetching, struct err_detail *detail) {
+static uint32_t first_size(const struct captures_fetching *fetching) {
+    bool comes_once = fetching->is_alone || fetching->peers_count == 1;
+    bool is_wanted = !fetching->request->is_about && !fetching->is_slow;
+    return is_wanted && (comes_once || fetching->request->service == BULK_CAPTURE) ? FIRST_SIZE : 0;
+}
+
+/* The first piece, where one came with the description. */
+static enum err take_first(struct captures_fetching *fetching, const struct captures_answer *answer,
+                           size_t index, uint32_t size) {
+    struct bytes piece;
+    enum err err = captures_body_begin(fetching);
+    if (err == ERR_OK && answer->piece.size > 0) {
+        err = captures_unpack(fetching->session, answer, size, &piece);
+        err = err == ERR_OK ? captures_body_put(fetching, &fetching->peers[index], piece) : err;
+    }
+    return err;
+}
+
+/*
+ * Description and first piece, of the first holders at once. ERR_MISMATCH: it was false, its giver has been
+ * blamed and is gone from the list. ERR_PERMISSION: he is gone from it since the caller does not want it.
+ */
+static enum err begin(struct captures_fetching *fetching, struct err_detail *detail) {
     struct captures_session *session = fetching->session;
+    const struct captures_request *request = fetching->request;
     struct captures_answer answer;
     size_t index;
-    uint32_t size = fetching->with_payload ? fetching->first_size : 0;
+    uint32_t size = first_size(fetching);
     enum err err = ask_first(fetching, size, &index, detail);
     if (err != ERR_OK) {
         return err;
@@ -229,23 +221,29 @@ static enum err begin(struct fetching *fetching, struct err_detail *detail) {
     struct err_detail reason = {0};
     err = captures_code_read_answer(buf_bytes(&session->answer), &answer, NULL);
     if (err == ERR_OK) {
-        err = captures_check(session, fetching->key, answer.description, fetching->captured, &reason);
+        err = captures_check(session, request->key, answer.description, fetching->captured, &reason);
     }
     bool is_whole = err == ERR_OK && answer.size == fetching->captured->sum.size;
-    if (err == ERR_OK && is_whole) {
-        err = begin_body(fetching);
+    bool is_taken =
+        !is_whole || request->takes == NULL || request->takes(request->context, fetching->captured);
+    if (is_whole && is_taken) {
+        err = take_first(fetching, &answer, index, size);
     }
-    if (err == ERR_OK && is_whole && answer.piece.size > 0) {
-        err = take_piece(fetching, &answer, size);
-    }
-    if (is_ours(err)) {
+    if (captures_err_is_ours(err)) {
         return err_set(detail, err, "%s", err_text(err));
     }
     if (err != ERR_OK || !is_whole) {
-        blame(fetching, index, reason.err != ERR_OK ? reason.text : "an answer about a capture that is none");
+        captures_blame(fetching, index,
+                       reason.err != ERR_OK ? reason.text : "an answer about a capture that is none");
         return ERR_MISMATCH;
     }
+    if (!is_taken) {
+        fetching->was_refused = true;
+        captures_drop(fetching, index);
+        return ERR_PERMISSION;
+    }
     fetching->captured->from = fetching->peers[index];
+    fetching->captured->holders_count = 1;
     put_first(fetching, index);
     return ERR_OK;
 }
@@ -261,28 +259,17 @@ static void learn(struct captures_session *session, bool is_late, uint64_t took_
     }
 }
 
-/* One piece of the first holder. ERR_MISMATCH: another size than he who described it said. */
-static enum err ask_piece(struct fetching *fetching, bool *ret_is_false) {
+/* The answer about one piece of the first holder. ERR_MISMATCH: another size than he who described it said.
+ */
+static enum err take_piece(struct captures_fetching *fetching, uint32_t size, bool *ret_is_false) {
     struct captures_session *session = fetching->session;
-    const struct captures_config *config = &session->captures->config;
     struct captures_answer answer;
-    enum err err = ERR_TIMEOUT;
-    uint32_t size = 0;
-    for (size_t i = 0; i < TRIES_MAX && err == ERR_TIMEOUT; i++) {
-        uint64_t from_us = clock_monotonic_us(&clock_system);
-        size = session->piece_size;
-        err = write_question(fetching, false, received_size(fetching), size);
-        if (err == ERR_OK) {
-            err = bulk_ask(config->bulk, &fetching->peers[0], BULK_CAPTURE, buf_bytes(&session->question),
-                           config->timeout_ms, &session->answer, NULL);
-            err = of_others(err);
-        }
-        learn(session, err == ERR_TIMEOUT, clock_monotonic_us(&clock_system) - from_us);
+    struct bytes piece;
+    enum err err = captures_code_read_answer(buf_bytes(&session->answer), &answer, NULL);
+    if (err == ERR_OK && answer.is_referral && fetching->request->service == BULK_HAND) {
+        captures_note_referral(fetching, 0, &answer);
+        return ERR_BUSY;
     }
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = captures_code_read_answer(buf_bytes(&session->answer), &answer, NULL);
     if (err == ERR_OK && !answer.is_there) {
         return ERR_NOT_FOUND;
     }
@@ -290,104 +277,184 @@ static enum err ask_piece(struct fetching *fetching, bool *ret_is_false) {
         return ERR_MISMATCH;
     }
     if (err == ERR_OK) {
-        err = take_piece(fetching, &answer, size);
+        err = captures_unpack(session, &answer, size, &piece);
     }
-    *ret_is_false = err != ERR_OK && !is_ours(err);
+    if (err == ERR_OK) {
+        err = captures_body_put(fetching, &fetching->peers[0], piece);
+    }
+    *ret_is_false = err != ERR_OK && !captures_err_is_ours(err);
     return err;
 }
 
+static enum err ask_piece(struct captures_fetching *fetching, bool *ret_is_false) {
+    struct captures_session *session = fetching->session;
+    enum err err = ERR_TIMEOUT;
+    uint32_t size = 0;
+    for (size_t i = 0; i < TRIES_MAX && err == ERR_TIMEOUT && captures_time_left_ms(fetching) > 0; i++) {
+        uint64_t from_us = clock_monotonic_us(&clock_system);
+        size = session->piece_size;
+        err = captures_put_question(fetching, &session->question, false, captures_body_size(fetching), size);
+        if (err == ERR_OK) {
+            err = bulk_ask(session->captures->config.bulk, &fetching->peers[0], fetching->request->service,
+                           buf_bytes(&session->question), captures_time_left_ms(fetching), &session->answer,
+                           NULL);
+            err = captures_err_of_others(err);
+        }
+        learn(session, err == ERR_TIMEOUT, clock_monotonic_us(&clock_system) - from_us);
+    }
+    return err == ERR_OK ? take_piece(fetching, size, ret_is_false) : err;
+}
+
 /* The rest of the payload, of one holder after the other. ERR_MISMATCH: it is false. */
-static enum err go_on(struct fetching *fetching) {
+static enum err go_on(struct captures_fetching *fetching) {
     enum err err = ERR_OK;
-    while (received_size(fetching) < fetching->captured->sum.size) {
+    while (captures_body_size(fetching) < fetching->captured->sum.size) {
         bool is_false = false;
+        if (fetching->peers_count == 0) {
+            return ERR_UNREACHABLE;
+        }
         err = ask_piece(fetching, &is_false);
         if (err == ERR_OK) {
             continue;
         }
-        if (is_ours(err) || err == ERR_MISMATCH) {
+        if (captures_err_is_ours(err) || err == ERR_MISMATCH) {
             break;
         }
         if (is_false) {
-            blame(fetching, 0, "a piece of a capture that is none");
+            captures_blame(fetching, 0, "a piece of a capture that is none");
         } else {
-            drop(fetching, 0);
+            captures_drop(fetching, 0);
         }
+        captures_adopt(fetching);
         if (fetching->peers_count == 0 || fetching->is_alone) {
             break;
         }
-        fetching->is_mixed = true;
         err = ERR_OK;
     }
-    return err == ERR_OK ? end_body(fetching) : err;
+    return err == ERR_OK ? captures_body_end(fetching) : err;
 }
 
-/* What came was false. Whose fault it is, is plain only where all of it was of one holder. */
-static void judge(struct fetching *fetching) {
-    if (fetching->is_alone || !fetching->is_mixed) {
-        blame(fetching, 0, "a payload that is not that of its digest");
+/* Where a payload is large, several give at once; but where many want it, each takes from one. */
+static bool is_for_several(const struct captures_fetching *fetching) {
+    return fetching->request->service == BULK_HAND && fetching->peers_count > 1 && !fetching->is_alone &&
+           !fetching->was_referred &&
+           fetching->captured->sum.size - captures_body_size(fetching) > SEVERAL_SIZE_MIN;
+}
+
+/* What came was false. Whose fault it is, is plain at once only where all of it was of one holder. */
+static void judge(struct captures_fetching *fetching) {
+    if (fetching->givers_count > 1 && !fetching->is_alone) {
+        captures_body_doubt(fetching);
+    } else if (fetching->peers_count > 0) {
+        captures_blame(fetching, 0, "a payload that is not that of its digest");
     }
     fetching->is_alone = true;
 }
 
-/* Each attempt but the last drops a holder, or is the first of its kind: so they come to an end. */
-static enum err attempt(struct fetching *fetching, struct err_detail *detail) {
-    enum err err = begin(fetching, detail);
-    bool is_slow = err == ERR_TIMEOUT && fetching->first_size > 0 && fetching->with_payload;
+/* The beginning failed. */
+static void begin_again(struct captures_fetching *fetching, enum err err) {
+    bool is_slow = err == ERR_TIMEOUT && first_size(fetching) > 0;
+    bool is_gone = err == ERR_MISMATCH || err == ERR_PERMISSION; /* who gave that is dropped already */
     if (is_slow) { /* the description alone, then small pieces */
-        fetching->first_size = 0;
+        fetching->is_slow = true;
         learn(fetching->session, true, 0);
-    } else if (err != ERR_OK && err != ERR_MISMATCH && fetching->is_alone) {
-        drop(fetching, 0);
+    } else if (!is_gone && fetching->is_alone) {
+        captures_drop(fetching, 0);
+    } else if (!is_gone && fetching->named_count > 0) {
+        fetching->peers_count = 0; /* all of them were asked */
     }
+    fetching->tries_again =
+        !captures_err_is_ours(err) && (is_slow || is_gone || fetching->is_alone || fetching->named_count > 0);
+    captures_adopt(fetching);
+}
+
+/* Each attempt but the last drops a holder, or is the first of its kind: so they come to an end. */
+static enum err attempt(struct captures_fetching *fetching, struct err_detail *detail) {
+    enum err err = begin(fetching, detail);
     if (err != ERR_OK) {
-        fetching->tries_again = !is_ours(err) && (is_slow || err == ERR_MISMATCH || fetching->is_alone);
+        begin_again(fetching, err);
         return err;
     }
-    if (!fetching->with_payload) {
+    if (fetching->request->is_about) {
         return ERR_OK;
     }
-    err = go_on(fetching);
+    err = is_for_several(fetching) ? captures_pieces_run(fetching) : ERR_OK;
+    err = err == ERR_OK ? go_on(fetching) : err;
     if (err == ERR_MISMATCH) {
         judge(fetching);
     }
-    fetching->tries_again = err != ERR_OK && !is_ours(err);
+    fetching->tries_again = err != ERR_OK && !captures_err_is_ours(err);
     return err;
+}
+
+static enum err explain(const struct captures_fetching *fetching, enum err err, struct err_detail *detail) {
+    if (fetching->was_referred && !captures_err_is_ours(err)) {
+        return err_set(detail, ERR_BUSY, "other nodes have the capture and are busy");
+    }
+    if (fetching->was_false) {
+        return err_set(detail, ERR_MISMATCH, "what other nodes gave is not the capture");
+    }
+    if (fetching->was_refused) {
+        return err_set(detail, ERR_PERMISSION, "nobody known vouches for the capture");
+    }
+    if (fetching->absent_count > 0) {
+        return err_set(detail, ERR_NOT_FOUND, "no other node has the capture");
+    }
+    return err_set(detail, err, "no other node gave the capture: %s", err_text(err));
+}
+
+enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
+                           struct captured *ret_captured, struct err_detail *detail) {
+    struct captured captured;
+    size_t peers_max = request->service == BULK_HAND ? CAPTURES_HAND_PEERS_MAX : CAPTURES_PEERS_MAX;
+    size_t peers_count = request->peers_count < peers_max ? request->peers_count : peers_max;
+    struct captures_fetching fetching = {
+        .session = session,
+        .request = request,
+        .captured = &captured,
+        .peers_count = peers_count,
+        .known_count = peers_count,
+    };
+    memcpy(fetching.peers, request->peers, peers_count * sizeof fetching.peers[0]);
+    memcpy(fetching.known, request->peers, peers_count * sizeof fetching.known[0]);
+    buf_init(&fetching.marks, MARKS_SIZE_MAX);
+    buf_init(&fetching.doubted, MARKS_SIZE_MAX);
+    enum err err = ERR_UNREACHABLE;
+    bool tries_again = true;
+    while (tries_again && fetching.peers_count > 0) {
+        if (captures_time_left_ms(&fetching) == 0) {
+            err = ERR_TIMEOUT;
+            break;
+        }
+        fetching.tries_again = false;
+        err = attempt(&fetching, detail);
+        tries_again = fetching.tries_again;
+    }
+    if (err == ERR_OK && !request->is_about) {
+        captures_body_settle(&fetching);
+    }
+    buf_done(&fetching.marks);
+    buf_done(&fetching.doubted);
+    if (err != ERR_OK) {
+        return explain(&fetching, err, detail);
+    }
+    *ret_captured = captured;
+    ret_captured->document.sum = &ret_captured->sum;
+    return ERR_OK;
 }
 
 enum err captures_fetch_at(struct captures_session *session, const struct peer *peers, size_t peers_count,
                            const struct ringkey *key, struct bytes surt, bool with_payload,
                            struct captured *ret_captured, struct err_detail *detail) {
-    struct captured captured;
-    struct fetching fetching = {
-        .session = session,
+    struct captures_request request = {
+        .peers = peers,
+        .peers_count = peers_count,
         .key = key,
         .surt = surt,
-        .with_payload = with_payload,
-        .peers_count = peers_count < CAPTURES_PEERS_MAX ? peers_count : CAPTURES_PEERS_MAX,
-        .first_size = FIRST_SIZE,
-        .captured = &captured,
+        .is_about = !with_payload,
+        .service = BULK_CAPTURE,
     };
-    memcpy(fetching.peers, peers, fetching.peers_count * sizeof peers[0]);
-    enum err err = ERR_UNREACHABLE;
-    bool tries_again = true;
-    while (tries_again && fetching.peers_count > 0) {
-        fetching.tries_again = false;
-        err = attempt(&fetching, detail);
-        tries_again = fetching.tries_again;
-    }
-    if (err == ERR_OK) {
-        *ret_captured = captured;
-        ret_captured->document.sum = &ret_captured->sum;
-        return ERR_OK;
-    }
-    if (fetching.was_false) {
-        return err_set(detail, ERR_MISMATCH, "what other nodes gave is not the capture");
-    }
-    if (fetching.absent_count > 0) {
-        return err_set(detail, ERR_NOT_FOUND, "no other node has the capture");
-    }
-    return err_set(detail, err, "no other node gave the capture: %s", err_text(err));
+    return captures_fetch_by(session, &request, ret_captured, detail);
 }
 
 enum err captures_fetch(struct captures_session *session, const struct peer *peers, size_t peers_count,
@@ -395,4 +462,33 @@ enum err captures_fetch(struct captures_session *session, const struct peer *pee
                         struct err_detail *detail) {
     return captures_fetch_at(session, peers, peers_count, key, bytes_of(NULL, 0), with_payload, ret_captured,
                              detail);
+}
+
+/* ---- what is here already ---- */
+
+enum err captures_open(struct captures_session *session, const struct ringkey *key, struct bytes description,
+                       struct bytes payload, struct captured *ret_captured, struct err_detail *detail) {
+    struct captured captured;
+    struct captures_fetching fetching = {.session = session, .captured = &captured};
+    struct peer nobody = {0};
+    enum err err = captures_check(session, key, description, &captured, detail);
+    if (err == ERR_OK && captured.sum.size != payload.size) {
+        err = err_set(detail, ERR_MISMATCH, "a payload of another size");
+    }
+    if (err == ERR_OK) {
+        err = captures_body_begin(&fetching);
+    }
+    if (err == ERR_OK && payload.size > 0) {
+        err = captures_body_put(&fetching, &nobody, payload);
+    }
+    if (err == ERR_OK) {
+        err = captures_body_end(&fetching);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_captured = captured;
+    ret_captured->document.sum = &ret_captured->sum;
+    ret_captured->holders_count = 0;
+    return ERR_OK;
 }

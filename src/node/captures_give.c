@@ -237,8 +237,11 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
     struct captures *captures = context;
     struct captures_question question;
     struct captures_answer answer = {0};
-    (void)from;
     enum err err = captures_code_read_question(in, &question, detail);
+    if (err == ERR_OK) {
+        enum bulk_read read = question.wants_description ? BULK_READ_CAPTURE : BULK_READ_ON;
+        err = bulk_begin_read(captures->config.bulk, from, read, detail);
+    }
     if (err == ERR_OK) {
         err = prepare(captures);
     }
@@ -259,6 +262,26 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
         answer.is_there = true;
         answer.description = buf_bytes(&captures->description);
         err = captures_code_put_answer(out, &answer);
+    }
+    return err;
+}
+
+enum err captures_read_own(struct captures *captures, const struct ringkey *key,
+                           struct bytes *ret_description, struct bytes *ret_payload,
+                           struct err_detail *detail) {
+    struct captures_question question = {.key = *key, .wants_description = true, .size_max = 1};
+    uint64_t size;
+    ASSERT(captures->config.bulk == NULL);
+    enum err err = prepare(captures);
+    if (err != ERR_OK) {
+        return err;
+    }
+    buf_clear(&captures->description);
+    struct captures_giver *giver = choose_giver(captures, key);
+    err = open_giver(captures, giver, &question, &size, detail);
+    if (err == ERR_OK) {
+        *ret_description = buf_bytes(&captures->description);
+        *ret_payload = giver->payload;
     }
     return err;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "node/grouping.h"
 #include "node/job_files.h"
 #include "node/ring_json.h"
 
@@ -83,6 +84,27 @@ static void put_ring(void *context, struct buf *out) {
     }
 }
 
+static void put_crowd(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    together_put_crowd(work->together, out);
+}
+
+static void put_mirrors(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    together_put_mirrors(work->together, out);
+}
+
+static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return grouping_put(together_grouping(work->together), name, out, detail);
+}
+
+static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
+                                  struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return grouping_put_picture(together_grouping(work->together), name, is_dot, out, detail);
+}
+
 struct lookup {
     struct ringing_question question;
     struct desk_find *find;
@@ -105,6 +127,10 @@ static void on_answer(struct ringing_question *question, const struct ringing_an
 
 static void find(void *context, struct desk_find *find) {
     const struct desk_work *work = context;
+    if (find->kind == DESK_FIND_CAPTURE) {
+        locating_ask(work->locating, find);
+        return;
+    }
     struct lookup *lookup = calloc(1, sizeof *lookup);
     find->err = lookup != NULL ? ringing_key(work->ringing, find->url, &lookup->question.key, &find->detail)
                                : ERR_MEMORY;
@@ -138,6 +164,10 @@ const struct desk_table desk_work_table = {
     .put_status = put_status,
     .put_history = put_history,
     .put_ring = put_ring,
+    .put_crowd = put_crowd,
+    .put_mirrors = put_mirrors,
+    .put_groups = put_groups,
+    .put_group_picture = put_group_picture,
     .find = find,
     .is_healthy = is_healthy,
 };

@@ -5,6 +5,7 @@
 #define MNEMON_NODE_DESK_WORK_H
 
 #include "node/crawling.h"
+#include "node/locating.h"
 #include "node/pulse.h"
 #include "node/ringing.h"
 #include "node/saves.h"
@@ -18,6 +19,7 @@ struct desk_work {
     struct saves *saves;
     struct ringing *ringing;
     struct together *together;
+    struct locating *locating;
     struct pulse *pulse;
 };
 

@@ -10,9 +10,11 @@
 enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
 static const uint64_t CACHE_US = 5 * 1000000;
 
+/* Where an answer holds, and how long. Apart from it: to look through them all reads 10 KB, not 300. */
 struct found {
-    struct holders_arc arc;
-    uint64_t at_us; /* 0: empty */
+    struct ring_id from;
+    struct ring_id to;
+    uint64_t until_us;
 };
 
 /* The ring as we know it: all places, by id. */
@@ -30,10 +32,12 @@ struct view {
 struct holders {
     struct ringing *ringing;
     pthread_mutex_t lock;
-    struct view view;              /* lock */
-    uint64_t generation;           /* lock */
-    struct found cache[CACHE_MAX]; /* lock */
-    size_t cache_next;             /* lock */
+    struct view view;                         /* lock */
+    uint64_t generation;                      /* lock */
+    struct found cache[CACHE_MAX];            /* lock */
+    struct holders_arc cache_arcs[CACHE_MAX]; /* lock: what was found there */
+    size_t cache_next;                        /* lock */
+    uint64_t cache_until_us;                  /* lock: of the last that was found */
 };
 
 struct holders *holders_new(struct ringing *ringing) {
@@ -233,6 +237,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
         if (is_changed(&holders->view, view)) {
             holders->generation++;
             memset(holders->cache, 0, sizeof holders->cache);
+            holders->cache_until_us = 0;
         }
         struct view old = holders->view;
         holders->view = *view;
@@ -257,16 +262,27 @@ static bool find_own(const struct view *view, struct ring_id place, struct holde
 }
 
 static bool find_cached(const struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
-    uint64_t now_us = clock_monotonic_us(&clock_system);
+    uint64_t now_us = holders->cache_until_us > 0 ? clock_monotonic_us(&clock_system) : 0;
+    if (now_us >= holders->cache_until_us) {
+        return false;
+    }
     for (size_t i = 0; i < CACHE_MAX; i++) {
         const struct found *found = &holders->cache[i];
-        if (found->at_us > 0 && now_us < found->at_us + CACHE_US &&
-            ring_id_is_owned(found->arc.from, place, found->arc.to)) {
-            *ret_arc = found->arc;
+        if (now_us < found->until_us && ring_id_is_owned(found->from, place, found->to)) {
+            *ret_arc = holders->cache_arcs[i];
             return true;
         }
     }
     return false;
+}
+
+static void keep_found(struct holders *holders, const struct holders_arc *arc) {
+    size_t i = holders->cache_next;
+    uint64_t until_us = clock_monotonic_us(&clock_system) + CACHE_US;
+    holders->cache[i] = (struct found){.from = arc->from, .to = arc->to, .until_us = until_us};
+    holders->cache_arcs[i] = *arc;
+    holders->cache_until_us = until_us;
+    holders->cache_next = (i + 1) % CACHE_MAX;
 }
 
 bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
@@ -293,6 +309,16 @@ size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max) 
     }
     pthread_mutex_unlock(&holders->lock);
     return count;
+}
+
+bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]) {
+    bool is_found = false;
+    pthread_mutex_lock(&holders->lock);
+    for (size_t i = 0; i < holders->view.nodes_count && !is_found; i++) {
+        is_found = memcmp(holders->view.nodes[i].key, key, PEER_KEY_SIZE) == 0;
+    }
+    pthread_mutex_unlock(&holders->lock);
+    return is_found;
 }
 
 static bool is_own(const struct view *view, struct ring_id id) {
@@ -433,8 +459,7 @@ enum err holders_find(struct holders *holders, struct ring_id place, struct hold
         return err;
     }
     pthread_mutex_lock(&holders->lock);
-    holders->cache[holders->cache_next] = (struct found){arc, clock_monotonic_us(&clock_system)};
-    holders->cache_next = (holders->cache_next + 1) % CACHE_MAX;
+    keep_found(holders, &arc);
     pthread_mutex_unlock(&holders->lock);
     *ret_arc = arc;
     return ERR_OK;

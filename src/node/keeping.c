@@ -161,12 +161,17 @@ static void rest(struct keeping *keeping) {
     uint64_t wake_us = keeper_wake_at(keeping->keeper, now_us);
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
     wait_us = wait_us < REST_MS * UINT64_C(1000) ? wait_us : REST_MS * UINT64_C(1000);
+    bool is_held = keeping->busy_until_us > now_us;
+    if (is_held && wait_us > keeping->busy_until_us - now_us) {
+        wait_us = keeping->busy_until_us - now_us;
+    }
     clock_gettime(CLOCK_MONOTONIC, &until);
     uint64_t nanoseconds = (uint64_t)until.tv_nsec + wait_us * 1000;
     until.tv_sec += (time_t)(nanoseconds / 1000000000);
     until.tv_nsec = (long)(nanoseconds % 1000000000);
     int result = 0;
-    while (!keeping->is_woken && !keeping->is_stopping && keeping->wanted_count == 0 && result == 0) {
+    while (!keeping->is_woken && !keeping->is_stopping && (keeping->wanted_count == 0 || is_held) &&
+           result == 0) {
         result = pthread_cond_timedwait(&keeping->wake, &keeping->lock, &until);
     }
     keeping->is_woken = false;

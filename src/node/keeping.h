@@ -75,6 +75,17 @@ void keeping_free(struct keeping *keeping);
 /* Append the SURT of a capture that this node has: for captures_config.find_surt. ERR_NOT_FOUND. */
 enum err keeping_find_surt(struct keeping *keeping, const struct ringkey *key, struct buf *out) MUST_CHECK;
 
+/*
+ * Keys of captures that this node has: the first of a place from a time on, the last before it, one with this
+ * digest. Wait for the disk. ERR_NOT_FOUND.
+ */
+enum err keeping_find_first(struct keeping *keeping, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t from_us,
+                            struct ringkey *ret_key) MUST_CHECK;
+enum err keeping_find_last(struct keeping *keeping, const uint8_t place[RINGKEY_PLACE_SIZE],
+                           int64_t before_us, struct ringkey *ret_key) MUST_CHECK;
+enum err keeping_find_digest(struct keeping *keeping, const uint8_t digest[RINGKEY_DIGEST_SIZE],
+                             struct ringkey *ret_key) MUST_CHECK;
+
 /* A document could not be read: ERR_CORRUPT. It is fetched from another holder and stored again. */
 void keeping_report_damage(struct keeping *keeping, const struct ringkey *key);
 

@@ -14,6 +14,7 @@
 enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */ };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
 static const uint64_t SECOND_US = 1000000;
+static const uint64_t BUSY_US = 500000;
 
 struct item {
     struct keeping_wanted wanted;
@@ -174,6 +175,10 @@ static void fetch_item(struct keeping_hand *hand, struct item *item) {
         item->err = ERR_CANCELLED;
         return;
     }
+    if (bulk_is_busy(keeping->config.bulk, &item->wanted.peer)) {
+        item->err = ERR_BUSY;
+        return;
+    }
     item->err = fetch_and_store(hand, item, !item->has_payload, &detail);
     if (item->err == ERR_NOT_FOUND && item->has_payload) { /* it has gone since */
         item->err = fetch_and_store(hand, item, true, &detail);
@@ -282,7 +287,29 @@ static void take_batch(struct keeping *keeping) {
     mark_equal_payloads(work);
 }
 
+/* What its holder was too busy to give is wanted still. Where there is no room, a comparison finds it. */
+static void want_again(struct keeping *keeping) {
+    pthread_mutex_lock(&keeping->lock);
+    for (size_t i = 0; i < keeping->work->count; i++) {
+        const struct item *item = &keeping->work->items[i];
+        if (item->err == ERR_BUSY && keeping_want(keeping, &item->wanted.key, &item->wanted.peer)) {
+            keeping->busy_until_us = keeping_now_us(keeping) + BUSY_US;
+        }
+    }
+    pthread_mutex_unlock(&keeping->lock);
+}
+
+static bool is_held(struct keeping *keeping) {
+    pthread_mutex_lock(&keeping->lock);
+    bool is_held = keeping_now_us(keeping) < keeping->busy_until_us;
+    pthread_mutex_unlock(&keeping->lock);
+    return is_held;
+}
+
 void keeping_fetch(struct keeping *keeping) {
+    if (is_held(keeping)) {
+        return;
+    }
     take_batch(keeping);
     if (keeping->work->count == 0 || keeping_is_full(keeping)) {
         return;
@@ -291,6 +318,7 @@ void keeping_fetch(struct keeping *keeping) {
     wait_for_disk(keeping);
     run_crew(keeping, true);
     wait_for_disk(keeping);
+    want_again(keeping);
     uint64_t stored_count = 0;
     for (size_t i = 0; i < keeping->work->count; i++) {
         stored_count += keeping->work->items[i].err == ERR_OK;

@@ -75,6 +75,7 @@ struct keeping {
     struct keeping_shunned shunned[KEEPING_SHUNNED_MAX]; /* lock */
     size_t shunned_next;                                 /* lock */
     uint64_t full_until_us;                              /* lock */
+    uint64_t busy_until_us;                              /* lock: nothing is fetched before */
     struct keeping_stat stat;                            /* lock */
 
     struct keeping_reader answering; /* the bulk thread's */

@@ -9,6 +9,7 @@
 #include "node/crawling.h"
 #include "node/desk_work.h"
 #include "node/node_file.h"
+#include "node/proxy.h"
 #include "node/together.h"
 #include "node/token.h"
 #include "replay/replay.h"
@@ -43,6 +44,7 @@ struct node {
     struct http_route routes[ROUTES_MAX];
     size_t routes_count;
     struct http_server *http;
+    struct proxy *proxy; /* NULL: none */
     bool has_file;
 };
 
@@ -112,6 +114,7 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
     if (err != ERR_OK) {
         return err;
     }
+    together_set_access(node->together, node->access);
     struct archive_config archive = {
         .instance = config->instance,
         .access = node->access,
@@ -152,6 +155,10 @@ static enum err make_together(struct node *node) {
         .instance = config->instance,
         .upload_rate = config->ring_upload_rate,
         .download_rate = config->ring_download_rate,
+        .reads_rate = config->ring_reads_rate,
+        .crowd = config->crowd,
+        .groups = config->groups,
+        .mirrors = config->mirrors,
         .clock = config->clock,
         .note = note,
         .jobs_changed = look_at_jobs,
@@ -220,19 +227,13 @@ static void beat(void *context) {
     together_beat(node->together);
 }
 
-static bool is_loopback(const struct address *address) {
-    static const uint8_t loopback[16] = {[15] = 1};
-    return address_is_ipv4(address) ? address->ip[12] == 127
-                                    : memcmp(address->ip, loopback, sizeof loopback) == 0;
-}
-
 /* What the routes of HTTP need: who may, who does, who knows. */
 static enum err open_desk(struct node *node) {
     const struct node_config *config = &node->config;
     struct admin_config admin = {
         .token = node->token.text,
         .hosts = config->hosts,
-        .is_loopback = is_loopback(&config->http),
+        .is_loopback = address_is_loopback(&config->http),
         .reads_need_login = config->reads_need_login,
         .rate = config->rate,
         .clock = config->clock,
@@ -246,6 +247,10 @@ static enum err open_desk(struct node *node) {
                                     .saves = node->saves,
                                     .ringing = node->ringing,
                                     .together = node->together};
+    enum err err = locating_start(node->together, node->access, &node->work.locating);
+    if (err != ERR_OK) {
+        return err;
+    }
     node->desk = (struct desk){.table = &desk_work_table, .context = &node->work, .admin = node->admin};
     node->replay = (struct replay){
         .archive = node->archive,
@@ -282,13 +287,12 @@ static enum err open_desk(struct node *node) {
 
 static enum err start_http(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
-    struct address ring;
     struct http_server_config http = {
         .address = config->http,
         .routes = node->routes,
         .routes_count = node->routes_count,
         .scratch_directory = config->directory,
-        .threads_count = ringing_address(node->ringing, &ring) ? RING_HTTP_THREADS : 0,
+        .threads_count = ringing_has_ring(node->ringing) ? RING_HTTP_THREADS : 0,
         .connections_max = config->connections_max,
         .request_timeout_ms = config->request_timeout_ms,
         .clock = config->clock,
@@ -309,6 +313,28 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
     return err;
 }
 
+/* Last: it must know where the node's own pages are. */
+static enum err start_proxy(struct node *node, struct err_detail *detail) {
+    const struct node_config *config = &node->config;
+    struct proxy_config proxy = {
+        .directory = config->directory,
+        .listen = config->proxy,
+        .timeout_us = config->proxy_timeout_us,
+        .intercepts = config->proxy_intercepts,
+        .archives = config->proxy_archives,
+        .allows_private = config->crawl_allows_private,
+        .nameservers = config->crawl_nameservers,
+        .archive = node->archive,
+        .access = node->access,
+        .reads_need_login = config->reads_need_login,
+        .together = node->together,
+        .ringing = node->ringing,
+        .clock = config->clock,
+    };
+    http_server_address(node->http, &proxy.http);
+    return config->has_proxy ? proxy_start(&proxy, &node->proxy, detail) : ERR_OK;
+}
+
 /* What has been started, in an order in which nobody uses what is gone. */
 static void close_node(struct node *node) {
     if (node->has_file) {
@@ -323,8 +349,17 @@ static void close_node(struct node *node) {
     if (node->ringing != NULL) {
         ringing_stop(node->ringing); /* and those that wait for the ring */
     }
+    if (node->work.locating != NULL) {
+        locating_stop(node->work.locating); /* and those for the crowd */
+    }
+    if (node->proxy != NULL) {
+        proxy_stop(node->proxy);
+    }
     if (node->http != NULL) {
         http_server_stop(node->http, GRACE_MS);
+    }
+    if (node->work.locating != NULL) {
+        locating_free(node->work.locating);
     }
     if (node->crawling != NULL) {
         crawling_stop(node->crawling);
@@ -391,6 +426,9 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
     if (err == ERR_OK) {
         err = start_http(node, detail);
     }
+    if (err == ERR_OK) {
+        err = start_proxy(node, detail);
+    }
     if (err != ERR_OK) {
         close_node(node);
         return err;
@@ -407,6 +445,13 @@ void node_http_address(const struct node *node, struct address *ret_address) {
     http_server_address(node->http, ret_address);
 }
 
+bool node_proxy_address(const struct node *node, struct address *ret_address) {
+    if (node->proxy != NULL) {
+        proxy_address(node->proxy, ret_address);
+    }
+    return node->proxy != NULL;
+}
+
 const char *node_token_path(const struct node *node) {
     return node->token.path;
 }
@@ -417,6 +462,10 @@ const char *node_token(const struct node *node) {
 
 size_t node_volumes_count(const struct node *node) {
     return node->volumes_count;
+}
+
+bool node_has_ring(const struct node *node) {
+    return ringing_has_ring(node->ringing);
 }
 
 bool node_ring_address(const struct node *node, struct address *ret_address) {

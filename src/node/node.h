@@ -6,6 +6,8 @@
  * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the
  * token
  *
+ *      proxy  the web for one's own browser, where that is wanted (node/proxy.h)
+ *
  * and it runs the jobs of the data directory (node/crawling.h) and is part of its ring (node/ringing.h).
  * Where it is found, DIR/node.json says (node/node_file.h).
  *
@@ -19,6 +21,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/err.h"
+#include "node/together.h"
 #include "store/instance.h"
 
 struct node;
@@ -46,6 +49,15 @@ struct node_config {
     uint8_t ring_first_place;
     uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/together.h), as the next */
     uint64_t ring_download_rate;
+    uint32_t ring_reads_rate; /* (any) a second, of other nodes */
+    struct together_crowd crowd;
+    struct together_groups groups;
+    struct together_mirrors mirrors;
+    bool has_proxy; /* (node/proxy.h, as the four below) */
+    struct address proxy;
+    uint64_t proxy_timeout_us;
+    bool proxy_intercepts;
+    bool proxy_archives;
     void (*tell)(void *context, const char *name,
                  const char *sentence);                /* of a job; any thread; may be NULL */
     void (*note)(void *context, const char *sentence); /* of the rest; any thread; may be NULL */
@@ -65,8 +77,12 @@ const char *node_token_path(const struct node *node);
 const char *node_token(const struct node *node);
 size_t node_volumes_count(const struct node *node); /* that it offers */
 
-/* Where its socket of the ring is. False: it is in none. */
+/* Where its socket for other nodes is. False: it is in no ring, and in no group yet. */
 bool node_ring_address(const struct node *node, struct address *ret_address);
+bool node_has_ring(const struct node *node);
+
+/* Where browsers find the proxy. False: there is none. */
+bool node_proxy_address(const struct node *node, struct address *ret_address);
 
 /*
  * Before any thread is started: SIGINT and SIGTERM no longer end the process but wait for

@@ -3,9 +3,8 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "node/obtaining.h"
 #include "node/ring_shelf_state.h"
-#include "store/volume.h"
-#include "store/volume_record.h"
 
 enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
 
@@ -31,12 +30,35 @@ enum err ring_shelf_holders(struct ring_shelf *shelf, const uint8_t place[RINGKE
     return first != NULL ? ERR_OK : err;
 }
 
+size_t ring_shelf_put_busy_last(struct ring_shelf *shelf, struct peer *peers, size_t count,
+                                const struct peer *kept) {
+    struct peer busy[RING_SHELF_HOLDERS_MAX];
+    size_t busy_count = 0;
+    size_t ready_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_kept = kept != NULL && peer_equal(&peers[i], kept);
+        if (!is_kept && bulk_is_busy(shelf->config.bulk, &peers[i]) && busy_count < RING_SHELF_HOLDERS_MAX) {
+            busy[busy_count++] = peers[i];
+        } else {
+            peers[ready_count++] = peers[i];
+        }
+    }
+    memcpy(peers + ready_count, busy, busy_count * sizeof *peers);
+    return ready_count;
+}
+
 /* ---- sessions ---- */
 
 static void close_session(struct shelf_session *generic) {
     struct ring_shelf_session *session = ring_shelf_session(generic);
     if (session->captures != NULL) {
         captures_session_free(session->captures);
+    }
+    if (session->obtaining != NULL) {
+        obtaining_session_free(session->obtaining);
+    }
+    if (session->has_title) {
+        offers_title_done(&session->title);
     }
     warc_writer_done(&session->writer);
     sha256_done(&session->sha256);
@@ -71,121 +93,11 @@ static enum err open_session(struct shelf *generic, struct shelf_session **ret_s
     return ERR_OK;
 }
 
-/* ---- records, made of what came ---- */
+/* ---- by location ---- */
 
 static bool is_not_modified(const struct ring_shelf_capture *capture) {
     return capture->flags & CAPTURE_REVISIT && capture->status == STATUS_NOT_MODIFIED;
 }
-
-/* Into session->record, in the form that a volume would give it. */
-static enum err write_record(struct ring_shelf_session *session, const struct captured *captured,
-                             bool is_revisit, struct err_detail *detail) {
-    const struct document *document = &captured->document;
-    bool is_http = document->head.size > 0;
-    struct field fields[2];
-    size_t fields_count = 0;
-    struct warc_written written;
-    if (document->tls.size > 0) {
-        fields[fields_count++] = (struct field){BYTES(VOLUME_TLS_FIELD), document->tls};
-    }
-    if (document->signature.size > 0) {
-        fields[fields_count++] = (struct field){BYTES(VOLUME_SIGNATURE_FIELD), document->signature};
-    }
-    struct warc_draft draft = {
-        .type = is_revisit ? WARC_TYPE_REVISIT
-                : is_http  ? WARC_TYPE_RESPONSE
-                           : WARC_TYPE_RESOURCE,
-        .date_us = document->time_us,
-        .target_uri = document->url,
-        .content_type = is_http                            ? bytes_of(NULL, 0)
-                        : document->content_type.size == 0 ? BYTES("application/octet-stream")
-                                                           : document->content_type,
-        .ip_address = document->ip_address,
-        .truncated = document->truncated,
-        .payload_sha256 = captured->sum.digest,
-        .fields = fields,
-        .fields_count = fields_count,
-        .head = document->head,
-        .is_block_digest_optional = true,
-    };
-    if (is_revisit) {
-        draft.revisit =
-            document->is_not_modified ? WARC_REVISIT_NOT_MODIFIED : WARC_REVISIT_IDENTICAL_PAYLOAD;
-        draft.refers_to_target_uri = document->url; /* of what, its holder knows */
-        draft.refers_to_date_us = document->time_us;
-    } else {
-        draft.body = document->body;
-    }
-    scratch_clear(&session->record);
-    warc_writer_resume(&session->writer, 0);
-    return warc_writer_put(&session->writer, &draft, &written, detail);
-}
-
-/* Where in the record the payload lies: its end is the block's, two line ends and a last chunk before its. */
-static void find_payload(struct ring_shelf_session *session, const struct captured *captured) {
-    struct ring_shelf_parcel *parcel = &session->parcel;
-    size_t block_end = (size_t)session->record.size - 4;
-    size_t start = (size_t)(captured->payload.data - captured->document.body.data);
-    parcel->payload_size = captured->payload.size;
-    parcel->payload_start =
-        captured->payload.size == 0 ? 0 : block_end - captured->document.body.size + start;
-}
-
-/* Of who listed it, then of its holders. */
-static enum err ask_for(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
-                        bool with_payload, struct captured *ret_captured, struct err_detail *detail) {
-    struct ring_shelf *shelf = session->shelf;
-    struct peer peers[RING_SHELF_HOLDERS_MAX];
-    size_t count;
-    enum err err = ring_shelf_enter(shelf);
-    if (err != ERR_OK) {
-        return err_set(detail, err, "too many wait for other nodes already");
-    }
-    if (session->captures == NULL) {
-        session->captures = captures_session_new(shelf->config.captures);
-        err = session->captures == NULL ? ERR_MEMORY : ERR_OK;
-    }
-    if (err == ERR_OK) {
-        err = ring_shelf_holders(shelf, capture->key.bytes, &capture->from, peers, &count);
-    }
-    if (err == ERR_OK) {
-        err = captures_fetch_at(session->captures, peers, count, &capture->key, buf_bytes(&session->surt),
-                                with_payload, ret_captured, detail);
-    }
-    ring_shelf_leave(shelf);
-    return err;
-}
-
-/* Ask for it and make the record. */
-static enum err fetch(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
-                      bool is_whole, struct err_detail *detail) {
-    struct captured captured;
-    bool is_revisit = !is_whole && capture->flags & CAPTURE_REVISIT;
-    enum err err = ask_for(session, capture, !is_revisit, &captured, detail);
-    if (err == ERR_MISMATCH) {
-        return ERR_CORRUPT; /* the words are there already */
-    }
-    if (err == ERR_OK && !is_revisit && captured.document.is_body_left_out) {
-        return err_set(detail, ERR_NOT_FOUND, "a capture that was not modified has no document of its own");
-    }
-    if (err == ERR_OK) {
-        err = write_record(session, &captured, is_revisit, detail);
-    }
-    buf_clear(&session->request);
-    if (err == ERR_OK) {
-        err = buf_put(&session->request, captured.document.request);
-    }
-    if (err != ERR_OK) {
-        return err;
-    }
-    session->parcel = (struct ring_shelf_parcel){.number = capture->number, .is_whole = is_whole};
-    if (!is_revisit) {
-        find_payload(session, &captured);
-    }
-    return ERR_OK;
-}
-
-/* ---- by location ---- */
 
 /* One with the same document that has a head of its own, among the other captures of its SURT. */
 static enum err find_original(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
@@ -221,20 +133,20 @@ static enum err find_original(struct ring_shelf_session *session, const struct r
     return err;
 }
 
-/* Record and request of the capture, in the session's hands. */
-static enum err know(struct ring_shelf_session *session, uint64_t number, bool is_whole,
-                     struct err_detail *detail) {
-    struct ring_shelf *shelf = session->shelf;
-    struct ring_shelf_parcel wanted = {.number = number, .is_whole = is_whole};
-    struct ring_shelf_capture capture;
-    if (session->is_known && session->parcel.number == number && session->parcel.is_whole == is_whole) {
-        return ERR_OK;
-    }
-    session->is_known = ring_shelf_cache_take(&shelf->cache, &wanted, &session->record, &session->request);
+static bool take_kept(struct ring_shelf_session *session, struct ring_shelf_parcel wanted) {
+    session->is_known =
+        ring_shelf_cache_take(&session->shelf->cache, &wanted, &session->record, &session->request);
     if (session->is_known) {
         session->parcel = wanted;
-        return ERR_OK;
     }
+    return session->is_known;
+}
+
+static enum err go_for(struct ring_shelf_session *session, uint64_t number, bool is_whole,
+                       struct err_detail *detail) {
+    struct ring_shelf *shelf = session->shelf;
+    struct ring_shelf_capture capture;
+    struct bytes record;
     if (!ring_shelf_listed_find(&shelf->listed, number, &session->surt, &capture)) {
         return err_set(detail, ERR_NOT_FOUND, "it was not listed lately");
     }
@@ -243,9 +155,8 @@ static enum err know(struct ring_shelf_session *session, uint64_t number, bool i
         err = find_original(session, &capture, &capture, detail);
     }
     if (err == ERR_OK) {
-        err = fetch(session, &capture, is_whole, detail);
+        err = ring_shelf_fetch(session, &capture, is_whole, detail);
     }
-    struct bytes record;
     if (err == ERR_OK) {
         err = scratch_bytes(&session->record, &record);
     }
@@ -253,6 +164,35 @@ static enum err know(struct ring_shelf_session *session, uint64_t number, bool i
         session->is_known = true;
         session->parcel.number = number;
         ring_shelf_cache_put(&shelf->cache, &session->parcel, record, buf_bytes(&session->request));
+    }
+    return err;
+}
+
+/* Record and request of the capture, in the session's hands. */
+static enum err know(struct ring_shelf_session *session, uint64_t number, bool is_whole,
+                     struct err_detail *detail) {
+    struct ring_shelf *shelf = session->shelf;
+    struct ring_shelf_parcel wanted = {.number = number, .is_whole = is_whole};
+    uint8_t key[RING_SHELF_FLIGHT_KEY_SIZE] = {is_whole};
+    enum err err = ERR_OK;
+    if (session->is_known && session->parcel.number == number && session->parcel.is_whole == is_whole) {
+        return ERR_OK;
+    }
+    if (take_kept(session, wanted)) {
+        return ERR_OK;
+    }
+    memcpy(key + 1, &number, sizeof number);
+    struct ring_shelf_flight *flight = ring_shelf_flight_begin(&shelf->records, key, &err);
+    if (flight == NULL && err != ERR_OK) {
+        return err_set(detail, err, "another node's capture cannot be had now: %s", err_text(err));
+    }
+    if (take_kept(session, wanted)) {
+        err = ERR_OK;
+    } else { /* also where what the other one brought is too large to be kept */
+        err = go_for(session, number, is_whole, detail);
+    }
+    if (flight != NULL) {
+        ring_shelf_flight_end(&shelf->records, flight, err);
     }
     return err;
 }
@@ -397,6 +337,9 @@ static void close_shelf(struct shelf *generic) {
     struct ring_shelf *shelf = (struct ring_shelf *)generic;
     ring_shelf_listed_done(&shelf->listed);
     ring_shelf_cache_done(&shelf->cache);
+    ring_shelf_listings_done(&shelf->listings);
+    ring_shelf_flights_done(&shelf->lists);
+    ring_shelf_flights_done(&shelf->records);
     pthread_cond_destroy(&shelf->idle);
     pthread_mutex_destroy(&shelf->lock);
     free(shelf);
@@ -434,6 +377,9 @@ struct shelf *ring_shelf_new(const char *scratch_directory) {
     shelf->scratch_directory = scratch_directory;
     randombytes_buf(&seed, sizeof seed);
     ring_shelf_cache_init(&shelf->cache);
+    ring_shelf_listings_init(&shelf->listings, seed);
+    ring_shelf_flights_init(&shelf->lists);
+    ring_shelf_flights_init(&shelf->records);
     pthread_mutex_init(&shelf->lock, NULL);
     pthread_cond_init(&shelf->idle, NULL);
     if (ring_shelf_listed_init(&shelf->listed, seed) != ERR_OK) {

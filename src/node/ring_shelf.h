@@ -16,10 +16,19 @@
  * A record is made of what came: a response, a resource, or a revisit whose document is "elsewhere", at
  * another location of the same capture.
  *
- * Nothing is stored. Records that were fetched are kept in memory, 64 MiB of them, for the parts of a page.
+ * Nothing is stored. Records that were fetched are kept in memory, 64 MiB of them, for the parts of a page;
+ * listings of single URLs for five seconds, within which what is new at its holders is not seen here. Of
+ * several threads that want the same, one asks and the others wait for it.
+ *
+ * Holders may be busy (node/bulk.h): they are left alone for a moment, others are asked. Where none of them
+ * answers, a listing may be up to ten minutes old, and the crowd is asked (node/obtaining.h): also beside
+ * them, when they take longer than usual. What was read from the ring is offered to the crowd in turn. A
+ * record says in its field Mnemon-Source where it came from: "ring ADDRESS", "crowd ADDRESS", or
+ * "crowd this-node" where it was read here before.
+ *
  * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
  * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
- * on with what is here.
+ * on with what is here. Who waits for what somebody else has gone for does not count.
  */
 #ifndef MNEMON_NODE_RING_SHELF_H
 #define MNEMON_NODE_RING_SHELF_H
@@ -27,12 +36,17 @@
 #include "node/captures.h"
 #include "store/shelf.h"
 
+struct obtaining;
+struct offers;
+
 enum { RING_SHELF_HOLDERS_MAX = 32, RING_SHELF_NODES_MAX = 1 << 15 };
 
 /* The functions may be called by any thread. */
 struct ring_shelf_config {
     struct bulk *bulk;
     struct captures *captures;
+    struct offers *offers;       /* what was read is handed on, and is read from there; NULL: it is not */
+    struct obtaining *obtain;    /* the crowd; NULL: there is none */
     uint8_t mapping;             /* enum charter_mapping */
     uint8_t self[PEER_KEY_SIZE]; /* is not asked */
     uint32_t timeout_ms;         /* of a question; 0: 2,000 */

@@ -37,46 +37,87 @@ static void note_silent(struct ring_shelf *shelf, const struct peer *peer) {
 
 /* ---- who waits ---- */
 
+/* Within the lock; count may be NULL. */
+static void begin_use(struct ring_shelf *shelf, uint32_t *count) {
+    shelf->users_count++;
+    if (count != NULL) {
+        ++*count;
+    }
+}
+
+static void end_use(struct ring_shelf *shelf, uint32_t *count) {
+    pthread_mutex_lock(&shelf->lock);
+    shelf->users_count--;
+    if (count != NULL) {
+        --*count;
+    }
+    if (shelf->users_count == 0) {
+        pthread_cond_broadcast(&shelf->idle);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+}
+
 enum err ring_shelf_enter(struct ring_shelf *shelf) {
     pthread_mutex_lock(&shelf->lock);
     enum err err = !shelf->is_active                                  ? ERR_NOT_FOUND
                    : shelf->waiters_count < shelf->config.waiters_max ? ERR_OK
                                                                       : ERR_UNREACHABLE;
-    shelf->waiters_count += err == ERR_OK;
+    if (err == ERR_OK) {
+        begin_use(shelf, &shelf->waiters_count);
+    }
     pthread_mutex_unlock(&shelf->lock);
     return err;
 }
 
 void ring_shelf_leave(struct ring_shelf *shelf) {
+    end_use(shelf, &shelf->waiters_count);
+}
+
+bool ring_shelf_use(struct ring_shelf *shelf) {
     pthread_mutex_lock(&shelf->lock);
-    shelf->waiters_count--;
-    if (shelf->waiters_count == 0) {
-        pthread_cond_broadcast(&shelf->idle);
+    bool is_active = shelf->is_active;
+    if (is_active) {
+        begin_use(shelf, NULL);
     }
     pthread_mutex_unlock(&shelf->lock);
+    return is_active;
+}
+
+void ring_shelf_unuse(struct ring_shelf *shelf) {
+    end_use(shelf, NULL);
+}
+
+/* Those that were left behind are there beside those that are waited for. */
+bool ring_shelf_enter_aside(struct ring_shelf *shelf) {
+    pthread_mutex_lock(&shelf->lock);
+    bool may_enter = shelf->is_active && shelf->asides_count < 2 * shelf->config.waiters_max;
+    if (may_enter) {
+        begin_use(shelf, &shelf->asides_count);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return may_enter;
+}
+
+void ring_shelf_leave_aside(struct ring_shelf *shelf) {
+    end_use(shelf, &shelf->asides_count);
 }
 
 void ring_shelf_end(struct shelf *generic) {
     struct ring_shelf *shelf = (struct ring_shelf *)generic;
     pthread_mutex_lock(&shelf->lock);
     shelf->is_active = false;
-    while (shelf->waiters_count > 0) {
+    while (shelf->users_count > 0) {
         pthread_cond_wait(&shelf->idle, &shelf->lock);
     }
     pthread_mutex_unlock(&shelf->lock);
 }
 
-/* Nobody waits for this, so it does not count against waiters_max. */
 void ring_shelf_blame(struct ring_shelf *shelf, const struct peer *peer, const char *sentence) {
-    pthread_mutex_lock(&shelf->lock);
-    bool may_enter = shelf->is_active;
-    shelf->waiters_count += may_enter;
-    pthread_mutex_unlock(&shelf->lock);
-    if (may_enter) {
+    if (ring_shelf_use(shelf)) {
         if (shelf->config.blame != NULL) {
             shelf->config.blame(shelf->config.context, peer, sentence);
         }
-        ring_shelf_leave(shelf);
+        ring_shelf_unuse(shelf);
     }
 }
 

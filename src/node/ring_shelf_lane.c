@@ -132,12 +132,14 @@ enum err ring_shelf_lane_advance(struct ring_shelf_cursor *cursor, struct ring_s
             return err;
         }
         struct ring_shelf_question *ask = &lane->ask;
-        if (ring_shelf_enter(cursor->shelf) != ERR_OK) {
+        if (!cursor->is_counted && ring_shelf_enter(cursor->shelf) != ERR_OK) {
             cursor->is_partial = true;
             return ERR_NOT_FOUND;
         }
         ring_shelf_ask(cursor->shelf, &ask, 1);
-        ring_shelf_leave(cursor->shelf);
+        if (!cursor->is_counted) {
+            ring_shelf_leave(cursor->shelf);
+        }
         if (ask->err == ERR_OK) {
             ring_shelf_lane_begin(lane);
         } else if (!replace(cursor, lane)) {

@@ -53,7 +53,7 @@ static bool is_better(const struct ring_shelf_capture *old, const struct capture
 }
 
 static enum err add(struct ring_shelf_listed *listed, uint64_t number, const struct ringkey *key,
-                    const struct capture *capture, const struct peer *from) {
+                    const struct capture *capture, const struct peer *from, uint64_t listed_at_us) {
     uint8_t *surt = malloc(capture->surt.size + 1);
     while (listed->count > 0 && (listed->count == RING_SHELF_LISTED_MAX ||
                                  listed->size + capture->surt.size > RING_SHELF_LISTED_SIZE_MAX)) {
@@ -70,6 +70,7 @@ static enum err add(struct ring_shelf_listed *listed, uint64_t number, const str
         .number = number,
         .key = *key,
         .from = *from,
+        .listed_at_us = listed_at_us,
         .length = capture->location.length,
         .status = capture->status,
         .flags = capture->flags,
@@ -97,14 +98,16 @@ static void add_signature(struct ring_shelf_listed *listed, uint64_t number, con
 }
 
 enum err ring_shelf_listed_put(struct ring_shelf_listed *listed, uint64_t number, const struct ringkey *key,
-                               const struct capture *capture, const struct peer *from) {
+                               const struct capture *capture, const struct peer *from,
+                               uint64_t listed_at_us) {
     pthread_mutex_lock(&listed->lock);
     struct ring_shelf_capture *old = find(listed, number);
     enum err err = ERR_OK;
     if (old != NULL) {
         old->from = *from;
+        old->listed_at_us = listed_at_us;
     } else {
-        err = add(listed, number, key, capture, from);
+        err = add(listed, number, key, capture, from, listed_at_us);
         if (err == ERR_OK) {
             add_signature(listed, number, capture);
         }

@@ -21,7 +21,8 @@ enum { RING_SHELF_LISTED_MAX = 1 << 14, RING_SHELF_LISTED_SIZE_MAX = 16 << 20 };
 struct ring_shelf_capture {
     uint64_t number;
     struct ringkey key;
-    struct peer from; /* who listed it last */
+    struct peer from;      /* who listed it last */
+    uint64_t listed_at_us; /* and when; 0: nobody did */
     uint8_t signature[KEY_SIGNATURE_SIZE];
     uint32_t length; /* of its frame there, for people */
     uint16_t status;
@@ -47,7 +48,8 @@ uint64_t ring_shelf_number(struct sha256 *sha256, const struct ringkey *key);
 
 /* Remember it. */
 enum err ring_shelf_listed_put(struct ring_shelf_listed *listed, uint64_t number, const struct ringkey *key,
-                               const struct capture *capture, const struct peer *from) MUST_CHECK;
+                               const struct capture *capture, const struct peer *from,
+                               uint64_t listed_at_us) MUST_CHECK;
 
 /* A copy; its SURT goes to *surt, and surt in the copy is NULL. False: it is not there (any more). */
 bool ring_shelf_listed_find(struct ring_shelf_listed *listed, uint64_t number, struct buf *surt,

@@ -1,5 +1,7 @@
 #include "node/ring_shelf_scope.h"
 
+#include "base/utc.h"
+
 /* What both bounds begin with up to the first such byte; false where they differ there, or have none. */
 static bool share(struct bytes from, struct bytes to, uint8_t end, struct bytes *ret_shared) {
     size_t size = bytes_find_byte(from, end);
@@ -10,11 +12,20 @@ static bool share(struct bytes from, struct bytes to, uint8_t end, struct bytes 
     return true;
 }
 
+bool ring_shelf_scope_is_url(struct bytes from, struct bytes to, struct bytes *ret_surt) {
+    struct bytes shared;
+    bool is_url = share(from, to, 0x00, &shared);
+    if (is_url) {
+        *ret_surt = bytes_slice(shared, 0, shared.size - 1);
+    }
+    return is_url;
+}
+
 bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
                       uint8_t ret_place[RINGKEY_PLACE_SIZE]) {
     struct bytes shared;
-    if (share(from, to, 0x00, &shared)) {
-        place_of_surt(sha256, bytes_slice(shared, 0, shared.size - 1), mapping, ret_place);
+    if (ring_shelf_scope_is_url(from, to, &shared)) {
+        place_of_surt(sha256, shared, mapping, ret_place);
         return true;
     }
     if (mapping == PLACE_BY_HOST && share(from, to, ')', &shared)) {
@@ -22,4 +33,33 @@ bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to,
         return true;
     }
     return false;
+}
+
+enum { TIME_SIZE = 8, FRACTION_BITS = 24, SECOND_US = 1000000 };
+
+/* As store/index_code.h writes it. False: it is before or after all captures. */
+static bool read_time(struct bytes bound, int64_t *ret_us) {
+    struct bytes rest = bytes_skip(bound, bytes_find_byte(bound, 0x00));
+    uint64_t value = 0;
+    if (rest.size <= TIME_SIZE) {
+        return false;
+    }
+    for (size_t i = 1; i <= TIME_SIZE; i++) {
+        value = value << 8 | rest.data[i];
+    }
+    if (value == 0 || value == UINT64_MAX) {
+        return false;
+    }
+    uint64_t seconds = value >> FRACTION_BITS;
+    uint64_t fraction = value & ((UINT64_C(1) << FRACTION_BITS) - 1);
+    bool is_time = seconds <= (uint64_t)(UTC_MAX_US - UTC_MIN_US) / SECOND_US && fraction < SECOND_US;
+    if (is_time) {
+        *ret_us = UTC_MIN_US + (int64_t)(seconds * SECOND_US + fraction);
+    }
+    return is_time;
+}
+
+int64_t ring_shelf_scope_time(struct bytes from, struct bytes to) {
+    int64_t time_us;
+    return read_time(to, &time_us) || read_time(from, &time_us) ? time_us : INT64_MAX;
 }

@@ -13,4 +13,10 @@
 bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
                       uint8_t ret_place[RINGKEY_PLACE_SIZE]);
 
+/* Are both bounds keys of one SURT? */
+bool ring_shelf_scope_is_url(struct bytes from, struct bytes to, struct bytes *ret_surt);
+
+/* The time that a walk over one SURT is about: where it ends, or begins. INT64_MAX: none, it is over all. */
+int64_t ring_shelf_scope_time(struct bytes from, struct bytes to);
+
 #endif

@@ -68,8 +68,10 @@ static enum err answer(void *context, const struct peer *from, struct bytes ques
     struct ring_shelf_service *service = context;
     struct shelf_code_walk walk;
     struct merge *merge;
-    (void)from;
-    enum err err = shelf_code_read_walk(question, &walk, detail);
+    enum err err = bulk_begin_read(service->config.bulk, from, BULK_READ_LIST, detail);
+    if (err == ERR_OK) {
+        err = shelf_code_read_walk(question, &walk, detail);
+    }
     if (err == ERR_OK && walk.to.size > 0 && bytes_compare(walk.from, walk.to) >= 0) {
         err = err_set(detail, ERR_INVALID, "a walk that ends before it begins");
     }

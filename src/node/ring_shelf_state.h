@@ -2,9 +2,12 @@
 #ifndef MNEMON_NODE_RING_SHELF_STATE_H
 #define MNEMON_NODE_RING_SHELF_STATE_H
 
+#include "node/offers_title.h"
 #include "node/ring_shelf.h"
 #include "node/ring_shelf_cache.h"
+#include "node/ring_shelf_flight.h"
 #include "node/ring_shelf_listed.h"
+#include "node/ring_shelf_listing.h"
 #include "store/place.h"
 #include "store/shelf_code.h"
 #include "warc/warc_writer.h"
@@ -29,9 +32,14 @@ struct ring_shelf {
     struct ring_shelf_config config; /* set once, before is_active */
     struct ring_shelf_listed listed;
     struct ring_shelf_cache cache;
+    struct ring_shelf_listings listings;
+    struct ring_shelf_flights lists;   /* listings under way */
+    struct ring_shelf_flights records; /* records under way */
     pthread_mutex_t lock;
     struct ring_shelf_silent silent[RING_SHELF_SILENT_MAX]; /* lock */
-    uint32_t waiters_count;                                 /* lock: who uses the config */
+    uint32_t users_count;                                   /* lock: who uses the config */
+    uint32_t waiters_count;                                 /* lock: of them, who count as waiting */
+    uint32_t asides_count;                                  /* lock: of them, threads of their own */
     bool is_active;                                         /* lock */
     pthread_cond_t idle;
 };
@@ -39,7 +47,10 @@ struct ring_shelf {
 struct ring_shelf_session {
     struct shelf_session session; /* first */
     struct ring_shelf *shelf;
-    struct captures_session *captures; /* NULL: not needed yet */
+    struct captures_session *captures;   /* NULL: not needed yet */
+    struct obtaining_session *obtaining; /* likewise */
+    struct offers_title title;           /* finds that of a page; has_title */
+    bool has_title;
     struct sha256 sha256;
     struct warc_writer writer; /* into record */
     struct scratch_sink sink;
@@ -64,6 +75,11 @@ enum err ring_shelf_holders(struct ring_shelf *shelf, const uint8_t place[RINGKE
                             size_t *ret_count) MUST_CHECK;
 void ring_shelf_blame(struct ring_shelf *shelf, const struct peer *peer, const char *sentence);
 
+/* Those that said lately that they are busy go to the end, but for `kept`. Returns how many are before them.
+ */
+size_t ring_shelf_put_busy_last(struct ring_shelf *shelf, struct peer *peers, size_t count,
+                                const struct peer *kept);
+
 /* ring_shelf_ask.c: many nodes at the same time, each another question. */
 struct ring_shelf_question {
     struct peer peer;
@@ -79,9 +95,43 @@ struct ring_shelf_question {
 enum err ring_shelf_enter(struct ring_shelf *shelf) MUST_CHECK;
 void ring_shelf_leave(struct ring_shelf *shelf);
 
+/* Likewise where only the config is used, and nobody is waited for. False: there is no ring. */
+bool ring_shelf_use(struct ring_shelf *shelf) MUST_CHECK;
+void ring_shelf_unuse(struct ring_shelf *shelf);
+
+/* Likewise for a thread of its own (ring_shelf_aside.h). False: there is no ring, or there are many. */
+bool ring_shelf_enter_aside(struct ring_shelf *shelf) MUST_CHECK;
+void ring_shelf_leave_aside(struct ring_shelf *shelf);
+
 /* Until all of them have answered or failed. */
 void ring_shelf_ask(struct ring_shelf *shelf, struct ring_shelf_question **questions, size_t count);
 bool ring_shelf_is_silent(struct ring_shelf *shelf, const struct peer *peer);
+
+/* ring_shelf_record.c: the record of the capture, whose SURT is in session->surt, into the session's hands.
+ */
+enum err ring_shelf_fetch(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
+                          bool is_whole, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * ring_shelf_url.c: the captures of one URL, until it is let go; where only the crowd has any, those near to
+ * a time (INT64_MAX: the newest). ERR_UNREACHABLE: nobody can be asked.
+ */
+enum err ring_shelf_list_url(struct ring_shelf_session *session, struct bytes surt, int64_t time_us,
+                             struct ring_shelf_listing **ret_listing) MUST_CHECK;
+
+/* ring_shelf_crowd.c: is there a crowd to turn to? Its config is in use. */
+bool ring_shelf_has_crowd(const struct ring_shelf *shelf);
+
+/* How long the holders are waited for before the crowd is asked beside them. */
+uint64_t ring_shelf_patience_us(struct ring_shelf *shelf, const struct peer *holders, size_t count);
+
+/* Into the listing what somebody has of this URL, nearest to listing->wished_us. */
+enum err ring_shelf_crowd_list(struct ring_shelf_session *session, struct bytes surt,
+                               struct ring_shelf_listing *listing) MUST_CHECK;
+
+/* The very capture; lasts until the next call for the session. */
+enum err ring_shelf_crowd_fetch(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
+                                struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
 
 /* ring_shelf_walk.c: as in struct shelf_table. */
 enum err ring_shelf_captures_open(struct shelf_session *session, struct bytes from, struct bytes to,

@@ -1,6 +1,7 @@
 /* A walk over the captures of other nodes: page by page from each, merged. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "node/ring_shelf_scope.h"
 #include "node/ring_shelf_walk_state.h"
 
@@ -70,7 +71,8 @@ static enum err add_member(struct ring_shelf_cursor *cursor, const struct ring_s
         return ERR_OK;
     }
     struct ring_shelf_member *member = &cursor->group[cursor->group_count++];
-    *member = (struct ring_shelf_member){.capture = *capture, .from = lane->ask.peer};
+    *member = (struct ring_shelf_member){
+        .capture = *capture, .from = lane->ask.peer, .listed_at_us = clock_monotonic_us(&clock_system)};
     member->key = place_capture_key(&session->sha256, capture, cursor->shelf->config.mapping);
     member->number = ring_shelf_number(&session->sha256, &member->key);
     buf_put(&cursor->text, capture->url);
@@ -130,13 +132,24 @@ static enum err fill_group(struct ring_shelf_cursor *cursor) {
     return ERR_OK;
 }
 
-static enum err give(struct ring_shelf_cursor *cursor, struct capture *ret_capture) {
-    size_t index = cursor->group_next++;
-    const struct ring_shelf_member *member =
-        &cursor->group[cursor->in_reverse ? cursor->group_count - 1 - index : index];
+enum err ring_shelf_walk_next(struct ring_shelf_cursor *cursor, const struct ring_shelf_member **ret_member) {
+    if (cursor->err == ERR_OK && cursor->group_next == cursor->group_count) {
+        cursor->err = fill_group(cursor);
+    }
+    if (cursor->err == ERR_OK) {
+        size_t index = cursor->group_next++;
+        *ret_member = &cursor->group[cursor->in_reverse ? cursor->group_count - 1 - index : index];
+    }
+    return cursor->err;
+}
+
+/* ---- giving ---- */
+
+static enum err give(struct ring_shelf_cursor *cursor, const struct ring_shelf_member *member,
+                     struct capture *ret_capture) {
     struct capture capture = member->capture;
-    enum err err =
-        ring_shelf_listed_put(&cursor->shelf->listed, member->number, &member->key, &capture, &member->from);
+    enum err err = ring_shelf_listed_put(&cursor->shelf->listed, member->number, &member->key, &capture,
+                                         &member->from, member->listed_at_us);
     capture.location.segment = RING_SHELF_OWN;
     capture.location.offset = member->number;
     capture.block_number = 0;
@@ -149,11 +162,13 @@ static enum err give(struct ring_shelf_cursor *cursor, struct capture *ret_captu
 enum err ring_shelf_captures_next(struct shelf_cursor *generic, struct capture *ret_capture,
                                   struct err_detail *detail) {
     struct ring_shelf_cursor *cursor = (struct ring_shelf_cursor *)generic;
-    if (cursor->err == ERR_OK && cursor->group_next == cursor->group_count) {
-        cursor->err = fill_group(cursor);
+    const struct ring_shelf_member *member = NULL;
+    if (cursor->err == ERR_OK) {
+        cursor->err = cursor->listing != NULL ? ring_shelf_url_next(cursor, &member)
+                                              : ring_shelf_walk_next(cursor, &member);
     }
     if (cursor->err == ERR_OK) {
-        cursor->err = give(cursor, ret_capture);
+        cursor->err = give(cursor, member, ret_capture);
     }
     if (cursor->err == ERR_UNREACHABLE) {
         return err_set(detail, ERR_UNREACHABLE, "not all nodes of the ring have answered");
@@ -181,10 +196,15 @@ static bool is_sure(void *context, size_t index, struct bytes answer) {
 }
 
 /* Of the holders of one place the first that answers for all. ERR_NOT_FOUND: none of them does. */
-static enum err ask_holders(struct ring_shelf_cursor *cursor, const struct peer *peers, size_t count) {
+static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers, size_t holders_count) {
     const struct ring_shelf_config *config = &cursor->shelf->config;
     struct ring_shelf_lane *lane;
     size_t index;
+    size_t count = ring_shelf_put_busy_last(cursor->shelf, peers, holders_count, NULL);
+    count = cursor->asks_busy ? holders_count : count;
+    if (count == 0) {
+        return ERR_NOT_FOUND;
+    }
     cursor->page_count = PAGE_COUNT_MAX;
     enum err err = add_lane(cursor, &peers[0], &lane);
     if (err == ERR_OK) {
@@ -210,6 +230,11 @@ static enum err ask_holders(struct ring_shelf_cursor *cursor, const struct peer 
     return ERR_OK;
 }
 
+static bool is_worth_asking(const struct ring_shelf_cursor *cursor, const struct peer *peer) {
+    bool is_busy = !cursor->asks_busy && bulk_is_busy(cursor->shelf->config.bulk, peer);
+    return !is_busy && !ring_shelf_is_silent(cursor->shelf, peer);
+}
+
 /* All of them at the same time, a page of each. Who does not answer is left out. */
 static enum err ask_all(struct ring_shelf_cursor *cursor, const struct peer *peers, size_t count) {
     size_t share = PAGES_COUNT / (count > 0 ? count : 1);
@@ -222,7 +247,7 @@ static enum err ask_all(struct ring_shelf_cursor *cursor, const struct peer *pee
                                                              : share);
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
         struct ring_shelf_lane *lane;
-        if (ring_shelf_is_silent(cursor->shelf, &peers[i])) {
+        if (!is_worth_asking(cursor, &peers[i])) {
             cursor->is_partial = true;
             continue;
         }
@@ -315,11 +340,7 @@ static enum err open_lanes(struct ring_shelf_cursor *cursor) {
     struct peer *peers = NULL;
     size_t count;
     bool is_one_place;
-    enum err err = ring_shelf_enter(cursor->shelf);
-    if (err != ERR_OK) {
-        return err == ERR_NOT_FOUND ? ERR_OK : err; /* without a ring there is nothing */
-    }
-    err = find_peers(cursor, &peers, &count, &is_one_place);
+    enum err err = find_peers(cursor, &peers, &count, &is_one_place);
     if (err == ERR_OK && count > 0) {
         cursor->lanes = calloc(count, sizeof(struct ring_shelf_lane *));
         err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
@@ -331,7 +352,6 @@ static enum err open_lanes(struct ring_shelf_cursor *cursor) {
         }
     }
     free(peers);
-    ring_shelf_leave(cursor->shelf);
     return err == ERR_OK ? start(cursor) : err;
 }
 
@@ -339,6 +359,9 @@ void ring_shelf_cursor_close(struct shelf_cursor *generic) {
     struct ring_shelf_cursor *cursor = (struct ring_shelf_cursor *)generic;
     for (size_t i = 0; i < cursor->lanes_count; i++) {
         ring_shelf_lane_free(cursor->lanes[i]);
+    }
+    if (cursor->listing != NULL) {
+        ring_shelf_listings_release(&cursor->shelf->listings, cursor->listing);
     }
     free(cursor->lanes);
     free(cursor->group);
@@ -349,9 +372,8 @@ void ring_shelf_cursor_close(struct shelf_cursor *generic) {
     free(cursor);
 }
 
-enum err ring_shelf_captures_open(struct shelf_session *session, struct bytes from, struct bytes to,
-                                  bool in_reverse, struct shelf_cursor **ret_cursor,
-                                  struct err_detail *detail) {
+static enum err cursor_new(struct shelf_session *session, struct bytes from, struct bytes to, bool in_reverse,
+                           struct ring_shelf_cursor **ret_cursor) {
     struct ring_shelf_cursor *cursor = calloc(1, sizeof *cursor);
     if (cursor == NULL) {
         return ERR_MEMORY;
@@ -359,19 +381,105 @@ enum err ring_shelf_captures_open(struct shelf_session *session, struct bytes fr
     cursor->cursor.session = session;
     cursor->shelf = ring_shelf_of(session);
     cursor->in_reverse = in_reverse;
-    cursor->group = calloc(GROUP_MAX, sizeof *cursor->group);
     buf_init(&cursor->from, SHELF_CODE_KEY_SIZE_MAX);
     buf_init(&cursor->to, SHELF_CODE_KEY_SIZE_MAX);
     buf_init(&cursor->text, GROUP_SIZE_MAX);
     buf_init(&cursor->key, RING_SHELF_KEY_SIZE_MAX);
     buf_put(&cursor->from, from);
     buf_put(&cursor->to, to);
-    enum err err = cursor->group == NULL ? ERR_MEMORY : cursor->from.err;
-    err = err == ERR_OK ? cursor->to.err : err;
-    bool is_empty = to.size > 0 && bytes_compare(from, to) >= 0;
-    if (err == ERR_OK && !is_empty) {
-        err = open_lanes(cursor);
+    enum err err = cursor->from.err != ERR_OK ? cursor->from.err : cursor->to.err;
+    if (err != ERR_OK) {
+        ring_shelf_cursor_close(&cursor->cursor);
+        return err;
     }
+    *ret_cursor = cursor;
+    return ERR_OK;
+}
+
+static enum err open_pages(struct ring_shelf_cursor *cursor) {
+    cursor->group = calloc(GROUP_MAX, sizeof *cursor->group);
+    return cursor->group == NULL ? ERR_MEMORY : open_lanes(cursor);
+}
+
+enum err ring_shelf_walk_open(struct shelf_session *session, struct bytes from, struct bytes to,
+                              bool in_reverse, bool asks_busy, struct ring_shelf_cursor **ret_cursor) {
+    struct ring_shelf_cursor *cursor;
+    enum err err = cursor_new(session, from, to, in_reverse, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    cursor->asks_busy = asks_busy;
+    cursor->is_counted = true;
+    err = open_pages(cursor);
+    if (err != ERR_OK) {
+        ring_shelf_cursor_close(&cursor->cursor);
+        return err;
+    }
+    *ret_cursor = cursor;
+    return ERR_OK;
+}
+
+/* A holder that was compared asks nobody, and needs no listing. */
+static bool is_ours(struct ring_shelf_cursor *cursor, struct bytes surt) {
+    const struct ring_shelf_config *config = &cursor->shelf->config;
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    place_of_surt(&ring_shelf_session(cursor->cursor.session)->sha256, surt,
+                  (enum place_mapping)config->mapping, place);
+    return config->is_current(config->context, place);
+}
+
+/* In the listing of one URL, if it fits there. */
+static enum err open_listing(struct ring_shelf_cursor *cursor, struct bytes surt) {
+    struct ring_shelf_listing *listing;
+    int64_t time_us = ring_shelf_scope_time(buf_bytes(&cursor->from), buf_bytes(&cursor->to));
+    enum err err = ring_shelf_list_url(ring_shelf_session(cursor->cursor.session), surt, time_us, &listing);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (!listing->is_long) {
+        cursor->listing = listing;
+        return ERR_OK;
+    }
+    ring_shelf_listings_release(&cursor->shelf->listings, listing);
+    return ERR_OK;
+}
+
+static enum err open_any(struct ring_shelf_cursor *cursor) {
+    struct ring_shelf *shelf = cursor->shelf;
+    struct bytes surt;
+    if (!ring_shelf_use(shelf)) {
+        cursor->err = ERR_NOT_FOUND; /* without a ring there is nothing */
+        return ERR_OK;
+    }
+    enum err err = ERR_OK;
+    if (ring_shelf_scope_is_url(buf_bytes(&cursor->from), buf_bytes(&cursor->to), &surt)) {
+        bool is_own = is_ours(cursor, surt);
+        cursor->err = is_own ? ERR_NOT_FOUND : ERR_OK;
+        err = is_own ? ERR_OK : open_listing(cursor, surt);
+    }
+    ring_shelf_unuse(shelf);
+    if (err != ERR_OK || cursor->listing != NULL || cursor->err != ERR_OK) {
+        return err;
+    }
+    err = ring_shelf_enter(shelf);
+    if (err == ERR_OK) {
+        err = open_pages(cursor);
+        ring_shelf_leave(shelf);
+    }
+    return err;
+}
+
+enum err ring_shelf_captures_open(struct shelf_session *session, struct bytes from, struct bytes to,
+                                  bool in_reverse, struct shelf_cursor **ret_cursor,
+                                  struct err_detail *detail) {
+    struct ring_shelf_cursor *cursor;
+    enum err err = cursor_new(session, from, to, in_reverse, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bool is_empty = to.size > 0 && bytes_compare(from, to) >= 0;
+    cursor->err = is_empty ? ERR_NOT_FOUND : ERR_OK;
+    err = is_empty ? ERR_OK : open_any(cursor);
     if (err != ERR_OK) {
         ring_shelf_cursor_close(&cursor->cursor);
         err = err == ERR_MEMORY ? err : ERR_UNREACHABLE; /* the walk goes on with what is here */

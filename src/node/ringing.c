@@ -110,6 +110,7 @@ enum err ringing_new(const struct ringing_config *config, struct ringing **ret_r
         return err;
     }
     ringing->mapping = ringing->has_charter ? (int)ringing->charter.mapping : -1;
+    ringing->has_ring = ringing->has_charter || ringing->contact.host[0] != '\0';
     randombytes_buf(&ringing->seed, sizeof ringing->seed);
     ringing_copy(ringing);
     *ret_ringing = ringing;
@@ -190,7 +191,9 @@ static enum err open_socket(struct ringing *ringing, struct err_detail *detail) 
         return err;
     }
     self->address.port = datagram_address(ringing->datagram).port;
+    pthread_mutex_lock(&ringing->lock);
     ringing->address = self->address;
+    pthread_mutex_unlock(&ringing->lock);
     return ERR_OK;
 }
 
@@ -233,6 +236,9 @@ static void close_all(struct ringing *ringing) {
     uv_close((uv_handle_t *)&ringing->stop, NULL);
     uv_close((uv_handle_t *)&ringing->wake, NULL);
     uv_close((uv_handle_t *)&ringing->tick, NULL);
+    for (size_t i = 0; i < RINGING_USERS_COUNT; i++) {
+        uv_close((uv_handle_t *)&ringing->others[i], NULL);
+    }
     uv_close((uv_handle_t *)&ringing->news, NULL);
     uv_close((uv_handle_t *)&ringing->asked, NULL);
     dns_cancel(&ringing->contact.question);
@@ -274,6 +280,10 @@ static enum err open_loop(struct ringing *ringing, struct err_detail *detail) {
     }
     uv_timer_init(loop, &ringing->wake);
     uv_timer_init(loop, &ringing->tick);
+    for (size_t i = 0; i < RINGING_USERS_COUNT; i++) {
+        uv_timer_init(loop, &ringing->others[i]);
+        ringing->others[i].data = ringing;
+    }
     uv_async_init(loop, &ringing->stop, on_stop);
     uv_async_init(loop, &ringing->news, on_news);
     uv_async_init(loop, &ringing->asked, ringing_on_asked);
@@ -294,14 +304,17 @@ static enum err open_loop(struct ringing *ringing, struct err_detail *detail) {
 }
 
 enum err ringing_start(struct ringing *ringing, struct err_detail *detail) {
-    if (!ringing->has_charter && ringing->contact.host[0] == '\0') {
-        return ERR_OK;
-    }
-    enum err err = open_loop(ringing, detail);
-    if (err != ERR_OK) {
+    return ringing->has_ring ? ringing_open(ringing, detail) : ERR_OK;
+}
+
+enum err ringing_open(struct ringing *ringing, struct err_detail *detail) {
+    enum err err = ringing->has_loop ? ERR_OK : open_loop(ringing, detail);
+    if (err != ERR_OK || ringing->has_loop) {
         return err;
     }
+    pthread_mutex_lock(&ringing->lock);
     ringing->is_running = true;
+    pthread_mutex_unlock(&ringing->lock);
     uv_timer_start(&ringing->tick, ringing_on_tick, RINGING_TICK_MS, RINGING_TICK_MS);
     ringing_begin(ringing);
     if (pthread_create(&ringing->thread, NULL, run, ringing) != 0) {
@@ -395,7 +408,7 @@ static void read_charter(struct ringing *ringing) {
 void ringing_beat(struct ringing *ringing) {
     write_files(ringing);
     pthread_mutex_lock(&ringing->lock);
-    bool is_awaited = ringing->is_running && !ringing->from_disk.has_charter;
+    bool is_awaited = ringing->is_running && ringing->has_ring && !ringing->from_disk.has_charter;
     pthread_mutex_unlock(&ringing->lock);
     if (is_awaited && has_changed(ringing)) {
         read_charter(ringing);
@@ -416,4 +429,8 @@ bool ringing_address(struct ringing *ringing, struct address *ret_address) {
     *ret_address = ringing->address;
     pthread_mutex_unlock(&ringing->lock);
     return is_running;
+}
+
+bool ringing_has_ring(const struct ringing *ringing) {
+    return ringing->has_ring;
 }

@@ -29,6 +29,9 @@ struct datagram_message;
 struct identity;
 struct ringing;
 
+/* Who may ask to be woken on the loop. */
+enum ringing_user { RINGING_CROWD, RINGING_GROUPS, RINGING_USERS_COUNT };
+
 enum { RINGING_PORT = 7070, RINGING_PLACES_MAX = RING_LIST_MAX + 1, RINGING_QUESTIONS_MAX = 512 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
@@ -45,10 +48,13 @@ struct ringing_config {
     void (*note)(void *context, const char *sentence); /* any thread */
     void *context;
 
-    /* Others of this node who live by the ring; all three on its loop, and each may be NULL. */
+    /* Others of this node who live by the ring; all on its loop, and each may be NULL. */
     void (*news)(void *shared, const struct ring *ring); /* as it is now: a few times a second, as a member */
     void (*charter)(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
     void (*datagram)(void *shared, const struct datagram_message *message); /* of a kind that is not ours */
+    /* Of a kind that is the groups' (DATAGRAM_GROUP and later): of anybody, member of the ring or not. */
+    void (*group)(void *shared, const struct datagram_message *message);
+    void (*wake)(void *shared, enum ringing_user user); /* the time of ringing_wake_at() has come */
     void *shared;
 };
 
@@ -63,6 +69,10 @@ void ringing_free(struct ringing *ringing);
 /* Nothing happens where the node is in no ring and shall not join one. ERR_BUSY where the port is taken. */
 enum err ringing_start(struct ringing *ringing, struct err_detail *detail) MUST_CHECK;
 
+/* The socket and the loop also where the node is in no ring: groups live there, too. The thread that will
+ * stop it, or one that has ended by then. Nothing happens where it runs. ERR_BUSY where the port is taken. */
+enum err ringing_open(struct ringing *ringing, struct err_detail *detail) MUST_CHECK;
+
 /* Whoever waits for an answer gets ERR_CANCELLED. May be called more than once, by one thread. */
 void ringing_stop(struct ringing *ringing);
 
@@ -74,8 +84,11 @@ void ringing_beat(struct ringing *ringing);
 /* Append what /api/v1/ring says (docs/api.md), as of a second ago at most. */
 void ringing_put(struct ringing *ringing, struct buf *out);
 
-/* Where its socket is bound, once started. False: it is in no ring. */
+/* Where its socket is bound, once started. False: there is none. */
 bool ringing_address(struct ringing *ringing, struct address *ret_address);
+
+/* Is it in a ring, or was it told to join one? It stays so. */
+bool ringing_has_ring(const struct ringing *ringing);
 
 /* ---- for others of this node. Any thread ---- */
 
@@ -95,6 +108,10 @@ bool ringing_post(struct ringing *ringing, void (*run)(void *context), void *con
 
 /* The loop only: a datagram of an owner's kind (net/datagram.h). */
 void ringing_send(struct ringing *ringing, const struct peer *to, unsigned kind, struct bytes message);
+
+/* The loop only: config.wake is called at that time (monotonic), not at the one that this user asked for
+ * before; STEP_NEVER_US: not at all. */
+void ringing_wake_at(struct ringing *ringing, enum ringing_user user, uint64_t at_us);
 
 /* ---- who is responsible? Any thread ---- */
 

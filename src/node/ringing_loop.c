@@ -313,6 +313,9 @@ void ringing_on_learned(void *context, const struct peer *from, const struct cha
 void ringing_begin(struct ringing *ringing) {
     bool is_found = ringing->contact.is_found;
     ringing->greet_at_us = ringing_now_us(ringing) + GREET_US;
+    if (!ringing->has_ring) {
+        return; /* the loop is there for others */
+    }
     if (!ringing->has_charter) {
         ringing->state = is_found ? RINGING_ASKING : RINGING_LOOKING;
         return;
@@ -353,6 +356,12 @@ void ringing_on_message(void *context, const struct datagram_message *message) {
         gate_receive(ringing->gate, message);
         if (gate_stat(ringing->gate)->malformed_count > malformed_count) {
             blame(ringing, &message->from.address, "no greeting");
+        }
+        return;
+    }
+    if (message->kind >= DATAGRAM_GROUP) {
+        if (ringing->config.group != NULL) {
+            ringing->config.group(ringing->config.shared, message);
         }
         return;
     }
@@ -437,7 +446,7 @@ void ringing_on_tick(uv_timer_t *timer) {
     struct ringing *ringing = timer->data;
     uint64_t now = ringing_now_us(ringing);
     gate_tick(ringing->gate);
-    if (ringing->state != RINGING_MEMBER && ringing->state != RINGING_REMOVED) {
+    if (ringing->has_ring && ringing->state != RINGING_MEMBER && ringing->state != RINGING_REMOVED) {
         try_contact(ringing);
     }
     if (ringing->state == RINGING_JOINING && ringing->ring != NULL && now >= ringing->join_at_us) {

@@ -133,6 +133,22 @@ void ringing_share_errands(struct ringing *ringing) {
 }
 
 void ringing_send(struct ringing *ringing, const struct peer *to, unsigned kind, struct bytes message) {
-    gate_introduce(ringing->gate, to);
+    if (kind < DATAGRAM_GROUP) { /* members of a group need not know our ring */
+        gate_introduce(ringing->gate, to);
+    }
     (void)datagram_send(ringing->datagram, to, (enum datagram_kind)kind, message); /* may be lost, as any */
+}
+
+static void on_others(uv_timer_t *timer) {
+    const struct ringing *ringing = timer->data;
+    if (ringing->config.wake != NULL) {
+        ringing->config.wake(ringing->config.shared, (enum ringing_user)(timer - ringing->others));
+    }
+}
+
+void ringing_wake_at(struct ringing *ringing, enum ringing_user user, uint64_t at_us) {
+    uv_timer_t *timer = &ringing->others[user];
+    if (!uv_is_closing((uv_handle_t *)timer)) {
+        ringing_set_timer(ringing, timer, on_others, at_us);
+    }
 }

@@ -93,6 +93,7 @@ struct ringing {
     /* The loop's. */
     pthread_t thread;
     bool has_loop; /* the owner's: started, and not stopped yet */
+    bool has_ring; /* from the start on: in a ring, or told to join one */
     uv_loop_t loop;
     uv_async_t stop;
     enum ringing_state state;
@@ -112,7 +113,8 @@ struct ringing {
     uint8_t *memory;
     uv_timer_t wake; /* of the ring */
     uv_timer_t tick;
-    uv_async_t news; /* the beat has read a charter */
+    uv_timer_t others[RINGING_USERS_COUNT]; /* ringing_wake_at() */
+    uv_async_t news;                        /* the beat has read a charter */
     struct ringing_contact contact;
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
@@ -150,6 +152,9 @@ struct ringing {
     struct stat seen; /* of the charter's file */
     struct ringing_post post;
 };
+
+/* ringing_step.c: at_us, STEP_NEVER_US: never. */
+void ringing_set_timer(const struct ringing *ringing, uv_timer_t *timer, uv_timer_cb run, uint64_t at_us);
 
 static inline uint64_t ringing_now_us(const struct ringing *ringing) {
     return clock_monotonic_us(ringing->config.clock);

@@ -108,15 +108,14 @@ static void on_notice(struct ringing *ringing, const struct action *action) {
 
 /* ---- the ring's steps ---- */
 
-static void set_wake(struct ringing *ringing) {
-    uint64_t at_us = ringing->out.wake_at_us;
+void ringing_set_timer(const struct ringing *ringing, uv_timer_t *timer, uv_timer_cb run, uint64_t at_us) {
     uint64_t now = ringing_now_us(ringing);
     if (at_us == STEP_NEVER_US) {
-        uv_timer_stop(&ringing->wake);
+        uv_timer_stop(timer);
         return;
     }
     uint64_t wait_ms = at_us <= now ? 0 : (at_us - now + 999) / 1000;
-    uv_timer_start(&ringing->wake, ringing_on_wake, wait_ms, 0);
+    uv_timer_start(timer, run, wait_ms, 0);
 }
 
 /* What one place of this node says to another leaves no socket; it is heard when this step is over. */
@@ -168,7 +167,7 @@ void ringing_step(struct ringing *ringing, struct event *event) {
         step_once(ringing, &message);
     }
     buf_clear(&ringing->own);
-    set_wake(ringing);
+    ringing_set_timer(ringing, &ringing->wake, ringing_on_wake, ringing->out.wake_at_us);
 }
 
 void ringing_on_wake(uv_timer_t *timer) {

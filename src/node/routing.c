@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "crawl/pattern.h"
+#include "ring/charter.h"
 #include "url/surt.h"
 
 /* What one call needs; kept for the next. */
@@ -13,11 +15,20 @@ struct desk {
     struct sha256 sha256;
 };
 
+/* The scope of one charter. Constant: who matches need not hold the lock, so an old one stays until the end.
+ */
+struct area {
+    struct area *previous;
+    struct pattern_list patterns;
+    bool is_any;
+};
+
 struct routing {
     struct holders *holders;
     pthread_mutex_t lock;
     enum place_mapping mapping; /* lock */
     size_t witnesses;           /* lock */
+    struct area *area;          /* lock: the newest; NULL: any URL */
     struct desk *desks;         /* lock: free ones */
 };
 
@@ -47,6 +58,12 @@ void routing_free(struct routing *routing) {
         desk_free(routing->desks);
         routing->desks = next;
     }
+    while (routing->area != NULL) {
+        struct area *previous = routing->area->previous;
+        pattern_list_done(&routing->area->patterns);
+        free(routing->area);
+        routing->area = previous;
+    }
     pthread_mutex_destroy(&routing->lock);
     free(routing);
 }
@@ -56,6 +73,36 @@ void routing_set_rules(struct routing *routing, enum place_mapping mapping, size
     routing->mapping = mapping;
     routing->witnesses = witnesses;
     pthread_mutex_unlock(&routing->lock);
+}
+
+void routing_read_scope(const struct charter *charter, struct pattern_list *ret_patterns) {
+    pattern_list_init(ret_patterns);
+    for (uint32_t i = 0; i < charter->scope_count; i++) {
+        const struct charter_pattern *pattern = &charter->scope[i];
+        enum err err = pattern_list_add(ret_patterns, bytes_of(pattern->text, pattern->size), NULL);
+        (void)err;
+    }
+}
+
+/* Without memory for it the scope stays as it was. */
+void routing_set_scope(struct routing *routing, const struct charter *charter) {
+    struct area *area = calloc(1, sizeof *area);
+    if (area == NULL) {
+        return;
+    }
+    routing_read_scope(charter, &area->patterns);
+    area->is_any = charter->scope_count == 0;
+    pthread_mutex_lock(&routing->lock);
+    area->previous = routing->area;
+    routing->area = area;
+    pthread_mutex_unlock(&routing->lock);
+}
+
+bool routing_allows(struct routing *routing, struct bytes url) {
+    pthread_mutex_lock(&routing->lock);
+    const struct area *area = routing->area;
+    pthread_mutex_unlock(&routing->lock);
+    return area == NULL || area->is_any || pattern_list_find(&area->patterns, url) != PATTERN_NONE;
 }
 
 bool routing_has_witnesses(struct routing *routing) {

@@ -21,7 +21,15 @@ void routing_free(struct routing *routing);
 /* By the charter. */
 void routing_set_rules(struct routing *routing, enum place_mapping mapping, size_t witnesses);
 
-/* As struct route has it. */
+/* The patterns of a charter's scope; its founder has read them, and what cannot be read here lets nothing in.
+ */
+struct charter;
+struct pattern_list;
+void routing_read_scope(const struct charter *charter, struct pattern_list *ret_patterns);
+void routing_set_scope(struct routing *routing, const struct charter *charter);
+
+/* As struct route has them. */
+bool routing_allows(struct routing *routing, struct bytes url);
 enum route_verdict routing_ask(struct routing *routing, struct bytes url,
                                uint8_t ret_place[ROUTE_PLACE_SIZE]);
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
+enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
 
 struct settings {
     struct arena arena; /* of the texts */
@@ -18,11 +19,30 @@ struct settings {
     uint64_t ring_first_place;
     uint64_t ring_upload; /* bytes a second; 0: any */
     uint64_t ring_download;
+    uint64_t ring_requests; /* a second; 0: any */
+    bool crowd_enabled;
+    uint32_t crowd_part;    /* enum crowd_part */
+    uint32_t crowd_overlay; /* enum crowd_kind */
+    uint64_t crowd_shuffle_us;
+    uint64_t crowd_view;
+    uint64_t crowd_fanout;
+    uint64_t crowd_cache;
+    uint32_t crowd_offers; /* enum settings_offers */
+    uint64_t group_period_us;
+    uint64_t group_silence_us;
+    uint64_t group_probe; /* bytes */
+    uint64_t mirror_gather_us;
+    uint64_t mirror_period_us;
     uint64_t http_connections;
     uint64_t http_timeout_us;
     struct config_list http_hosts;
     uint64_t http_rate;
     uint32_t http_reads; /* enum settings_reads */
+    struct bytes proxy_address;
+    uint64_t proxy_port; /* 0: none */
+    uint64_t proxy_timeout_us;
+    bool proxy_intercept;
+    bool proxy_archive;
     struct bytes archive_title;
     uint64_t store_cache;
     bool search_enabled;

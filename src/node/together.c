@@ -41,8 +41,18 @@ struct together *together_new(const struct together_config *config) {
     pthread_mutex_init(&together->lock, NULL);
     struct decrees_config decrees = {
         .directory = config->directory, .note = on_note, .changed = on_jobs, .context = together};
+    struct grouping_config grouping = {
+        .directory = config->directory,
+        .period_us = config->groups.period_us,
+        .silence_us = config->groups.silence_us,
+        .probe_size = config->groups.probe_size,
+        .clock = config->clock,
+        .note = on_note,
+        .context = together,
+    };
     together->decrees = decrees_new(&decrees);
-    if (together->decrees == NULL) {
+    together->grouping = grouping_new(&grouping);
+    if (together->decrees == NULL || together->grouping == NULL) {
         together_free(together);
         return NULL;
     }
@@ -50,6 +60,8 @@ struct together *together_new(const struct together_config *config) {
 }
 
 void together_free(struct together *together) {
+    together_free_mirrors(together);
+    together_free_crowd(together);
     if (together->keeping != NULL) {
         keeping_free(together->keeping);
     }
@@ -65,9 +77,14 @@ void together_free(struct together *together) {
     if (together->bulk != NULL) {
         bulk_free(together->bulk);
     }
+    if (together->grouping != NULL) {
+        grouping_free(together->grouping);
+    }
     routing_free(together->routing);
     holders_free(together->holders);
-    decrees_free(together->decrees);
+    if (together->decrees != NULL) {
+        decrees_free(together->decrees);
+    }
     pthread_mutex_destroy(&together->lock);
     free(together);
 }
@@ -77,6 +94,11 @@ void together_free(struct together *together) {
 /* To look at all known places takes milliseconds where they are many: less often then. */
 static void on_news(void *shared, const struct ring *ring) {
     struct together *together = shared;
+    struct crowding *crowding = together_crowding(together);
+    if (crowding != NULL) {
+        together_begin_crowd(together);
+        crowding_news(crowding, ring);
+    }
     uint64_t now_us = clock_monotonic_us(together->config.clock);
     if (ring_known_count(ring) > MANY_PLACES && now_us < together->updated_at_us + MANY_PLACES_US) {
         return;
@@ -93,9 +115,11 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     pthread_mutex_lock(&together->lock);
     together->has_charter = true;
     together->charter = *charter;
+    memcpy(together->ring_id, ring, sizeof together->ring_id);
     pthread_mutex_unlock(&together->lock);
     decrees_set_charter(together->decrees, charter, ring);
     routing_set_rules(together->routing, (enum place_mapping)charter->mapping, charter->witnesses);
+    routing_set_scope(together->routing, charter);
 }
 
 static void on_datagram(void *shared, const struct datagram_message *message) {
@@ -103,12 +127,26 @@ static void on_datagram(void *shared, const struct datagram_message *message) {
     if (message->kind == DATAGRAM_LINKS && together->is_begun) {
         walking_receive(together->walking, &message->from, message->bytes);
     }
+    if (message->kind == DATAGRAM_CROWD && together_crowding(together) != NULL) {
+        crowding_receive(together->crowding, message);
+    }
+}
+
+static void on_wake(void *shared, enum ringing_user user) {
+    struct together *together = shared;
+    if (user == RINGING_GROUPS) {
+        grouping_wake(together->grouping);
+    } else {
+        crowding_wake(together->crowding);
+    }
 }
 
 void together_listen(struct together *together, struct ringing_config *config) {
     config->news = on_news;
     config->charter = on_charter;
     config->datagram = on_datagram;
+    config->group = together_on_group;
+    config->wake = on_wake;
     config->shared = together;
 }
 
@@ -123,7 +161,14 @@ enum err together_set_ringing(struct together *together, struct ringing *ringing
 
 static bool admits(void *context, const struct peer *peer) {
     const struct together *together = context;
-    return ringing_admits(together->ringing, peer);
+    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer);
+}
+
+/* A member of a group need not be one of the ring, and the other way round. */
+static bool serves(void *context, const struct peer *peer, enum bulk_service service) {
+    const struct together *together = context;
+    bool is_of_group = service >= BULK_PROBE && grouping_is_member(together->grouping, peer);
+    return is_of_group || (service != BULK_PROBE && ringing_admits(together->ringing, peer));
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
@@ -133,7 +178,10 @@ static void blame(void *context, const struct peer *peer, const char *sentence) 
 
 static void meet(void *context, const struct peer *peer) {
     const struct together *together = context;
-    ringing_greet(together->ringing, peer);
+    bool is_of_group = grouping_is_member(together->grouping, peer);
+    if (!is_of_group || ringing_admits(together->ringing, peer)) {
+        ringing_greet(together->ringing, peer);
+    }
 }
 
 static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
@@ -141,15 +189,23 @@ static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret
     return routing_ask(together->routing, url, ret_place);
 }
 
+static bool allows(void *context, struct bytes url) {
+    struct together *together = context;
+    return routing_allows(together->routing, url);
+}
+
 static bool wants_own(void *context) {
     struct together *together = context;
     return routing_has_witnesses(together->routing);
 }
 
-enum err together_prepare(struct together *together, struct err_detail *detail) {
-    if (!ringing_address(together->ringing, &together->self.address)) {
-        return ERR_OK; /* in no ring, and never will be */
+enum err together_make_bulk(struct together *together, struct err_detail *detail) {
+    struct bulk *bulk;
+    if (together->bulk != NULL) {
+        return ERR_OK;
     }
+    bool is_open = ringing_address(together->ringing, &together->self.address);
+    ASSERT(is_open);
     memcpy(together->self.key, ringing_identity(together->ringing)->key, PEER_KEY_SIZE);
     struct bulk_config config = {
         .identity = ringing_identity(together->ringing),
@@ -157,12 +213,29 @@ enum err together_prepare(struct together *together, struct err_detail *detail) 
         .address = together->self.address,
         .upload_rate = together->config.upload_rate,
         .download_rate = together->config.download_rate,
+        .reads_rate = together->config.reads_rate,
         .admits = admits,
+        .serves = serves,
         .meet = meet,
         .blame = blame,
         .context = together,
     };
-    enum err err = bulk_new(&config, &together->bulk, detail);
+    enum err err = bulk_new(&config, &bulk, detail);
+    if (err == ERR_OK) {
+        together->bulk = bulk;
+    }
+    return err;
+}
+
+enum err together_start_bulk(struct together *together, struct err_detail *detail) {
+    enum err err = together->is_bulk_started ? ERR_OK : bulk_start(together->bulk, detail);
+    together->is_bulk_started = err == ERR_OK;
+    return err;
+}
+
+/* What lives in a ring. */
+static enum err prepare_ring(struct together *together, struct err_detail *detail) {
+    enum err err = together_make_bulk(together, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -173,14 +246,23 @@ enum err together_prepare(struct together *together, struct err_detail *detail) 
         .homes = lending_homes_of(together->holders),
         .clock = together->config.clock,
     };
-    together->route = (struct route){
-        .ask = ask_route, .outgoing = together_on_outgoing, .wants_own = wants_own, .context = together};
+    together->route = (struct route){.ask = ask_route,
+                                     .allows = allows,
+                                     .outgoing = together_on_outgoing,
+                                     .wants_own = wants_own,
+                                     .context = together};
     together->guest = ring_shelf_new(together->config.directory);
     if (together->guest == NULL) {
         return ERR_MEMORY;
     }
     instance_set_guest(together->config.instance, together->guest);
     return lending_new(&lending, &together->lending, detail);
+}
+
+enum err together_prepare(struct together *together, struct err_detail *detail) {
+    together->has_ring = ringing_has_ring(together->ringing);
+    enum err err = together->has_ring ? prepare_ring(together, detail) : ERR_OK;
+    return err == ERR_OK ? together_prepare_groups(together, detail) : err;
 }
 
 static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
@@ -194,7 +276,7 @@ static void detach(void *shared) {
 }
 
 void together_share_crawl(struct together *together, struct crawling_config *config) {
-    if (together->bulk == NULL) {
+    if (!together->has_ring) {
         return;
     }
     config->route = &together->route;
@@ -203,6 +285,10 @@ void together_share_crawl(struct together *together, struct crawling_config *con
     config->attach = attach;
     config->detach = detach;
     config->shared = together;
+}
+
+void together_set_access(struct together *together, struct access *access) {
+    together->access = access;
 }
 
 void together_set_crawling(struct together *together, struct crawling *crawling) {
@@ -283,6 +369,8 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
     struct ring_shelf_config shelf = {
         .bulk = together->bulk,
         .captures = together->captures,
+        .offers = together->offers,
+        .obtain = together->obtaining,
         .mapping = mapping,
         .find_holders = find_holders,
         .find_all = find_all,
@@ -309,9 +397,12 @@ static enum err begin(struct together *together, const struct charter *charter, 
         .context = together,
     };
     enum err err = begin_keeping(together, charter->mapping, detail);
-    err = err == ERR_OK ? begin_reading(together, charter->mapping) : err;
+    if (err == ERR_OK) {
+        together_make_crowd(together, charter->mapping);
+        err = begin_reading(together, charter->mapping);
+    }
     err = err == ERR_OK ? walking_start(&walking, &together->walking) : err;
-    err = err == ERR_OK ? bulk_start(together->bulk, detail) : err;
+    err = err == ERR_OK ? together_start_bulk(together, detail) : err;
     err = err == ERR_OK ? keeping_start(together->keeping, together->captures, detail) : err;
     return err;
 }
@@ -332,6 +423,8 @@ static void begin_if_possible(struct together *together) {
         together->is_told = true;
         if (err != ERR_OK) {
             say(together, err_detail_text(&detail, err));
+        } else {
+            (void)ringing_post(together->ringing, together_begin_crowd, together); /* else with its news */
         }
     }
     free(charter);
@@ -406,13 +499,18 @@ static void watch_ring(struct together *together) {
 
 void together_beat(struct together *together) {
     decrees_beat(together->decrees);
-    if (together->bulk == NULL) {
+    together_beat_groups(together);
+    together_beat_mirrors(together);
+    if (!together->has_ring) {
         return;
     }
     if (!together->is_begun) {
         begin_if_possible(together);
     }
     if (together->is_begun) {
+        if (together_crowding(together) != NULL) {
+            together_beat_crowd(together);
+        }
         together_look_at_jobs(together);
         watch_ring(together);
         gossip(together);
@@ -420,10 +518,13 @@ void together_beat(struct together *together) {
 }
 
 void together_stop(struct together *together) {
+    grouping_stop(together->grouping);
+    together_stop_crowd(together);
     walking_stop(together->walking);
     if (together->bulk != NULL) {
         bulk_stop(together->bulk);
     }
+    together_stop_mirrors(together);
     if (together->guest != NULL) {
         ring_shelf_end(together->guest);
     }
@@ -453,11 +554,11 @@ void together_put(struct together *together, struct buf *out) {
     }
     buf_put_format(
         out,
-        "{\"streams\":%u,\"asked\":%ju,\"failed\":%ju,\"answered\":%ju,\"refused\":%ju,\"sent_size\":%ju,"
-        "\"received_size\":%ju,\"decrees\":",
+        "{\"streams\":%u,\"asked\":%ju,\"failed\":%ju,\"answered\":%ju,\"refused\":%ju,\"reads\":%ju,"
+        "\"busy\":%ju,\"sent_size\":%ju,\"received_size\":%ju,\"decrees\":",
         stat.streams_count, (uintmax_t)stat.questions_count, (uintmax_t)stat.failed_count,
-        (uintmax_t)stat.answers_count, (uintmax_t)stat.refused_count, (uintmax_t)stat.sent_size,
-        (uintmax_t)stat.received_size);
+        (uintmax_t)stat.answers_count, (uintmax_t)stat.refused_count, (uintmax_t)stat.reads_count,
+        (uintmax_t)stat.shed_count, (uintmax_t)stat.sent_size, (uintmax_t)stat.received_size);
     decrees_put_json(together->decrees, out);
     if (together->is_begun) {
         struct walk_counters links = walking_counters(together->walking);

@@ -10,9 +10,13 @@
  *            ── links for others ───>  walking      round the ring
  *      store ── what is new ────────>  keeping      copies on all holders
  *      readers ─────────────────────>  ring_shelf   what the others have, checked by captures
+ *              ─────────────────────>  obtaining    what the crowd has: crowding, offers (decision 0012)
+ *                                      grouping     groups, which need no ring
+ *                                      mirroring    collections, in groups or rings (decision 0013)
  *
  * It begins when there is a charter and an address, which may be long after the node has started: a node that
- * joins learns both from others. Until then, and in no ring at all, it does nothing.
+ * joins learns both from others. Until then, and in no ring at all, it does nothing; but for the groups,
+ * which begin as soon as there is one.
  */
 #ifndef MNEMON_NODE_TOGETHER_H
 #define MNEMON_NODE_TOGETHER_H
@@ -24,8 +28,37 @@
 #include "node/holders.h"
 #include "store/instance.h"
 
-struct together;
+struct crowding;
+struct grouping;
+struct obtaining;
+struct offers;
 struct ringing;
+struct together;
+
+/* Of the crowd. 0 stands for the default in parentheses. */
+struct together_crowd {
+    bool is_off;
+    uint8_t overlay;   /* (CROWD_CYCLON) enum crowd_kind */
+    uint8_t part;      /* (CROWD_FULL) enum crowd_part */
+    uint8_t view_size; /* (node/crowding.h), as the next */
+    uint8_t fanout;
+    bool offers_kept;    /* also what the store keeps for the ring */
+    uint64_t shuffle_us; /* (10 s) */
+    uint64_t cache_size; /* (node/offers.h) */
+};
+
+/* Of the groups, likewise: node/grouping.h. */
+struct together_groups {
+    uint64_t period_us;
+    uint64_t silence_us;
+    uint32_t probe_size;
+};
+
+/* Of the collections, likewise: node/mirroring.h. */
+struct together_mirrors {
+    uint64_t gather_us;
+    uint64_t ask_us;
+};
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
 struct together_config {
@@ -33,8 +66,12 @@ struct together_config {
     struct instance *instance;
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
+    uint32_t reads_rate;    /* (any) node/bulk.h */
     uint64_t grace_us;      /* (node/keeping.h) before a silent holder is replaced */
     uint64_t compare_us;    /* (likewise) between two comparisons at rest */
+    struct together_crowd crowd;
+    struct together_groups groups;
+    struct together_mirrors mirrors;
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void (*jobs_changed)(void *context);               /* those on the disk; any thread */
@@ -59,6 +96,10 @@ struct crawling_config;
 void together_share_crawl(struct together *together, struct crawling_config *config);
 void together_set_crawling(struct together *together, struct crawling *crawling);
 
+/* What may not be shown is not handed on to others either. It is closed after together_stop(). */
+struct access;
+void together_set_access(struct together *together, struct access *access);
+
 /* Every second or so, one thread that may wait for the disk. */
 void together_beat(struct together *together);
 
@@ -70,5 +111,23 @@ void together_free(struct together *together);
 
 /* Any thread: append what /api/v1/ring/together says (docs/api.md). */
 void together_put(struct together *together, struct buf *out);
+
+/* ---- the crowd. Any thread; NULL in no ring, before there is a charter, and where it is switched off ----
+ */
+
+struct crowding *together_crowding(struct together *together);
+struct offers *together_offers(struct together *together);
+struct obtaining *together_obtaining(struct together *together);
+
+/* Append what /api/v1/crowd says (docs/api.md). */
+void together_put_crowd(struct together *together, struct buf *out);
+
+/* ---- the groups. Any thread; there, whether the node is in any or not ---- */
+
+struct grouping *together_grouping(const struct together *together);
+
+/* ---- the collections. Any thread: append what /api/v1/mirrors says (docs/api.md) ---- */
+
+void together_put_mirrors(struct together *together, struct buf *out);
 
 #endif

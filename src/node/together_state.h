@@ -7,8 +7,12 @@
 
 #include "node/captures.h"
 #include "node/crawling.h"
+#include "node/grouping.h"
 #include "node/keeping.h"
+#include "node/kept.h"
 #include "node/lending.h"
+#include "node/mirroring.h"
+#include "node/obtaining.h"
 #include "node/ring_shelf.h"
 #include "node/ringing.h"
 #include "node/routing.h"
@@ -25,13 +29,22 @@ struct together {
     struct together_config config;
     struct ringing *ringing;
     struct crawling *crawling;
+    struct access *_Atomic access; /* NULL: not opened yet */
     struct holders *holders;
     struct decrees *decrees;
     struct peer self;
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 
+    /* From the start in a ring; else from when there is a group. */
+    struct bulk *_Atomic bulk; /* NULL: in none */
+    bool is_bulk_started;      /* the starting thread's, then the beat's, as the next two */
+    bool is_grouped;           /* the groups have begun */
+    bool is_group_told;        /* that they cannot */
+    struct grouping *grouping;
+    struct mirroring *_Atomic mirroring; /* NULL: bulk does not run yet */
+
     /* From the start, in a ring. */
-    struct bulk *bulk; /* NULL: in none */
+    bool has_ring;
     struct routing *routing;
     struct route route;
     struct lending *lending;
@@ -43,6 +56,10 @@ struct together {
     struct captures *captures;
     struct ring_shelf_service *service;
     struct walking *walking;
+    struct offers *offers; /* NULL: without the crowd, as the next two */
+    struct crowding *crowding;
+    struct obtaining *obtaining;
+    struct kept *kept; /* NULL: only what was read is offered */
 
     /* The beat's. */
     bool is_told;             /* that it cannot begin */
@@ -53,9 +70,33 @@ struct together {
     pthread_mutex_t lock;
     bool has_charter;                           /* lock */
     struct charter charter;                     /* lock */
+    uint8_t ring_id[RING_CHARTER_SIZE];         /* lock */
     struct together_job jobs[WALKING_JOBS_MAX]; /* lock */
     size_t jobs_count;                          /* lock */
 };
+
+/* together_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without. */
+void together_make_crowd(struct together *together, uint8_t mapping);
+void together_beat_crowd(struct together *together);
+void together_stop_crowd(struct together *together);
+void together_free_crowd(struct together *together);
+
+/* The ring's loop; more than once does no harm. context: the struct together. */
+void together_begin_crowd(void *context);
+
+/* together_groups.c: as together_prepare(), where there is a group; then, the beat: looks at the files. */
+enum err together_prepare_groups(struct together *together, struct err_detail *detail) MUST_CHECK;
+void together_beat_groups(struct together *together);
+void together_on_group(void *shared, const struct datagram_message *message);
+
+/* together_mirror.c: begins where bulk runs; before bulk is freed. */
+void together_beat_mirrors(struct together *together);
+void together_stop_mirrors(struct together *together);
+void together_free_mirrors(struct together *together);
+
+/* together.c: bulk is made, or started, where it was not. */
+enum err together_make_bulk(struct together *together, struct err_detail *detail) MUST_CHECK;
+enum err together_start_bulk(struct together *together, struct err_detail *detail) MUST_CHECK;
 
 /* together_links.c: what walking asks for; context: the struct together. */
 extern const struct walking_table together_links;

@@ -9,10 +9,13 @@ enum {
     LOAD_MAX = 4096, /* links in memory */
     WORK_SIZE_MAX = 4 << 20,
     DROPS_MAX = 256,
+    MANY_COUNT = 64, /* found at one look */
     SENT_COUNT = 1 << 16,
     US_PER_S = 1000000,
 };
-static const uint64_t LOOK_US = 200000;       /* between two looks into the frontiers, while links come */
+static const uint64_t LOOK_US = 200000; /* between two looks into the frontiers, while links come */
+static const uint64_t LOOK_MANY_US =
+    1000000; /* while many come: nobody is idle, and more of them go together */
 static const uint64_t IDLE_US = 30 * 1000000; /* and when nobody says anything */
 
 /* ---- state ---- */
@@ -364,9 +367,10 @@ static void look(struct walking *walking) {
     if (!walk_is_idle(walking->walk) || (!is_due && now < walking->look_at_us + IDLE_US)) {
         return;
     }
-    walking->look_at_us = now + LOOK_US;
     drop_done(walking);
     load(walking);
+    bool is_plenty = walking->items_count >= MANY_COUNT && !walking->is_full;
+    walking->look_at_us = now + (is_plenty ? LOOK_MANY_US : LOOK_US);
     step(walking, &(struct event){.kind = EVENT_COMMAND, .code = WALK_WAITING});
 }
 

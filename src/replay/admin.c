@@ -275,12 +275,6 @@ void admin_logout(struct admin *admin, struct http_request *request) {
 
 /* ---- in front of every request ---- */
 
-static bool is_loopback(const struct address *client) {
-    static const uint8_t loopback[16] = {[15] = 1};
-    return address_is_ipv4(client) ? client->ip[12] == 127
-                                   : memcmp(client->ip, loopback, sizeof loopback) == 0;
-}
-
 /* What must be there for a login, or has checks of its own. */
 static bool is_open_to_all(struct bytes path) {
     static const char *const paths[] = {"/login", "/health", "/robots.txt", "/favicon.ico"};
@@ -323,7 +317,7 @@ bool admin_check(void *context, struct http_request *request) {
                            "setting http.hosts lists");
         return false;
     }
-    if (admin->config.rate > 0 && !is_loopback(&client) &&
+    if (admin->config.rate > 0 && !address_is_loopback(&client) &&
         !http_limit_take(&admin->requests, &client, now_us(admin), &wait_us)) {
         add_retry_after(request, wait_us);
         http_answer_status(request, MHD_HTTP_TOO_MANY_REQUESTS, ERR_LIMIT,

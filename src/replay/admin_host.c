@@ -8,12 +8,8 @@ static bool is_loopback_number(struct bytes name) {
     struct address address;
     bool is_bracketed = bytes_starts_with(name, BYTES("[")) && bytes_ends_with(name, BYTES("]"));
     bool has_colon = bytes_find_byte(name, ':') < name.size;
-    if (is_bracketed != has_colon || !address_parse(name, ANY_PORT, &address)) {
-        return false;
-    }
-    static const uint8_t loopback[16] = {[15] = 1};
-    return address_is_ipv4(&address) ? address.ip[12] == 127
-                                     : memcmp(address.ip, loopback, sizeof loopback) == 0;
+    return is_bracketed == has_colon && address_parse(name, ANY_PORT, &address) &&
+           address_is_loopback(&address);
 }
 
 /* Without ":8080"; "[::1]" keeps its brackets. False where there is no port but a colon. */

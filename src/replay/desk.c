@@ -195,6 +195,10 @@ size_t desk_routes(struct replay *replay, struct http_route out[DESK_ROUTES_MAX]
     count += desk_jobs_routes(replay, out + count);
     count += desk_dashboard_routes(replay, out + count);
     count += desk_ring_routes(replay, out + count);
+    count += desk_find_routes(replay, out + count);
+    count += desk_crowd_routes(replay, out + count);
+    count += desk_groups_routes(replay, out + count);
+    count += desk_mirrors_routes(replay, out + count);
     count += desk_login_routes(replay, out + count);
     ASSERT(count <= DESK_ROUTES_MAX);
     return count;

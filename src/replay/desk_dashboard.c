@@ -198,6 +198,9 @@ static void answer_dashboard(struct http_request *request) {
     sheet_script(&sheet, "dashboard.js");
     put_slow(&sheet, status);
     desk_put_ring(&sheet, desk);
+    desk_put_crowd(&sheet, desk);
+    desk_put_groups(&sheet, desk);
+    desk_put_mirrors(&sheet, desk);
     sheet_html(&sheet, "<div class=cards>\n");
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
         bool is_there =

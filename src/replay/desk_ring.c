@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "replay/desk_state.h"
 
 /* ---- for programs ---- */
@@ -12,92 +10,10 @@ static void answer_ring(struct http_request *request) {
     desk_answer_json(request, DESK_OK, &text);
 }
 
-/* One request for /api/v1/ring/lookup; it waits suspended for the ring. */
-struct asking {
-    struct desk_find find;
-    struct buf url;
-    struct http_request *request;
-};
-
-static void on_done(struct desk_find *find) {
-    const struct asking *asking = find->context;
-    http_request_resume(asking->request);
-}
-
-static enum err read_query(struct asking *asking, struct bytes query) {
-    struct desk_find *find = &asking->find;
-    struct buf places;
-    uint64_t wanted = 1;
-    buf_init(&places, 8);
-    bool is_sound = !form_get(query, "places", &places) ||
-                    (bytes_to_u64(buf_bytes(&places), DESK_PLACES_MAX, &wanted) && wanted > 0);
-    buf_done(&places);
-    if (!is_sound) {
-        return err_set(&find->detail, ERR_INVALID, "\"places\" is a number from 1 to %d", DESK_PLACES_MAX);
-    }
-    if (!form_get(query, "url", &asking->url) || asking->url.err != ERR_OK) {
-        return err_set(&find->detail, ERR_INVALID, "which URL? /api/v1/ring/lookup?url=URL");
-    }
-    find->url = buf_bytes(&asking->url);
-    find->places_wanted = (uint8_t)wanted;
-    return ERR_OK;
-}
-
-static struct asking *asking_new(struct http_request *request) {
-    struct asking *asking = calloc(1, sizeof *asking);
-    if (asking != NULL) {
-        asking->request = request;
-        asking->find.done = on_done;
-        asking->find.context = asking;
-        buf_init(&asking->url, DESK_URL_SIZE_MAX);
-        buf_init(&asking->find.text, DESK_TEXT_SIZE_MAX);
-    }
-    return asking;
-}
-
-/* Called again when the ring has answered. */
-static void answer_lookup(struct http_request *request) {
-    const struct desk *desk = desk_of(request);
-    struct asking *asking = http_request_state(request);
-    if (asking == NULL) {
-        asking = asking_new(request);
-        if (asking == NULL) {
-            http_answer_error(request, ERR_MEMORY, NULL);
-            return;
-        }
-        http_request_set_state(request, asking);
-        asking->find.err = read_query(asking, http_request_query(request));
-        if (asking->find.err == ERR_OK) {
-            http_request_suspend(request); /* before the ring can resume it */
-            desk->table->find(desk->context, &asking->find);
-            return;
-        }
-    }
-    if (asking->find.err != ERR_OK) {
-        desk_answer_error(request, asking->find.err, &asking->find.detail);
-    } else {
-        desk_answer_json(request, DESK_OK, &asking->find.text);
-    }
-}
-
-static void end_lookup(struct http_request *request) {
-    struct asking *asking = http_request_state(request);
-    if (asking != NULL) {
-        buf_done(&asking->url);
-        buf_done(&asking->find.text);
-        free(asking);
-    }
-}
-
 size_t desk_ring_routes(struct replay *replay, struct http_route *out) {
     out[0] = (struct http_route){
         .method = "GET", .path = "/api/v1/ring", .context = replay, .answer = answer_ring};
-    out[1] = (struct http_route){.method = "GET",
-                                 .path = "/api/v1/ring/lookup",
-                                 .context = replay,
-                                 .answer = answer_lookup,
-                                 .end = end_lookup};
-    return 2;
+    return 1;
 }
 
 /* ---- on the dashboard ---- */

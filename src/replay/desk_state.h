@@ -57,16 +57,29 @@ uint64_t desk_number(const json_t *object, const char *path);
 double desk_real(const json_t *object, const char *path);
 const char *desk_string(const json_t *object, const char *path);
 
-/* desk_save.c, desk_jobs.c, desk_dashboard.c, desk_ring.c, desk_login.c: how many there are. */
+/* desk_save.c, desk_jobs.c, desk_dashboard.c, desk_ring.c, desk_find.c …: how many there are. */
 size_t desk_save_routes(struct replay *replay, struct http_route *out);
 size_t desk_jobs_routes(struct replay *replay, struct http_route *out);
 size_t desk_dashboard_routes(struct replay *replay, struct http_route *out);
 size_t desk_ring_routes(struct replay *replay, struct http_route *out);
+size_t desk_find_routes(struct replay *replay, struct http_route *out);
+size_t desk_crowd_routes(struct replay *replay, struct http_route *out);
+size_t desk_groups_routes(struct replay *replay, struct http_route *out);
+size_t desk_mirrors_routes(struct replay *replay, struct http_route *out);
 size_t desk_login_routes(struct replay *replay, struct http_route *out);
 
 /* The ring, for the dashboard: its state, its neighbours, and where the script draws it. Nothing without one.
  */
 void desk_put_ring(struct sheet *sheet, const struct desk *desk);
+
+/* desk_crowd.c: the crowd, for the dashboard; nothing without one. */
+void desk_put_crowd(struct sheet *sheet, const struct desk *desk);
+
+/* desk_groups.c: the groups, for the dashboard; nothing without one. */
+void desk_put_groups(struct sheet *sheet, const struct desk *desk);
+
+/* desk_mirrors.c: the collections, for the dashboard; nothing without one. */
+void desk_put_mirrors(struct sheet *sheet, const struct desk *desk);
 
 /* desk_together.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
 void desk_put_together(struct sheet *sheet, const json_t *ring);

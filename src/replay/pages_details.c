@@ -157,6 +157,9 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     put_fact(sheet, "Server address", field_of(details, "WARC-IP-Address"));
     put_fact(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
     put_fact(sheet, "Fetched by", signer);
+    if (capture->volume == INSTANCE_GUEST_NUMBER) {
+        put_fact(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
+    }
     sheet_fact(sheet, "Payload digest");
     sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
     sheet_fact(sheet, "Content key");

@@ -36,7 +36,7 @@ struct replay {
     char frame_key[REPLAY_KEY_SIZE]; /* made by wayback_routes(): replay/wayback_safety.h */
 };
 
-enum { REPLAY_ROUTES_MAX = 64 };
+enum { REPLAY_ROUTES_MAX = 80 };
 
 /* Fill in the routes of all modules; how many there are. */
 size_t replay_routes(struct replay *replay, struct http_route out[REPLAY_ROUTES_MAX]);

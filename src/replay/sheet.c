@@ -231,6 +231,11 @@ void sheet_begin(struct sheet *sheet, struct replay *replay, struct http_request
 }
 
 void sheet_script(struct sheet *sheet, const char *name) {
+    for (size_t i = 0; i < sheet->scripts_count; i++) {
+        if (strcmp(sheet->scripts[i], name) == 0) {
+            return;
+        }
+    }
     ASSERT(sheet->scripts_count < SHEET_SCRIPTS_MAX);
     sheet->scripts[sheet->scripts_count++] = name;
 }

@@ -44,7 +44,7 @@ void sheet_begin(struct sheet *sheet, struct replay *replay, struct http_request
 void sheet_begin_bare(struct sheet *sheet, struct replay *replay, struct http_request *request,
                       const char *title, enum sheet_tab tab);
 
-/* A script of the page, "jobs.js"; before sheet_answer(). */
+/* A script of the page, "jobs.js"; before sheet_answer(). Two sections may name the same one. */
 void sheet_script(struct sheet *sheet, const char *name);
 
 void sheet_html(struct sheet *sheet, const char *html);

@@ -5,6 +5,7 @@
 #include "replay/assets.h"
 #include "replay/memento.h"
 #include "replay/wayback_state.h"
+#include "store/volume_record.h"
 
 enum {
     FIELDS_MAX = 64,              /* of the server's, that are passed on */
@@ -123,8 +124,20 @@ static void add_refresh(struct wayback *wayback) {
     }
 }
 
+/* Where it came from: this node's own volumes, or another node. What a volume's record says of it is no
+ * word of ours. */
+static void add_source(struct wayback *wayback) {
+    char text[96] = "store";
+    if (wayback->capture.volume == INSTANCE_GUEST_NUMBER) {
+        wayback_clean(fields_get(&wayback->record.header->fields, BYTES(VOLUME_SOURCE_FIELD)), text,
+                      sizeof text);
+    }
+    http_add_header(wayback->request, "X-Mnemon-Source", text);
+}
+
 enum err wayback_add_headers(struct wayback *wayback) {
     memento_add_datetime(wayback->request, wayback->capture.time_us);
+    add_source(wayback);
     add_original_fields(wayback);
     add_content_location(wayback);
     add_refresh(wayback);

@@ -10,7 +10,7 @@
  * Whoever reads is bounded: in links, in bytes of one URL, in bytes of all, and in work by the size of what
  * came.
  *
- * About 6 MiB, allocated once; one thread at a time. What was read borrows its memory until the next call.
+ * About 7 MiB, allocated once; one thread at a time. What was read borrows its memory until the next call.
  */
 #ifndef MNEMON_RING_LINKS_CODE_H
 #define MNEMON_RING_LINKS_CODE_H

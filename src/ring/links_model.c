@@ -5,8 +5,8 @@
 enum {
     SLOT_BITS = 17,
     SLOTS_COUNT = LINKS_MODEL_CONTEXTS << SLOT_BITS,
-    COUNT_MAX = 250, /* above it old bits fade */
-    TOUCHED_MAX = 1 << 15,
+    COUNT_MAX = 250,                      /* above it old bits fade */
+    TOUCHED_MAX = 1 << 17,                /* 3,120 symbols: more than 64 links have */
     SEEN_SETS = LINKS_MODEL_CONTEXTS + 1, /* by how many contexts were seen before … */
     COUNT_SETS = 8,                       /* … and by how often the own context was */
     WEIGHTS_COUNT = (SEEN_SETS + COUNT_SETS) * LINKS_MODEL_INPUTS,
@@ -28,14 +28,21 @@ struct state {
     int32_t weights[WEIGHTS_COUNT];
 };
 
+/* A slot as it was before it learnt. */
+struct touched {
+    uint32_t index;
+    struct slot before;
+};
+
 struct links_model {
     struct arena arena; /* itself */
     struct state now;
-    struct state kept;
-    uint32_t touched[TOUCHED_MAX]; /* slots to put back; too many: all of them */
+    struct state kept;                   /* its slots are read only where more were touched than noted */
+    struct touched touched[TOUCHED_MAX]; /* in order, a slot as often as it learnt */
     size_t touched_count;
     int16_t stretch[PROBABILITIES];
     uint32_t reciprocal[COUNT_MAX + 1]; /* 2^16 / (count + 1.5) */
+    uint8_t count_set[COUNT_MAX + 1];   /* of the weights, by count */
 };
 
 /* What one bit was coded from. */
@@ -79,20 +86,35 @@ static void fill_stretch(int16_t stretch[PROBABILITIES]) {
 
 /* ---- one bit ---- */
 
+static uint32_t hash_of(uint32_t context, uint32_t path) {
+    return (context + path * UINT32_C(0x9e3779b1)) * UINT32_C(0x85ebca6b);
+}
+
+static uint32_t index_of(uint32_t hash, uint32_t i) {
+    return i << SLOT_BITS | hash >> (32 - SLOT_BITS);
+}
+
+/* The slots of a path lie anywhere in 3 MiB: who has asked for them one bit before does not wait for them. */
+static void fetch_ahead(const struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS],
+                        uint32_t path) {
+    for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
+        __builtin_prefetch(&model->now.slots[index_of(hash_of(contexts[i], path), i)], 1);
+    }
+}
+
 static void predict(struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS], uint32_t path,
                     struct bit *bit) {
     uint32_t seen_count = 0;
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
-        uint32_t hash = (contexts[i] + path * UINT32_C(0x9e3779b1)) * UINT32_C(0x85ebca6b);
-        uint32_t index = i << SLOT_BITS | hash >> (32 - SLOT_BITS);
+        uint32_t hash = hash_of(contexts[i], path);
+        uint32_t index = index_of(hash, i);
         const struct slot *slot = &model->now.slots[index];
         bit->checks[i] = (uint8_t)(hash >> (24 - SLOT_BITS));
         bool is_seen = slot->count > 0 && slot->check == bit->checks[i];
         bit->slots[i] = index;
         bit->inputs[i] = is_seen ? model->stretch[slot->probability >> 4] : 0;
         seen_count += is_seen;
-        uint32_t n = is_seen ? slot->count : 0;
-        uint32_t set = n < 4 ? n : n < 6 ? 4 : n < 12 ? 5 : n < 40 ? 6 : 7;
+        uint32_t set = model->count_set[is_seen ? slot->count : 0];
         bit->own_weights[i] = model->now.weights + (SEEN_SETS + set) * LINKS_MODEL_INPUTS + i;
     }
     bit->own_weights[LINKS_MODEL_CONTEXTS] =
@@ -111,7 +133,7 @@ static void predict(struct links_model *model, const uint32_t contexts[LINKS_MOD
 
 static void touch(struct links_model *model, uint32_t index) {
     if (model->touched_count < TOUCHED_MAX) {
-        model->touched[model->touched_count] = index;
+        model->touched[model->touched_count] = (struct touched){index, model->now.slots[index]};
     }
     model->touched_count++;
 }
@@ -213,8 +235,13 @@ uint8_t links_model_code(struct links_model *model, struct links_coder *coder,
     uint32_t path = 1;
     for (int shift = LINKS_MODEL_SYMBOL_BITS - 1; shift >= 0; shift--) {
         struct bit bit;
+        uint32_t known = symbol >> shift & 1;
+        fetch_ahead(model, contexts, path << 1 | known);
+        if (coder->in != NULL) { /* it is not known: the other as well */
+            fetch_ahead(model, contexts, path << 1 | !known);
+        }
         predict(model, contexts, path, &bit);
-        uint32_t value = code_bit(coder, bit.probability, symbol >> shift & 1);
+        uint32_t value = code_bit(coder, bit.probability, known);
         learn(model, &bit, value);
         path = path << 1 | value;
     }
@@ -242,9 +269,8 @@ void links_model_forget(struct links_model *model) {
     if (model->touched_count > TOUCHED_MAX) {
         memcpy(model->now.slots, model->kept.slots, sizeof model->now.slots);
     } else {
-        for (size_t i = 0; i < model->touched_count; i++) {
-            uint32_t index = model->touched[i];
-            model->now.slots[index] = model->kept.slots[index];
+        for (size_t i = model->touched_count; i > 0; i--) {
+            model->now.slots[model->touched[i - 1].index] = model->touched[i - 1].before;
         }
     }
     memcpy(model->now.weights, model->kept.weights, sizeof model->now.weights);
@@ -263,6 +289,7 @@ struct links_model *links_model_new(void) {
     fill_stretch(model->stretch);
     for (uint32_t i = 0; i <= COUNT_MAX; i++) {
         model->reciprocal[i] = 2 * 65536 / (2 * i + 3);
+        model->count_set[i] = (uint8_t)(i < 4 ? i : i < 6 ? 4 : i < 12 ? 5 : i < 40 ? 6 : 7);
     }
     for (uint32_t i = 0; i < SEEN_SETS * LINKS_MODEL_INPUTS; i++) {
         model->now.weights[i] = WEIGHT_SEEN_FIRST;

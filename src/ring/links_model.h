@@ -12,7 +12,7 @@
  * Contexts lie in tables by hash, with a check of 8 bits: what another one has taken counts as never seen.
  * After a message the model forgets it: what was touched is written down and put back.
  *
- * About 6 MiB, allocated once. One thread at a time.
+ * About 7 MiB, allocated once. One thread at a time.
  */
 #ifndef MNEMON_RING_LINKS_MODEL_H
 #define MNEMON_RING_LINKS_MODEL_H

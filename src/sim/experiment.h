@@ -85,4 +85,91 @@ enum err experiment_ring_links(const struct experiment_args *args, struct report
 enum err experiment_ring_partition(const struct experiment_args *args, struct report *report,
                                    struct err_detail *detail);
 
+/* experiment_crowd_reach.c: what nodes of a crowd reach while others come and go. */
+enum err experiment_crowd_reach(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+enum err experiment_crowd_reach_views(const struct experiment_args *args, struct report *report,
+                                      struct err_detail *detail);
+enum err experiment_crowd_reach_causes(const struct experiment_args *args, struct report *report,
+                                       struct err_detail *detail);
+
+/* experiment_crowd_degrees.c: how many know a node. */
+enum err experiment_crowd_degrees(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+
+/* experiment_crowd_search.c: searches among nodes that limit their participation. */
+enum err experiment_crowd_search(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail);
+enum err experiment_crowd_search_messages(const struct experiment_args *args, struct report *report,
+                                          struct err_detail *detail);
+enum err experiment_crowd_search_hops(const struct experiment_args *args, struct report *report,
+                                      struct err_detail *detail);
+enum err experiment_crowd_views(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+enum err experiment_crowd_views_messages(const struct experiment_args *args, struct report *report,
+                                         struct err_detail *detail);
+enum err experiment_crowd_views_hops(const struct experiment_args *args, struct report *report,
+                                     struct err_detail *detail);
+enum err experiment_crowd_joined(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail);
+enum err experiment_crowd_joined_hops(const struct experiment_args *args, struct report *report,
+                                      struct err_detail *detail);
+enum err experiment_crowd_dropping(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail);
+
+/* experiment_crowd_timing.c: all search at once, over a wide-area network. */
+enum err experiment_crowd_timing(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail);
+enum err experiment_crowd_timing_ms(const struct experiment_args *args, struct report *report,
+                                    struct err_detail *detail);
+
+/* experiment_crowd_flood.c: objects that nobody has; a node that floods. */
+enum err experiment_crowd_absent(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail);
+enum err experiment_crowd_flood(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+
+/* experiment_crowd_theorems.c: no shuffle takes a crowd apart. */
+extern const char *const experiment_crowd_breakages[];
+enum err experiment_crowd_theorem_1(const struct experiment_args *args, struct report *report,
+                                    struct err_detail *detail);
+
+/* experiment_group_topology.c: generators of update topologies side by side. */
+enum err experiment_group_topology(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail);
+enum err experiment_group_topology_plane(const struct experiment_args *args, struct report *report,
+                                         struct err_detail *detail);
+enum err experiment_group_topology_random(const struct experiment_args *args, struct report *report,
+                                          struct err_detail *detail);
+
+/* experiment_crowd_heal.c: what cannot be reached in one direction will be. */
+enum err experiment_crowd_theorem_2(const struct experiment_args *args, struct report *report,
+                                    struct err_detail *detail);
+
+/* experiment_group_traffic.c: what a group costs at rest. */
+enum err experiment_group_traffic(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+enum err experiment_group_traffic_rejoin(const struct experiment_args *args, struct report *report,
+                                         struct err_detail *detail);
+enum err experiment_group_traffic_sums(const struct experiment_args *args, struct report *report,
+                                       struct err_detail *detail);
+
+/* experiment_group_failure.c: members, links and masters that fail; partitions. */
+enum err experiment_group_failure(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+
+/* experiment_group_probe.c: what bandwidth probes see. */
+enum err experiment_group_probe(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+enum err experiment_group_damping(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail);
+
+/* experiment_group_scale.c: an update to thousands of replicas in groups that share members. */
+enum err experiment_group_scale(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+enum err experiment_group_scale_ways(const struct experiment_args *args, struct report *report,
+                                     struct err_detail *detail);
+enum err experiment_group_scale_cut(const struct experiment_args *args, struct report *report,
+                                    struct err_detail *detail);
+
 #endif

@@ -3,9 +3,9 @@
 enum { TICKS_COUNT = 6 };
 
 const char *plot_colour(uint32_t series) {
-    /* Okabe and Ito. */
+    /* Okabe and Ito, and a grey. */
     static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                          "#e69f00", "#56b4e9", "#000000"};
+                                          "#e69f00", "#56b4e9", "#000000", "#999999"};
     return colours[series % (sizeof colours / sizeof colours[0])];
 }
 

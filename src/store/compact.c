@@ -486,11 +486,14 @@ static bool is_worth_it(const struct index_segment *segment, unsigned dead_perce
 /* The next segment after this number, but the newest, that is worth it; 0 where there is none. */
 static uint32_t next_candidate(struct volume *volume, uint32_t after, unsigned dead_percent) {
     uint32_t found = 0;
+    pthread_mutex_lock(&volume->lock);
+    const struct segment *active = volume->active;
+    pthread_mutex_unlock(&volume->lock);
     pthread_rwlock_rdlock(&volume->segments_lock);
     for (size_t i = 0; found == 0 && i + 1 < volume->segments_count; i++) {
         uint32_t number = volume->segments[i]->number;
         struct index_segment entry;
-        if (number <= after || volume->segments[i] == volume->active ||
+        if (number <= after || volume->segments[i] == active ||
             index_find_segment(volume->index, number, &entry) != ERR_OK) {
             continue;
         }

@@ -14,6 +14,7 @@ struct follow {
     bool is_last;            /* the volume ended there when the segment was opened */
     struct segment_source source;
     struct warc_reader reader;
+    struct buf text; /* of an entry that was not read from the segment */
 };
 
 struct follow *follow_new(struct volume *volume) {
@@ -22,6 +23,7 @@ struct follow *follow_new(struct volume *volume) {
         return NULL;
     }
     follow->volume = volume;
+    buf_init(&follow->text, RECENT_SIZE_MAX);
     if (volume_scan_init(&follow->scan, volume) != ERR_OK) {
         follow_free(follow);
         return NULL;
@@ -40,6 +42,7 @@ void follow_pause(struct follow *follow) {
 void follow_free(struct follow *follow) {
     follow_pause(follow);
     volume_scan_done(&follow->scan);
+    buf_done(&follow->text);
     free(follow);
 }
 
@@ -140,7 +143,19 @@ static enum err read_record(struct follow *follow, struct ledger_entry *ret_entr
     return err;
 }
 
+/* What was committed a moment ago, as the committer knows it. */
+static bool take_recent(struct follow *follow, struct ledger_entry *ret_entry) {
+    bool is_found = recent_find(&follow->volume->recent, &follow->position, &follow->text, ret_entry);
+    if (is_found) {
+        follow->position.offset += ret_entry->location.length;
+    }
+    return is_found;
+}
+
 enum err follow_next(struct follow *follow, struct ledger_entry *ret_entry, struct err_detail *detail) {
+    if (follow->segment == NULL && take_recent(follow, ret_entry)) {
+        return ERR_OK;
+    }
     while (true) {
         enum err err = follow->segment == NULL ? open_segment(follow, detail) : ERR_OK;
         if (err != ERR_OK) {

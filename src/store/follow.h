@@ -3,7 +3,8 @@
  *
  * For whoever keeps something of his own beside the archive, such as full text, and wants to see each new
  * record once: he stores follow_position() together with what he made of the records, and goes on from there
- * after a restart. Nothing slows the writers down; only what is durable and in the index is given.
+ * after a restart. Nothing slows the writers down; only what is durable and in the index is given. Who is
+ * close behind them is given what they remember (recent.h), and nothing is read or decompressed for it.
  *
  *      position    segment 3, offset 700: everything before it was given
  *

@@ -20,7 +20,7 @@ static enum err reach_local(struct instance_session *session, uint16_t number, s
 enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
                                  struct err_detail *detail) {
     struct shelf_session *shelf;
-    size_t index;
+    size_t index = 0;
     enum err err = reach_local(session, capture->volume, &index, &shelf, detail);
     if (err != ERR_OK) {
         return err;
@@ -32,7 +32,7 @@ enum err instance_remove_capture(struct instance_session *session, const struct 
 enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
                                         shelf_done *done, void *context, struct err_detail *detail) {
     struct shelf_session *shelf;
-    size_t index;
+    size_t index = 0;
     enum err err = reach_local(session, capture->volume, &index, &shelf, detail);
     if (err != ERR_OK) {
         return err;
@@ -45,7 +45,7 @@ static enum err repair_on(struct instance_session *session, const struct key *ke
                           const struct document *document, bool is_elsewhere, bool *is_repaired,
                           struct err_detail *detail) {
     struct shelf_session *shelf;
-    size_t index;
+    size_t index = 0;
     bool is_repaired_here = false;
     enum err err = reach_local(session, key->volume, &index, &shelf, detail);
     if (err != ERR_OK) {
@@ -61,7 +61,7 @@ enum err instance_repair(struct instance_session *session, const struct key *key
     struct shelf_session *shelf;
     struct block block;
     struct key located = *key;
-    size_t index;
+    size_t index = 0;
     bool is_repaired = false;
     enum err err = reach_local(session, key->volume, &index, &shelf, detail);
     if (err != ERR_OK) {

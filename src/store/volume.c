@@ -132,6 +132,7 @@ static enum err open_volume(const struct volume_config *config, bool is_rebuildi
     buf_init(&volume->dictionary_raw, ZDICT_SIZE_MAX);
     encoders_init(&volume->encoders, volume->config.level, volume->config.random);
     pthread_mutex_init(&volume->ledger_lock, NULL);
+    recent_init(&volume->recent);
     pthread_mutex_init(&volume->lock, NULL);
     pthread_cond_init(&volume->has_work, NULL);
     pthread_cond_init(&volume->has_room, NULL);
@@ -178,6 +179,7 @@ void volume_close(struct volume *volume) {
     pthread_cond_destroy(&volume->has_work);
     pthread_mutex_destroy(&volume->lock);
     pthread_mutex_destroy(&volume->ledger_lock);
+    recent_done(&volume->recent);
     pthread_rwlock_destroy(&volume->segments_lock);
     free(volume);
 }

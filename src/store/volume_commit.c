@@ -61,11 +61,18 @@ static enum err enter_item(struct volume *volume, struct volume_item *item, uint
     return err;
 }
 
+static void note_recent(struct volume *volume, const struct volume_item *item) {
+    for (size_t i = 0; i < item->entries_count; i++) {
+        recent_add(&volume->recent, &item->entries[i]);
+    }
+}
+
 /* The group is in the index. */
 static void note_changes(struct volume *volume, const struct volume_item *group) {
     for (const struct volume_item *item = group; item != NULL; item = item->next) {
         if (item->err == ERR_OK) {
             changes_note(&volume->changes, item->entries[0].signature);
+            note_recent(volume, item);
         }
     }
     changes_advance(&volume->changes);

@@ -29,6 +29,7 @@
 #define VOLUME_MENDS_FIELD "Mnemon-Mends"
 #define VOLUME_TLS_FIELD "Mnemon-TLS"
 #define VOLUME_SIGNATURE_FIELD "Mnemon-Signature"
+#define VOLUME_SOURCE_FIELD "Mnemon-Source" /* only of a guest's: which node it came from */
 
 /* What a revisit says of the record that it refers to. */
 struct volume_origin {

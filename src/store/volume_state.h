@@ -22,6 +22,7 @@
 #include "store/dictionary.h"
 #include "store/encoders.h"
 #include "store/ledger.h"
+#include "store/recent.h"
 #include "store/scratch.h"
 #include "store/segment.h"
 #include "store/volume.h"
@@ -62,6 +63,7 @@ struct volume {
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */
     struct changes changes;      /* ledger_lock, but for changes_now() */
+    struct recent recent;        /* for those who follow */
     struct vfs_file lock_file;
     struct encoders encoders;
     bool has_dictionary;          /* the next is set up */

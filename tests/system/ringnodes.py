@@ -31,6 +31,7 @@ class Node:
         self.directory = directory
         self.ip = ip
         self.namespace = namespace
+        self.program = program(mnemon)
         self.port = 0
         self.process = None
         self.log = directory.parent / f"{directory.name}.log"
@@ -48,7 +49,7 @@ class Node:
     def launch(self, *options, wrap=()):
         """Begin to start; ready() waits until it runs."""
         self.process = subprocess.Popen(
-            [*self.wrap, *wrap, program(self.mnemon), "serve", "--data", self.directory, "--address", self.ip, "--http", "0",
+            [*self.wrap, *wrap, self.program, "serve", "--data", self.directory, "--address", self.ip, "--http", "0",
              "--port", str(self.port), *options],
             stdout=subprocess.PIPE, stderr=self.log.open("a"), text=True,
         )

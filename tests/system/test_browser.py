@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from proxynodes import Origin, crowd
 from ringnodes import await_agreement, found, many, wait_for
 from webserver import Site
 
@@ -294,3 +295,28 @@ def test_a_page_is_read_through_a_node_without_it_while_one_holder_lives(npm, mn
             run_script(npm, "ring.js", archive=reader.url, url=urls[0], part="page")
             if len(having) > 1:
                 having.pop().kill()
+
+
+# ---- the web, through a proxy ----
+
+
+def test_a_site_that_goes_down_is_browsed_on_from_the_crowd(npm, mnemon, tmp_path):
+    origin = Origin()
+    page = '<!DOCTYPE html><html lang="en"><title>{0}</title><link rel=stylesheet href=/{1}.css><h1>{0}</h1><img src=/{1}.gif alt=Logo>{2}</html>'
+    origin.put("/", page.format("First", "one", "<a href=/two>onward</a>").encode())
+    origin.put("/two", page.format("Second", "two", "<a href=/three>nowhere</a>").encode())
+    origin.put("/one.css", b"h1 { color: rgb(1, 2, 3) }", kind="text/css")
+    origin.put("/two.css", b"h1 { color: rgb(4, 5, 6) }", kind="text/css")
+    origin.put("/one.gif", PIXEL, kind="image/gif")
+    origin.put("/two.gif", PIXEL, kind="image/gif")
+
+    def end(*_):
+        threading.Thread(target=origin.end).start()
+        return 200, {}, b"bye"
+
+    origin.pages["/end"] = end
+    with crowd(mnemon, tmp_path, 3) as (reader, browsed, _):
+        for path in ("/two", "/two.css", "/two.gif"):
+            assert reader.curl(origin.link(path))[0] == 200
+        wait_for(lambda: reader.crowd()["offers"]["count"] == 3, lambda: str(reader.crowd()))
+        run_script(npm, "proxy.js", proxy=browsed.proxy, site=origin.link(""))

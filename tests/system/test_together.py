@@ -290,3 +290,23 @@ def test_nodes_die_and_lose_their_disks_and_nothing_is_lost(node, web):
         _, _, expected = origin.answer(urllib.parse.urlsplit(url).netloc, urllib.parse.urlsplit(url).path)
         for each in everybody:
             assert read(each, url) == expected, (each.place, url)
+
+
+def test_the_charter_bounds_what_is_archived(node, web):
+    origin = web(hosts=2, pages=15)
+    inside, outside = origin.names
+    nodes = start_ring(node, 3, "--replicas", "2", "--scope", f"http://{inside}/*", serve=SERVE)
+    refused = nodes[1].run("job", "add", "--ring", f"http://{outside}/")
+    assert refused.returncode == 1 and "outside of the scope of the ring" in refused.stderr
+    assert nodes[1].run("job", "add", "--ring", f"http://{inside}/", "--scope", "any", "--delay", "0").returncode == 0
+    wanted = {url for url in origin.urls() if url.startswith(f"http://{inside}/")}
+    wait_for(lambda: set(origin.fetched()) >= wanted, lambda: f"{len(set(origin.fetched()))} of {len(wanted)}")
+    wait_for(lambda: all(json.loads(n.get("/api/v1/status"))["crawl"]["running"] == 0 for n in nodes), "the end of the crawl")
+    assert {url for url in origin.fetched() if url.startswith(f"http://{outside}/")} == set()
+
+    # An amended charter counts at once, on all nodes.
+    assert nodes[0].run("ring", "amend", "--scope", "any").returncode == 0
+    wait_for(lambda: all(n.status()["charter"]["version"] == 2 for n in nodes), "the new charter")
+    add = ("job", "add", "--ring", f"http://{outside}/", "--scope", "host", "--delay", "0")
+    wait_for(lambda: nodes[1].run(*add).returncode == 0, "the new charter on a member's disk")
+    wait_for(lambda: set(origin.fetched()) >= origin.urls(), lambda: f"{len(set(origin.fetched()))} of {len(origin.urls())}")

@@ -141,6 +141,21 @@ static void every_address_is_read_back_from_its_text(void **state) {
     }
 }
 
+static void knows_addresses_of_this_machine_alone(void **state) {
+    (void)state;
+    static const char *const here[] = {"127.0.0.1", "127.255.3.4", "::1", "::ffff:127.0.0.1"};
+    static const char *const elsewhere[] = {"126.0.0.1", "0.0.0.0", "::", "::2", "7f00::1", "::127.0.0.1"};
+    struct address address;
+    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++) {
+        assert_true(address_parse(bytes_of_string(here[i]), 1, &address));
+        assert_true(address_is_loopback(&address));
+    }
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        assert_true(address_parse(bytes_of_string(elsewhere[i]), 1, &address));
+        assert_false(address_is_loopback(&address));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_people_write_and_writes_one_form),
@@ -149,6 +164,7 @@ int main(void) {
         cmocka_unit_test(ipv4_equals_its_mapped_form_byte_by_byte),
         cmocka_unit_test(differs_by_ip_or_by_port),
         cmocka_unit_test(every_address_is_read_back_from_its_text),
+        cmocka_unit_test(knows_addresses_of_this_machine_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,17 @@ static enum err give(void *context, const struct peer *from, struct bytes questi
     return err;
 }
 
+/* As what readers ask: the question says what. */
+static enum err read_out(void *context, const struct peer *from, struct bytes question, struct buf *answer,
+                         struct err_detail *detail) {
+    struct node *node = context;
+    enum bulk_read read = question.size == 0                          ? BULK_READ_CAPTURE
+                          : bytes_equal(question, BYTES("a listing")) ? BULK_READ_LIST
+                                                                      : BULK_READ_ON;
+    enum err err = bulk_begin_read(node->bulk, from, read, detail);
+    return err == ERR_OK ? buf_put_string(answer, "read") : err;
+}
+
 static void start_node(struct node *node, unsigned host, uint64_t rate) {
     struct bulk_config config = {
         .identity = &node->identity, .upload_rate = rate, .admits = admits, .blame = blame, .context = node};
@@ -78,6 +89,7 @@ static void start_node(struct node *node, unsigned host, uint64_t rate) {
     bulk_serve(node->bulk, BULK_PING, echo, node);
     bulk_serve(node->bulk, BULK_CONFIRM, refuse, node);
     bulk_serve(node->bulk, BULK_CAPTURE, give, node);
+    bulk_serve(node->bulk, BULK_WALK, read_out, node);
     node->peer.address = stream_server_address(node->bulk->server);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
     assert_int_equal(bulk_start(node->bulk, NULL), ERR_OK);
@@ -138,7 +150,7 @@ static void errors_of_the_other_side_come_back(void **state) {
     (void)state;
     buf_init(&answer, BULK_ANSWER_SIZE_MAX);
     assert_int_equal(ask(&nodes[0], &nodes[1], BULK_CONFIRM, "", &answer), ERR_NO_SPACE);
-    assert_int_equal(ask(&nodes[0], &nodes[1], BULK_WALK, "", &answer), ERR_UNSUPPORTED);
+    assert_int_equal(ask(&nodes[0], &nodes[1], BULK_DECREES, "", &answer), ERR_UNSUPPORTED);
     assert_int_equal(ask(&nodes[0], &nodes[0], BULK_PING, "", &answer), ERR_INVALID);
     struct peer nobody = nodes[1].peer;
     stop_node(&nodes[1]);
@@ -339,6 +351,83 @@ static void who_breaks_the_rules_is_cut_off_and_blamed(void **state) {
     }
 }
 
+/* ---- too much ---- */
+
+static enum err read_from(struct node *node, struct bytes question, struct buf *answer) {
+    return bulk_ask(nodes[0].bulk, &node->peer, BULK_WALK, question, TIMEOUT_MS, answer, NULL);
+}
+
+/* What is above the rate is told so at once, by a word of its own; what was begun goes on. */
+static void readers_above_the_rate_are_told_at_once(void **state) {
+    enum { RATE = 50, ASKED = 400 };
+    struct buf answer;
+    struct bulk_stat stat;
+    size_t busy_count = 0;
+    (void)state;
+    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
+    nodes[1].bulk->reads.rate = RATE; /* nobody has asked him yet */
+    uint64_t from_us = clock_monotonic_us(&clock_system);
+    for (size_t i = 0; i < ASKED; i++) {
+        enum err err = read_from(&nodes[1], bytes_of(NULL, 0), &answer);
+        assert_true(err == ERR_OK || err == ERR_BUSY);
+        busy_count += err == ERR_BUSY;
+    }
+    uint64_t took_us = clock_monotonic_us(&clock_system) - from_us;
+    bulk_stat(nodes[1].bulk, &stat);
+    assert_int_equal(stat.shed_count, busy_count);
+    assert_int_equal(stat.reads_count, ASKED - busy_count);
+    assert_true(stat.reads_count <= RATE * took_us / 1000000 + RATE / 10 + 2);
+    for (size_t i = 0; i < 10; i++) {
+        assert_int_equal(read_from(&nodes[1], BYTES("goes on"), &answer), ERR_OK);
+    }
+    bulk_stat(nodes[1].bulk, &stat);
+    assert_int_equal(stat.shed_count, busy_count);
+    buf_done(&answer);
+}
+
+/* Who was told is left alone for a while, longer where it comes again; one good answer ends it. */
+static void who_is_busy_is_known_for_a_while(void **state) {
+    struct buf answer;
+    (void)state;
+    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
+    nodes[1].bulk->reads.rate = 1;
+    assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_OK);
+    assert_false(bulk_is_busy(nodes[0].bulk, &nodes[1].peer));
+    for (size_t i = 0; i < 3; i++) { /* those that were under way are no further time */
+        assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
+        assert_true(bulk_is_busy(nodes[0].bulk, &nodes[1].peer));
+    }
+    const struct bulk_habit *habit =
+        map_get(&nodes[0].bulk->habits, bytes_of(nodes[1].peer.key, PEER_KEY_SIZE));
+    assert_int_equal(habit->busy_wait_us, 200000);
+    for (int i = 0; i < TURNS_MAX && bulk_is_busy(nodes[0].bulk, &nodes[1].peer); i++) {
+        usleep(1000);
+    }
+    assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
+    assert_int_equal(habit->busy_wait_us, 400000);
+    assert_false(bulk_is_busy(nodes[0].bulk, &nodes[2].peer));
+    assert_int_equal(read_from(&nodes[1], BYTES("goes on"), &answer), ERR_OK);
+    assert_false(bulk_is_busy(nodes[0].bulk, &nodes[1].peer));
+    assert_int_equal(nodes[0].blame[0], 0);
+    buf_done(&answer);
+}
+
+/* Who got a listing gets a capture of it, whatever the others ask meanwhile; once. */
+static void a_listing_is_not_given_in_vain(void **state) {
+    struct buf answer;
+    (void)state;
+    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
+    nodes[1].bulk->reads.rate = 1;
+    assert_int_equal(read_from(&nodes[1], BYTES("a listing"), &answer), ERR_OK);
+    assert_int_equal(read_from(&nodes[1], BYTES("a listing"), &answer), ERR_BUSY);
+    assert_int_equal(
+        bulk_ask(nodes[2].bulk, &nodes[1].peer, BULK_WALK, bytes_of(NULL, 0), TIMEOUT_MS, &answer, NULL),
+        ERR_BUSY);
+    assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_OK);
+    assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
+    buf_done(&answer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_go_both_ways_over_one_stream, setup, teardown),
@@ -349,6 +438,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(many_pieces_come_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(the_rate_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(stopping_ends_what_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(readers_above_the_rate_are_told_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_is_busy_is_known_for_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_listing_is_not_given_in_vain, setup, teardown),
         cmocka_unit_test_setup_teardown(who_breaks_the_rules_is_cut_off_and_blamed, setup, teardown),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does */

@@ -56,6 +56,7 @@ struct world {
     uint64_t generation;       /* lock */
     size_t copies;
     size_t nodes_count;
+    uint64_t compare_us;
     uint64_t grace_us;
     uint64_t challenge_us;
     bool keeps_surplus;
@@ -241,7 +242,7 @@ static void start(struct node *node) {
         .bulk = node->bulk,
         .ring = {ask_own, ask_known, ask_find, ask_copies, ask_generation, node},
         .grace_us = world->grace_us,
-        .compare_interval_us = SECOND_US / 5,
+        .compare_interval_us = world->compare_us,
         .challenge_interval_us = world->challenge_us,
         .keeps_surplus = world->keeps_surplus,
         .space_min = node->is_full ? UINT64_MAX : 1,
@@ -292,6 +293,7 @@ static int set_up(void **state) {
     pthread_mutex_init(&world->lock, NULL);
     world->copies = 3;
     world->nodes_count = 3;
+    world->compare_us = SECOND_US / 5;
     world->grace_us = 3600 * (uint64_t)SECOND_US;
     world->challenge_us = 3600 * (uint64_t)SECOND_US;
     for (unsigned i = 0; i < NODES_MAX; i++) {
@@ -461,6 +463,25 @@ static void what_one_stores_the_others_get(void **state) {
         }
         assert_int_equal(atomic_load(&world->nodes[i].blames_count), 0);
     }
+}
+
+/* A giver that is busy is asked again until it has given everything; no comparison is needed for that. */
+static void a_busy_giver_gives_later(void **state) {
+    struct world *world = *state;
+    world->nodes_count = world->copies = 2;
+    world->compare_us = 3600 * (uint64_t)SECOND_US;
+    start_all(world);
+    wait_for(keeping_is_compared(world->nodes[1].keeping, place_of(0)));
+    world->nodes[0].bulk->reads.rate = 20; /* nobody has read anything yet */
+    for (unsigned n = 0; n < 30; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    wait_for(all_have(world, 30));
+    struct bulk_stat stat;
+    bulk_stat(world->nodes[0].bulk, &stat);
+    assert_true(stat.shed_count > 0);
+    assert_int_equal(stat_of(&world->nodes[1]).fetched_count, 30);
+    assert_int_equal(atomic_load(&world->nodes[1].blames_count), 0);
 }
 
 static void who_was_away_gets_only_the_difference(void **state) {
@@ -772,6 +793,7 @@ static void nonsense_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         keeping_test(what_one_stores_the_others_get),
+        keeping_test(a_busy_giver_gives_later),
         keeping_test(who_was_away_gets_only_the_difference),
         keeping_test(a_lost_disk_is_filled_again),
         keeping_test(what_is_false_is_refused_and_blamed),

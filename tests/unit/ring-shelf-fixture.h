@@ -1,6 +1,7 @@
 /*
  * ring-shelf-fixture - four nodes in one process: their own archives, their own streams on loopback. The
- * first holds nothing; the others are the holders of every place. Each can be told to lie.
+ * first holds nothing; the others are the holders of every place. Each can be told to lie. With a crowd, the
+ * last node is none, and searches find what it offers.
  */
 #ifndef MNEMON_TESTS_RING_SHELF_FIXTURE_H
 #define MNEMON_TESTS_RING_SHELF_FIXTURE_H
@@ -10,6 +11,7 @@
 
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
+#include "node/obtaining.h"
 #include "node/ring_shelf.h"
 #include "scratch.h"
 #include "store/attest.h"
@@ -17,7 +19,7 @@
 #include "unit.h"
 #include "url/surt.h"
 
-enum { NODES_COUNT = 4, READER = 0, TIMEOUT_MS = 20000, WAITERS_MAX = 2, SECOND_US = 1000000 };
+enum { NODES_COUNT = 4, READER = 0, OFFERER = 3, TIMEOUT_MS = 20000, WAITERS_MAX = 2, SECOND_US = 1000000 };
 
 enum lie {
     HONEST,
@@ -43,6 +45,7 @@ struct node {
     struct instance_session *session;
     struct captures *captures;
     struct ring_shelf_service *service;
+    struct offers *offers; /* NULL: there is no crowd */
     atomic_bool is_current;
     _Atomic(enum lie) lie;
     atomic_bool lies_later;      /* only about what follows the first piece */
@@ -57,6 +60,9 @@ struct fixture {
     struct node nodes[NODES_COUNT];
     struct captures_session *fetch; /* of the reader */
     struct shelf *shelf;            /* likewise */
+    bool has_crowd;
+    struct obtaining *obtaining; /* of the reader */
+    atomic_bool is_over;         /* who answers late need not wait any more */
     pthread_mutex_t lock;
     unsigned blames_count;
     struct peer blamed;
@@ -99,7 +105,7 @@ static inline enum err fixture_find_holders(void *context, const uint8_t place[R
     for (size_t i = 1; i < NODES_COUNT; i++) {
         out[i - 1] = fixture->nodes[i].peer;
     }
-    *ret_count = NODES_COUNT - 1;
+    *ret_count = fixture->has_crowd ? OFFERER - 1 : NODES_COUNT - 1;
     return ERR_OK;
 }
 
@@ -114,6 +120,64 @@ static inline size_t fixture_find_all(void *context, struct peer *out, size_t pe
 static inline bool fixture_is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
     (void)place;
     return ((struct node *)context)->is_current;
+}
+
+/* ---- the crowd ---- */
+
+static inline enum err fixture_search(struct crowding *crowding, const struct wish *wish, uint32_t timeout_ms,
+                                      size_t hits_wanted, struct crowding_hit *out, size_t *ret_count) {
+    const struct node *offerer = &((struct fixture *)crowding)->nodes[OFFERER];
+    uint8_t memory[CROWD_WISH_SIZE_MAX];
+    size_t count;
+    (void)timeout_ms;
+    (void)hits_wanted;
+    *out = (struct crowding_hit){.holder = offerer->peer, .hops_count = 1};
+    out->contents_size = offers_have(offerer->offers, wish_write(wish, memory), out->contents);
+    if (out->contents_size == 0) {
+        return ERR_NOT_FOUND;
+    }
+    assert_true(wish_read_findings(bytes_of(out->contents, out->contents_size), out->findings, &count));
+    out->findings_count = (uint8_t)count;
+    *ret_count = 1;
+    return ERR_OK;
+}
+
+static inline void fixture_distrust(struct crowding *crowding, const struct peer *peer) {
+    (void)crowding;
+    (void)peer;
+}
+
+static inline bool fixture_is_distrusted(struct crowding *crowding, const struct peer *peer) {
+    (void)crowding;
+    (void)peer;
+    return false;
+}
+
+static inline bool fixture_trusts(void *context, const uint8_t signer[PEER_KEY_SIZE]) {
+    const struct fixture *fixture = ((struct node *)context)->fixture;
+    return memcmp(signer, fixture->nodes[1].identity.key, PEER_KEY_SIZE) == 0;
+}
+
+static inline void fixture_start_crowd(struct node *node, const char *directory) {
+    struct fixture *fixture = node->fixture;
+    struct offers_config offers = {.directory = directory, .bulk = node->bulk};
+    assert_int_equal(offers_new(&offers, &node->offers, NULL), ERR_OK);
+    struct obtaining_config config = {
+        .crowding = (struct crowding *)fixture,
+        .offers = node->offers,
+        .captures = node->captures,
+        .bulk = node->bulk,
+        .find = fixture_search,
+        .distrust = fixture_distrust,
+        .is_distrusted = fixture_is_distrusted,
+        .trusts = fixture_trusts,
+        .blame = fixture_blame,
+        .context = node,
+    };
+    if (node == &fixture->nodes[READER]) {
+        fixture->obtaining = obtaining_new(&config);
+        assert_non_null(fixture->obtaining);
+    }
 }
 
 /* ---- lies ---- */
@@ -254,10 +318,15 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
     struct instance_config config = {.directory = scratch_path(fixture->root, name, path)};
     assert_int_equal(instance_open(&config, &node->instance, NULL), ERR_OK);
     fixture_start_bulk(node, index + 2);
+    if (fixture->has_crowd) {
+        fixture_start_crowd(node, config.directory);
+    }
     if (index == READER) {
         struct ring_shelf_config shelf = {
             .bulk = node->bulk,
             .captures = node->captures,
+            .offers = node->offers,
+            .obtain = fixture->obtaining,
             .mapping = (uint8_t)fixture->mapping,
             .timeout_ms = TIMEOUT_MS,
             .waiters_max = WAITERS_MAX,
@@ -286,9 +355,10 @@ static inline void fixture_stop_bulk(struct node *node) {
     }
 }
 
-static inline int fixture_setup_mapping(void **state, enum place_mapping mapping) {
+static inline int fixture_setup_as(void **state, enum place_mapping mapping, bool has_crowd) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     fixture->mapping = mapping;
+    fixture->has_crowd = has_crowd;
     pthread_mutex_init(&fixture->lock, NULL);
     buf_init(&fixture->known_surt, INDEX_SURT_SIZE_MAX);
     if (scratch_make((void **)&fixture->root) != 0) {
@@ -302,7 +372,7 @@ static inline int fixture_setup_mapping(void **state, enum place_mapping mapping
 }
 
 static inline int fixture_setup(void **state) {
-    return fixture_setup_mapping(state, PLACE_BY_URL);
+    return fixture_setup_as(state, PLACE_BY_URL, false);
 }
 
 static inline int fixture_teardown(void **state) {
@@ -313,6 +383,12 @@ static inline int fixture_teardown(void **state) {
         if (i == READER) {
             ring_shelf_end(fixture->shelf);
             captures_session_free(fixture->fetch);
+        }
+        if (i == READER && fixture->has_crowd) {
+            obtaining_free(fixture->obtaining);
+        }
+        if (node->offers != NULL) {
+            offers_free(node->offers);
         }
         captures_free(node->captures);
         ring_shelf_service_free(node->service);
@@ -326,6 +402,30 @@ static inline int fixture_teardown(void **state) {
     int result = scratch_remove((void **)&fixture->root);
     free(fixture);
     return result;
+}
+
+/* ---- load ---- */
+
+struct fixture_load {
+    struct bulk *bulk;
+    bool is_busy;
+    atomic_bool is_set;
+};
+
+static inline void fixture_set_load(void *context) {
+    struct fixture_load *load = context;
+    load->bulk->reads =
+        (struct bulk_meter){.rate = load->is_busy, .free_us = load->is_busy ? UINT64_MAX / 2 : 0};
+    load->is_set = true;
+}
+
+/* From now on it says to readers that it is busy, or does so no more. */
+static inline void fixture_set_busy(struct node *node, bool is_busy) {
+    struct fixture_load load = {.bulk = node->bulk, .is_busy = is_busy};
+    assert_int_equal(bulk_post(node->bulk, fixture_set_load, &load), ERR_OK);
+    while (!load.is_set) {
+        usleep(100);
+    }
 }
 
 /* ---- captures ---- */

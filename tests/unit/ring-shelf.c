@@ -156,6 +156,28 @@ static size_t count_given(struct fixture *fixture, const char *surt, bool in_rev
     return count;
 }
 
+/* So much time has passed that what was listed is not fresh, or not even of use where nobody answers. */
+static void age_listings(struct fixture *fixture, bool is_gone) {
+    struct ring_shelf_listings *listings = &((struct ring_shelf *)fixture->shelf)->listings;
+    size_t cursor = 0;
+    struct bytes key;
+    void *value;
+    pthread_mutex_lock(&listings->lock);
+    while (map_next(&listings->by_hash, &cursor, &key, &value)) {
+        struct ring_shelf_listing *listing = *(struct ring_shelf_listing **)value;
+        listing->fresh_until_us = 0;
+        listing->made_at_us = is_gone ? 0 : listing->made_at_us;
+        listing->count = is_gone ? 0 : listing->count;
+    }
+    pthread_mutex_unlock(&listings->lock);
+}
+
+static uint64_t questions_of(struct fixture *fixture) {
+    struct bulk_stat stat;
+    bulk_stat(fixture->nodes[READER].bulk, &stat);
+    return stat.questions_count;
+}
+
 /* Nobody was compared yet: all holders are asked, and what each has is merged. */
 static void holders_that_differ_are_merged(void **state) {
     struct fixture *fixture = *state;
@@ -170,6 +192,7 @@ static void holders_that_differ_are_merged(void **state) {
     assert_false(is_partial);
     assert_int_equal(count_given(fixture, "org,example)/a", false), 5);
     assert_int_equal(count_given(fixture, "org,example)/a", true), 5);
+    age_listings(fixture, true);
     fixture->nodes[2].is_current = true; /* he answers for all */
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 2);
 }
@@ -316,6 +339,7 @@ static void holders_die_one_by_one(void **state) {
         expect_record(fixture, &last, bytes_of_string(body));
         fixture_stop_bulk(&fixture->nodes[i]);
     }
+    age_listings(fixture, true);
     assert_int_equal(list(fixture, "org,example)/1", &last, &is_partial), 0);
     assert_true(is_partial);
     assert_int_equal(fixture->blames_count, 0);
@@ -554,10 +578,139 @@ static void without_a_ring_there_is_nothing(void **state) {
     unused->table->close(unused);
 }
 
+/* ---- what many want ---- */
+
+/* For a moment what was listed is not asked for again; then it is, and what is new is seen. */
+static void what_was_listed_is_known_for_a_moment(void **state) {
+    struct fixture *fixture = *state;
+    struct capture last;
+    bool is_partial;
+    put_some(fixture);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    uint64_t before = questions_of(fixture);
+    put(fixture, 0, "http://example.org/a", 9, "a9");
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    assert_int_equal(count_given(fixture, "org,example)/a", true), 3);
+    assert_int_equal(questions_of(fixture), before);
+    age_listings(fixture, false);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 4);
+    assert_true(questions_of(fixture) > before);
+}
+
+/* Where nobody answers, what is old does for some minutes; it is whole, as far as anybody knows. */
+static void old_listings_do_where_nobody_answers(void **state) {
+    struct fixture *fixture = *state;
+    struct capture last;
+    bool is_partial;
+    put_some(fixture);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    expect_record(fixture, &last, BYTES("a4"));
+    for (unsigned i = 1; i < NODES_COUNT; i++) {
+        fixture_stop_bulk(&fixture->nodes[i]);
+    }
+    age_listings(fixture, false);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    assert_false(is_partial);
+    expect_record(fixture, &last, BYTES("a4")); /* from memory */
+    age_listings(fixture, true);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 0);
+    assert_true(is_partial);
+}
+
+/* A URL with more captures than a listing takes is walked page by page, each time. */
+static void long_listings_are_walked(void **state) {
+    enum { COUNT = RING_SHELF_LISTING_COUNT_MAX + 500 };
+    struct fixture *fixture = *state;
+    struct document document = fixture_document("http://example.org/a", 0, BYTES("x"));
+    struct capture last;
+    bool is_partial;
+    for (unsigned i = 0; i < COUNT; i++) {
+        document.time_us = (int64_t)(i + 1) * SECOND_US;
+        assert_int_equal(instance_submit(fixture->nodes[1].session, &document, STORE_REGULAR,
+                                         INSTANCE_VOLUME_ANY, expect_stored, NULL, NULL),
+                         ERR_OK);
+    }
+    instance_drain(fixture->nodes[1].instance);
+    fixture->nodes[2].is_current = fixture->nodes[3].is_current = false;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), COUNT);
+        assert_false(is_partial);
+        assert_int_equal(count_given(fixture, "org,example)/a", true), COUNT);
+    }
+}
+
+/* Busy holders are neither silent nor to blame: others are asked, and they themselves when they are not. */
+static void busy_holders_are_passed_over(void **state) {
+    struct fixture *fixture = *state;
+    struct node *reader = &fixture->nodes[READER];
+    struct capture last;
+    bool is_partial;
+    put_some(fixture);
+    for (unsigned i = 1; i < NODES_COUNT; i++) {
+        fixture_set_busy(&fixture->nodes[i], true);
+    }
+    assert_int_equal(list(fixture, "org,example)/ab", &last, &is_partial), 0);
+    assert_true(is_partial);
+    uint64_t before = questions_of(fixture);
+    assert_int_equal(list(fixture, "org,example)/ab", &last, &is_partial), 0); /* nobody is asked now */
+    assert_int_equal(questions_of(fixture), before);
+    fixture_set_busy(&fixture->nodes[3], false);
+    for (int i = 0; i < 5000 && bulk_is_busy(reader->bulk, &fixture->nodes[3].peer); i++) {
+        usleep(1000);
+    }
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    assert_false(is_partial);
+    expect_record(fixture, &last, BYTES("a4"));
+    assert_false(ring_shelf_is_silent((struct ring_shelf *)fixture->shelf, &fixture->nodes[1].peer));
+    assert_int_equal(fixture->blames_count, 0);
+}
+
+/* Many that want the same thing at the same time. */
+struct reader {
+    struct fixture *fixture;
+    struct capture capture;
+    enum err err;
+};
+
+static void *read_record(void *context) {
+    struct reader *reader = context;
+    struct bytes record;
+    struct instance_session *session = instance_session_new(reader->fixture->nodes[READER].instance);
+    instance_session_set_guest(session, true);
+    reader->err =
+        instance_get_record(session, reader->capture.volume, &reader->capture.location, &record, NULL);
+    instance_session_free(session);
+    return NULL;
+}
+
+/* More than may wait at a time: one asks, all have it. */
+static void what_many_want_is_asked_for_once(void **state) {
+    enum { READERS_COUNT = 4 * WAITERS_MAX };
+    struct fixture *fixture = *state;
+    struct reader readers[READERS_COUNT];
+    pthread_t threads[READERS_COUNT];
+    struct capture last;
+    bool is_partial;
+    put(fixture, 1, "http://example.org/a", 1,
+        "a1"); /* the others do not have it, and who has takes his time */
+    fixture->nodes[2].is_current = fixture->nodes[3].is_current = false;
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
+    fixture->nodes[1].stop_after = 1;
+    for (size_t i = 0; i < READERS_COUNT; i++) {
+        readers[i] = (struct reader){.fixture = fixture, .capture = last};
+        assert_int_equal(pthread_create(&threads[i], NULL, read_record, &readers[i]), 0);
+    }
+    for (size_t i = 0; i < READERS_COUNT; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(readers[i].err, ERR_OK);
+    }
+    assert_int_equal(fixture->nodes[1].questions_count, 1);
+}
+
 /* ---- places ---- */
 
 static int setup_by_host(void **state) {
-    return fixture_setup_mapping(state, PLACE_BY_HOST);
+    return fixture_setup_as(state, PLACE_BY_HOST, false);
 }
 
 /* In the mapping `host` one holder answers for all of a host; others are not needed. */
@@ -616,6 +769,11 @@ int main(void) {
         TEST(false_documents_are_not_shown),
         TEST(slow_nodes_hold_up_only_some),
         TEST(without_a_ring_there_is_nothing),
+        TEST(what_was_listed_is_known_for_a_moment),
+        TEST(old_listings_do_where_nobody_answers),
+        TEST(long_listings_are_walked),
+        TEST(busy_holders_are_passed_over),
+        TEST(what_many_want_is_asked_for_once),
         cmocka_unit_test_setup_teardown(a_host_has_one_place, setup_by_host, fixture_teardown),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does: nodes go away while others write to them */

@@ -1,0 +1,216 @@
+#include "base/value.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+
+enum { PATH_SIZE_MAX = 8 << 10, LINE_SIZE_MAX = 64 << 10, HOT_SHOWN_MAX = 10 };
+
+struct crowd_options {
+    const char *data;
+    bool json;
+    const char *at;
+    uint64_t since_us;
+    bool digest;
+    bool words;
+    const char *output;
+};
+
+static const char *const actions[] = {"status", "locate", NULL};
+
+static const char *crowd_word(size_t index) {
+    return actions[index];
+}
+
+static const char *text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    return value != NULL ? value : "";
+}
+
+static double real(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+/* ---- status ---- */
+
+/* "searches  3 begun, 2 found": the members of an object, in their order. */
+static void put_members(struct buf *line, const char *title, const json_t *object) {
+    const char *name;
+    json_t *value;
+    const char *between = "";
+    buf_put_format(line, "%-10s", title);
+    json_object_foreach((json_t *)object, name, value) {
+        buf_put_string(line, between);
+        if (strcmp(name, "size") == 0 || strcmp(name, "given_size") == 0) {
+            value_put_size(line, (uint64_t)json_number_value(value));
+        } else {
+            buf_put_format(line, "%.0f %s", json_number_value(value), name);
+        }
+        between = ", ";
+    }
+    buf_put_byte(line, '\n');
+}
+
+static void put_hot(struct buf *line, const json_t *hot) {
+    for (size_t i = 0; i < json_array_size(hot) && i < HOT_SHOWN_MAX; i++) {
+        const json_t *object = json_array_get(hot, i);
+        buf_put_format(line, "%-10s%.0f times asked for, given %.0f times, ", i == 0 ? "hot" : "",
+                       real(object, "asked"), real(object, "given"));
+        value_put_size(line, (uint64_t)real(object, "size"));
+        buf_put_format(line, ": %s\n", text(object, "url"));
+    }
+}
+
+static void print_status(struct cli *cli, const struct node_file *node, const json_t *crowd) {
+    static const char *const parts[] = {"searches", "queries", "shuffles", "offers", "obtained", "messages"};
+    struct buf line;
+    (void)node;
+    if (strcmp(text(crowd, "state"), "none") == 0) {
+        fputs("no crowd: this node is in no ring, or crowd.enabled is \"no\"\n", cli->out);
+        return;
+    }
+    const json_t *view = json_object_get(crowd, "view");
+    buf_init(&line, LINE_SIZE_MAX);
+    buf_put_format(&line, "crowd     %s, %zu of %.0f neighbours (%s), takes part as %s\n",
+                   text(crowd, "state"), json_array_size(view), real(crowd, "view_size"),
+                   text(crowd, "overlay"), text(crowd, "part"));
+    for (size_t i = 0; i < json_array_size(view); i++) {
+        const json_t *neighbour = json_array_get(view, i);
+        buf_put_format(&line, "%-10s%-24s age %.0f\n", i == 0 ? "view" : "", text(neighbour, "address"),
+                       real(neighbour, "age"));
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        put_members(&line, parts[i], json_object_get(crowd, parts[i]));
+    }
+    put_hot(&line, json_object_get(crowd, "hot"));
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+/* ---- locate ---- */
+
+static void print_capture(struct cli *cli, const struct node_file *node, const json_t *capture) {
+    struct buf line;
+    buf_init(&line, LINE_SIZE_MAX);
+    buf_put_format(&line, "%s %s, ", text(capture, "timestamp"), text(capture, "url"));
+    value_put_size(&line, (uint64_t)real(capture, "size"));
+    buf_put_format(&line, "\nsha256     %s\n", text(capture, "digest"));
+    if (strcmp(text(capture, "source"), "own") == 0) {
+        buf_put_string(&line, "from       this node: it was here\n");
+    } else {
+        buf_put_format(&line,
+                       "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
+                       text(capture, "from"), real(capture, "hops"), real(capture, "holders"),
+                       real(capture, "search_milliseconds"), real(capture, "transfer_milliseconds"));
+    }
+    if (text(capture, "fetched_by")[0] != '\0') {
+        buf_put_format(&line, "fetched by %s\n", text(capture, "fetched_by"));
+    }
+    buf_put_format(&line, "see        %s/web/%s/%s\n", node->url, text(capture, "timestamp"),
+                   text(capture, "url"));
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int locate(struct cli *cli, const struct data *data, const struct node_file *node,
+                  const struct crowd_options *options, const char *wanted) {
+    struct buf path;
+    int status;
+    buf_init(&path, PATH_SIZE_MAX);
+    buf_put_format(&path, "/api/v1/crowd/locate?content=%s", options->output != NULL ? "payload" : "facts");
+    ask_put_argument(&path, options->digest ? "digest" : options->words ? "words" : "url", wanted);
+    if (options->at != NULL) {
+        ask_put_argument(&path, "at", options->at);
+    } else if (options->since_us > 0) {
+        buf_put_format(&path, "&since=%ju", (uintmax_t)(options->since_us / 1000000));
+    }
+    buf_put_byte(&path, '\0');
+    if (path.err != ERR_OK) {
+        status = cli_fail(cli, "that is too long to be asked for");
+    } else if (options->output != NULL) {
+        status = ask_save(cli, data, node, (const char *)path.data, options->output);
+    } else {
+        status = ask_show(cli, data, node, (const char *)path.data, options->json, print_capture);
+    }
+    buf_done(&path);
+    return status;
+}
+
+static int crowd_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct crowd_options *options = values;
+    bool is_locate = strcmp(arguments[0], "locate") == 0;
+    struct data data;
+    struct node_file node;
+    if (!is_locate && strcmp(arguments[0], "status") != 0) {
+        return cli_usage(cli, &crowd_command, "unknown action \"%s\": status or locate", arguments[0]);
+    }
+    if (arguments_count != (is_locate ? 2 : 1)) {
+        return cli_usage(cli, &crowd_command, "%s",
+                         is_locate ? "what is wanted? mnemon crowd locate URL"
+                                   : "\"status\" takes no arguments");
+    }
+    if (options->digest && options->words) {
+        return cli_usage(cli, &crowd_command, "either --digest or --words");
+    }
+    int status = data_find(&data, cli, options->data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (node_file_read(data.directory, &node, NULL) != ERR_OK) {
+        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data.directory);
+    }
+    return is_locate ? locate(cli, &data, &node, options, arguments[1])
+                     : ask_show(cli, &data, &node, "/api/v1/crowd", options->json, print_status);
+}
+
+static const struct option crowd_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct crowd_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "at",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct crowd_options, at),
+     .argument = "TIME",
+     .help = "locate: the capture nearest to that time, 1 to 14 digits as 20260102030405 (the newest)"},
+    {.name = "since",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct crowd_options, since_us),
+     .argument = "TIME",
+     .max = UINT64_C(1000000) * 86400 * 36600,
+     .help = "locate: only a capture that is not older than that, as 5m"},
+    {.name = "digest",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct crowd_options, digest),
+     .help = "locate: what is wanted is the SHA-256 of its content"},
+    {.name = "words",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct crowd_options, words),
+     .help = "locate: what is wanted are words that are all in its title"},
+    {.name = "output",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct crowd_options, output),
+     .argument = "FILE",
+     .help = "locate: write the content to a file, or to standard output where it is \"-\""},
+    {.name = "json", .type = OPTION_FLAG, .offset = offsetof(struct crowd_options, json), .help = "as JSON"},
+    {0},
+};
+
+const struct command crowd_command = {
+    .name = "crowd",
+    .summary = "what everybody wants: get it from others who have read it",
+    .synopsis = "ACTION [OPTION…] [URL]",
+    .details =
+        "Every node of a ring hands on what was read through it. So a page that everybody wants comes from "
+        "everybody, and not from the few nodes that keep it. A running node turns to the crowd by itself "
+        "when those are slow or busy.\n\n"
+        "  status       the neighbours, searches, what is handed on\n"
+        "  locate URL   search for a capture, fetch and check it, and hand it on from here too\n\n"
+        "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
+        "  mnemon crowd locate --words \"annual report\"",
+    .options = crowd_options,
+    .options_size = sizeof(struct crowd_options),
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .word = crowd_word,
+    .run = crowd_run,
+};

@@ -1,0 +1,164 @@
+#include "cli/group.h"
+
+#include "cli/commands.h"
+#include "node/group_files.h"
+
+/* What one may do, and with how many arguments. */
+struct group_action {
+    const char *name;
+    size_t arguments_min;
+    size_t arguments_max;
+    const char *needs;
+};
+
+enum { CREATE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS, ACTIONS_COUNT };
+
+static const struct group_action actions[ACTIONS_COUNT] = {
+    [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME"},
+    [JOIN] = {"join", 1, 1, "which group, and where is a member? mnemon group join NAME@HOST"},
+    [LEAVE] = {"leave", 1, 1, "which group? mnemon group leave NAME"},
+    [INVITE] = {"invite", 1, 1, "to which group? mnemon group invite NAME"},
+    [APPROVE] = {"approve", 2, 2,
+                 "whom? mnemon group approve NAME KEY; \"mnemon group status\" shows who asks"},
+    [REFUSE] = {"refuse", 2, 2, "whom? mnemon group refuse NAME KEY"},
+    [STATUS] = {"status", 0, 1, ""},
+};
+
+static const char *group_word(size_t index) {
+    return index < ACTIONS_COUNT ? actions[index].name : NULL;
+}
+
+static int run_action(struct cli *cli, const struct data *data, const struct group_options *options,
+                      size_t action, char **arguments, size_t count) {
+    switch (action) {
+    case CREATE:
+        return group_create(cli, data, options, arguments[0]);
+    case JOIN:
+        return group_join(cli, data, options, arguments[0]);
+    case LEAVE:
+        return group_leave(cli, data, arguments[0]);
+    case INVITE:
+        return group_invite(cli, data, options, arguments[0]);
+    case APPROVE:
+    case REFUSE:
+        return group_judge(cli, data, arguments[0], arguments[1], action == APPROVE);
+    default:
+        return group_status(cli, data, options, count > 0 ? arguments[0] : NULL);
+    }
+}
+
+static int group_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct group_options *options = values;
+    size_t count = arguments_count - 1;
+    size_t action = 0;
+    struct data data;
+    while (action < ACTIONS_COUNT && strcmp(actions[action].name, arguments[0]) != 0) {
+        action++;
+    }
+    if (action == ACTIONS_COUNT) {
+        return cli_usage(cli, &group_command,
+                         "unknown action \"%s\": create, join, leave, invite, approve, refuse or status",
+                         arguments[0]);
+    }
+    if (count < actions[action].arguments_min) {
+        return cli_usage(cli, &group_command, "%s", actions[action].needs);
+    }
+    if (count > actions[action].arguments_max) {
+        return cli_usage(cli, &group_command, "\"%s\" takes fewer arguments", arguments[0]);
+    }
+    int status = data_find(&data, cli, options->data);
+    return status == CLI_DONE ? run_action(cli, &data, options, action, arguments + 1, count) : status;
+}
+
+static const struct group_options group_defaults = {.expires_us = UINT64_MAX};
+
+static const struct option group_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct group_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "open",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct group_options, open),
+     .help = "create: everybody may join"},
+    {.name = "approve",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct group_options, approve),
+     .help = "create: who wants to join waits for \"mnemon group approve\" at the master (the default)"},
+    {.name = "invite",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct group_options, invite),
+     .help = "create: only who has a token may join"},
+    {.name = "generator",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct group_options, generator),
+     .argument = "WHICH",
+     .choices = group_files_generators,
+     .help = "create: how topologies are made: sparse, without a member or link whose failure cuts the group "
+             "(the default), or tree, as flood-d has it"},
+    {.name = "k",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct group_options, k),
+     .argument = "N",
+     .min = 1,
+     .max = TOPOLOGY_K_MAX,
+     .help = "create: how many members may fail less one (2)"},
+    {.name = "token",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct group_options, token),
+     .argument = "TOKEN",
+     .help = "join: the invitation (\"mnemon group invite\")"},
+    {.name = "for",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct group_options, key),
+     .argument = "KEY",
+     .help = "invite: only the node with this key; \"mnemon ring status\" on its machine shows it"},
+    {.name = "expires",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct group_options, expires_us),
+     .argument = "TIME",
+     .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX,
+     .help = "invite: how long the token can be used (7 d)"},
+    {.name = "dot",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct group_options, dot),
+     .argument = "FILE",
+     .help = "status: write the topology for Graphviz to a file, or to standard output where it is \"-\""},
+    {.name = "svg",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct group_options, svg),
+     .argument = "FILE",
+     .help = "status: the same as a drawing"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct group_options, json),
+     .help = "status: as JSON"},
+    {0},
+};
+
+const struct command group_command = {
+    .name = "group",
+    .summary = "keep everything with others: found a group, join one, see it",
+    .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
+    .details =
+        "The nodes of a group hand whole collections on to each other, over a topology that is measured, "
+        "computed and repaired by itself. A group needs no ring; a node may be in several groups, and then "
+        "hands on from one to the other. A running node sees what is changed here within a second.\n\n"
+        "  create NAME            found a group; this data directory's node is its founder and first master\n"
+        "  join NAME@HOST[:PORT]  ask a member, any, to be let in\n"
+        "  leave NAME             say good-bye; the others compute a topology without this node\n"
+        "  invite NAME            print a token that lets a node in (founder)\n"
+        "  approve NAME KEY       let in who asked (master)\n"
+        "  refuse NAME KEY        keep him out, or put him out; also who came by a token (master)\n"
+        "  status [NAME]          members, topology and what it costs, who is master, who asks\n\n"
+        "  mnemon group create libraries --open && mnemon serve --address 192.0.2.1\n"
+        "  mnemon group join libraries@192.0.2.1 && mnemon serve --address 192.0.2.2",
+    .options = group_options,
+    .options_size = sizeof(struct group_options),
+    .defaults = &group_defaults,
+    .arguments_min = 1,
+    .arguments_max = 3,
+    .word = group_word,
+    .run = group_run,
+};

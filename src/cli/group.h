@@ -1,0 +1,45 @@
+/* group - what the files of "mnemon group" share. */
+#ifndef MNEMON_CLI_GROUP_H
+#define MNEMON_CLI_GROUP_H
+
+#include "cli/data.h"
+
+struct group_options {
+    const char *data;
+    bool json;
+
+    /* create */
+    bool open;
+    bool approve;
+    bool invite;
+    uint32_t generator;
+    uint64_t k; /* 0: the default */
+
+    const char *token; /* join */
+
+    /* invite */
+    const char *key;
+    uint64_t expires_us;
+
+    /* status */
+    const char *dot;
+    const char *svg;
+};
+
+/* group_change.c: what changes DIR/groups. CLI_DONE, or the status after the error, as all of these. */
+int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name);
+int group_join(struct cli *cli, const struct data *data, const struct group_options *options,
+               const char *where);
+int group_leave(struct cli *cli, const struct data *data, const char *name);
+int group_judge(struct cli *cli, const struct data *data, const char *name, const char *key, bool is_good);
+
+/* group_invite.c */
+int group_invite(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name);
+
+/* group_status.c: name may be NULL. */
+int group_status(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name);
+
+#endif

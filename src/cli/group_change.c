@@ -1,0 +1,206 @@
+/* What people want of a group goes into its file; the node sees it. */
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/whole_file.h"
+#include "cli/commands.h"
+#include "cli/group.h"
+#include "net/identity.h"
+#include "net/socket_address.h"
+#include "node/grouping.h"
+#include "node/ringing.h"
+
+enum { HOST_SIZE_MAX = 256 };
+
+static int fail(const struct cli *cli, enum err err, const struct err_detail *detail) {
+    return cli_fail(cli, "%s", err_detail_text(detail, err));
+}
+
+static int keep(struct cli *cli, const struct data *data, const struct group_wish *wish) {
+    struct err_detail detail = {0};
+    enum err err = group_files_write_wish(data->directory, wish, &detail);
+    return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
+}
+
+/* A new one, whose name is free. */
+static int begin(struct cli *cli, const struct data *data, struct bytes name, struct group_wish *wish) {
+    char names[GROUPING_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
+    if (!group_files_name_is_valid(name)) {
+        return cli_usage(cli, &group_command, "\"%.*s\" is no name: 1 to %d letters, digits, '.', '_' or '-'",
+                         BYTES_ARG(name), GROUP_FILES_NAME_SIZE_MAX - 1);
+    }
+    memset(wish, 0, sizeof *wish);
+    memcpy(wish->name, name.data, name.size);
+    size_t count = group_files_list(data->directory, names, GROUPING_GROUPS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], wish->name) == 0) {
+            return cli_fail(cli, "%s is in a group \"%s\" already; \"mnemon group leave %s\" first",
+                            data->directory, wish->name, wish->name);
+        }
+    }
+    return count < GROUPING_GROUPS_MAX ? CLI_DONE
+                                       : cli_fail(cli, "a node is in %d groups at most", GROUPING_GROUPS_MAX);
+}
+
+static int read(struct cli *cli, const struct data *data, const char *name, struct group_wish *wish) {
+    struct err_detail detail = {0};
+    if (!group_files_name_is_valid(bytes_of_string(name))) {
+        return cli_usage(cli, &group_command, "\"%s\" is no name of a group", name);
+    }
+    enum err err = group_files_read_wish(data->directory, name, wish, &detail);
+    return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
+}
+
+/* What follows, for who has no node yet. */
+static void print_next(struct cli *cli, const struct data *data) {
+    struct node_file node;
+    if (node_file_read(data->directory, &node, NULL) == ERR_OK) {
+        fprintf(cli->out, "the running node begins at once; \"mnemon group status\" tells how it is\n");
+    } else {
+        fprintf(cli->out, "start it:         mnemon serve --address IP\n");
+    }
+}
+
+/* ---- create ---- */
+
+static int make_key(struct cli *cli, const struct data *data, uint8_t ret_key[PEER_KEY_SIZE]) {
+    struct err_detail detail = {0};
+    struct identity identity;
+    enum err err = whole_file_make_directory(data->directory, &detail);
+    err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
+    if (err != ERR_OK) {
+        return fail(cli, err, &detail);
+    }
+    memcpy(ret_key, identity.key, PEER_KEY_SIZE);
+    identity_done(&identity);
+    return CLI_DONE;
+}
+
+int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name) {
+    struct group_wish wish;
+    if (options->open + options->approve + options->invite > 1) {
+        return cli_usage(cli, &group_command, "one of --open, --approve and --invite");
+    }
+    int status = begin(cli, data, bytes_of_string(name), &wish);
+    status = status == CLI_DONE ? make_key(cli, data, wish.rules.founder) : status;
+    wish.rules.admission = options->open     ? GROUP_ADMISSION_OPEN
+                           : options->invite ? GROUP_ADMISSION_INVITE
+                                             : GROUP_ADMISSION_APPROVE;
+    wish.rules.generator = (uint8_t)options->generator;
+    wish.rules.k = options->k > 0 ? (uint8_t)options->k : TOPOLOGY_K_DEFAULT;
+    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "group \"%s\" created; its founder is this node\n", name);
+        print_next(cli, data);
+        fprintf(cli->out, "others join with: mnemon group join %s@IP%s\n", name,
+                options->invite ? " --token TOKEN (\"mnemon group invite\" prints one)" : "");
+    }
+    return status;
+}
+
+/* ---- join ---- */
+
+/* A name is looked up once, here: later the topology says where the others are. */
+static int look_up(struct cli *cli, struct bytes text, struct address *ret_address) {
+    char host[HOST_SIZE_MAX];
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
+    uint64_t port = RINGING_PORT;
+    if (address_parse(text, RINGING_PORT, ret_address)) {
+        return CLI_DONE;
+    }
+    size_t colon = bytes_find_byte(text, ':');
+    bool is_sound = colon > 0 && colon < sizeof host;
+    if (colon < text.size) {
+        is_sound = is_sound && bytes_to_u64(bytes_skip(text, colon + 1), UINT16_MAX, &port) && port > 0;
+    }
+    if (!is_sound) {
+        return cli_usage(cli, &group_command, "\"%.*s\" is no HOST or HOST:PORT", BYTES_ARG(text));
+    }
+    snprintf(host, sizeof host, "%.*s", (int)colon, (const char *)text.data);
+    int result = getaddrinfo(host, NULL, &hints, &found);
+    if (result != 0) {
+        return cli_fail(cli, "%s: %s", host, gai_strerror(result));
+    }
+    bool is_read = socket_address_get(found->ai_addr, ret_address);
+    freeaddrinfo(found);
+    ret_address->port = (uint16_t)port;
+    return is_read ? CLI_DONE : cli_fail(cli, "%s has no address that a node can reach", host);
+}
+
+int group_join(struct cli *cli, const struct data *data, const struct group_options *options,
+               const char *where) {
+    struct group_wish wish;
+    struct bytes text = bytes_of_string(where);
+    size_t at = bytes_find_byte(text, '@');
+    if (at >= text.size) {
+        return cli_usage(cli, &group_command, "\"%s\" is no NAME@HOST", where);
+    }
+    int status = begin(cli, data, bytes_slice(text, 0, at), &wish);
+    status = status == CLI_DONE ? look_up(cli, bytes_skip(text, at + 1), &wish.contact) : status;
+    if (status == CLI_DONE && options->token != NULL) {
+        struct bytes token = bytes_trim(bytes_of_string(options->token));
+        if (token.size >= sizeof wish.token) {
+            return cli_usage(cli, &group_command, "--token: too long to be one");
+        }
+        memcpy(wish.token, token.data, token.size);
+    }
+    wish.rules.k = TOPOLOGY_K_DEFAULT; /* until the contact has told */
+    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    if (status == CLI_DONE) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        fprintf(cli->out, "%s will be asked to let this node into \"%s\"\n",
+                address_format(&wish.contact, address), wish.name);
+        print_next(cli, data);
+    }
+    return status;
+}
+
+/* ---- leave, approve, refuse ---- */
+
+int group_leave(struct cli *cli, const struct data *data, const char *name) {
+    struct group_wish wish;
+    struct node_file node;
+    int status = read(cli, data, name, &wish);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    wish.is_leaving = true;
+    status = keep(cli, data, &wish);
+    if (status == CLI_DONE) {
+        bool is_running = node_file_read(data->directory, &node, NULL) == ERR_OK;
+        fprintf(cli->out, is_running ? "leaving \"%s\"\n" : "\"%s\" is left when the node runs again\n",
+                name);
+    }
+    return status;
+}
+
+int group_judge(struct cli *cli, const struct data *data, const char *name, const char *text, bool is_good) {
+    struct group_wish wish;
+    uint8_t key[PEER_KEY_SIZE];
+    int status = read(cli, data, name, &wish);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (!identity_key_parse(bytes_of_string(text), key)) {
+        return cli_usage(cli, &group_command, "\"%s\" is no key", text);
+    }
+    group_keys_list_remove(is_good ? &wish.refused : &wish.approved, key);
+    struct group_keys_list *list = is_good ? &wish.approved : &wish.refused;
+    enum err err = group_keys_list_add(list, key);
+    if (err == ERR_LIMIT) {
+        return cli_fail(
+            cli, "at most %d keys are approved, and as many refused; take some out of %s/groups/%s.group",
+            GROUP_FILES_KEYS_MAX, data->directory, name);
+    }
+    if (err == ERR_EXISTS) {
+        return cli_fail(cli, "%s was %s before", text, is_good ? "approved" : "refused");
+    }
+    status = keep(cli, data, &wish);
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "%s\n", is_good ? "approved" : "refused");
+    }
+    return status;
+}

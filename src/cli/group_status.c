@@ -1,0 +1,153 @@
+#include <string.h>
+
+#include "base/value.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "cli/group.h"
+#include "node/grouping.h"
+
+enum { LINE_SIZE_MAX = 1 << 20, PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
+
+static const char *text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    return value != NULL ? value : "";
+}
+
+static double real(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+static void put_cost(struct buf *line, const json_t *cost) {
+    if (json_is_number(cost)) {
+        buf_put_format(line, "%.1f ms", json_number_value(cost) / US_PER_MS);
+    } else {
+        buf_put_string(line, "not measured");
+    }
+}
+
+static void put_members(struct buf *line, const json_t *group) {
+    const json_t *members = json_object_get(group, "members");
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        const json_t *member = json_array_get(members, i);
+        buf_put_format(line, "%-10s%-24s %s%s%s\n", i == 0 ? "members" : "", text(member, "address"),
+                       text(member, "key"), i == 0 ? ", master" : "",
+                       json_is_true(json_object_get(member, "self")) ? ", this node" : "");
+    }
+}
+
+static void put_edges(struct buf *line, const json_t *group) {
+    const json_t *members = json_object_get(group, "members");
+    const json_t *edges = json_object_get(group, "edges");
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *edge = json_array_get(edges, i);
+        const json_t *a = json_array_get(members, (size_t)real(edge, "a"));
+        const json_t *b = json_array_get(members, (size_t)real(edge, "b"));
+        buf_put_format(line, "%-10s%s - %s, ", i == 0 ? "edges" : "", text(a, "address"), text(b, "address"));
+        put_cost(line, json_object_get(edge, "cost_us"));
+        buf_put_byte(line, '\n');
+    }
+}
+
+static void put_neighbours(struct buf *line, const json_t *group) {
+    const json_t *neighbours = json_object_get(group, "neighbours");
+    for (size_t i = 0; i < json_array_size(neighbours); i++) {
+        const json_t *neighbour = json_array_get(neighbours, i);
+        buf_put_format(line, "%-10s%-24s ", i == 0 ? "near" : "", text(neighbour, "address"));
+        if (real(neighbour, "round_trip_us") > 0) {
+            buf_put_format(line, "round trip %.1f ms, ", real(neighbour, "round_trip_us") / US_PER_MS);
+        }
+        if (real(neighbour, "bandwidth") > 0) {
+            value_put_size(line, (uint64_t)real(neighbour, "bandwidth"));
+            buf_put_string(line, " a second, ");
+        }
+        if (json_object_get(neighbour, "heard_seconds_ago") != NULL) {
+            buf_put_format(line, "heard %.0f s ago\n", real(neighbour, "heard_seconds_ago"));
+        } else {
+            buf_put_string(line, "not heard yet\n");
+        }
+    }
+    const json_t *asked = json_object_get(group, "asked");
+    for (size_t i = 0; i < json_array_size(asked); i++) {
+        const json_t *peer = json_array_get(asked, i);
+        buf_put_format(line, "%-10s%-24s %s\n", i == 0 ? "asks" : "", text(peer, "address"),
+                       text(peer, "key"));
+    }
+}
+
+static void put_group(struct buf *line, const json_t *group) {
+    size_t members_count = json_array_size(json_object_get(group, "members"));
+    buf_put_format(line, "group     %s, %s, %s, %s with k = %.0f\n", text(group, "name"),
+                   text(group, "state"), text(group, "admission"), text(group, "generator"),
+                   real(group, "k"));
+    if (members_count > 0) {
+        buf_put_format(line, "topology  %.0f.%.0f, %zu members, at most %.0f hops apart, %.0f bridges\n",
+                       real(group, "term"), real(group, "sequence"), members_count, real(group, "hops"),
+                       real(group, "bridges"));
+    }
+    put_members(line, group);
+    put_edges(line, group);
+    put_neighbours(line, group);
+}
+
+static void print_groups(struct cli *cli, const struct node_file *node, const json_t *answer) {
+    const json_t *groups = json_object_get(answer, "groups");
+    struct buf line;
+    (void)node;
+    buf_init(&line, LINE_SIZE_MAX);
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        buf_put_string(&line, i > 0 ? "\n" : "");
+        put_group(&line, json_array_get(groups, i));
+    }
+    if (line.size == 0) {
+        buf_put_string(&line, "in no group\n");
+    }
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+/* Without a node: what is wanted. */
+static int print_files(struct cli *cli, const struct data *data) {
+    char names[GROUPING_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
+    size_t count = group_files_list(data->directory, names, GROUPING_GROUPS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(cli->out, "group     %s; no node runs on %s\n", names[i], data->directory);
+    }
+    if (count == 0) {
+        fputs("in no group\n", cli->out);
+    }
+    return CLI_DONE;
+}
+
+static int save_picture(struct cli *cli, const struct data *data, const struct node_file *node,
+                        const char *name, const char *format, const char *file) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "/api/v1/groups/picture?format=%s&group=%s", format, name);
+    return ask_save(cli, data, node, path, file);
+}
+
+int group_status(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name) {
+    struct node_file node;
+    char path[PATH_SIZE_MAX];
+    bool wants_picture = options->dot != NULL || options->svg != NULL;
+    if (wants_picture && name == NULL) {
+        return cli_usage(cli, &group_command, "of which group? mnemon group status NAME --dot FILE");
+    }
+    if (name != NULL && !group_files_name_is_valid(bytes_of_string(name))) {
+        return cli_usage(cli, &group_command, "\"%s\" is no name of a group", name);
+    }
+    if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
+        return wants_picture || options->json
+                   ? cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory)
+                   : print_files(cli, data);
+    }
+    if (!wants_picture) {
+        snprintf(path, sizeof path, "/api/v1/groups%s%s", name != NULL ? "?group=" : "",
+                 name != NULL ? name : "");
+        return ask_show(cli, data, &node, path, options->json, print_groups);
+    }
+    int status = options->dot != NULL ? save_picture(cli, data, &node, name, "dot", options->dot) : CLI_DONE;
+    return status == CLI_DONE && options->svg != NULL
+               ? save_picture(cli, data, &node, name, "svg", options->svg)
+               : status;
+}

@@ -1,0 +1,355 @@
+#include "base/utc.h"
+#include "base/value.h"
+#include "base/whole_file.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "net/identity.h"
+#include "node/collection_publish.h"
+#include "node/ringing.h"
+
+enum { LINE_SIZE_MAX = 64 << 10, REMARKS_SHOWN_MAX = 20 };
+
+struct mirror_options {
+    const char *data;
+    struct option_list from;
+    bool archive;
+    bool json;
+};
+
+enum { PUBLISH, SUBSCRIBE, UNSUBSCRIBE, STATUS, ACTIONS_COUNT };
+
+static const char *const actions[] = {"publish", "subscribe", "unsubscribe", "status", NULL};
+
+static const char *mirror_word(size_t index) {
+    return actions[index];
+}
+
+/* ---- publish ---- */
+
+struct remarks {
+    struct cli *cli;
+    size_t count;
+};
+
+static void on_remark(void *context, struct bytes path, const char *text) {
+    struct remarks *remarks = context;
+    if (remarks->count++ < REMARKS_SHOWN_MAX) {
+        fprintf(remarks->cli->err, "mnemon: %.*s: %s\n", BYTES_ARG(path), text);
+    }
+}
+
+static void print_published(struct cli *cli, const char *name,
+                            const struct collection_publish_result *result) {
+    struct buf line;
+    char key[IDENTITY_TEXT_SIZE];
+    const struct version *version = &result->version;
+    buf_init(&line, LINE_SIZE_MAX);
+    buf_put_format(&line, "%s is %s version %ju: ", name, result->is_new ? "now" : "as before,",
+                   (uintmax_t)version->number);
+    value_put_count(&line, version->totals.files_count);
+    buf_put_string(&line, " files, ");
+    value_put_size(&line, version->totals.content_size);
+    buf_put_string(&line, "; ");
+    value_put_count(&line, result->stat.read_count);
+    buf_put_string(&line, " of them read (");
+    value_put_size(&line, result->stat.read_size);
+    buf_put_format(&line, ")\nothers get it by: mnemon mirror subscribe %s@%s\n", name,
+                   identity_key_format(version->publisher, key));
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int publish(struct cli *cli, const struct data *data, const struct mirror_options *options,
+                   const char *name, const char *source) {
+    struct identity identity;
+    struct err_detail detail = {0};
+    struct remarks remarks = {.cli = cli};
+    struct collection_publish_result result;
+    if (options->archive && source != NULL) {
+        return cli_usage(cli, &mirror_command, "either a directory or --archive");
+    }
+    enum err err = whole_file_make_directory(data->directory, &detail);
+    err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    struct collection_publish_config config = {
+        .directory = data->directory,
+        .identity = &identity,
+        .name = name,
+        .source = options->archive ? data->directory : source,
+        .is_archive = options->archive,
+        .clock = cli->clock,
+        .remark = on_remark,
+        .context = &remarks,
+    };
+    err = collection_publish(&config, &result, &detail);
+    identity_done(&identity);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    if (remarks.count > REMARKS_SHOWN_MAX) {
+        fprintf(cli->err, "mnemon: and %zu more like these\n", remarks.count - REMARKS_SHOWN_MAX);
+    }
+    print_published(cli, name, &result);
+    return CLI_DONE;
+}
+
+/* ---- subscribe ---- */
+
+static int read_sources(struct cli *cli, const struct option_list *from, struct collection_setup *setup) {
+    if (from->count > COLLECTION_SETUP_SOURCES_MAX) {
+        return cli_fail(cli, "at most %d times --from", COLLECTION_SETUP_SOURCES_MAX);
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        if (!address_parse(bytes_of_string(from->items[i]), RINGING_PORT, &setup->sources[i])) {
+            return cli_fail(cli, "--from %s: not an address like 192.0.2.1:7070", from->items[i]);
+        }
+    }
+    setup->sources_count = from->count;
+    return CLI_DONE;
+}
+
+/* NAME or NAME@KEY. */
+static int read_wish(struct cli *cli, const char *text, struct collection_setup *setup) {
+    struct bytes name = bytes_of_string(text);
+    size_t at = bytes_find_byte(name, '@');
+    if (at < name.size) {
+        setup->has_publisher = true;
+        if (!identity_key_parse(bytes_skip(name, at + 1), setup->publisher)) {
+            return cli_fail(cli, "%s: what follows the @ is no key of a publisher", text);
+        }
+        name = bytes_slice(name, 0, at);
+    }
+    if (!version_name_is_valid(name)) {
+        return cli_fail(cli, "names of collections are 1 to %d of a-z 0-9 . _ -, without a dot in front",
+                        VERSION_NAME_SIZE_MAX);
+    }
+    memcpy(setup->name, name.data, name.size);
+    return CLI_DONE;
+}
+
+static int subscribe(struct cli *cli, const struct data *data, const struct mirror_options *options,
+                     const char *text) {
+    struct collection_setup setup = {0};
+    struct collection_setup before;
+    struct err_detail detail = {0};
+    int status = read_wish(cli, text, &setup);
+    status = status == CLI_DONE ? read_sources(cli, &options->from, &setup) : status;
+    if (status != CLI_DONE) {
+        return status;
+    }
+    enum err err = collection_setup_read(data->directory, setup.name, &before, &detail);
+    if (err == ERR_OK && collection_setup_publishes(&before)) {
+        return cli_fail(cli, "this node publishes \"%s\" itself", setup.name);
+    }
+    if (err == ERR_OK && before.has_publisher && setup.has_publisher &&
+        memcmp(before.publisher, setup.publisher, PEER_KEY_SIZE) != 0) {
+        return cli_fail(cli, "\"%s\" is here already, of another publisher: mnemon mirror unsubscribe %s",
+                        setup.name, setup.name);
+    }
+    if (err == ERR_OK && !setup.has_publisher) {
+        setup.has_publisher = before.has_publisher;
+        memcpy(setup.publisher, before.publisher, PEER_KEY_SIZE);
+    }
+    err = collection_setup_write(data->directory, &setup, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    fprintf(cli->out, "subscribed; its files will be in %s/collections/%s/current\n", data->directory,
+            setup.name);
+    return CLI_DONE;
+}
+
+static int unsubscribe(struct cli *cli, const struct data *data, const char *name) {
+    struct err_detail detail = {0};
+    enum err err = collection_setup_remove(data->directory, name, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    fprintf(cli->out, "no longer kept up to date; what is here stays in %s/collections/%s\n", data->directory,
+            name);
+    return CLI_DONE;
+}
+
+/* ---- status ---- */
+
+static const char *text_of(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    return value != NULL ? value : "";
+}
+
+static double number_of(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+static void put_version(struct buf *line, const char *title, const json_t *version) {
+    if (!json_is_object(version)) {
+        return;
+    }
+    char time[UTC_RFC3339_SIZE];
+    buf_put_format(line, "  %-9s version %.0f of %s, %.0f files, ", title, number_of(version, "number"),
+                   utc_format_rfc3339((int64_t)number_of(version, "time_us"), time),
+                   number_of(version, "files"));
+    value_put_size(line, (uint64_t)number_of(version, "size"));
+    buf_put_byte(line, '\n');
+}
+
+static void put_sources(struct buf *line, const json_t *sources, double newest) {
+    for (size_t i = 0; i < json_array_size(sources); i++) {
+        const json_t *source = json_array_get(sources, i);
+        double number = number_of(source, "number");
+        buf_put_format(line, "  %-9s %-24s version %.0f", i == 0 ? "sources" : "", text_of(source, "address"),
+                       number);
+        if (number < newest) {
+            buf_put_format(line, ", %.0f behind", newest - number);
+        }
+        if (number_of(source, "bandwidth") > 0) {
+            buf_put_string(line, ", ");
+            value_put_size(line, (uint64_t)number_of(source, "bandwidth"));
+            buf_put_string(line, "/s");
+        }
+        buf_put_string(line, ", gave ");
+        value_put_size(line, (uint64_t)number_of(source, "fetched_size"));
+        buf_put_string(line, json_is_true(json_object_get(source, "fetching")) ? ", in use" : "");
+        buf_put_string(line, json_is_true(json_object_get(source, "barred")) ? ", left out\n" : "\n");
+    }
+}
+
+static void put_mirror(struct buf *line, const json_t *mirror) {
+    const json_t *held = json_object_get(mirror, "held");
+    const json_t *target = json_object_get(mirror, "target");
+    double newest = number_of(json_object_get(mirror, "newest"), "number");
+    buf_put_format(line, "%s, %s, %s\n", text_of(mirror, "name"), text_of(mirror, "role"),
+                   text_of(mirror, "state"));
+    put_version(line, "here", held);
+    put_version(line, "coming", target);
+    if (json_is_object(target)) {
+        buf_put_format(line, "  %-9s ", "left");
+        value_put_size(line, (uint64_t)number_of(mirror, "left_size"));
+        buf_put_string(line, ", at ");
+        value_put_size(line, (uint64_t)number_of(mirror, "rate"));
+        buf_put_string(line, "/s\n");
+    }
+    if (newest > number_of(held, "number")) {
+        buf_put_format(line, "  %-9s %.0f versions\n", "behind", newest - number_of(held, "number"));
+    }
+    put_sources(line, json_object_get(mirror, "sources"), newest);
+}
+
+static void print_status(struct cli *cli, const struct node_file *node, const json_t *answer) {
+    const json_t *mirrors = json_object_get(answer, "mirrors");
+    struct buf line;
+    (void)node;
+    buf_init(&line, LINE_SIZE_MAX);
+    for (size_t i = 0; i < json_array_size(mirrors); i++) {
+        put_mirror(&line, json_array_get(mirrors, i));
+    }
+    if (json_array_size(mirrors) == 0) {
+        buf_put_string(&line, "no collections; \"mnemon mirror subscribe\" gets one\n");
+    }
+    fwrite(line.data, 1, line.size, cli->out);
+    buf_done(&line);
+}
+
+static int show_status(struct cli *cli, const struct data *data, const struct mirror_options *options) {
+    struct node_file node;
+    if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
+        return cli_fail(cli, "no node runs on %s; start it with \"mnemon serve\"", data->directory);
+    }
+    return ask_show(cli, data, &node, "/api/v1/mirrors", options->json, print_status);
+}
+
+/* ---- all of them ---- */
+
+static int mirror_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    const struct mirror_options *options = values;
+    static const struct {
+        size_t min;
+        size_t max;
+        const char *needs;
+    } needed[ACTIONS_COUNT] = {
+        [PUBLISH] = {1, 2, "which collection, and from where? mnemon mirror publish COLLECTION DIR"},
+        [SUBSCRIBE] = {1, 1, "to which collection? mnemon mirror subscribe COLLECTION@KEY"},
+        [UNSUBSCRIBE] = {1, 1, "which collection? mnemon mirror unsubscribe COLLECTION"},
+        [STATUS] = {0, 0, "\"status\" takes no arguments"},
+    };
+    size_t action = 0;
+    size_t count = arguments_count - 1;
+    struct data data;
+    while (action < ACTIONS_COUNT && strcmp(actions[action], arguments[0]) != 0) {
+        action++;
+    }
+    if (action == ACTIONS_COUNT) {
+        return cli_usage(cli, &mirror_command,
+                         "unknown action \"%s\": publish, subscribe, unsubscribe or status", arguments[0]);
+    }
+    if (count < needed[action].min || count > needed[action].max) {
+        return cli_usage(cli, &mirror_command, "%s", needed[action].needs);
+    }
+    int status = data_find(&data, cli, options->data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    switch (action) {
+    case PUBLISH:
+        return publish(cli, &data, options, arguments[1], count > 1 ? arguments[2] : NULL);
+    case SUBSCRIBE:
+        return subscribe(cli, &data, options, arguments[1]);
+    case UNSUBSCRIBE:
+        return unsubscribe(cli, &data, arguments[1]);
+    default:
+        return show_status(cli, &data, options);
+    }
+}
+
+static const struct option mirror_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct mirror_options, data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "from",
+     .type = OPTION_LIST,
+     .offset = offsetof(struct mirror_options, from),
+     .argument = "ADDRESS[:PORT]",
+     .help = "subscribe: a node that has it, or will; may be given several times. The neighbours in this "
+             "node's groups are asked anyway"},
+    {.name = "archive",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct mirror_options, archive),
+     .help = "publish: this node's archive: its segments and access rules"},
+    {.name = "json",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct mirror_options, json),
+     .help = "status: as JSON"},
+    {0},
+};
+
+const struct command mirror_command = {
+    .name = "mirror",
+    .summary = "whole collections on many nodes: publish one, subscribe to one",
+    .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
+    .details =
+        "A collection is a directory that one node publishes, version after version, and others keep copies "
+        "of. Only what has changed travels, from whoever has it; nobody but the publisher can make a "
+        "version. A running node sees what is changed here within a second. It must be in a group or in a "
+        "ring.\n\n"
+        "  publish COLLECTION [DIR]      make a version of what is in the directory now\n"
+        "  publish COLLECTION --archive  make one of this node's archive\n"
+        "  subscribe COLLECTION[@KEY]    keep a copy up to date\n"
+        "  unsubscribe COLLECTION        or stop publishing; the files stay\n"
+        "  status                        who has which version, and what is on its way\n\n"
+        "What is published is read in place when others fetch it; publish again after changes. Without the "
+        "publisher's key, whoever is first to offer a collection of that name is believed. The files of a "
+        "subscriber are in DIR/collections/COLLECTION/current; those of an archive can be added to one's own "
+        "with \"mnemon import\".\n\n"
+        "  mnemon mirror publish papers /srv/papers\n"
+        "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
+    .options = mirror_options,
+    .options_size = sizeof(struct mirror_options),
+    .arguments_min = 1,
+    .arguments_max = 3,
+    .word = mirror_word,
+    .run = mirror_run,
+};

@@ -1,0 +1,137 @@
+#include "cli/commands.h"
+#include "cli/data.h"
+#include "cli/serve.h"
+#include "node/proxy_authority.h"
+
+enum { CERTIFICATE_SIZE_MAX = 64 << 10 };
+
+struct proxy_options {
+    struct serve_options serve;
+    bool print_ca;
+};
+
+static int print_certificate(struct cli *cli, const struct proxy_options *options) {
+    struct data data;
+    struct buf text;
+    struct err_detail detail = {0};
+    int status = data_find(&data, cli, options->serve.data);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    buf_init(&text, CERTIFICATE_SIZE_MAX);
+    enum err err = proxy_authority_print(data.directory, cli->clock, &text, &detail);
+    if (err == ERR_OK) {
+        fwrite(text.data, 1, text.size, cli->out);
+    } else {
+        status = cli_fail(cli, "%s", err_detail_text(&detail, err));
+    }
+    buf_done(&text);
+    return status;
+}
+
+static int proxy_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    const struct proxy_options *options = values;
+    if (options->print_ca) {
+        return print_certificate(cli, options);
+    }
+    struct serve_options serve = options->serve;
+    serve.has_proxy = true;
+    return serve_node(cli, &serve);
+}
+
+static const struct proxy_options proxy_defaults = {
+    .serve = {.http = SERVE_PORT_NOT_GIVEN, .port = SERVE_PORT_NOT_GIVEN}};
+
+static const struct option proxy_options[] = {
+    {.name = "data",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.data),
+     .argument = "DIR",
+     .help = DATA_HELP},
+    {.name = "listen",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.proxy_listen),
+     .argument = "IP[:PORT]",
+     .help = "where browsers find it (127.0.0.1:8118); with any other than a loopback address others can use "
+             "it, too"},
+    {.name = "timeout",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct proxy_options, serve.proxy_timeout_us),
+     .argument = "TIME",
+     .min = 1000,
+     .max = UINT64_C(60) * 1000000,
+     .help = "for the first byte of a server (3 s); then the crowd and the archive are asked, too"},
+    {.name = "intercept",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct proxy_options, serve.proxy_intercept),
+     .help = "take https: apart, with certificates of its own; see --print-ca"},
+    {.name = "print-ca",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct proxy_options, print_ca),
+     .help = "only print the certificate that the browser must trust for --intercept"},
+    {.name = "archive",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct proxy_options, serve.proxy_archive),
+     .help = "store what may be public of what passes through"},
+    {.name = "join",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.join),
+     .argument = "HOST[:PORT]",
+     .help = "join the ring of the node there, and so its crowd; needed once"},
+    {.name = "token",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.token),
+     .argument = "TOKEN",
+     .help = "the invitation to that ring (\"mnemon ring invite\"); likewise"},
+    {.name = "address",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.address),
+     .argument = "IP",
+     .help = "where the node listens (127.0.0.1), for its pages and its ring"},
+    {.name = "port",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct proxy_options, serve.port),
+     .argument = "PORT",
+     .max = UINT16_MAX,
+     .help = "the port of the ring, UDP and TCP (7070)"},
+    {.name = "http",
+     .type = OPTION_NUMBER,
+     .offset = offsetof(struct proxy_options, serve.http),
+     .argument = "PORT",
+     .max = UINT16_MAX,
+     .help = "the port of the node's pages (8080)"},
+    {.name = "config",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct proxy_options, serve.config),
+     .argument = "FILE",
+     .help = "settings (mnemon.conf in the data directory); options win over them"},
+    {.name = "allow-private",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct proxy_options, serve.allow_private),
+     .help = "names may lead to private addresses, and what is there is offered like everything else"},
+    {0},
+};
+
+const struct command proxy_command = {
+    .name = "proxy",
+    .summary = "run a node with a proxy for your browser",
+    .synopsis = "[OPTION…]",
+    .details =
+        "Runs a node as \"mnemon serve\" does, and beside it an HTTP proxy for your own browser (and \"curl "
+        "-x\"). Every request goes to the server that it names. Where a page cannot be had there, because "
+        "the "
+        "name leads nowhere, nobody answers in time or a gateway says so, other nodes that have just read it "
+        "are asked (the crowd), then the archive. Such answers carry X-Mnemon-Source and "
+        "Memento-Datetime.\n\n"
+        "What you read is offered to the crowd where everybody would have got it: requests without cookies "
+        "and logins, answers that set none and are not marked as private, from public addresses.\n\n"
+        "https: passes through as a tunnel that is not looked into. With --intercept it is taken apart: the "
+        "browser must then trust the certificate that --print-ca prints, which is made for this data "
+        "directory alone. Whoever has its file proxy-ca.pem can read all that browser's connections.",
+    .options = proxy_options,
+    .options_size = sizeof(struct proxy_options),
+    .defaults = &proxy_defaults,
+    .run = proxy_run,
+};

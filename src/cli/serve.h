@@ -1,0 +1,31 @@
+/* serve - runs a node until it is told to stop: for the commands that do so, "serve" and "proxy". */
+#ifndef MNEMON_CLI_SERVE_H
+#define MNEMON_CLI_SERVE_H
+
+#include "cli/cli.h"
+
+enum { SERVE_PORT_NOT_GIVEN = UINT16_MAX + 1 }; /* as configured */
+
+/* 0 or NULL: as configured. */
+struct serve_options {
+    const char *data;
+    const char *address;
+    uint64_t http; /* SERVE_PORT_NOT_GIVEN */
+    const char *config;
+    bool allow_private;
+    const char *join;
+    const char *token;
+    uint64_t port; /* SERVE_PORT_NOT_GIVEN */
+    uint64_t capacity;
+    uint64_t upload_limit;
+    uint64_t download_limit;
+    bool has_proxy; /* whatever the settings say */
+    const char *proxy_listen;
+    uint64_t proxy_timeout_us;
+    bool proxy_intercept;
+    bool proxy_archive;
+};
+
+int serve_node(struct cli *cli, const struct serve_options *options);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * mirrorliar - mnemon as it should not be: it hands on collections with lies, for the tests.
+ *
+ * The linker puts these in the place of the true functions (--wrap). $MIRROR_LIE says what it does to others:
+ *
+ *      bytes      every answer with content has a byte changed
+ *      forged     versions are changed, so that their signatures are wrong
+ *      replayed   a version that was told once is followed by the first one that it knew
+ *
+ * When it publishes, names and targets of links may say what no file system would let them: %2f is a slash,
+ * %2e a dot, %00 a zero byte; and it finds no fault with any path.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "group/manifest_writer.h"
+#include "node/bulk.h"
+#include "node/mirroring_code.h"
+
+bulk_handler __real_mirroring_answer;
+bulk_handler __wrap_mirroring_answer;
+const char *__wrap_path_rule_fault(struct bytes path);
+const char *__wrap_path_rule_link_fault(struct bytes path, struct bytes target);
+const char *__wrap_path_rule_order_fault(struct bytes previous, bool previous_is_directory,
+                                         struct bytes path);
+enum err __real_manifest_writer_add(struct manifest_writer *writer, const struct manifest_entry *entry);
+enum err __wrap_manifest_writer_add(struct manifest_writer *writer, const struct manifest_entry *entry);
+
+/* ---- when it serves ---- */
+
+static bool lies(const char *lie) {
+    const char *wanted = getenv("MIRROR_LIE");
+    return wanted != NULL && strcmp(wanted, lie) == 0;
+}
+
+/* What the first statement was, once another has been told. */
+static void replay(struct buf *answer) {
+    static uint8_t first[BULK_QUESTION_SIZE_MAX];
+    static uint8_t last[BULK_QUESTION_SIZE_MAX];
+    static size_t first_size;
+    static size_t last_size;
+    bool is_told = bytes_equal(buf_bytes(answer), bytes_of(last, last_size));
+    memcpy(last, answer->data, answer->size);
+    last_size = answer->size;
+    if (first_size == 0 && answer->size > PEER_KEY_SIZE + 1) {
+        memcpy(first, answer->data, answer->size);
+        first_size = answer->size;
+    } else if (is_told && first_size > 0) {
+        buf_clear(answer);
+        buf_put(answer, bytes_of(first, first_size));
+    }
+}
+
+enum err __wrap_mirroring_answer(void *context, const struct peer *from, struct bytes question,
+                                 struct buf *answer, struct err_detail *detail) {
+    enum err err = __real_mirroring_answer(context, from, question, answer, detail);
+    bool is_version = question.size > 0 && question.data[0] == MIRRORING_VERSION;
+    if (err == ERR_OK && is_version && answer->size > PEER_KEY_SIZE + 1) {
+        if (lies("forged")) {
+            answer->data[answer->size - 1] ^= 1;
+        } else if (lies("replayed")) {
+            replay(answer);
+        }
+    }
+    if (err == ERR_OK && !is_version && lies("bytes") && answer->size > 8) {
+        answer->data[answer->size - 1] ^= 1;
+    }
+    return err;
+}
+
+/* ---- when it publishes ---- */
+
+const char *__wrap_path_rule_fault(struct bytes path) {
+    (void)path;
+    return NULL;
+}
+
+const char *__wrap_path_rule_link_fault(struct bytes path, struct bytes target) {
+    (void)path;
+    (void)target;
+    return NULL;
+}
+
+const char *__wrap_path_rule_order_fault(struct bytes previous, bool previous_is_directory,
+                                         struct bytes path) {
+    (void)previous;
+    (void)previous_is_directory;
+    (void)path;
+    return NULL;
+}
+
+static struct bytes decode(struct bytes text, uint8_t out[PATH_RULE_SIZE_MAX]) {
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '%' && i + 2 < text.size) {
+            (void)hex_decode(bytes_slice(text, i + 1, i + 3), &out[size++], 1);
+            i += 2;
+        } else {
+            out[size++] = text.data[i];
+        }
+    }
+    return bytes_of(out, size);
+}
+
+enum err __wrap_manifest_writer_add(struct manifest_writer *writer, const struct manifest_entry *entry) {
+    uint8_t path[PATH_RULE_SIZE_MAX];
+    uint8_t target[PATH_RULE_SIZE_MAX];
+    struct manifest_entry lie = *entry;
+    lie.path = decode(entry->path, path);
+    lie.target = decode(entry->target, target);
+    return __real_manifest_writer_add(writer, &lie);
+}

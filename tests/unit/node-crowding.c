@@ -1,0 +1,498 @@
+/*
+ * crowding: several nodes in one process, each with its own ring loop, socket and directory on loopback; what
+ * one has is found by others, the dead and the liars are dropped, contacts outlive a process.
+ */
+#include "node/crowding.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/datagram.h"
+#include "net/identity.h"
+#include "node/crowding_state.h"
+#include "node/ring_files.h"
+#include "node/ringing.h"
+#include "scratch.h"
+#include "unit.h"
+
+enum { NODES_COUNT = 6, PATIENCE_MS = 30000, PAUSE_US = 20000, TIMEOUT_MS = 20000, CROWD_OF_THREADS = 8 };
+
+struct node {
+    char directory[SCRATCH_PATH_SIZE];
+    char join[ADDRESS_TEXT_SIZE_MAX];
+    size_t index;
+    struct ringing *ringing;
+    struct crowding *crowding;
+    struct peer self;
+    uint8_t ring[RING_CHARTER_SIZE];
+    bool hears_no_news;    /* of the ring: only the file of contacts is there */
+    _Atomic int offered;   /* the wish that it has; 0: none */
+    _Atomic bool is_later; /* it has to look for it */
+    _Atomic uint64_t looking_for;
+    _Atomic unsigned blames_count;
+    struct peer blamed;
+    char sentence[200];
+};
+
+struct world {
+    struct charter charter;
+    uint8_t encoded[CHARTER_SIZE_MAX];
+    struct bytes charter_bytes;
+    struct node nodes[NODES_COUNT];
+};
+
+/* ---- a node ---- */
+
+static struct wish wish_of(int number) {
+    struct wish wish = {.kind = WISH_URL, .time = WISH_NEWEST};
+    memset(wish.hash, number, sizeof wish.hash);
+    return wish;
+}
+
+static size_t write_finding(int number, uint8_t *memory) {
+    struct wish_finding finding = {.size = 1000};
+    memset(finding.key.bytes, number, sizeof finding.key.bytes);
+    return wish_write_findings(&finding, 1, memory).size;
+}
+
+static bool is_offered(struct node *node, struct bytes bytes) {
+    struct wish wish;
+    return wish_read(bytes, &wish) && wish.kind == WISH_URL && node->offered != 0 &&
+           wish.hash[0] == node->offered;
+}
+
+static size_t have(void *context, struct bytes wish, uint8_t *memory) {
+    struct node *node = context;
+    return !node->is_later && is_offered(node, wish) ? write_finding(node->offered, memory) : 0;
+}
+
+static bool look(void *context, uint64_t number, struct bytes wish) {
+    struct node *node = context;
+    if (!node->is_later || !is_offered(node, wish)) {
+        return false;
+    }
+    node->looking_for = number;
+    return true;
+}
+
+static void blame(void *context, const struct peer *peer, const char *sentence) {
+    struct node *node = context;
+    node->blamed = *peer;
+    snprintf(node->sentence, sizeof node->sentence, "%s", sentence);
+    node->blames_count++;
+}
+
+static void begin(void *context) {
+    struct node *node = context;
+    crowding_begin(node->crowding, &node->self, node->ring);
+}
+
+static void on_news(void *shared, const struct ring *ring) {
+    struct node *node = shared;
+    if (!node->hears_no_news) {
+        crowding_news(node->crowding, ring);
+    }
+}
+
+static void on_charter(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]) {
+    struct node *node = shared;
+    (void)charter;
+    memcpy(node->ring, ring, sizeof node->ring);
+}
+
+static void on_datagram(void *shared, const struct datagram_message *message) {
+    struct node *node = shared;
+    if (message->kind == DATAGRAM_CROWD) {
+        crowding_receive(node->crowding, message);
+    }
+}
+
+static void on_wake(void *shared, enum ringing_user user) {
+    struct node *node = shared;
+    assert_int_equal(user, RINGING_CROWD);
+    crowding_wake(node->crowding);
+}
+
+static void start_node(struct node *node) {
+    struct err_detail detail = {0};
+    struct ringing_config ringing = {
+        .directory = node->directory,
+        .address = address_ipv4(127, 0, 77, (uint8_t)(1 + node->index), node->self.address.port),
+        .join = node->join[0] != '\0' ? node->join : NULL,
+        .places_count = 1,
+        .clock = &clock_system,
+        .news = on_news,
+        .charter = on_charter,
+        .datagram = on_datagram,
+        .wake = on_wake,
+        .shared = node,
+    };
+    assert_int_equal(ringing_new(&ringing, &node->ringing, &detail), ERR_OK);
+    struct crowding_config crowding = {
+        .directory = node->directory,
+        .ringing = node->ringing,
+        .crowd =
+            {.shuffle_us = 100000, .answer_us = 1500000, .hop_us = 40000, .ack_us = 1000000, .ttl_last = 4},
+        .have = have,
+        .look = look,
+        .blame = blame,
+        .context = node,
+    };
+    node->crowding = crowding_new(&crowding);
+    assert_non_null(node->crowding);
+    assert_int_equal(ringing_start(node->ringing, &detail), ERR_OK);
+    assert_true(ringing_address(node->ringing, &node->self.address));
+    memcpy(node->self.key, ringing_identity(node->ringing)->key, PEER_KEY_SIZE);
+    assert_true(ringing_post(node->ringing, begin, node));
+}
+
+static void stop_node(struct node *node) {
+    if (node->ringing != NULL) {
+        crowding_stop(node->crowding);
+        ringing_stop(node->ringing);
+        ringing_free(node->ringing);
+        crowding_free(node->crowding);
+        node->ringing = NULL;
+        node->crowding = NULL;
+    }
+}
+
+/* ---- the world ---- */
+
+static void sign(const void *signer, const char *context, struct bytes message,
+                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    identity_sign(signer, context, message, out);
+}
+
+static void make_charter(struct world *world) {
+    struct identity founder;
+    struct err_detail detail = {0};
+    assert_int_equal(identity_load(&founder, world->nodes[0].directory, &detail), ERR_OK);
+    charter_init(&world->charter);
+    memcpy(world->charter.founder, founder.key, PEER_KEY_SIZE);
+    memcpy(world->charter.name, "films", sizeof "films");
+    world->charter.is_open = true;
+    world->charter_bytes = charter_write(&world->charter, sign, &founder, world->encoded);
+    identity_done(&founder);
+}
+
+static bool await(bool (*is_so)(struct world *world), struct world *world) {
+    for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += PAUSE_US / 1000) {
+        if (is_so(world)) {
+            return true;
+        }
+        usleep(PAUSE_US);
+    }
+    return false;
+}
+
+static size_t view_count(struct node *node) {
+    pthread_mutex_lock(&node->crowding->lock);
+    size_t count = node->crowding->neighbours_count;
+    pthread_mutex_unlock(&node->crowding->lock);
+    return count;
+}
+
+static bool knows(struct node *node, const struct node *other) {
+    bool is_known = false;
+    pthread_mutex_lock(&node->crowding->lock);
+    for (size_t i = 0; i < node->crowding->neighbours_count && !is_known; i++) {
+        is_known = peer_equal(&node->crowding->neighbours[i].peer, &other->self);
+    }
+    pthread_mutex_unlock(&node->crowding->lock);
+    return is_known;
+}
+
+static struct crowd_counters counters_of(struct node *node) {
+    pthread_mutex_lock(&node->crowding->lock);
+    struct crowd_counters counters = node->crowding->counters;
+    pthread_mutex_unlock(&node->crowding->lock);
+    return counters;
+}
+
+static bool views_are_full(struct world *world) {
+    for (size_t i = 0; i < NODES_COUNT; i++) {
+        if (world->nodes[i].crowding != NULL && view_count(&world->nodes[i]) < NODES_COUNT / 2) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int set_up(void **state) {
+    void *directory;
+    struct err_detail detail = {0};
+    struct world *world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    if (scratch_make(&directory) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < NODES_COUNT; i++) {
+        struct node *node = &world->nodes[i];
+        char name[16];
+        node->index = i;
+        snprintf(name, sizeof name, "%zu", i);
+        scratch_path(directory, name, node->directory);
+        assert_int_equal(mkdir(node->directory, 0700), 0);
+    }
+    free(directory);
+    make_charter(world);
+    for (size_t i = 0; i < NODES_COUNT; i++) {
+        struct node *node = &world->nodes[i];
+        assert_int_equal(ring_files_write_charter(node->directory, world->charter_bytes, &detail), ERR_OK);
+        if (i > 0) {
+            address_format(&world->nodes[0].self.address, node->join);
+        }
+        start_node(node);
+    }
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *world = *state;
+    for (size_t i = 0; i < NODES_COUNT; i++) {
+        stop_node(&world->nodes[i]);
+    }
+    *strrchr(world->nodes[0].directory, '/') = '\0';
+    void *directory = strdup(world->nodes[0].directory);
+    free(world);
+    return scratch_remove(&directory);
+}
+
+/* ---- tests, in this order ---- */
+
+static void views_fill(void **state) {
+    assert_true(await(views_are_full, *state));
+}
+
+static void what_one_has_is_found(void **state) {
+    struct world *world = *state;
+    struct crowding_hit hits[CROWDING_HITS_MAX];
+    size_t count = 0;
+    struct wish wish = wish_of(1);
+    world->nodes[4].offered = 1;
+    assert_int_equal(crowding_find(world->nodes[1].crowding, &wish, TIMEOUT_MS, 1, hits, &count), ERR_OK);
+    assert_int_equal(count, 1);
+    assert_true(peer_equal(&hits[0].holder, &world->nodes[4].self));
+    assert_int_equal(hits[0].findings_count, 1);
+    assert_int_equal(hits[0].findings[0].key.bytes[0], 1);
+    assert_true(hits[0].hops_count > 0);
+}
+
+static bool is_looking(struct world *world) {
+    return world->nodes[3].looking_for != 0;
+}
+
+struct finder {
+    pthread_t thread;
+    struct crowding *crowding;
+    int number;
+    enum err err;
+    size_t count;
+    struct crowding_hit hit;
+};
+
+static void *run_find(void *context) {
+    struct finder *finder = context;
+    struct wish wish = wish_of(finder->number);
+    finder->err = crowding_find(finder->crowding, &wish, TIMEOUT_MS, 1, &finder->hit, &finder->count);
+    return NULL;
+}
+
+static void start_find(struct finder *finder, struct crowding *crowding, int number) {
+    *finder = (struct finder){.crowding = crowding, .number = number};
+    assert_int_equal(pthread_create(&finder->thread, NULL, run_find, finder), 0);
+}
+
+static void what_has_to_be_looked_for_is_found_later(void **state) {
+    struct world *world = *state;
+    struct node *node = &world->nodes[3];
+    struct finder finder;
+    uint8_t memory[CROWD_FINDING_SIZE_MAX];
+    node->is_later = true;
+    node->offered = 2;
+    start_find(&finder, world->nodes[1].crowding, 2);
+    assert_true(await(is_looking, world));
+    crowding_looked(node->crowding, node->looking_for, bytes_of(memory, write_finding(2, memory)));
+    pthread_join(finder.thread, NULL);
+    assert_int_equal(finder.err, ERR_OK);
+    assert_true(peer_equal(&finder.hit.holder, &node->self));
+    node->is_later = false;
+    node->offered = 0;
+}
+
+static void threads_with_one_wish_share_a_search(void **state) {
+    struct world *world = *state;
+    struct node *node = &world->nodes[2];
+    struct finder finders[CROWD_OF_THREADS];
+    uint64_t begun_count = counters_of(node).searches_count;
+    for (size_t i = 0; i < CROWD_OF_THREADS; i++) {
+        start_find(&finders[i], node->crowding, 99);
+    }
+    for (size_t i = 0; i < CROWD_OF_THREADS; i++) {
+        pthread_join(finders[i].thread, NULL);
+        assert_int_equal(finders[i].err, ERR_NOT_FOUND);
+    }
+    /* One that came when the search was over is answered from memory, which counts as one, too. */
+    assert_in_range(counters_of(node).searches_count - begun_count, 0, 2);
+    assert_in_range(node->crowding->totals.shared_count, CROWD_OF_THREADS - 2, CROWD_OF_THREADS - 1);
+}
+
+static void too_many_searches_are_refused(void **state) {
+    struct world *world = *state;
+    struct crowding *crowding = world->nodes[2].crowding;
+    struct finder *finders = calloc(CROWDING_SEARCHES_MAX + 8, sizeof *finders);
+    size_t busy_count = 0;
+    for (int i = 0; i < CROWDING_SEARCHES_MAX + 8; i++) {
+        start_find(&finders[i], crowding, 100 + i);
+    }
+    for (int i = 0; i < CROWDING_SEARCHES_MAX + 8; i++) {
+        pthread_join(finders[i].thread, NULL);
+        busy_count += finders[i].err == ERR_BUSY;
+        assert_true(finders[i].err == ERR_BUSY || finders[i].err == ERR_NOT_FOUND);
+    }
+    assert_int_equal(busy_count, crowding->totals.refused_count);
+    assert_true(busy_count > 0);
+    free(finders);
+}
+
+struct garbage {
+    struct node *from;
+    struct node *to;
+};
+
+static void send_garbage(void *context) {
+    const struct garbage *garbage = context;
+    uint8_t bytes[100];
+    randombytes_buf(bytes, sizeof bytes);
+    bytes[0] = CROWD_VERSION;
+    bytes[1] = 200; /* a kind that there is not */
+    memcpy(bytes + 2, garbage->to->ring, CROWD_NETWORK_SIZE);
+    ringing_send(garbage->from->ringing, &garbage->to->self, DATAGRAM_CROWD, bytes_of(bytes, sizeof bytes));
+}
+
+static bool is_blamed(struct world *world) {
+    return world->nodes[1].blames_count > 0;
+}
+
+static void who_sends_nonsense_is_counted_and_blamed(void **state) {
+    struct world *world = *state;
+    struct garbage garbage = {.from = &world->nodes[5], .to = &world->nodes[1]};
+    assert_true(ringing_post(garbage.from->ringing, send_garbage, &garbage));
+    assert_true(await(is_blamed, world));
+    assert_true(peer_equal(&world->nodes[1].blamed, &garbage.from->self));
+    assert_non_null(strstr(world->nodes[1].sentence, "no sense to the crowd"));
+}
+
+static bool liar_has_left(struct world *world) {
+    return !knows(&world->nodes[1], &world->nodes[4]);
+}
+
+static void who_is_distrusted_is_passed_over(void **state) {
+    struct world *world = *state;
+    struct crowding *crowding = world->nodes[1].crowding;
+    struct crowding_hit hit;
+    size_t count = 0;
+    struct wish wish = wish_of(3);
+    world->nodes[4].offered = 3;
+    crowding_distrust(crowding, &world->nodes[4].self);
+    assert_true(crowding_is_distrusted(crowding, &world->nodes[4].self));
+    assert_true(await(liar_has_left, world));
+    assert_int_equal(crowding_find(crowding, &wish, TIMEOUT_MS, 1, &hit, &count), ERR_NOT_FOUND);
+    assert_int_equal(crowding_find(world->nodes[2].crowding, &wish, TIMEOUT_MS, 1, &hit, &count), ERR_OK);
+    pthread_mutex_lock(&crowding->lock);
+    for (size_t i = 0; i < crowding->contacts_count; i++) {
+        assert_false(peer_equal(&crowding->contacts[i].peer, &world->nodes[4].self));
+    }
+    pthread_mutex_unlock(&crowding->lock);
+    wish = wish_of(5);
+    world->nodes[3].offered = 5;
+    world->nodes[4].offered = 5; /* he answers all that is asked for, and is as near */
+    assert_int_equal(crowding_find(crowding, &wish, TIMEOUT_MS, 1, &hit, &count), ERR_OK);
+    assert_true(peer_equal(&hit.holder, &world->nodes[3].self));
+}
+
+static bool dead_has_left(struct world *world) {
+    for (size_t i = 0; i < NODES_COUNT; i++) {
+        if (world->nodes[i].crowding != NULL && knows(&world->nodes[i], &world->nodes[5])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void who_is_dead_leaves_all_views(void **state) {
+    struct world *world = *state;
+    stop_node(&world->nodes[5]);
+    assert_true(await(dead_has_left, world));
+}
+
+static bool is_back(struct world *world) {
+    struct node *node = &world->nodes[5];
+    pthread_mutex_lock(&node->crowding->lock);
+    bool has_joined = node->crowding->totals.rejoins_count > 0; /* not only been called by others */
+    pthread_mutex_unlock(&node->crowding->lock);
+    return has_joined && view_count(node) > 0;
+}
+
+static void contacts_are_enough_to_come_back(void **state) {
+    struct world *world = *state;
+    struct node *node = &world->nodes[5];
+    struct peer contacts[CROWDING_CONTACTS_MAX];
+    assert_true(crowding_files_read(node->directory, contacts) > 0);
+    node->hears_no_news = true;
+    start_node(node);
+    assert_true(await(is_back, world));
+}
+
+static void a_damaged_file_of_contacts_counts_as_none(void **state) {
+    struct world *world = *state;
+    struct peer contacts[CROWDING_CONTACTS_MAX] = {{.address = address_ipv4(127, 0, 0, 1, 7)}};
+    char path[SCRATCH_PATH_SIZE];
+    const char *directory = world->nodes[5].directory;
+    assert_int_equal(crowding_files_write(directory, contacts, 1), ERR_OK);
+    assert_int_equal(crowding_files_read(directory, contacts), 1);
+    snprintf(path, sizeof path, "%.200s/crowd-contacts", directory);
+    assert_int_equal(truncate(path, 30), 0);
+    assert_int_equal(crowding_files_read(directory, contacts), 0);
+    contacts[0].address.port = 0;
+    assert_int_equal(crowding_files_write(directory, contacts, 1), ERR_OK);
+    assert_int_equal(crowding_files_read(directory, contacts), 0);
+}
+
+static bool waits(struct world *world) {
+    pthread_mutex_lock(&world->nodes[1].crowding->lock);
+    bool is_waiting = world->nodes[1].crowding->waiting_count > 0;
+    pthread_mutex_unlock(&world->nodes[1].crowding->lock);
+    return is_waiting;
+}
+
+static void an_end_wakes_who_waits(void **state) {
+    struct world *world = *state;
+    struct finder finder;
+    start_find(&finder, world->nodes[1].crowding, 98);
+    assert_true(await(waits, world));
+    crowding_stop(world->nodes[1].crowding);
+    pthread_join(finder.thread, NULL);
+    assert_int_equal(finder.err, ERR_CANCELLED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views_fill),
+        cmocka_unit_test(what_one_has_is_found),
+        cmocka_unit_test(what_has_to_be_looked_for_is_found_later),
+        cmocka_unit_test(threads_with_one_wish_share_a_search),
+        cmocka_unit_test(too_many_searches_are_refused),
+        cmocka_unit_test(who_sends_nonsense_is_counted_and_blamed),
+        cmocka_unit_test(who_is_distrusted_is_passed_over),
+        cmocka_unit_test(who_is_dead_leaves_all_views),
+        cmocka_unit_test(contacts_are_enough_to_come_back),
+        cmocka_unit_test(a_damaged_file_of_contacts_counts_as_none),
+        cmocka_unit_test(an_end_wakes_who_waits),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
