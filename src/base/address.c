@@ -21,6 +21,19 @@ bool address_is_loopback(const struct address *address) {
                                     : memcmp(address->ip, loopback, sizeof loopback) == 0;
 }
 
+bool address_is_possible(const struct address *address) {
+    static const uint8_t unspecified[16] = {0};
+    enum { IPV4_FIRST = 12, IPV4_MULTICAST = 224, IPV6_MULTICAST = 0xff };
+    const uint8_t *ip = address->ip;
+    if (address->port == 0) {
+        return false;
+    }
+    if (address_is_ipv4(address)) {
+        return ip[IPV4_FIRST] != 0 && ip[IPV4_FIRST] < IPV4_MULTICAST; /* above it only broadcast */
+    }
+    return ip[0] != IPV6_MULTICAST && memcmp(ip, unspecified, sizeof unspecified) != 0;
+}
+
 bool address_equal(const struct address *a, const struct address *b) {
     return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }

@@ -19,6 +19,10 @@ struct address address_ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t
 
 bool address_is_ipv4(const struct address *address);
 bool address_is_loopback(const struct address *address); /* 127.0.0.0/8, ::1: only this machine */
+
+/* Can a peer be there: has it a port, and is it none of the addresses of many or of nobody? Whether we may
+ * talk to it, others know. */
+bool address_is_possible(const struct address *address);
 bool address_equal(const struct address *a, const struct address *b);
 
 /*

@@ -16,6 +16,16 @@ struct peer {
     uint8_t key[PEER_KEY_SIZE]; /* Ed25519 */
 };
 
+/* A key of zeros stands for "whoever is at that address". */
+static inline bool peer_key_is_known(const uint8_t key[PEER_KEY_SIZE]) {
+    static const uint8_t none[PEER_KEY_SIZE] = {0};
+    return memcmp(key, none, PEER_KEY_SIZE) != 0;
+}
+
+static inline bool peer_has_key(const struct peer *peer) {
+    return peer_key_is_known(peer->key);
+}
+
 static inline bool peer_equal(const struct peer *a, const struct peer *b) {
     return address_equal(&a->address, &b->address) && memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
 }

@@ -1,5 +1,11 @@
 #include "base/step.h"
 
+bool event_is_from(const struct event *event, const struct peer *peer) {
+    bool has_keys = peer_key_is_known(event->from_key) && peer_has_key(peer);
+    return address_equal(&event->from, &peer->address) &&
+           (!has_keys || memcmp(event->from_key, peer->key, PEER_KEY_SIZE) == 0);
+}
+
 void outbox_init(struct outbox *out, struct action *actions, size_t actions_max, void *memory,
                  size_t memory_size) {
     *out = (struct outbox){

@@ -41,6 +41,9 @@ struct event {
     struct bytes bytes;              /* borrowed for the call */
 };
 
+/* Is it from him: his address, and his key where both are known? */
+bool event_is_from(const struct event *event, const struct peer *peer);
+
 enum action_kind {
     ACTION_SEND,   /* .bytes to .to, as one datagram, may be lost */
     ACTION_SAVE,   /* slot .code shall hold .bytes after a crash; EVENT_SAVED with .number follows */

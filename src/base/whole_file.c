@@ -30,7 +30,7 @@ enum err whole_file_read(const char *path, struct buf *out, struct err_detail *d
     return err == ERR_LIMIT ? err_set(detail, ERR_LIMIT, "%.180s is too long", path) : err;
 }
 
-static bool write_all(int fd, struct bytes bytes) {
+bool whole_file_write_all(int fd, struct bytes bytes) {
     while (bytes.size > 0) {
         ssize_t count = write(fd, bytes.data, bytes.size);
         if (count < 0 && errno == EINTR) {
@@ -68,7 +68,7 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
     if (fd < 0) {
         return fail(part, detail);
     }
-    bool is_written = write_all(fd, bytes) && fsync(fd) == 0;
+    bool is_written = whole_file_write_all(fd, bytes) && fsync(fd) == 0;
     enum err err = is_written ? ERR_OK : fail(part, detail);
     close(fd);
     if (err == ERR_OK && rename(part, path) != 0) {

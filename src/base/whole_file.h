@@ -19,6 +19,9 @@ enum err whole_file_read(const char *path, struct buf *out, struct err_detail *d
 enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
                             struct err_detail *detail) MUST_CHECK;
 
+/* All of it, however often the system takes only a part; false with errno. */
+bool whole_file_write_all(int fd, struct bytes bytes) MUST_CHECK;
+
 /* One directory; ERR_OK where it is there. */
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) MUST_CHECK;
 

@@ -180,7 +180,7 @@ void crowd_blame(struct crowd *crowd, const struct event *event, const char *tex
 static void on_message(struct crowd *crowd, const struct event *event) {
     struct crowd_message *message = &crowd->message;
     crowd->counters.received_count++;
-    if (!crowd_message_is_address(&event->from) || address_equal(&event->from, &crowd->config.self.address)) {
+    if (!address_is_possible(&event->from) || address_equal(&event->from, &crowd->config.self.address)) {
         crowd->counters.malformed_count++;
         return;
     }

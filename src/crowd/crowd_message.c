@@ -3,10 +3,8 @@
 enum peer_flag { PEER_IS_IPV6 = 1, PEER_HAS_KEY = 2, PEER_FLAGS_MAX = 3 };
 
 enum {
-    IPV4_OFFSET = 12, /* in the mapped form */
     IPV4_SIZE = 4,
     IPV6_SIZE = 16,
-    IPV4_MULTICAST = 224, /* first byte; above it, nothing but broadcast */
     PORT_SIZE = 2,
     AGE_SIZE = 2,
     AGE_MAX = UINT16_MAX,
@@ -14,17 +12,12 @@ enum {
 
 /* ---- peers ---- */
 
-static bool has_key(const struct peer *peer) {
-    static const uint8_t none[PEER_KEY_SIZE] = {0};
-    return memcmp(peer->key, none, PEER_KEY_SIZE) != 0;
-}
-
 /* In one piece, because entries are most of what a crowd writes. */
 void crowd_message_write_peer(struct wire_writer *writer, const struct peer *peer) {
     ASSERT(peer->address.port != 0);
     uint8_t bytes[CROWD_MESSAGE_PEER_SIZE_MAX];
     bool is_ipv4 = address_is_ipv4(&peer->address);
-    bool is_known = has_key(peer);
+    bool is_known = peer_has_key(peer);
     size_t ip_size = is_ipv4 ? IPV4_SIZE : IPV6_SIZE;
     size_t size = 0;
     bytes[size++] = (uint8_t)((is_ipv4 ? 0u : PEER_IS_IPV6) | (is_known ? PEER_HAS_KEY : 0u));
@@ -39,27 +32,14 @@ void crowd_message_write_peer(struct wire_writer *writer, const struct peer *pee
     wire_write_bytes(writer, bytes_of(bytes, size));
 }
 
-/* Whether we may talk to who is there, the driver knows. */
-bool crowd_message_is_address(const struct address *address) {
-    static const uint8_t unspecified[IPV6_SIZE] = {0};
-    const uint8_t *ip = address->ip;
-    if (address->port == 0) {
-        return false;
-    }
-    if (address_is_ipv4(address)) {
-        return ip[IPV4_OFFSET] != 0 && ip[IPV4_OFFSET] < IPV4_MULTICAST;
-    }
-    return ip[0] != 0xff && memcmp(ip, unspecified, IPV6_SIZE) != 0;
-}
-
 static const char *reason_against(const struct peer *peer, unsigned flags) {
-    if (!crowd_message_is_address(&peer->address)) {
+    if (!address_is_possible(&peer->address)) {
         return "no address";
     }
     if ((flags & PEER_IS_IPV6) != 0 && address_is_ipv4(&peer->address)) {
         return "IPv4 in the form of IPv6";
     }
-    return (flags & PEER_HAS_KEY) != 0 && !has_key(peer) ? "key of zeros" : NULL;
+    return (flags & PEER_HAS_KEY) != 0 && !peer_has_key(peer) ? "key of zeros" : NULL;
 }
 
 void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
@@ -85,7 +65,7 @@ void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer) 
 
 size_t crowd_message_entry_size(const struct crowd_neighbour *entry) {
     size_t ip_size = address_is_ipv4(&entry->peer.address) ? IPV4_SIZE : IPV6_SIZE;
-    return 1 + ip_size + PORT_SIZE + (has_key(&entry->peer) ? PEER_KEY_SIZE : 0) + AGE_SIZE;
+    return 1 + ip_size + PORT_SIZE + (peer_has_key(&entry->peer) ? PEER_KEY_SIZE : 0) + AGE_SIZE;
 }
 
 static void write_entries(struct wire_writer *writer, const struct crowd_message *message) {

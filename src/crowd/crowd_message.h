@@ -71,9 +71,6 @@ enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t 
 /* How long it is among entries. */
 size_t crowd_message_entry_size(const struct crowd_neighbour *entry);
 
-/* Can somebody be there? Not with port 0, nor at an unspecified, multicast or broadcast address. */
-bool crowd_message_is_address(const struct address *address);
-
 /* Address, then key. A port of 0 or an address that is none fails the reader. */
 void crowd_message_write_peer(struct wire_writer *writer, const struct peer *peer);
 void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer);

@@ -116,19 +116,10 @@ void overlay_drop(struct crowd *crowd, const struct address *address) {
 
 /* ---- answers ---- */
 
-bool overlay_is_from(const struct peer *peer, const struct event *event) {
-    static const uint8_t none[PEER_KEY_SIZE] = {0};
-    bool has_key =
-        memcmp(event->from_key, none, PEER_KEY_SIZE) != 0 && memcmp(peer->key, none, PEER_KEY_SIZE) != 0;
-    return address_equal(&event->from, &peer->address) &&
-           (!has_key || memcmp(event->from_key, peer->key, PEER_KEY_SIZE) == 0);
-}
-
 static bool is_awaited(const struct crowd *crowd, const struct event *event,
                        const struct crowd_message *message) {
     const struct overlay *overlay = &crowd->overlay;
-    return overlay->is_open && message->number == overlay->number &&
-           overlay_is_from(&overlay->partner, event);
+    return overlay->is_open && message->number == overlay->number && event_is_from(event, &overlay->partner);
 }
 
 static void on_shuffled(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {

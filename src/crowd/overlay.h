@@ -87,7 +87,4 @@ void overlay_join_receive(struct crowd *crowd, const struct event *event,
                           const struct crowd_message *message);
 void overlay_join_tick(struct crowd *crowd);
 
-/* By address, and by key where both are known. */
-bool overlay_is_from(const struct peer *peer, const struct event *event);
-
 #endif

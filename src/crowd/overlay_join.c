@@ -70,7 +70,7 @@ static const struct peer *find_asked(const struct crowd *crowd, const struct eve
     const struct overlay_join *join = &crowd->overlay.join;
     unsigned asked_count = join->rounds_count > 0 ? join->contacts_count : join->next;
     for (unsigned i = 0; i < asked_count && message->number == join->number; i++) {
-        if (overlay_is_from(&join->contacts[i], event)) {
+        if (event_is_from(event, &join->contacts[i])) {
             return &join->contacts[i];
         }
     }

@@ -1,6 +1,6 @@
 /* The service: a capture of this node's volumes, described, and its payload in pieces. */
+#include "node/capture_by_key.h"
 #include "node/captures_state.h"
-#include "store/merge.h"
 #include "store/shelf_code.h"
 #include "store/volume_record.h"
 #include "url/url.h"
@@ -72,44 +72,6 @@ static enum err find_surt(struct captures *captures, const struct captures_quest
     }
     place_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
     return memcmp(place, question->key.bytes, RINGKEY_PLACE_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
-}
-
-/* The slices of the capture are gone with the walk: only its numbers count. */
-static enum err find_capture(struct captures *captures, const struct ringkey *key,
-                             struct capture *ret_capture, struct err_detail *detail) {
-    struct merge *merge;
-    struct bytes surt = buf_bytes(&captures->surt);
-    int64_t time_us = ringkey_time_us(key);
-    if (time_us == INT64_MAX) {
-        return ERR_NOT_FOUND;
-    }
-    buf_clear(&captures->bounds);
-    index_put_capture_prefix(&captures->bounds, surt, time_us);
-    size_t from_size = captures->bounds.size;
-    index_put_capture_prefix(&captures->bounds, surt, time_us + 1);
-    if (captures->bounds.err != ERR_OK) {
-        return captures->bounds.err;
-    }
-    struct bytes bounds = buf_bytes(&captures->bounds);
-    enum err err = merge_open(captures->session, bytes_slice(bounds, 0, from_size),
-                              bytes_skip(bounds, from_size), false, &merge, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    struct capture capture;
-    bool is_it = false;
-    while (!is_it && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
-        is_it = memcmp(capture.signature, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
-    }
-    if (err == ERR_NOT_FOUND && merge_is_partial(merge)) {
-        err = err_set(detail, ERR_BUSY, "a volume is down");
-    }
-    merge_close(merge);
-    if (err == ERR_OK) {
-        capture.surt = capture.url = capture.mime = bytes_of(NULL, 0);
-        *ret_capture = capture;
-    }
-    return err;
 }
 
 /* ---- describing ---- */
@@ -198,7 +160,8 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
     struct key key;
     enum err err = find_surt(captures, question);
     if (err == ERR_OK) {
-        err = find_capture(captures, &question->key, &capture, detail);
+        err = capture_by_key(captures->session, buf_bytes(&captures->surt), &question->key, &captures->bounds,
+                             NULL, &capture, detail);
     }
     if (err == ERR_OK) {
         err = instance_locate(captures->session, &capture, &key, &block, detail);

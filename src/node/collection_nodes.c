@@ -10,6 +10,7 @@
 
 #include "base/hex.h"
 #include "base/map.h"
+#include "base/whole_file.h"
 
 enum { NAME_SIZE = 2 * SHA256_SIZE + 1, NODES_MAX = 4 << 20, MODE = 0600 };
 
@@ -45,17 +46,6 @@ void collection_nodes_remove(const struct collection_nodes *nodes, const uint8_t
     unlinkat(nodes->directory, name_of(digest, name), 0);
 }
 
-static enum err write_all(int file, struct bytes bytes) {
-    while (bytes.size > 0) {
-        ssize_t size = write(file, bytes.data, bytes.size);
-        if (size < 0 && errno != EINTR) {
-            return err_from_errno(errno);
-        }
-        bytes = bytes_skip(bytes, size > 0 ? (size_t)size : 0);
-    }
-    return ERR_OK;
-}
-
 enum err collection_nodes_put(const struct collection_nodes *nodes, const struct manifest_ref *ref,
                               struct bytes node) {
     char name[NAME_SIZE];
@@ -68,7 +58,7 @@ enum err collection_nodes_put(const struct collection_nodes *nodes, const struct
     if (file < 0) {
         return err_from_errno(errno);
     }
-    enum err err = write_all(file, node);
+    enum err err = whole_file_write_all(file, node) ? ERR_OK : err_from_errno(errno);
     close(file);
     if (err == ERR_OK && renameat(nodes->directory, beside, nodes->directory, name) != 0) {
         err = err_from_errno(errno);

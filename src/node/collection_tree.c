@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
 #include "group/manifest_compare.h"
 #include "node/collection_path.h"
 
@@ -76,17 +77,6 @@ static bool link_renamed(struct making *making, const struct manifest_entry *ent
            place.size == entry->size && link_file(making, place.path, entry);
 }
 
-static enum err write_all(struct making *making, int file, struct bytes bytes, struct bytes path) {
-    while (bytes.size > 0) {
-        ssize_t size = write(file, bytes.data, bytes.size);
-        if (size < 0 && errno != EINTR) {
-            return fail(making, path);
-        }
-        bytes = bytes_skip(bytes, size > 0 ? (size_t)size : 0);
-    }
-    return ERR_OK;
-}
-
 static enum err write_chunks(struct making *making, int file, const struct manifest_entry *entry) {
     const struct collection_tree *tree = making->tree;
     struct manifest_ref chunk;
@@ -107,9 +97,8 @@ static enum err write_chunks(struct making *making, int file, const struct manif
             return err;
         }
         sha256_update(&making->sha256, bytes_of(making->chunk, chunk.size));
-        err = write_all(making, file, bytes_of(making->chunk, chunk.size), entry->path);
-        if (err != ERR_OK) {
-            return err;
+        if (!whole_file_write_all(file, bytes_of(making->chunk, chunk.size))) {
+            return fail(making, entry->path);
         }
     }
 }

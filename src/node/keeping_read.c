@@ -1,6 +1,6 @@
 /* Captures of this node by their keys. */
+#include "node/capture_by_key.h"
 #include "node/keeping_state.h"
-#include "store/merge.h"
 #include "url/url.h"
 
 enum { SURT_SIZE_MAX = URL_SIZE_MAX + 16, BOUNDS_SIZE_MAX = 2 * SURT_SIZE_MAX + 64 };
@@ -37,52 +37,16 @@ enum err keeping_find_surt(struct keeping *keeping, const struct ringkey *key, s
     return err;
 }
 
-static enum err walk(struct keeping_reader *reader, const struct ringkey *key, size_t from_size,
-                     struct capture *ret_capture, struct err_detail *detail) {
-    struct bytes bounds = buf_bytes(&reader->bounds);
-    struct merge *merge;
-    enum err err = merge_open(reader->session, bytes_slice(bounds, 0, from_size),
-                              bytes_skip(bounds, from_size), false, &merge, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    struct capture capture;
-    bool is_it = false;
-    while (!is_it && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
-        is_it = memcmp(capture.signature, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
-    }
-    if (err == ERR_NOT_FOUND && merge_is_partial(merge)) {
-        err = err_set(detail, ERR_BUSY, "a volume is down");
-    }
-    if (err == ERR_OK) {
-        buf_clear(&reader->url);
-        err = buf_put(&reader->url, capture.url);
-        capture.surt = buf_bytes(&reader->surt);
-        capture.url = buf_bytes(&reader->url);
-        capture.mime = bytes_of(NULL, 0);
-    }
-    merge_close(merge);
-    if (err == ERR_OK) {
-        *ret_capture = capture;
-    }
-    return err;
-}
-
 enum err keeping_find_capture(struct keeping *keeping, struct keeping_reader *reader,
                               const struct ringkey *key, struct capture *ret_capture,
                               struct err_detail *detail) {
-    int64_t time_us = ringkey_time_us(key);
     buf_clear(&reader->surt);
-    buf_clear(&reader->bounds);
     enum err err = keeping_find_surt(keeping, key, &reader->surt);
-    if (err != ERR_OK || time_us == INT64_MAX) {
-        return err_set(detail, err == ERR_OK ? ERR_NOT_FOUND : err, "no capture of that key");
+    if (err != ERR_OK) {
+        return err_set(detail, err, "no capture of that key");
     }
-    index_put_capture_prefix(&reader->bounds, buf_bytes(&reader->surt), time_us);
-    size_t from_size = reader->bounds.size;
-    index_put_capture_prefix(&reader->bounds, buf_bytes(&reader->surt), time_us + 1);
-    err = reader->bounds.err;
-    return err == ERR_OK ? walk(reader, key, from_size, ret_capture, detail) : err;
+    return capture_by_key(reader->session, buf_bytes(&reader->surt), key, &reader->bounds, &reader->url,
+                          ret_capture, detail);
 }
 
 enum err keeping_read_payload(struct keeping *keeping, struct keeping_reader *reader,

@@ -8,6 +8,7 @@
 
 #include "base/hex.h"
 #include "base/utf8.h"
+#include "base/whole_file.h"
 #include "base/wire.h"
 #include "store/shelf_code.h"
 #include "store/volume.h"
@@ -104,20 +105,6 @@ static void name_file(const struct ringkey *key, char out[OFFERS_FILE_NAME_SIZE]
     hex_encode(bytes_of(key->bytes, RINGKEY_SIZE), out);
 }
 
-static bool write_all(int fd, struct bytes bytes) {
-    while (bytes.size > 0) {
-        ssize_t count = write(fd, bytes.data, bytes.size);
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count < 0) {
-            return false;
-        }
-        bytes = bytes_skip(bytes, (size_t)count);
-    }
-    return true;
-}
-
 enum err offers_file_write(int directory, const struct ringkey *key, struct bytes head,
                            struct bytes payload) {
     char name[OFFERS_FILE_NAME_SIZE];
@@ -128,7 +115,7 @@ enum err offers_file_write(int directory, const struct ringkey *key, struct byte
     if (fd < 0) {
         return err_from_errno(errno);
     }
-    bool is_written = write_all(fd, head) && write_all(fd, payload);
+    bool is_written = whole_file_write_all(fd, head) && whole_file_write_all(fd, payload);
     enum err err = is_written ? ERR_OK : err_from_errno(errno);
     close(fd);
     if (err == ERR_OK && renameat(directory, part, directory, name) != 0) {

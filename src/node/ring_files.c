@@ -6,16 +6,15 @@
 
 #include "base/whole_file.h"
 #include "net/identity.h"
+#include "node/peers_file.h"
 
 enum {
     PATH_SIZE_MAX = 4096 + 64,
     MODE = 0600,
-    PEERS_LAYOUT = 1,
-    PEER_SIZE = 16 + 2 + PEER_KEY_SIZE,
-    PEERS_SIZE_MAX = 16 + RING_FILES_PEERS_MAX * PEER_SIZE,
 };
 
-static const char peers_magic[4] = {'m', 'n', 'p', 'e'};
+static const char peers_mark[] = "mnpe";
+_Static_assert((int)RING_FILES_PEERS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
 
 static const char *path_of(const char *directory, const char *name, char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/ring/%s", directory, name);
@@ -105,49 +104,18 @@ enum err ring_files_write_membership(const char *directory, const struct members
 
 /* ---- peers ---- */
 
-static void read_peer(struct wire_reader *reader, struct peer *peer) {
-    wire_read_array(reader, peer->address.ip, sizeof peer->address.ip);
-    peer->address.port = wire_read_u16(reader);
-    wire_read_array(reader, peer->key, PEER_KEY_SIZE);
-}
-
 size_t ring_files_read_peers(const char *directory, struct peer out[RING_FILES_PEERS_MAX]) {
     char path[PATH_SIZE_MAX];
-    uint8_t memory[PEERS_SIZE_MAX];
+    uint8_t memory[PEERS_FILE_SIZE_MAX];
     struct bytes bytes;
-    struct wire_reader reader;
-    if (read_file(path_of(directory, "peers", path), memory, sizeof memory, &bytes, NULL) != ERR_OK) {
-        return 0;
-    }
-    wire_reader_init(&reader, bytes);
-    struct bytes mark = wire_read_bytes(&reader, sizeof peers_magic);
-    bool is_known =
-        bytes_equal(mark, bytes_of(peers_magic, sizeof peers_magic)) && wire_read_u8(&reader) == PEERS_LAYOUT;
-    size_t count = is_known ? (size_t)wire_read_varint(&reader, RING_FILES_PEERS_MAX) : 0;
-    for (size_t i = 0; i < count; i++) {
-        read_peer(&reader, &out[i]);
-    }
-    return wire_reader_finish(&reader, NULL) == ERR_OK ? count : 0;
+    enum err err = read_file(path_of(directory, "peers", path), memory, sizeof memory, &bytes, NULL);
+    return err == ERR_OK ? peers_file_read(peers_mark, bytes, out, RING_FILES_PEERS_MAX) : 0;
 }
 
 enum err ring_files_write_peers(const char *directory, const struct peer *peers, size_t count,
                                 struct err_detail *detail) {
-    uint8_t memory[PEERS_SIZE_MAX];
-    struct wire_writer writer;
-    struct bytes bytes;
-    ASSERT(count <= RING_FILES_PEERS_MAX);
-    wire_writer_init(&writer, memory, sizeof memory);
-    wire_write_bytes(&writer, bytes_of(peers_magic, sizeof peers_magic));
-    wire_write_u8(&writer, PEERS_LAYOUT);
-    wire_write_varint(&writer, count);
-    for (size_t i = 0; i < count; i++) {
-        wire_write_bytes(&writer, bytes_of(peers[i].address.ip, sizeof peers[i].address.ip));
-        wire_write_u16(&writer, peers[i].address.port);
-        wire_write_bytes(&writer, bytes_of(peers[i].key, PEER_KEY_SIZE));
-    }
-    enum err err = wire_writer_finish(&writer, &bytes);
-    ASSERT(err == ERR_OK);
-    return write_file(directory, "peers", bytes, detail);
+    uint8_t memory[PEERS_FILE_SIZE_MAX];
+    return write_file(directory, "peers", peers_file_write(peers_mark, peers, count, memory), detail);
 }
 
 /* ---- leaving ---- */

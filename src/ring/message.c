@@ -26,11 +26,6 @@ struct ring_id message_read_id(struct wire_reader *reader) {
     return id;
 }
 
-static bool has_key(const struct peer *peer) {
-    static const uint8_t none[PEER_KEY_SIZE] = {0};
-    return memcmp(peer->key, none, PEER_KEY_SIZE) != 0;
-}
-
 void message_write_place(struct wire_writer *writer, const struct ring_place *place) {
     const struct peer *peer = &place->peer;
     if (ring_place_is_padding(place)) {
@@ -40,7 +35,7 @@ void message_write_place(struct wire_writer *writer, const struct ring_place *pl
     }
     bool is_ipv4 = address_is_ipv4(&peer->address);
     unsigned flags =
-        PLACE_HAS_ADDRESS | (is_ipv4 ? 0u : PLACE_IS_IPV6) | (has_key(peer) ? PLACE_HAS_KEY : 0u);
+        PLACE_HAS_ADDRESS | (is_ipv4 ? 0u : PLACE_IS_IPV6) | (peer_has_key(peer) ? PLACE_HAS_KEY : 0u);
     size_t skipped = is_ipv4 ? IPV4_OFFSET : 0;
     wire_write_u8(writer, (uint8_t)flags);
     wire_write_bytes(writer, bytes_of(peer->address.ip + skipped, sizeof peer->address.ip - skipped));
@@ -82,7 +77,7 @@ void message_read_place(struct wire_reader *reader, struct sha256 *sha256, struc
     ret_place->index = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
     if ((flags & PLACE_HAS_KEY) != 0) {
         wire_read_array(reader, ret_place->peer.key, PEER_KEY_SIZE);
-        if (reader->err == ERR_OK && !has_key(&ret_place->peer)) {
+        if (reader->err == ERR_OK && !peer_has_key(&ret_place->peer)) {
             wire_read_fail(reader, ERR_INVALID, "key of zeros");
         }
     }

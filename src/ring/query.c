@@ -155,14 +155,6 @@ static bool fits(const struct query *query, const struct message *message) {
     }
 }
 
-static bool is_from(const struct query *query, const struct event *event) {
-    static const uint8_t none[PEER_KEY_SIZE] = {0};
-    bool has_key = memcmp(event->from_key, none, PEER_KEY_SIZE) != 0 &&
-                   memcmp(query->to.peer.key, none, PEER_KEY_SIZE) != 0;
-    return address_equal(&event->from, &query->to.peer.address) &&
-           (!has_key || memcmp(event->from_key, query->to.peer.key, PEER_KEY_SIZE) == 0);
-}
-
 /* Its own word makes a place fresh, measures it and says where its arc begins. */
 static void note_answer(struct ring *ring, const struct query *query, const struct message *message) {
     end_silence(ring, &query->to);
@@ -201,7 +193,7 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
     while (index < ring->queries_count && ring->queries[index].number != message->number) {
         index++;
     }
-    if (index == ring->queries_count || !is_from(&ring->queries[index], event) ||
+    if (index == ring->queries_count || !event_is_from(event, &ring->queries[index].to.peer) ||
         !fits(&ring->queries[index], message)) {
         return false;
     }

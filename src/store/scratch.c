@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
+
 enum { FILE_MODE = 0600, PATH_SIZE_MAX = 4096 };
 
 void scratch_init(struct scratch *scratch, const char *directory, size_t memory_max, uint64_t size_max) {
@@ -63,17 +65,7 @@ static int open_nameless(const char *directory) {
 }
 
 static enum err write_all(int fd, struct bytes bytes) {
-    while (bytes.size > 0) {
-        ssize_t written = write(fd, bytes.data, bytes.size);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            return err_from_errno(errno);
-        }
-        bytes = bytes_skip(bytes, (size_t)written);
-    }
-    return ERR_OK;
+    return whole_file_write_all(fd, bytes) ? ERR_OK : err_from_errno(errno);
 }
 
 static enum err move_to_file(struct scratch *scratch) {

@@ -10,7 +10,7 @@ static void check(const struct crowd_message *message) {
     ASSERT(message->version == CROWD_VERSION && message->kind < CROWD_MESSAGE_KINDS_END);
     ASSERT(!has_entries || message->entries_count <= CROWD_SHUFFLE_MAX);
     for (unsigned i = 0; has_entries && i < message->entries_count; i++) {
-        ASSERT(crowd_message_is_address(&message->entries[i].peer.address));
+        ASSERT(address_is_possible(&message->entries[i].peer.address));
     }
     if (message->kind == CROWD_MESSAGE_QUERY) {
         ASSERT(message->ttl <= CROWD_TTL_CAP && message->fanout <= CROWD_FANOUT_MAX);

@@ -34,7 +34,7 @@ static void check_view(const struct crowd *crowd) {
     ASSERT(view->count <= view->size_max);
     for (int i = 0; i < view->count; i++) {
         const struct address *address = &view->neighbours[i].peer.address;
-        ASSERT(crowd_message_is_address(address));
+        ASSERT(address_is_possible(address));
         ASSERT(view_find(view, address) == i);
         ASSERT(!address_equal(address, &crowd->config.self.address));
     }

@@ -290,7 +290,8 @@ def test_the_page_says_how_far_the_index_is(archive):
 
 
 def overwrite(path, start):
-    """Everything from there on becomes garbage."""
+    """Everything from there on becomes garbage; also what a log beside it could mend it from."""
+    path.with_name(path.name + "-wal").unlink(missing_ok=True)
     size = path.stat().st_size
     with open(path, "r+b") as file:
         file.seek(start)

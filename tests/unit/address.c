@@ -156,6 +156,24 @@ static void knows_addresses_of_this_machine_alone(void **state) {
     }
 }
 
+static void a_peer_is_at_no_address_of_many_or_of_nobody(void **state) {
+    (void)state;
+    static const char *const possible[] = {"127.0.0.1", "223.255.255.255", "1.0.0.0", "::1", "fe80::1"};
+    static const char *const impossible[] = {"0.0.0.0",         "0.1.2.3", "224.0.0.1",
+                                             "255.255.255.255", "::",      "ff02::1"};
+    struct address address;
+    for (size_t i = 0; i < sizeof possible / sizeof possible[0]; i++) {
+        assert_true(address_parse(bytes_of_string(possible[i]), 1, &address));
+        assert_true(address_is_possible(&address));
+        address.port = 0;
+        assert_false(address_is_possible(&address));
+    }
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++) {
+        assert_true(address_parse(bytes_of_string(impossible[i]), 1, &address));
+        assert_false(address_is_possible(&address));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_people_write_and_writes_one_form),
@@ -165,6 +183,7 @@ int main(void) {
         cmocka_unit_test(differs_by_ip_or_by_port),
         cmocka_unit_test(every_address_is_read_back_from_its_text),
         cmocka_unit_test(knows_addresses_of_this_machine_alone),
+        cmocka_unit_test(a_peer_is_at_no_address_of_many_or_of_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,19 @@ static void aborts_on_a_step_that_appends_too_much(void **state) {
     assert_true(aborts(act_too_often, *state, "out->actions_count < out->actions_max"));
 }
 
+static void knows_whom_an_event_is_from(void **state) {
+    (void)state;
+    struct peer peer = {.address = address_ipv4(10, 0, 0, 1, 80), .key = {1}};
+    struct event event = {.kind = EVENT_MESSAGE, .from = peer.address, .from_key = {1}};
+    assert_true(event_is_from(&event, &peer));
+    event.from_key[0] = 2;
+    assert_false(event_is_from(&event, &peer));
+    event.from_key[0] = 0; /* not known: the address decides */
+    assert_true(event_is_from(&event, &peer));
+    event.from.port = 81;
+    assert_false(event_is_from(&event, &peer));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(begins_empty_and_asleep, make),
@@ -144,6 +157,7 @@ int main(void) {
         cmocka_unit_test_setup(needs_no_memory_for_actions_without_bytes, make),
         cmocka_unit_test_setup(takes_exactly_the_memory_and_the_actions_it_has, make),
         cmocka_unit_test_setup(aborts_on_a_step_that_appends_too_much, make),
+        cmocka_unit_test(knows_whom_an_event_is_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
