@@ -22,12 +22,14 @@ from crawl import start_nginx
 
 CONNECTIONS = 16
 SCRIPT = """
-local paths = {}
-for line in io.lines("%s") do paths[#paths + 1] = line end
+local requests = {}
 local thread = 0
 function setup(thread_) thread_:set("seed", thread); thread = thread + 1 end
-function init() math.randomseed(seed + 1) end
-function request() return wrk.format("GET", paths[math.random(#paths)]) end
+function init()  -- all of them beforehand: wrk shares the processors with what it measures
+  math.randomseed(seed + 1)
+  for line in io.lines("%s") do requests[#requests + 1] = wrk.format("GET", line) end
+end
+function request() return requests[math.random(#requests)] end
 function done(summary, latency)
   local e = summary.errors
   print(string.format('{"requests":%%d,"us":%%d,"p50":%%d,"p99":%%d,"max":%%d,"failed":%%d,"bad":%%d,"bytes":%%d}',

@@ -64,7 +64,8 @@ static void print_outcome(const struct outcome *outcome) {
               outcome->duplicates_rate / outcome->rate);
     bench_row("  duplicates of other URLs vs new", outcome->others_rate, "docs/s",
               outcome->others_rate / outcome->rate);
-    bench_row("  processor time of a duplicate", outcome->duplicates_cpu_us, "us/doc", 0);
+    bench_row("  processor time of a duplicate, new vs it", outcome->duplicates_cpu_us, "us/doc",
+              outcome->cpu_us / outcome->duplicates_cpu_us);
 }
 
 /* Against as many writers of files, and against one, which is what the target speaks of. */

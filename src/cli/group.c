@@ -11,10 +11,11 @@ struct group_action {
     const char *needs;
 };
 
-enum { CREATE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS, ACTIONS_COUNT };
+enum { CREATE, CHANGE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS, ACTIONS_COUNT };
 
 static const struct group_action actions[ACTIONS_COUNT] = {
     [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME"},
+    [CHANGE] = {"change", 1, 1, "which group? mnemon group change NAME --open"},
     [JOIN] = {"join", 1, 1, "which group, and where is a member? mnemon group join NAME@HOST"},
     [LEAVE] = {"leave", 1, 1, "which group? mnemon group leave NAME"},
     [INVITE] = {"invite", 1, 1, "to which group? mnemon group invite NAME"},
@@ -33,6 +34,8 @@ static int run_action(struct cli *cli, const struct data *data, const struct gro
     switch (action) {
     case CREATE:
         return group_create(cli, data, options, arguments[0]);
+    case CHANGE:
+        return group_change(cli, data, options, arguments[0]);
     case JOIN:
         return group_join(cli, data, options, arguments[0]);
     case LEAVE:
@@ -56,9 +59,10 @@ static int group_run(struct cli *cli, const void *values, char **arguments, size
         action++;
     }
     if (action == ACTIONS_COUNT) {
-        return cli_usage(cli, &group_command,
-                         "unknown action \"%s\": create, join, leave, invite, approve, refuse or status",
-                         arguments[0]);
+        return cli_usage(
+            cli, &group_command,
+            "unknown action \"%s\": create, change, join, leave, invite, approve, refuse or status",
+            arguments[0]);
     }
     if (count < actions[action].arguments_min) {
         return cli_usage(cli, &group_command, "%s", actions[action].needs);
@@ -70,7 +74,8 @@ static int group_run(struct cli *cli, const void *values, char **arguments, size
     return status == CLI_DONE ? run_action(cli, &data, options, action, arguments + 1, count) : status;
 }
 
-static const struct group_options group_defaults = {.expires_us = UINT64_MAX};
+static const struct group_options group_defaults = {.expires_us = UINT64_MAX,
+                                                    .generator = GROUP_GENERATOR_NOT_GIVEN};
 
 static const struct option group_options[] = {
     {.name = "data",
@@ -81,21 +86,23 @@ static const struct option group_options[] = {
     {.name = "open",
      .type = OPTION_FLAG,
      .offset = offsetof(struct group_options, open),
-     .help = "create: everybody may join"},
+     .help = "create, change: everybody may join"},
     {.name = "approve",
      .type = OPTION_FLAG,
      .offset = offsetof(struct group_options, approve),
-     .help = "create: who wants to join waits for \"mnemon group approve\" at the master (the default)"},
+     .help =
+         "create, change: who wants to join waits for \"mnemon group approve\" at the master (the default)"},
     {.name = "invite",
      .type = OPTION_FLAG,
      .offset = offsetof(struct group_options, invite),
-     .help = "create: only who has a token may join"},
+     .help = "create, change: only who has a token may join"},
     {.name = "generator",
      .type = OPTION_CHOICE,
      .offset = offsetof(struct group_options, generator),
      .argument = "WHICH",
      .choices = group_files_generators,
-     .help = "create: how topologies are made: sparse, without a member or link whose failure cuts the group "
+     .help = "create, change: how topologies are made: sparse, without a member or link whose failure cuts "
+             "the group "
              "(the default), or tree, as flood-d has it"},
     {.name = "k",
      .type = OPTION_NUMBER,
@@ -103,7 +110,7 @@ static const struct option group_options[] = {
      .argument = "N",
      .min = 1,
      .max = TOPOLOGY_K_MAX,
-     .help = "create: how many members may fail less one (2)"},
+     .help = "create, change: how many members may fail less one (2)"},
     {.name = "token",
      .type = OPTION_TEXT,
      .offset = offsetof(struct group_options, token),
@@ -146,6 +153,8 @@ const struct command group_command = {
         "computed and repaired by itself. A group needs no ring; a node may be in several groups, and then "
         "hands on from one to the other. A running node sees what is changed here within a second.\n\n"
         "  create NAME            found a group; this data directory's node is its founder and first master\n"
+        "  change NAME            let others in by --open, --approve or --invite from now on; another "
+        "--generator or --k (founder)\n"
         "  join NAME@HOST[:PORT]  ask a member, any, to be let in\n"
         "  leave NAME             say good-bye; the others compute a topology without this node\n"
         "  invite NAME            print a token that lets a node in (founder)\n"

@@ -4,16 +4,18 @@
 
 #include "cli/data.h"
 
+enum { GROUP_GENERATOR_NOT_GIVEN = 1000 };
+
 struct group_options {
     const char *data;
     bool json;
 
-    /* create */
+    /* create, change */
     bool open;
     bool approve;
     bool invite;
-    uint32_t generator;
-    uint64_t k; /* 0: the default */
+    uint32_t generator; /* GROUP_GENERATOR_NOT_GIVEN */
+    uint64_t k;         /* 0: not given */
 
     const char *token; /* join */
 
@@ -28,6 +30,8 @@ struct group_options {
 
 /* group_change.c: what changes DIR/groups. CLI_DONE, or the status after the error, as all of these. */
 int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name);
+int group_change(struct cli *cli, const struct data *data, const struct group_options *options,
                  const char *name);
 int group_join(struct cli *cli, const struct data *data, const struct group_options *options,
                const char *where);

@@ -77,25 +77,58 @@ static int make_key(struct cli *cli, const struct data *data, uint8_t ret_key[PE
     return CLI_DONE;
 }
 
-int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
-                 const char *name) {
-    struct group_wish wish;
+/* What the options say of the rules; the rest stays. */
+static int set_rules(struct cli *cli, const struct group_options *options, struct group_rules *rules) {
     if (options->open + options->approve + options->invite > 1) {
         return cli_usage(cli, &group_command, "one of --open, --approve and --invite");
     }
+    rules->admission = options->open      ? GROUP_ADMISSION_OPEN
+                       : options->invite  ? GROUP_ADMISSION_INVITE
+                       : options->approve ? GROUP_ADMISSION_APPROVE
+                                          : rules->admission;
+    if (options->generator != GROUP_GENERATOR_NOT_GIVEN) {
+        rules->generator = (uint8_t)options->generator;
+    }
+    if (options->k > 0) {
+        rules->k = (uint8_t)options->k;
+    }
+    return CLI_DONE;
+}
+
+int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name) {
+    struct group_wish wish;
     int status = begin(cli, data, bytes_of_string(name), &wish);
     status = status == CLI_DONE ? make_key(cli, data, wish.rules.founder) : status;
-    wish.rules.admission = options->open     ? GROUP_ADMISSION_OPEN
-                           : options->invite ? GROUP_ADMISSION_INVITE
-                                             : GROUP_ADMISSION_APPROVE;
-    wish.rules.generator = (uint8_t)options->generator;
-    wish.rules.k = options->k > 0 ? (uint8_t)options->k : TOPOLOGY_K_DEFAULT;
+    wish.rules.admission = GROUP_ADMISSION_APPROVE;
+    wish.rules.k = TOPOLOGY_K_DEFAULT;
+    status = status == CLI_DONE ? set_rules(cli, options, &wish.rules) : status;
     status = status == CLI_DONE ? keep(cli, data, &wish) : status;
     if (status == CLI_DONE) {
         fprintf(cli->out, "group \"%s\" created; its founder is this node\n", name);
         print_next(cli, data);
         fprintf(cli->out, "others join with: mnemon group join %s@IP%s\n", name,
                 options->invite ? " --token TOKEN (\"mnemon group invite\" prints one)" : "");
+    }
+    return status;
+}
+
+int group_change(struct cli *cli, const struct data *data, const struct group_options *options,
+                 const char *name) {
+    static const uint8_t nobody[PEER_KEY_SIZE];
+    struct group_wish wish;
+    int status = read(cli, data, name, &wish);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    if (memcmp(wish.rules.founder, nobody, PEER_KEY_SIZE) == 0 || wish.contact.port != 0) {
+        return cli_fail(cli, "only the founder of \"%s\" changes its rules", name);
+    }
+    status = set_rules(cli, options, &wish.rules);
+    status = status == CLI_DONE ? keep(cli, data, &wish) : status;
+    if (status == CLI_DONE) {
+        fprintf(cli->out, "%s, %s, k = %u\n", group_files_admissions[wish.rules.admission],
+                group_files_generators[wish.rules.generator], wish.rules.k);
     }
     return status;
 }
@@ -142,8 +175,8 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
     status = status == CLI_DONE ? look_up(cli, bytes_skip(text, at + 1), &wish.contact) : status;
     if (status == CLI_DONE && options->token != NULL) {
         struct bytes token = bytes_trim(bytes_of_string(options->token));
-        if (token.size >= sizeof wish.token) {
-            return cli_usage(cli, &group_command, "--token: too long to be one");
+        if (!group_files_token_is_possible(token)) {
+            return cli_usage(cli, &group_command, "--token: this is none");
         }
         memcpy(wish.token, token.data, token.size);
     }

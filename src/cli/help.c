@@ -28,12 +28,31 @@ static void put_wrapped(FILE *out, struct bytes text, size_t column, size_t inde
     fputc('\n', out);
 }
 
-/* Paragraphs are separated by an empty line; a line that begins with a space is an example, kept as it is. */
+/* Where a line goes on below: of "  word  what it is" behind the word, of an example a little further in. */
+static size_t hanging_indent(struct bytes line) {
+    enum { EXAMPLE_INDENT = 4 };
+    size_t start = 0;
+    while (start < line.size && line.data[start] == ' ') {
+        start++;
+    }
+    if (start == 0) {
+        return 0;
+    }
+    for (size_t i = start; i + 2 < line.size; i++) {
+        if (line.data[i] == ' ' && line.data[i + 1] == ' ' && line.data[i + 2] != ' ') {
+            return i + 2;
+        }
+    }
+    return start + EXAMPLE_INDENT;
+}
+
+/* Paragraphs are separated by an empty line; a line that begins with a space is one of a list, or an example.
+ */
 static void put_paragraphs(FILE *out, const char *details) {
     struct bytes rest = bytes_of_string(details);
     struct bytes line;
     while (bytes_split(&rest, '\n', &line)) {
-        put_wrapped(out, line, 0, 0);
+        put_wrapped(out, line, 0, hanging_indent(line));
     }
 }
 

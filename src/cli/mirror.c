@@ -12,6 +12,9 @@ enum { LINE_SIZE_MAX = 64 << 10, REMARKS_SHOWN_MAX = 20 };
 struct mirror_options {
     const char *data;
     struct option_list from;
+    struct option_list readers;
+    bool is_public;
+    bool is_private;
     bool archive;
     bool json;
 };
@@ -22,6 +25,30 @@ static const char *const actions[] = {"publish", "subscribe", "unsubscribe", "st
 
 static const char *mirror_word(size_t index) {
     return actions[index];
+}
+
+/* ---- who may read it ---- */
+
+/* What the options say, beside what was said before. */
+static int change_readers(struct cli *cli, const struct mirror_options *options,
+                          struct collection_readers *readers) {
+    uint8_t key[PEER_KEY_SIZE];
+    if (options->is_private && (options->is_public || options->readers.count > 0)) {
+        return cli_usage(cli, &mirror_command, "--private goes with neither --public nor --reader");
+    }
+    if (options->is_private) {
+        *readers = (struct collection_readers){0};
+    }
+    readers->is_public = readers->is_public || options->is_public;
+    for (size_t i = 0; i < options->readers.count; i++) {
+        if (!identity_key_parse(bytes_of_string(options->readers.items[i]), key)) {
+            return cli_fail(cli, "--reader %s: not the key of a node", options->readers.items[i]);
+        }
+        if (collection_readers_add(readers, key) != ERR_OK) {
+            return cli_fail(cli, "at most %d readers of a collection", COLLECTION_SETUP_READERS_MAX);
+        }
+    }
+    return CLI_DONE;
 }
 
 /* ---- publish ---- */
@@ -65,10 +92,20 @@ static int publish(struct cli *cli, const struct data *data, const struct mirror
     struct err_detail detail = {0};
     struct remarks remarks = {.cli = cli};
     struct collection_publish_result result;
+    struct collection_setup before = {0};
     if (options->archive && source != NULL) {
         return cli_usage(cli, &mirror_command, "either a directory or --archive");
     }
-    enum err err = whole_file_make_directory(data->directory, &detail);
+    enum err err = collection_setup_read(data->directory, name, &before, NULL);
+    if (err == ERR_INVALID) {
+        return cli_fail(cli, "names of collections are 1 to %d of a-z 0-9 . _ -, without a dot in front",
+                        VERSION_NAME_SIZE_MAX);
+    }
+    int status = change_readers(cli, options, &before.readers);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    err = whole_file_make_directory(data->directory, &detail);
     err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
@@ -79,6 +116,7 @@ static int publish(struct cli *cli, const struct data *data, const struct mirror
         .name = name,
         .source = options->archive ? data->directory : source,
         .is_archive = options->archive,
+        .readers = &before.readers,
         .clock = cli->clock,
         .remark = on_remark,
         .context = &remarks,
@@ -132,7 +170,7 @@ static int read_wish(struct cli *cli, const char *text, struct collection_setup 
 static int subscribe(struct cli *cli, const struct data *data, const struct mirror_options *options,
                      const char *text) {
     struct collection_setup setup = {0};
-    struct collection_setup before;
+    struct collection_setup before = {0};
     struct err_detail detail = {0};
     int status = read_wish(cli, text, &setup);
     status = status == CLI_DONE ? read_sources(cli, &options->from, &setup) : status;
@@ -151,6 +189,11 @@ static int subscribe(struct cli *cli, const struct data *data, const struct mirr
     if (err == ERR_OK && !setup.has_publisher) {
         setup.has_publisher = before.has_publisher;
         memcpy(setup.publisher, before.publisher, PEER_KEY_SIZE);
+    }
+    setup.readers = before.readers;
+    status = change_readers(cli, options, &setup.readers);
+    if (status != CLI_DONE) {
+        return status;
     }
     err = collection_setup_write(data->directory, &setup, &detail);
     if (err != ERR_OK) {
@@ -216,7 +259,84 @@ static void put_sources(struct buf *line, const json_t *sources, double newest) 
     }
 }
 
-static void put_mirror(struct buf *line, const json_t *mirror) {
+static bool is_closed(const json_t *direction) {
+    const json_t *limit = json_object_get(direction, "limit");
+    return json_is_integer(limit) && json_integer_value(limit) == 0;
+}
+
+/* Nothing is fetched at this hour. */
+static void put_wait(struct buf *line, const json_t *download) {
+    if (is_closed(download)) {
+        const char *until = text_of(download, "until");
+        buf_put_format(line, "  %-9s %s%s\n", "waits",
+                       until[0] != '\0' ? "until " : "for another mirror.limit", until);
+    }
+}
+
+/* "at most 1.0 MB/s until 06:00"; nothing where there is no limit, now or later. */
+static void put_limit(struct buf *line, const char *title, const json_t *direction) {
+    const json_t *limit = json_object_get(direction, "limit");
+    const char *until = text_of(direction, "until");
+    if (!json_is_integer(limit) && until[0] == '\0') {
+        return;
+    }
+    buf_put_format(line, "%s ", title);
+    if (is_closed(direction)) {
+        buf_put_string(line, "nothing");
+    } else if (json_is_integer(limit)) {
+        buf_put_string(line, "at most ");
+        value_put_size(line, (uint64_t)json_integer_value(limit));
+        buf_put_string(line, "/s");
+    } else {
+        buf_put_string(line, "without a limit");
+    }
+    buf_put_format(line, "%s%s\n", until[0] != '\0' ? " until " : "", until);
+}
+
+/* Of the nodes that people named, those that give nothing. */
+static void put_named(struct buf *line, const json_t *mirror, const char *key) {
+    const json_t *all = json_object_get(mirror, "named");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *named = json_array_get(all, i);
+        if (strcmp(text_of(named, "state"), "refuses") == 0) {
+            buf_put_format(line, "  %-9s by %s: its owner would have to name this node with --reader %s\n",
+                           "refused", text_of(named, "address"), key);
+        } else if (strcmp(text_of(named, "state"), "silent") == 0) {
+            buf_put_format(line, "  %-9s from %s, or it does not listen to this node\n", "no answer",
+                           text_of(named, "address"));
+        }
+    }
+}
+
+/* An archive of another node, as this one serves it. */
+static void put_archive(struct buf *line, const json_t *archive) {
+    if (!json_is_object(archive)) {
+        return;
+    }
+    const char *state = text_of(archive, "state");
+    const char *reason = text_of(archive, "reason");
+    buf_put_format(line, "  %-9s %s", "archive", state);
+    if (number_of(archive, "number") > 0) {
+        buf_put_format(line, ", version %.0f is served, about %.0f captures", number_of(archive, "number"),
+                       number_of(archive, "captures"));
+    }
+    if (strcmp(state, "indexing") == 0) {
+        buf_put_string(line, "; ");
+        value_put_size(line, (uint64_t)number_of(archive, "done_size"));
+        buf_put_string(line, " of ");
+        value_put_size(line, (uint64_t)number_of(archive, "all_size"));
+        buf_put_string(line, " read\n");
+        return;
+    }
+    buf_put_format(line, "; %.0f new records in %.1f s", number_of(archive, "records"),
+                   number_of(archive, "took_us") / 1e6);
+    if (number_of(archive, "damaged") > 0) {
+        buf_put_format(line, ", %.0f left out", number_of(archive, "damaged"));
+    }
+    buf_put_format(line, "%s%s\n", reason[0] != '\0' ? ": " : "", reason);
+}
+
+static void put_mirror(struct buf *line, const json_t *mirror, const json_t *answer) {
     const json_t *held = json_object_get(mirror, "held");
     const json_t *target = json_object_get(mirror, "target");
     double newest = number_of(json_object_get(mirror, "newest"), "number");
@@ -230,10 +350,13 @@ static void put_mirror(struct buf *line, const json_t *mirror) {
         buf_put_string(line, ", at ");
         value_put_size(line, (uint64_t)number_of(mirror, "rate"));
         buf_put_string(line, "/s\n");
+        put_wait(line, json_object_get(answer, "download"));
     }
     if (newest > number_of(held, "number")) {
         buf_put_format(line, "  %-9s %.0f versions\n", "behind", newest - number_of(held, "number"));
     }
+    put_named(line, mirror, text_of(answer, "key"));
+    put_archive(line, json_object_get(mirror, "archive"));
     put_sources(line, json_object_get(mirror, "sources"), newest);
 }
 
@@ -242,8 +365,10 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
     struct buf line;
     (void)node;
     buf_init(&line, LINE_SIZE_MAX);
+    put_limit(&line, "fetches", json_object_get(answer, "download"));
+    put_limit(&line, "gives", json_object_get(answer, "upload"));
     for (size_t i = 0; i < json_array_size(mirrors); i++) {
-        put_mirror(&line, json_array_get(mirrors, i));
+        put_mirror(&line, json_array_get(mirrors, i), answer);
     }
     if (json_array_size(mirrors) == 0) {
         buf_put_string(&line, "no collections; \"mnemon mirror subscribe\" gets one\n");
@@ -315,6 +440,21 @@ static const struct option mirror_options[] = {
      .argument = "ADDRESS[:PORT]",
      .help = "subscribe: a node that has it, or will; may be given several times. The neighbours in this "
              "node's groups are asked anyway"},
+    {.name = "reader",
+     .type = OPTION_LIST,
+     .offset = offsetof(struct mirror_options, readers),
+     .argument = "KEY",
+     .help = "publish, subscribe: the node with this key may read the collection here, though it is in no "
+             "group and no ring with this one; may be given several times, and adds to those of before"},
+    {.name = "public",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct mirror_options, is_public),
+     .help = "publish, subscribe: whoever reaches this node may read it"},
+    {.name = "private",
+     .type = OPTION_FLAG,
+     .offset = offsetof(struct mirror_options, is_private),
+     .help = "publish, subscribe: only members of this node's groups and ring may (the default; takes back "
+             "--reader and --public)"},
     {.name = "archive",
      .type = OPTION_FLAG,
      .offset = offsetof(struct mirror_options, archive),
@@ -333,8 +473,9 @@ const struct command mirror_command = {
     .details =
         "A collection is a directory that one node publishes, version after version, and others keep copies "
         "of. Only what has changed travels, from whoever has it; nobody but the publisher can make a "
-        "version. A running node sees what is changed here within a second. It must be in a group or in a "
-        "ring.\n\n"
+        "version. A running node sees what is changed here within a second. Nodes that are in a group or in "
+        "a ring together may read all collections of each other; for others there are --from where they "
+        "subscribe, and --reader or --public where they are to be let in.\n\n"
         "  publish COLLECTION [DIR]      make a version of what is in the directory now\n"
         "  publish COLLECTION --archive  make one of this node's archive\n"
         "  subscribe COLLECTION[@KEY]    keep a copy up to date\n"
@@ -342,9 +483,11 @@ const struct command mirror_command = {
         "  status                        who has which version, and what is on its way\n\n"
         "What is published is read in place when others fetch it; publish again after changes. Without the "
         "publisher's key, whoever is first to offer a collection of that name is believed. The files of a "
-        "subscriber are in DIR/collections/COLLECTION/current; those of an archive can be added to one's own "
-        "with \"mnemon import\".\n\n"
-        "  mnemon mirror publish papers /srv/papers\n"
+        "subscriber are in DIR/collections/COLLECTION/current. An archive is indexed and served beside the "
+        "node's own, marked with where it comes from; \"mnemon list\" and \"mnemon export\" have only what "
+        "is the "
+        "node's own, to which files of others can be added with \"mnemon import\".\n\n"
+        "  mnemon mirror publish papers /srv/papers --reader KEY\n"
         "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
     .options = mirror_options,
     .options_size = sizeof(struct mirror_options),

@@ -42,7 +42,7 @@ static int proxy_run(struct cli *cli, const void *values, char **arguments, size
 }
 
 static const struct proxy_options proxy_defaults = {
-    .serve = {.http = SERVE_PORT_NOT_GIVEN, .port = SERVE_PORT_NOT_GIVEN}};
+    .serve = {.http = SERVE_PORT_NOT_GIVEN, .port = SERVE_PORT_NOT_GIVEN, .keep = SERVE_KEEP_NOT_GIVEN}};
 
 static const struct option proxy_options[] = {
     {.name = "data",

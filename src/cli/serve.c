@@ -4,6 +4,8 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/serve.h"
+#include "node/group_files.h"
+#include "node/mirroring_rates.h"
 #include "node/node.h"
 #include "node/settings.h"
 
@@ -42,6 +44,9 @@ static int read_settings(struct cli *cli, const struct serve_options *options, c
     if (options->download_limit > 0) {
         settings->ring_download = options->download_limit;
     }
+    if (options->keep != SERVE_KEEP_NOT_GIVEN) {
+        settings->ring_keep = options->keep;
+    }
     settings->crawl_allow_private = settings->crawl_allow_private || options->allow_private;
     if (options->proxy_timeout_us > 0) {
         settings->proxy_timeout_us = options->proxy_timeout_us;
@@ -74,8 +79,13 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     fprintf(cli->out, "its volumes: %zu, for who has the token in %s\n", node_volumes_count(node),
             node_token_path(node));
     if (node_ring_address(node, &ring)) {
-        const char *what = node_has_ring(node) ? "ring" : "group";
-        fprintf(cli->out, "in its %s at %s; \"mnemon %s status\" tells how it is\n", what,
+        char names[1][GROUP_FILES_NAME_SIZE_MAX];
+        bool is_in_group = group_files_list(data->directory, names, 1) > 0;
+        const char *what = node_has_ring(node) ? "ring" : is_in_group ? "group" : "mirror";
+        fprintf(cli->out, "%s at %s; \"mnemon %s status\" tells how it is\n",
+                node_has_ring(node) ? "in its ring"
+                : is_in_group       ? "in its group"
+                                    : "exchanges collections",
                 address_format(&ring, text), what);
     }
     print_proxy(cli, node);
@@ -151,8 +161,25 @@ static struct together_crowd crowd_of(const struct settings *settings) {
     };
 }
 
+/* How fast collections travel, and when. */
+static int read_limits(const struct cli *cli, const struct settings *settings, struct mirror_limit *ret_down,
+                       struct mirror_limit *ret_up) {
+    struct err_detail detail = {0};
+    enum err err = mirroring_rates_read(settings->mirror_limit, &settings->mirror_windows, ret_down, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(cli, "mirror.limit and mirror.window: %s", err_detail_text(&detail, err));
+    }
+    err = mirroring_rates_read(settings->mirror_upload_limit, &settings->mirror_upload_windows, ret_up,
+                               &detail);
+    return err == ERR_OK ? CLI_DONE
+                         : cli_fail(cli, "mirror.upload_limit and mirror.upload_window: %s",
+                                    err_detail_text(&detail, err));
+}
+
 static int run_node(struct cli *cli, const struct data *data, const struct serve_options *options,
                     const struct settings *settings) {
+    struct mirror_limit down;
+    struct mirror_limit up;
     struct node_config config = {
         .directory = data->directory,
         .instance = data->instance,
@@ -174,11 +201,20 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .ring_upload_rate = settings->ring_upload,
         .ring_download_rate = settings->ring_download,
         .ring_reads_rate = (uint32_t)settings->ring_requests,
+        .keeping = {.keeps_everything = settings->ring_keep == SETTINGS_KEEP_EVERYTHING,
+                    .grace_us = settings->ring_grace_us,
+                    .compare_us = settings->ring_compare_us,
+                    .scrub_us = settings->ring_scrub_us},
+        .leads_away = settings->ring_redirect,
+        .public_origin = text_or_null(settings->http_public),
         .crowd = crowd_of(settings),
         .groups = {.period_us = settings->group_period_us,
                    .silence_us = settings->group_silence_us,
                    .probe_size = (uint32_t)settings->group_probe},
-        .mirrors = {.gather_us = settings->mirror_gather_us, .ask_us = settings->mirror_period_us},
+        .mirrors = {.gather_us = settings->mirror_gather_us,
+                    .ask_us = settings->mirror_period_us,
+                    .limit = &down,
+                    .upload_limit = &up},
         .tell = tell,
         .note = note,
         .context = cli,
@@ -191,6 +227,9 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
     }
     if (status == CLI_DONE) {
         status = read_proxy(cli, options, settings, &config);
+    }
+    if (status == CLI_DONE) {
+        status = read_limits(cli, settings, &down, &up);
     }
     if (status != CLI_DONE) {
         return status;
@@ -233,7 +272,8 @@ static int serve_run(struct cli *cli, const void *values, char **arguments, size
     return serve_node(cli, values);
 }
 
-static const struct serve_options serve_defaults = {.http = NOT_GIVEN, .port = NOT_GIVEN};
+static const struct serve_options serve_defaults = {
+    .http = NOT_GIVEN, .port = NOT_GIVEN, .keep = SERVE_KEEP_NOT_GIVEN};
 
 static const struct option serve_options[] = {
     {.name = "data",
@@ -289,6 +329,12 @@ static const struct option serve_options[] = {
      .min = 1024,
      .max = UINT64_C(1) << 40,
      .help = "and from them (any)"},
+    {.name = "keep",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct serve_options, keep),
+     .argument = "WHAT",
+     .choices = settings_keeps,
+     .help = "of a ring: this node's part of it, or everything that it holds (arc)"},
     {.name = "config",
      .type = OPTION_TEXT,
      .offset = offsetof(struct serve_options, config),
@@ -317,7 +363,8 @@ const struct command serve_command = {
         "another machine names this node in its connector file and stores and reads documents here. "
         "While a node runs, other commands cannot open its archive.\n\n"
         "A node whose data directory has a charter (\"mnemon ring create\", --join) is part of that ring. "
-        "Others reach it at --address. So is one that is in a group (\"mnemon group\").",
+        "Others reach it at --address. So is one that is in a group (\"mnemon group\"), and one that "
+        "exchanges collections with nodes that it names (\"mnemon mirror\").",
     .options = serve_options,
     .options_size = sizeof(struct serve_options),
     .defaults = &serve_defaults,

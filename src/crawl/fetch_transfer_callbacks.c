@@ -39,6 +39,15 @@ static int on_close(void *context, curl_socket_t fd) {
     return fetch_sockets_close_one(context, fd);
 }
 
+/* NULL where there is none. */
+static SSL *tls_of(const struct fetch_transfer *transfer) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (transfer->url.scheme_type == URL_SCHEME_HTTPS) {
+        curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &session);
+    }
+    return session != NULL && session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+
 /* Connected, TLS included; the request goes out next. Again, where a kept connection proves dead. */
 static int on_request(void *context, char *ip, char *own_ip, int port, int own_port) {
     struct fetch_transfer *transfer = context;
@@ -50,6 +59,10 @@ static int on_request(void *context, char *ip, char *own_ip, int port, int own_p
     transfer->sent_us = clock_monotonic_us(&clock_system);
     transfer->phase = FETCH_PHASE_WAIT;
     transfer->progress_ms = uv_now(transfer->fetch->config.loop);
+    SSL *connection = tls_of(transfer);
+    if (connection != NULL) {
+        fetch_trust_settle(connection);
+    }
     return CURL_PREREQFUNC_OK;
 }
 
@@ -101,11 +114,10 @@ static void begin_body(struct fetch_transfer *transfer) {
 }
 
 static void note_tls(struct fetch_transfer *transfer) {
-    struct curl_tlssessioninfo *session = NULL;
-    curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &session);
-    if (session != NULL && session->backend == CURLSSLBACKEND_OPENSSL && session->internals != NULL) {
-        fetch_trust_report(session->internals, transfer->result);
-        fetch_trust_release(session->internals);
+    SSL *connection = tls_of(transfer);
+    if (connection != NULL) {
+        fetch_trust_report(connection, transfer->result);
+        fetch_trust_release(connection);
     }
 }
 
@@ -125,9 +137,7 @@ static bool end_head(struct fetch_transfer *transfer) {
     }
     transfer->result->status = (uint16_t)status;
     transfer->phase = FETCH_PHASE_BODY;
-    if (transfer->url.scheme_type == URL_SCHEME_HTTPS) {
-        note_tls(transfer);
-    }
+    note_tls(transfer);
     begin_body(transfer);
     return true;
 }

@@ -5,6 +5,8 @@
 
 #include "net/dns.h"
 
+enum { BARE_SESSION_SIZE_MAX = 512 }; /* a cipher and a key of at most 256 bytes */
+
 void fetch_trust_init(struct fetch_trust *trust, bool refuses_bad) {
     *trust = (struct fetch_trust){.refuses_bad = refuses_bad};
 }
@@ -86,6 +88,50 @@ void fetch_trust_report_code(long code, struct fetch_result *result) {
 
 void fetch_trust_report(const SSL *connection, struct fetch_result *result) {
     fetch_trust_report_code(SSL_get_verify_result(connection), result);
+}
+
+/* A session of the same keys that knows no certificate, as text. 0 where there is none. */
+static size_t write_bare_session(const SSL_SESSION *session, uint8_t out[BARE_SESSION_SIZE_MAX]) {
+    SSL_SESSION *bare = SSL_SESSION_new();
+    uint8_t key[SSL_MAX_MASTER_KEY_LENGTH];
+    int size = 0;
+    size_t key_size = SSL_SESSION_get_master_key(session, key, sizeof key);
+    if (bare != NULL && SSL_SESSION_set1_master_key(bare, key, key_size) == 1 &&
+        SSL_SESSION_set_cipher(bare, SSL_SESSION_get0_cipher(session)) == 1 &&
+        SSL_SESSION_set_protocol_version(bare, SSL_SESSION_get_protocol_version(session)) == 1) {
+        size = i2d_SSL_SESSION(bare, NULL);
+    }
+    if (size > 0 && size <= BARE_SESSION_SIZE_MAX) {
+        size = i2d_SSL_SESSION(bare, &out);
+    } else {
+        size = 0;
+    }
+    SSL_SESSION_free(bare);
+    OPENSSL_cleanse(key, sizeof key);
+    return (size_t)size;
+}
+
+/*
+ * OpenSSL keeps the certificate, taken apart into 5 KB, as long as the connection lives, and has no call to
+ * drop it. It is dropped when another session is read into the same object. That object must have no ticket
+ * yet, or its memory would be lost: so before the first byte is read, and libcurl asks for none earlier.
+ */
+void fetch_trust_settle(SSL *connection) {
+    uint8_t text[BARE_SESSION_SIZE_MAX];
+    const uint8_t *at = text;
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(connection);
+    SSL_SESSION *session = SSL_get_session(connection);
+    if (sk_X509_num(chain) <= 0 || session == NULL || SSL_SESSION_has_ticket(session)) {
+        return;
+    }
+    while (sk_X509_num(chain) > 0) {
+        X509_free(sk_X509_pop(chain));
+    }
+    size_t size = write_bare_session(session, text);
+    if (size > 0) {
+        d2i_SSL_SESSION(&session, &at, (long)size);
+    }
+    OPENSSL_cleanse(text, sizeof text);
 }
 
 /*

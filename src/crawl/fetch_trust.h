@@ -29,6 +29,10 @@ enum err fetch_trust_prepare(struct fetch_trust *trust, SSL_CTX *context, struct
 void fetch_trust_report(const SSL *connection, struct fetch_result *result);
 void fetch_trust_report_code(long code, struct fetch_result *result);
 
+/* The handshake is over: let go of the certificate, the verdict stays. Harmless where that was done before.
+ */
+void fetch_trust_settle(SSL *connection);
+
 /* Let go of the buffers that an idle connection need not have; the next read takes them again. */
 void fetch_trust_release(SSL *connection);
 

@@ -343,6 +343,9 @@ static void on_command(struct group *group, const struct event *event) {
     case GROUP_CLAIM:
         group_succession_claim(group);
         break;
+    case GROUP_RULES:
+        group_master_set_rules(group, event->bytes);
+        break;
     }
 }
 
@@ -433,6 +436,15 @@ struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64
     member_write(&writer, peer);
     wire_write_u64(&writer, size);
     wire_write_u64(&writer, duration_us);
+    return bytes_of(memory, writer.size);
+}
+
+struct bytes group_write_rules(bool is_open, enum topology_kind kind, uint8_t connectivity, void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    wire_write_bool(&writer, is_open);
+    wire_write_u8(&writer, (uint8_t)kind);
+    wire_write_u8(&writer, connectivity);
     return bytes_of(memory, writer.size);
 }
 

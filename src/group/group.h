@@ -107,6 +107,7 @@ enum group_command {
     GROUP_REFUSE,  /* bytes: peer. Also a member, who then is put out; for this life */
     GROUP_PROBED,  /* bytes: group_write_transfer(): so much went to or came from him in so long */
     GROUP_CLAIM,   /* be master from now on; others follow the founder, or where they miss theirs */
+    GROUP_RULES,   /* bytes: group_write_rules(): from now on; the master computes a topology by them */
 };
 
 /* ACTION_NOTICE: action.code. */
@@ -133,6 +134,7 @@ size_t group_memory_size(const struct group_config *config);
 
 /* The bytes of commands, into memory of STEP_MESSAGE_SIZE_MAX. papers may be empty. */
 struct bytes group_write_peer(const struct peer *peer, struct bytes papers, void *memory);
+struct bytes group_write_rules(bool is_open, enum topology_kind kind, uint8_t connectivity, void *memory);
 struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64_t duration_us, void *memory);
 
 /* A peer of a notice. Bytes of our own making: a failure is in the reader. */

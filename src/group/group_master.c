@@ -72,8 +72,29 @@ static void publish(struct group *group) {
     master->costs = master->next_costs;
     master->next_costs = costs;
     master->arrivals_count = 0;
+    master->has_new_rules = false;
     memset(master->is_leaving, 0, GROUP_MEMBERS_MAX * sizeof *master->is_leaving);
     group_document_publish(group, group->version.term, (uint64_t)group->version.sequence + 1);
+}
+
+static bool is_measured(const struct topology *topology) {
+    bool is_known = true;
+    for (uint32_t i = 0; i < topology->edges_count && is_known; i++) {
+        is_known = topology->edges[i].cost_us != COSTS_UNKNOWN_US;
+    }
+    return is_known;
+}
+
+/* The edges that hold with what they cost, where some were not measured when they were chosen: in the draft.
+ */
+static bool fill_costs(struct group *group) {
+    struct group_mastership *master = &group->master;
+    if (is_measured(group->topology) || group->draft->members_count != group->topology->members_count) {
+        return false;
+    }
+    topology_get_graph(group->topology, master->graph);
+    return topology_set_edges(group->draft, master->graph, master->next_costs) == ERR_OK &&
+           is_measured(group->draft);
 }
 
 static void compute(struct group *group) {
@@ -81,7 +102,9 @@ static void compute(struct group *group) {
     struct topology_rules rules = {.kind = group->config.kind, .k = group->config.connectivity};
     master->compute_at_us = group->now_us + group_spread(group, group->config.compute_us);
     if (make_draft(group, true) &&
-        topology_is_better(group->draft, group->topology, &rules, master->next_costs)) {
+        (master->has_new_rules ||
+         topology_is_better(group->draft, group->topology, &rules, master->next_costs) ||
+         fill_costs(group))) {
         publish(group);
     }
 }
@@ -249,6 +272,24 @@ void group_master_refuse(struct group *group, struct bytes bytes) {
         compute_soon(group);
     } else if (has_asked(group, &who)) {
         refuse(group, &who);
+    }
+}
+
+/* Who waits to be let in asks again by himself. */
+void group_master_set_rules(struct group *group, struct bytes bytes) {
+    struct group_config *config = &group->config;
+    struct wire_reader reader;
+    wire_reader_init(&reader, bytes);
+    bool is_open = wire_read_bool(&reader);
+    enum topology_kind kind = (enum topology_kind)wire_read_u8_max(&reader, TOPOLOGY_TREE);
+    uint8_t connectivity = wire_read_u8_max(&reader, TOPOLOGY_K_MAX);
+    ASSERT(reader.err == ERR_OK && connectivity > 0);
+    config->is_open = is_open;
+    if (kind != config->kind || connectivity != config->connectivity) {
+        config->kind = kind;
+        config->connectivity = connectivity;
+        group->master.has_new_rules = true;
+        compute_soon(group);
     }
 }
 

@@ -125,6 +125,7 @@ struct group_mastership {
     struct peer *arrivals; /* who will be in the next topology; GROUP_MEMBERS_MAX */
     uint32_t arrivals_count;
     uint64_t compute_at_us;
+    bool has_new_rules;  /* the next topology counts, better or not */
     uint64_t look_at_us; /* for silent members */
     struct group_keys approved;
     struct group_keys refused;
@@ -287,6 +288,7 @@ void group_master_tick(struct group *group);
 void group_master_hand_over(struct group *group);
 void group_master_approve(struct group *group, struct bytes bytes);
 void group_master_refuse(struct group *group, struct bytes bytes);
+void group_master_set_rules(struct group *group, struct bytes bytes);
 void group_master_on_request(struct group *group, const struct peer *who, struct bytes papers);
 void group_master_on_report(struct group *group, const struct event *event,
                             const struct group_message *message);

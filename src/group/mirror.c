@@ -25,6 +25,8 @@ static struct mirror_config complete(const struct mirror_config *config) {
     full.ask_us = or_default(config->ask_us, 600 * SECOND_US);
     full.retry_us = or_default(config->retry_us, 5 * SECOND_US);
     full.bar_us = or_default(config->bar_us, 1800 * SECOND_US);
+    full.look_us = or_default(config->look_us, SECOND_US / 5);
+    full.need_us = or_default(config->need_us, 10 * SECOND_US);
     full.held = NULL;
     return full;
 }
@@ -96,7 +98,8 @@ void mirror_set_sources(struct mirror *mirror, const struct mirror_source *sourc
         struct mirror_neighbour *neighbour = mirror_find(mirror, sources[i].peer.key);
         if (neighbour == NULL && mirror->neighbours_count < mirror->config.sources_max) {
             neighbour = &mirror->neighbours[mirror->neighbours_count++];
-            *neighbour = (struct mirror_neighbour){.ask_at_us = now_us, .tell_at_us = now_us};
+            *neighbour = (struct mirror_neighbour){
+                .ask_at_us = now_us, .tell_at_us = now_us, .offered_size = MIRROR_OFFERS_ALL};
         }
         if (neighbour != NULL) {
             neighbour->source = sources[i];
@@ -218,13 +221,25 @@ void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], en
 
 /* ---- versions ---- */
 
-static void hold(struct mirror *mirror, const struct version *version, uint64_t now_us) {
-    mirror->held = *version;
-    mirror->has_held = true;
+/* All who do not have it are told. */
+static void announce(struct mirror *mirror, uint64_t now_us) {
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         mirror->neighbours[i].is_told = false;
         mirror->neighbours[i].untold_count = 0;
         mirror->neighbours[i].tell_at_us = now_us;
+    }
+}
+
+static void hold(struct mirror *mirror, const struct version *version, uint64_t now_us) {
+    mirror->held = *version;
+    mirror->has_held = true;
+    announce(mirror, now_us);
+}
+
+void mirror_share(struct mirror *mirror, uint64_t now_us) {
+    if (mirror->phase == MIRROR_FETCHING && !mirror->is_shared) {
+        mirror->is_shared = true;
+        announce(mirror, now_us);
     }
 }
 
@@ -263,9 +278,11 @@ static bool begin(struct mirror *mirror, uint64_t now_us, struct mirror_task *re
     mirror->phase = MIRROR_FETCHING;
     mirror->wanted_size = 0;
     mirror->is_all_wanted = false;
+    mirror->is_shared = false;
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         mirror->neighbours[i].lacks_target = false;
     }
+    mirror_forget_offers(mirror, now_us);
     mirror->counters.begun_count++;
     *ret_task = (struct mirror_task){
         .kind = MIRROR_BEGIN,
@@ -322,13 +339,17 @@ static bool next_of_version(struct mirror *mirror, uint64_t now_us, struct mirro
         *ret_task = (struct mirror_task){.kind = MIRROR_APPLY};
         return true;
     }
-    return mirror_candidates(mirror, now_us) == 0 ? begin(mirror, now_us, ret_task)
-                                                  : mirror_next_fetch(mirror, now_us, ret_task);
+    if (mirror_candidates(mirror, now_us) == 0) {
+        return begin(mirror, now_us, ret_task);
+    }
+    return mirror_next_look(mirror, now_us, ret_task) || mirror_next_fetch(mirror, now_us, ret_task);
 }
 
 static bool needs_telling(const struct mirror *mirror, const struct mirror_neighbour *neighbour) {
-    return mirror->has_held && !neighbour->is_told && neighbour->untold_count < UNTOLD_MAX &&
-           (!neighbour->has_version || version_compare(&neighbour->version, &mirror->held) < 0);
+    const struct version *ours = mirror->is_shared ? mirror_target(mirror) : NULL;
+    ours = ours != NULL ? ours : mirror_held(mirror);
+    return ours != NULL && !neighbour->is_told && neighbour->untold_count < UNTOLD_MAX &&
+           (!neighbour->has_version || version_compare(&neighbour->version, ours) < 0);
 }
 
 static bool next_of_source(struct mirror *mirror, struct mirror_neighbour *neighbour, uint64_t now_us,

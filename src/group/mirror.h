@@ -11,6 +11,8 @@
  *        mirror_next()    <---- MIRROR_ASK source              send him what we hold; mirror_hear() or
  *                                                              mirror_answered()
  *                         <---- MIRROR_BEGIN version           what is wanted of it? mirror_set_wanted()
+ *                         <---- MIRROR_LOOK source             what has he of it by now? mirror_set_offer(),
+ *                                                              mirror_looked()
  *                         <---- MIRROR_FETCH batch, source     of what is wanted, so much from him;
  *                                                              mirror_fetched()
  *                         <---- MIRROR_CANCEL batch, source    another was faster
@@ -24,6 +26,8 @@
  * - What is wanted travels in batches of a few seconds, so slow sources get small ones. A further source is
  *   used only where it delivers a batch before the others would be through with everything. A batch that is
  *   late is given to one more source when nothing else is to do.
+ * - Who has only a part so far is asked for that part, and looked at again when it has come. An origin gives
+ *   each piece to two others, who hand it on; who finds it nowhere for a while says so and gets it.
  * - Who fails is asked again later and later; who lacks the version not again for it; who is busy soon; who
  *   gives what is false, forges, or goes back to an old version is barred for a while.
  * - A version that is under way is finished before a newer one, unless nobody has it any more.
@@ -57,6 +61,8 @@ struct mirror_config {
     uint64_t ask_us;            /* (10 min) every source is asked for its version so often */
     uint64_t retry_us;          /* (5 s) after a failure, the first time; doubled up to ask_us */
     uint64_t bar_us;            /* (30 min) */
+    uint64_t look_us;           /* (200 ms) at who has a part; doubled up to 2 s where nothing comes of it */
+    uint64_t need_us;           /* (10 s) without anything from anybody: what is withheld is needed */
     uint64_t seed;              /* of the jitter */
 };
 
@@ -101,6 +107,17 @@ void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], en
  * whatever comes. Said anew whenever either changes; without effect while no version has begun. */
 void mirror_set_wanted(struct mirror *mirror, uint64_t size, bool is_all);
 
+/* Others may have what has come of the version that has begun, before all has: they are told of it now. */
+void mirror_share(struct mirror *mirror, uint64_t now_us);
+
+/*
+ * Of what is wanted and in no batch, he gives so much, and has so much more that he withholds: that others
+ * have by now, so that we should ask them. is_whole: he has all of the version, looking again shows nothing
+ * new. Until it is said, a source offers everything. Without effect while no version has begun.
+ */
+void mirror_set_offer(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint64_t size,
+                      uint64_t withheld_size, bool is_whole);
+
 /* At the master: a version higher than what we hold, signed. */
 void mirror_publish(struct mirror *mirror, const struct version *version, uint64_t now_us);
 
@@ -110,6 +127,7 @@ enum mirror_task_kind {
     MIRROR_ASK,
     MIRROR_BEGIN, /* version: mirror_target(). source: the best one. What is wanted and all batches are none
                    */
+    MIRROR_LOOK,  /* only at who does not have the whole of it */
     MIRROR_FETCH,
     MIRROR_CANCEL, /* nothing need be said of it any more */
     MIRROR_APPLY,
@@ -121,6 +139,7 @@ struct mirror_task {
     struct peer source;
     uint64_t batch;       /* its number, never used again */
     bool is_again;        /* a batch of before: what is missing of it */
+    bool is_needed;       /* of what he withholds: nobody else has given anything for a while */
     uint64_t size;        /* of a new batch: take up to so much of what is wanted, but at least one item */
     uint64_t expected_us; /* how long it should take: delay + size / bandwidth */
     uint32_t candidates_count; /* of so many sources that have it, this was chosen */
@@ -137,6 +156,9 @@ uint64_t mirror_wake_at(struct mirror *mirror, uint64_t now_us);
  */
 void mirror_fetched(struct mirror *mirror, uint64_t batch, const uint8_t key[PEER_KEY_SIZE], enum err err,
                     uint64_t size, uint64_t now_us);
+
+/* MIRROR_LOOK is over, whatever came of it. */
+void mirror_looked(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint64_t now_us);
 
 /* ERR_OK: it is what readers see. ERR_MISMATCH, ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT, ERR_UNSUPPORTED: the
  * version is bad, it is not tried again. Else it is tried again later. */
@@ -156,6 +178,7 @@ struct mirror_counters {
     uint64_t batches_count; /* new ones */
     uint64_t again_count;   /* given again after a failure */
     uint64_t late_count;    /* given to one more source */
+    uint64_t needed_count;  /* new ones, of what was withheld */
     uint64_t fetched_size;
     uint64_t doubled_count; /* versions of one number: the publisher's fault */
 };

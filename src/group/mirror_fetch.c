@@ -8,7 +8,17 @@ static const uint64_t LATE_US = 2000000; /* beyond LATE_FACTOR times what was ex
 
 static const uint64_t RATE_MAX = UINT64_C(1) << 40; /* products with a second in microseconds fit 64 bits */
 
-enum { LATE_FACTOR = 3 };
+static const uint64_t LOOK_US_MAX = 2000000;
+static const uint64_t NEEDED_SIZE_MAX = 4 << 20; /* then it is seen whether others give something by now */
+
+static const uint64_t ALONE_US_MIN = 500000;
+
+enum {
+    LATE_FACTOR = 3,
+    ALONE_FACTOR =
+        8, /* times as long as it would take him who withholds it, where only he is known to have it */
+    ALONE_PART = 2, /* of need_us, at most */
+};
 
 /* ---- sources ---- */
 
@@ -55,8 +65,17 @@ static uint64_t size_left(const struct mirror *mirror) {
     return size;
 }
 
+enum choice { ANY, IDLE, IDLE_THAT_OFFERS, IDLE_THAT_WITHHOLDS };
+
+static bool is_eligible(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
+                        enum choice choice, uint64_t now_us) {
+    return mirror_is_candidate(mirror, neighbour, now_us) && (choice == ANY || is_idle(neighbour, now_us)) &&
+           (choice != IDLE_THAT_OFFERS || neighbour->offered_size > 0) &&
+           (choice != IDLE_THAT_WITHHOLDS || neighbour->withheld_size > 0);
+}
+
 /* The quickest of the candidates for what is left, or a large batch of it; NULL: none. */
-static struct mirror_neighbour *find_best(const struct mirror *mirror, bool must_be_idle, uint64_t now_us) {
+static struct mirror_neighbour *find_best(const struct mirror *mirror, enum choice choice, uint64_t now_us) {
     struct mirror_neighbour *best = NULL;
     uint64_t best_us = UINT64_MAX;
     uint64_t size = size_left(mirror);
@@ -65,8 +84,7 @@ static struct mirror_neighbour *find_best(const struct mirror *mirror, bool must
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         struct mirror_neighbour *neighbour = &mirror->neighbours[i];
         uint64_t cost_us = mirror_expected_us(neighbour, size);
-        if (mirror_is_candidate(mirror, neighbour, now_us) && (!must_be_idle || is_idle(neighbour, now_us)) &&
-            cost_us < best_us) {
+        if (is_eligible(mirror, neighbour, choice, now_us) && cost_us < best_us) {
             best = neighbour;
             best_us = cost_us;
         }
@@ -75,7 +93,7 @@ static struct mirror_neighbour *find_best(const struct mirror *mirror, bool must
 }
 
 struct mirror_neighbour *mirror_best(const struct mirror *mirror, uint64_t now_us) {
-    return find_best(mirror, false, now_us);
+    return find_best(mirror, ANY, now_us);
 }
 
 /* ---- batches ---- */
@@ -167,6 +185,7 @@ static void give(struct mirror *mirror, struct mirror_neighbour *neighbour, cons
         .source = neighbour->source.peer,
         .batch = batch->number,
         .is_again = is_again,
+        .is_needed = batch->is_needed,
         .size = batch->size,
         .expected_us = neighbour->expected_us,
         .candidates_count = (uint32_t)mirror_candidates(mirror, now_us),
@@ -193,13 +212,11 @@ static struct mirror_batch *find_late(const struct mirror *mirror, uint64_t now_
     return NULL;
 }
 
-static struct mirror_batch *make_batch(struct mirror *mirror, const struct mirror_neighbour *neighbour,
-                                       uint64_t limit_left, uint64_t now_us) {
-    uint64_t size = batch_size(mirror, neighbour, now_us);
+static struct mirror_batch *make_batch(struct mirror *mirror, uint64_t size, uint64_t limit_left) {
     if (size > limit_left) {
         size = limit_left > mirror->config.batch_size_min ? limit_left : mirror->config.batch_size_min;
-        size = size < mirror->wanted_size ? size : mirror->wanted_size;
     }
+    size = size < mirror->wanted_size ? size : mirror->wanted_size;
     struct mirror_batch *batch = &mirror->batches[mirror->batches_count++];
     *batch = (struct mirror_batch){.number = ++mirror->batch_number, .size = size};
     mirror->wanted_size -= size;
@@ -207,30 +224,83 @@ static struct mirror_batch *make_batch(struct mirror *mirror, const struct mirro
     return batch;
 }
 
+/* A batch that failed with another, or that is late, from one more. */
+static bool next_again(struct mirror *mirror, struct mirror_batch *batch, struct mirror_neighbour *neighbour,
+                       uint64_t *counter, uint64_t now_us, struct mirror_task *ret_task) {
+    if (batch == NULL || neighbour == NULL) {
+        return false;
+    }
+    (*counter)++;
+    give(mirror, neighbour, batch, true, now_us, ret_task);
+    return true;
+}
+
+static bool next_new(struct mirror *mirror, uint64_t limit_left, uint64_t now_us,
+                     struct mirror_task *ret_task) {
+    struct mirror_neighbour *neighbour = find_best(mirror, IDLE_THAT_OFFERS, now_us);
+    if (neighbour == NULL || !is_worth_it(mirror, neighbour, now_us)) {
+        return false;
+    }
+    uint64_t size = batch_size(mirror, neighbour, now_us);
+    size = size < neighbour->offered_size ? size : neighbour->offered_size;
+    give(mirror, neighbour, make_batch(mirror, size, limit_left), false, now_us, ret_task);
+    return true;
+}
+
+/* How long others who have said nothing yet are waited for: longer where more is saved by it. */
+static uint64_t alone_us(const struct mirror *mirror, uint64_t now_us) {
+    const struct mirror_neighbour *best = find_best(mirror, ANY, now_us);
+    uint64_t wait_us = ALONE_FACTOR * mirror_expected_us(best, size_left(mirror));
+    uint64_t wait_us_max = mirror->config.need_us / ALONE_PART;
+    wait_us = wait_us > ALONE_US_MIN ? wait_us : ALONE_US_MIN;
+    return wait_us < wait_us_max ? wait_us : wait_us_max;
+}
+
+/* Others who might have it are waited for, those who say so for long. */
+static uint64_t need_at(const struct mirror *mirror, uint64_t now_us) {
+    if (mirror->neighbours_count <= 1 || mirror->is_in_need) {
+        return now_us;
+    }
+    bool is_alone = mirror_candidates(mirror, now_us) == 1;
+    return mirror->progress_us + (is_alone ? alone_us(mirror, now_us) : mirror->config.need_us);
+}
+
+/* Nobody offers anything, but somebody withholds it. */
+static bool next_needed(struct mirror *mirror, uint64_t limit_left, uint64_t now_us,
+                        struct mirror_task *ret_task) {
+    struct mirror_neighbour *neighbour = find_best(mirror, IDLE_THAT_WITHHOLDS, now_us);
+    if (neighbour == NULL || rate_at_work(mirror, now_us) > 0 || now_us < need_at(mirror, now_us)) {
+        return false;
+    }
+    mirror->is_in_need = true;
+    uint64_t size = batch_size(mirror, neighbour, now_us);
+    size = size < neighbour->withheld_size ? size : neighbour->withheld_size;
+    size = size < NEEDED_SIZE_MAX ? size : NEEDED_SIZE_MAX;
+    mirror->counters.needed_count++;
+    struct mirror_batch *batch = make_batch(mirror, size, limit_left);
+    batch->is_needed = true;
+    give(mirror, neighbour, batch, false, now_us, ret_task);
+    return true;
+}
+
 bool mirror_next_fetch(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task) {
     struct mirror_limit *limit = mirror->config.limit;
     uint64_t limit_left = limit == NULL ? MIRROR_LIMIT_NONE : mirror_limit_left(limit, now_us);
-    struct mirror_neighbour *neighbour = find_best(mirror, true, now_us);
-    if (neighbour == NULL || limit_left == 0) {
+    struct mirror_neighbour *idle = find_best(mirror, IDLE, now_us);
+    if (idle == NULL || limit_left == 0) {
         return false;
     }
-    struct mirror_batch *batch = find_waiting(mirror);
-    if (batch != NULL && is_worth_it(mirror, neighbour, now_us)) {
-        mirror->counters.again_count++;
-        give(mirror, neighbour, batch, true, now_us, ret_task);
+    if (is_worth_it(mirror, idle, now_us) &&
+        next_again(mirror, find_waiting(mirror), idle, &mirror->counters.again_count, now_us, ret_task)) {
         return true;
     }
     if (mirror->wanted_size > 0 && mirror->batches_count < mirror->config.batches_max &&
-        is_worth_it(mirror, neighbour, now_us)) {
-        give(mirror, neighbour, make_batch(mirror, neighbour, limit_left, now_us), false, now_us, ret_task);
+        (next_new(mirror, limit_left, now_us, ret_task) ||
+         next_needed(mirror, limit_left, now_us, ret_task))) {
         return true;
     }
-    batch = find_late(mirror, now_us);
-    if (batch != NULL) {
-        mirror->counters.late_count++;
-        give(mirror, neighbour, batch, true, now_us, ret_task);
-    }
-    return batch != NULL;
+    return next_again(mirror, find_late(mirror, now_us), idle, &mirror->counters.late_count, now_us,
+                      ret_task);
 }
 
 static void note_earlier(uint64_t *at_us, uint64_t other_us, uint64_t now_us) {
@@ -248,11 +318,66 @@ uint64_t mirror_fetch_wake_at(struct mirror *mirror, uint64_t now_us) {
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         const struct mirror_neighbour *neighbour = &mirror->neighbours[i];
         note_earlier(&at_us, neighbour->wait_until_us, now_us);
+        if (neighbour->is_part) {
+            note_earlier(&at_us, neighbour->look_at_us, now_us);
+        }
+        if (neighbour->withheld_size > 0) {
+            note_earlier(&at_us, need_at(mirror, now_us), now_us);
+        }
         if (neighbour->batch != 0) {
             note_earlier(&at_us, late_at(neighbour), now_us);
         }
     }
     return at_us;
+}
+
+/* ---- what they have ---- */
+
+void mirror_forget_offers(struct mirror *mirror, uint64_t now_us) {
+    for (size_t i = 0; i < mirror->neighbours_count; i++) {
+        struct mirror_neighbour *neighbour = &mirror->neighbours[i];
+        neighbour->offered_size = MIRROR_OFFERS_ALL;
+        neighbour->withheld_size = 0;
+        neighbour->is_part = neighbour->is_looked_at = false;
+        neighbour->look_at_us = 0;
+        neighbour->vain_count = 0;
+    }
+    mirror->is_in_need = false;
+    mirror->progress_us = now_us;
+}
+
+void mirror_set_offer(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint64_t size,
+                      uint64_t withheld_size, bool is_whole) {
+    struct mirror_neighbour *neighbour = mirror_find(mirror, key);
+    if (neighbour != NULL && mirror->phase == MIRROR_FETCHING) {
+        neighbour->offered_size = size;
+        neighbour->withheld_size = withheld_size;
+        neighbour->is_part = !is_whole;
+    }
+}
+
+bool mirror_next_look(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task) {
+    for (size_t i = 0; i < mirror->neighbours_count && mirror->wanted_size > 0; i++) {
+        struct mirror_neighbour *neighbour = &mirror->neighbours[i];
+        if (neighbour->is_part && neighbour->offered_size == 0 && !neighbour->is_looked_at &&
+            now_us >= neighbour->look_at_us && is_eligible(mirror, neighbour, IDLE, now_us)) {
+            neighbour->is_looked_at = true;
+            *ret_task = (struct mirror_task){.kind = MIRROR_LOOK, .source = neighbour->source.peer};
+            return true;
+        }
+    }
+    return false;
+}
+
+void mirror_looked(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint64_t now_us) {
+    struct mirror_neighbour *neighbour = mirror_find(mirror, key);
+    if (neighbour == NULL || !neighbour->is_looked_at) {
+        return;
+    }
+    uint64_t wait_us = mirror->config.look_us << neighbour->vain_count;
+    neighbour->is_looked_at = false;
+    neighbour->vain_count += wait_us < LOOK_US_MAX; /* until something comes from him */
+    neighbour->look_at_us = now_us + mirror_jitter(mirror, wait_us < LOOK_US_MAX ? wait_us : LOOK_US_MAX);
 }
 
 /* ---- how it went ---- */
@@ -308,6 +433,11 @@ void mirror_fetched(struct mirror *mirror, uint64_t batch, const uint8_t key[PEE
     neighbour->batch = 0;
     neighbour->fetched_size += size;
     mirror->counters.fetched_size += size;
+    if (size > 0) {
+        mirror->progress_us = now_us;
+        neighbour->vain_count = 0;
+        mirror->is_in_need = mirror->is_in_need && find_batch(mirror, batch)->is_needed;
+    }
     if (err != ERR_OK) {
         take_failure(mirror, neighbour, err, now_us);
         return;

@@ -31,8 +31,12 @@ static uint64_t day_of(const struct mirror_limit *limit, uint64_t now_us) {
     return (now_us % DAY_US + DAY_US - limit->midnight_us) % DAY_US;
 }
 
-static uint64_t rate_at(const struct mirror_limit *limit, uint64_t now_us) {
-    uint64_t minute = day_of(limit, now_us) / MINUTE_US;
+uint16_t mirror_limit_minute(const struct mirror_limit *limit, uint64_t at_us) {
+    return (uint16_t)(day_of(limit, at_us) / MINUTE_US);
+}
+
+uint64_t mirror_limit_rate(const struct mirror_limit *limit, uint64_t now_us) {
+    uint16_t minute = mirror_limit_minute(limit, now_us);
     for (size_t i = 0; i < limit->windows_count; i++) {
         const struct mirror_window *window = &limit->windows[i];
         bool is_after = minute >= window->from_minute;
@@ -45,7 +49,7 @@ static uint64_t rate_at(const struct mirror_limit *limit, uint64_t now_us) {
 }
 
 /* The next time at which a window begins or ends. */
-static uint64_t change_at(const struct mirror_limit *limit, uint64_t now_us) {
+static uint64_t edge_at(const struct mirror_limit *limit, uint64_t now_us) {
     uint64_t day_us = day_of(limit, now_us);
     uint64_t wait_us = DAY_US;
     for (size_t i = 0; i < 2 * limit->windows_count; i++) {
@@ -57,6 +61,17 @@ static uint64_t change_at(const struct mirror_limit *limit, uint64_t now_us) {
         }
     }
     return now_us + wait_us;
+}
+
+uint64_t mirror_limit_change_at(const struct mirror_limit *limit, uint64_t now_us) {
+    uint64_t at_us = now_us;
+    for (size_t i = 0; i < 2 * limit->windows_count; i++) {
+        at_us = edge_at(limit, at_us);
+        if (mirror_limit_rate(limit, at_us) != mirror_limit_rate(limit, now_us)) {
+            return at_us;
+        }
+    }
+    return UINT64_MAX;
 }
 
 /* The rate of now counts for all the time since the last look. */
@@ -75,7 +90,7 @@ static void fill(struct mirror_limit *limit, uint64_t rate, uint64_t now_us) {
 }
 
 uint64_t mirror_limit_left(struct mirror_limit *limit, uint64_t now_us) {
-    uint64_t rate = rate_at(limit, now_us);
+    uint64_t rate = mirror_limit_rate(limit, now_us);
     if (rate >= RATE_MAX) {
         limit->filled_at_us = now_us;
         limit->tokens = 0;
@@ -96,8 +111,8 @@ uint64_t mirror_limit_wake_at(struct mirror_limit *limit, uint64_t now_us) {
     if (mirror_limit_left(limit, now_us) > 0) {
         return now_us;
     }
-    uint64_t rate = rate_at(limit, now_us);
-    uint64_t change_us = change_at(limit, now_us);
+    uint64_t rate = mirror_limit_rate(limit, now_us);
+    uint64_t change_us = edge_at(limit, now_us);
     if (rate == 0) {
         return change_us;
     }

@@ -50,4 +50,10 @@ void mirror_limit_take(struct mirror_limit *limit, uint64_t size, uint64_t now_u
 /* When something may be asked for; or the rate changes: look again then. */
 uint64_t mirror_limit_wake_at(struct mirror_limit *limit, uint64_t now_us);
 
+/* For people: bytes a second; when that will be another, UINT64_MAX where it will not; and which minute of
+ * the day that is. */
+uint64_t mirror_limit_rate(const struct mirror_limit *limit, uint64_t now_us);
+uint64_t mirror_limit_change_at(const struct mirror_limit *limit, uint64_t now_us);
+uint16_t mirror_limit_minute(const struct mirror_limit *limit, uint64_t at_us);
+
 #endif

@@ -7,6 +7,7 @@
 #include "group/mirror.h"
 
 enum { MIRROR_BAD_MAX = 4 };
+static const uint64_t MIRROR_OFFERS_ALL = UINT64_MAX;
 
 struct mirror_neighbour {
     struct mirror_source source;
@@ -21,6 +22,13 @@ struct mirror_neighbour {
     uint64_t started_us;
     uint64_t expected_us;
     uint64_t cancelled; /* a batch that he need not go on with, to be said; 0: none */
+
+    uint64_t offered_size; /* MIRROR_OFFERS_ALL: not said yet */
+    uint64_t withheld_size;
+    bool is_part; /* he is getting the rest himself */
+    bool is_looked_at;
+    uint64_t look_at_us;
+    uint32_t vain_count; /* looks in a row without anything coming of it */
 
     uint64_t barred_until_us;
     uint64_t wait_until_us;
@@ -38,6 +46,7 @@ struct mirror_neighbour {
 struct mirror_batch {
     uint64_t number;
     uint64_t size;
+    bool is_needed; /* of what was withheld */
 };
 
 struct mirror {
@@ -60,6 +69,9 @@ struct mirror {
     uint64_t batch_number; /* the last one */
     uint64_t wanted_size;
     bool is_all_wanted;
+    bool is_shared; /* the target: others are told of it before it is held */
+    bool is_in_need;
+    uint64_t progress_us; /* when something came last, or the version began */
 
     struct mirror_counters counters;
 };
@@ -81,6 +93,8 @@ bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighb
 size_t mirror_candidates(const struct mirror *mirror, uint64_t now_us);
 struct mirror_neighbour *mirror_best(const struct mirror *mirror, uint64_t now_us); /* NULL: no candidate */
 void mirror_drop_batches(struct mirror *mirror);
+void mirror_forget_offers(struct mirror *mirror, uint64_t now_us);
+bool mirror_next_look(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task);
 bool mirror_next_fetch(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task);
 uint64_t mirror_fetch_wake_at(struct mirror *mirror, uint64_t now_us);
 

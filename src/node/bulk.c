@@ -63,11 +63,11 @@ static void end(struct bulk *bulk) {
     }
     uv_close((uv_handle_t *)&bulk->prepare, NULL);
     uv_close((uv_handle_t *)&bulk->tick, NULL);
-    uv_close((uv_handle_t *)&bulk->async, NULL);
+    nudge_close(&bulk->nudge);
 }
 
-static void on_async(uv_async_t *async) {
-    struct bulk *bulk = async->data;
+static void on_nudge(void *context) {
+    struct bulk *bulk = context;
     pthread_mutex_lock(&bulk->lock);
     struct bulk_job *jobs = bulk->jobs;
     bool is_stopped = bulk->is_stopped;
@@ -100,9 +100,12 @@ enum err bulk_post(struct bulk *bulk, void (*run_job)(void *context), void *cont
     pthread_mutex_lock(&bulk->lock);
     bool is_stopped = bulk->is_stopped;
     if (!is_stopped) {
+        bool is_first = bulk->jobs == NULL;
         *bulk->jobs_end = job;
         bulk->jobs_end = &job->next;
-        uv_async_send(&bulk->async); /* within the lock: the handle is closed only after is_stopped is seen */
+        if (is_first) {
+            nudge_send(&bulk->nudge); /* within the lock: it is closed only after is_stopped is seen */
+        }
     }
     pthread_mutex_unlock(&bulk->lock);
     if (is_stopped) {
@@ -132,6 +135,12 @@ enum err bulk_new(const struct bulk_config *config, struct bulk **ret_bulk, stru
         free(bulk);
         return ERR_MEMORY;
     }
+    enum err err = nudge_init(&bulk->nudge, &bulk->loop, on_nudge, bulk);
+    if (err != ERR_OK) {
+        uv_loop_close(&bulk->loop);
+        free(bulk);
+        return err_set(detail, err, "%s", err_text(err));
+    }
     bulk->config = *config;
     bulk->config.clock = config->clock != NULL ? config->clock : &clock_system;
     bulk->config.streams_max = config->streams_max > 0 ? config->streams_max : STREAMS_MAX_DEFAULT;
@@ -144,12 +153,11 @@ enum err bulk_new(const struct bulk_config *config, struct bulk **ret_bulk, stru
     randombytes_buf(&seed, sizeof seed);
     map_init(&bulk->habits, PEER_KEY_SIZE, sizeof(struct bulk_habit), HABITS_MAX, seed);
     pthread_mutex_init(&bulk->lock, NULL);
-    uv_async_init(&bulk->loop, &bulk->async, on_async);
     uv_timer_init(&bulk->loop, &bulk->tick);
     uv_prepare_init(&bulk->loop, &bulk->prepare);
-    bulk->async.data = bulk->tick.data = bulk->prepare.data = bulk;
+    bulk->tick.data = bulk->prepare.data = bulk;
     uv_prepare_start(&bulk->prepare, on_prepare);
-    enum err err = listen_at(bulk, detail);
+    err = listen_at(bulk, detail);
     if (err != ERR_OK) {
         bulk_free(bulk);
         return err;
@@ -177,7 +185,7 @@ enum err bulk_start(struct bulk *bulk, struct err_detail *detail) {
 void bulk_stop(struct bulk *bulk) {
     pthread_mutex_lock(&bulk->lock);
     bulk->is_stopped = true;
-    uv_async_send(&bulk->async);
+    nudge_send(&bulk->nudge);
     pthread_mutex_unlock(&bulk->lock);
     if (bulk->is_running) {
         pthread_join(bulk->thread, NULL);

@@ -43,15 +43,17 @@ enum bulk_service {
     BULK_PING,    /* answers what it got */
     BULK_COMPARE, /* keeping: ring/reconcile.h */
     BULK_OFFER, /* keeping: keys that he should have; answer: which he wants, and of which he has the body */
-    BULK_CONFIRM, /* keeping: does he hold these keys? */
-    BULK_PROVE,   /* keeping: a challenge */
-    BULK_CAPTURE, /* keeping, reading: a capture by its key, its body in pieces */
-    BULK_WALK,    /* reading: a page of captures (store/shelf_code.h) */
-    BULK_DECREES, /* decrees: digest of the set, missing ones */
-    BULK_LEND,    /* lending: hosts are borrowed, lent and given back (lending_code.h) */
-    BULK_HAND,    /* the crowd: a capture that somebody offers, as BULK_CAPTURE, or who took it (offers.h) */
-    BULK_PROBE,   /* groups, as all that follow: random bytes, as many as asked for (grouping.h) */
-    BULK_MIRROR,  /* groups: pieces of collections (mirroring.h) */
+    BULK_CONFIRM,  /* keeping: does he hold these keys? */
+    BULK_PROVE,    /* keeping: a challenge */
+    BULK_CAPTURE,  /* keeping, reading: a capture by its key, its body in pieces */
+    BULK_WALK,     /* reading: a page of captures (store/shelf_code.h) */
+    BULK_DECREES,  /* decrees: digest of the set, missing ones */
+    BULK_LEND,     /* lending: hosts are borrowed, lent and given back (lending_code.h) */
+    BULK_HAND,     /* the crowd: a capture that somebody offers, as BULK_CAPTURE, or who took it (offers.h) */
+    BULK_PROBE,    /* groups, as the next: random bytes, as many as asked for (grouping.h) */
+    BULK_MIRROR,   /* groups: pieces of collections (mirroring.h) */
+    BULK_FOLLOW,   /* keeping: offer me what is new in your arcs */
+    BULK_ENTRANCE, /* reading: where are your pages for browsers? (entrances.h) */
     BULK_SERVICES_COUNT,
 };
 

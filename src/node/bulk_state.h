@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/rtt.h"
+#include "net/nudge.h"
 #include "net/stream.h"
 #include "node/bulk.h"
 
@@ -83,7 +84,7 @@ struct bulk {
         void *context;                 /* is there before the handler */
     } services[BULK_SERVICES_COUNT];
     uv_loop_t loop;
-    uv_async_t async;
+    struct nudge nudge; /* there are jobs, or it is stopped */
     uv_timer_t tick;
     uv_prepare_t prepare; /* stops the tick where nobody needs it */
     pthread_t thread;

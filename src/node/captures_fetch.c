@@ -1,4 +1,6 @@
 /* A capture from whoever of its holders has it, in pieces, and whole or not at all. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "node/captures_state.h"
 #include "store/shelf_code.h"
@@ -33,10 +35,12 @@ void captures_drop(struct captures_fetching *fetching, size_t index) {
 void captures_accuse(struct captures_fetching *fetching, const struct peer *peer, const char *sentence) {
     const struct captures_config *config = &fetching->session->captures->config;
     const struct captures_request *request = fetching->request;
+    char given[ERR_TEXT_SIZE_MAX];
+    snprintf(given, sizeof given, "gives %.200s", sentence);
     if (request->blame != NULL) {
-        request->blame(request->context, peer, sentence);
+        request->blame(request->context, peer, given);
     } else if (config->blame != NULL) {
-        config->blame(config->context, peer, sentence);
+        config->blame(config->context, peer, given);
     }
 }
 

@@ -44,12 +44,20 @@ bool collection_look(struct collection *collection, struct err_detail *detail);
 enum err collection_begin(struct collection *collection, const struct version *version,
                           struct err_detail *detail) MUST_CHECK;
 
-/*
- * What is missing now, at most max; *ret_is_all: when that is here, all is. Each digest is there once. A
- * manifest that cannot be is no error here: nothing more is wanted, and collection_apply() says so.
+/* What is missing: nodes of the manifest, or when they are here, chunks of files. Each digest is there once.
  */
-enum err collection_want(struct collection *collection, struct manifest_ref *out, size_t max,
-                         size_t *ret_count, bool *ret_is_all) MUST_CHECK;
+struct collection_wants {
+    struct manifest_ref *refs;
+    uint32_t *places; /* chunks: which one of the version each is, in the order of the manifest */
+    size_t max;       /* of both arrays, which are the caller's */
+    size_t count;
+    uint32_t chunks_count; /* of the version, as far as it was looked at */
+    bool is_content;       /* chunks */
+    bool is_all;           /* when these are here, all is */
+};
+
+/* A manifest that cannot be is no error here: nothing more is wanted, and collection_apply() says so. */
+enum err collection_want(struct collection *collection, struct collection_wants *wants) MUST_CHECK;
 
 /* Has it come? */
 bool collection_has(struct collection *collection, const struct manifest_ref *ref);
@@ -69,6 +77,12 @@ enum err collection_apply(struct collection *collection, struct collection_tree_
 
 /* The newest version of which there is something here, as signed; empty: none. */
 struct bytes collection_statement(struct collection *collection, uint8_t memory[VERSION_SIZE_MAX]);
+
+/* Is it a chunk of the version that is complete here? */
+bool collection_lists(struct collection *collection, const uint8_t digest[SHA256_SIZE]);
+
+/* Is the version with that manifest on its way here? */
+bool collection_stages(struct collection *collection, const uint8_t root[SHA256_SIZE]);
 
 /*
  * The checked bytes of a node or chunk, at most CHUNKER_SIZE_MAX. ERR_NOT_FOUND; ERR_BUSY: not yet, it is on

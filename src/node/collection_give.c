@@ -31,18 +31,18 @@ static bool read_place(struct collection *collection, const struct collection_pl
 }
 
 enum err collection_read_chunk(struct collection *collection, const uint8_t digest[SHA256_SIZE],
-                               uint8_t *memory, size_t *ret_size) {
+                               bool is_checked, uint8_t *memory, size_t *ret_size) {
     struct collection_place place;
     if (collection->pack != NULL &&
         collection_pack_read(collection->pack, digest, memory, ret_size) == ERR_OK) {
-        if (is_right(collection, digest, memory, *ret_size)) {
+        if (!is_checked || is_right(collection, digest, memory, *ret_size)) {
             return ERR_OK;
         }
         collection_pack_forget(collection->pack, digest);
     }
     if (collection->places != NULL && collection_places_find(collection->places, digest, &place) &&
         place.size <= CHUNKER_SIZE_MAX && read_place(collection, &place, memory) &&
-        is_right(collection, digest, memory, place.size)) {
+        (!is_checked || is_right(collection, digest, memory, place.size))) {
         *ret_size = place.size;
         return ERR_OK;
     }
@@ -52,7 +52,7 @@ enum err collection_read_chunk(struct collection *collection, const uint8_t dige
 enum err collection_give(struct collection *collection, const uint8_t digest[SHA256_SIZE], uint8_t *memory,
                          size_t *ret_size) {
     pthread_mutex_lock(&collection->lock);
-    enum err err = collection_read_chunk(collection, digest, memory, ret_size);
+    enum err err = collection_read_chunk(collection, digest, true, memory, ret_size);
     if (err != ERR_OK) {
         err = collection_nodes_read(&collection->nodes, digest, memory, ret_size);
         err = err == ERR_OK && !is_right(collection, digest, memory, *ret_size) ? ERR_NOT_FOUND : err;
@@ -62,6 +62,21 @@ enum err collection_give(struct collection *collection, const uint8_t digest[SHA
     }
     pthread_mutex_unlock(&collection->lock);
     return err;
+}
+
+bool collection_lists(struct collection *collection, const uint8_t digest[SHA256_SIZE]) {
+    struct collection_place place;
+    pthread_mutex_lock(&collection->lock);
+    bool is_listed = collection->places != NULL && collection_places_find(collection->places, digest, &place);
+    pthread_mutex_unlock(&collection->lock);
+    return is_listed;
+}
+
+bool collection_stages(struct collection *collection, const uint8_t root[SHA256_SIZE]) {
+    pthread_mutex_lock(&collection->lock);
+    bool is_staged = collection->has_staged && memcmp(collection->staged.root.digest, root, SHA256_SIZE) == 0;
+    pthread_mutex_unlock(&collection->lock);
+    return is_staged;
 }
 
 struct bytes collection_statement(struct collection *collection, uint8_t memory[VERSION_SIZE_MAX]) {

@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/map.h"
@@ -131,6 +132,19 @@ static bool write_at(int file, struct bytes bytes, uint64_t offset) {
     return true;
 }
 
+/* Both by one call where the disk takes all of it. */
+static bool write_both(int file, struct bytes head, struct bytes bytes, uint64_t offset) {
+    struct iovec parts[] = {{(void *)head.data, head.size}, {(void *)bytes.data, bytes.size}};
+    ssize_t size = pwritev(file, parts, 2, (off_t)offset);
+    if (size < 0 && errno != EINTR) {
+        return false;
+    }
+    size_t done = size > 0 ? (size_t)size : 0;
+    size_t of_head = done < head.size ? done : head.size;
+    return write_at(file, bytes_skip(head, of_head), offset + of_head) &&
+           write_at(file, bytes_skip(bytes, done - of_head), offset + head.size + done - of_head);
+}
+
 enum err collection_pack_add(struct collection_pack *pack, const struct manifest_ref *ref,
                              struct bytes bytes) {
     uint8_t head[HEAD_SIZE];
@@ -142,8 +156,7 @@ enum err collection_pack_add(struct collection_pack *pack, const struct manifest
     wire_writer_init(&writer, head, sizeof head);
     wire_write_u32(&writer, ref->size);
     wire_write_bytes(&writer, bytes_of(ref->digest, SHA256_SIZE));
-    if (!write_at(pack->file, bytes_of(head, sizeof head), pack->size) ||
-        !write_at(pack->file, bytes, pack->size + HEAD_SIZE)) {
+    if (!write_both(pack->file, bytes_of(head, sizeof head), bytes, pack->size)) {
         return err_from_errno(errno); /* the next one is written over it */
     }
     enum err err = note(pack, ref->digest, pack->size + HEAD_SIZE, ref->size);

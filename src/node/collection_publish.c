@@ -63,6 +63,9 @@ static enum err read_setup(struct publishing *publishing) {
     snprintf(setup->name, sizeof setup->name, "%s", config->name);
     setup->has_publisher = true;
     memcpy(setup->publisher, config->identity->key, PEER_KEY_SIZE);
+    if (config->readers != NULL) {
+        setup->readers = *config->readers;
+    }
     return set_source(publishing);
 }
 

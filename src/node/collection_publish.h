@@ -21,8 +21,9 @@ struct collection_publish_config {
     const char *directory;           /* of the data */
     const struct identity *identity; /* the publisher */
     const char *name;
-    const char *source; /* the directory that is published; NULL: the one of before */
-    bool is_archive;    /* source is a data directory: its segments and access rules */
+    const char *source;                       /* the directory that is published; NULL: the one of before */
+    const struct collection_readers *readers; /* NULL: as before */
+    bool is_archive;                          /* source is a data directory: its segments and access rules */
     const struct clock *clock;
     void (*remark)(void *context, struct bytes path, const char *remark); /* collection_scan.h */
     void *context;

@@ -153,6 +153,12 @@ static enum err read_file(struct scan *scan, int parent, const char *name, struc
             }
             return err;
         }
+        /* What grows is published as far as it is sure to be there after a crash as well. */
+        if (scan->config->is_append_only && fdatasync(file) != 0) {
+            enum err err = fail_errno(scan);
+            close(file);
+            return err;
+        }
         enum err err = S_ISREG(before.st_mode)
                            ? read_contents(scan, file, (uint64_t)before.st_size, entry, &size)
                            : ERR_BUSY;

@@ -22,6 +22,37 @@ const char *collection_setup_path(const char *directory, const char *name, const
     return out;
 }
 
+/* ---- readers ---- */
+
+static bool has_key(const struct collection_readers *readers, const uint8_t key[PEER_KEY_SIZE]) {
+    for (size_t i = 0; i < readers->count; i++) {
+        if (memcmp(readers->keys[i], key, PEER_KEY_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool collection_readers_have(const struct collection_readers *readers, const uint8_t key[PEER_KEY_SIZE]) {
+    return readers->is_public || has_key(readers, key);
+}
+
+bool collection_readers_equal(const struct collection_readers *a, const struct collection_readers *b) {
+    return a->is_public == b->is_public && a->count == b->count &&
+           memcmp(a->keys, b->keys, a->count * sizeof *a->keys) == 0;
+}
+
+enum err collection_readers_add(struct collection_readers *readers, const uint8_t key[PEER_KEY_SIZE]) {
+    if (has_key(readers, key)) {
+        return ERR_OK;
+    }
+    if (readers->count == COLLECTION_SETUP_READERS_MAX) {
+        return ERR_LIMIT;
+    }
+    memcpy(readers->keys[readers->count++], key, PEER_KEY_SIZE);
+    return ERR_OK;
+}
+
 /* ---- writing ---- */
 
 static json_t *to_json(const struct collection_setup *setup) {
@@ -40,7 +71,26 @@ static json_t *to_json(const struct collection_setup *setup) {
         json_array_append_new(sources, json_string(address_format(&setup->sources[i], place)));
     }
     json_object_set_new(object, "sources", sources);
+    json_t *readers = json_array();
+    for (size_t i = 0; i < setup->readers.count; i++) {
+        json_array_append_new(readers, json_string(identity_key_format(setup->readers.keys[i], key)));
+    }
+    json_object_set_new(object, "public", json_boolean(setup->readers.is_public));
+    json_object_set_new(object, "readers", readers);
     return object;
+}
+
+enum err collection_setup_put(const struct collection_setup *setup, struct buf *out,
+                              struct err_detail *detail) {
+    json_t *object = to_json(setup);
+    char *text = json_dumps(object, JSON_INDENT(2));
+    json_decref(object);
+    if (text == NULL) {
+        return err_set(detail, ERR_INVALID, "the path is not UTF-8");
+    }
+    buf_put_string(out, text);
+    free(text);
+    return out->err;
 }
 
 static enum err make_directories(const char *directory, const char *name, struct err_detail *detail) {
@@ -60,22 +110,33 @@ static enum err make_directories(const char *directory, const char *name, struct
 enum err collection_setup_write(const char *directory, const struct collection_setup *setup,
                                 struct err_detail *detail) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
-    json_t *object = to_json(setup);
-    char *text = json_dumps(object, JSON_INDENT(2));
-    json_decref(object);
-    if (text == NULL) {
-        return err_set(detail, ERR_INVALID, "the path is not UTF-8");
-    }
-    enum err err = make_directories(directory, setup->name, detail);
+    struct buf text;
+    buf_init(&text, FILE_SIZE_MAX);
+    enum err err = collection_setup_put(setup, &text, detail);
+    err = err == ERR_OK ? make_directories(directory, setup->name, detail) : err;
     if (err == ERR_OK) {
         err = whole_file_replace(collection_setup_path(directory, setup->name, "setup.json", path),
-                                 bytes_of_string(text), MODE, detail);
+                                 buf_bytes(&text), MODE, detail);
     }
-    free(text);
+    buf_done(&text);
     return err;
 }
 
 /* ---- reading ---- */
+
+static bool readers_from_json(const json_t *object, struct collection_readers *readers) {
+    const json_t *keys = json_object_get(object, "readers");
+    uint8_t key[PEER_KEY_SIZE];
+    readers->is_public = json_is_true(json_object_get(object, "public"));
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *text = json_string_value(json_array_get(keys, i));
+        if (text == NULL || !identity_key_parse(bytes_of_string(text), key) ||
+            collection_readers_add(readers, key) != ERR_OK) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static bool from_json(const json_t *object, struct collection_setup *setup) {
     const json_t *publisher = json_object_get(object, "publisher");
@@ -101,11 +162,24 @@ static bool from_json(const json_t *object, struct collection_setup *setup) {
     }
     for (size_t i = 0; i < setup->sources_count; i++) {
         const char *text = json_string_value(json_array_get(sources, i));
-        if (text == NULL || !address_parse(bytes_of_string(text), 0, &setup->sources[i])) {
+        if (text == NULL || !address_parse(bytes_of_string(text), 0, &setup->sources[i]) ||
+            setup->sources[i].port == 0) {
             return false;
         }
     }
-    return true;
+    return readers_from_json(object, &setup->readers);
+}
+
+bool collection_setup_parse(struct bytes text, const char *name, struct collection_setup *ret_setup) {
+    struct collection_setup setup = {0};
+    json_t *object = json_loadb((const char *)text.data, text.size, 0, NULL);
+    bool is_sound = json_is_object(object) && from_json(object, &setup);
+    json_decref(object);
+    if (is_sound) {
+        snprintf(setup.name, sizeof setup.name, "%s", name);
+        *ret_setup = setup;
+    }
+    return is_sound;
 }
 
 static enum err read_file(const char *path, struct buf *out, const char *name, struct err_detail *detail) {
@@ -118,24 +192,15 @@ enum err collection_setup_read(const char *directory, const char *name, struct c
                                struct err_detail *detail) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct buf text;
-    struct collection_setup setup = {0};
     if (!version_name_is_valid(bytes_of_string(name))) {
         return err_set(detail, ERR_INVALID,
                        "names of collections are 1 to 63 of a-z 0-9 . _ -, without a dot in front");
     }
     enum err err = read_file(collection_setup_path(directory, name, "setup.json", path), &text, name, detail);
-    if (err == ERR_OK) {
-        json_t *object = json_loadb((const char *)text.data, text.size, 0, NULL);
-        snprintf(setup.name, sizeof setup.name, "%s", name);
-        err = json_is_object(object) && from_json(object, &setup)
-                  ? ERR_OK
-                  : err_set(detail, ERR_CORRUPT, "%.200s is damaged", path);
-        json_decref(object);
+    if (err == ERR_OK && !collection_setup_parse(buf_bytes(&text), name, ret_setup)) {
+        err = err_set(detail, ERR_CORRUPT, "%.200s is damaged", path);
     }
     buf_done(&text);
-    if (err == ERR_OK) {
-        *ret_setup = setup;
-    }
     return err;
 }
 
@@ -173,6 +238,19 @@ size_t collection_setup_names(const char *directory,
     }
     qsort(names, count, sizeof *names, compare_names);
     return count;
+}
+
+bool collection_setup_any_needs_no_group(const char *directory) {
+    char(*names)[VERSION_NAME_SIZE_MAX + 1] = malloc(COLLECTION_SETUP_NAMES_MAX * sizeof *names);
+    size_t count = names != NULL ? collection_setup_names(directory, names) : 0;
+    struct collection_setup setup;
+    bool is_any = false;
+    for (size_t i = 0; i < count && !is_any; i++) {
+        is_any = collection_setup_read(directory, names[i], &setup, NULL) == ERR_OK &&
+                 collection_setup_needs_no_group(&setup);
+    }
+    free(names);
+    return is_any;
 }
 
 /* ---- versions ---- */

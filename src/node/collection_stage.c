@@ -47,7 +47,8 @@ static bool has_chunk(struct collection *collection, const struct manifest_ref *
     struct collection_place place;
     size_t size;
     if (collection->checks_places) {
-        return collection_read_chunk(collection, ref->digest, memory, &size) == ERR_OK && size == ref->size;
+        return collection_read_chunk(collection, ref->digest, true, memory, &size) == ERR_OK &&
+               size == ref->size;
     }
     return collection_pack_find(collection->pack, ref->digest) == ref->size ||
            (collection->places != NULL && collection_places_find(collection->places, ref->digest, &place) &&
@@ -56,36 +57,45 @@ static bool has_chunk(struct collection *collection, const struct manifest_ref *
 
 struct wanting {
     struct collection *collection;
-    struct manifest_ref *out;
-    size_t max;
-    size_t count;
+    struct collection_wants *wants;
     struct map seen;
     uint8_t memory[CHUNKER_SIZE_MAX];
 };
 
-static enum err want_file(struct wanting *wanting, struct manifest_reader *reader) {
+static enum err want_chunk(struct wanting *wanting, const struct manifest_ref *chunk, uint32_t place) {
     struct collection *collection = wanting->collection;
+    struct collection_wants *wants = wanting->wants;
+    pthread_mutex_lock(&collection->lock);
+    bool is_here = has_chunk(collection, chunk, wanting->memory);
+    pthread_mutex_unlock(&collection->lock);
+    if (is_here) {
+        return ERR_OK;
+    }
+    if (map_reserve(&wanting->seen, wanting->seen.count + 1) != ERR_OK) {
+        return ERR_MEMORY;
+    }
+    uint8_t *is_seen = map_put(&wanting->seen, bytes_of(chunk->digest, SHA256_SIZE));
+    if (*is_seen == 0) {
+        *is_seen = 1;
+        wants->refs[wants->count] = *chunk;
+        wants->places[wants->count++] = place;
+    }
+    return ERR_OK;
+}
+
+static enum err want_file(struct wanting *wanting, struct manifest_reader *reader) {
+    struct collection_wants *wants = wanting->wants;
     struct manifest_ref chunk;
-    while (wanting->count < wanting->max) {
+    while (wants->count < wants->max) {
         enum err err = manifest_reader_next_chunk(reader, &chunk);
         if (err != ERR_OK || chunk.size == 0) {
             return err;
         }
-        pthread_mutex_lock(&collection->lock);
-        bool is_here = has_chunk(collection, &chunk, wanting->memory);
-        pthread_mutex_unlock(&collection->lock);
-        if (is_here) {
-            continue;
-        }
-        err = map_reserve(&wanting->seen, wanting->seen.count + 1);
+        err = want_chunk(wanting, &chunk, wants->chunks_count);
         if (err != ERR_OK) {
-            return ERR_MEMORY;
+            return err;
         }
-        uint8_t *is_seen = map_put(&wanting->seen, bytes_of(chunk.digest, SHA256_SIZE));
-        if (*is_seen == 0) {
-            *is_seen = 1;
-            wanting->out[wanting->count++] = chunk;
-        }
+        wants->chunks_count += wants->chunks_count < UINT32_MAX;
     }
     return ERR_OK;
 }
@@ -97,6 +107,7 @@ static bool totals_equal(const struct manifest_totals *a, const struct manifest_
 
 static enum err want_content(struct wanting *wanting) {
     struct collection *collection = wanting->collection;
+    struct collection_wants *wants = wanting->wants;
     struct manifest_reader *reader;
     struct manifest_entry entry;
     enum err err = manifest_reader_new(&reader);
@@ -104,7 +115,7 @@ static enum err want_content(struct wanting *wanting) {
         return err;
     }
     manifest_reader_start(reader, collection_nodes_source(&collection->nodes), &collection->staged.root);
-    while (wanting->count < wanting->max) {
+    while (wants->count < wants->max) {
         err = manifest_reader_next(reader, &entry);
         if (err != ERR_OK || entry.kind == MANIFEST_END) {
             break;
@@ -114,16 +125,15 @@ static enum err want_content(struct wanting *wanting) {
             break;
         }
     }
-    bool is_through = err == ERR_OK && wanting->count < wanting->max;
-    if (is_through && !totals_equal(manifest_reader_totals(reader), &collection->staged.totals)) {
+    wants->is_all = err == ERR_OK && wants->count < wants->max;
+    if (wants->is_all && !totals_equal(manifest_reader_totals(reader), &collection->staged.totals)) {
         err = ERR_MISMATCH;
     }
     manifest_reader_free(reader);
     return err;
 }
 
-static enum err want_chunks(struct collection *collection, struct manifest_ref *out, size_t max,
-                            size_t *ret_count) {
+static enum err want_chunks(struct collection *collection, struct collection_wants *wants) {
     uint64_t seed;
     struct wanting *wanting = calloc(1, sizeof *wanting);
     if (wanting == NULL) {
@@ -131,30 +141,28 @@ static enum err want_chunks(struct collection *collection, struct manifest_ref *
     }
     randombytes_buf(&seed, sizeof seed);
     wanting->collection = collection;
-    wanting->out = out;
-    wanting->max = max;
-    map_init(&wanting->seen, SHA256_SIZE, 1, max + 1, seed);
+    wanting->wants = wants;
+    map_init(&wanting->seen, SHA256_SIZE, 1, wants->max + 1, seed);
     enum err err = want_content(wanting);
-    *ret_count = wanting->count;
     map_done(&wanting->seen);
     free(wanting);
     return err;
 }
 
-enum err collection_want(struct collection *collection, struct manifest_ref *out, size_t max,
-                         size_t *ret_count, bool *ret_is_all) {
-    *ret_is_all = false;
-    enum err err =
-        collection_nodes_missing(&collection->nodes, &collection->staged.root, out, max, ret_count);
-    collection->wants_nodes = *ret_count > 0;
-    if (err == ERR_OK && *ret_count == 0) {
-        err = want_chunks(collection, out, max, ret_count);
-        *ret_is_all = *ret_count < max;
+enum err collection_want(struct collection *collection, struct collection_wants *wants) {
+    wants->is_all = wants->is_content = false;
+    wants->count = wants->chunks_count = 0;
+    enum err err = collection_nodes_missing(&collection->nodes, &collection->staged.root, wants->refs,
+                                            wants->max, &wants->count);
+    collection->wants_nodes = wants->count > 0;
+    if (err == ERR_OK && wants->count == 0) {
+        wants->is_content = true;
+        err = want_chunks(collection, wants);
     }
     if (is_fault(err)) {
         collection->fault = err;
-        *ret_count = 0;
-        *ret_is_all = true;
+        wants->count = 0;
+        wants->is_all = true;
         return ERR_OK;
     }
     return err;
@@ -217,24 +225,32 @@ static enum err remove_others(const struct collection *collection, struct err_de
                          : err_set(detail, err, "an old version cannot be removed: %s", err_text(err));
 }
 
-static enum err get_chunk(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
-    struct collection *collection = context;
+static enum err get_chunk(struct collection *collection, const struct manifest_ref *chunk, bool is_checked,
+                          uint8_t *memory) {
     size_t size = 0;
     pthread_mutex_lock(&collection->lock);
-    enum err err = collection_read_chunk(collection, chunk->digest, memory, &size);
+    enum err err = collection_read_chunk(collection, chunk->digest, is_checked, memory, &size);
     pthread_mutex_unlock(&collection->lock);
     return err == ERR_OK && size != chunk->size ? ERR_NOT_FOUND : err;
 }
 
-static enum err make_tree(struct collection *collection, struct collection_tree_stat *ret_stat,
-                          struct err_detail *detail) {
+static enum err get_any(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
+    return get_chunk(context, chunk, false, memory);
+}
+
+static enum err get_checked(void *context, const struct manifest_ref *chunk, uint8_t *memory) {
+    return get_chunk(context, chunk, true, memory);
+}
+
+static enum err fill_tree(struct collection *collection, bool is_checked,
+                          struct collection_tree_stat *ret_stat, struct err_detail *detail) {
     struct manifest_ref missing;
     struct collection_tree tree = {
         .before = collection->files,
         .root_before = &collection->held.root,
         .places_before = collection->places,
         .nodes = collection_nodes_source(&collection->nodes),
-        .get = get_chunk,
+        .get = is_checked ? get_checked : get_any,
         .context = collection,
     };
     enum err err = collection_path_remove(collection->root, "staging/tree");
@@ -252,6 +268,13 @@ static enum err make_tree(struct collection *collection, struct collection_tree_
     }
     close(tree.directory);
     return err;
+}
+
+/* Every file is hashed, so its chunks need not be; unless it is wrong, and one of them may be the reason. */
+static enum err make_tree(struct collection *collection, struct collection_tree_stat *ret_stat,
+                          struct err_detail *detail) {
+    enum err err = fill_tree(collection, false, ret_stat, detail);
+    return err == ERR_MISMATCH ? fill_tree(collection, true, ret_stat, detail) : err;
 }
 
 /* From here on `version` says what counts. */
@@ -285,12 +308,30 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     return err;
 }
 
-static void clean(struct collection *collection) {
-    unlinkat(collection->root, "staging/version", 0);
+/* A new one is begun: some disks take long to free a large one, and others ask for chunks meanwhile. */
+static void replace_pack(struct collection *collection) {
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    struct collection_pack *old = NULL;
+    struct collection_pack *fresh = NULL;
+    collection_path_of(collection, "staging/pack", path);
+    enum err err = unlinkat(collection->root, "staging/pack", 0) == 0
+                       ? collection_pack_open(path, &fresh, NULL)
+                       : ERR_SYSTEM;
     pthread_mutex_lock(&collection->lock);
     collection->has_staged = false;
-    collection_pack_clear(collection->pack);
+    if (err == ERR_OK) {
+        old = collection->pack;
+        collection->pack = fresh;
+    } else {
+        collection_pack_clear(collection->pack);
+    }
     pthread_mutex_unlock(&collection->lock);
+    collection_pack_close(old);
+}
+
+static void clean(struct collection *collection) {
+    unlinkat(collection->root, "staging/version", 0);
+    replace_pack(collection);
     collection_nodes_clean(&collection->nodes, &collection->held.root, 1);
 }
 

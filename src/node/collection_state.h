@@ -38,8 +38,9 @@ const char *collection_path_of(const struct collection *collection, const char *
 enum err collection_load_held(struct collection *collection, const struct version *version,
                               struct err_detail *detail) MUST_CHECK;
 
-/* collection_give.c, under the lock: the checked bytes of a chunk from the held files or the pack. */
+/* collection_give.c, under the lock: the bytes of a chunk from the held files or the pack. is_checked: they
+ * are hashed, and what is wrong is passed over; else the caller must do so. */
 enum err collection_read_chunk(struct collection *collection, const uint8_t digest[SHA256_SIZE],
-                               uint8_t *memory, size_t *ret_size) MUST_CHECK;
+                               bool is_checked, uint8_t *memory, size_t *ret_size) MUST_CHECK;
 
 #endif

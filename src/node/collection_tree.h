@@ -20,7 +20,7 @@ struct collection_tree {
     const struct manifest_ref *root_before;
     const struct collection_places *places_before; /* NULL: nothing is known to be renamed */
     struct manifest_source nodes;
-    /* The checked bytes of a chunk to memory. ERR_NOT_FOUND: nobody here has it. */
+    /* The bytes of a chunk to memory. ERR_NOT_FOUND: nobody here has it. Files are checked as a whole. */
     enum err (*get)(void *context, const struct manifest_ref *chunk, uint8_t *memory);
     void *context;
 };
@@ -32,7 +32,9 @@ struct collection_tree_stat {
 
 /*
  * ERR_NOT_FOUND: a chunk is missing, *ret_missing says which. ERR_INVALID, ERR_MISMATCH, ERR_LIMIT and
- * others of a bad manifest: whoever signed it has signed what cannot be. The rest are errors of this machine.
+ * others of a bad manifest: whoever signed it has signed what cannot be. (A file that is not what it should
+ * be is ERR_MISMATCH, too: that counts only where get() gives what is right.) The rest are errors of this
+ * machine.
  */
 enum err collection_tree_make(const struct collection_tree *tree, const struct manifest_ref *root,
                               struct collection_tree_stat *ret_stat, struct manifest_ref *ret_missing,

@@ -15,6 +15,7 @@ enum {
     VERSION_SIZE = 8,
     LISTED_SIZE = DECREE_ID_SIZE + VERSION_SIZE, /* of one decree in a question */
     ANSWER_SIZE_MAX = BULK_PIECE_SIZE_MAX,
+    AGAIN_BEATS = 5, /* where the disk did not take what they say */
 };
 
 static void say(const struct decrees *decrees, const char *sentence) {
@@ -277,8 +278,9 @@ void decrees_beat(struct decrees *decrees) {
     bool is_obeyed = decrees->is_obeyed || !decrees->has_charter;
     decrees->is_obeyed = true;
     pthread_mutex_unlock(&decrees->lock);
-    if (!is_obeyed) {
-        decrees_obey(decrees);
+    bool is_again = decrees->again_beats > 0 && --decrees->again_beats == 0;
+    if (!is_obeyed || is_again) {
+        decrees->again_beats = decrees_obey(decrees) ? 0 : AGAIN_BEATS;
     }
 }
 

@@ -212,8 +212,14 @@ static void remove_rules(const char *directory, const struct order *orders, size
     }
 }
 
-void decrees_obey(struct decrees *decrees) {
+/* Is it this node's trouble, which may pass, rather than the decree's? */
+static bool is_own_trouble(enum err err) {
+    return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_SYSTEM || err == ERR_MEMORY;
+}
+
+bool decrees_obey(struct decrees *decrees) {
     const char *directory = decrees->config.directory;
+    bool is_done = true;
     size_t count;
     struct order *orders = collect(decrees, &count);
     for (size_t i = 0; i < count; i++) {
@@ -222,6 +228,7 @@ void decrees_obey(struct decrees *decrees) {
                                                     : write_rules(directory, &orders[i], &detail);
         if (err != ERR_OK) {
             complain(decrees, bytes_of_string(orders[i].name), &detail, err);
+            is_done = is_done && !is_own_trouble(err);
         }
     }
     remove_jobs(directory, orders, count);
@@ -233,4 +240,5 @@ void decrees_obey(struct decrees *decrees) {
     if (decrees->config.changed != NULL) {
         decrees->config.changed(decrees->config.context);
     }
+    return is_done;
 }

@@ -33,10 +33,11 @@ struct decrees {
     /* The beat's. */
     struct timespec seen; /* of the directory */
     bool is_obeyed;       /* lock: since the last change */
+    unsigned again_beats; /* until they are obeyed again; 0: they need not be */
 };
 
 /* By the thread of the beat; the lock is not held. Append the encoded decrees that matter, and write jobs and
- * rules as they say. */
-void decrees_obey(struct decrees *decrees);
+ * rules as they say. False: the disk did not take all of it. */
+bool decrees_obey(struct decrees *decrees);
 
 #endif

@@ -16,7 +16,6 @@ enum {
     MODE = 0600,
     WISH_SIZE_MAX = 64 << 10,
     LAYOUT = 1,
-    STATE_SIZE_MAX = 64 + GROUP_FILES_DOCUMENT_SIZE_MAX,
 };
 
 static const char magic[4] = {'m', 'n', 'g', 's'};
@@ -190,12 +189,29 @@ static enum err take_neighbours(const struct config_list *texts, struct group_wi
     return ERR_OK;
 }
 
+static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
+    static const uint8_t none[PEER_KEY_SIZE];
+    return memcmp(key, none, PEER_KEY_SIZE) != 0;
+}
+
+/* What it really is, is judged when it is used; here, that it can be written as it was read. */
+bool group_files_token_is_possible(struct bytes token) {
+    for (size_t i = 0; i < token.size; i++) {
+        uint8_t byte = token.data[i];
+        if (!byte_is_alpha(byte) && !byte_is_digit(byte) && byte != '-' && byte != '_') {
+            return false;
+        }
+    }
+    return token.size < INVITATION_TOKEN_SIZE;
+}
+
 static enum err take_text(const struct text *text, struct group_wish *wish, struct err_detail *detail) {
     wish->rules.admission = (uint8_t)text->admission;
     wish->rules.generator = (uint8_t)text->generator;
     wish->rules.k = (uint8_t)text->k;
     wish->is_leaving = text->leaving;
-    if (text->founder.size > 0 && !identity_key_parse(text->founder, wish->rules.founder)) {
+    if (text->founder.size > 0 &&
+        (!identity_key_parse(text->founder, wish->rules.founder) || !is_key(wish->rules.founder))) {
         return err_set(detail, ERR_INVALID, "founder: \"%.*s\" is no key", BYTES_ARG(text->founder));
     }
     if (text->contact.size > 0 &&
@@ -203,8 +219,8 @@ static enum err take_text(const struct text *text, struct group_wish *wish, stru
         return err_set(detail, ERR_INVALID, "contact: \"%.*s\" is no IP address with a port",
                        BYTES_ARG(text->contact));
     }
-    if (text->token.size >= sizeof wish->token) {
-        return err_set(detail, ERR_INVALID, "token: too long to be one");
+    if (!group_files_token_is_possible(text->token)) {
+        return err_set(detail, ERR_INVALID, "token: this is none");
     }
     if (text->token.size > 0) {
         memcpy(wish->token, text->token.data, text->token.size);
@@ -217,33 +233,38 @@ static enum err take_text(const struct text *text, struct group_wish *wish, stru
     return err == ERR_OK ? take_neighbours(&text->neighbours, wish, detail) : err;
 }
 
-enum err group_files_read_wish(const char *directory, const char *name, struct group_wish *ret_wish,
-                               struct err_detail *detail) {
-    char path[PATH_SIZE_MAX];
-    struct err_detail reason = {0};
-    struct buf bytes;
+enum err group_files_parse_wish(struct bytes contents, const char *name, struct group_wish *ret_wish,
+                                struct err_detail *detail) {
     struct arena arena;
     struct text text;
-    buf_init(&bytes, WISH_SIZE_MAX);
     arena_init(&arena, 4 * WISH_SIZE_MAX);
     struct group_wish *wish = calloc(1, sizeof *wish);
-    enum err err =
-        wish == NULL ? ERR_MEMORY : whole_file_read(path_of(directory, name, "group", path), &bytes, detail);
-    if (err == ERR_NOT_FOUND) {
-        err = err_set(detail, err, "%.150s is in no group \"%.64s\"", directory, name);
-    } else if (err == ERR_OK) {
-        err = config_read(text_keys, buf_bytes(&bytes), &arena, &text, &reason);
-        err = err == ERR_OK ? take_text(&text, wish, &reason) : err;
-        if (err != ERR_OK) {
-            err = err_set(detail, err, "%.120s: %.120s", path, err_detail_text(&reason, err));
-        }
-    }
+    enum err err = wish == NULL ? ERR_MEMORY : config_read(text_keys, contents, &arena, &text, detail);
+    err = err == ERR_OK ? take_text(&text, wish, detail) : err;
     if (err == ERR_OK) {
         snprintf(wish->name, sizeof wish->name, "%s", name);
         memcpy(ret_wish, wish, sizeof *wish); /* all of it, so that two can be compared */
     }
     free(wish);
     arena_done(&arena);
+    return err;
+}
+
+enum err group_files_read_wish(const char *directory, const char *name, struct group_wish *ret_wish,
+                               struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    struct err_detail reason = {0};
+    struct buf bytes;
+    buf_init(&bytes, WISH_SIZE_MAX);
+    enum err err = whole_file_read(path_of(directory, name, "group", path), &bytes, detail);
+    if (err == ERR_NOT_FOUND) {
+        err = err_set(detail, err, "%.150s is in no group \"%.64s\"", directory, name);
+    } else if (err == ERR_OK) {
+        err = group_files_parse_wish(buf_bytes(&bytes), name, ret_wish, &reason);
+        if (err != ERR_OK) {
+            err = err_set(detail, err, "%.120s: %.120s", path, err_detail_text(&reason, err));
+        }
+    }
     buf_done(&bytes);
     return err;
 }
@@ -253,12 +274,7 @@ static void put_key(struct buf *out, const char *name, const uint8_t key[PEER_KE
     buf_put_format(out, "%s = %s\n", name, identity_key_format(key, text));
 }
 
-static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
-    static const uint8_t none[PEER_KEY_SIZE];
-    return memcmp(key, none, PEER_KEY_SIZE) != 0;
-}
-
-static void put_wish(const struct group_wish *wish, struct buf *out) {
+void group_files_put_wish(const struct group_wish *wish, struct buf *out) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     buf_put_string(out, "# What this node wants of the group; \"mnemon group\" writes it.\n");
@@ -294,7 +310,7 @@ enum err group_files_write_wish(const char *directory, const struct group_wish *
     char path[PATH_SIZE_MAX];
     struct buf text;
     buf_init(&text, WISH_SIZE_MAX);
-    put_wish(wish, &text);
+    group_files_put_wish(wish, &text);
     enum err err = text.err == ERR_OK ? make_directories(directory, detail) : text.err;
     if (err == ERR_OK) {
         err =
@@ -306,14 +322,10 @@ enum err group_files_write_wish(const char *directory, const struct group_wish *
 
 /* ---- NAME.state ---- */
 
-bool group_files_read_state(const char *directory, const char *name, struct group_state_file *ret_state) {
-    char path[PATH_SIZE_MAX];
+bool group_files_parse_state(struct bytes bytes, struct group_state_file *ret_state) {
     struct wire_reader reader;
-    struct buf bytes;
     struct group_rules rules = {0};
-    buf_init(&bytes, STATE_SIZE_MAX);
-    enum err err = whole_file_read(path_of(directory, name, "state", path), &bytes, NULL);
-    wire_reader_init(&reader, buf_bytes(&bytes));
+    wire_reader_init(&reader, bytes);
     struct bytes mark = wire_read_bytes(&reader, sizeof magic);
     bool is_known = bytes_equal(mark, bytes_of(magic, sizeof magic)) && wire_read_u8(&reader) == LAYOUT;
     wire_read_array(&reader, rules.founder, PEER_KEY_SIZE);
@@ -321,23 +333,30 @@ bool group_files_read_state(const char *directory, const char *name, struct grou
     rules.generator = wire_read_u8_max(&reader, TOPOLOGY_TREE);
     rules.k = wire_read_u8_max(&reader, TOPOLOGY_K_MAX);
     struct bytes document = wire_read_string(&reader, GROUP_FILES_DOCUMENT_SIZE_MAX);
-    bool is_whole = err == ERR_OK && is_known && wire_reader_finish(&reader, NULL) == ERR_OK;
+    bool is_whole = is_known && wire_reader_finish(&reader, NULL) == ERR_OK;
     if (is_whole) {
         ret_state->rules = rules;
         ret_state->document_size = document.size;
         memcpy(ret_state->document, document.data, document.size);
     }
+    return is_whole;
+}
+
+bool group_files_read_state(const char *directory, const char *name, struct group_state_file *ret_state) {
+    char path[PATH_SIZE_MAX];
+    struct buf bytes;
+    buf_init(&bytes, GROUP_FILES_STATE_SIZE_MAX);
+    bool is_whole = whole_file_read(path_of(directory, name, "state", path), &bytes, NULL) == ERR_OK &&
+                    group_files_parse_state(buf_bytes(&bytes), ret_state);
     buf_done(&bytes);
     return is_whole;
 }
 
-enum err group_files_write_state(const char *directory, const char *name,
-                                 const struct group_state_file *state, struct err_detail *detail) {
-    char path[PATH_SIZE_MAX];
-    uint8_t memory[STATE_SIZE_MAX];
+struct bytes group_files_put_state(const struct group_state_file *state,
+                                   uint8_t memory[GROUP_FILES_STATE_SIZE_MAX]) {
     struct wire_writer writer;
     struct bytes bytes;
-    wire_writer_init(&writer, memory, sizeof memory);
+    wire_writer_init(&writer, memory, GROUP_FILES_STATE_SIZE_MAX);
     wire_write_bytes(&writer, bytes_of(magic, sizeof magic));
     wire_write_u8(&writer, LAYOUT);
     wire_write_bytes(&writer, bytes_of(state->rules.founder, PEER_KEY_SIZE));
@@ -347,7 +366,15 @@ enum err group_files_write_state(const char *directory, const char *name,
     wire_write_string(&writer, bytes_of(state->document, state->document_size));
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);
-    err = make_directories(directory, detail);
+    return bytes;
+}
+
+enum err group_files_write_state(const char *directory, const char *name,
+                                 const struct group_state_file *state, struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    uint8_t memory[GROUP_FILES_STATE_SIZE_MAX];
+    struct bytes bytes = group_files_put_state(state, memory);
+    enum err err = make_directories(directory, detail);
     return err == ERR_OK ? whole_file_replace(path_of(directory, name, "state", path), bytes, MODE, detail)
                          : err;
 }

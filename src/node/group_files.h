@@ -12,6 +12,7 @@
 #ifndef MNEMON_NODE_GROUP_FILES_H
 #define MNEMON_NODE_GROUP_FILES_H
 
+#include "base/buf.h"
 #include "base/peer.h"
 #include "group/group.h"
 #include "ring/invitation.h"
@@ -20,6 +21,7 @@ enum {
     GROUP_FILES_NAME_SIZE_MAX = CHARTER_NAME_SIZE_MAX + 1, /* with its zero byte */
     GROUP_FILES_KEYS_MAX = 64,
     GROUP_FILES_DOCUMENT_SIZE_MAX = TOPOLOGY_SIZE_MAX + 256,
+    GROUP_FILES_STATE_SIZE_MAX = 64 + GROUP_FILES_DOCUMENT_SIZE_MAX,
 };
 
 enum group_admission { GROUP_ADMISSION_OPEN, GROUP_ADMISSION_APPROVE, GROUP_ADMISSION_INVITE };
@@ -65,12 +67,25 @@ static inline bool group_files_name_is_valid(struct bytes name) {
     return charter_name_is_valid(name);
 }
 
+/* May it be an invitation: has it the letters and the size? */
+bool group_files_token_is_possible(struct bytes token);
+
 /* The first bytes of the SHA-256 of the founder's key and the name. */
 void group_files_id(struct bytes name, const uint8_t founder[PEER_KEY_SIZE], struct sha256 *sha256,
                     uint8_t out[GROUP_ID_SIZE]);
 
 /* The names of all groups, in order, at most names_max; how many. */
 size_t group_files_list(const char *directory, char (*out)[GROUP_FILES_NAME_SIZE_MAX], size_t names_max);
+
+/* The contents of NAME.group. ERR_INVALID, ERR_LIMIT: the line and what would have been right. */
+enum err group_files_parse_wish(struct bytes text, const char *name, struct group_wish *ret_wish,
+                                struct err_detail *detail) MUST_CHECK;
+void group_files_put_wish(const struct group_wish *wish, struct buf *out);
+
+/* The contents of NAME.state. False: it is damaged. */
+bool group_files_parse_state(struct bytes bytes, struct group_state_file *ret_state);
+struct bytes group_files_put_state(const struct group_state_file *state,
+                                   uint8_t memory[GROUP_FILES_STATE_SIZE_MAX]);
 
 /* ERR_NOT_FOUND: no such group; ERR_INVALID: the line and what would have been right. */
 enum err group_files_read_wish(const char *directory, const char *name, struct group_wish *ret_wish,

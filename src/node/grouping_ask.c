@@ -1,45 +1,19 @@
 /*
  * Whose is the group of that name? Who joins knows a name and an address; the contact tells him the founder's
- * key, from which the group's id follows, and its rules.
- *
- *      ASK     0:u8  1:u8  name:string
- *      TELL    0:u8  2:u8  name:string  founder:32  admission:u8  generator:u8  k:u8
- *      NONE    0:u8  3:u8  name:string
- *
- * All go as DATAGRAM_GROUP, where the first byte of a message of a group is its version, which is not 0. The
- * contact is believed, because people have chosen it; a token names the group itself (grouping_papers.c).
+ * key, from which the group's id follows, and its rules (grouping_code.h). The contact is believed, because
+ * people have chosen it; a token names the group itself (grouping_papers.c).
  */
-#include "base/wire.h"
 #include "net/datagram.h"
+#include "node/grouping_code.h"
 #include "node/grouping_state.h"
 #include "node/ringing.h"
 
-enum ask_kind { ASK = 1, TELL, NONE };
-
-enum {
-    MESSAGE_SIZE_MAX = 3 + 1 + GROUP_FILES_NAME_SIZE_MAX + PEER_KEY_SIZE + 3,
-    TRIES_DOUBLED = 5,
-};
+enum { TRIES_DOUBLED = 5 };
 static const uint64_t TRY_US = 1000000; /* doubles with each try that is not answered, to half a minute */
 
-static void say(struct grouping *grouping, const struct peer *to, enum ask_kind kind, struct bytes name,
-                const struct group_rules *rules) {
-    uint8_t memory[MESSAGE_SIZE_MAX];
-    struct wire_writer writer;
-    struct bytes message;
-    wire_writer_init(&writer, memory, sizeof memory);
-    wire_write_u8(&writer, 0);
-    wire_write_u8(&writer, (uint8_t)kind);
-    wire_write_string(&writer, name);
-    if (kind == TELL) {
-        wire_write_bytes(&writer, bytes_of(rules->founder, PEER_KEY_SIZE));
-        wire_write_u8(&writer, rules->admission);
-        wire_write_u8(&writer, rules->generator);
-        wire_write_u8(&writer, rules->k);
-    }
-    enum err err = wire_writer_finish(&writer, &message);
-    ASSERT(err == ERR_OK);
-    ringing_send(grouping->ringing, to, DATAGRAM_GROUP, message);
+static void say(struct grouping *grouping, const struct peer *to, const struct grouping_message *message) {
+    uint8_t memory[GROUPING_CODE_SIZE_MAX];
+    ringing_send(grouping->ringing, to, DATAGRAM_GROUP, grouping_code_write(message, memory));
 }
 
 void grouping_ask(struct grouping *grouping, struct grouping_slot *slot) {
@@ -52,7 +26,8 @@ void grouping_ask(struct grouping *grouping, struct grouping_slot *slot) {
         grouping_note(grouping, "group \"%s\": no answer from %s yet", slot->wish.name,
                       address_format(&slot->wish.contact, address));
     }
-    say(grouping, &contact, ASK, bytes_of_string(slot->wish.name), NULL);
+    struct grouping_message message = {.kind = GROUPING_ASK, .name = bytes_of_string(slot->wish.name)};
+    say(grouping, &contact, &message);
 }
 
 static struct grouping_slot *find_by_name(struct grouping *grouping, struct bytes name) {
@@ -73,7 +48,11 @@ static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
 static void on_ask(struct grouping *grouping, const struct peer *from, struct bytes name) {
     const struct grouping_slot *slot = find_by_name(grouping, name);
     bool is_member = slot != NULL && slot->group != NULL && group_mode(slot->group) == GROUP_MEMBER;
-    say(grouping, from, is_member ? TELL : NONE, name, is_member ? &slot->rules : NULL);
+    struct grouping_message message = {.kind = is_member ? GROUPING_TELL : GROUPING_NONE, .name = name};
+    if (is_member) {
+        message.rules = slot->rules;
+    }
+    say(grouping, from, &message);
 }
 
 static void on_tell(struct grouping *grouping, const struct peer *from, struct bytes name,
@@ -114,32 +93,23 @@ static void on_none(struct grouping *grouping, const struct peer *from, struct b
 
 /* True: it was one of these, or malformed. */
 bool grouping_ask_receive(struct grouping *grouping, const struct datagram_message *message) {
-    struct wire_reader reader;
-    struct group_rules rules = {0};
+    struct grouping_message read;
     if (message->bytes.size == 0 || message->bytes.data[0] != 0) {
         return message->bytes.size == 0;
     }
-    wire_reader_init(&reader, bytes_skip(message->bytes, 1));
-    uint8_t kind = wire_read_u8_max(&reader, NONE);
-    struct bytes name = wire_read_string(&reader, GROUP_FILES_NAME_SIZE_MAX - 1);
-    if (kind == TELL) {
-        wire_read_array(&reader, rules.founder, PEER_KEY_SIZE);
-        rules.admission = wire_read_u8_max(&reader, GROUP_ADMISSION_INVITE);
-        rules.generator = wire_read_u8_max(&reader, TOPOLOGY_TREE);
-        rules.k = wire_read_u8_max(&reader, TOPOLOGY_K_MAX);
-        if (!is_key(rules.founder)) {
-            wire_read_fail(&reader, ERR_INVALID, "nobody's group");
-        }
-    }
-    if (wire_reader_finish(&reader, NULL) != ERR_OK || !group_files_name_is_valid(name)) {
+    if (grouping_code_read(message->bytes, &read) != ERR_OK) {
         return true;
     }
-    if (kind == ASK) {
-        on_ask(grouping, &message->from, name);
-    } else if (kind == TELL) {
-        on_tell(grouping, &message->from, name, &rules);
-    } else if (kind == NONE) {
-        on_none(grouping, &message->from, name);
+    switch (read.kind) {
+    case GROUPING_ASK:
+        on_ask(grouping, &message->from, read.name);
+        break;
+    case GROUPING_TELL:
+        on_tell(grouping, &message->from, read.name, &read.rules);
+        break;
+    case GROUPING_NONE:
+        on_none(grouping, &message->from, read.name);
+        break;
     }
     return true;
 }

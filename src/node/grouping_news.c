@@ -76,6 +76,30 @@ static void leave(struct grouping *grouping, struct grouping_slot *slot) {
     grouping_step(grouping, slot, &(struct event){.kind = EVENT_COMMAND, .code = GROUP_LEAVE});
 }
 
+/* The founder's owner has changed them. Where another is master meanwhile, the founder takes over: others
+ * know the rules that they were told when they joined, and a founder is believed. */
+static void take_rules(struct grouping *grouping, struct grouping_slot *slot) {
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    const struct group_rules *rules = &slot->wish.rules;
+    bool is_founder = memcmp(rules->founder, grouping->self.key, PEER_KEY_SIZE) == 0;
+    bool is_same = rules->admission == slot->rules.admission && rules->generator == slot->rules.generator &&
+                   rules->k == slot->rules.k;
+    if (!is_founder || is_same || slot->group == NULL || group_mode(slot->group) == GROUP_FIXED) {
+        return;
+    }
+    slot->rules = *rules;
+    struct event event = {.kind = EVENT_COMMAND, .code = GROUP_RULES};
+    event.bytes = group_write_rules(rules->admission == GROUP_ADMISSION_OPEN,
+                                    (enum topology_kind)rules->generator, rules->k, memory);
+    if (!group_is_master(slot->group)) {
+        grouping_step(grouping, slot, &(struct event){.kind = EVENT_COMMAND, .code = GROUP_CLAIM});
+    }
+    grouping_step(grouping, slot, &event);
+    grouping_note(grouping, "group \"%s\": %s, %s, k = %u from now on", slot->wish.name,
+                  group_files_admissions[rules->admission], group_files_generators[rules->generator],
+                  rules->k);
+}
+
 static void take_one(struct grouping *grouping, const struct grouping_news *news) {
     struct grouping_slot *slot = find_by_name(grouping, news->wish.name);
     if (news->is_gone) {
@@ -92,6 +116,7 @@ static void take_one(struct grouping *grouping, const struct grouping_news *news
     } else {
         before = slot->wish;
         slot->wish = news->wish;
+        take_rules(grouping, slot);
     }
     if (slot->group != NULL && group_mode(slot->group) != GROUP_FIXED) {
         command(grouping, slot, GROUP_APPROVE, &slot->wish.approved, &before.approved);

@@ -311,14 +311,22 @@ size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max) 
     return count;
 }
 
-bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]) {
+bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
     bool is_found = false;
     pthread_mutex_lock(&holders->lock);
     for (size_t i = 0; i < holders->view.nodes_count && !is_found; i++) {
         is_found = memcmp(holders->view.nodes[i].key, key, PEER_KEY_SIZE) == 0;
+        if (is_found) {
+            *ret_peer = holders->view.nodes[i];
+        }
     }
     pthread_mutex_unlock(&holders->lock);
     return is_found;
+}
+
+bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]) {
+    struct peer peer;
+    return holders_locate(holders, key, &peer);
 }
 
 static bool is_own(const struct view *view, struct ring_id id) {

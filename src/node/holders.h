@@ -52,8 +52,9 @@ size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_
  * peers_max. */
 size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max);
 
-/* Does one of them have this key? Any thread. */
+/* Does one of them have this key, and where is it reached? Any thread. */
 bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]);
+bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
 
 /* The places behind one of our own, clockwise, as we know them; of any other ID none. Any thread. */
 size_t holders_after(struct holders *holders, struct ring_id own_place, struct ring_place *out,

@@ -11,10 +11,9 @@
 #include "node/keeping_state.h"
 
 enum {
-    FEED_RECORDS_MAX = 64,    /* the set is locked meanwhile */
-    FEED_RUNS_MAX = 256,      /* before anything else is looked at */
-    REST_MS = 200,            /* at most, between two looks at the volumes */
-    WANTED_BUSY_COUNT = 1024, /* with more to fetch, nothing else is begun */
+    FEED_RECORDS_MAX = 64, /* the set is locked meanwhile */
+    FEED_RUNS_MAX = 256,   /* before anything else is looked at */
+    REST_MS = 200,         /* at most, between two looks at the volumes */
     SENTENCE_SIZE_MAX = 512,
     PATH_SIZE_MAX = 4096,
     HOPS_MAX = 64, /* places that are looked at for spare holders */
@@ -159,8 +158,11 @@ static void rest(struct keeping *keeping) {
     uint64_t now_us = keeping_now_us(keeping);
     pthread_mutex_lock(&keeping->lock);
     uint64_t wake_us = keeper_wake_at(keeping->keeper, now_us);
+    uint64_t tour_us = keeping_tour_at(keeping);
+    wake_us = tour_us < wake_us ? tour_us : wake_us;
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
-    wait_us = wait_us < REST_MS * UINT64_C(1000) ? wait_us : REST_MS * UINT64_C(1000);
+    bool is_long = wait_us > REST_MS * UINT64_C(1000) || !keeping->stat.is_fed;
+    wait_us = is_long ? REST_MS * UINT64_C(1000) : wait_us;
     bool is_held = keeping->busy_until_us > now_us;
     if (is_held && wait_us > keeping->busy_until_us - now_us) {
         wait_us = keeping->busy_until_us - now_us;
@@ -190,12 +192,12 @@ static void *run(void *context) {
         keeping_scrub(keeping);
         keeping_repair(keeping);
         pthread_mutex_lock(&keeping->lock);
-        bool has_task = keeping->wanted_count < WANTED_BUSY_COUNT && keeping->stat.is_fed &&
+        bool has_task = keeping->wanted_count < KEEPING_WANTED_BUSY && keeping->stat.is_fed &&
                         keeper_next(keeping->keeper, keeping_now_us(keeping), &task);
         pthread_mutex_unlock(&keeping->lock);
         if (has_task) {
             keeping_run_task(keeping, &task);
-        } else {
+        } else if (!keeping_tour(keeping)) {
             rest(keeping);
         }
     }
@@ -242,8 +244,10 @@ static enum err make_parts(struct keeping *keeping) {
         .challenge_interval_us = config->challenge_interval_us,
         .grace_us = config->grace_us,
         .bar_us = config->grace_us / 2,
+        .keeps_everything = config->keeps_everything,
         .seed = config->seed,
     };
+    keeping_tour_init(keeping);
     void *memory = malloc(keeper_size(&keeper));
     keeping->keeper = memory != NULL ? keeper_init(memory, &keeper, keeping_now_us(keeping)) : NULL;
     keeping->wanted = malloc(KEEPING_WANTED_MAX * sizeof *keeping->wanted);
@@ -278,6 +282,7 @@ enum err keeping_new(const struct keeping_config *config, struct keeping **ret_k
     bulk_serve(config->bulk, BULK_OFFER, keeping_answer_offer, keeping);
     bulk_serve(config->bulk, BULK_CONFIRM, keeping_answer_confirm, keeping);
     bulk_serve(config->bulk, BULK_PROVE, keeping_answer_prove, keeping);
+    bulk_serve(config->bulk, BULK_FOLLOW, keeping_answer_follow, keeping);
     *ret_keeping = keeping;
     return ERR_OK;
 }
@@ -356,8 +361,15 @@ void keeping_report_damage(struct keeping *keeping, const struct ringkey *key) {
 }
 
 bool keeping_is_compared(struct keeping *keeping, struct ring_id place) {
+    const struct keeping_ring *ring = &keeping->config.ring;
+    struct holders_arc arc;
+    /* Who was a holder until the ring changed was compared too, but does not get what is new. */
+    if (!ring->know(ring->context, place, &arc) || arc.self_rank < 0) {
+        return false;
+    }
     pthread_mutex_lock(&keeping->lock);
-    bool is_compared = keeper_is_compared(keeping->keeper, place, keeping_now_us(keeping));
+    bool is_compared =
+        keeper_is_compared(keeping->keeper, place, &arc.peers[0], arc.from, keeping_now_us(keeping));
     pthread_mutex_unlock(&keeping->lock);
     return is_compared;
 }
@@ -395,6 +407,10 @@ static uint64_t ask_generation(void *context) {
     return holders_generation(context);
 }
 
+static bool locate(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
+    return holders_locate(context, key, ret_peer);
+}
+
 struct keeping_ring keeping_ring_of_holders(struct holders *holders) {
-    return (struct keeping_ring){ask_own, ask_known, ask_find, ask_copies, ask_generation, holders};
+    return (struct keeping_ring){ask_own, ask_known, ask_find, ask_copies, ask_generation, locate, holders};
 }

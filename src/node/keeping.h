@@ -5,10 +5,14 @@
  *                           ^                 comparisons of our arcs (ring/keeper.h says when, with whom)
  *                           └── what others offered or we found missing is fetched, checked and stored
  *
+ * A node that keeps everything compares the arcs of others, too, with one of their holders at a time, and
+ * fetches what it lacks; and it follows their primaries (BULK_FOLLOW), which offer it what is new. It is no
+ * holder of them to anybody: nobody counts its copies.
+ *
  * One thread of its own does all that waits: it follows the volumes, offers, compares, fetches, challenges,
  * hands on and gives up what is surplus, repairs. Questions of others (BULK_COMPARE, BULK_OFFER,
- * BULK_CONFIRM, BULK_PROVE) are answered on the bulk thread. What did not come is found missing by the next
- * comparison: nothing needs to be resumed but that.
+ * BULK_CONFIRM, BULK_PROVE, BULK_FOLLOW) are answered on the bulk thread. What did not come is found missing
+ * by the next comparison: nothing needs to be resumed but that.
  *
  * Who has what is asked of a table of functions, so that it can be tested without a ring:
  * keeping_ring_of_holders() makes it of node/holders.h.
@@ -29,6 +33,7 @@ struct keeping_ring {
     enum err (*find)(void *context, struct ring_id place, struct holders_arc *ret_arc);
     size_t (*copies)(void *context);
     uint64_t (*generation)(void *context);
+    bool (*locate)(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
     void *context;
 };
 
@@ -45,6 +50,7 @@ struct keeping_config {
     uint64_t compare_interval_us;   /* (5 min) */
     uint64_t challenge_interval_us; /* (10 min) */
     uint64_t space_min;             /* (256 MiB) below that much free on the disk, the node is full */
+    bool keeps_everything;          /* all captures of the ring, not only those of our arcs (ring/tour.h) */
     bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
     const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
                                        and nothing without a signature, which was imported here */
@@ -95,10 +101,15 @@ void keeping_wake(struct keeping *keeping);
 /* Has this node surely all captures of the place: it is a holder, and was compared? */
 bool keeping_is_compared(struct keeping *keeping, struct ring_id place);
 
+/* And those of all places: it keeps everything, a short while ago nothing was missing, and what is new is
+ * offered to it? */
+bool keeping_has_everything(struct keeping *keeping);
+
 struct keeping_stat {
     uint64_t keys_count;
     uint64_t compared_count;      /* comparisons made as primary */
     uint64_t compared_by_count;   /* questions of others answered */
+    uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
     uint64_t offered_count;       /* keys */
     uint64_t fetched_count;       /* captures stored that others gave */
     uint64_t fetched_about_count; /* of them, without their payload */

@@ -139,6 +139,16 @@ static enum err judge_all(struct keeping *keeping, const struct peer *from, cons
     return ERR_OK;
 }
 
+/* What there is no room for does not come: readers here must ask others for it. */
+static void doubt_all(struct keeping *keeping, const struct peer *from, const struct keeping_keys *keys) {
+    pthread_mutex_lock(&keeping->lock);
+    for (size_t i = 0; i < keys->count; i++) {
+        struct ringkey key = keeping_keys_at(keys, i);
+        keeper_doubt(keeping->keeper, keeping_place_of(&key), from);
+    }
+    pthread_mutex_unlock(&keeping->lock);
+}
+
 enum err keeping_answer_offer(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
     struct keeping *keeping = context;
@@ -154,6 +164,7 @@ enum err keeping_answer_offer(void *context, const struct peer *from, struct byt
         return ERR_OK;
     }
     if (keeping_is_full(keeping)) {
+        doubt_all(keeping, from, &keys);
         return err_set(detail, ERR_NO_SPACE, "the disk is full");
     }
     err = judge_all(keeping, from, &keys, wishes);

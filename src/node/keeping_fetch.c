@@ -299,6 +299,19 @@ static void want_again(struct keeping *keeping) {
     pthread_mutex_unlock(&keeping->lock);
 }
 
+/* What did not come must be asked of others by who reads it here, until a comparison finds it. */
+static void doubt_missing(struct keeping *keeping, bool is_all) {
+    pthread_mutex_lock(&keeping->lock);
+    for (size_t i = 0; i < keeping->work->count; i++) {
+        const struct item *item = &keeping->work->items[i];
+        if (is_all || item->err != ERR_OK) {
+            keeper_doubt(keeping->keeper, keeping_place_of(&item->wanted.key), &item->wanted.peer);
+            tour_doubt(&keeping->tour);
+        }
+    }
+    pthread_mutex_unlock(&keeping->lock);
+}
+
 static bool is_held(struct keeping *keeping) {
     pthread_mutex_lock(&keeping->lock);
     bool is_held = keeping_now_us(keeping) < keeping->busy_until_us;
@@ -311,7 +324,11 @@ void keeping_fetch(struct keeping *keeping) {
         return;
     }
     take_batch(keeping);
-    if (keeping->work->count == 0 || keeping_is_full(keeping)) {
+    if (keeping->work->count == 0) {
+        return;
+    }
+    if (keeping_is_full(keeping)) {
+        doubt_missing(keeping, true);
         return;
     }
     run_crew(keeping, false);
@@ -319,6 +336,7 @@ void keeping_fetch(struct keeping *keeping) {
     run_crew(keeping, true);
     wait_for_disk(keeping);
     want_again(keeping);
+    doubt_missing(keeping, false);
     uint64_t stored_count = 0;
     for (size_t i = 0; i < keeping->work->count; i++) {
         stored_count += keeping->work->items[i].err == ERR_OK;

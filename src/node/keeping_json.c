@@ -70,6 +70,7 @@ static void put_stat(struct buf *out, const struct keeping_stat *stat) {
                    ",\"refused\":%" PRIu64 ",\"challenged\":%" PRIu64,
                    stat->fetched_count, stat->fetched_about_count, stat->fetched_size, stat->refused_count,
                    stat->challenged_count);
+    buf_put_format(out, ",\"toured\":%" PRIu64, stat->toured_count);
     buf_put_format(out, ",\"caught\":%" PRIu64 ",\"released\":%" PRIu64 ",\"repaired\":%" PRIu64,
                    stat->caught_count, stat->released_count, stat->repaired_count);
     put_bool(out, "full", stat->is_full);
@@ -83,6 +84,7 @@ void keeping_put_json(struct keeping *keeping, struct buf *out) {
     buf_put_byte(out, '{');
     put_stat(out, &stat);
     pthread_mutex_lock(&keeping->lock);
+    keeping_tour_put_json(keeping, out);
     buf_put_format(out, ",\"claims\":%zu,\"arcs\":[", keeper_claims_count(keeping->keeper));
     for (size_t i = 0; i < keeper_pieces_count(keeping->keeper); i++) {
         buf_put_string(out, i > 0 ? "," : "");

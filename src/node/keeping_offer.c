@@ -1,4 +1,4 @@
-/* New captures are offered to the other holders at once. */
+/* New captures are offered to the other holders at once, and to those who follow. */
 #include <stdlib.h>
 
 #include "node/keeping_state.h"
@@ -63,6 +63,7 @@ enum err keeping_offer(struct keeping *keeping, const struct peer *peer, const s
                             KEEPING_ASK_MS, &keeping->answer, &detail);
     if (err != ERR_OK) {
         keeping_shun(keeping, peer, false);
+        keeping_unfollow(keeping, peer);
         return err;
     }
     err = keeping_read_bits(buf_bytes(&keeping->answer), count, 2, keeping->wishes, &detail);
@@ -116,8 +117,19 @@ static struct parcel *parcel_for(struct parcels *parcels, const struct peer *pee
     return parcel;
 }
 
+static bool is_holder(const struct holders_arc *arc, const struct peer *peer) {
+    for (size_t i = 0; i < arc->count; i++) {
+        if (memcmp(arc->peers[i].key, peer->key, PEER_KEY_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Keys of others' arcs that came from others are theirs to spread. */
 static void pack(struct keeping *keeping, struct parcels *parcels) {
+    struct peer followers[KEEPING_FOLLOWERS_MAX];
+    size_t followers_count = keeping_followers(keeping, followers);
     const struct keeping_ring *ring = &keeping->config.ring;
     struct holders_arc arc = {.count = 0};
     for (size_t i = 0; i < keeping->fresh_count; i++) {
@@ -135,6 +147,13 @@ static void pack(struct keeping *keeping, struct parcels *parcels) {
             struct parcel *parcel = (int)j != arc.self_rank ? parcel_for(parcels, &arc.peers[j]) : NULL;
             if (parcel != NULL) {
                 parcel->is_primary = parcel->is_primary || j == 0;
+                parcel->keys[parcel->count++] = *key;
+            }
+        }
+        for (size_t j = 0; j < followers_count && arc.self_rank == 0; j++) {
+            struct parcel *parcel =
+                is_holder(&arc, &followers[j]) ? NULL : parcel_for(parcels, &followers[j]);
+            if (parcel != NULL) {
                 parcel->keys[parcel->count++] = *key;
             }
         }

@@ -8,6 +8,7 @@
 #include "node/keeping_code.h"
 #include "ring/keeper.h"
 #include "ring/reconcile.h"
+#include "ring/tour.h"
 #include "store/keyset.h"
 #include "store/keyset_feed.h"
 #include "store/scrub.h"
@@ -19,6 +20,8 @@ enum {
     KEEPING_BATCH_COUNT = 256,    /* captures fetched before the thread looks at anything else */
     KEEPING_CAME_COUNT = 1 << 14, /* keys of which it is known that they came from others; a power of 2 */
     KEEPING_SHUNNED_MAX = 64,
+    KEEPING_FOLLOWERS_MAX = 16,
+    KEEPING_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
     KEEPING_ASK_MS = 10000,
 };
 
@@ -51,6 +54,12 @@ struct keeping_shunned {
     bool is_false;     /* the keeper shall know */
 };
 
+/* Somebody who keeps everything: what is new in our arcs is offered to him. */
+struct keeping_follower {
+    struct peer peer;
+    uint64_t until_us;
+};
+
 struct keeping {
     struct keeping_config config;
     struct captures *captures;
@@ -64,19 +73,21 @@ struct keeping {
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool is_stopping;                                    /* lock */
-    bool is_woken;                                       /* lock */
-    struct keeper *keeper;                               /* lock */
-    struct keeping_wanted *wanted;                       /* lock: a circle */
-    size_t wanted_first;                                 /* lock */
-    size_t wanted_count;                                 /* lock */
-    struct ringkey damaged[KEEPING_DAMAGED_MAX];         /* lock */
-    size_t damaged_count;                                /* lock */
-    struct keeping_shunned shunned[KEEPING_SHUNNED_MAX]; /* lock */
-    size_t shunned_next;                                 /* lock */
-    uint64_t full_until_us;                              /* lock */
-    uint64_t busy_until_us;                              /* lock: nothing is fetched before */
-    struct keeping_stat stat;                            /* lock */
+    bool is_stopping;                                         /* lock */
+    bool is_woken;                                            /* lock */
+    struct keeper *keeper;                                    /* lock */
+    struct tour tour;                                         /* lock: where everything is kept */
+    struct keeping_wanted *wanted;                            /* lock: a circle */
+    size_t wanted_first;                                      /* lock */
+    size_t wanted_count;                                      /* lock */
+    struct ringkey damaged[KEEPING_DAMAGED_MAX];              /* lock */
+    size_t damaged_count;                                     /* lock */
+    struct keeping_shunned shunned[KEEPING_SHUNNED_MAX];      /* lock */
+    size_t shunned_next;                                      /* lock */
+    struct keeping_follower followers[KEEPING_FOLLOWERS_MAX]; /* lock */
+    uint64_t full_until_us;                                   /* lock */
+    uint64_t busy_until_us;                                   /* lock: nothing is fetched before */
+    struct keeping_stat stat;                                 /* lock */
 
     struct keeping_reader answering; /* the bulk thread's */
 
@@ -140,6 +151,7 @@ bulk_handler keeping_answer_compare;
 bulk_handler keeping_answer_offer;
 bulk_handler keeping_answer_confirm;
 bulk_handler keeping_answer_prove;
+bulk_handler keeping_answer_follow; /* keeping_follow.c */
 
 /* ---- keeping_fetch.c ---- */
 
@@ -177,7 +189,25 @@ bool keeping_take_falsehood(struct keeping *keeping, const struct peer *peer); /
 /* ---- keeping_task.c, keeping_release.c ---- */
 
 void keeping_run_task(struct keeping *keeping, const struct keeper_task *task);
+
+/* The arc of the task with its peer: what is missing here is wanted, what is missing there offered, if at
+ * all. */
+struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task, bool offers);
 void keeping_release(struct keeping *keeping, const struct keeper_task *task,
                      struct keeper_outcome *ret_outcome);
+
+/* ---- keeping_follow.c ---- */
+
+/* Ask to be told; and who wants to be told. */
+enum err keeping_follow(struct keeping *keeping, const struct peer *primary) MUST_CHECK;
+size_t keeping_followers(struct keeping *keeping, struct peer out[KEEPING_FOLLOWERS_MAX]);
+void keeping_unfollow(struct keeping *keeping, const struct peer *peer); /* until he asks again */
+
+/* ---- keeping_tour.c ---- */
+
+void keeping_tour_init(struct keeping *keeping);
+bool keeping_tour(struct keeping *keeping);              /* a stop; false: none is due */
+uint64_t keeping_tour_at(const struct keeping *keeping); /* when; UINT64_MAX: never. The lock is held */
+void keeping_tour_put_json(const struct keeping *keeping, struct buf *out); /* the lock is held */
 
 #endif

@@ -1,4 +1,4 @@
-/* What ring/keeper.h wants to be done: comparisons and challenges. */
+/* What ring/keeper.h wants to be done: comparisons and challenges. Comparisons for ring/tour.h, too. */
 #include <sodium.h>
 #include <stdlib.h>
 
@@ -85,7 +85,7 @@ static enum err turn(struct comparison *comparison, const struct keeper_task *ta
     return err;
 }
 
-static enum err compare(struct comparison *comparison, const struct keeper_task *task) {
+static enum err compare(struct comparison *comparison, const struct keeper_task *task, bool offers) {
     struct keeping *keeping = comparison->keeping;
     struct reconcile_report report = {on_need, on_have, comparison};
     struct reconcile_arc arc;
@@ -101,20 +101,25 @@ static enum err compare(struct comparison *comparison, const struct keeper_task 
     while (err == ERR_OK && message.size > 0 && !comparison->is_cut && !keeping_is_stopping(keeping)) {
         err = turn(comparison, task, &message);
     }
-    enum err offered = err == ERR_OK ? offer_haves(comparison) : ERR_OK;
+    enum err offered = err == ERR_OK && offers ? offer_haves(comparison) : ERR_OK;
     return err != ERR_OK ? err : offered;
 }
 
-static struct keeper_outcome run_comparison(struct keeping *keeping, const struct keeper_task *task) {
+struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task, bool offers) {
     struct comparison comparison = {.keeping = keeping, .peer = &task->peer};
     struct keeper_outcome outcome = {.err = ERR_MEMORY};
     comparison.haves = malloc(FOUND_MAX * sizeof *comparison.haves);
     if (comparison.haves != NULL) {
-        outcome.err = compare(&comparison, task);
+        outcome.err = compare(&comparison, task, offers);
         outcome.missing_here_count = comparison.need_count;
         outcome.missing_there_count = comparison.have_count;
         free(comparison.haves);
     }
+    return outcome;
+}
+
+static struct keeper_outcome run_comparison(struct keeping *keeping, const struct keeper_task *task) {
+    struct keeper_outcome outcome = keeping_compare(keeping, task, true);
     if (outcome.err == ERR_OK && keeping_take_falsehood(keeping, &task->peer)) {
         outcome.err = ERR_MISMATCH; /* of what he gave since the last time, something was false */
     }

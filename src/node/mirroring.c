@@ -30,8 +30,8 @@ void mirroring_note(const struct mirroring *mirroring, const char *format, ...) 
 
 /* ---- asking and telling ---- */
 
-static void ask_version(struct mirroring_mirror *mirror, const struct peer *peer, size_t named_index,
-                        bool is_notice) {
+void mirroring_ask_version(struct mirroring_mirror *mirror, const struct peer *peer, size_t named_index,
+                           bool is_notice) {
     uint8_t memory[VERSION_SIZE_MAX];
     struct mirroring *mirroring = mirror->mirroring;
     struct mirroring_event *event =
@@ -49,17 +49,18 @@ static void ask_version(struct mirroring_mirror *mirror, const struct peer *peer
     mirroring_ask(event);
 }
 
-/* Who is at the addresses that people named? */
-static void ask_named(struct mirroring_mirror *mirror) {
+/* Nobody said whose it is: a neighbour may know. */
+static void ask_neighbours(struct mirroring_mirror *mirror) {
+    struct mirror_source sources[MIRRORING_SOURCES_MAX];
+    const struct mirroring_config *config = &mirror->mirroring->config;
     uint64_t now_us = mirroring_now_us(mirror->mirroring);
-    for (size_t i = 0; i < mirror->setup.sources_count; i++) {
-        struct mirroring_named *named = &mirror->named[i];
-        bool is_needed = !named->is_known || mirror->mirror == NULL;
-        if (is_needed && !named->is_asked && now_us >= named->ask_at_us) {
-            struct peer peer = {.address = mirror->setup.sources[i]};
-            named->is_asked = true;
-            ask_version(mirror, &peer, i, false);
-        }
+    if (config->neighbours == NULL || now_us < mirror->ask_neighbours_at_us) {
+        return;
+    }
+    mirror->ask_neighbours_at_us = now_us + RETRY_US;
+    size_t count = config->neighbours(config->context, sources);
+    for (size_t i = 0; i < count; i++) {
+        mirroring_ask_version(mirror, &sources[i].peer, SIZE_MAX, false);
     }
 }
 
@@ -102,6 +103,7 @@ static void open_mirror(struct mirroring_mirror *mirror) {
         .verify = identity_verify,
         .is_master = collection_setup_publishes(&mirror->setup),
         .held = collection_held(collection),
+        .limit = &mirroring->limit,
         .batches_max = MIRRORING_BATCHES_MAX,
         .gather_us = mirroring->config.gather_us,
         .ask_us = mirroring->config.ask_us,
@@ -133,8 +135,10 @@ static void learn_publisher(struct mirroring_mirror *mirror, const struct peer *
         strcmp(version.name, mirror->setup.name) != 0) {
         return;
     }
+    pthread_mutex_lock(&mirror->mirroring->lock);
     mirror->setup.has_publisher = true;
     memcpy(mirror->setup.publisher, version.publisher, PEER_KEY_SIZE);
+    pthread_mutex_unlock(&mirror->mirroring->lock);
     enum err err = collection_setup_write(mirror->mirroring->config.directory, &mirror->setup, &detail);
     if (err != ERR_OK) {
         say_fault(mirror, &detail, err);
@@ -146,6 +150,7 @@ static void learn_publisher(struct mirroring_mirror *mirror, const struct peer *
 static void free_mirror(struct mirroring_mirror *mirror) {
     mirroring_drop_version(mirror);
     collection_close(mirror->collection);
+    map_done(&mirror->given);
     free(mirror->mirror);
     free(mirror);
 }
@@ -178,6 +183,7 @@ static void look_at(struct mirroring *mirroring, const char *name) {
     }
     if (mirror != NULL) {
         mirror->is_listed = is_same_setup(&setup, &mirror->setup); /* else anew with the next look */
+        mirroring_set_readers(mirror, &setup.readers);
         return;
     }
     mirror = mirroring->mirrors_count < COLLECTION_SETUP_NAMES_MAX ? calloc(1, sizeof *mirror) : NULL;
@@ -185,6 +191,7 @@ static void look_at(struct mirroring *mirroring, const char *name) {
         mirror->mirroring = mirroring;
         mirror->setup = setup;
         mirror->is_listed = true;
+        map_init(&mirror->given, SHA256_SIZE, 1, MIRRORING_GIVEN_MAX, mirroring_now_us(mirroring));
         pthread_mutex_lock(&mirroring->lock);
         mirroring->mirrors[mirroring->mirrors_count++] = mirror;
         pthread_mutex_unlock(&mirroring->lock);
@@ -236,26 +243,27 @@ static void look_at_files(struct mirroring *mirroring) {
     }
 }
 
+/* The clock on the wall may have been set. */
+static void look_at_clock(struct mirroring *mirroring) {
+    mirroring_rates_set_clock(&mirroring->limit, mirroring->config.clock);
+    pthread_mutex_lock(&mirroring->lock);
+    mirroring_rates_set_clock(&mirroring->upload_limit, mirroring->config.clock);
+    pthread_mutex_unlock(&mirroring->lock);
+}
+
 /* ---- what happens ---- */
 
 static void take_version_answer(struct mirroring_mirror *mirror, struct mirroring_event *event) {
     uint64_t now_us = mirroring_now_us(mirror->mirroring);
     struct bytes statement = bytes_of(NULL, 0);
-    uint8_t key[PEER_KEY_SIZE];
+    uint8_t key[PEER_KEY_SIZE] = {0};
     enum err err = event->err;
     if (err == ERR_OK) {
         err = mirroring_read_version_answer(buf_bytes(&event->answer), key, &statement);
     }
     if (event->named_index < mirror->setup.sources_count) {
-        struct mirroring_named *named = &mirror->named[event->named_index];
-        named->is_asked = false;
-        named->ask_at_us = now_us + RETRY_US;
-        if (err == ERR_OK) {
-            named->is_known = true;
-            memcpy(event->peer.key, key, PEER_KEY_SIZE); /* a lie is of no use: the next stream needs it */
-            named->peer = event->peer;
-            learn_publisher(mirror, &event->peer, statement);
-        }
+        mirroring_take_named(mirror, event, err, key);
+        learn_publisher(mirror, &event->peer, statement);
         return;
     }
     if (mirror->mirror == NULL) {
@@ -313,6 +321,11 @@ static void take_event(struct mirroring *mirroring, struct mirroring_event *even
             mirroring_take_chunks(mirror, event);
         }
         break;
+    case MIRRORING_PARTS_ANSWER:
+        if (mirror->mirror != NULL) {
+            mirroring_take_parts(mirror, event);
+        }
+        break;
     case MIRRORING_HEARD:
         take_heard(mirror, event);
         break;
@@ -322,13 +335,16 @@ static void take_event(struct mirroring *mirroring, struct mirroring_event *even
 static void run_task(struct mirroring_mirror *mirror, const struct mirror_task *task) {
     switch (task->kind) {
     case MIRROR_ASK:
-        ask_version(mirror, &task->source, SIZE_MAX, false);
+        mirroring_ask_version(mirror, &task->source, SIZE_MAX, false);
         break;
     case MIRROR_NOTIFY:
-        ask_version(mirror, &task->source, SIZE_MAX, true);
+        mirroring_ask_version(mirror, &task->source, SIZE_MAX, true);
         break;
     case MIRROR_BEGIN:
         mirroring_begin(mirror, task);
+        break;
+    case MIRROR_LOOK:
+        mirroring_look(mirror, task);
         break;
     case MIRROR_FETCH:
         mirroring_fetch(mirror, task);
@@ -346,13 +362,15 @@ static void run_task(struct mirroring_mirror *mirror, const struct mirror_task *
 static uint64_t work(struct mirroring_mirror *mirror) {
     struct mirror_task task;
     uint64_t now_us = mirroring_now_us(mirror->mirroring);
-    ask_named(mirror);
+    mirroring_ask_named(mirror);
     if (mirror->mirror == NULL) {
+        ask_neighbours(mirror);
         return now_us + RETRY_US;
     }
     mirroring_set_sources(mirror);
     for (unsigned i = 0; i < TASKS_MAX; i++) {
         mirroring_want(mirror);
+        mirroring_set_offers(mirror);
         now_us = mirroring_now_us(mirror->mirroring);
         if (!mirror_next(mirror->mirror, now_us, &task)) {
             return mirror_wake_at(mirror->mirror, now_us);
@@ -394,6 +412,7 @@ static uint64_t go_round(struct mirroring *mirroring, struct mirroring_event *ev
     }
     if (mirroring_now_us(mirroring) >= mirroring->looked_at_us + LOOK_US) {
         mirroring->looked_at_us = mirroring_now_us(mirroring);
+        look_at_clock(mirroring);
         look_at_files(mirroring);
     }
     uint64_t until_us = mirroring->looked_at_us + LOOK_US;
@@ -425,6 +444,14 @@ static void *run(void *context) {
 
 /* ---- life ---- */
 
+static void set_limit(struct mirror_limit *limit, const struct mirror_limit *given) {
+    if (given != NULL) {
+        *limit = *given;
+    } else {
+        mirror_limit_init(limit, MIRROR_LIMIT_NONE, 0);
+    }
+}
+
 enum err mirroring_new(const struct mirroring_config *config, struct mirroring **ret_mirroring,
                        struct err_detail *detail) {
     pthread_condattr_t attributes;
@@ -437,11 +464,14 @@ enum err mirroring_new(const struct mirroring_config *config, struct mirroring *
     mirroring->config.ask_us = config->ask_us > 0 ? config->ask_us : ASK_US_DEFAULT;
     mirroring->events_end = &mirroring->events;
     buf_init(&mirroring->status, STATUS_SIZE_MAX);
+    set_limit(&mirroring->limit, config->limit);
+    set_limit(&mirroring->upload_limit, config->upload_limit);
     pthread_mutex_init(&mirroring->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&mirroring->woken, &attributes);
     pthread_condattr_destroy(&attributes);
+    look_at_clock(mirroring);
     bulk_serve(config->bulk, BULK_MIRROR, mirroring_answer, mirroring);
     *ret_mirroring = mirroring;
     return ERR_OK;

@@ -11,7 +11,8 @@
  * Sources are the neighbours in the topologies of the groups, those that people named (--from), and whoever
  * asks us about a collection: he is told when there is news. Nobody is believed: versions are signed by the
  * publisher, everything else has a digest below the one that is signed. Who gives something else is blamed
- * and left out for a while. Who may ask is decided by bulk.
+ * and left out for a while. Members of our groups and of our ring may ask for every collection, others for
+ * those whose owner named them or said "public" (collection_setup.h).
  *
  * docs/protocol/mirror.md.
  */
@@ -32,15 +33,21 @@ struct mirroring_config {
     const char *directory; /* of the data; outlives it */
     struct bulk *bulk;
     struct peer self;
-    uint64_t gather_us;        /* (1 min) group/mirror.h, as the next */
-    uint64_t ask_us;           /* (10 min) */
-    const struct clock *clock; /* (clock_system) */
+    uint64_t gather_us;               /* (1 min) group/mirror.h, as the next */
+    uint64_t ask_us;                  /* (10 min) */
+    const struct mirror_limit *limit; /* (none) how fast collections are fetched; copied, as the next */
+    const struct mirror_limit *upload_limit; /* (none) and given */
+    const struct clock *clock;               /* (clock_system) */
+    /* May he read every collection: is he in a group or in the ring with us? NULL: everybody may. */
+    bool (*is_member)(void *context, const struct peer *peer);
     /* The neighbours of all groups; how many. May be NULL. */
     size_t (*neighbours)(void *context, struct mirror_source out[MIRRORING_SOURCES_MAX]);
     /* So much came from him in so long. May be NULL. */
     void (*learned)(void *context, const struct peer *peer, uint64_t size, uint64_t duration_us);
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void (*note)(void *context, const char *sentence);
+    /* Append what is known of it as an archive, as a member of its JSON. May be NULL. */
+    void (*put_archive)(void *context, const char *name, struct buf *out);
     void *context;
 };
 
@@ -52,6 +59,10 @@ enum err mirroring_start(struct mirroring *mirroring, struct err_detail *detail)
 /* After bulk_stop(); what has come stays. */
 void mirroring_stop(struct mirroring *mirroring);
 void mirroring_free(struct mirroring *mirroring);
+
+/* Any thread: is he to be heard, though he is in no group and no ring with us? He is asked by us, or there is
+ * something that others may read; what he may have is judged question by question. */
+bool mirroring_hears(struct mirroring *mirroring, const struct peer *peer);
 
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). */
 void mirroring_put(struct mirroring *mirroring, struct buf *out);

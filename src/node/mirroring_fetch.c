@@ -21,7 +21,7 @@ static const char *size_text(uint64_t size, char out[TEXT_SIZE_MAX]) {
 /* ---- memory ---- */
 
 static void free_batch(struct mirroring_batch *batch) {
-    free(batch->refs);
+    free(batch->items);
     *batch = (struct mirroring_batch){0};
 }
 
@@ -51,8 +51,7 @@ static void forget_wanted(struct mirroring_mirror *mirror) {
     for (struct mirroring_transfer *at = mirror->transfers; at != NULL; at = at->next) {
         at->is_given_up = true;
     }
-    mirror->wanted_count = mirror->wanted_start = 0;
-    mirror->is_all = false;
+    mirroring_forget_list(mirror);
     mirror->want_at_us = 0;
 }
 
@@ -63,7 +62,7 @@ static void free_transfer(struct mirroring_mirror *mirror, struct mirroring_tran
             break;
         }
     }
-    free(transfer->refs);
+    free(transfer->items);
     free(transfer);
 }
 
@@ -72,53 +71,34 @@ void mirroring_drop_version(struct mirroring_mirror *mirror) {
     while (mirror->transfers != NULL) {
         free_transfer(mirror, mirror->transfers);
     }
-    free(mirror->wanted);
-    mirror->wanted = NULL;
+    mirroring_free_list(mirror);
 }
 
 /* ---- what is wanted ---- */
 
-static uint64_t wanted_size(const struct mirroring_mirror *mirror) {
-    uint64_t size = 0;
-    for (size_t i = mirror->wanted_start; i < mirror->wanted_count; i++) {
-        size += mirror->wanted[i].size;
-    }
-    return size;
-}
-
-static enum err list_wanted(struct mirroring_mirror *mirror, const struct version *target,
-                            struct err_detail *detail) {
-    const struct version *staged = collection_staged(mirror->collection);
-    enum err err = ERR_OK;
-    if (staged == NULL || version_compare(staged, target) != 0) {
-        err = collection_begin(mirror->collection, target, detail);
-    }
-    if (err == ERR_OK && mirror->wanted == NULL) {
-        mirror->wanted = malloc(MIRRORING_WANTED_MAX * sizeof *mirror->wanted);
-        err = mirror->wanted == NULL ? ERR_MEMORY : ERR_OK;
-    }
-    mirror->wanted_start = mirror->wanted_count = 0;
-    return err == ERR_OK ? collection_want(mirror->collection, mirror->wanted, MIRRORING_WANTED_MAX,
-                                           &mirror->wanted_count, &mirror->is_all)
-                         : err;
+static void set_wanted(struct mirroring_mirror *mirror) {
+    mirror_set_wanted(mirror->mirror, mirror->wanted.left_size, mirror->wanted.list.is_all);
+    mirror->are_offers_stale = true;
 }
 
 void mirroring_want(struct mirroring_mirror *mirror) {
     struct err_detail detail = {0};
     uint64_t now_us = mirroring_now_us(mirror->mirroring);
-    if (mirror_phase(mirror->mirror) != MIRROR_FETCHING || mirror->is_all || has_batches(mirror) ||
-        mirror->wanted_start < mirror->wanted_count || now_us < mirror->want_at_us) {
+    if (mirror_phase(mirror->mirror) != MIRROR_FETCHING || mirror->wanted.list.is_all ||
+        has_batches(mirror) || mirror->wanted.left_size > 0 || now_us < mirror->want_at_us) {
         return;
     }
-    enum err err = list_wanted(mirror, mirror_target(mirror->mirror), &detail);
+    enum err err = mirroring_list(mirror, mirror_target(mirror->mirror), &detail);
     if (err != ERR_OK) {
-        mirror->wanted_count = 0;
         mirror->want_at_us = now_us + WANT_AGAIN_US;
         mirroring_note(mirror->mirroring, "collection %s: %.200s", mirror->setup.name,
                        err_detail_text(&detail, err));
         return;
     }
-    mirror_set_wanted(mirror->mirror, wanted_size(mirror), mirror->is_all);
+    set_wanted(mirror);
+    if (mirror->wanted.list.is_content) {
+        mirror_share(mirror->mirror, now_us);
+    }
 }
 
 void mirroring_begin(struct mirroring_mirror *mirror, const struct mirror_task *task) {
@@ -139,30 +119,66 @@ void mirroring_begin(struct mirroring_mirror *mirror, const struct mirror_task *
 
 /* ---- transfers ---- */
 
+/* What has not come of a batch is wanted as before. */
+static void end_batch(struct mirroring_mirror *mirror, struct mirroring_batch *batch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        if (mirror->wanted.states[batch->items[i]] == MIRRORING_TAKEN) {
+            mirroring_set_state(&mirror->wanted, batch->items[i], MIRRORING_WANTED);
+        }
+    }
+    free_batch(batch);
+}
+
+/* Somebody else works on the same batch: it was late. */
+static bool is_shared(const struct mirroring_mirror *mirror, const struct mirroring_transfer *transfer) {
+    for (const struct mirroring_transfer *at = mirror->transfers; at != NULL; at = at->next) {
+        if (at != transfer && at->number == transfer->number && !at->is_given_up) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ERR_OK: the batch is over. All came, or he said of each piece why not and nobody else is at it. */
+static enum err outcome(const struct mirroring_mirror *mirror, const struct mirroring_transfer *transfer) {
+    if (transfer->err != ERR_OK) {
+        return transfer->err;
+    }
+    bool is_silent = transfer->count > 0 && transfer->size == 0 && transfer->noted_count == 0;
+    bool is_part = transfer->noted_count > 0 && is_shared(mirror, transfer);
+    return transfer->missing_count > 0 ? ERR_NOT_FOUND : is_silent || is_part ? ERR_BUSY : ERR_OK;
+}
+
 static void finish(struct mirroring_mirror *mirror, struct mirroring_transfer *transfer) {
     const struct mirroring_config *config = &mirror->mirroring->config;
     uint64_t now_us = mirroring_now_us(mirror->mirroring);
-    enum err err = transfer->err;
-    if (err == ERR_OK && transfer->missing_count > 0) {
-        err = transfer->may_come ? ERR_BUSY : ERR_NOT_FOUND;
-    }
+    enum err err = outcome(mirror, transfer);
     struct mirroring_batch *batch = find_batch(mirror, transfer->number);
-    if (err == ERR_OK && batch != NULL && !transfer->is_given_up) {
-        free_batch(batch);
+    bool is_over = err == ERR_OK && batch != NULL && !transfer->is_given_up;
+    if (is_over) {
+        end_batch(mirror, batch);
     }
     mirror_fetched(mirror->mirror, transfer->number, transfer->source.key, err, transfer->size, now_us);
+    if (is_over) {
+        set_wanted(mirror);
+    }
     if (config->learned != NULL && transfer->size > 0) {
         config->learned(config->context, &transfer->source, transfer->size, now_us - transfer->started_us);
     }
     free_transfer(mirror, transfer);
 }
 
-/* The next refs whose bytes fit one answer. */
-static size_t count_next(const struct mirroring_transfer *transfer) {
+static const struct manifest_ref *ref_at(const struct mirroring_mirror *mirror,
+                                         const struct mirroring_transfer *transfer, size_t index) {
+    return &mirror->wanted.list.refs[transfer->items[index]];
+}
+
+/* The next items whose bytes fit one answer. */
+static size_t count_next(const struct mirroring_mirror *mirror, const struct mirroring_transfer *transfer) {
     size_t count = 0;
     uint64_t size = 0;
     while (transfer->asked_count + count < transfer->count && count < MIRRORING_DIGESTS_MAX) {
-        size += transfer->refs[transfer->asked_count + count].size;
+        size += ref_at(mirror, transfer, transfer->asked_count + count)->size;
         if (count > 0 && size > MIRRORING_GIVEN_SIZE_MAX) {
             break;
         }
@@ -181,10 +197,11 @@ static void ask_next(struct mirroring_mirror *mirror, struct mirroring_transfer 
     event->transfer = transfer->serial;
     event->timeout_ms = MIRRORING_CHUNKS_MS;
     event->first = transfer->asked_count;
-    event->count = count_next(transfer);
-    mirroring_put_chunks_question(&event->question, collection_id(mirror->collection), event->count);
+    event->count = count_next(mirror, transfer);
+    mirroring_put_chunks_question(&event->question, collection_id(mirror->collection), transfer->is_needed,
+                                  event->count);
     for (size_t i = 0; i < event->count; i++) {
-        buf_put(&event->question, bytes_of(transfer->refs[event->first + i].digest, SHA256_SIZE));
+        buf_put(&event->question, bytes_of(ref_at(mirror, transfer, event->first + i)->digest, SHA256_SIZE));
     }
     transfer->asked_count += event->count;
     transfer->under_way_count++;
@@ -201,25 +218,33 @@ static void go_on(struct mirroring_mirror *mirror, struct mirroring_transfer *tr
     }
 }
 
-/* A new batch from what is wanted: up to so many bytes, but one item at least. NULL: no memory. */
+/* A new batch of what he offers: up to so many bytes, but one item at least. NULL: no memory. */
 static struct mirroring_batch *make_batch(struct mirroring_mirror *mirror, const struct mirror_task *task) {
+    struct mirroring_wanted *wanted = &mirror->wanted;
+    const struct mirroring_holder *holder = mirroring_holder(mirror, task->source.key);
     struct mirroring_batch *batch = find_batch(mirror, 0);
-    size_t end = mirror->wanted_start;
+    size_t max = wanted->list.count - wanted->start;
     uint64_t size = 0;
     ASSERT(batch != NULL);
-    while (end < mirror->wanted_count && (end == mirror->wanted_start || size < task->size)) {
-        size += mirror->wanted[end++].size;
-    }
-    size_t count = end - mirror->wanted_start;
-    batch->refs = malloc((count + 1) * sizeof *batch->refs);
-    if (batch->refs == NULL) {
+    batch->items = holder != NULL ? malloc((max + 1) * sizeof *batch->items) : NULL;
+    if (batch->items == NULL) {
         return NULL;
     }
-    memcpy(batch->refs, mirror->wanted + mirror->wanted_start, count * sizeof *batch->refs);
+    for (size_t i = wanted->start; i < wanted->list.count && size < task->size; i++) {
+        size_t item = mirroring_item_at(wanted, i);
+        if (wanted->states[item] == MIRRORING_WANTED &&
+            mirroring_offers(mirror, holder, item, task->is_needed)) {
+            mirroring_set_state(wanted, item, MIRRORING_TAKEN);
+            batch->items[batch->count++] = (uint32_t)item;
+            size += wanted->list.refs[item].size;
+        }
+    }
+    if (size > task->size) { /* of the limit, the task took its own size */
+        mirror_limit_take(&mirror->mirroring->limit, size - task->size, mirroring_now_us(mirror->mirroring));
+    }
+    mirroring_skip_taken(wanted);
     batch->number = task->batch;
-    batch->count = count;
-    mirror->wanted_start = end;
-    mirror_set_wanted(mirror->mirror, wanted_size(mirror), mirror->is_all);
+    set_wanted(mirror);
     return batch;
 }
 
@@ -243,20 +268,25 @@ void mirroring_fetch(struct mirroring_mirror *mirror, const struct mirror_task *
     struct mirroring_batch *batch =
         task->is_again ? find_batch(mirror, task->batch) : make_batch(mirror, task);
     struct mirroring_transfer *transfer = batch != NULL ? calloc(1, sizeof *transfer) : NULL;
-    struct manifest_ref *refs = transfer != NULL ? malloc((batch->count + 1) * sizeof *transfer->refs) : NULL;
-    if (refs == NULL) {
+    uint32_t *items = transfer != NULL ? malloc((batch->count + 1) * sizeof *items) : NULL;
+    if (items == NULL) { /* a batch that could not be made is over, and what is in it wanted as before */
+        bool is_none = task->is_again && batch == NULL;
         free(transfer);
-        mirror_fetched(mirror->mirror, task->batch, task->source.key, ERR_MEMORY, 0, now_us);
+        mirror_fetched(mirror->mirror, task->batch, task->source.key, is_none ? ERR_OK : ERR_MEMORY, 0,
+                       now_us);
+        set_wanted(mirror);
         return;
     }
     transfer->serial = ++mirror->mirroring->serial;
     transfer->number = task->batch;
     transfer->source = task->source;
     transfer->started_us = now_us;
-    transfer->refs = refs;
+    transfer->list = mirror->wanted.serial;
+    transfer->is_needed = task->is_needed;
+    transfer->items = items;
     for (size_t i = 0; i < batch->count; i++) {
-        if (!task->is_again || !collection_has(mirror->collection, &batch->refs[i])) {
-            refs[transfer->count++] = batch->refs[i];
+        if (mirror->wanted.states[batch->items[i]] != MIRRORING_HERE) {
+            items[transfer->count++] = batch->items[i];
         }
     }
     transfer->next = mirror->transfers;
@@ -281,14 +311,24 @@ static void blame(const struct mirroring_mirror *mirror, const struct mirroring_
     config->blame(config->context, &transfer->source, sentence);
 }
 
-static void take_one(struct mirroring_mirror *mirror, struct mirroring_transfer *transfer,
-                     const struct manifest_ref *ref, struct bytes bytes) {
-    if (bytes.size == 0) {
+/* Of those that he does not give, it is noted that others must be asked for them. Who withholds what is
+ * needed might as well not have it. */
+static void take_none(struct mirroring_mirror *mirror, struct mirroring_transfer *transfer, size_t item,
+                      bool is_withheld, bool may_come) {
+    struct mirroring_holder *holder = mirroring_holder(mirror, transfer->source.key);
+    if (is_withheld ? transfer->is_needed : !may_come) {
         transfer->missing_count++;
-        return;
+    } else if (holder != NULL) {
+        transfer->noted_count += mirror->wanted.list.is_content;
+        mirroring_note_lack(mirror, holder, item, is_withheld);
     }
-    enum err err = collection_take(mirror->collection, ref, bytes);
+}
+
+static void take_one(struct mirroring_mirror *mirror, struct mirroring_transfer *transfer, size_t item,
+                     struct bytes bytes) {
+    enum err err = collection_take(mirror->collection, &mirror->wanted.list.refs[item], bytes);
     if (err == ERR_OK) {
+        mirroring_set_state(&mirror->wanted, item, MIRRORING_HERE);
         transfer->size += bytes.size;
         return;
     }
@@ -301,25 +341,46 @@ static void take_one(struct mirroring_mirror *mirror, struct mirroring_transfer 
     }
 }
 
+/* Others are told of what is here now. */
+static void tell_parts(struct mirroring_mirror *mirror, const uint32_t *items, size_t count) {
+    struct mirroring_wanted *wanted = &mirror->wanted;
+    pthread_mutex_lock(&mirror->mirroring->lock);
+    for (size_t i = 0; i < count && wanted->list.is_content; i++) {
+        size_t place = wanted->list.places[items[i]];
+        if (place < wanted->parts_count && wanted->states[items[i]] == MIRRORING_HERE) {
+            mirroring_set_bit(wanted->parts, place, true);
+        }
+    }
+    pthread_mutex_unlock(&mirror->mirroring->lock);
+}
+
+/* What the answer does not reach did not fit: it is wanted as before. */
 static void take_answer(struct mirroring_mirror *mirror, struct mirroring_transfer *transfer,
                         const struct mirroring_event *event) {
     struct wire_reader reader;
     wire_reader_init(&reader, buf_bytes(&event->answer));
     bool may_come = wire_read_bool(&reader);
-    transfer->may_come = transfer->may_come || may_come;
     size_t taken = 0;
     while (taken < event->count && transfer->err == ERR_OK && wire_reader_left(&reader) > 0) {
-        struct bytes bytes = wire_read_string(&reader, CHUNKER_SIZE_MAX);
-        if (reader.err == ERR_OK) {
-            take_one(mirror, transfer, &transfer->refs[event->first + taken++], bytes);
+        bool is_withheld;
+        struct bytes bytes = mirroring_read_chunk(&reader, &is_withheld);
+        if (reader.err != ERR_OK) {
+            break;
+        }
+        size_t item = transfer->items[event->first + taken++];
+        if (bytes.size == 0) {
+            take_none(mirror, transfer, item, is_withheld, may_come);
+        } else {
+            take_one(mirror, transfer, item, bytes);
         }
     }
     if (transfer->err == ERR_OK && wire_reader_finish(&reader, NULL) != ERR_OK) {
         transfer->err = ERR_INVALID;
         blame(mirror, transfer, "answers a question about a collection with what is no answer");
-    } else if (taken < event->count) {
-        transfer->missing_count += event->count - taken; /* they did not fit: once more */
-        transfer->may_come = transfer->may_come || taken > 0;
+    }
+    tell_parts(mirror, transfer->items + event->first, taken);
+    if (transfer->is_given_up) {
+        set_wanted(mirror); /* what came late may have been wanted of others */
     }
 }
 
@@ -332,7 +393,9 @@ void mirroring_take_chunks(struct mirroring_mirror *mirror, const struct mirrori
         return;
     }
     transfer->under_way_count--;
-    if (event->err != ERR_OK) {
+    if (transfer->list != mirror->wanted.serial) {
+        transfer->is_given_up = true; /* what is wanted is another list by now */
+    } else if (event->err != ERR_OK) {
         transfer->err = transfer->err == ERR_OK ? event->err : transfer->err;
     } else {
         take_answer(mirror, transfer, event);

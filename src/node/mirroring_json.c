@@ -32,22 +32,35 @@ static void put_source(const struct mirror_source_status *status, struct buf *ou
 
 static void put_progress(const struct mirroring_mirror *mirror, struct buf *out) {
     const struct mirror_counters *counters = mirror_counters(mirror->mirror);
-    uint64_t left = 0;
     uint64_t rate = 0;
-    for (size_t i = mirror->wanted_start; i < mirror->wanted_count; i++) {
-        left += mirror->wanted[i].size;
-    }
     if (mirror_phase(mirror->mirror) == MIRROR_FETCHING) {
         uint64_t took_us = mirroring_now_us(mirror->mirroring) - mirror->begun_us;
         rate = (counters->fetched_size - mirror->begun_size) * 1000 / (took_us / 1000 + 1);
     }
     buf_put_format(out,
                    ",\"left_size\":%ju,\"rate\":%ju,\"fetched_size\":%ju,\"batches\":%ju,\"again\":%ju,"
-                   "\"late\":%ju,\"begun\":%ju,\"applied\":%ju,\"barred\":%ju",
-                   (uintmax_t)left, (uintmax_t)rate, (uintmax_t)counters->fetched_size,
+                   "\"late\":%ju,\"needed\":%ju,\"begun\":%ju,\"applied\":%ju,\"barred\":%ju",
+                   (uintmax_t)mirror->wanted.left_size, (uintmax_t)rate, (uintmax_t)counters->fetched_size,
                    (uintmax_t)counters->batches_count, (uintmax_t)counters->again_count,
-                   (uintmax_t)counters->late_count, (uintmax_t)counters->begun_count,
-                   (uintmax_t)counters->applied_count, (uintmax_t)counters->barred_count);
+                   (uintmax_t)counters->late_count, (uintmax_t)counters->needed_count,
+                   (uintmax_t)counters->begun_count, (uintmax_t)counters->applied_count,
+                   (uintmax_t)counters->barred_count);
+}
+
+/* What became of those that people named. */
+static void put_named(const struct mirroring_mirror *mirror, struct buf *out) {
+    char place[ADDRESS_TEXT_SIZE_MAX];
+    buf_put_string(out, ",\"named\":[");
+    for (size_t i = 0; i < mirror->setup.sources_count; i++) {
+        const struct mirroring_named *named = &mirror->named[i];
+        buf_put_format(out, "%s{\"address\":\"%s\",\"state\":\"%s\"}", i > 0 ? "," : "",
+                       address_format(&mirror->setup.sources[i], place),
+                       named->is_known                ? "known"
+                       : named->err == ERR_PERMISSION ? "refuses"
+                       : named->err != ERR_OK         ? "silent"
+                                                      : "asked");
+    }
+    buf_put_byte(out, ']');
 }
 
 static void put_mirror(const struct mirroring_mirror *mirror, struct buf *out) {
@@ -67,8 +80,12 @@ static void put_mirror(const struct mirroring_mirror *mirror, struct buf *out) {
         put_version("newest", mirror_newest(mirror->mirror), out);
         put_progress(mirror, out);
     }
-    buf_put_format(out, ",\"given_size\":%ju,\"answers\":%ju", (uintmax_t)mirror->given_size,
-                   (uintmax_t)mirror->answers_count);
+    buf_put_format(out, ",\"given_size\":%ju,\"answers\":%ju,\"withheld\":%ju", (uintmax_t)mirror->given_size,
+                   (uintmax_t)mirror->answers_count, (uintmax_t)mirror->withheld_count);
+    put_named(mirror, out);
+    if (mirror->mirroring->config.put_archive != NULL) {
+        mirror->mirroring->config.put_archive(mirror->mirroring->config.context, mirror->setup.name, out);
+    }
     buf_put_string(out, ",\"sources\":[");
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -81,9 +98,15 @@ static void put_mirror(const struct mirroring_mirror *mirror, struct buf *out) {
 }
 
 void mirroring_describe(struct mirroring *mirroring) {
+    char key[IDENTITY_TEXT_SIZE];
     pthread_mutex_lock(&mirroring->lock);
     buf_clear(&mirroring->status);
-    buf_put_string(&mirroring->status, "{\"version\":1,\"mirrors\":[");
+    buf_put_format(&mirroring->status, "{\"version\":1,\"key\":\"%s\",\"download\":",
+                   identity_key_format(mirroring->config.self.key, key));
+    mirroring_rates_put(&mirroring->limit, mirroring_now_us(mirroring), &mirroring->status);
+    buf_put_string(&mirroring->status, ",\"upload\":");
+    mirroring_rates_put(&mirroring->upload_limit, mirroring_now_us(mirroring), &mirroring->status);
+    buf_put_string(&mirroring->status, ",\"mirrors\":[");
     for (size_t i = 0; i < mirroring->mirrors_count; i++) {
         buf_put_string(&mirroring->status, i > 0 ? "," : "");
         put_mirror(mirroring->mirrors[i], &mirroring->status);

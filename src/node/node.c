@@ -156,6 +156,8 @@ static enum err make_together(struct node *node) {
         .upload_rate = config->ring_upload_rate,
         .download_rate = config->ring_download_rate,
         .reads_rate = config->ring_reads_rate,
+        .keeping = config->keeping,
+        .public_origin = config->public_origin,
         .crowd = config->crowd,
         .groups = config->groups,
         .mirrors = config->mirrors,
@@ -259,6 +261,8 @@ static enum err open_desk(struct node *node) {
         .desk = &node->desk,
         .clock = config->clock,
         .title = config->title,
+        .lead = config->leads_away ? together_lead : NULL,
+        .lead_context = node->together,
         .tell = note,
         .tell_context = node,
     };

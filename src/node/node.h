@@ -50,6 +50,9 @@ struct node_config {
     uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/together.h), as the next */
     uint64_t ring_download_rate;
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
+    struct together_keeping keeping;
+    bool leads_away;           /* readers of what is not here (replay/replay.h) */
+    const char *public_origin; /* (none) node/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;

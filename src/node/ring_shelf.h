@@ -6,9 +6,9 @@
  *      any other walk            all nodes at the same time, merged; what several have is given once
  *      a record, a document      from any holder, checked before it is given (node/captures.h)
  *
- * A node that is itself a holder that was compared asks nobody. A node that does not answer is left out, and
- * the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that whoever walks knows that it is
- * partial. Who listed a capture is asked for it first, then its other holders.
+ * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. A node
+ * that does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
+ * whoever walks knows that it is partial. Who listed a capture is asked for it first, then its other holders.
  *
  * Captures have no location here. What stands for it is a hash of the ring's key of the capture, the same in
  * every walk and after every start; a table of the captures that were listed last leads back from it. What is
@@ -59,6 +59,8 @@ struct ring_shelf_config {
     size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
     /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
     bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    /* The same of all places? Must not wait. NULL: no. */
+    bool (*has_everything)(void *context);
     /* What he gave is not what he promised. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;

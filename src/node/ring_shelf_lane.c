@@ -119,7 +119,7 @@ enum err ring_shelf_lane_advance(struct ring_shelf_cursor *cursor, struct ring_s
             return ERR_OK;
         }
         if (err == ERR_INVALID) {
-            ring_shelf_blame(cursor->shelf, &lane->ask.peer, "a list of captures that is none");
+            ring_shelf_blame(cursor->shelf, &lane->ask.peer, "gives a list of captures that is none");
             if (!replace(cursor, lane)) {
                 return ERR_NOT_FOUND;
             }

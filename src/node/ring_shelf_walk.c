@@ -308,7 +308,8 @@ static enum err find_peers(struct ring_shelf_cursor *cursor, struct peer **ret_p
     *ret_is_one_place = ring_shelf_scope(&session->sha256, buf_bytes(&cursor->from), buf_bytes(&cursor->to),
                                          config->mapping, place);
     *ret_count = 0;
-    if (*ret_is_one_place && config->is_current(config->context, place)) {
+    if (*ret_is_one_place ? config->is_current(config->context, place)
+                          : config->has_everything != NULL && config->has_everything(config->context)) {
         return ERR_OK;
     }
     size_t peers_max = RING_SHELF_HOLDERS_MAX;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "node/entrances.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20, PIECE_SIZE = 64 << 10 };
 
@@ -14,6 +15,7 @@ static const char *const settings_reads[] = {"open", "token", NULL};
 static const char *const settings_parts[] = {"full", "query-only", "tunnel", "mute", NULL};
 static const char *const settings_overlays[] = {"cyclon", "proofs", NULL};
 static const char *const settings_offers[] = {"read", "kept", NULL};
+const char *const settings_keeps[] = {"arc", "everything", NULL};
 
 const struct config_key settings_keys[] = {
     {.name = "http.address",
@@ -57,6 +59,11 @@ const struct config_key settings_keys[] = {
      .fallback = "open",
      .choices = settings_reads,
      .help = "who may read: everybody, or who is logged in or has the token"},
+    {.name = "http.public",
+     .type = CONFIG_TEXT,
+     .offset = offsetof(struct settings, http_public),
+     .help = "where browsers find this node, as https://archive.example.org: told to the nodes of its ring, "
+             "which may lead readers here"},
     {.name = "ring.address",
      .type = CONFIG_TEXT,
      .offset = offsetof(struct settings, ring_address),
@@ -99,6 +106,40 @@ const struct config_key settings_keys[] = {
      .max = 1000000,
      .help = "listings and captures that others read here a second; above it they are told to come later; 0: "
              "any"},
+    {.name = "ring.keep",
+     .type = CONFIG_CHOICE,
+     .offset = offsetof(struct settings, ring_keep),
+     .fallback = "arc",
+     .choices = settings_keeps,
+     .help = "what this node keeps: its part; everything that the ring holds, which takes that much disk"},
+    {.name = "ring.grace",
+     .type = CONFIG_DURATION,
+     .offset = offsetof(struct settings, ring_grace_us),
+     .fallback = "1 h",
+     .min = 1000000,
+     .max = UINT64_C(30) * 86400 * 1000000,
+     .help = "for how long a silent node counts as a copy before another gets its part; at least twice "
+             "ring.compare"},
+    {.name = "ring.compare",
+     .type = CONFIG_DURATION,
+     .offset = offsetof(struct settings, ring_compare_us),
+     .fallback = "5 min",
+     .min = 100000,
+     .max = UINT64_C(86400) * 1000000,
+     .help = "how often an arc is compared with its other holders where nothing has changed"},
+    {.name = "ring.scrub",
+     .type = CONFIG_DURATION,
+     .offset = offsetof(struct settings, ring_scrub_us),
+     .fallback = "30 d",
+     .min = 1000000,
+     .max = UINT64_C(3650) * 86400 * 1000000,
+     .help = "in which everything on this node's disks is read once, to find what is damaged"},
+    {.name = "ring.redirect",
+     .type = CONFIG_SWITCH,
+     .offset = offsetof(struct settings, ring_redirect),
+     .fallback = "no",
+     .help = "lead readers of pages that this node does not hold to a node that does, if that says where it "
+             "is (http.public), instead of fetching them"},
     {.name = "crowd.enabled",
      .type = CONFIG_SWITCH,
      .offset = offsetof(struct settings, crowd_enabled),
@@ -188,6 +229,25 @@ const struct config_key settings_keys[] = {
      .min = 100000,
      .max = UINT64_C(86400) * 1000000,
      .help = "how often neighbours are asked for their version of a collection"},
+    {.name = "mirror.limit",
+     .type = CONFIG_TEXT,
+     .offset = offsetof(struct settings, mirror_limit),
+     .fallback = "unlimited",
+     .help = "bytes a second of collections that are fetched, as 1 MB; 0 or no: nothing is"},
+    {.name = "mirror.window",
+     .type = CONFIG_LIST,
+     .offset = offsetof(struct settings, mirror_windows),
+     .help = "hours of the day with another limit, as \"22:00-06:00 10 MB\" or \"12:00-13:00 no\"; the first "
+             "that fits counts"},
+    {.name = "mirror.upload_limit",
+     .type = CONFIG_TEXT,
+     .offset = offsetof(struct settings, mirror_upload_limit),
+     .fallback = "unlimited",
+     .help = "likewise, of collections that are given to others"},
+    {.name = "mirror.upload_window",
+     .type = CONFIG_LIST,
+     .offset = offsetof(struct settings, mirror_upload_windows),
+     .help = "and hours of the day with another"},
     {.name = "proxy.address",
      .type = CONFIG_TEXT,
      .offset = offsetof(struct settings, proxy_address),
@@ -272,6 +332,17 @@ static enum err read_file(const char *path, struct buf *text) {
     return err;
 }
 
+/* What keys say together. */
+static enum err check(const struct settings *settings, struct err_detail *reason) {
+    if (settings->ring_grace_us < 2 * settings->ring_compare_us) {
+        return err_set(reason, ERR_INVALID, "ring.grace is less than twice ring.compare");
+    }
+    if (settings->http_public.size > 0 && !entrances_is_origin(settings->http_public)) {
+        return err_set(reason, ERR_INVALID, "http.public is no origin as https://archive.example.org");
+    }
+    return ERR_OK;
+}
+
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,
                        struct err_detail *detail) {
     struct buf text;
@@ -287,6 +358,7 @@ enum err settings_read(struct settings *settings, const char *path, bool must_ex
             settings->arena; /* config_read() fills all of the struct's fields but this one */
         err = config_read(settings_keys, buf_bytes(&text), &arena, settings, &reason);
         settings->arena = arena;
+        err = err == ERR_OK ? check(settings, &reason) : err;
     }
     buf_done(&text);
     if (err != ERR_OK) {

@@ -8,6 +8,7 @@
 
 enum settings_reads { SETTINGS_READS_OPEN, SETTINGS_READS_TOKEN };
 enum settings_offers { SETTINGS_OFFERS_READ, SETTINGS_OFFERS_KEPT };
+enum settings_keep { SETTINGS_KEEP_ARC, SETTINGS_KEEP_EVERYTHING };
 
 struct settings {
     struct arena arena; /* of the texts */
@@ -20,6 +21,11 @@ struct settings {
     uint64_t ring_upload; /* bytes a second; 0: any */
     uint64_t ring_download;
     uint64_t ring_requests; /* a second; 0: any */
+    uint32_t ring_keep;     /* enum settings_keep */
+    uint64_t ring_grace_us;
+    uint64_t ring_compare_us;
+    uint64_t ring_scrub_us;
+    bool ring_redirect;
     bool crowd_enabled;
     uint32_t crowd_part;    /* enum crowd_part */
     uint32_t crowd_overlay; /* enum crowd_kind */
@@ -33,10 +39,15 @@ struct settings {
     uint64_t group_probe; /* bytes */
     uint64_t mirror_gather_us;
     uint64_t mirror_period_us;
+    struct bytes mirror_limit; /* as node/mirroring_rates.h reads them, as the next three */
+    struct config_list mirror_windows;
+    struct bytes mirror_upload_limit;
+    struct config_list mirror_upload_windows;
     uint64_t http_connections;
     uint64_t http_timeout_us;
     struct config_list http_hosts;
     uint64_t http_rate;
+    struct bytes http_public;
     uint32_t http_reads; /* enum settings_reads */
     struct bytes proxy_address;
     uint64_t proxy_port; /* 0: none */
@@ -54,6 +65,8 @@ struct settings {
 
 /* The keys, for config_read() and for a template. */
 extern const struct config_key settings_keys[];
+
+extern const char *const settings_keeps[]; /* the words of enum settings_keep */
 
 /* The defaults where there is no such file, unless it must exist. *detail names file, line and column. */
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,

@@ -74,6 +74,7 @@ void together_free(struct together *together) {
     if (together->lending != NULL) {
         lending_free(together->lending);
     }
+    entrances_free(together->entrances);
     if (together->bulk != NULL) {
         bulk_free(together->bulk);
     }
@@ -160,15 +161,19 @@ enum err together_set_ringing(struct together *together, struct ringing *ringing
 /* ---- beginning ---- */
 
 static bool admits(void *context, const struct peer *peer) {
-    const struct together *together = context;
-    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer);
+    struct together *together = context;
+    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer) ||
+           together_hears(together, peer);
 }
 
-/* A member of a group need not be one of the ring, and the other way round. */
+/* A member of a group need not be one of the ring, and the other way round. Collections may be for others,
+ * too. */
 static bool serves(void *context, const struct peer *peer, enum bulk_service service) {
-    const struct together *together = context;
-    bool is_of_group = service >= BULK_PROBE && grouping_is_member(together->grouping, peer);
-    return is_of_group || (service != BULK_PROBE && ringing_admits(together->ringing, peer));
+    struct together *together = context;
+    bool is_for_groups = service == BULK_PROBE || service == BULK_MIRROR;
+    bool is_of_group = is_for_groups && grouping_is_member(together->grouping, peer);
+    return is_of_group || (service != BULK_PROBE && ringing_admits(together->ringing, peer)) ||
+           (service == BULK_MIRROR && together_hears(together, peer));
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
@@ -256,13 +261,26 @@ static enum err prepare_ring(struct together *together, struct err_detail *detai
         return ERR_MEMORY;
     }
     instance_set_guest(together->config.instance, together->guest);
+    struct entrances_config entrances = {
+        .bulk = together->bulk,
+        .identity = ringing_identity(together->ringing),
+        .own = together->config.public_origin,
+        .clock = together->config.clock,
+        .blame = blame,
+        .context = together,
+    };
+    together->entrances = entrances_new(&entrances);
+    if (together->entrances == NULL) {
+        return ERR_MEMORY;
+    }
     return lending_new(&lending, &together->lending, detail);
 }
 
 enum err together_prepare(struct together *together, struct err_detail *detail) {
     together->has_ring = ringing_has_ring(together->ringing);
     enum err err = together->has_ring ? prepare_ring(together, detail) : ERR_OK;
-    return err == ERR_OK ? together_prepare_groups(together, detail) : err;
+    err = err == ERR_OK ? together_prepare_groups(together, detail) : err;
+    return err == ERR_OK ? together_prepare_mirrors(together, detail) : err;
 }
 
 static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
@@ -314,10 +332,13 @@ static size_t find_all(void *context, struct peer *out, size_t peers_max) {
 
 static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
     const struct together *together = context;
-    struct holders_arc arc;
-    bool is_holder = holders_know(together->holders, ring_id_read(place), &arc) && arc.self_rank >= 0;
-    /* Who was a holder until the ring changed was compared too, but does not get what is new. */
-    return is_holder && keeping_is_compared(together->keeping, ring_id_read(place));
+    return keeping_is_compared(together->keeping, ring_id_read(place)) ||
+           keeping_has_everything(together->keeping);
+}
+
+static bool has_everything(void *context) {
+    const struct together *together = context;
+    return keeping_has_everything(together->keeping);
 }
 
 static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
@@ -332,8 +353,11 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .bulk = together->bulk,
         .ring = keeping_ring_of_holders(together->holders),
         .mapping = mapping,
-        .grace_us = together->config.grace_us,
-        .compare_interval_us = together->config.compare_us,
+        .grace_us = together->config.keeping.grace_us,
+        .compare_interval_us = together->config.keeping.compare_us,
+        .challenge_interval_us = 2 * together->config.keeping.compare_us,
+        .scrub_period_us = together->config.keeping.scrub_us,
+        .keeps_everything = together->config.keeping.keeps_everything,
         .keeps_but_of = ringing_identity(together->ringing)->key,
         .seed = randombytes_random(),
         .clock = together->config.clock,
@@ -375,6 +399,7 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
         .find_holders = find_holders,
         .find_all = find_all,
         .is_current = is_current,
+        .has_everything = has_everything,
         .blame = blame,
         .context = together,
     };
@@ -501,6 +526,7 @@ void together_beat(struct together *together) {
     decrees_beat(together->decrees);
     together_beat_groups(together);
     together_beat_mirrors(together);
+    together_beat_deposits(together);
     if (!together->has_ring) {
         return;
     }
@@ -525,6 +551,7 @@ void together_stop(struct together *together) {
         bulk_stop(together->bulk);
     }
     together_stop_mirrors(together);
+    together_stop_deposits(together);
     if (together->guest != NULL) {
         ring_shelf_end(together->guest);
     }

@@ -30,10 +30,19 @@
 
 struct crowding;
 struct grouping;
+struct mirror_limit;
 struct obtaining;
 struct offers;
 struct ringing;
 struct together;
+
+/* Of keeping, node/keeping.h. 0 stands for the default there. */
+struct together_keeping {
+    bool keeps_everything;
+    uint64_t grace_us;
+    uint64_t compare_us;
+    uint64_t scrub_us;
+};
 
 /* Of the crowd. 0 stands for the default in parentheses. */
 struct together_crowd {
@@ -58,6 +67,8 @@ struct together_groups {
 struct together_mirrors {
     uint64_t gather_us;
     uint64_t ask_us;
+    const struct mirror_limit *limit; /* (none) outlives it, as the next */
+    const struct mirror_limit *upload_limit;
 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
@@ -67,8 +78,8 @@ struct together_config {
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
     uint32_t reads_rate;    /* (any) node/bulk.h */
-    uint64_t grace_us;      /* (node/keeping.h) before a silent holder is replaced */
-    uint64_t compare_us;    /* (likewise) between two comparisons at rest */
+    struct together_keeping keeping;
+    const char *public_origin; /* (none) where browsers find this node: node/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;
@@ -111,6 +122,10 @@ void together_free(struct together *together);
 
 /* Any thread: append what /api/v1/ring/together says (docs/api.md). */
 void together_put(struct together *together, struct buf *out);
+
+/* Any thread that may wait: append the origin of the pages of a node that is responsible for a SURT. False:
+ * this node is it, or nobody says where he is. context: the struct together. */
+bool together_lead(void *context, struct bytes surt, struct buf *out);
 
 /* ---- the crowd. Any thread; NULL in no ring, before there is a charter, and where it is switched off ----
  */

@@ -1,4 +1,5 @@
 /* Collections as a part of what nodes do together: decision 0013. */
+#include "node/collection_setup.h"
 #include "node/together_state.h"
 
 static size_t neighbours(void *context, struct mirror_source out[MIRRORING_SOURCES_MAX]) {
@@ -11,6 +12,11 @@ static size_t neighbours(void *context, struct mirror_source out[MIRRORING_SOURC
             .peer = found[i].peer, .bandwidth = found[i].bandwidth, .delay_us = found[i].delay_us};
     }
     return count;
+}
+
+static bool is_member(void *context, const struct peer *peer) {
+    const struct together *together = context;
+    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer);
 }
 
 static void learned(void *context, const struct peer *peer, uint64_t size, uint64_t duration_us) {
@@ -38,11 +44,15 @@ static enum err begin(struct together *together, struct err_detail *detail) {
         .self = together->self,
         .gather_us = together->config.mirrors.gather_us,
         .ask_us = together->config.mirrors.ask_us,
+        .limit = together->config.mirrors.limit,
+        .upload_limit = together->config.mirrors.upload_limit,
         .clock = together->config.clock,
+        .is_member = is_member,
         .neighbours = neighbours,
         .learned = learned,
         .blame = blame,
         .note = on_note,
+        .put_archive = together_put_deposit,
         .context = together,
     };
     enum err err = mirroring_new(&config, &mirroring, detail);
@@ -53,15 +63,34 @@ static enum err begin(struct together *together, struct err_detail *detail) {
     return err;
 }
 
+/* The socket and bulk, where neither a ring nor a group has brought them but a collection needs them. */
+enum err together_prepare_mirrors(struct together *together, struct err_detail *detail) {
+    if (together->is_bulk_started || !collection_setup_any_needs_no_group(together->config.directory)) {
+        return ERR_OK;
+    }
+    enum err err = ringing_open(together->ringing, detail);
+    err = err == ERR_OK ? together_make_bulk(together, detail) : err;
+    return err == ERR_OK ? together_start_bulk(together, detail) : err;
+}
+
 void together_beat_mirrors(struct together *together) {
     struct err_detail detail = {0};
-    if (together->mirroring != NULL || !together->is_bulk_started) {
+    if (together->mirroring != NULL || together->is_mirror_told) {
         return;
     }
-    enum err err = begin(together, &detail);
+    enum err err = together_prepare_mirrors(together, &detail);
+    if (err == ERR_OK && together->is_bulk_started) {
+        err = begin(together, &detail);
+    }
     if (err != ERR_OK) {
+        together->is_mirror_told = true;
         on_note(together, err_detail_text(&detail, err));
     }
+}
+
+bool together_hears(struct together *together, const struct peer *peer) {
+    struct mirroring *mirroring = together->mirroring;
+    return mirroring != NULL && mirroring_hears(mirroring, peer);
 }
 
 void together_stop_mirrors(struct together *together) {

@@ -7,6 +7,7 @@
 
 #include "node/captures.h"
 #include "node/crawling.h"
+#include "node/entrances.h"
 #include "node/grouping.h"
 #include "node/keeping.h"
 #include "node/kept.h"
@@ -18,6 +19,8 @@
 #include "node/routing.h"
 #include "node/together.h"
 #include "node/walking.h"
+
+struct depositing;
 
 /* A job that the ring shares, as links on their way name it. */
 struct together_job {
@@ -35,13 +38,16 @@ struct together {
     struct peer self;
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 
-    /* From the start in a ring; else from when there is a group. */
+    /* From the start in a ring; else from when there is a group, or a collection that needs none. */
     struct bulk *_Atomic bulk; /* NULL: in none */
-    bool is_bulk_started;      /* the starting thread's, then the beat's, as the next two */
+    bool is_bulk_started;      /* the starting thread's, then the beat's, as the next three */
     bool is_grouped;           /* the groups have begun */
     bool is_group_told;        /* that they cannot */
+    bool is_mirror_told;       /* that collections cannot */
     struct grouping *grouping;
-    struct mirroring *_Atomic mirroring; /* NULL: bulk does not run yet */
+    struct mirroring *_Atomic mirroring;   /* NULL: bulk does not run yet */
+    struct depositing *_Atomic depositing; /* NULL: before the first beat */
+    bool is_deposit_told;                  /* that archives of others cannot be served */
 
     /* From the start, in a ring. */
     bool has_ring;
@@ -49,6 +55,7 @@ struct together {
     struct route route;
     struct lending *lending;
     struct shelf *guest; /* the instance's */
+    struct entrances *entrances;
 
     /* From when there is a charter. */
     _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
@@ -89,10 +96,21 @@ enum err together_prepare_groups(struct together *together, struct err_detail *d
 void together_beat_groups(struct together *together);
 void together_on_group(void *shared, const struct datagram_message *message);
 
-/* together_mirror.c: begins where bulk runs; before bulk is freed. */
+/* together_mirror.c: as together_prepare(), where a collection comes from, or is for, somebody who is in no
+ * group and no ring with us; then, the beat: begins where bulk runs; before bulk is freed. */
+enum err together_prepare_mirrors(struct together *together, struct err_detail *detail) MUST_CHECK;
 void together_beat_mirrors(struct together *together);
 void together_stop_mirrors(struct together *together);
 void together_free_mirrors(struct together *together);
+
+/* together_deposits.c: from the first beat on; stopped after mirroring, which asks what there is to be told.
+ */
+void together_beat_deposits(struct together *together);
+void together_stop_deposits(struct together *together);
+void together_put_deposit(void *context, const char *name, struct buf *out);
+
+/* Any thread: node/mirroring.h. */
+bool together_hears(struct together *together, const struct peer *peer);
 
 /* together.c: bulk is made, or started, where it was not. */
 enum err together_make_bulk(struct together *together, struct err_detail *detail) MUST_CHECK;

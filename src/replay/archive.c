@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "replay/archive_state.h"
+#include "store/shelf_deposit.h"
 #include "url/surt.h"
 
 enum {
@@ -90,6 +91,7 @@ struct archive_visit *archive_visit_begin(struct archive *archive) {
     visit = visit != NULL ? visit : visit_new(archive);
     if (visit != NULL) {
         instance_session_set_guest(visit->session, true);
+        instance_session_set_deposits(visit->session, true);
     }
     return visit;
 }
@@ -102,11 +104,27 @@ struct archive_visit *archive_visit_begin_here(struct archive *archive) {
     return visit;
 }
 
+struct archive_visit *archive_visit_begin_own(struct archive *archive) {
+    struct archive_visit *visit = archive_visit_begin_here(archive);
+    if (visit != NULL) {
+        instance_session_set_deposits(visit->session, false);
+    }
+    return visit;
+}
+
+void archive_visit_renew(struct archive_visit *visit) {
+    visit->timeline.is_known = false;
+    archive_part_rest(&visit->own, visit->archive);
+    archive_part_rest(&visit->original, visit->archive);
+    instance_session_set_deposits(visit->session, true);
+}
+
 void archive_visit_end(struct archive_visit *visit) {
     struct archive *archive = visit->archive;
     archive_part_rest(&visit->own, archive);
     archive_part_rest(&visit->original, archive);
     visit->timeline.is_known = false; /* the next visit wants to see what is new */
+    instance_session_set_deposits(visit->session, false);
     pthread_mutex_lock(&archive->lock);
     archive->held_count -= visit->is_held ? 1 : 0;
     visit->is_held = false;
@@ -130,6 +148,10 @@ bool archive_visit_hold(struct archive_visit *visit) {
     visit->is_held = may_hold;
     pthread_mutex_unlock(&archive->lock);
     return may_hold;
+}
+
+struct instance *archive_visit_instance(const struct archive_visit *visit) {
+    return visit->archive->instance;
 }
 
 struct instance_session *archive_visit_session(struct archive_visit *visit) {
@@ -167,9 +189,15 @@ enum err archive_key(struct archive_visit *visit, struct bytes url, struct bytes
 
 enum access_verdict archive_verdict(const struct archive_visit *visit, const struct capture *capture) {
     struct access *access = visit->archive->access;
-    return access == NULL || !access_has_rules(access)
-               ? ACCESS_ALLOW
-               : access_check(access, capture->surt, capture->time_us);
+    if (access == NULL) {
+        return ACCESS_ALLOW;
+    }
+    struct shelf *deposit = instance_deposit(visit->archive->instance, capture->volume);
+    enum access_verdict own =
+        access_has_rules(access) ? access_check(access, capture->surt, capture->time_us) : ACCESS_ALLOW;
+    enum access_verdict owners =
+        deposit == NULL ? ACCESS_ALLOW : shelf_deposit_check(deposit, capture->surt, capture->time_us);
+    return own > owners ? own : owners; /* the stricter one */
 }
 
 enum err archive_see(struct archive_visit *visit, const struct capture *capture) {
@@ -182,12 +210,18 @@ enum err archive_see(struct archive_visit *visit, const struct capture *capture)
 
 /* ---- opening ---- */
 
-/* The capture's own record. Compaction may have moved it since it was found; then look again. */
+/*
+ * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
+ * then look again.
+ */
 static enum err read_own(struct archive_visit *visit, const struct capture *capture,
                          struct err_detail *detail) {
     enum err err = archive_part_read(&visit->own, visit->archive, capture->volume, &capture->location,
                                      capture->signature, detail);
     struct capture moved;
+    if (err == ERR_NOT_FOUND && instance_is_deposit(capture->volume)) {
+        instance_session_set_deposits(visit->session, true);
+    }
     if (err != ERR_NOT_FOUND || archive_find_again(visit, capture, &moved) != ERR_OK) {
         return err;
     }

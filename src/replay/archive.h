@@ -2,7 +2,8 @@
  * archive - what replay sees of the archive: find a capture, walk over captures, open one.
  *
  * Everything that is shown to anybody comes through here, so here the access rules (store/access.h) are
- * applied: what is excluded is not there; what is blocked is found and listed but cannot be opened.
+ * applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To the
+ * captures of an archive that another node has deposited here its owner's rules apply as well.
  *
  * A visit is what one request needs: sessions, readers, buffers. It is taken from a pool, since which thread
  * serves which request is the server's choice, and belongs to one thread at a time.
@@ -37,9 +38,16 @@ const char *archive_scratch_directory(const struct archive *archive);
 struct archive_visit *archive_visit_begin(struct archive *archive); /* NULL: out of memory */
 void archive_visit_end(struct archive_visit *visit);
 
-/* One that sees only what this node has itself, not what its ring has: for counts, and for what is asked at
- * every key press. */
+/* One that sees only what is on this machine, not what its ring has: for what is asked at every key press. */
 struct archive_visit *archive_visit_begin_here(struct archive *archive);
+
+/* One that sees only what this node has stored itself, not the archives of others that it keeps: for counts.
+ */
+struct archive_visit *archive_visit_begin_own(struct archive *archive);
+
+/* For a visit that lasts: from now on it sees the archives of others as they are now. What was opened is not
+ * valid any more. */
+void archive_visit_renew(struct archive_visit *visit);
 
 /*
  * The visit will last as long as a client takes to read what it holds. False where too many do so already:
@@ -50,7 +58,8 @@ bool archive_visit_hold(struct archive_visit *visit) MUST_CHECK;
 /* Where large things may lie meanwhile. */
 const char *archive_visit_scratch_directory(const struct archive_visit *visit);
 
-/* Its session, for what is not here. */
+/* Its session, and the instance of that, for what is not here. */
+struct instance *archive_visit_instance(const struct archive_visit *visit);
 struct instance_session *archive_visit_session(struct archive_visit *visit);
 
 /* What wayback.c wants to use again with the next visit, NULL at first; freed with the visit. */

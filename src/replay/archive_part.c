@@ -36,13 +36,22 @@ void archive_part_free(struct archive_part *part) {
     free(part);
 }
 
-/* Videos are asked for in many ranges: the record stays as it was read, for the next of them. */
+/*
+ * Videos are asked for in many ranges: the record stays as it was read, for the next of them. Not so that of
+ * an archive of others: it would keep an index open that may have been replaced long ago.
+ */
 void archive_part_rest(struct archive_part **part, struct archive *archive) {
-    if (*part == NULL || (*part)->record.body.size <= KEPT_SIZE_MAX) {
+    if (*part == NULL) {
+        return;
+    }
+    if ((*part)->record.body.size <= KEPT_SIZE_MAX) {
+        (*part)->is_read = false;
+        (*part)->record.body = bytes_of(NULL, 0);
+        instance_session_set_deposits((*part)->session, false);
         return;
     }
     struct archive_part *old = *part;
-    if (old->is_read && old->record.body.size <= LARGE_SIZE_MAX) {
+    if (old->is_read && old->record.body.size <= LARGE_SIZE_MAX && !instance_is_deposit(old->volume)) {
         pthread_mutex_lock(&archive->lock);
         struct archive_part **slot = &archive->large[archive->large_next++ % ARCHIVE_LARGE_COUNT];
         old = *slot;
@@ -109,6 +118,7 @@ enum err archive_part_read(struct archive_part **ret_part, struct archive *archi
     struct archive_part *part = *ret_part;
     part->is_read = false;
     part->record.body = bytes_of(NULL, 0);
+    instance_session_set_deposits(part->session, true);
     enum err err = record_read(&part->record, part->session, volume, location, detail);
     if (err != ERR_OK) {
         return err;

@@ -41,10 +41,24 @@ static void put_sources(struct sheet *sheet, const json_t *sources) {
     }
 }
 
-static void put_mirror(struct sheet *sheet, const json_t *mirror) {
+/* What it does, or until when it may not. */
+static void put_state(struct sheet *sheet, const json_t *mirror, const json_t *answer) {
+    const json_t *limit = desk_member(answer, "download.limit");
+    const char *until = desk_string(answer, "download.until");
+    bool waits = json_is_integer(limit) && json_integer_value(limit) == 0 &&
+                 json_is_object(desk_member(mirror, "target"));
+    if (waits && until[0] != '\0') {
+        sheet_format(sheet, "<td>waits until %s", until);
+    } else {
+        sheet_format(sheet, "<td>%s", waits ? "waits" : desk_string(mirror, "state"));
+    }
+}
+
+static void put_mirror(struct sheet *sheet, const json_t *mirror, const json_t *answer) {
     sheet_html(sheet, "<tr><td>");
     sheet_text(sheet, bytes_of_string(desk_string(mirror, "name")));
-    sheet_format(sheet, "<td>%s<td>%s", desk_string(mirror, "role"), desk_string(mirror, "state"));
+    sheet_format(sheet, "<td>%s", desk_string(mirror, "role"));
+    put_state(sheet, mirror, answer);
     put_number_of(sheet, mirror, "held.number");
     put_number_of(sheet, mirror, "newest.number");
     put_number_of(sheet, mirror, "held.files");
@@ -69,7 +83,7 @@ void desk_put_mirrors(struct sheet *sheet, const struct desk *desk) {
                    "<thead><tr><th class=grow>Name<th>Part<th>State<th class=number>Version here<th "
                    "class=number>Newest<th class=number>Files<th class=number>Size<th>Sources\n<tbody>");
         for (size_t i = 0; i < json_array_size(mirrors); i++) {
-            put_mirror(sheet, json_array_get(mirrors, i));
+            put_mirror(sheet, json_array_get(mirrors, i), answer);
         }
         sheet_table_end(sheet);
         sheet_html(sheet, "</section>\n");

@@ -5,10 +5,19 @@
 
 enum { LOOK_PERIOD_S = 1 };
 
+/* All that the client sent has been read, and there will be no more. */
+static bool has_ended(const struct http_guarded *guarded) {
+    uint8_t byte;
+    return guarded->is_resting && recv(guarded->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void cut_those_due(struct http_guard *guard) {
     uint64_t now_us = clock_monotonic_us(guard->clock);
     for (struct http_guarded *guarded = guard->all.next; guarded != &guard->all; guarded = guarded->next) {
-        if (guarded->due_us <= now_us) {
+        if (has_ended(guarded)) {
+            shutdown(guarded->fd, SHUT_RDWR);
+            guarded->is_resting = false;
+        } else if (guarded->due_us <= now_us) {
             shutdown(guarded->fd, SHUT_RDWR);
             guarded->due_us = HTTP_GUARD_NEVER;
             guard->cut_count++;
@@ -79,11 +88,21 @@ void http_guard_remove(struct http_guard *guard, struct http_guarded *guarded) {
     pthread_mutex_unlock(&guard->lock);
 }
 
-void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us) {
+static void set_due(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us,
+                    bool is_resting) {
     uint64_t due_us = due_after(guard, within_us);
     pthread_mutex_lock(&guard->lock);
     guarded->due_us = due_us;
+    guarded->is_resting = is_resting;
     pthread_mutex_unlock(&guard->lock);
+}
+
+void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us) {
+    set_due(guard, guarded, within_us, false);
+}
+
+void http_guard_rest(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us) {
+    set_due(guard, guarded, within_us, true);
 }
 
 uint64_t http_guard_cut_count(struct http_guard *guard) {

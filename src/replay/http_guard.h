@@ -6,6 +6,10 @@
  * thread looks once a second and shuts down the sockets of those that have not. Their owner then finds them
  * closed by the other side.
  *
+ * The same look ends connections that rest between two requests and whose client will send no more: where the
+ * end came together with the last request, libmicrohttpd does not see it before the connection has been idle
+ * for long.
+ *
  * Any thread may call. A connection is taken out before its descriptor is closed, so none is shut down that
  * has become another's.
  */
@@ -25,6 +29,7 @@ struct http_guarded {
     struct http_guarded *previous;
     int fd;
     uint64_t due_us; /* of the monotonic clock */
+    bool is_resting; /* no request has begun */
 };
 
 struct http_guard {
@@ -45,6 +50,9 @@ void http_guard_remove(struct http_guard *guard, struct http_guarded *guarded);
 
 /* The next step is due within so long from now; HTTP_GUARD_NEVER: as long as it takes. */
 void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us);
+
+/* A request is over: the next one, or the end of the connection, is due within so long. */
+void http_guard_rest(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us);
 
 uint64_t http_guard_cut_count(struct http_guard *guard);
 

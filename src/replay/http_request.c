@@ -42,7 +42,7 @@ struct bytes http_request_header(const struct http_request *request, const char 
 }
 
 uint16_t http_request_port(const struct http_request *request) {
-    return request->server->address.port;
+    return request->server->door.address.port;
 }
 
 void http_request_client(const struct http_request *request, struct address *ret_client) {

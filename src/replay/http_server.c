@@ -1,10 +1,7 @@
 #include "replay/http_server.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,13 +9,11 @@
 
 enum {
     THREADS_MIN = 4,
-    THREADS_MAX = 64,
     CONNECTIONS_MAX = 1024,
     CONNECTION_MEMORY_SIZE = 64 << 10,
     REQUEST_TIMEOUT_MS = 15000,
     IDLE_TIMEOUT_MS = 60000,
     RATE_MIN = 16 << 10,
-    BACKLOG = 1024,
     DISCARD_SIZE_MAX = 1 << 20, /* of the body of a request that was refused, so that its client hears why */
 };
 
@@ -271,7 +266,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
         MHD_destroy_response(request->response);
     }
     uint64_t idle_ms = (uint64_t)server->config.idle_timeout_ms + server->config.request_timeout_ms;
-    http_guard_expect(&server->guard, request->guarded, idle_ms * 1000);
+    http_guard_rest(&server->guard, request->guarded, idle_ms * 1000);
     pthread_mutex_lock(&server->lock);
     server->active_count -= request->has_begun ? 1 : 0;
     if (server->active_count == 0) {
@@ -287,20 +282,21 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code) {
     struct http_server *server = context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int fd = info->connect_fd;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (*state != NULL) {
             http_guard_remove(&server->guard, *state);
             free(*state);
         }
+        http_door_leave(&server->door, fd);
         return;
     }
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct http_guarded *guarded = malloc(sizeof *guarded);
     *state = guarded;
     if (guarded != NULL) {
-        http_guard_add(&server->guard, guarded, info->connect_fd,
-                       server->config.request_timeout_ms * UINT64_C(1000));
+        http_guard_add(&server->guard, guarded, fd, server->config.request_timeout_ms * UINT64_C(1000));
     }
 }
 
@@ -317,9 +313,10 @@ static void fill_defaults(struct http_server_config *config) {
     ASSERT(config->scratch_directory != NULL && config->routes != NULL);
     if (config->threads_count == 0) {
         long wanted = 2 * sysconf(_SC_NPROCESSORS_ONLN); /* more would only take turns */
-        config->threads_count = wanted < THREADS_MIN   ? THREADS_MIN
-                                : wanted > THREADS_MAX ? THREADS_MAX
-                                                       : (unsigned)wanted;
+        config->threads_count = wanted < THREADS_MIN ? THREADS_MIN : (unsigned)wanted;
+    }
+    if (config->threads_count > HTTP_DOOR_THREADS_MAX) {
+        config->threads_count = HTTP_DOOR_THREADS_MAX;
     }
     config->connections_max = config->connections_max == 0 ? CONNECTIONS_MAX : config->connections_max;
     if (config->connections_per_address_max == 0) {
@@ -336,63 +333,44 @@ static void fill_defaults(struct http_server_config *config) {
     config->clock = config->clock == NULL ? &clock_system : config->clock;
 }
 
-union socket_address {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-};
-
-static socklen_t to_socket_address(const struct address *address, union socket_address *out) {
-    memset(out, 0, sizeof *out);
-    if (address_is_ipv4(address)) {
-        out->ipv4.sin_family = AF_INET;
-        out->ipv4.sin_port = htons(address->port);
-        memcpy(&out->ipv4.sin_addr, address->ip + 12, 4);
-        return sizeof out->ipv4;
-    }
-    out->ipv6.sin6_family = AF_INET6;
-    out->ipv6.sin6_port = htons(address->port);
-    memcpy(&out->ipv6.sin6_addr, address->ip, sizeof address->ip);
-    return sizeof out->ipv6;
+static bool give(void *context, unsigned thread, int take_fd, const struct sockaddr *client,
+                 socklen_t client_size) {
+    struct http_server *server = context;
+    return MHD_add_connection(server->daemons[thread], take_fd, client, client_size) == MHD_YES;
 }
 
-/* Ours, not libmicrohttpd's: so that the user hears what is wrong with the address. */
-static enum err listen_at(struct http_server *server, int *ret_fd, struct err_detail *detail) {
-    union socket_address name;
-    socklen_t size = to_socket_address(&server->address, &name);
-    int fd = socket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1;
-    bool is_open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-                   bind(fd, &name.any, size) == 0 && listen(fd, BACKLOG) == 0 &&
-                   getsockname(fd, &name.any, &size) == 0;
-    if (!is_open) {
-        char text[ADDRESS_TEXT_SIZE_MAX];
-        enum err err = err_from_errno(errno);
-        err_set(detail, err, "cannot listen at %s: %s", address_format(&server->address, text),
-                strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return err;
-    }
-    server->address.port = ntohs(name.any.sa_family == AF_INET ? name.ipv4.sin_port : name.ipv6.sin6_port);
-    *ret_fd = fd;
-    return ERR_OK;
-}
-
-static enum err start_daemon(struct http_server *server, int fd, struct err_detail *detail) {
+/* One with its thread. */
+static struct MHD_Daemon *start_daemon(struct http_server *server) {
     const struct http_server_config *config = &server->config;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
-        config->threads_count, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, config->connections_per_address_max,
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_CONNECTION_LIMIT, config->connections_max,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->connection_memory_size, MHD_OPTION_CONNECTION_TIMEOUT,
         config->idle_timeout_ms / 1000 + 1, MHD_OPTION_URI_LOG_CALLBACK, begin_target, server,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
-    return server->daemon != NULL ? ERR_OK
-                                  : err_set(detail, ERR_SYSTEM, "cannot start the threads of the server");
+}
+
+static void stop_daemons(struct http_server *server) {
+    while (server->daemons_count > 0) {
+        MHD_stop_daemon(server->daemons[--server->daemons_count]);
+    }
+}
+
+static enum err start_threads(struct http_server *server, struct err_detail *detail) {
+    bool is_well = true;
+    while (is_well && server->daemons_count < server->config.threads_count) {
+        struct MHD_Daemon *daemon = start_daemon(server);
+        is_well = daemon != NULL;
+        server->daemons[server->daemons_count] = daemon;
+        server->daemons_count += is_well;
+    }
+    if (is_well && http_door_open(&server->door) == ERR_OK) {
+        return ERR_OK;
+    }
+    stop_daemons(server);
+    return err_set(detail, ERR_SYSTEM, "cannot start the threads of the server");
 }
 
 static void free_server(struct http_server *server) {
@@ -412,7 +390,6 @@ static struct http_server *make_server(const struct http_server_config *config) 
     }
     server->counters = counters;
     server->config = *config;
-    server->address = config->address;
     fill_defaults(&server->config);
     pthread_mutex_init(&server->lock, NULL);
     pthread_condattr_t attributes;
@@ -429,21 +406,27 @@ enum err http_server_start(const struct http_server_config *config, struct http_
     if (server == NULL) {
         return ERR_MEMORY;
     }
-    int fd = -1;
-    enum err err = listen_at(server, &fd, detail);
+    struct http_door_config door = {
+        .threads_count = server->config.threads_count,
+        .connections_max = server->config.connections_max,
+        .connections_per_address_max = server->config.connections_per_address_max,
+        .give = give,
+        .context = server,
+    };
+    enum err err = http_door_init(&server->door, &door, &config->address, detail);
     if (err != ERR_OK) {
         free_server(server);
         return err;
     }
     err = http_guard_init(&server->guard, server->config.clock);
     if (err == ERR_OK) {
-        err = start_daemon(server, fd, detail);
+        err = start_threads(server, detail);
         if (err != ERR_OK) {
             http_guard_done(&server->guard);
         }
     }
     if (err != ERR_OK) {
-        close(fd);
+        http_door_done(&server->door);
         free_server(server);
         return err;
     }
@@ -452,7 +435,7 @@ enum err http_server_start(const struct http_server_config *config, struct http_
 }
 
 void http_server_address(const struct http_server *server, struct address *ret_address) {
-    *ret_address = server->address;
+    *ret_address = server->door.address;
 }
 
 void http_server_stat(struct http_server *server, struct http_server_stat *ret_stat) {
@@ -499,12 +482,10 @@ static void await_requests(struct http_server *server, uint32_t grace_ms) {
 }
 
 void http_server_stop(struct http_server *server, uint32_t grace_ms) {
-    int fd = MHD_quiesce_daemon(server->daemon);
+    http_door_close(&server->door);
     await_requests(server, grace_ms);
-    MHD_stop_daemon(server->daemon);
-    if (fd >= 0) {
-        close(fd);
-    }
+    stop_daemons(server);
+    http_door_done(&server->door);
     http_guard_done(&server->guard);
     free_server(server);
 }

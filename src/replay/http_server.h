@@ -1,7 +1,7 @@
 /*
  * http_server - the HTTP/1.1 server of a node: routes by table, bounds on everything. libmicrohttpd.
  *
- *      connections ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
+ *      connections ──> door ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
  *
  * A route's functions must not wait long, or the other connections of the thread wait with them: who waits
  * for a disk suspends the request and resumes it from another thread (http_request.h).
@@ -47,7 +47,7 @@ struct http_server_config {
     const struct http_route *routes; /* the first that fits; they outlive the server */
     size_t routes_count;
     const char *scratch_directory;        /* for large bodies; required */
-    unsigned threads_count;               /* (two for each processor, at least 4) */
+    unsigned threads_count;               /* (two for each processor, 4 to 64) */
     unsigned connections_max;             /* (1,024) */
     unsigned connections_per_address_max; /* (half of them) */
     size_t connection_memory_size;        /* (64 KiB) */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "replay/http_door.h"
 #include "replay/http_guard.h"
 #include "replay/http_server.h"
 
@@ -20,8 +21,9 @@ struct http_counters {
 
 struct http_server {
     struct http_server_config config; /* with its defaults filled in */
-    struct address address;
-    struct MHD_Daemon *daemon;
+    struct http_door door;
+    struct MHD_Daemon *daemons[HTTP_DOOR_THREADS_MAX]; /* each has one thread */
+    unsigned daemons_count;
     struct http_guard guard;
     struct http_counters *counters; /* of each route, and of what has none */
 

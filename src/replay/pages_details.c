@@ -24,6 +24,7 @@ struct details {
     struct buf url; /* copies: looking for the neighbours is another find */
     struct buf mime;
     struct buf request; /* as it was sent */
+    const char *origin; /* of an archive of others: whose it is; else NULL */
 };
 
 static enum err read_details(struct details *details, struct archive_visit *visit,
@@ -36,6 +37,9 @@ static enum err read_details(struct details *details, struct archive_visit *visi
     }
     buf_put(&details->url, capture->url);
     buf_put(&details->mime, capture->mime);
+    if (instance_is_deposit(capture->volume)) {
+        details->origin = instance_deposit_origin(archive_visit_instance(visit), capture->volume);
+    }
     enum err err = instance_locate(session, capture, &details->key, &details->block, detail);
     if (err == ERR_OK) {
         err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
@@ -159,6 +163,9 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     put_fact(sheet, "Fetched by", signer);
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
         put_fact(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
+    }
+    if (details->origin != NULL) {
+        put_fact(sheet, "Collection", bytes_of_string(details->origin));
     }
     sheet_fact(sheet, "Payload digest");
     sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
@@ -347,6 +354,8 @@ static void put_json(struct buf *json, const struct details *details) {
     pages_json_text(json, "tls", field_of(details, VOLUME_TLS_FIELD));
     pages_json_text(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
     pages_json_text(json, "record_id", field_of(details, "WARC-Record-ID"));
+    pages_json_text(json, "collection",
+                    details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));
     pages_json_number(json, "volume", capture->volume);
     pages_json_text(json, "segment", bytes_of_string(segment_text(capture, segment)));
     pages_json_number(json, "offset", capture->location.offset);

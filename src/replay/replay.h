@@ -30,6 +30,11 @@ struct replay {
     struct desk *desk;     /* NULL: nothing can be changed, as in tests of reading */
     const struct clock *clock;
     const char *title; /* of the archive, for its pages; "mnemon" */
+    /* Where readers of a SURT of which nothing is here are led to, an origin that is appended; false:
+     * nowhere. Any thread; may wait for other nodes. NULL: they are led nowhere, and what others have is
+     * fetched. */
+    bool (*lead)(void *context, struct bytes surt, struct buf *out);
+    void *lead_context;
     /* Of what its operator should know, a line each; any thread; NULL: nobody is told. */
     void (*tell)(void *context, const char *sentence);
     void *tell_context;

@@ -79,6 +79,27 @@ static double share_of(const json_t *places) {
     return share;
 }
 
+/* Of who keeps everything: how the last round over the ring went. */
+static void put_tour(struct buf *out, const json_t *keeping) {
+    const json_t *tour = json_object_get(keeping, "tour");
+    if (!json_is_object(tour)) {
+        return;
+    }
+    buf_put_string(out, "; keeps everything: ");
+    if (number(tour, "rounds") == 0) {
+        buf_put_string(out, "the first round over the ring is not over yet");
+        return;
+    }
+    put_things(out, number(tour, "arcs"), "arc");
+    buf_put_string(out, " of others compared, ");
+    put_things(out, number(tour, "missing"), "capture");
+    buf_put_string(out, " missing here");
+    if (number(tour, "silent") > 0) {
+        buf_put_string(out, ", nobody answered for ");
+        value_put_count(out, number(tour, "silent"));
+    }
+}
+
 static void put_keeping(struct buf *out, const json_t *ring, const json_t *keeping) {
     if (!json_is_object(keeping)) {
         buf_put_string(out, "not yet: this node waits for the ring");
@@ -93,6 +114,7 @@ static void put_keeping(struct buf *out, const json_t *ring, const json_t *keepi
     buf_put_string(out, has_too_few_nodes(arcs, replicas) ? ", more than there are nodes" : "");
     buf_put_format(out, "; sees to %.1f %% of the ring", 100 * share_of(json_object_get(ring, "places")));
     put_arcs(out, arcs);
+    put_tour(out, keeping);
     buf_put_string(out, is_set(keeping, "full") ? "; the disk here is full" : "");
     buf_put_string(out, is_set(keeping, "fed") ? "" : "; what is in the volumes is still being counted");
 }

@@ -1,5 +1,6 @@
 /*
- * search - full text of the HTML captures on the local volumes of this node, ranked. SQLite's FTS5.
+ * search - full text of the HTML captures on this machine, ranked: of the node's own local volumes, and of
+ * the archives of others that it keeps. SQLite's FTS5.
  *
  *      feeder (one thread)                          askers (SEARCH_ASKERS_COUNT threads)
  *        follow the segments (store/follow.h),        take a job, run it on a connection of their own,
@@ -63,7 +64,7 @@ void search_stop(struct search *take_search);
 
 struct search_stat {
     uint64_t documents_count;
-    uint64_t captures_count;       /* of the local volumes; an estimate */
+    uint64_t captures_count;       /* of the node's own local volumes; an estimate */
     uint64_t left_count;           /* of them, not yet read; an estimate, but 0 only where all are read */
     uint64_t left_size;            /* bytes of segments not yet read */
     uint64_t size;                 /* on disk */

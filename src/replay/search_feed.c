@@ -29,6 +29,7 @@ struct feed {
     uint64_t documents_count; /* with what the transaction has done so far */
     size_t added_count;       /* in this transaction */
     struct follow **follows;  /* one per volume */
+    struct search_deposits *deposits;
     struct archive_visit *visit;
     struct content content;
     bool has_content; /* content is set up */
@@ -134,38 +135,54 @@ static enum err see_capture(struct feed *feed, const struct capture *capture, st
     return err == ERR_OK && !is_known && is_page(capture) ? add_page(feed, capture, detail) : err;
 }
 
-/* Somebody says that the document is removed: take its rows out, wherever it really is. */
-static enum err forget(struct feed *feed, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
-                       struct err_detail *detail) {
-    struct search *search = feed->search;
+static void count_dropped(struct feed *feed, uint64_t count) {
+    feed->documents_count -= count < feed->documents_count ? count : feed->documents_count;
+}
+
+/* Take the rows of a document on a volume out, unless it is there after all. */
+static enum err forget_on(struct feed *feed, const struct key *key, struct err_detail *detail) {
+    struct instance_session *session = archive_visit_session(feed->visit);
+    struct capture capture = {.volume = key->volume, .block_number = key->number};
+    struct key located;
+    struct block block;
+    uint64_t count = 0;
     enum err err = ERR_OK;
+    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    if (instance_session_sees(session, key->volume) &&
+        instance_locate(session, &capture, &located, &block, NULL) == ERR_NOT_FOUND) {
+        err = search_writer_drop(&feed->writer, key, &count, detail);
+    }
+    count_dropped(feed, count);
+    return err;
+}
+
+/* Somebody says that the document is removed: take its rows out, wherever it really is. */
+static enum err forget(struct feed *feed, const struct key *key, struct err_detail *detail) {
+    struct search *search = feed->search;
+    struct key at = *key;
+    enum err err = ERR_OK;
+    if (instance_is_deposit(key->volume)) { /* of an archive of others: there */
+        return forget_on(feed, key, detail);
+    }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
-        struct capture capture = {.volume = search->volumes[i].number, .block_number = number};
-        struct key key = {.volume = capture.volume, .number = number};
-        struct key located;
-        struct block block;
-        uint64_t count = 0;
-        memcpy(capture.signature, signature, sizeof capture.signature);
-        memcpy(key.signature, signature, sizeof key.signature);
-        if (instance_locate(archive_visit_session(feed->visit), &capture, &located, &block, NULL) ==
-            ERR_NOT_FOUND) {
-            err = search_writer_drop(&feed->writer, &key, &count, detail);
-        }
-        feed->documents_count -= count < feed->documents_count ? count : feed->documents_count;
+        at.volume = search->volumes[i].number;
+        err = forget_on(feed, &at, detail);
     }
     return err;
 }
 
-static enum err enter(struct feed *feed, const struct search_volume *volume, const struct ledger_entry *entry,
+static enum err enter(struct feed *feed, uint16_t volume, const struct ledger_entry *entry,
                       struct err_detail *detail) {
     if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
-        return forget(feed, entry->signature, entry->number, detail);
+        struct key key = {.volume = volume, .number = entry->number};
+        memcpy(key.signature, entry->signature, sizeof key.signature);
+        return forget(feed, &key, detail);
     }
     if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {
         return ERR_OK;
     }
     struct capture capture = ledger_capture(entry);
-    capture.volume = volume->number;
+    capture.volume = volume;
     return see_capture(feed, &capture, detail);
 }
 
@@ -189,17 +206,16 @@ static enum err forget_stale(struct feed *feed, struct err_detail *detail) {
     pthread_mutex_unlock(&search->lock);
     enum err err = ERR_OK;
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
-        err = forget(feed, stale[i].signature, stale[i].number, detail);
+        err = forget(feed, &stale[i], detail);
     }
     return err;
 }
 
 /* Read on in a volume while there is time. */
-static enum err read_volume(struct feed *feed, size_t index, uint64_t due_us, bool *ret_has_more,
-                            struct err_detail *detail) {
+static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t number, uint64_t due_us,
+                            bool *ret_has_more, struct err_detail *detail) {
     struct search *search = feed->search;
     const struct clock *clock = search->config.clock;
-    struct follow *follow = feed->follows[index];
     struct ledger_entry entry;
     enum err err = ERR_OK;
     bool has_more = true;
@@ -208,7 +224,7 @@ static enum err read_volume(struct feed *feed, size_t index, uint64_t due_us, bo
         err = follow_next(follow, &entry, detail);
         has_more = err == ERR_OK;
         if (err == ERR_OK) {
-            err = enter(feed, &search->volumes[index], &entry, detail);
+            err = enter(feed, number, &entry, detail);
         } else if (err == ERR_NOT_FOUND) {
             err = ERR_OK;
         }
@@ -216,15 +232,40 @@ static enum err read_volume(struct feed *feed, size_t index, uint64_t due_us, bo
     follow_pause(follow);
     if (err == ERR_OK) {
         struct index_position position = follow_position(follow);
-        err = search_writer_move(&feed->writer, search->volumes[index].number, &position, detail);
+        err = search_writer_move(&feed->writer, number, &position, detail);
     }
     *ret_has_more = *ret_has_more || has_more;
     return err;
 }
 
+/* The archives of others, after this node's own. */
+static enum err read_deposits(struct feed *feed, uint64_t due_us, bool *ret_has_more,
+                              struct err_detail *detail) {
+    uint64_t dropped_count = 0;
+    uint16_t number;
+    struct follow *follow;
+    enum err err =
+        search_deposits_settle(feed->deposits, &feed->writer, &dropped_count, ret_has_more, detail);
+    count_dropped(feed, dropped_count);
+    for (size_t i = 0; err == ERR_OK && (follow = search_deposits_follow(feed->deposits, i, &number)) != NULL;
+         i++) {
+        if (follow_is_behind(follow)) {
+            err = read_volume(feed, follow, number, due_us, ret_has_more, detail);
+        }
+        if (err == ERR_MISMATCH) { /* its index is another one: only its own rows are made again */
+            err = search_writer_set_mark(&feed->writer, number, 0, detail);
+            search_deposits_forget(feed->deposits);
+            *ret_has_more = true;
+        }
+    }
+    return err;
+}
+
 static void take_over(struct feed *feed) {
     struct search *search = feed->search;
+    size_t deposits_left = search_deposits_left(feed->deposits);
     pthread_mutex_lock(&search->lock);
+    search->deposits_left = deposits_left;
     for (size_t i = 0; i < search->volumes_count; i++) {
         search->volumes[i].position = follow_position(feed->follows[i]);
     }
@@ -236,7 +277,8 @@ static void take_over(struct feed *feed) {
 /* Is there anything to do? Else no transaction is begun, and nothing written. */
 static bool has_work(struct feed *feed) {
     struct search *search = feed->search;
-    bool has_work = false;
+    bool has_work = search_deposits_look(feed->deposits);
+    archive_visit_renew(feed->visit);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
     }
@@ -257,8 +299,9 @@ static enum err run_batch(struct feed *feed, bool *ret_has_more, struct err_deta
     enum err err = search_database_run(feed->writer.database, "BEGIN IMMEDIATE", detail);
     err = err == ERR_OK ? forget_stale(feed, detail) : err;
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
-        err = read_volume(feed, i, due_us, ret_has_more, detail);
+        err = read_volume(feed, feed->follows[i], search->volumes[i].number, due_us, ret_has_more, detail);
     }
+    err = err == ERR_OK ? read_deposits(feed, due_us, ret_has_more, detail) : err;
     err = err == ERR_OK ? search_database_run(feed->writer.database, "COMMIT", detail) : err;
     if (err == ERR_OK) {
         take_over(feed);
@@ -282,6 +325,7 @@ static void close_database(struct feed *feed) {
 static enum err read_positions(struct feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
+    search_deposits_forget(feed->deposits);
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
         err = search_writer_position(&feed->writer, search->volumes[i].number, &position, detail);
@@ -403,10 +447,11 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
+    feed->deposits = search_deposits_new(search->config.instance);
     feed->visit = archive_visit_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
-    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL) {
+    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->deposits == NULL) {
         err = ERR_MEMORY;
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
@@ -424,6 +469,7 @@ static void feed_done(struct feed *feed) {
         }
     }
     free(feed->follows);
+    search_deposits_free(feed->deposits);
     if (feed->text != NULL) {
         text_free(feed->text);
     }

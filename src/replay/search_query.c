@@ -135,7 +135,6 @@ static void note_stale(struct asking *asking, const struct capture *capture) {
 static bool check_row(struct asking *asking, struct capture *ret_capture) {
     sqlite3_stmt *row = asking->reader->find;
     struct bytes signature = search_database_column(row, COLUMN_SIGNATURE);
-    struct instance *instance = archive_instance(asking->job->archive);
     struct capture capture = {
         .surt = search_database_column(row, COLUMN_SURT),
         .url = search_database_column(row, COLUMN_URL),
@@ -143,8 +142,8 @@ static bool check_row(struct asking *asking, struct capture *ret_capture) {
         .block_number = (uint16_t)sqlite3_column_int(row, COLUMN_NUMBER),
     };
     if (signature.size != KEY_SIGNATURE_SIZE ||
-        instance_find_volume(instance, capture.volume) == instance_volumes_count(instance)) {
-        return false; /* of a volume that the archive does not have any more */
+        !instance_session_sees(archive_visit_session(asking->visit), capture.volume)) {
+        return false; /* of a volume, or of a collection, that the archive does not have any more */
     }
     memcpy(capture.signature, signature.data, sizeof capture.signature);
     struct key key;

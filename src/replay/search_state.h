@@ -12,7 +12,7 @@
 #include "replay/search.h"
 #include "replay/search_database.h"
 
-enum { SEARCH_PATH_SIZE_MAX = 4096, SEARCH_STALE_MAX = 64 };
+enum { SEARCH_PATH_SIZE_MAX = 4096, SEARCH_STALE_MAX = 64, SEARCH_DROP_MAX = 256 };
 
 /* One local volume. */
 struct search_volume {
@@ -37,6 +37,7 @@ struct search {
     bool is_open;                       /* lock */
     bool is_damaged;                    /* lock: an asker says so */
     uint64_t documents_count;           /* lock */
+    size_t deposits_left;               /* lock: that are not yet read to their end */
     char error[ERR_TEXT_SIZE_MAX];      /* lock */
     struct key stale[SEARCH_STALE_MAX]; /* lock: documents that were found removed */
     size_t stale_count;                 /* lock */
@@ -57,6 +58,7 @@ void *search_answer(void *search);
 /* search_writer.c: what the feeder does to the database. Needs a transaction, but for open and close. */
 enum search_statement {
     SEARCH_SEE,
+    SEARCH_SEE_DEPOSIT,
     SEARCH_ADD,
     SEARCH_ADD_BODY,
     SEARCH_ADD_WORDS,
@@ -67,6 +69,9 @@ enum search_statement {
     SEARCH_MOVE,
     SEARCH_POSITION,
     SEARCH_COUNT,
+    SEARCH_MARK,
+    SEARCH_SET_MARK,
+    SEARCH_OF_VOLUME,
     SEARCH_STATEMENTS_COUNT,
 };
 
@@ -106,6 +111,43 @@ enum err search_writer_move(struct search_writer *writer, uint16_t volume,
                             const struct index_position *position, struct err_detail *detail) MUST_CHECK;
 enum err search_writer_count(struct search_writer *writer, uint64_t *ret_count,
                              struct err_detail *detail) MUST_CHECK;
+
+/* Some rows of captures on that volume, SEARCH_DROP_MAX at most; how many there were. */
+enum err search_writer_drop_volume(struct search_writer *writer, uint16_t volume, uint64_t *ret_count,
+                                   struct err_detail *detail) MUST_CHECK;
+
+/* What the rows of a deposit were made from; 0: there are none. */
+enum err search_writer_mark(struct search_writer *writer, uint16_t volume, uint64_t *ret_mark,
+                            struct err_detail *detail) MUST_CHECK;
+enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, uint64_t mark,
+                                struct err_detail *detail) MUST_CHECK;
+
+/*
+ * search_deposits.c: the archives of others, which come, grow and go while the feeder runs; its alone. What
+ * the database knows of each is told apart by a mark: another one, and all its rows are made again. Rows of
+ * one that has gone while nobody looked stay until its number is used again; they are shown to nobody.
+ */
+struct search_deposits;
+struct follow;
+
+struct search_deposits *search_deposits_new(struct instance *instance); /* NULL: out of memory */
+void search_deposits_free(struct search_deposits *deposits);            /* NULL: nothing happens */
+
+/* Look which there are now; whether there is anything to do for them. Needs no transaction. */
+bool search_deposits_look(struct search_deposits *deposits);
+
+/* The database is another one. */
+void search_deposits_forget(struct search_deposits *deposits);
+
+/*
+ * Take out what must go, some of it; then each that can be read on in turn, from index 0, and its number;
+ * NULL behind the last. *ret_dropped_count: rows; *ret_has_more: is set where there are more to be dropped.
+ */
+enum err search_deposits_settle(struct search_deposits *deposits, struct search_writer *writer,
+                                uint64_t *ret_dropped_count, bool *ret_has_more,
+                                struct err_detail *detail) MUST_CHECK;
+struct follow *search_deposits_follow(struct search_deposits *deposits, size_t index, uint16_t *ret_number);
+size_t search_deposits_left(const struct search_deposits *deposits);
 
 /* search_query.c: one connection of an asker. */
 struct search_reader {

@@ -212,7 +212,7 @@ static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must
     };
     bool goes_on = true;
     buf_init(&pass.after, UINT16_MAX * 4);
-    pass.visit = archive_visit_begin_here(survey->archive);
+    pass.visit = archive_visit_begin_own(survey->archive);
     pass.tally = malloc(sizeof *pass.tally);
     pass.volumes = calloc(VOLUMES_MAX, sizeof *pass.volumes);
     if (pass.visit != NULL && pass.tally != NULL && pass.volumes != NULL) {

@@ -215,6 +215,47 @@ static bool lead_to_frame(struct wayback *wayback) {
     return false;
 }
 
+/* Is anything of it on this node's own disks? */
+static bool is_here(struct wayback *wayback, struct bytes surt) {
+    struct archive_visit *visit = archive_visit_begin_here(wayback->replay->archive);
+    struct capture capture;
+    struct err_detail detail = {0};
+    if (visit == NULL) {
+        return true;
+    }
+    enum err err = archive_find(visit, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
+    archive_visit_end(visit);
+    return err != ERR_NOT_FOUND;
+}
+
+/*
+ * To the node that is responsible, where nothing is here and the operator wants that. Never parts of a page:
+ * a replayed page may load nothing from elsewhere (wayback_safety.h). True: it was answered.
+ */
+static bool lead_away(struct wayback *wayback) {
+    const struct replay *replay = wayback->replay;
+    const struct wayback_path *path = wayback->path;
+    struct buf *prefix = &wayback->kit->insert;
+    char digits[UTC_DIGITS_SIZE];
+    struct bytes surt;
+    bool is_part = http_request_header(wayback->request, "Sec-Fetch-Dest").size > 0 && !wayback->is_top;
+    if (replay->lead == NULL || is_part || wayback->is_ours ||
+        archive_key(wayback->visit, buf_bytes(&path->url), &surt, NULL) != ERR_OK || is_here(wayback, surt)) {
+        return false;
+    }
+    buf_clear(prefix);
+    if (!replay->lead(replay->lead_context, surt, prefix)) {
+        return false;
+    }
+    buf_put_string(prefix, plain_prefix);
+    const char *text = buf_string(prefix);
+    snprintf(digits, sizeof digits, "%.*s", BYTES_ARG(path->digits));
+    if (text != NULL) {
+        wayback_redirect(wayback, text, digits, path->modifier, buf_bytes(&path->url));
+    }
+    return text != NULL;
+}
+
 /* ---- one capture ---- */
 
 bool wayback_is_page(const struct wayback_path *path) {
@@ -294,7 +335,7 @@ static bool is_known_to_client(struct wayback *wayback) {
 
 static void answer_capture(struct wayback *wayback) {
     struct err_detail detail = {0};
-    if (lead_to_frame(wayback)) {
+    if (lead_to_frame(wayback) || lead_away(wayback)) {
         return;
     }
     enum err err = find(wayback, &detail);

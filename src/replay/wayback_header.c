@@ -14,6 +14,7 @@ enum {
     VALUE_SIZE_MAX = 1024,
     REFERENCE_SIZE_MAX = 4096,
     ETAG_SIGNATURE_SIZE = 16,
+    SOURCE_SIZE_MAX = INSTANCE_ORIGIN_SIZE_MAX + 16,
 };
 
 static const char original_prefix[] = "X-Archive-Orig-";
@@ -124,11 +125,15 @@ static void add_refresh(struct wayback *wayback) {
     }
 }
 
-/* Where it came from: this node's own volumes, or another node. What a volume's record says of it is no
- * word of ours. */
+/* Where it came from: this node's own volumes, a collection, or another node. What a volume's record says of
+ * it is no word of ours. */
 static void add_source(struct wayback *wayback) {
-    char text[96] = "store";
-    if (wayback->capture.volume == INSTANCE_GUEST_NUMBER) {
+    char text[SOURCE_SIZE_MAX] = "store";
+    uint16_t volume = wayback->capture.volume;
+    if (instance_is_deposit(volume)) {
+        snprintf(text, sizeof text, "collection %s",
+                 instance_deposit_origin(archive_instance(wayback->replay->archive), volume));
+    } else if (volume == INSTANCE_GUEST_NUMBER) {
         wayback_clean(fields_get(&wayback->record.header->fields, BYTES(VOLUME_SOURCE_FIELD)), text,
                       sizeof text);
     }

@@ -29,6 +29,7 @@ static struct keeper_config complete(const struct keeper_config *config) {
         .challenge_interval_us = or_default(config->challenge_interval_us, 600 * SECOND_US),
         .grace_us = or_default(config->grace_us, 3600 * SECOND_US),
         .bar_us = or_default(config->bar_us, 1800 * SECOND_US),
+        .keeps_everything = config->keeps_everything,
         .seed = config->seed,
     };
 }
@@ -97,9 +98,13 @@ static bool next_of_members(struct keeper *keeper, uint64_t now_us, struct keepe
     return best != NULL;
 }
 
+static bool may_release(const struct keeper *keeper) {
+    return keeper->pieces_count > 0 && !keeper->config.keeps_everything;
+}
+
 static bool next_release(struct keeper *keeper, uint64_t now_us, struct keeper_task *ret_task) {
     static const struct ring_id zero;
-    if (keeper->is_releasing || keeper->pieces_count == 0 || now_us < keeper->release_us) {
+    if (keeper->is_releasing || !may_release(keeper) || now_us < keeper->release_us) {
         return false;
     }
     struct keeper_task task = {.kind = KEEPER_RELEASE};
@@ -145,7 +150,7 @@ uint64_t keeper_wake_at(struct keeper *keeper, uint64_t now_us) {
             }
         }
     }
-    if (keeper->pieces_count > 0 && !keeper->is_releasing) {
+    if (may_release(keeper) && !keeper->is_releasing) {
         note_earlier(&at_us, keeper->release_us);
     }
     return at_us;

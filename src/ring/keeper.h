@@ -19,7 +19,8 @@
  * - A member is compared at once when it is new, back, or somebody says that something changed; again soon
  *   while something is missing on either side; else at the interval, with jitter. Who does not answer is
  *   asked less and less often.
- * - Places that neither we nor, within the grace time, another primary saw to are surplus.
+ * - Places that neither we nor, within the grace time, another primary saw to are surplus, unless this node
+ *   keeps everything (ring/tour.h).
  *
  * No memory is taken; what does not fit the bounds is left out (a claim that is left out
  * is a surplus that the holders must confirm, so nothing is lost). Not for several threads at once.
@@ -49,6 +50,7 @@ struct keeper_config {
     uint64_t challenge_interval_us; /* (10 min) of each member and piece */
     uint64_t grace_us;              /* (1 h) */
     uint64_t bar_us;                /* (30 min) for how long one that is full or false is passed over */
+    bool keeps_everything;          /* nothing is surplus: there is no KEEPER_RELEASE */
     uint64_t seed;                  /* of the jitter */
 };
 
@@ -77,6 +79,10 @@ void keeper_set_copies(struct keeper *keeper, uint32_t copies, uint64_t now_us);
  * that only one of us had. */
 void keeper_claim(struct keeper *keeper, const struct peer *primary, struct ring_id from, struct ring_id to,
                   bool is_equal, uint64_t now_us);
+
+/* That node has something of this place that did not come to us: until the next comparison we do not know all
+ * of it (keeper_is_compared). */
+void keeper_doubt(struct keeper *keeper, struct ring_id place, const struct peer *peer);
 
 /* Something changed at a place of ours: compare it soon with that node; NULL: with all of them. */
 void keeper_touch(struct keeper *keeper, struct ring_id place, const struct peer *peer, uint64_t now_us);
@@ -160,8 +166,12 @@ void keeper_member(const struct keeper *keeper, size_t index, size_t member_inde
                    struct keeper_member_status *ret_status);
 size_t keeper_claims_count(const struct keeper *keeper);
 
-/* Is the place one of which we surely have everything: ours and compared with all members that are here, or
- * found equal by its primary within two intervals? */
-bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, uint64_t now_us);
+/*
+ * Is the place one of which we surely have everything: ours and compared with all members that are here, or
+ * found equal by its primary within two intervals? primary, from: of its arc, as the ring is now. What was
+ * claimed by another one, or for an arc that began earlier, was before the ring changed, or a lie.
+ */
+bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, const struct peer *primary,
+                        struct ring_id from, uint64_t now_us);
 
 #endif

@@ -36,11 +36,31 @@ void keeper_claim(struct keeper *keeper, const struct peer *primary, struct ring
     }
 }
 
+void keeper_doubt(struct keeper *keeper, struct ring_id place, const struct peer *peer) {
+    struct keeper_piece *piece = keeper_find_piece(keeper, place);
+    for (size_t i = 0; piece != NULL && i < piece->count; i++) {
+        struct keeper_node *node = &piece->nodes[i];
+        if (keeper_is_same(&node->peer, peer) && node->missing_here_count == 0) {
+            node->missing_here_count = 1;
+        }
+    }
+    for (size_t i = 0; i < keeper->claims_count; i++) {
+        if (ring_id_is_owned(keeper->claims[i].from, place, keeper->claims[i].to)) {
+            keeper->claims[i].equal_us = 0;
+        }
+    }
+}
+
 size_t keeper_claims_count(const struct keeper *keeper) {
     return keeper->claims_count;
 }
 
-bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, uint64_t now_us) {
+static bool is_within(const struct keeper_claimed *claim, struct ring_id from, struct ring_id place) {
+    return ring_id_equal(claim->from, from) || ring_id_is_owned(from, claim->from, place);
+}
+
+bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, const struct peer *primary,
+                        struct ring_id from, uint64_t now_us) {
     const struct keeper_piece *piece = keeper_find_piece(keeper, place);
     if (piece != NULL) {
         bool is_compared = true;
@@ -54,7 +74,8 @@ bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, uint6
     for (size_t i = 0; i < keeper->claims_count; i++) {
         const struct keeper_claimed *claim = &keeper->claims[i];
         if (claim->equal_us > 0 && now_us <= claim->equal_us + 2 * keeper->config.compare_interval_us &&
-            ring_id_is_owned(claim->from, place, claim->to)) {
+            ring_id_is_owned(claim->from, place, claim->to) && keeper_is_same(&claim->primary, primary) &&
+            is_within(claim, from, place)) {
             return true;
         }
     }

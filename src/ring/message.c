@@ -325,6 +325,8 @@ bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], 
     message->token = wire_read_u64(&reader);
     message->places_count = 0;
     message->status = 0;
+    message->to = 0; /* not all kinds have them */
+    message->from = 0;
     if (reader.err != ERR_OK || message->kind == 0) {
         return false;
     }

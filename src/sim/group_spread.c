@@ -200,6 +200,9 @@ static void run_task(struct spread *spread, uint32_t index, const struct mirror_
     case MIRROR_BEGIN:
         mirror_set_wanted(replica->mirror, spread->update_size, true);
         break;
+    case MIRROR_LOOK: /* nobody offers a part */
+        mirror_looked(replica->mirror, task->source.key, spread->now_us);
+        break;
     case MIRROR_FETCH:
         fetch(spread, index, task);
         break;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/hex.h"
+#include "store/shelf_deposit.h"
 
 void capture_line_init(struct capture_line *line, struct instance *instance) {
     line->instance = instance;
@@ -29,9 +30,30 @@ static enum pack_framing find_framing(const struct instance_volume *volume, uint
     return volume->volume != NULL ? volume_framing(volume->volume, number) : PACK_ZSTD;
 }
 
+static enum pack_framing find_deposit_framing(const struct instance *instance, uint16_t volume,
+                                              uint32_t segment) {
+    struct deposit_holding *holding = shelf_deposit_hold(instance_deposit(instance, volume));
+    enum pack_framing framing =
+        holding != NULL ? volume_framing(deposit_volume(holding), segment) : PACK_ZSTD;
+    deposit_release(holding);
+    return framing;
+}
+
+static void name_file_of_deposit(struct capture_line *line, uint16_t volume, uint32_t segment) {
+    char name[SEGMENT_NAME_SIZE_MAX];
+    snprintf(line->file, sizeof line->file, "%s/%s", instance_deposit_origin(line->instance, volume),
+             segment_name(segment, find_deposit_framing(line->instance, volume, segment), name));
+    line->named_volume = volume;
+    line->named_segment = segment;
+}
+
 struct bytes capture_line_file(struct capture_line *line, uint16_t volume, uint32_t segment) {
     if (volume == INSTANCE_GUEST_NUMBER) {
         return BYTES("ring"); /* on another node: there is no file here to look into */
+    }
+    bool is_named = line->named_segment == segment && line->named_volume == volume;
+    if (!is_named && instance_is_deposit(volume)) {
+        name_file_of_deposit(line, volume, segment);
     }
     if (line->named_segment != segment || line->named_volume != volume) {
         struct instance_volume info;

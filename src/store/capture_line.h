@@ -12,7 +12,7 @@
 
 enum {
     CAPTURE_DIGEST_SIZE = sizeof "sha256:" + (size_t)2 * KEY_SIGNATURE_SIZE,
-    CAPTURE_FILE_SIZE_MAX = SEGMENT_NAME_SIZE_MAX + 8,
+    CAPTURE_FILE_SIZE_MAX = SEGMENT_NAME_SIZE_MAX + INSTANCE_ORIGIN_SIZE_MAX,
 };
 
 struct capture_line {
@@ -36,7 +36,8 @@ struct bytes capture_line_digest(struct capture_line *line, const uint8_t signat
 
 /*
  * The file that a segment is: "00000001.warc.zst", with the number of the volume in front where there are
- * several: "2/00000001.warc.zst". Until the next call.
+ * several: "2/00000001.warc.zst"; in a deposit, with its origin: "papers@KEY/00000001.warc.zst". Until the
+ * next call.
  */
 struct bytes capture_line_file(struct capture_line *line, uint16_t volume, uint32_t segment);
 

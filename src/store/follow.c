@@ -168,7 +168,7 @@ enum err follow_next(struct follow *follow, struct ledger_entry *ret_entry, stru
             return ERR_OK;
         }
         if (volume_is_damage(err)) {
-            err = warc_reader_recover(&follow->reader, &goes_on, detail);
+            err = volume_pass_damage(&follow->reader, &goes_on, detail);
         } else if (err == ERR_OK) {
             goes_on = false;
         }

@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include "store/instance_state.h"
+#include "store/shelf_deposit.h"
 #include "store/shelf_local.h"
 #include "store/shelf_remote.h"
 
-enum { SERVER_TIMEOUT_MS = 30000 };
+enum {
+    SERVER_TIMEOUT_MS = 30000,
+    OTHERS_COUNT = 1 + INSTANCE_DEPOSITS_MAX, /* the guest and the deposits */
+};
 
 /* ---- opening ---- */
 
@@ -65,7 +69,10 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
         .progress = config->progress,
         .progress_context = config->progress_context,
     };
-    return shelf_local_open(&local, &slot->shelf, &slot->recovery, detail);
+    struct shelf *shelf;
+    enum err err = shelf_local_open(&local, &shelf, &slot->recovery, detail);
+    slot->shelf = err == ERR_OK ? shelf : NULL;
+    return err;
 }
 
 static enum err open_remote(struct instance_slot *slot, const struct instance_config *config,
@@ -79,7 +86,10 @@ static enum err open_remote(struct instance_slot *slot, const struct instance_co
         .scratch_directory = config->directory,
         .clock = config->clock,
     };
-    return shelf_remote_open(&remote, &slot->shelf, detail);
+    struct shelf *shelf;
+    enum err err = shelf_remote_open(&remote, &shelf, detail);
+    slot->shelf = err == ERR_OK ? shelf : NULL;
+    return err;
 }
 
 /* A volume that another process has, or that is written wrongly, is a mistake; any other may be down. */
@@ -132,8 +142,12 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     }
     pthread_mutex_init(&instance->lock, NULL);
     instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
-    instance->slots = calloc(instance->connector.volumes_count + 1, sizeof *instance->slots);
+    instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
     err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
+    for (uint16_t i = 0; i < OTHERS_COUNT && err == ERR_OK; i++) {
+        instance->others[i] = (struct connector_volume){.number = (uint16_t)(INSTANCE_GUEST_NUMBER + i)};
+        instance->slots[instance->slots_count + i].config = &instance->others[i];
+    }
     if (err != ERR_OK) {
         instance_close(instance);
         return err;
@@ -143,7 +157,8 @@ enum err instance_open(const struct instance_config *config, struct instance **r
 }
 
 void instance_close(struct instance *instance) {
-    for (size_t i = 0; instance->slots != NULL && i <= instance->slots_count; i++) {
+    size_t count = instance->slots_count + OTHERS_COUNT;
+    for (size_t i = 0; instance->slots != NULL && i < count; i++) {
         struct shelf *shelf = instance->slots[i].shelf;
         if (shelf != NULL) {
             shelf->table->close(shelf);
@@ -202,12 +217,32 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number) {
 }
 
 void instance_set_guest(struct instance *instance, struct shelf *shelf) {
-    struct instance_slot *slot = &instance->slots[instance->slots_count];
-    instance->guest = (struct connector_volume){.number = INSTANCE_GUEST_NUMBER};
     shelf->number = INSTANCE_GUEST_NUMBER;
-    slot->config = &instance->guest;
-    slot->shelf = shelf;
-    instance->has_guest = true;
+    instance->slots[instance->slots_count].shelf = shelf;
+}
+
+void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
+                          struct shelf *take_shelf) {
+    ASSERT(instance_is_deposit(number) && instance_deposit(instance, number) == NULL);
+    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
+    snprintf(instance->origins[index], sizeof instance->origins[index], "%s", origin);
+    take_shelf->number = number;
+    instance->slots[instance->slots_count + 1 + index].shelf = take_shelf;
+    if (index >= instance->deposits_end) {
+        instance->deposits_end = index + 1;
+    }
+}
+
+struct shelf *instance_deposit(const struct instance *instance, uint16_t number) {
+    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
+    return instance_is_deposit(number) && index < instance->deposits_end
+               ? instance->slots[instance->slots_count + 1 + index].shelf
+               : NULL;
+}
+
+const char *instance_deposit_origin(const struct instance *instance, uint16_t number) {
+    ASSERT(instance_is_deposit(number));
+    return instance->origins[number - INSTANCE_DEPOSIT_NUMBER];
 }
 
 bool instance_is_trouble(enum err err) {
@@ -251,7 +286,7 @@ enum err instance_note(struct instance *instance, size_t index, enum err err, st
 
 struct instance_session *instance_session_new(struct instance *instance) {
     struct instance_session *session =
-        calloc(1, sizeof *session + (instance->slots_count + 1) * sizeof session->sessions[0]);
+        calloc(1, sizeof *session + (instance->slots_count + OTHERS_COUNT) * sizeof session->sessions[0]);
     if (session == NULL) {
         return NULL;
     }
@@ -265,7 +300,7 @@ struct instance_session *instance_session_new(struct instance *instance) {
 }
 
 void instance_session_free(struct instance_session *session) {
-    for (size_t i = 0; i <= session->instance->slots_count; i++) {
+    for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
         struct shelf_session *shelf = session->sessions[i];
         if (shelf != NULL) {
             shelf->shelf->table->session_close(shelf);
@@ -275,9 +310,37 @@ void instance_session_free(struct instance_session *session) {
     free(session);
 }
 
-void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
+static void set_slots_count(struct instance_session *session) {
     const struct instance *instance = session->instance;
-    session->slots_count = instance->slots_count + (reads_guest && instance->has_guest ? 1 : 0);
+    session->slots_count =
+        instance->slots_count + (session->reads_deposits ? 1 + instance->deposits_end : session->reads_guest);
+}
+
+void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
+    session->reads_guest = reads_guest;
+    set_slots_count(session);
+}
+
+void instance_session_set_deposits(struct instance_session *session, bool reads_deposits) {
+    size_t first = session->instance->slots_count + 1;
+    for (size_t i = first; i < first + session->instance->deposits_end; i++) {
+        struct shelf_session *shelf = session->sessions[i];
+        if (shelf != NULL && (!reads_deposits || shelf_deposit_is_stale(shelf))) {
+            shelf->shelf->table->session_close(shelf);
+            session->sessions[i] = NULL;
+        }
+    }
+    session->reads_deposits = reads_deposits;
+    set_slots_count(session);
+}
+
+bool instance_reads(const struct instance_session *session, size_t index) {
+    const struct instance *instance = session->instance;
+    if (index < instance->slots_count) {
+        return true;
+    }
+    bool is_wanted = index == instance->slots_count ? session->reads_guest : session->reads_deposits;
+    return is_wanted && index < session->slots_count && instance->slots[index].shelf != NULL;
 }
 
 size_t instance_find_slot(const struct instance_session *session, uint16_t number) {
@@ -285,7 +348,11 @@ size_t instance_find_slot(const struct instance_session *session, uint16_t numbe
     while (index < session->slots_count && session->instance->slots[index].config->number != number) {
         index++;
     }
-    return index;
+    return index < session->slots_count && instance_reads(session, index) ? index : session->slots_count;
+}
+
+bool instance_session_sees(const struct instance_session *session, uint16_t number) {
+    return instance_find_slot(session, number) < session->slots_count;
 }
 
 enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,

@@ -73,18 +73,31 @@ enum err instance_find_block(struct instance_session *session, const struct key 
     return err;
 }
 
-/* On any volume but the one to leave out. That some are down is an error only where no other has it. */
+/* Documents of a deposit are looked for in it and its like, those of others never in a deposit. */
+static bool is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
+    if (!instance_is_deposit(number) || !instance_is_deposit(other)) {
+        return !instance_is_deposit(number) && !instance_is_deposit(other);
+    }
+    return strcmp(instance_deposit_origin(instance, number), instance_deposit_origin(instance, other)) == 0;
+}
+
+/*
+ * On any volume but the one to leave out, of the kind of key->volume. That some are down is an error only
+ * where no other has it.
+ */
 static enum err find_elsewhere(struct instance_session *session, size_t left_out_index, struct key *key,
                                struct block *ret_block, struct err_detail *detail) {
+    const struct instance *instance = session->instance;
     enum err outcome = ERR_NOT_FOUND;
     for (size_t i = 0; i < session->slots_count; i++) {
         struct block block;
-        if (i == left_out_index) {
+        if (i == left_out_index || !instance_reads(session, i) ||
+            !is_akin(instance, key->volume, instance->slots[i].config->number)) {
             continue;
         }
         enum err err = find_on(session, i, key, &block, detail);
         if (err == ERR_OK && block.location.segment != 0) {
-            key->volume = session->instance->slots[i].config->number;
+            key->volume = instance->slots[i].config->number;
             *ret_block = block;
             return ERR_OK;
         }
@@ -136,7 +149,7 @@ static bool may_have_removed(const struct instance *instance) {
 }
 
 enum err instance_check(struct instance_session *session, const struct capture *capture) {
-    if (!may_have_removed(session->instance)) {
+    if (!instance_is_deposit(capture->volume) && !may_have_removed(session->instance)) {
         return ERR_OK;
     }
     struct block block;

@@ -12,7 +12,8 @@
 /* One volume of the connector. */
 struct instance_slot {
     const struct connector_volume *config;
-    struct shelf *shelf; /* NULL: it did not open; err and reason say why */
+    struct shelf *_Atomic shelf; /* NULL: it did not open; err and reason say why. Or there is no guest, or
+                                    no deposit, of that number (yet) */
     struct volume_recovery recovery;
     _Atomic(enum err) err;          /* of its last failure; ERR_OK again when it answers */
     char reason[ERR_TEXT_SIZE_MAX]; /* lock */
@@ -20,10 +21,12 @@ struct instance_slot {
 
 struct instance {
     struct connector connector;
-    struct instance_slot *slots; /* in the order of their numbers; behind them that of the guest */
-    size_t slots_count;          /* without the guest */
-    struct connector_volume guest;
-    _Atomic bool has_guest; /* its slot is filled, for ever */
+    struct instance_slot
+        *slots;         /* in the order of their numbers; behind them the guest's and the deposits' */
+    size_t slots_count; /* without these */
+    struct connector_volume others[1 + INSTANCE_DEPOSITS_MAX]; /* the guest and the deposits */
+    char origins[INSTANCE_DEPOSITS_MAX][INSTANCE_ORIGIN_SIZE_MAX];
+    _Atomic size_t deposits_end; /* there are none behind this one */
     size_t writable_count;
     unsigned signature_bits;
     pthread_mutex_t lock; /* of the reasons */
@@ -32,9 +35,14 @@ struct instance {
 struct instance_session {
     struct instance *instance;
     struct document_hasher hasher;
-    size_t slots_count;               /* that it reads from: with the guest, or without */
+    size_t slots_count; /* that it may read from: see instance_reads() */
+    bool reads_guest;
+    bool reads_deposits;
     struct shelf_session *sessions[]; /* of each slot, opened when it is first needed */
 };
+
+/* Is there something at this index that the session reads from? Volumes that are down count. */
+bool instance_reads(const struct instance_session *session, size_t index);
 
 /* The index of a volume among those that the session reads from; its slots_count where there is none. */
 size_t instance_find_slot(const struct instance_session *session, uint16_t number);

@@ -16,10 +16,10 @@ struct merge {
     struct instance *instance;
     bool in_reverse;
     bool is_partial;
-    bool has_given; /* lanes[0] was handed out and must go on before the next is chosen */
-    enum err err;   /* that ended the walk */
-    bool has_guest;
-    bool has_last; /* with a guest: what was given last */
+    bool has_given;  /* lanes[0] was handed out and must go on before the next is chosen */
+    enum err err;    /* that ended the walk */
+    bool has_others; /* than volumes: a guest, deposits */
+    bool has_last;   /* with those: what was given last */
     int64_t last_time_us;
     uint8_t last_signature[KEY_SIGNATURE_SIZE];
     struct buf last_surt;
@@ -129,11 +129,11 @@ enum err merge_open(struct instance_session *session, struct bytes from, struct 
     }
     merge->instance = instance;
     merge->in_reverse = in_reverse;
-    merge->has_guest = session->slots_count > instance->slots_count;
+    merge->has_others = session->slots_count > instance->slots_count;
     buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
     enum err err = ERR_OK;
     for (size_t i = 0; i < session->slots_count && err == ERR_OK; i++) {
-        err = add_lane(merge, session, i, from, to, detail);
+        err = instance_reads(session, i) ? add_lane(merge, session, i, from, to, detail) : ERR_OK;
     }
     if (err != ERR_OK) {
         merge_close(merge);
@@ -162,15 +162,15 @@ static enum err go_on(struct merge *merge, struct err_detail *detail) {
 }
 
 /*
- * The guest has a copy of what a volume has: is what comes next, of the guest, in a lane of a volume too, or
- * was it just given? In reverse the guest comes first, since it has the highest number; else the volume.
+ * The guest, or a deposit, has a copy of what one with a lower number has: is what comes next in a lane of
+ * such a one too, or was it just given? In reverse the higher number comes first, else the lower.
  */
 static bool is_copy(const struct merge *merge, const struct capture *capture) {
-    if (capture->volume != INSTANCE_GUEST_NUMBER) {
+    if (capture->volume < INSTANCE_GUEST_NUMBER) {
         return false;
     }
     for (size_t i = 1; i < merge->lanes_count; i++) {
-        if (is_same(&merge->lanes[i].capture, capture)) {
+        if (merge->lanes[i].volume < capture->volume && is_same(&merge->lanes[i].capture, capture)) {
             return true;
         }
     }
@@ -180,7 +180,7 @@ static bool is_copy(const struct merge *merge, const struct capture *capture) {
 }
 
 static void remember(struct merge *merge, const struct capture *capture) {
-    if (!merge->has_guest) {
+    if (!merge->has_others) {
         return;
     }
     buf_clear(&merge->last_surt);

@@ -34,8 +34,10 @@ bool segment_parse_name(const char *name, uint32_t *ret_number, enum pack_framin
         return false;
     }
     for (enum pack_framing framing = PACK_PLAIN; framing <= PACK_ZSTD; framing++) {
-        if (bytes_equal(bytes_skip(text, dot), bytes_of_string(suffixes[framing]))) {
-            *ret_number = (uint32_t)(place * SEGMENT_GENERATIONS + generation);
+        char written[SEGMENT_NAME_SIZE_MAX];
+        uint32_t found = (uint32_t)(place * SEGMENT_GENERATIONS + generation);
+        if (bytes_equal(text, bytes_of_string(segment_name(found, framing, written)))) {
+            *ret_number = found; /* a number has one name: "1.warc.gz" is none */
             *ret_framing = framing;
             return true;
         }
@@ -192,13 +194,13 @@ static enum err read_dictionary(struct segment *segment, int level, struct err_d
 }
 
 enum err segment_open(struct segment *segment, struct vfs *vfs, const char *directory, const char *name,
-                      int level, struct err_detail *detail) {
+                      int level, unsigned flags, struct err_detail *detail) {
     struct segment made = {0};
     char path[SEGMENT_PATH_SIZE_MAX];
     path_of(path, directory, name, false);
     bool is_segment = segment_parse_name(name, &made.number, &made.framing);
     ASSERT(is_segment);
-    enum err err = vfs_open(vfs, path, VFS_WRITE, &made.file);
+    enum err err = vfs_open(vfs, path, flags, &made.file);
     if (err != ERR_OK) {
         return err_set(detail, err, "%s: %s", path, err_text(err));
     }

@@ -70,11 +70,11 @@ enum err segment_publish(struct segment *segment, const char *directory,
 enum err segment_unlink(const struct segment *segment, const char *directory, bool is_temporary) MUST_CHECK;
 
 /*
- * A file that is there, with its dictionary prepared for writing with this level. A file that was cut off
- * inside its dictionary is ERR_TRUNCATED.
+ * A file that is there, with its dictionary prepared for writing with this level. flags: VFS_WRITE, or 0 to
+ * read only. A file that was cut off inside its dictionary is ERR_TRUNCATED.
  */
 enum err segment_open(struct segment *segment, struct vfs *vfs, const char *directory, const char *name,
-                      int level, struct err_detail *detail) MUST_CHECK;
+                      int level, unsigned flags, struct err_detail *detail) MUST_CHECK;
 void segment_done(struct segment *segment);
 
 /* The stored bytes of one frame, appended to buf. ERR_CORRUPT where the file ends before. */

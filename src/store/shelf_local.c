@@ -283,7 +283,9 @@ static enum err open_volume(struct shelf_local *shelf, const struct shelf_local_
     struct volume_config volume = {
         .number = config->number,
         .vfs = &shelf->vfs.vfs,
-        .directory = ".",
+        .directory = config->deposit != NULL ? config->deposit : ".",
+        .is_deposit = config->deposit != NULL,
+        .is_cancelled = config->is_cancelled,
         .index_directory = shelf->index,
         .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,
         .level = config->level,

@@ -103,19 +103,21 @@ static enum err recover(struct volume *volume, struct volume_recovery *recovery,
 
 static enum err open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
                            struct err_detail *detail) {
-    enum err err = lock_directory(volume, detail);
+    bool is_deposit = volume->config.is_deposit;
+    enum err err = is_deposit ? ERR_OK : lock_directory(volume, detail);
     if (err == ERR_OK) {
         err = open_index(volume, is_rebuilding, recovery, detail);
     }
     if (err == ERR_OK) {
-        err = volume_open_segments(volume, detail);
+        err = volume_open_segments(volume, recovery, detail);
     }
     if (err == ERR_OK) {
         err = recover(volume, recovery, detail);
     }
-    if (err == ERR_OK) {
-        err = choose_active(volume, detail);
+    if (err != ERR_OK || is_deposit) {
+        return err;
     }
+    err = choose_active(volume, detail);
     return err == ERR_OK ? volume_start_committer(volume) : err;
 }
 

@@ -12,9 +12,15 @@
  *
  * Opening a volume repairs what a crash left: a torn record at the end is cut off, records that the index
  * missed are read again. A damaged or missing index is rebuilt from the segments.
+ *
+ * A deposit is a volume of somebody else's segments (docs/decisions/0013-collections.md): it is only read.
+ * Its files are never cut, written or removed, nothing in them is believed without its digest, and it grows
+ * when volume_extend() is told where newer files are. It has no committer: no writer may be made of it.
  */
 #ifndef MNEMON_STORE_VOLUME_H
 #define MNEMON_STORE_VOLUME_H
+
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "store/document.h"
@@ -63,14 +69,17 @@ struct volume_config {
     struct bytes robots;       /* likewise: "classic", "ignore" */
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;
+    bool is_deposit;
+    const atomic_bool *is_cancelled; /* (never) of a deposit: reading its segments ends with ERR_CANCELLED */
 };
 
 /* What opening found and mended. */
 struct volume_recovery {
-    uint64_t records_count; /* of documents and deletions, entered into the index */
-    uint64_t cut_size;      /* torn bytes cut off */
-    uint64_t damaged_count; /* places that are no record, with good ones behind */
-    bool is_rebuilt;        /* the whole index was */
+    uint64_t records_count;         /* of documents and deletions, entered into the index */
+    uint64_t cut_size;              /* torn bytes cut off */
+    uint64_t damaged_count;         /* places that are no record, with good ones behind */
+    bool is_rebuilt;                /* the whole index was */
+    char damage[ERR_TEXT_SIZE_MAX]; /* what is wrong with the first of them; of a deposit only */
 };
 
 struct volume_stat {
@@ -90,6 +99,26 @@ void volume_close(struct volume *volume);
 /* Throw the index away and open the volume from its segments alone. */
 enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
                         struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
+
+/* ---- deposits ---- */
+
+enum { VOLUME_DEPOSIT_SEGMENTS_MAX = 4096 }; /* each is an open file */
+
+/*
+ * Are the segments in one directory those in another, grown? That is: the same ones byte for byte as far as
+ * they went, but for the last, behind which there may be more. What was compacted is not. Compares the ends
+ * of files that are not the same one.
+ */
+enum err volume_is_grown(struct vfs *vfs, const char *old_directory, const char *new_directory,
+                         bool *ret_is_grown) MUST_CHECK;
+
+/*
+ * Go on with the segments in another directory, grown as volume_is_grown() says; only what is new is read.
+ * Readers see new records as they are entered. One thread. Where it fails, the volume has what it had, and it
+ * may be called again.
+ */
+enum err volume_extend(struct volume *volume, const char *directory, struct volume_recovery *ret_recovery,
+                       struct err_detail *detail) MUST_CHECK;
 
 void volume_stat(struct volume *volume, struct volume_stat *ret_stat);
 

@@ -7,6 +7,8 @@
 #include "url/url.h"
 #include "warc/warc_digest.h"
 
+static const int64_t DATE_SLACK_US = INT64_C(86400000000); /* clocks differ */
+
 uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri) {
     uint8_t digest[SHA256_SIZE];
     uint64_t hash = 0;
@@ -193,6 +195,27 @@ static void describe_http(struct volume_scan *scan, const struct warc_record *re
     }
 }
 
+/* Of a deposit nothing is believed: what is too large, of tomorrow, or not what its digest says is refused.
+ */
+static enum err check_head(const struct volume_scan *scan, const struct warc_record *record,
+                           struct err_detail *detail) {
+    int64_t now_us = clock_wall_us(scan->volume->config.clock);
+    if (record->content_length > VOLUME_DOCUMENT_SIZE_MAX) {
+        return err_set(detail, ERR_LIMIT, "a record of %ju bytes", (uintmax_t)record->content_length);
+    }
+    if (record->date_us > now_us + DATE_SLACK_US) {
+        return err_set(detail, ERR_INVALID, "a record of the future");
+    }
+    return ERR_OK;
+}
+
+static enum err check_digest(const uint8_t stated[SHA256_SIZE], const uint8_t found[SHA256_SIZE],
+                             struct err_detail *detail) {
+    return memcmp(stated, found, SHA256_SIZE) == 0
+               ? ERR_OK
+               : err_set(detail, ERR_MISMATCH, "a document that its digest does not fit");
+}
+
 enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader, uint32_t number,
                             struct ledger_entry *ret_entry, struct err_detail *detail) {
     const struct warc_record *record = &reader->record;
@@ -201,7 +224,8 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     uint64_t block_number = 0;
     entry.kind = kind_of(record, &entry);
     bool has_digest = read_digest(record, digest);
-    bool wants_digest = entry.kind == LEDGER_ORIGINAL && !has_digest;
+    bool is_deposit = scan->volume->config.is_deposit;
+    bool wants_digest = entry.kind == LEDGER_ORIGINAL && (!has_digest || is_deposit);
     struct bytes block_field = fields_get(&record->fields, BYTES(VOLUME_BLOCK_FIELD));
     bool has_number = block_field.size > 0 && bytes_to_u64(block_field, UINT16_MAX, &block_number);
     if (entry.kind == LEDGER_REVISIT && !has_digest) {
@@ -220,7 +244,8 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     if (entry.kind == LEDGER_REMOVAL && entry.surt.size == 0) {
         entry.kind = LEDGER_OTHER; /* of what cannot be in the index */
     }
-    enum err err = read_block(scan, reader, wants_digest, &entry.size, detail);
+    enum err err = is_deposit ? check_head(scan, record, detail) : ERR_OK;
+    err = err == ERR_OK ? read_block(scan, reader, wants_digest, &entry.size, detail) : err;
     if (err == ERR_OK && is_stored) {
         describe_http(scan, record, &entry);
     }
@@ -231,7 +256,13 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
         return err;
     }
     if (wants_digest) {
-        sha256_finish(&scan->sha256, digest);
+        uint8_t found[SHA256_SIZE];
+        sha256_finish(&scan->sha256, found);
+        err = has_digest ? check_digest(digest, found, detail) : ERR_OK;
+        memcpy(digest, found, sizeof digest);
+    }
+    if (err != ERR_OK) {
+        return err;
     }
     if (is_stored) {
         entry.number = has_number ? (uint16_t)block_number : 0;

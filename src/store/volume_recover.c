@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "store/volume_record.h"
 #include "store/volume_state.h"
 
@@ -9,11 +11,16 @@ struct recovery {
     struct segment *segment;
     struct segment_source source;
     struct warc_reader reader;
-    uint64_t good_end;  /* up to here everything is a record or known damage */
-    uint64_t from;      /* where reading this segment began */
-    uint64_t done_size; /* of the segments before it */
-    uint64_t all_size;  /* to be read */
+    uint64_t good_end;      /* up to here everything is a record or known damage */
+    uint64_t from;          /* where reading this segment began */
+    uint64_t done_size;     /* of the segments before it */
+    uint64_t all_size;      /* to be read */
+    uint64_t unpacked_size; /* of the documents of this segment; of a deposit only */
+    bool is_refused;        /* the whole deposit is, not only a record */
 };
+
+enum { UNPACKED_RATIO_MAX = 1000 };
+static const uint64_t UNPACKED_FREE_SIZE = UINT64_C(8) << 30;
 
 static void tell(const struct recovery *recovery) {
     const struct volume_config *config = &recovery->volume->config;
@@ -29,10 +36,29 @@ static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct 
     return ledger_commit(&recovery->volume->ledger, &position, detail);
 }
 
+/*
+ * A deposit unpacks to a thousand times its size at most, and some: archives do not, what is meant to keep
+ * others busy does.
+ */
+static enum err check_unpacked(struct recovery *recovery, const struct ledger_entry *entry,
+                               struct err_detail *detail) {
+    uint64_t read_size = entry->location.offset + entry->location.length - recovery->from;
+    recovery->unpacked_size += entry->size;
+    if (recovery->unpacked_size / UNPACKED_RATIO_MAX > read_size + UNPACKED_FREE_SIZE / UNPACKED_RATIO_MAX) {
+        recovery->is_refused = true;
+        return err_set(detail, ERR_LIMIT, "segment %u unpacks to more than %d times its size",
+                       recovery->segment->number, UNPACKED_RATIO_MAX);
+    }
+    return ERR_OK;
+}
+
 static enum err enter_record(struct recovery *recovery, struct err_detail *detail) {
     struct ledger_entry entry;
     enum err err =
         volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
+    if (err == ERR_OK && recovery->volume->config.is_deposit) {
+        err = check_unpacked(recovery, &entry, detail);
+    }
     if (err != ERR_OK) {
         return err;
     }
@@ -50,6 +76,20 @@ static enum err enter_record(struct recovery *recovery, struct err_detail *detai
     tell(recovery);
     return ledger_is_full(&recovery->volume->ledger) ? commit_up_to(recovery, recovery->good_end, detail)
                                                      : ERR_OK;
+}
+
+void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail) {
+    if (recovery->damaged_count++ == 0) {
+        snprintf(recovery->damage, sizeof recovery->damage, "%s", err_detail_text(detail, err));
+    }
+}
+
+enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on, struct err_detail *detail) {
+    if (reader->state != WARC_READER_DAMAGED) {
+        *ret_goes_on = true;
+        return ERR_OK;
+    }
+    return warc_reader_recover(reader, ret_goes_on, detail);
 }
 
 bool volume_is_damage(enum err err) {
@@ -84,10 +124,46 @@ static enum err pass_damage(struct recovery *recovery, bool *ret_goes_on, struct
     return ERR_OK;
 }
 
+/*
+ * The same of a deposit. What is torn at its end stays as well: a later version may have the rest of it, and
+ * then reading goes on there. What no mnemon writes is a reason to refuse all of it.
+ */
+static enum err pass_refused(struct recovery *recovery, enum err err, bool *ret_goes_on,
+                             struct err_detail *detail) {
+    struct segment *segment = recovery->segment;
+    struct err_detail reason = detail != NULL ? *detail : (struct err_detail){0};
+    bool is_absurd = err == ERR_LIMIT && recovery->reader.state != WARC_READER_DAMAGED;
+    if (is_absurd || recovery->is_refused) {
+        return err;
+    }
+    enum err passed = volume_pass_damage(&recovery->reader, ret_goes_on, detail);
+    if (passed != ERR_OK) {
+        return passed;
+    }
+    bool is_torn = err == ERR_TRUNCATED && !*ret_goes_on;
+    if (!is_torn) {
+        volume_note_damage(recovery->report, err, &reason);
+    }
+    if (!*ret_goes_on) {
+        recovery->report->cut_size += segment->size - recovery->good_end;
+        segment->size = recovery->good_end;
+    }
+    return ERR_OK;
+}
+
+static bool is_cancelled(const struct recovery *recovery) {
+    const atomic_bool *flag = recovery->volume->config.is_cancelled;
+    return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed);
+}
+
 static enum err read_records(struct recovery *recovery, struct err_detail *detail) {
+    bool is_deposit = recovery->volume->config.is_deposit;
     bool goes_on = true;
     while (goes_on) {
         bool found = false;
+        if (is_cancelled(recovery)) {
+            return ERR_CANCELLED;
+        }
         enum err err = warc_reader_next(&recovery->reader, &found, detail);
         if (err == ERR_OK && !found) {
             return ERR_OK;
@@ -96,7 +172,8 @@ static enum err read_records(struct recovery *recovery, struct err_detail *detai
             err = enter_record(recovery, detail);
         }
         if (volume_is_damage(err)) {
-            err = pass_damage(recovery, &goes_on, detail);
+            err = is_deposit ? pass_refused(recovery, err, &goes_on, detail)
+                             : pass_damage(recovery, &goes_on, detail);
         }
         if (err != ERR_OK) {
             return err;
@@ -120,6 +197,7 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
     warc_reader_open(&recovery->reader, &recovery->source.source);
     recovery->good_end = from;
     recovery->from = from;
+    recovery->unpacked_size = 0;
     if (from > 0) {
         err = warc_reader_seek(&recovery->reader, from, detail);
     }

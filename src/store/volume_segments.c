@@ -92,22 +92,45 @@ static enum err insert_segment(struct volume *volume, struct segment *take_segme
 /* The names of a directory that are segments'. */
 struct listing {
     struct volume *volume;
+    struct volume_recovery *recovery;
     struct err_detail *detail;
     enum err err;
 };
 
-static enum err open_one(struct volume *volume, const char *name, struct err_detail *detail) {
+static enum err open_file(struct volume *volume, const char *name, struct segment **ret_segment,
+                          struct err_detail *detail) {
+    const struct volume_config *config = &volume->config;
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = segment_open(segment, volume->config.vfs, volume->config.directory, name,
-                                volume->config.level, detail);
+    enum err err = segment_open(segment, config->vfs, config->directory, name, config->level,
+                                config->is_deposit ? 0 : VFS_WRITE, detail);
     if (err != ERR_OK) {
         free(segment);
         return err;
     }
-    return insert_segment(volume, segment);
+    *ret_segment = segment;
+    return ERR_OK;
+}
+
+static enum err open_one(struct volume *volume, const char *name, struct err_detail *detail) {
+    struct segment *segment;
+    enum err err = open_file(volume, name, &segment, detail);
+    return err == ERR_OK ? insert_segment(volume, segment) : err;
+}
+
+static enum err open_of_deposit(struct listing *listing, const char *name) {
+    struct volume *volume = listing->volume;
+    if (volume->segments_count == VOLUME_DEPOSIT_SEGMENTS_MAX) {
+        return err_set(listing->detail, ERR_LIMIT, "more than %d segments", VOLUME_DEPOSIT_SEGMENTS_MAX);
+    }
+    enum err err = open_one(volume, name, listing->detail);
+    if (!volume_is_damage(err)) {
+        return err;
+    }
+    volume_note_damage(listing->recovery, err, listing->detail);
+    return ERR_OK;
 }
 
 /* A segment that was being made when the process ended. */
@@ -124,17 +147,21 @@ static void visit_name(void *context, const char *name) {
     if (listing->err != ERR_OK) {
         return;
     }
+    bool is_deposit = listing->volume->config.is_deposit;
     if (bytes_ends_with(bytes_of_string(name), BYTES(SEGMENT_TEMPORARY))) {
-        listing->err = remove_temporary(listing->volume, name);
+        listing->err = is_deposit ? ERR_OK : remove_temporary(listing->volume, name);
     } else if (segment_parse_name(name, &number, &framing)) {
-        listing->err = open_one(listing->volume, name, listing->detail);
+        listing->err =
+            is_deposit ? open_of_deposit(listing, name) : open_one(listing->volume, name, listing->detail);
     }
 }
 
 /*
  * Two generations of one place: a compaction was cut off. Where the index knows the newer one, only the
  * removal of the older is left to do; where it knows the older alone, the newer was never used. A new index
- * knows neither: then the newer one is as good, being whole, and smaller.
+ * knows neither: then the newer one is as good, being whole, and smaller. A deposit has both where it was
+ * published at that moment, and its index is new then: volume_is_grown() does not take a compaction for
+ * growth.
  */
 static void settle_generations(struct volume *volume) {
     for (size_t i = 0; i + 1 < volume->segments_count;) {
@@ -145,13 +172,15 @@ static void settle_generations(struct volume *volume) {
             continue;
         }
         struct index_segment entry;
-        bool knows_older = index_find_segment(volume->index, older->number, &entry) == ERR_OK;
+        bool knows_older =
+            !volume->config.is_deposit && index_find_segment(volume->index, older->number, &entry) == ERR_OK;
         volume_remove_segment(volume, knows_older ? newer : older);
     }
 }
 
-enum err volume_open_segments(struct volume *volume, struct err_detail *detail) {
-    struct listing listing = {.volume = volume, .detail = detail};
+enum err volume_open_segments(struct volume *volume, struct volume_recovery *recovery,
+                              struct err_detail *detail) {
+    struct listing listing = {.volume = volume, .recovery = recovery, .detail = detail};
     enum err err = vfs_list(volume->config.vfs, volume->config.directory, visit_name, &listing);
     if (err == ERR_OK && listing.err == ERR_OK) {
         settle_generations(volume);
@@ -269,6 +298,13 @@ enum err volume_add_segment(struct volume *volume, struct bytes dictionary, stru
     return err;
 }
 
+/* Nobody can find it any more; those who have it are about to finish one read. */
+static void await_holders(const struct segment *segment) {
+    while (atomic_load_explicit(&segment->holders_count, memory_order_acquire) > 0) {
+        sched_yield();
+    }
+}
+
 void volume_remove_segment(struct volume *volume, struct segment *take_segment) {
     pthread_rwlock_wrlock(&volume->segments_lock);
     size_t index = segment_index(volume, take_segment->number);
@@ -277,12 +313,34 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment) 
     memmove(&volume->segments[index], &volume->segments[index + 1], behind * sizeof(struct segment *));
     volume->segments_count--;
     pthread_rwlock_unlock(&volume->segments_lock);
-    /* Nobody can find it any more; those who have it are about to finish one read. */
-    while (atomic_load_explicit(&take_segment->holders_count, memory_order_acquire) > 0) {
-        sched_yield();
+    await_holders(take_segment);
+    if (!volume->config.is_deposit) {
+        enum err removed = segment_unlink(take_segment, volume->config.directory, false);
+        (void)removed; /* opening the volume removes what a newer generation replaced */
     }
-    enum err removed = segment_unlink(take_segment, volume->config.directory, false);
-    (void)removed; /* opening the volume removes what a newer generation replaced */
     segment_done(take_segment);
     free(take_segment);
+}
+
+enum err volume_renew_segment(struct volume *volume, const char *name, struct err_detail *detail) {
+    struct segment *segment;
+    struct segment *old = NULL;
+    enum err err = open_file(volume, name, &segment, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    pthread_rwlock_wrlock(&volume->segments_lock);
+    size_t index = segment_index(volume, segment->number);
+    if (index < volume->segments_count && volume->segments[index]->number == segment->number) {
+        old = volume->segments[index];
+        volume->segments[index] = segment;
+    }
+    pthread_rwlock_unlock(&volume->segments_lock);
+    if (old == NULL) {
+        return insert_segment(volume, segment);
+    }
+    await_holders(old);
+    segment_done(old);
+    free(old);
+    return ERR_OK;
 }

@@ -7,16 +7,36 @@ static void put(const struct mirroring_question *question, struct buf *out) {
     if (question->kind == MIRRORING_VERSION) {
         mirroring_put_version_question(out, question->port, question->publisher, question->name,
                                        question->statement);
-    } else {
-        mirroring_put_chunks_question(out, question->id, question->digests_count);
+    } else if (question->kind == MIRRORING_CHUNKS) {
+        mirroring_put_chunks_question(out, question->id, question->is_needed, question->digests_count);
         buf_put(out, question->digests);
+    } else {
+        mirroring_put_parts_question(out, question->id, question->root);
     }
+}
+
+/* The pieces of an answer, as far as it is one. */
+static void read_chunks(struct bytes input, struct buf *out) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, input);
+    buf_clear(out);
+    while (reader.err == ERR_OK && wire_reader_left(&reader) > 0) {
+        bool is_withheld;
+        struct bytes chunk = mirroring_read_chunk(&reader, &is_withheld);
+        if (reader.err == ERR_OK && chunk.size > 0) {
+            mirroring_put_chunk(out, chunk);
+        } else if (reader.err == ERR_OK) {
+            mirroring_put_no_chunk(out, is_withheld);
+        }
+    }
+    ASSERT(reader.err != ERR_OK || bytes_equal(buf_bytes(out), input));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct mirroring_question question;
     struct bytes input = bytes_of(data, size);
     struct bytes statement;
+    struct mirroring_parts parts;
     uint8_t key[PEER_KEY_SIZE];
     struct buf out;
     if (size > BULK_QUESTION_SIZE_MAX) {
@@ -32,6 +52,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         mirroring_put_version_answer(&out, key, statement);
         ASSERT(bytes_equal(buf_bytes(&out), input));
     }
+    if (mirroring_read_parts_answer(input, &parts) == ERR_OK) {
+        buf_clear(&out);
+        mirroring_put_parts_answer(&out, &parts);
+        ASSERT(bytes_equal(buf_bytes(&out), input));
+    }
+    read_chunks(input, &out);
     buf_done(&out);
     return 0;
 }

@@ -3,9 +3,12 @@
  *
  * The linker puts these in the place of the true functions (--wrap). $MIRROR_LIE says what it does to others:
  *
- *      bytes      every answer with content has a byte changed
+ *      manifest   answers to questions for one thing, the root of a manifest, have a byte changed
+ *      contents   answers to questions for several, which are files, have
  *      forged     versions are changed, so that their signatures are wrong
+ *      notice     those that it tells by itself are
  *      replayed   a version that was told once is followed by the first one that it knew
+ *      foreign    whose collection is asked for does not matter: it tells its own of that name
  *
  * When it publishes, names and targets of links may say what no file system would let them: %2f is a slash,
  * %2e a dot, %00 a zero byte; and it finds no fault with any path.
@@ -20,6 +23,12 @@
 
 bulk_handler __real_mirroring_answer;
 bulk_handler __wrap_mirroring_answer;
+void __real_mirroring_put_version_question(struct buf *out, uint16_t port,
+                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                           struct bytes statement);
+void __wrap_mirroring_put_version_question(struct buf *out, uint16_t port,
+                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                           struct bytes statement);
 const char *__wrap_path_rule_fault(struct bytes path);
 const char *__wrap_path_rule_link_fault(struct bytes path, struct bytes target);
 const char *__wrap_path_rule_order_fault(struct bytes previous, bool previous_is_directory,
@@ -52,21 +61,53 @@ static void replay(struct buf *answer) {
     }
 }
 
-enum err __wrap_mirroring_answer(void *context, const struct peer *from, struct bytes question,
-                                 struct buf *answer, struct err_detail *detail) {
-    enum err err = __real_mirroring_answer(context, from, question, answer, detail);
-    bool is_version = question.size > 0 && question.data[0] == MIRRORING_VERSION;
-    if (err == ERR_OK && is_version && answer->size > PEER_KEY_SIZE + 1) {
-        if (lies("forged")) {
-            answer->data[answer->size - 1] ^= 1;
-        } else if (lies("replayed")) {
-            replay(answer);
-        }
+static void lie_about_version(struct buf *answer) {
+    if (lies("forged")) {
+        answer->data[answer->size - 1] ^= 1;
+    } else if (lies("replayed")) {
+        replay(answer);
     }
-    if (err == ERR_OK && !is_version && lies("bytes") && answer->size > 8) {
+}
+
+static void lie_about_chunks(const struct mirroring_question *question, struct buf *answer) {
+    if (lies(question->digests_count == 1 ? "manifest" : "contents")) {
         answer->data[answer->size - 1] ^= 1;
     }
+}
+
+/* The same question, but about whoever's collection of that name. */
+static struct bytes ask_anybodys(const struct mirroring_question *question, struct buf *out) {
+    static const uint8_t anybody[PEER_KEY_SIZE];
+    __real_mirroring_put_version_question(out, question->port, anybody, question->name, question->statement);
+    return buf_bytes(out);
+}
+
+enum err __wrap_mirroring_answer(void *context, const struct peer *from, struct bytes input,
+                                 struct buf *answer, struct err_detail *detail) {
+    struct mirroring_question question;
+    struct buf other;
+    bool is_sound = mirroring_read_question(input, &question, NULL) == ERR_OK;
+    bool is_version = is_sound && question.kind == MIRRORING_VERSION;
+    bool is_chunks = is_sound && question.kind == MIRRORING_CHUNKS;
+    buf_init(&other, BULK_QUESTION_SIZE_MAX);
+    struct bytes asked = is_version && lies("foreign") ? ask_anybodys(&question, &other) : input;
+    enum err err = __real_mirroring_answer(context, from, asked, answer, detail);
+    buf_done(&other);
+    if (err == ERR_OK && is_version && answer->size > PEER_KEY_SIZE + 1) {
+        lie_about_version(answer);
+    } else if (err == ERR_OK && is_chunks && answer->size > 8) {
+        lie_about_chunks(&question, answer);
+    }
     return err;
+}
+
+void __wrap_mirroring_put_version_question(struct buf *out, uint16_t port,
+                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                           struct bytes statement) {
+    __real_mirroring_put_version_question(out, port, publisher, name, statement);
+    if (statement.size > 0 && out->size > 0 && lies("notice")) {
+        out->data[out->size - 1] ^= 1; /* of the signature, which comes last */
+    }
 }
 
 /* ---- when it publishes ---- */

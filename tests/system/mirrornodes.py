@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import stat
 
 import ringnodes
@@ -69,8 +70,8 @@ class Replica:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def publish(self, directory):
-        said = self.do("publish", NAME, str(directory))
+    def publish(self, directory, *options):
+        said = self.do("publish", NAME, str(directory), *options)
         return said.split("subscribe ")[1].strip()
 
     @property
@@ -118,3 +119,38 @@ def many(mnemon, tmp_path):
             return made
 
         yield new
+
+
+class Neighbour(ringnodes.Node):
+    """A node in no ring and no group, with a collection that is for others or comes from them."""
+
+    def ready(self):
+        lines = [self.process.stdout.readline() for _ in range(3)]
+        match = re.search(r"exchanges collections at [0-9.]+:(\d+);", lines[2])
+        assert match, "".join(lines) + self.said
+        self.port = int(match.group(1))
+        self.url = lines[0].split()[-1]
+        return self
+
+    @property
+    def key(self):
+        return re.search(r"^key (\S+)$", (self.directory / "identity").read_text(), re.M).group(1).lower()
+
+
+@contextlib.contextmanager
+def neighbours(mnemon, tmp_path):
+    """new(3) makes nodes that are in nothing together; none is started."""
+    made = []
+
+    def new(count):
+        for _ in range(count):
+            number = len(made) + 2
+            made.append(Replica(Neighbour(mnemon, tmp_path / f"node{number}", f"127.0.19.{number}")))
+        return made
+
+    try:
+        yield new
+    finally:
+        for each in made:
+            if each.node.process is not None:
+                each.node.kill()

@@ -5,22 +5,11 @@ import json
 import re
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-PATIENCE_S = 60  # for what must happen some day; most of it takes a second or two
-
-
-def wait_for(condition, what, patience_s=PATIENCE_S):
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"not within {patience_s} s: " + (what() if callable(what) else what))
+from waiting import PATIENCE_S, wait_for
 
 
 class Node:
@@ -67,7 +56,7 @@ class Node:
         return self.launch(*options, wrap=wrap).ready()
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
             return answer.read().decode()
 
     @property
@@ -111,7 +100,7 @@ class Node:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE_S)
         assert self.process.returncode == 0, self.said
         self.process = None
 

@@ -7,6 +7,7 @@ import pytest
 
 from test_cdx import IA, PYWB, Cdx, available, resume, start
 from test_replay import response, web
+from waiting import wait_for
 
 TIMES = ["20200102030405", "20220102030405", "20240102030405"]
 PLACES = ["http://example.org/", "http://example.org/private/a", "http://example.org/private/b", "http://sub.example.org/"]
@@ -45,11 +46,7 @@ def rules(node):
 
 
 def wait(condition):
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("the rules do not come into force")
+    wait_for(condition, "the rules do not come into force")
 
 
 def rule(key, access, **more):

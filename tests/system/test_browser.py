@@ -178,7 +178,7 @@ def served(program, archive):
     line = process.stdout.readline()
     yield re.search(r"http://\S+", line)[0]
     process.terminate()
-    process.wait(30)
+    process.wait(120)
 
 
 def run_script(npm, name, **config):

@@ -8,11 +8,11 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 import urllib.parse
 
 import pytest
 
+from waiting import wait_for
 from webserver import Site
 
 
@@ -58,7 +58,7 @@ class Node:
         return (self.directory / "token").read_text().strip()
 
     def ask(self, path, method="GET", body=None, headers=None, to=None, token=False):
-        connection = http.client.HTTPConnection(to or self.address, self.port, timeout=30)
+        connection = http.client.HTTPConnection(to or self.address, self.port, timeout=120)
         headers = dict(headers or {})
         if token:
             headers["Authorization"] = "Bearer " + self.token
@@ -77,7 +77,7 @@ class Node:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=30)
+        _, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err
         return err
 
@@ -110,14 +110,6 @@ def web():
     site = Site()
     yield site
     site.close()
-
-
-def until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-    return value
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
@@ -177,7 +169,7 @@ def test_on_a_terminal_a_link_logs_in_and_logs_never_have_it(mnemon, node, tmp_p
         while "login?token=" not in said or not said.endswith("\n"):
             said += os.read(terminal, 4096).decode()
         link = re.search(r"http://127\.0\.0\.1:(\d+)(/login\?token=\w+)", said)
-        connection = http.client.HTTPConnection("127.0.0.1", int(link.group(1)), timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", int(link.group(1)), timeout=120)
         connection.request("GET", link.group(2))
         answer = connection.getresponse()
         assert answer.status == 303 and "HttpOnly" in answer.headers["Set-Cookie"]
@@ -302,7 +294,7 @@ def test_an_address_has_a_rate(start):
     assert int(refused[0].headers["Retry-After"]) >= 1
     assert all(node.ask("/health", to="127.0.0.1").status == 200 for _ in range(30))
     assert node.ask("/health", to=address, headers={"Host": "any.example"}).status in (200, 429)
-    metric = until(lambda: re.search(r"mnemon_http_requests_limited_total ([1-9]\d*)", node.ask("/metrics", to="127.0.0.1").text))
+    metric = wait_for(lambda: re.search(r"mnemon_http_requests_limited_total ([1-9]\d*)", node.ask("/metrics", to="127.0.0.1").text))
     assert int(metric.group(1)) >= 5
 
 
@@ -314,7 +306,7 @@ def save(node, url, headers=None):
 
 
 def outcome(node, job_id):
-    return until(lambda: (s := node.ask(f"/save/status/{job_id}").json)["status"] != "pending" and s)
+    return wait_for(lambda: (s := node.ask(f"/save/status/{job_id}").json)["status"] != "pending" and s)
 
 
 def test_a_page_is_saved_and_can_be_seen_at_once(node, web):
@@ -330,8 +322,8 @@ def test_a_page_is_saved_and_can_be_seen_at_once(node, web):
     raw = node.ask(f"/web/{done['timestamp']}id_/{url}")
     assert raw.status == 200 and "<title>now</title>" in raw.text
     assert web.asked("/i.png") == 1 and web.asked("/other") == 0
-    until(lambda: node.ask("/api/v1/jobs").json == {"jobs": []})
-    until(lambda: not list((node.directory / "jobs").iterdir()))
+    wait_for(lambda: node.ask("/api/v1/jobs").json == {"jobs": []})
+    wait_for(lambda: not list((node.directory / "jobs").iterdir()))
     again = save(node, url)
     assert outcome(node, again.json["job_id"])["status"] == "success" and web.asked("/p?a=1&b=2") == 2
     node.stop()
@@ -349,7 +341,7 @@ def test_people_are_led_through_a_save(node, web):
     assert begun.status == 303 and begun.headers["Location"].startswith("/save/status/save-")
     pending = node.ask(begun.headers["Location"], headers=BROWSER)
     assert pending.status == 200 and pending.headers["Refresh"] == "2"
-    done = until(lambda: (a := node.ask(begun.headers["Location"], headers=BROWSER)).headers["Refresh"] is None and a)
+    done = wait_for(lambda: (a := node.ask(begun.headers["Location"], headers=BROWSER)).headers["Refresh"] is None and a)
     assert re.search(rf'href="/web/\d{{14}}/{re.escape(web.url("/"))}"', done.text)
 
 
@@ -394,7 +386,7 @@ def test_a_save_survives_the_end_of_the_node(start, web):
     web.put("/", page(), wait=2)
     node = start()
     begun = save(node, web.url("/")).json["job_id"]
-    until(lambda: web.asked("/"))
+    wait_for(lambda: web.asked("/"))
     node.process.kill()
     node.process.wait()
     node = start()
@@ -412,18 +404,18 @@ def test_the_life_of_a_job(node, web):
     added = node.ask("/api/v1/jobs", "POST", json.dumps(wish), token=True)
     assert added.status == 201, added.text
     name = added.json["job"]
-    until(lambda: web.asked("/"))
+    wait_for(lambda: web.asked("/"))
     paused = node.ask(f"/api/v1/jobs/{name}/pause", "POST", token=True)
     assert paused.status == 200 and paused.json == {"job": name, "paused": True}
     job = node.ask(f"/api/v1/jobs/{name}").json
     assert job["paused"] and job["state"] == "paused" and job["scope"] == "host" and job["period_seconds"] == 3600
     assert job["seeds"] == [web.url("/")] and job["seeds_count"] == 1
     assert node.ask(f"/api/v1/jobs/{name}/resume", "POST", token=True).json["resumed"]
-    done = until(lambda: (j := node.ask(f"/api/v1/jobs/{name}").json)["state"] == "complete" and j)
+    done = wait_for(lambda: (j := node.ask(f"/api/v1/jobs/{name}").json)["state"] == "complete" and j)
     assert done["stored"] >= 1 and done["waiting"] == 0 and web.asked("/19") == 0
     assert [j["job"] for j in node.ask("/api/v1/jobs").json["jobs"]] == [name]
     assert node.ask(f"/api/v1/jobs/{name}", "DELETE", token=True).json == {"job": name, "removed": True}
-    until(lambda: not (node.directory / "jobs" / name).exists())
+    wait_for(lambda: not (node.directory / "jobs" / name).exists())
     assert node.ask("/api/v1/jobs").json == {"jobs": []}
     assert node.ask(f"/api/v1/jobs/{name}").status == 404
     node.stop()
@@ -480,7 +472,7 @@ def test_status_metrics_and_history_tell_what_happened(node, web):
     web.put("/", page("/a"))
     web.put("/a", page())
     node.ask("/api/v1/jobs", "POST", json.dumps({"url": web.url("/"), "delay": "0"}), token=True)
-    status = until(lambda: (s := node.ask("/api/v1/status").json)["crawl"]["documents"] >= 2 and s)
+    status = wait_for(lambda: (s := node.ask("/api/v1/status").json)["crawl"]["documents"] >= 2 and s)
     assert status["version"] == 1 and status["title"] == "mnemon" and status["uptime_seconds"] >= 0
     assert status["store"]["commits"] >= 1 and status["store"]["committed_documents"] >= 2 and status["store"]["captures"] >= 2
     assert 0 < status["store"]["sync_seconds"] <= status["store"]["commit_seconds"]
@@ -488,7 +480,7 @@ def test_status_metrics_and_history_tell_what_happened(node, web):
     assert volume["state"] == "up" and volume["free_bytes"] > 0 and volume["number"] == 0
     assert status["http"]["requests"] >= 1 and status["process"]["memory_bytes"] > 1 << 20
     assert isinstance(status["slow"], list) and all(set(item) == {"what", "text"} for item in status["slow"])
-    history = until(lambda: (h := node.ask("/api/v1/history").json)["series"]["crawl_urls_waiting"] and h)
+    history = wait_for(lambda: (h := node.ask("/api/v1/history").json)["series"]["crawl_urls_waiting"] and h)
     assert history["step_seconds"] == 2
     assert len({len(values) for values in history["series"].values()}) == 1
 
@@ -557,10 +549,10 @@ def test_a_disk_that_takes_nothing_is_told_and_forgotten_when_it_does(node, web)
     web.put("/", page(), wait=1)
     files = resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE)
     begun = save(node, web.url("/")).json["job_id"]
-    until(lambda: web.asked("/"))
+    wait_for(lambda: web.asked("/"))
     assert node.ask("/health").text == "ok\n"
     resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (1, files[1]))  # no file can grow: write() fails
-    told = until(lambda: (a := node.ask("/health")).status == 503 and a)
+    told = wait_for(lambda: (a := node.ask("/health")).status == 503 and a)
     assert "nothing can be stored" in told.text
     assert "disk" in [item["what"] for item in node.ask("/api/v1/status").json["slow"]]
     assert node.ask("/jobs").status == 200, "it serves on"
@@ -568,7 +560,7 @@ def test_a_disk_that_takes_nothing_is_told_and_forgotten_when_it_does(node, web)
     failed = outcome(node, begun)
     assert failed["status"] == "error" and failed["message"]
     assert outcome(node, save(node, web.url("/")).json["job_id"])["status"] == "success"
-    until(lambda: node.ask("/health").status == 200)
+    wait_for(lambda: node.ask("/health").status == 200)
 
 
 def test_the_title_is_escaped_and_search_can_be_switched_off(start):

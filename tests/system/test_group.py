@@ -9,7 +9,7 @@ import pytest
 
 from ringnodes import Node, wait_for
 
-PATIENCE_S = 25
+PATIENCE_S = 120
 NODES = 6
 NET = "127.0.14"
 
@@ -125,8 +125,14 @@ def test_six_nodes_agree_on_a_topology_that_stands_failures(make):
     assert near[0]["bandwidth"] > 32 << 10
     wait_for(lambda: nodes[0].seen()["counters"]["reports"] + nodes[3].seen()["counters"]["reported"] > 0, "no report",
              PATIENCE_S)
-    dot = nodes[2].group("status", "lib", "--dot", "-")
-    assert dot.startswith("graph") and dot.count(" -- ") == len(nodes[2].seen()["edges"])
+    wait_for(lambda: all(edge["cost_us"] is not None for edge in nodes[2].seen()["edges"]), "the costs are not told",
+             PATIENCE_S)
+
+    def is_drawn():  # once more where another topology comes in between
+        dot = nodes[2].group("status", "lib", "--dot", "-")
+        return dot.startswith("graph") and dot.count(" -- ") == len(nodes[2].seen()["edges"])
+
+    wait_for(is_drawn, "as DOT", PATIENCE_S)
     svg = nodes[2].directory / "lib.svg"
     nodes[2].group("status", "lib", "--svg", svg)
     assert svg.read_text().count("<circle") == NODES
@@ -147,6 +153,8 @@ def test_a_dead_master_is_followed_and_comes_back_as_a_member(make):
     nodes[0].start()
     await_agreement(nodes)
     assert nodes[0].seen()["master"] != nodes[0].place
+    nodes[0].group("change", "lib", "--approve")  # a founder who has something to say takes over
+    wait_for(lambda: all(n.seen().get("master") == nodes[0].place for n in nodes), lambda: nodes[0].said, PATIENCE_S)
 
 
 def test_a_dead_member_is_dropped_after_the_silence(make):
@@ -198,6 +206,23 @@ def test_approval_and_refusal(make):
     assert nodes[0].members() == {nodes[0].place, nodes[1].place}
     nodes[0].group("refuse", "lib", nodes[1].key)  # also who is in
     wait_for(lambda: nodes[0].members() == {nodes[0].place}, lambda: nodes[0].said, PATIENCE_S)
+
+
+def test_rules_change_while_it_runs(make):
+    nodes = make(4)
+    nodes[0].group("create", "lib")
+    nodes[0].start()
+    for node in nodes[1:]:
+        node.group("join", f"lib@{nodes[0].place}")
+        node.start()
+    wait_for(lambda: len(nodes[0].seen().get("asked", [])) == 3, lambda: nodes[0].said, PATIENCE_S)
+    assert nodes[0].group("change", "lib", "--open") == "open, sparse, k = 2\n"
+    await_agreement(nodes)
+    assert len(nodes[0].seen()["edges"]) >= len(nodes)  # nobody's failure cuts it
+    nodes[0].group("change", "lib", "--generator", "tree", "--k", "1")
+    wait_for(lambda: all(len(n.seen()["edges"]) == len(nodes) - 1 for n in nodes), lambda: nodes[0].said, PATIENCE_S)
+    assert nodes[0].seen()["generator"] == "tree" and nodes[0].seen()["admission"] == "open"
+    assert "only the founder" in nodes[1].run("group", "change", "lib", "--open").stderr
 
 
 def test_invitation(make):
@@ -265,7 +290,9 @@ def test_mistakes_are_told(make):
         (("create", "lib", "--open", "--invite"), "one of --open"),
         (("join", "lib"), "NAME@HOST"),
         (("join", "lib@127.0.0.1:99999"), "no HOST"),
+        (("join", "lib@127.0.0.1", "--token", "a#b"), "--token: this is none"),
         (("leave", "lib"), "in no group"),
+        (("change", "lib", "--open"), "in no group"),
         (("approve", "lib"), "whom?"),
         (("status", "--dot", "x"), "of which group?"),
         (("dance",), "unknown action"),

@@ -8,9 +8,10 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 
 import pytest
+
+from waiting import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FILES = pathlib.Path(os.environ.get("MNEMON_TEST_DATA", ROOT.parent / "shared" / "data")) / "warc"
@@ -454,13 +455,15 @@ def test_progress_in_a_log_is_plain_lines(data, raw, tmp_path):
     assert result.stderr.startswith(b"importing: 1, ") and b"\x1b" not in result.stderr
 
 
-def wait_for(condition, process):
+def wait_while_it_runs(condition, process):
     """Until the condition holds; the process must not end before."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+
+    def holds():
+        value = condition()
+        assert value or process.poll() is None, process.communicate()
+        return value
+
+    wait_for(holds, turn_s=0.005)
 
 
 def archive_size(data):
@@ -478,7 +481,7 @@ def test_a_killed_import_goes_on_where_it_was(data, mnemon, raw, summary, tmp_pa
         before = archive_size(data) if data.exists() else 0
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         total = sum(path.stat().st_size for path in paths)
-        wait_for(lambda: data.exists() and archive_size(data) > max(before, total // share), process)
+        wait_while_it_runs(lambda: data.exists() and archive_size(data) > max(before, total // share), process)
         busy = raw("list", "*")
         assert busy.returncode == 1 and b"another process is using" in busy.stderr
         process.send_signal(signal.SIGKILL)

@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from test_archive import page
+from waiting import wait_for
 from webserver import Site
 
 
@@ -43,16 +44,9 @@ def node(mnemon, tmp_path, monkeypatch):
 
 def stop(process):
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return err
-
-
-def until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def add(mnemon, *arguments):
@@ -66,11 +60,11 @@ def test_a_job_is_crawled_again_each_period(mnemon, node, web):
     web.put("/a", page())
     process = node()
     name = add(mnemon, web.url("/"), "--period", "1 s")
-    until(lambda: web.asked("/a") >= 3)
+    wait_for(lambda: web.asked("/a") >= 3)
     web.put("/a", page("/new"))
     web.put("/new", page())
-    until(lambda: web.asked("/new") >= 1)
-    until(lambda: name in urllib.request.urlopen(process.url + "/jobs").read().decode())
+    wait_for(lambda: web.asked("/new") >= 1)
+    wait_for(lambda: name in urllib.request.urlopen(process.url + "/jobs").read().decode())
     shown = urllib.request.urlopen(process.url + "/dashboard").read().decode()
     assert "<h2>Volumes</h2>" in shown and "is down" not in shown
     log = stop(process)
@@ -85,7 +79,7 @@ def test_the_period_counts_from_the_start_of_the_first_visit(mnemon, node, web):
     web.put("/", page())
     process = node()
     name = add(mnemon, web.url("/"), "--period", "1 h")
-    until(lambda: web.asked("/") == 1)
+    wait_for(lambda: web.asked("/") == 1)
     time.sleep(3)  # the next visit would begin within a second
     assert web.asked("/") == 1
     log = stop(process)
@@ -97,14 +91,14 @@ def test_a_job_that_is_paused_rests_and_goes_on(mnemon, node, web):
     web.put("/", page())
     process = node()
     name = add(mnemon, web.url("/"), "--period", "1 s")
-    until(lambda: web.asked("/") >= 2)
+    wait_for(lambda: web.asked("/") >= 2)
     mnemon("job", "pause", name)
-    until(lambda: "ends" in mnemon("job", "list").stdout or is_quiet(web))
+    wait_for(lambda: "ends" in mnemon("job", "list").stdout or is_quiet(web))
     count = web.asked("/")
     time.sleep(2.5)  # two periods in which a job that did not rest would ask
     assert web.asked("/") == count
     mnemon("job", "resume", name)
-    until(lambda: web.asked("/") > count)
+    wait_for(lambda: web.asked("/") > count)
     stop(process)
 
 
@@ -118,9 +112,9 @@ def test_a_removed_job_is_gone_and_what_it_archived_stays(mnemon, node, web, tmp
     web.put("/", page())
     process = node()
     name = add(mnemon, web.url("/"), "--period", "1 s")
-    until(lambda: web.asked("/") >= 1)
+    wait_for(lambda: web.asked("/") >= 1)
     assert mnemon("job", "remove", name).returncode == 0
-    until(lambda: not (tmp_path / "data" / "jobs" / name).exists())
+    wait_for(lambda: not (tmp_path / "data" / "jobs" / name).exists())
     stop(process)
     assert mnemon("job", "list").stdout == ""
     assert mnemon("list", web.url("/")).stdout
@@ -128,13 +122,13 @@ def test_a_removed_job_is_gone_and_what_it_archived_stays(mnemon, node, web, tmp
 
 def test_many_jobs_share_one_polite_engine(mnemon, node, web):
     for i in range(3):
-        web.put(f"/{i}/", page(*[f"/{i}/{j}" for j in range(10)]))
+        web.put(f"/{i}/", page(*[f"/{i}/{j}" for j in range(10)]), wait=0.01)
         for j in range(10):
             web.put(f"/{i}/{j}", page(), wait=0.01)
     process = node()
     for i in range(3):
         add(mnemon, web.url(f"/{i}/"), "--scope", "prefix", "--period", "1 h")
-    until(lambda: all(web.asked(f"/{i}/{j}") for i in range(3) for j in range(10)))
+    wait_for(lambda: all(web.asked(f"/{i}/{j}") for i in range(3) for j in range(10)))
     stop(process)
     times = sorted(at for at, _, path, _ in web.requests if path != "/robots.txt")
     assert len(times) == 33
@@ -147,11 +141,11 @@ def test_a_node_that_is_killed_goes_on_where_it_was(mnemon, node, web):
         web.put(f"/{i}", page(), wait=0.01)
     process = node()
     add(mnemon, web.url("/"), "--period", "1 h")
-    until(lambda: len(web.asked()) >= 20)
+    wait_for(lambda: len(web.asked()) >= 20)
     process.kill()
     process.communicate()
     process = node()
-    until(lambda: all(web.asked(f"/{i}") for i in range(50)))
+    wait_for(lambda: all(web.asked(f"/{i}") for i in range(50)))
     stop(process)
     listed = [json.loads(line.split(" ", 2)[2])["url"] for line in mnemon("list", "*").stdout.splitlines()]
     pages = [url for url in listed if not url.endswith("robots.txt")]

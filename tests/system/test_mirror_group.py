@@ -62,13 +62,15 @@ def test_neighbours_in_a_group_are_sources(members, tmp_path):
 
 def test_a_collection_may_be_asked_for_by_its_name(members, tmp_path):
     """Whoever is first to offer one of that name is believed, and from then on no other."""
-    nodes = members(2)
+    nodes = members(3)
     source = tmp_path / "source"
     fill(source, large=100_000, small=10)
     wish = nodes[0].publish(source)
     nodes[1].do("subscribe", NAME, "--from", nodes[0].node.place)
-    nodes[1].await_version(1)
-    assert json.loads((nodes[1].root / "setup.json").read_text())["publisher"] == wish.split("@")[1]
+    nodes[2].do("subscribe", NAME)  # neighbours are asked
+    for node in nodes[1:]:
+        node.await_version(1)
+        assert json.loads((node.root / "setup.json").read_text())["publisher"] == wish.split("@")[1]
 
 
 def warc(url, text):

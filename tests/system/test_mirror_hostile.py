@@ -45,7 +45,11 @@ def is_left_out(receiver):
     return any(s["barred"] for s in receiver.state().get("sources", []))
 
 
-@pytest.mark.parametrize("lie, words", [("bytes", "not those of their digest"), ("forged", "has not signed")])
+@pytest.mark.parametrize("lie, words", [
+    ("manifest", "not those of their digest"),
+    ("contents", "not those of their digest"),
+    ("forged", "has not signed"),
+])
 def test_lies_are_blamed_and_others_asked(replicas, tmp_path, liar, monkeypatch, lie, words):
     monkeypatch.setenv("MIRROR_LIE", lie)
 
@@ -55,6 +59,43 @@ def test_lies_are_blamed_and_others_asked(replicas, tmp_path, liar, monkeypatch,
 
     origin, bad, receiver, source, wish = lied_to(replicas, tmp_path, liar, first)
     await_complaint(receiver, words)
+    receiver.do("subscribe", wish, "--from", bad.node.place, "--from", origin.node.place)
+    receiver.await_version(1)
+    assert tree(receiver.current) == tree(source)
+
+
+def test_a_forged_notification_is_blamed_and_changes_nothing(replicas, tmp_path, liar, monkeypatch):
+    monkeypatch.setenv("MIRROR_LIE", "notice")
+    origin, bad, receiver = replicas(3, programs=[None, liar])
+    source = tmp_path / "source"
+    fill(source, large=100_000, small=10)
+    wish = origin.publish(source)
+    receiver.do("subscribe", wish, "--from", origin.node.place)
+    receiver.await_version(1)
+    bad.do("subscribe", wish, "--from", origin.node.place, "--from", receiver.node.place)
+    for each in (origin, receiver):
+        await_complaint(each, "has not signed")
+    wait_for(lambda: is_left_out(receiver), lambda: receiver.node.said)
+    assert receiver.number() == 1
+    (source / "new").write_text("new")
+    origin.publish(source)
+    receiver.await_version(2)
+    assert tree(receiver.current) == tree(source)
+
+
+def test_nobody_else_gives_a_collection_its_versions(replicas, tmp_path, liar, monkeypatch):
+    """Another publisher's collection of the same name, well signed by him."""
+    monkeypatch.setenv("MIRROR_LIE", "foreign")
+    origin, bad, receiver = replicas(3, programs=[None, liar])
+    source, evil = tmp_path / "source", tmp_path / "evil"
+    fill(source, large=100_000, small=10)
+    fill(evil, seed=2, large=100_000, small=10)
+    wish = origin.publish(source)
+    bad.publish(evil)
+    receiver.do("subscribe", wish, "--from", bad.node.place)
+    await_complaint(receiver, "another collection")
+    wait_for(lambda: is_left_out(receiver), lambda: receiver.node.said)
+    assert receiver.number() == 0
     receiver.do("subscribe", wish, "--from", bad.node.place, "--from", origin.node.place)
     receiver.await_version(1)
     assert tree(receiver.current) == tree(source)
@@ -99,6 +140,7 @@ def test_no_path_leads_out_of_a_collection(replicas, tmp_path, liar):
         {"link": target, "link%2fevil": b"evil"},
         {"link": pathlib.PurePath("../../../../../target")},
         {escaped("./evil"): b"evil"},
+        {"file": b"", "file%2fevil": b"evil"},
     ]
     for number, trick in enumerate(tricks, 1):
         source.mkdir(exist_ok=True)
@@ -126,4 +168,17 @@ def test_no_path_leads_out_of_a_collection(replicas, tmp_path, liar):
     (source / "good").write_text("good")
     publish()
     receiver.await_version(len(tricks) + 1)
+    assert tree(receiver.current) == tree(source)
+
+
+def test_names_that_differ_only_by_case_are_told_of_and_kept(replicas, tmp_path):
+    origin, receiver = replicas(2)
+    source = tmp_path / "source"
+    for name in ("Readme", "README", "d/x", "D/x"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(name)
+    done = origin.node.run("mirror", "publish", NAME, str(source))
+    assert done.returncode == 0 and "case" in done.stderr, done.stderr
+    receiver.do("subscribe", done.stdout.split("subscribe ")[1].strip(), "--from", origin.node.place)
+    receiver.await_version(1)
     assert tree(receiver.current) == tree(source)

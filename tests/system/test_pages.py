@@ -14,6 +14,7 @@ import urllib.parse
 import pytest
 
 from conftest import ROOT
+from waiting import wait_for
 from webserver import Site
 
 PROGRAM = os.environ.get("MNEMON", str(ROOT / "build" / "mnemon"))
@@ -34,7 +35,7 @@ class Node:
         self.address = re.search(r"http://([0-9.:]+)", line).group(1)
 
     def get(self, path, headers={}):
-        connection = http.client.HTTPConnection(self.address, timeout=30)
+        connection = http.client.HTTPConnection(self.address, timeout=120)
         connection.request("GET", path, headers={"Accept": "text/html", **headers})
         response = connection.getresponse()
         response.content = response.read()
@@ -55,17 +56,17 @@ class Node:
 
     def counted(self, captures):
         """Wait until the survey has seen so many captures."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+
+        def counted():
             response = self.get("/api/v1/holdings")
-            if response.status == 200 and json.loads(response.content)["captures"] == captures:
-                return json.loads(response.content)
-            time.sleep(0.1)
-        raise AssertionError("the survey does not come to its end")
+            holdings = json.loads(response.content) if response.status == 200 else {}
+            return holdings if holdings.get("captures") == captures else None
+
+        return wait_for(counted, "the survey does not come to its end")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=30) == 0
+        assert self.process.wait(timeout=120) == 0
 
 
 class Page(html.parser.HTMLParser):
@@ -541,9 +542,7 @@ def test_rules_of_access_hold_for_all_pages(nodes, tmp_path):
     (tmp_path / "data" / "access.aclj").write_text(
         'org,blocked)/ - {"access": "block"}\norg,hidden)/ - {"access": "exclude"}\n'
     )
-    end = time.monotonic() + 30
-    while "hidden.org" in node.page("/").words and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_for(lambda: "hidden.org" not in node.page("/").words, "the rules do not come into force")
     for path in ("/", "/holdings", "/list?url=*"):
         page = node.page(path)
         assert "hidden.org" not in page.words and "open.org" in page.words, path

@@ -298,7 +298,7 @@ def test_an_archive_is_measured_through_its_running_node(mnemon, plan, archive):
         check_measured(plan("--data", str(archive)))
     finally:
         node.send_signal(signal.SIGTERM)
-        node.wait(30)
+        node.wait(120)
 
 
 def test_without_pages_nothing_can_be_measured(mnemon, tmp_path):

@@ -9,12 +9,12 @@ import re
 import signal
 import socket
 import subprocess
-import time
 import uuid
 import zlib
 
 import pytest
 
+from waiting import wait_for
 from webserver import Site
 
 DATA = pathlib.Path(os.environ.get("MNEMON_TEST_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
@@ -78,13 +78,13 @@ class Node:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=30)
+        _, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err
         self.process = None
         return err
 
     def get(self, target, method="GET", **headers):
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=120)
         connection.putrequest(method, target, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name.replace("_", "-"), value)
@@ -461,7 +461,7 @@ def test_what_can_run_is_in_a_sandbox(world):
 
 
 def test_a_wrong_host_does_not_get_into_the_policy(world):
-    connection = http.client.HTTPConnection(world.host, timeout=30)
+    connection = http.client.HTTPConnection(world.host, timeout=120)
     connection.putrequest("GET", web(TIME, "http://a.example/"), skip_host=True)
     connection.putheader("Host", "evil.example; script-src *")
     connection.endheaders()
@@ -649,10 +649,7 @@ def test_rules_are_kept(serve):
     assert node.get(web(TIME, "http://a.example/blocked")).status == 200
     etag = node.get(web(TIME, "http://a.example/blocked"))["ETag"]
     (node.data / "access.aclj").write_text('example,a)/excluded - {"access": "exclude"}\nexample,a)/blocked - {"access": "block"}\n')
-    end = time.monotonic() + 20
-    while node.get(web(TIME, "http://a.example/blocked")).status == 200:
-        assert time.monotonic() < end, "the rule does not count"
-        time.sleep(0.1)
+    wait_for(lambda: node.get(web(TIME, "http://a.example/blocked")).status != 200, "the rule does not count")
     for modifier in ("", "id_"):
         assert node.get(web(TIME, "http://a.example/blocked", modifier)).status == 451
         assert node.get(web(TIME, "http://a.example/excluded", modifier)).status == 404
@@ -703,9 +700,6 @@ def test_new_captures_appear_at_once(serve, mnemon, tmp_path):
 
         for words in ("first version", "second version"):
             site.put("/", f"<p>{words}")
-            end = time.monotonic() + 30
-            while words not in newest():
-                assert time.monotonic() < end, words
-                time.sleep(0.1)
+            wait_for(lambda: words in newest(), words)
     finally:
         site.close()

@@ -158,11 +158,14 @@ def test_the_dashboard_shows_the_ring(node):
     a.start()
     b.start("--join", a.place)
     await_agreement([a, b])
-    page = html.unescape(a.get("/dashboard"))
-    assert 'member of "films"' in page and "/static/ring.js" in page
-    assert f"<td>{b.place}" in page
-    assert "0 captures here, 6 copies of each wanted, more than there are nodes" in page
-    assert "Arcs that this node sees to" in page and "too few copies" in page
+
+    def page():
+        return html.unescape(a.get("/dashboard"))
+
+    wait_for(lambda: "0 captures here, 6 copies of each wanted, more than there are nodes" in page(), page)
+    wait_for(lambda: "Arcs that this node sees to" in page() and "too few copies" in page(), page)
+    assert 'member of "films"' in page() and "/static/ring.js" in page()
+    assert f"<td>{b.place}" in page()
     assert json.loads(a.get("/api/v1/ring"))["neighbours"][0]["key"] == b.key
     assert "svg" in a.get("/static/ring.js")
 

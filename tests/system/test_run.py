@@ -49,13 +49,13 @@ def run(root, mnemon, tmp_path):
 
 def stop(process):
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     return err
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return answer.read().decode()
 
 
@@ -105,7 +105,7 @@ def test_a_second_one_points_to_the_first(run, tmp_path):
     (tmp_path / "data").mkdir()
     first = run()
     second = run()
-    assert second.wait(timeout=30) == 0
+    assert second.wait(timeout=120) == 0
     assert "runs on this data already" in second.said and first.url in second.said
     assert first.poll() is None
     stop(first)

@@ -8,21 +8,15 @@ import re
 import signal
 import sqlite3
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import pytest
 
+from waiting import wait_for
+
 DATA = pathlib.Path(os.environ.get("MNEMON_TEST_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
-
-
-def until(condition, seconds=50):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def write_warc(path, pages):
@@ -54,7 +48,7 @@ class Node:
         """Status and body."""
         url = self.url + path + ("?" + urllib.parse.urlencode(arguments) if arguments else "")
         try:
-            with urllib.request.urlopen(url, timeout=30) as response:
+            with urllib.request.urlopen(url, timeout=120) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -72,11 +66,11 @@ class Node:
         return json.loads(body)["index"] if status == 200 else {"documents": 0, "captures": 0, "captures_left": 1}
 
     def await_index(self, documents):
-        until(lambda: self.index()["documents"] == documents and self.index()["captures_left"] == 0)
+        wait_for(lambda: self.index()["documents"] == documents and self.index()["captures_left"] == 0)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err
         return out + err
 
@@ -220,10 +214,10 @@ def test_rules_of_access_count_at_once(archive):
     node.await_index(4)
     (archive.data / "access.aclj").write_text(
         'example,a)/news - {"access": "block"}\nexample,b)/ - {"access": "exclude"}\n')
-    until(lambda: sorted(node.urls("heron")) == ["http://a.example/", "http://sub.a.example/x"], 10)
+    wait_for(lambda: sorted(node.urls("heron")) == ["http://a.example/", "http://sub.a.example/x"])
     assert "Reiher" not in node.get("/search", q="reiher heron")[1].split("</form>")[1]
     (archive.data / "access.aclj").write_text("")
-    until(lambda: len(node.urls("heron")) == 4, 10)
+    wait_for(lambda: len(node.urls("heron")) == 4)
 
 
 def test_removed_documents_are_gone(archive, mnemon):
@@ -235,7 +229,7 @@ def test_removed_documents_are_gone(archive, mnemon):
     removed = mnemon("store", "rm", "--data", str(archive.data), key)
     assert removed.returncode == 0, removed.stderr
     node = archive.start()
-    until(lambda: node.get("/api/v1/search", q="heron")[0] == 200)
+    wait_for(lambda: node.get("/api/v1/search", q="heron")[0] == 200)
     assert len(node.urls("heron")) == 3 and "http://b.example/" not in node.urls("heron")
     node.await_index(3)
 
@@ -261,7 +255,7 @@ def test_a_node_that_is_killed_while_it_feeds_loses_and_doubles_nothing(archive)
     reached = 0
     for _ in range(4):
         node = archive.start()
-        until(lambda: node.index()["documents"] > reached)
+        wait_for(lambda: node.index()["documents"] > reached)
         reached = node.index()["documents"]
         node.kill()
         kills += reached < count
@@ -284,7 +278,7 @@ def test_the_page_says_how_far_the_index_is(archive):
         seen.append(re.sub("<[^>]*>", "", node.get("/search")[1].split("id=index-state")[1]).split("\n")[0])
         return "in the index" in seen[-1]
 
-    until(is_done)
+    wait_for(is_done)
     assert re.search(r"The index is being made: [\d,]+ of about 1,000 captures read", "".join(seen)), seen[:3]
     assert "1,000 pages in the index" in seen[-1]
 
@@ -306,7 +300,7 @@ def test_a_damaged_index_is_made_again(archive, start):
     node.stop()
     overwrite(archive.data / "search" / "text.db", start)
     node = archive.start()
-    until(lambda: node.get("/api/v1/search", q="grey")[1].count("http://a.example/") == 1)
+    wait_for(lambda: node.get("/api/v1/search", q="grey")[1].count("http://a.example/") == 1)
     node.await_index(4)
     assert len(node.urls("heron")) == 4
     assert node.stop().count("made again") == 1
@@ -329,7 +323,7 @@ def test_a_real_archive(mnemon, archive):
         pytest.skip(f"{path} is not there")
     assert mnemon("import", "--data", str(archive.data), str(path)).returncode == 0
     node = archive.start()
-    until(lambda: node.index()["documents"] > 0 and node.index()["captures_left"] == 0)
+    wait_for(lambda: node.index()["documents"] > 0 and node.index()["captures_left"] == 0)
     results = node.search('"root servers"', host="iana.org")["results"]
     assert results[0]["title"] == "IANA — Root Servers"
     assert node.get(f"/web/{results[0]['timestamp']}/{results[0]['url']}")[0] == 200

@@ -3,7 +3,8 @@ import json
 import os
 import re
 
-from test_desk import Node, page, start, until, web  # noqa: F401 (fixtures)
+from test_desk import Node, page, start, web  # noqa: F401 (fixtures)
+from waiting import wait_for
 
 
 def status(mnemon, directory, *options):
@@ -15,7 +16,7 @@ def test_a_running_node_is_asked(mnemon, start, web):  # noqa: F811
     web.put("/", page("/a"))
     web.put("/a", page())
     assert mnemon("job", "add", web.url("/"), "--delay", "0", "--data", str(node.directory)).returncode == 0
-    until(lambda: node.ask("/api/v1/status").json["crawl"]["documents"] >= 2)
+    wait_for(lambda: node.ask("/api/v1/status").json["crawl"]["documents"] >= 2)
     told = status(mnemon, node.directory)
     assert told.returncode == 0 and told.stderr == "", told.stderr
     for word in ("node     http://127.0.0.1:", "crawl    1 jobs open", "store    ", "http     ", "process  "):
@@ -31,7 +32,7 @@ def test_it_says_what_is_slow_and_why(mnemon, start, web):  # noqa: F811
         web.put(f"/{i}", page())
     node = start()
     assert mnemon("job", "add", web.url("/"), "--delay", "30 s", "--data", str(node.directory)).returncode == 0
-    told = until(lambda: (s := status(mnemon, node.directory).stdout) and "at the pace of its hosts" in s and s)
+    told = wait_for(lambda: (s := status(mnemon, node.directory).stdout) and "at the pace of its hosts" in s and s)
     assert re.search(r"1 of 1 are waited for, with \d+ URLs to come – 127\.0\.2\.1:\d+: delay between requests", told)
     slow = node.ask("/api/v1/status").json["slow"]
     assert [item["what"] for item in slow] == ["pace"]

@@ -19,7 +19,7 @@ def node(tmp_path):
     assert re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
     yield tmp_path / "data"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
 
 
 @pytest.fixture

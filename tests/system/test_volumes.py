@@ -64,7 +64,7 @@ class Server:
         if token is not None:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:
@@ -379,11 +379,11 @@ def test_what_was_acknowledged_survives_kill_9_under_load(serve, mnemon, tmp_pat
 def test_many_clients_at_once(serve, tmp_path):
     server = serve("a")
     acknowledged = []
+    files = [write_files(tmp_path / f"files{i}", 25, 6000, f"p{i}-") for i in range(6)]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         for i in range(12):
             data = connect(tmp_path / f"client{i}", server)
-            paths = write_files(tmp_path / f"files{i % 6}", 25, 6000, f"p{i % 6}-")  # each twice
-            pool.submit(load, data, paths, acknowledged)
+            pool.submit(load, data, files[i % 6], acknowledged)  # each twice
     assert len(acknowledged) == 12 * 25
     assert len({key for key, _ in acknowledged}) == 6 * 25
     stat = json.loads(server.ask("/api/v1/volumes", server.token)[1])["volumes"][0]

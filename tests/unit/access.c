@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "await.h"
 #include "base/buf.h"
 #include "base/utc.h"
 #include "scratch.h"
@@ -312,10 +313,7 @@ static void readers_always_see_whole_rules(void **state) {
     enum access_verdict wanted = ACCESS_EXCLUDE;
     write_file(fixture, "access.tmp", "org,a)/x - {\"access\":\"exclude\"}\n");
     assert_int_equal(rename(temporary, path), 0);
-    for (int i = 0; i < 6000 && access_check(fixture->access, BYTES("org,a)/x"), 0) != wanted; i++) {
-        usleep(10000);
-    }
-    assert_int_equal(access_check(fixture->access, BYTES("org,a)/x"), 0), wanted);
+    await_that(access_check(fixture->access, BYTES("org,a)/x"), 0) == wanted);
     atomic_store(&crowd.is_over, true);
     for (size_t i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);

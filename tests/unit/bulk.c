@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "net/stream.h"
 #include "node/bulk_state.h"
 #include "unit.h"
 
-enum { NODES_MAX = 4, TIMEOUT_MS = 20000, SHORT_MS = 100, TURNS_MAX = 1000 };
+enum { NODES_MAX = 4, TIMEOUT_MS = 20000, SHORT_MS = 100 };
 
 struct node {
     struct identity identity;
@@ -256,10 +257,7 @@ static void many_pieces_come_whole(void **state) {
     pthread_mutex_init(&flood.lock, NULL);
     nodes[1].piece_size = BULK_PIECE_SIZE_MAX;
     assert_int_equal(bulk_post(nodes[0].bulk, ask_for_all, &flood), ERR_OK);
-    for (int i = 0; i < TURNS_MAX && !flood_is_over(&flood); i++) {
-        usleep(20000);
-    }
-    assert_true(flood_is_over(&flood));
+    await_that(flood_is_over(&flood));
     assert_int_equal(flood.bad_count, 0);
     pthread_mutex_destroy(&flood.lock);
 }
@@ -400,9 +398,7 @@ static void who_is_busy_is_known_for_a_while(void **state) {
     const struct bulk_habit *habit =
         map_get(&nodes[0].bulk->habits, bytes_of(nodes[1].peer.key, PEER_KEY_SIZE));
     assert_int_equal(habit->busy_wait_us, 200000);
-    for (int i = 0; i < TURNS_MAX && bulk_is_busy(nodes[0].bulk, &nodes[1].peer); i++) {
-        usleep(1000);
-    }
+    await_that(!bulk_is_busy(nodes[0].bulk, &nodes[1].peer));
     assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
     assert_int_equal(habit->busy_wait_us, 400000);
     assert_false(bulk_is_busy(nodes[0].bulk, &nodes[2].peer));

@@ -1,4 +1,5 @@
 /* captures: three holders and one who holds nothing; lies, cuts, absences. */
+#include "await.h"
 #include "base/prng.h"
 #include "ring-shelf-fixture.h"
 
@@ -215,15 +216,15 @@ static uint8_t *make_large(void) {
 
 static void *stop_who_wants_it(void *context) {
     struct fixture *fixture = context;
-    for (int i = 0; i < 3000; i++) {
-        for (unsigned j = 1; j < NODES_COUNT; j++) {
-            if (fixture->nodes[j].wants_stop) {
-                fixture_stop_bulk(&fixture->nodes[j]);
+    unsigned turns_count = 0;
+    do {
+        for (unsigned i = 1; i < NODES_COUNT; i++) {
+            if (fixture->nodes[i].wants_stop) {
+                fixture_stop_bulk(&fixture->nodes[i]);
                 return NULL;
             }
         }
-        usleep(10000);
-    }
+    } while (await_turn(&turns_count));
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "await.h"
 #include "base/prng.h"
 #include "frontier-fixture.h"
 
@@ -275,9 +276,7 @@ static void a_recall_during_a_recall_begins_again(void **state) {
     atomic_store(&asked_count, 0);
     frontier_recall(fixture->frontier);
     poll_frontier(fixture);
-    while (atomic_load(&asked_count) < COUNT) { /* read, and not yet polled */
-        nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
-    }
+    await_that(atomic_load(&asked_count) >= COUNT); /* read, and not yet polled */
     own(0, URLS_COUNT, true);
     frontier_recall(fixture->frontier);
     unsigned count = 0;

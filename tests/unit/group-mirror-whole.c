@@ -351,6 +351,9 @@ static void run_tasks(struct world *world, unsigned index) {
             begin(world, replica);
             tell_wanted(world, replica);
             break;
+        case MIRROR_LOOK:
+            fail_msg("nobody was said to have a part");
+            break;
         case MIRROR_FETCH:
             fetch(world, index, &task);
             tell_wanted(world, replica);

@@ -514,12 +514,13 @@ static void cuts_off_whoever_is_too_slow(void **state) {
         bool is_open = true;
         for (int tries = 0; tries < 600 && is_open; tries++) { /* a minute at most */
             struct pollfd wait = {.fd = fds[i], .events = POLLIN};
-            if (i == 1 || i == 2) {
-                http_send(fds[i], "a", 1);
-            }
+            http_send(fds[1], "a", 1); /* all the time: they must not be idle */
+            http_send(fds[2], "a", 1);
             is_open = poll(&wait, 1, 100) == 0 || recv(fds[i], fixture->answer, HTTP_ANSWER_SIZE, 0) > 0;
         }
         assert_false(is_open);
+    }
+    for (size_t i = 0; i < 4; i++) {
         close(fds[i]);
     }
     struct http_server_stat stat;
@@ -546,6 +547,19 @@ static void one_address_cannot_take_all_connections(void **state) {
     for (int i = 0; i < 32; i++) {
         close(fds[i]);
     }
+}
+
+/* It has sent all it will, and waits for the end of the answers. */
+static void a_client_that_has_ended_is_not_waited_for(void **state) {
+    struct fixture *fixture = *state;
+    fixture->config.idle_timeout_ms = 10 * HTTP_WAIT_MS;
+    restart(fixture);
+    int fd = http_connect(fixture->port);
+    http_send(fd, "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n", 31);
+    shutdown(fd, SHUT_WR);
+    assert_true(http_receive(fd, fixture->answer, SIZE_MAX) > 0);
+    assert_int_equal(recv(fd, fixture->answer, 1, MSG_DONTWAIT), 0); /* and not: nothing yet */
+    close(fd);
 }
 
 static void says_what_is_wrong_with_an_address(void **state) {
@@ -579,6 +593,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(stopping_answers_what_has_begun, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cuts_off_whoever_is_too_slow, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_address_cannot_take_all_connections, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_has_ended_is_not_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(says_what_is_wrong_with_an_address, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

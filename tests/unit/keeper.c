@@ -379,8 +379,8 @@ static void only_what_nobody_claims_is_surplus(void **state) {
     keeper_claim(keeper, &primary, at(0x20), at(0x30), true, 59 * MINUTE);
     keeper_claim(keeper, &primary, at(0xf0), at(0x08), true, 59 * MINUTE);
     assert_int_equal(keeper_claims_count(keeper), 2);
-    assert_true(keeper_is_compared(keeper, at(0x28), 60 * MINUTE));
-    assert_false(keeper_is_compared(keeper, at(0x38), 60 * MINUTE));
+    assert_true(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 60 * MINUTE));
+    assert_false(keeper_is_compared(keeper, at(0x38), &primary, at(0x20), 60 * MINUTE));
     uint64_t now_us = 61 * MINUTE;
     assert_true(next_release(keeper, now_us, &task));
     assert_true(ring_id_equal(task.from, at(0x08)) && ring_id_equal(task.to, at(0x10)));
@@ -401,19 +401,42 @@ static void only_what_nobody_claims_is_surplus(void **state) {
     free(keeper);
 }
 
+static void who_keeps_everything_has_no_surplus(void **state) {
+    struct keeper_config config = {.copies = COPIES, .seed = 7, .keeps_everything = true};
+    struct keeper *keeper = keeper_init(malloc(keeper_size(&config)), &config, SECOND);
+    struct keeper_task task;
+    (void)state;
+    set(keeper, 0x10, 0x20, 'p', "abc", SECOND);
+    assert_false(next_release(keeper, 3 * HOUR, &task));
+    assert_true(keeper_wake_at(keeper, 3 * HOUR) > 3 * HOUR); /* and nothing waits to be looked for */
+    free(keeper);
+}
+
 static void a_claim_is_no_comparison_until_it_was_equal(void **state) {
     struct keeper *keeper = make();
     struct peer primary = node('q');
     (void)state;
     keeper_claim(keeper, &primary, at(0x20), at(0x30), false, SECOND);
-    assert_false(keeper_is_compared(keeper, at(0x28), SECOND));
+    assert_false(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), SECOND));
     keeper_claim(keeper, &primary, at(0x20), at(0x30), true, MINUTE);
-    assert_true(keeper_is_compared(keeper, at(0x28), MINUTE));
+    assert_true(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), MINUTE));
     keeper_claim(keeper, &primary, at(0x20), at(0x30), false, 2 * MINUTE);
-    assert_true(keeper_is_compared(keeper, at(0x28), 2 * MINUTE)); /* what is new is on its way */
-    assert_false(keeper_is_compared(keeper, at(0x28), 20 * MINUTE));
-    keeper_claim(keeper, &primary, at(0x18), at(0x30), false, 3 * MINUTE); /* it has grown */
-    assert_false(keeper_is_compared(keeper, at(0x28), 3 * MINUTE));
+    assert_true(
+        keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 2 * MINUTE)); /* what is new is on its way */
+    keeper_doubt(keeper, at(0x28), &primary); /* something of it did not come */
+    assert_false(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 2 * MINUTE));
+    keeper_claim(keeper, &primary, at(0x20), at(0x30), true, 3 * MINUTE);
+    assert_true(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 3 * MINUTE));
+    assert_false(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 20 * MINUTE));
+    struct peer next = node('r');
+    assert_false(
+        keeper_is_compared(keeper, at(0x28), &next, at(0x20), 3 * MINUTE)); /* he is no primary now */
+    assert_false(
+        keeper_is_compared(keeper, at(0x28), &primary, at(0x24), 3 * MINUTE)); /* one came in before */
+    assert_true(
+        keeper_is_compared(keeper, at(0x28), &primary, at(0x1c), 3 * MINUTE)); /* a piece of his arc */
+    keeper_claim(keeper, &primary, at(0x18), at(0x30), false, 4 * MINUTE);     /* it has grown */
+    assert_false(keeper_is_compared(keeper, at(0x28), &primary, at(0x20), 4 * MINUTE));
     free(keeper);
 }
 
@@ -428,7 +451,7 @@ static void claims_are_bounded(void **state) {
     assert_int_equal(keeper_claims_count(keeper), 4);
     struct peer primary = node('q');
     keeper_claim(keeper, &primary, at(0x80), at(0x90), true, 2 * HOUR);
-    assert_true(keeper_is_compared(keeper, at(0x88), 2 * HOUR));
+    assert_true(keeper_is_compared(keeper, at(0x88), &primary, at(0x80), 2 * HOUR));
     free(keeper);
 }
 
@@ -448,6 +471,7 @@ int main(void) {
         cmocka_unit_test(who_fails_a_challenge_is_passed_over),
         cmocka_unit_test(who_says_that_he_has_lost_something_is_compared_and_at_last_not_believed),
         cmocka_unit_test(only_what_nobody_claims_is_surplus),
+        cmocka_unit_test(who_keeps_everything_has_no_surplus),
         cmocka_unit_test(a_claim_is_no_comparison_until_it_was_equal),
         cmocka_unit_test(claims_are_bounded),
     };

@@ -23,6 +23,7 @@ struct fixture {
     struct collection *publisher;
     struct collection *subscriber;
     struct manifest_ref wanted[WANTED_MAX];
+    uint32_t places[WANTED_MAX];
     size_t wanted_count;
     uint8_t memory[CHUNKER_SIZE_MAX];
 };
@@ -106,11 +107,10 @@ static void open_subscriber(struct fixture *fixture) {
 
 /* What is missing, and whether that is all. */
 static bool want(struct fixture *fixture) {
-    bool is_all;
-    assert_int_equal(
-        collection_want(fixture->subscriber, fixture->wanted, WANTED_MAX, &fixture->wanted_count, &is_all),
-        ERR_OK);
-    return is_all;
+    struct collection_wants wants = {.refs = fixture->wanted, .places = fixture->places, .max = WANTED_MAX};
+    assert_int_equal(collection_want(fixture->subscriber, &wants), ERR_OK);
+    fixture->wanted_count = wants.count;
+    return wants.is_all;
 }
 
 static void take(struct fixture *fixture, const struct manifest_ref *ref) {
@@ -316,6 +316,50 @@ static void a_lost_file_of_the_old_version_is_fetched_again(void **state) {
     assert_true(holds(fixture, "new", "two"));
 }
 
+/* What came is not hashed again piece by piece: the file is, as a whole. */
+static void a_damaged_pack_is_noticed_and_fetched_again(void **state) {
+    struct fixture *fixture = *state;
+    struct collection_tree_stat stat;
+    struct version version = *collection_held(fixture->publisher);
+    char pack[PATH_SIZE + 64];
+    assert_int_equal(collection_begin(fixture->subscriber, &version, NULL), ERR_OK);
+    assert_int_equal(fetch(fixture), LARGE_SIZE + 5);
+    snprintf(pack, sizeof pack, "%s/collections/papers/staging/pack", fixture->subscriber_data);
+    int file = open(pack, O_WRONLY);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, "damage", 6, LARGE_SIZE / 2), 6);
+    close(file);
+    assert_int_equal(apply(fixture, &stat), ERR_NOT_FOUND);
+    assert_in_range(fetch(fixture), 1, 2 * CHUNKER_SIZE_MAX);
+    assert_int_equal(apply(fixture, &stat), ERR_OK);
+    assert_true(holds(fixture, "d/small", "small"));
+}
+
+static void chunks_are_numbered_in_the_order_of_the_manifest(void **state) {
+    struct fixture *fixture = *state;
+    struct version version = *collection_held(fixture->publisher);
+    assert_int_equal(collection_begin(fixture->subscriber, &version, NULL), ERR_OK);
+    while (!want(fixture)) {
+        for (size_t i = 0; i < fixture->wanted_count; i++) {
+            take(fixture, &fixture->wanted[i]);
+        }
+    }
+    size_t all = fixture->wanted_count;
+    for (size_t i = 0; i < all; i++) {
+        assert_int_equal(fixture->places[i], i);
+    }
+    take(fixture, &fixture->wanted[0]);
+    take(fixture, &fixture->wanted[2]);
+    assert_true(want(fixture));
+    assert_int_equal(fixture->wanted_count, all - 2);
+    assert_int_equal(fixture->places[0], 1); /* the others keep their numbers */
+    assert_int_equal(fixture->places[1], 3);
+    assert_false(collection_lists(fixture->subscriber, fixture->wanted[0].digest));
+    assert_true(collection_lists(fixture->publisher, fixture->wanted[0].digest));
+    assert_true(collection_stages(fixture->subscriber, version.root.digest));
+    assert_false(collection_stages(fixture->publisher, version.root.digest));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_version_comes_and_the_next_costs_what_changed, setup, teardown),
@@ -326,6 +370,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_changed_file_is_not_given, setup, teardown),
         cmocka_unit_test_setup_teardown(a_link_in_the_place_of_a_directory_is_not_followed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_file_of_the_old_version_is_fetched_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_pack_is_noticed_and_fetched_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(chunks_are_numbered_in_the_order_of_the_manifest, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

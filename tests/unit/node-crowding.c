@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "net/datagram.h"
 #include "net/identity.h"
 #include "node/crowding_state.h"
@@ -17,7 +18,7 @@
 #include "scratch.h"
 #include "unit.h"
 
-enum { NODES_COUNT = 6, PATIENCE_MS = 30000, PAUSE_US = 20000, TIMEOUT_MS = 20000, CROWD_OF_THREADS = 8 };
+enum { NODES_COUNT = 6, TIMEOUT_MS = 20000, CROWD_OF_THREADS = 8 };
 
 struct node {
     char directory[SCRATCH_PATH_SIZE];
@@ -179,13 +180,12 @@ static void make_charter(struct world *world) {
 }
 
 static bool await(bool (*is_so)(struct world *world), struct world *world) {
-    for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += PAUSE_US / 1000) {
-        if (is_so(world)) {
-            return true;
-        }
-        usleep(PAUSE_US);
+    unsigned turns_count = 0;
+    bool holds = is_so(world);
+    while (!holds && await_turn(&turns_count)) {
+        holds = is_so(world);
     }
-    return false;
+    return holds;
 }
 
 static size_t view_count(struct node *node) {

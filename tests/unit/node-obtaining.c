@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "await.h"
 #include "base/prng.h"
 #include "node/bulk_state.h"
 #include "node/obtaining.h"
@@ -478,10 +479,12 @@ static void a_large_one_comes_from_all_at_once(void **state) {
     }
     assert_int_equal(obtain(fixture, &obtained), ERR_OK);
     assert_bytes_equal(obtained.captured.payload, bytes_of(large, LARGE_SIZE));
-    assert_int_equal(obtained.holders_count, 4);
+    unsigned givers_count = 0;
     for (unsigned i = 1; i <= 4; i++) {
-        assert_true(fixture->nodes[i].pieces_count >= 1);
+        givers_count += fixture->nodes[i].pieces_count > 0;
     }
+    assert_true(obtained.holders_count >= 2); /* the quick give more: not all need have their turn */
+    assert_true(givers_count >= obtained.holders_count);
     bulk_stat(fixture->nodes[READER].bulk, &stat);
     assert_true(stat.received_size < LARGE_SIZE + LARGE_SIZE / 4); /* no more than some late pieces twice */
     free(large);
@@ -489,15 +492,15 @@ static void a_large_one_comes_from_all_at_once(void **state) {
 
 static void *stop_who_wants_it(void *context) {
     struct fixture *fixture = context;
-    for (int i = 0; i < 3000; i++) {
-        for (unsigned j = 1; j < NODES_COUNT; j++) {
-            if (fixture->nodes[j].wants_stop) {
-                stop_bulk(&fixture->nodes[j]);
+    unsigned turns_count = 0;
+    do {
+        for (unsigned i = 1; i < NODES_COUNT; i++) {
+            if (fixture->nodes[i].wants_stop) {
+                stop_bulk(&fixture->nodes[i]);
                 return NULL;
             }
         }
-        usleep(10000);
-    }
+    } while (await_turn(&turns_count));
     return NULL;
 }
 

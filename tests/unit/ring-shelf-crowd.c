@@ -1,4 +1,5 @@
 /* ring_shelf and the crowd: what is read where the holders are busy or slow, and what is handed on. */
+#include "await.h"
 #include "node/ring_shelf_scope.h"
 #include "node/ring_shelf_state.h"
 #include "offers-fixture.h"
@@ -169,8 +170,8 @@ static enum err answer_late(void *context, const struct peer *from, struct bytes
     (void)from;
     (void)question;
     (void)answer;
-    for (int i = 0; i < TIMEOUT_MS && !fixture->is_over; i++) {
-        usleep(1000);
+    unsigned turns_count = 0;
+    while (!fixture->is_over && await_turn(&turns_count)) {
     }
     return err_set(detail, ERR_IO, "too late");
 }

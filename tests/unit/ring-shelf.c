@@ -1,4 +1,5 @@
 /* ring_shelf: an archive that is read through a node that holds none of it. */
+#include "await.h"
 #include "node/ring_shelf_scope.h"
 #include "node/ring_shelf_state.h"
 #include "replay/archive.h"
@@ -496,8 +497,8 @@ static enum err answer_late(void *context, const struct peer *from, struct bytes
     (void)from;
     (void)question;
     (void)answer;
-    for (int i = 0; i < TIMEOUT_MS && !waiting->is_seen; i++) {
-        usleep(1000);
+    unsigned turns_count = 0;
+    while (!waiting->is_seen && await_turn(&turns_count)) {
     }
     return err_set(detail, ERR_IO, "too late");
 }
@@ -538,8 +539,8 @@ static void slow_nodes_hold_up_only_some(void **state) {
     }
     struct bulk_stat before = {0};
     struct bulk_stat after;
-    for (int i = 0; i < 5000 && before.questions_count < WAITERS_MAX * (NODES_COUNT - 1); i++) {
-        usleep(1000);
+    unsigned turns_count = 0;
+    while (before.questions_count < WAITERS_MAX * (NODES_COUNT - 1) && await_turn(&turns_count)) {
         bulk_stat(fixture->nodes[READER].bulk, &before);
     }
     assert_int_equal(before.questions_count, WAITERS_MAX * (NODES_COUNT - 1));
@@ -655,9 +656,7 @@ static void busy_holders_are_passed_over(void **state) {
     assert_int_equal(list(fixture, "org,example)/ab", &last, &is_partial), 0); /* nobody is asked now */
     assert_int_equal(questions_of(fixture), before);
     fixture_set_busy(&fixture->nodes[3], false);
-    for (int i = 0; i < 5000 && bulk_is_busy(reader->bulk, &fixture->nodes[3].peer); i++) {
-        usleep(1000);
-    }
+    await_that(!bulk_is_busy(reader->bulk, &fixture->nodes[3].peer));
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
     assert_false(is_partial);
     expect_record(fixture, &last, BYTES("a4"));

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "await.h"
 #include "base/buf.h"
 #include "base/prng.h"
 #include "base/utf8.h"
@@ -16,7 +17,7 @@
 #include "store/compact.h"
 #include "unit.h"
 
-enum { SECOND_US = 1000000, WAIT_STEPS = 3000, WAIT_STEP_NS = 5000000 };
+enum { SECOND_US = 1000000 };
 
 struct fixture {
     void *root;
@@ -110,15 +111,15 @@ static struct stored put_page(struct fixture *fixture, const char *url, int64_t 
 /* Until all that is stored has been read. */
 static void await_feeder(struct fixture *fixture) {
     struct search_stat stat = {0};
-    for (int i = 0; i < WAIT_STEPS; i++) {
+    unsigned turns_count = 0;
+    do {
         search_stat(fixture->search, &stat);
         if (stat.is_open && stat.left_size == 0) {
             assert_int_equal(stat.left_count, 0);
             assert_string_equal(stat.error, "");
             return;
         }
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
-    }
+    } while (await_turn(&turns_count));
     fail_msg("the feeder is not done: %s", stat.error);
 }
 
@@ -129,10 +130,7 @@ static uint64_t documents_count(struct fixture *fixture) {
 }
 
 static void await_documents(struct fixture *fixture, uint64_t count) {
-    for (int i = 0; i < WAIT_STEPS && documents_count(fixture) != count; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
-    }
-    assert_int_equal(documents_count(fixture), count);
+    await_that(documents_count(fixture) == count);
 }
 
 static void post(void *semaphore) {
@@ -401,9 +399,7 @@ static void a_missing_database_is_made_again_while_it_runs(void **state) {
     start(fixture);
     await_feeder(fixture);
     assert_int_equal(remove(scratch_path(fixture->root, "search/text.db", path)), 0);
-    for (int i = 0; i < WAIT_STEPS && fixture->told_count == 0; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
-    }
+    await_that(fixture->told_count > 0);
     assert_int_equal(fixture->told_count, 1);
     await_documents(fixture, 1);
     await_feeder(fixture);
@@ -628,12 +624,12 @@ static void rules_of_access_count_at_once(void **state) {
     struct search_job job;
     struct search_question question = question_of("obsidian");
     size_t count = 0;
-    for (int i = 0; i < WAIT_STEPS && count != 1; i++) { /* files are looked at once a second */
+    unsigned turns_count = 0;
+    do { /* files are looked at once a second */
         assert_int_equal(ask(fixture, &question, &job), ERR_OK);
         count = job.results_count;
         search_job_done(&job);
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
-    }
+    } while (count != 1 && await_turn(&turns_count));
     expect(fixture, "obsidian", "http://a.example/open\n");
     assert_int_equal(documents_count(fixture), 3);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "await.h"
 #include "base/prng.h"
 #include "store/compact.h"
 #include "store/verify.h"
@@ -337,10 +338,10 @@ static int fill_the_index(struct fixture *fixture) {
     bool is_well = err == ERR_NO_SPACE && has_all(fixture, keys, count); /* refused, and serves on */
     is_well = is_well && put_number(fixture, count, &stored) == ERR_NO_SPACE;
     is_well = is_well && mount_small(fixture->index, true, 256);
-    for (unsigned i = 0; i < 1000 && err != ERR_OK; i++) { /* it tries once a second */
+    unsigned turns_count = 0;
+    do { /* it tries once a second */
         err = put_number(fixture, count, &stored);
-        usleep(err == ERR_OK ? 0 : 20000);
-    }
+    } while (err != ERR_OK && await_turn(&turns_count));
     is_well = is_well && err == ERR_OK;
     keys[count++] = stored.key;
     is_well = is_well && has_all(fixture, keys, count);

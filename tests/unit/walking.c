@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "net/datagram.h"
 #include "net/identity.h"
 #include "unit.h"
 
-enum { NODES = 4, HOLDERS = 2, LINKS = 300, POLLS_MAX = 3000, POLL_US = 20000, QUEUE_MAX = 1024 };
+enum { NODES = 4, HOLDERS = 2, LINKS = 300, QUEUE_MAX = 1024 };
 
 struct world;
 
@@ -332,8 +333,8 @@ static int stop(void **state) {
 /* Until all links have left node 0. */
 static bool await_dropped(struct world *world, size_t wanted) {
     size_t count = 0;
-    for (unsigned i = 0; i < POLLS_MAX && count < wanted; i++) {
-        usleep(POLL_US);
+    unsigned turns_count = 0;
+    while (count < wanted && await_turn(&turns_count)) {
         count = 0;
         pthread_mutex_lock(&world->lock);
         for (size_t j = 0; j < LINKS; j++) {
@@ -380,9 +381,7 @@ static void links_wait_for_who_is_away(void **state) {
     }
     pthread_mutex_unlock(&world->lock);
     walking_outgoing(world->nodes[0].walking, "museum");
-    for (unsigned i = 0; i < POLLS_MAX && walking_counters(world->nodes[0].walking).repeated_count < 4; i++) {
-        usleep(POLL_US);
-    }
+    await_that(walking_counters(world->nodes[0].walking).repeated_count >= 4);
     pthread_mutex_lock(&world->lock);
     for (size_t i = 0; i < LINKS; i++) {
         assert_false(world->links[i].is_dropped);

@@ -1,0 +1,83 @@
+/*
+ * collection-files - any bytes as the files of a collection that are read when a node starts: setup.json is
+ * the same after it was written again; places and the pack are opened, and what they name is bounded.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "group/chunker.h"
+#include "node/collection_pack.h"
+#include "node/collection_places.h"
+#include "node/collection_setup.h"
+
+enum { FILE_SIZE_MAX = 1 << 20, TEXT_SIZE_MAX = 64 << 10, DIGEST_STEP = 4 };
+
+static void check_setup(struct bytes input) {
+    struct collection_setup *setup = calloc(2, sizeof *setup);
+    struct buf text;
+    ASSERT(setup != NULL);
+    buf_init(&text, TEXT_SIZE_MAX);
+    if (collection_setup_parse(input, "papers", &setup[0])) {
+        enum err err = collection_setup_put(&setup[0], &text, NULL);
+        bool is_read = err == ERR_OK && collection_setup_parse(buf_bytes(&text), "papers", &setup[1]);
+        ASSERT(is_read && collection_readers_equal(&setup[0].readers, &setup[1].readers));
+        ASSERT(strcmp(setup[0].directory, setup[1].directory) == 0);
+        ASSERT(setup[0].sources_count == setup[1].sources_count);
+    }
+    buf_done(&text);
+    free(setup);
+}
+
+/* What looks like a digest is looked up. */
+static void check_places(const char *path, struct bytes input) {
+    struct collection_places *places;
+    struct collection_place place;
+    if (collection_places_open(path, &places, NULL) != ERR_OK) {
+        return;
+    }
+    for (size_t i = 0; i + SHA256_SIZE <= input.size; i += DIGEST_STEP) {
+        if (collection_places_find(places, input.data + i, &place)) {
+            ASSERT(place.path.size > 0 && place.path.size <= input.size);
+        }
+    }
+    collection_places_close(places);
+}
+
+static void check_pack(const char *path, struct bytes input) {
+    struct collection_pack *pack;
+    uint8_t *memory = malloc(CHUNKER_SIZE_MAX);
+    size_t size;
+    ASSERT(memory != NULL);
+    if (collection_pack_open(path, &pack, NULL) == ERR_OK) {
+        ASSERT(collection_pack_size(pack) <= input.size);
+        for (size_t i = 0; i + SHA256_SIZE <= input.size; i += DIGEST_STEP) {
+            uint32_t found = collection_pack_find(pack, input.data + i);
+            bool is_read = collection_pack_read(pack, input.data + i, memory, &size) == ERR_OK;
+            ASSERT(is_read == (found > 0) && (!is_read || size == found));
+        }
+        collection_pack_close(pack);
+    }
+    free(memory);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct bytes input = bytes_of(data, size);
+    char path[] = "/tmp/mnemon-fuzz-XXXXXX";
+    if (size > FILE_SIZE_MAX) {
+        return 0;
+    }
+    if (size <= TEXT_SIZE_MAX) {
+        check_setup(input);
+    }
+    int file = mkstemp(path);
+    ASSERT(file >= 0);
+    ssize_t written = write(file, data, size);
+    ASSERT(written == (ssize_t)size);
+    close(file);
+    check_places(path, input);
+    check_pack(path, input); /* last: it cuts off what is not sound */
+    unlink(path);
+    return 0;
+}

@@ -1,0 +1,212 @@
+/*
+ * ringliar - mnemon as it should not be: a member of a ring that lies about captures, for the tests.
+ *
+ * The linker puts these in the place of the true functions (--wrap). $RING_LIE says what it does to others,
+ * several with commas between them:
+ *
+ *      content    the payloads that it gives have a byte changed
+ *      forged     the heads of what it gives are changed, so that the signatures are wrong
+ *      claims     it says that it has whatever anybody has, stores nothing of it, and proves it by lot
+ *      ranges     its comparisons and offers make no sense: counts and bounds beyond all limits
+ *      links      it has found links without end: out of scope, private, no URLs at all
+ *
+ * $RING_LIE_URL begins some of the links.
+ */
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/captures_code.h"
+#include "node/crawling.h"
+#include "node/keeping_code.h"
+#include "ring/reconcile.h"
+
+static bool lies(const char *lie) {
+    const char *wanted = getenv("RING_LIE");
+    return wanted != NULL && strstr(wanted, lie) != NULL;
+}
+
+/* ---- what it gives ---- */
+
+bulk_handler __real_captures_give;
+bulk_handler __wrap_captures_give;
+
+enum err __wrap_captures_give(void *context, const struct peer *from, struct bytes question,
+                              struct buf *answer, struct err_detail *detail) {
+    static const char status[] = "HTTP/1.1 200 OK";
+    enum err err = __real_captures_give(context, from, question, answer, detail);
+    if (err != ERR_OK || answer->size < sizeof status) {
+        return err;
+    }
+    static unsigned turn;
+    bool is_second = turn++ % 2 == 1; /* with both lies, the one and then the other */
+    if (lies("content") && (is_second || !lies("forged"))) {
+        answer->data[answer->size - 1] ^= 1; /* of the payload, or of what it was packed to */
+    }
+    bool is_forged = lies("forged") && (!is_second || !lies("content"));
+    uint8_t *head = is_forged ? memmem(answer->data, answer->size, status, sizeof status - 1) : NULL;
+    if (head != NULL) {
+        memcpy(head, "HTTP/1.1 200 No", sizeof status - 1);
+    }
+    return ERR_OK;
+}
+
+/* ---- what it claims ---- */
+
+bulk_handler __real_keeping_answer_compare;
+bulk_handler __wrap_keeping_answer_compare;
+bulk_handler __real_keeping_answer_offer;
+bulk_handler __wrap_keeping_answer_offer;
+bulk_handler __real_keeping_answer_confirm;
+bulk_handler __wrap_keeping_answer_confirm;
+bulk_handler __real_keeping_answer_prove;
+bulk_handler __wrap_keeping_answer_prove;
+
+enum err __wrap_keeping_answer_compare(void *context, const struct peer *from, struct bytes question,
+                                       struct buf *answer, struct err_detail *detail) {
+    enum err err = __real_keeping_answer_compare(context, from, question, answer, detail);
+    if (err == ERR_OK && lies("claims")) {
+        buf_clear(answer);
+        buf_put_byte(answer, RECONCILE_SKIP << 6 | RECONCILE_POSITION_SIZE); /* we are equal */
+    }
+    return err;
+}
+
+static enum err say_yes(struct bytes question, struct buf *answer, unsigned width, uint8_t yes) {
+    uint8_t values[KEEPING_KEYS_MAX];
+    struct keeping_keys keys;
+    enum err err = keeping_read_keys(question, &keys, NULL);
+    if (err == ERR_OK) {
+        memset(values, yes, sizeof values);
+        keeping_put_bits(answer, values, keys.count, width);
+    }
+    return err;
+}
+
+enum err __wrap_keeping_answer_offer(void *context, const struct peer *from, struct bytes question,
+                                     struct buf *answer, struct err_detail *detail) {
+    return lies("claims") ? say_yes(question, answer, 2, KEEPING_HAS)
+                          : __real_keeping_answer_offer(context, from, question, answer, detail);
+}
+
+enum err __wrap_keeping_answer_confirm(void *context, const struct peer *from, struct bytes question,
+                                       struct buf *answer, struct err_detail *detail) {
+    return lies("claims") ? say_yes(question, answer, 1, 1)
+                          : __real_keeping_answer_confirm(context, from, question, answer, detail);
+}
+
+enum err __wrap_keeping_answer_prove(void *context, const struct peer *from, struct bytes question,
+                                     struct buf *answer, struct err_detail *detail) {
+    uint8_t proof[KEEPING_PROOF_SIZE];
+    if (!lies("claims")) {
+        return __real_keeping_answer_prove(context, from, question, answer, detail);
+    }
+    randombytes_buf(proof, sizeof proof);
+    return buf_put(answer, bytes_of(proof, sizeof proof));
+}
+
+/* ---- messages beyond all limits ---- */
+
+/* Each in turn; the last is 64 KiB of the same. */
+static struct bytes absurd(uint8_t *memory) {
+    static const struct bytes messages[] = {
+        {(const uint8_t *)"\xa9\xe6\x0c", 3},                         /* a list of 1,638 keys, and none */
+        {(const uint8_t *)"\x69\xff\xff\xff\xff\xff\xff\xff\x7f", 9}, /* a sum of 2^56 keys */
+        {(const uint8_t *)"\x01\x05\x01\x04\x29", 5},                 /* bounds that go back */
+        {(const uint8_t *)"\x2a", 1},                                 /* a bound that is too long */
+        {(const uint8_t *)"\xe9\xff\x7f", 3},                         /* 16,383 differences */
+    };
+    static unsigned turn;
+    unsigned index = turn++ % (sizeof messages / sizeof *messages + 1);
+    if (index < sizeof messages / sizeof *messages) {
+        memcpy(memory, messages[index].data, messages[index].size);
+        return bytes_of(memory, messages[index].size);
+    }
+    memset(memory, 0xff, RECONCILE_MESSAGE_SIZE_MAX);
+    return bytes_of(memory, RECONCILE_MESSAGE_SIZE_MAX);
+}
+
+enum err __real_reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max,
+                              struct bytes *ret_question, struct err_detail *detail);
+enum err __wrap_reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max,
+                              struct bytes *ret_question, struct err_detail *detail);
+enum err __real_reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_set *set,
+                                 struct bytes question, void *memory, size_t size_max,
+                                 struct bytes *ret_answer, struct err_detail *detail);
+enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_set *set,
+                                 struct bytes question, void *memory, size_t size_max,
+                                 struct bytes *ret_answer, struct err_detail *detail);
+void __real_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+void __wrap_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+
+enum err __wrap_reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max,
+                              struct bytes *ret_question, struct err_detail *detail) {
+    enum err err = __real_reconcile_ask(reconcile, memory, size_max, ret_question, detail);
+    *ret_question = err == ERR_OK && lies("ranges") ? absurd(memory) : *ret_question;
+    return err;
+}
+
+enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_set *set,
+                                 struct bytes question, void *memory, size_t size_max,
+                                 struct bytes *ret_answer, struct err_detail *detail) {
+    if (lies("ranges")) {
+        *ret_answer = absurd(memory);
+        return ERR_OK;
+    }
+    return __real_reconcile_answer(arc, set, question, memory, size_max, ret_answer, detail);
+}
+
+void __wrap_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count) {
+    static unsigned turn;
+    if (lies("ranges") && turn++ % 2 == 0) { /* else nobody would fetch anything from it */
+        buf_put(out, BYTES("\xff\xff\xff\xff\x7f and no keys"));
+        return;
+    }
+    __real_keeping_put_keys(out, keys, count);
+}
+
+/* ---- links without end ---- */
+
+enum err __real_crawling_read_outgoing(struct crawling *crawling, const char *job,
+                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                       struct buf *work, struct frontier_outgoing *ret_links,
+                                       size_t count_max, size_t *ret_count);
+enum err __wrap_crawling_read_outgoing(struct crawling *crawling, const char *job,
+                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                       struct buf *work, struct frontier_outgoing *ret_links,
+                                       size_t count_max, size_t *ret_count);
+
+static size_t make_url(uint8_t *out, size_t size_max) {
+    static const char *const begins[] = {
+        "http://elsewhere.example/", "http://10.0.0.1/",         "http://169.254.169.254/latest/meta-data/",
+        "http://[::1]:22/",          "file:///etc/passwd?from=", "//////",
+    };
+    static const uint32_t count = sizeof begins / sizeof *begins;
+    const char *own = getenv("RING_LIE_URL");
+    uint32_t index = randombytes_uniform(count + (own != NULL));
+    const char *begin = index < count ? begins[index] : own;
+    return (size_t)snprintf((char *)out, size_max, "%s%" PRIu32, begin, randombytes_random());
+}
+
+enum err __wrap_crawling_read_outgoing(struct crawling *crawling, const char *job,
+                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                       struct buf *work, struct frontier_outgoing *ret_links,
+                                       size_t count_max, size_t *ret_count) {
+    enum { URL_SIZE = 96, ONE_PAGE = 1 << 7 };
+    if (!lies("links")) {
+        return __real_crawling_read_outgoing(crawling, job, after_place, after_url, work, ret_links,
+                                             count_max, ret_count);
+    }
+    buf_clear(work);
+    enum err err = buf_reserve(work, count_max * URL_SIZE);
+    for (size_t i = 0; i < count_max && err == ERR_OK; i++) {
+        uint8_t *url = work->data + i * URL_SIZE;
+        ret_links[i] = (struct frontier_outgoing){
+            .url = bytes_of(url, make_url(url, URL_SIZE)), .depth = ONE_PAGE, .priority = FRONTIER_PAGE};
+        randombytes_buf(ret_links[i].place, ROUTE_PLACE_SIZE);
+    }
+    *ret_count = err == ERR_OK ? count_max : 0;
+    return err;
+}

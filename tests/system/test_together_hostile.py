@@ -1,0 +1,153 @@
+"""A member of the ring that lies about captures, copies and links: refused and blamed, and nothing false is shown or kept."""
+import json
+import os
+import pathlib
+import re
+import urllib.parse
+
+import pytest
+
+from ringnodes import await_agreement, found, program, wait_for
+from test_ring_hostile import GROWTH_KIB_MAX, memory_kib
+from test_together import SERVE, Origin, copies, crawl, held, node, read  # noqa: F401 (a fixture by its name)
+
+PATIENCE_S = 120
+RULES = "[ring]\ngrace = 10 s\ncompare = 2 s\n"
+
+
+@pytest.fixture
+def liar(mnemon):
+    path = pathlib.Path(program(mnemon)).parent / "tests" / "system" / "mnemon-ring-liar"
+    if not path.exists():
+        pytest.skip(f"no {path}: built with -Dtests=enabled")
+    return str(path)
+
+
+@pytest.fixture
+def origin():
+    made = Origin(1, 20)
+    yield made
+    made.close()
+
+
+def ring(node, liar, lie, *options, serve=SERVE, url=None, count=4):
+    """Some that are good, and one that is not."""
+    good = [node(2 + number) for number in range(count)]
+    bad = node(30)
+    bad.program = liar
+    for each in (*good, bad):
+        each.directory.mkdir()
+        (each.directory / "mnemon.conf").write_text(RULES)
+    found(good[0], "--open", *options)
+    good[0].start(*serve)
+    for each in good[1:]:
+        each.start("--join", good[0].place, *serve)
+    said = [f"RING_LIE={lie}"] + ([f"RING_LIE_URL={url}"] if url else [])
+    bad.start("--join", good[0].place, *serve, wrap=("env", *said))
+    await_agreement([*good, bad])
+    return good, bad
+
+
+def complaints(nodes):
+    return "\n".join(c["text"] for each in nodes for c in each.status()["complaints"])
+
+
+def await_blame(nodes, words):
+    """Said of the only one that lies; never of a good one."""
+    wait_for(lambda: re.search(words, complaints(nodes)), lambda: f"nobody says \"{words}\":\n{complaints(nodes)}", PATIENCE_S)
+    assert not [line for line in complaints(nodes).splitlines() if "is blamed" in line and any(n.place in line for n in nodes)]
+
+
+def await_level(nodes, origin, level):
+    def low():
+        return {url: count for url, count in copies(nodes, origin).items() if count < level}
+
+    wait_for(lambda: not low(), lambda: f"{len(low())} with too few copies: {list(low().items())[:3]}", PATIENCE_S)
+
+
+def await_true_content(nodes, origin):
+    """All of it, once nobody believes in what the liar had any more."""
+    for url in sorted(origin.urls())[::4]:
+        parts = urllib.parse.urlsplit(url)
+        expected = origin.answer(parts.netloc, parts.path)[2]
+        for each in nodes:
+            wait_for(lambda each=each: read(each, url) == expected, f"{url} through {each.place}", PATIENCE_S)
+
+
+def assert_nothing_false(nodes, origin):
+    """While he is a member he may name captures that cannot be had: an error is shown then."""
+    for url in sorted(origin.urls())[::4]:
+        parts = urllib.parse.urlsplit(url)
+        for each in nodes:
+            shown = read(each, url)
+            assert shown == origin.answer(parts.netloc, parts.path)[2] or str(shown).startswith("50"), (each.place, url, shown)
+
+
+def remove(good, bad):
+    """What people do about him."""
+    assert good[0].run("ring", "remove", bad.key).returncode == 0
+    await_agreement(good, PATIENCE_S)
+    bad.kill()
+
+
+def crawling(each):
+    return json.loads(each.get("/api/v1/status"))["crawl"]
+
+
+def links(each):
+    return each.status()["together"]["links"]
+
+
+@pytest.mark.parametrize("lie, words", [
+    ("content", "gives an answer about a capture that is none|gives a payload that is not that of its digest|gives a piece"),
+    ("forged", "gives a capture whose signature is false")])
+def test_false_captures_are_refused_and_blamed_and_never_shown(node, liar, origin, lie, words):
+    good, bad = ring(node, liar, lie, "--replicas", "3", "--witnesses", "2", count=2)
+    crawl(good, origin, "--delay", "0")
+    await_blame(good, words)
+    wait_for(lambda: set().union(*({c[0] for c in held(each)} for each in good)) >= origin.urls(), "all pages at good nodes", PATIENCE_S)
+    assert_nothing_false(good, origin)
+    for each in good:
+        each.stop()
+        assert each.run("store", "verify").returncode == 0
+
+
+def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, origin):
+    good, bad = ring(node, liar, "ranges,links", "--replicas", "3", count=3)
+    before_kib = memory_kib(good[1])
+    crawl(good, origin, "--delay", "0")
+    for words in ("answers a comparison against the rules", "compares with messages that break the rules", "offers what are no keys"):
+        await_blame(good, words)
+    wait_for(lambda: all(links(each)["received"] > 20 for each in good), lambda: str([links(each) for each in good]), PATIENCE_S)
+    assert memory_kib(good[1]) - before_kib < GROWTH_KIB_MAX
+
+    # Until somebody looks at him he is a member, and his arc is his. His links have led nobody anywhere.
+    remove(good, bad)
+    await_level(good, origin, 3)
+    await_true_content(good, origin)
+    assert set(origin.fetched()) == origin.urls()
+    assert all(crawling(each)["urls_known"] < 2 * len(origin.urls()) for each in good)
+
+
+def test_who_claims_and_does_not_hold_is_found_out_and_passed_over(node, liar, origin):
+    good, bad = ring(node, liar, "claims", "--replicas", "3")
+    crawl(good, origin, "--delay", "0")
+    await_blame(good, "does not hold what it says it holds")
+    wait_for(lambda: any(each.status()["together"]["keeping"]["caught"] for each in good), "somebody counts it", PATIENCE_S)
+
+    def counted():
+        return [m for each in good for arc in each.status()["together"]["keeping"]["arcs"] for m in arc["members"]
+                if m["address"] == bad.place and m["false"]]
+
+    wait_for(counted, "it counts as no copy", PATIENCE_S)
+
+
+@pytest.mark.skipif("MNEMON_TOGETHER" not in os.environ, reason="a longer one, with MNEMON_TOGETHER=12,5000,1")
+def test_lying_links_lead_to_no_private_address(node, liar, origin):
+    """These nodes may ask public addresses only; the job takes any URL; and somebody says that these are links."""
+    good, bad = ring(node, liar, "links", "--replicas", "3", serve=(), url=f"http://{origin.names[0]}/p", count=2)
+    added = good[0].run("job", "add", "--ring", "http://[::ffff:127.0.0.1]:9/", "--scope", "any", "--delay", "0")
+    assert added.returncode == 0, added.stderr
+    wait_for(lambda: all(links(each)["accepted"] > 100 for each in good), lambda: str([links(each) for each in good]), PATIENCE_S)
+    wait_for(lambda: all(crawling(each)["failed"] > 0 for each in good), lambda: str([crawling(each) for each in good]), PATIENCE_S)
+    assert origin.asked == []

@@ -1,0 +1,155 @@
+/* entrances: a node is believed of itself what it has signed, and nothing else. */
+#include "node/entrances.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "node/bulk_state.h"
+#include "unit.h"
+
+enum { ASKER, HONEST, SILENT, FORGER, PATHFUL, NODES_COUNT };
+
+struct node {
+    unsigned index;
+    struct identity identity;
+    struct peer peer;
+    struct bulk *bulk;
+    struct entrances *entrances;
+    atomic_uint blames_count;
+};
+
+static void on_blame(void *context, const struct peer *peer, const char *sentence) {
+    struct node *node = context;
+    (void)peer;
+    (void)sentence;
+    atomic_fetch_add(&node->blames_count, 1);
+}
+
+/* Something that is signed, but by another key or not an origin. */
+static enum err answer_falsely(void *context, const struct peer *from, struct bytes question,
+                               struct buf *answer, struct err_detail *detail) {
+    struct node *node = context;
+    struct identity other;
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    bool is_forger = node->index == FORGER;
+    struct bytes text = is_forger ? BYTES("https://bank.example") : BYTES("https://archive.example/a?b=");
+    (void)from;
+    (void)question;
+    (void)detail;
+    assert_int_equal(identity_random(&other), ERR_OK);
+    identity_sign(is_forger ? &other : &node->identity, "entrance", text, signature);
+    identity_done(&other);
+    buf_put(answer, bytes_of(signature, sizeof signature));
+    return buf_put(answer, text);
+}
+
+static int set_up(void **state) {
+    struct node *nodes = calloc(NODES_COUNT, sizeof *nodes);
+    for (unsigned i = 0; nodes != NULL && i < NODES_COUNT; i++) {
+        struct node *node = &nodes[i];
+        node->index = i;
+        assert_int_equal(identity_random(&node->identity), ERR_OK);
+        struct bulk_config bulk = {.identity = &node->identity, .blame = on_blame, .context = node};
+        assert_true(address_parse(BYTES("127.0.0.1"), 0, &bulk.address));
+        assert_int_equal(bulk_new(&bulk, &node->bulk, NULL), ERR_OK);
+        node->peer.address = stream_server_address(node->bulk->server);
+        memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
+        struct entrances_config config = {
+            .bulk = node->bulk,
+            .identity = &node->identity,
+            .own = i == HONEST ? "https://archive.example:8443" : NULL,
+            .timeout_ms = 60000,
+            .clock = &clock_system,
+            .blame = on_blame,
+            .context = node,
+        };
+        node->entrances = entrances_new(&config);
+        assert_non_null(node->entrances);
+        if (i >= FORGER) {
+            bulk_serve(node->bulk, BULK_ENTRANCE, answer_falsely, node);
+        }
+        assert_int_equal(bulk_start(node->bulk, NULL), ERR_OK);
+    }
+    *state = nodes;
+    return nodes == NULL;
+}
+
+static int tear_down(void **state) {
+    struct node *nodes = *state;
+    for (unsigned i = 0; i < NODES_COUNT; i++) {
+        bulk_stop(nodes[i].bulk);
+    }
+    for (unsigned i = 0; i < NODES_COUNT; i++) {
+        entrances_free(nodes[i].entrances);
+        bulk_free(nodes[i].bulk);
+        identity_done(&nodes[i].identity);
+    }
+    free(nodes);
+    return 0;
+}
+
+static void what_a_node_signed_of_itself_is_believed(void **state) {
+    struct node *nodes = *state;
+    char text[ENTRANCES_TEXT_SIZE];
+    struct bulk_stat stat;
+    assert_true(entrances_find(nodes[ASKER].entrances, &nodes[HONEST].peer, text));
+    assert_string_equal(text, "https://archive.example:8443");
+    assert_true(entrances_find(nodes[ASKER].entrances, &nodes[HONEST].peer, text));
+    assert_string_equal(text, "https://archive.example:8443");
+    assert_false(entrances_find(nodes[ASKER].entrances, &nodes[SILENT].peer, text));
+    assert_false(entrances_find(nodes[ASKER].entrances, &nodes[SILENT].peer, text));
+    bulk_stat(nodes[ASKER].bulk, &stat);
+    assert_int_equal(stat.questions_count, 2); /* each once */
+    assert_int_equal(atomic_load(&nodes[ASKER].blames_count), 0);
+}
+
+static void what_another_signed_or_is_no_origin_is_not(void **state) {
+    struct node *nodes = *state;
+    char text[ENTRANCES_TEXT_SIZE];
+    assert_false(entrances_find(nodes[ASKER].entrances, &nodes[FORGER].peer, text));
+    assert_int_equal(atomic_load(&nodes[ASKER].blames_count), 1);
+    assert_false(entrances_find(nodes[ASKER].entrances, &nodes[PATHFUL].peer, text));
+    assert_int_equal(atomic_load(&nodes[ASKER].blames_count), 2);
+    struct peer nobody = {.address = nodes[HONEST].peer.address}; /* whoever is at that address */
+    assert_false(entrances_find(nodes[ASKER].entrances, &nobody, text));
+}
+
+static void an_origin_is_written_in_one_way(void **state) {
+    static const char *const good[] = {"http://example.org", "https://example.org", "http://127.0.0.1:8080",
+                                       "http://[::1]:8080"};
+    static const char *const bad[] = {"",
+                                      "example.org",
+                                      "//example.org",
+                                      "https://example.org/",
+                                      "https://example.org/a",
+                                      "https://example.org?a",
+                                      "https://a:b@example.org",
+                                      "https://EXAMPLE.org",
+                                      "https://example.org:443",
+                                      "https://example.org\r\nSet-Cookie: a=b",
+                                      "https://exa\tmple.org",
+                                      "javascript:alert(1)",
+                                      "ftp://example.org",
+                                      "null"};
+    char longest[2 * ENTRANCES_TEXT_SIZE] = "https://";
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(entrances_is_origin(bytes_of_string(good[i])));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(entrances_is_origin(bytes_of_string(bad[i])));
+    }
+    memset(longest + 8, 'a', ENTRANCES_TEXT_SIZE);
+    assert_false(entrances_is_origin(bytes_of_string(longest)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_node_signed_of_itself_is_believed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_another_signed_or_is_no_origin_is_not, set_up, tear_down),
+        cmocka_unit_test(an_origin_is_written_in_one_way),
+    };
+    signal(SIGPIPE, SIG_IGN); /* as the program does */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
