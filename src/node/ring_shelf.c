@@ -5,6 +5,7 @@
 
 #include "node/obtaining.h"
 #include "node/ring_shelf_state.h"
+#include "store/shelf_read_only.h"
 
 enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
 
@@ -260,48 +261,10 @@ static enum err get(struct shelf_session *generic, const struct key *key, struct
     return err;
 }
 
-/* ---- what a shelf to read from does not do ---- */
-
-static enum err ask(struct shelf_session *session, const struct document_sum *sum) {
-    (void)session;
-    (void)sum;
-    return ERR_OK;
-}
-
-static enum err answer(struct shelf_session *session, bool *ret_holds, struct err_detail *detail) {
-    (void)session;
-    (void)detail;
-    *ret_holds = false;
-    return ERR_OK;
-}
+/* ---- what a shelf of many nodes does not do ---- */
 
 static enum err refuse(struct err_detail *detail) {
-    return err_set(detail, ERR_UNSUPPORTED, "the ring is only read from here");
-}
-
-static enum err put(struct shelf_session *session, const struct document *document, enum store_mode mode,
-                    struct stored *ret_stored, struct err_detail *detail) {
-    (void)session;
-    (void)document;
-    (void)mode;
-    (void)ret_stored;
-    return refuse(detail);
-}
-
-static enum err submit(struct shelf_session *session, const struct document *document, enum store_mode mode,
-                       shelf_done *done, void *context, struct err_detail *detail) {
-    (void)session;
-    (void)document;
-    (void)mode;
-    (void)done;
-    (void)context;
-    return refuse(detail);
-}
-
-static enum err remove_key(struct shelf_session *session, const struct key *key, struct err_detail *detail) {
-    (void)session;
-    (void)key;
-    return refuse(detail);
+    return err_set(detail, ERR_UNSUPPORTED, "the documents of a ring are not listed");
 }
 
 static enum err blocks_open(struct shelf_session *session, struct bytes from,
@@ -318,10 +281,6 @@ static enum err blocks_next(struct shelf_cursor *cursor, struct key *ret_key, st
     (void)ret_key;
     (void)ret_block;
     return refuse(detail);
-}
-
-static void drain(struct shelf *shelf) {
-    (void)shelf;
 }
 
 static enum err stat_shelf(struct shelf_session *session, struct shelf_stat *ret_stat,
@@ -349,11 +308,11 @@ static const struct shelf_table ring_table = {
     .close = close_shelf,
     .session_open = open_session,
     .session_close = close_session,
-    .ask = ask,
-    .answer = answer,
-    .put = put,
-    .submit = submit,
-    .remove = remove_key,
+    .ask = shelf_read_only_ask,
+    .answer = shelf_read_only_answer,
+    .put = shelf_read_only_put,
+    .submit = shelf_read_only_submit,
+    .remove = shelf_read_only_remove,
     .get = get,
     .get_record = get_record,
     .get_request = get_request,
@@ -363,7 +322,7 @@ static const struct shelf_table ring_table = {
     .blocks_open = blocks_open,
     .blocks_next = blocks_next,
     .cursor_close = ring_shelf_cursor_close,
-    .drain = drain,
+    .drain = shelf_read_only_drain,
     .stat = stat_shelf,
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "store/shelf_local.h"
+#include "store/shelf_read_only.h"
 
 struct deposit_holding {
     struct shelf *local;
@@ -161,54 +162,6 @@ static void close_session(struct shelf_session *generic) {
     free(session);
 }
 
-/* ---- nothing is stored here ---- */
-
-static enum err ask(struct shelf_session *session, const struct document_sum *sum) {
-    (void)session;
-    (void)sum;
-    return ERR_OK;
-}
-
-static enum err answer(struct shelf_session *session, bool *ret_holds, struct err_detail *detail) {
-    (void)session;
-    (void)detail;
-    *ret_holds = false;
-    return ERR_OK;
-}
-
-static enum err refuse(struct err_detail *detail) {
-    return err_set(detail, ERR_PERMISSION, "this archive is another's: nothing is stored in it");
-}
-
-static enum err put(struct shelf_session *session, const struct document *document, enum store_mode mode,
-                    struct stored *ret_stored, struct err_detail *detail) {
-    (void)session;
-    (void)document;
-    (void)mode;
-    (void)ret_stored;
-    return refuse(detail);
-}
-
-static enum err submit(struct shelf_session *session, const struct document *document, enum store_mode mode,
-                       shelf_done *done, void *context, struct err_detail *detail) {
-    (void)session;
-    (void)document;
-    (void)mode;
-    (void)done;
-    (void)context;
-    return refuse(detail);
-}
-
-static enum err remove_key(struct shelf_session *session, const struct key *key, struct err_detail *detail) {
-    (void)session;
-    (void)key;
-    return refuse(detail);
-}
-
-static void drain(struct shelf *shelf) {
-    (void)shelf;
-}
-
 /* ---- reading ---- */
 
 static enum err missing(struct err_detail *detail) {
@@ -342,11 +295,11 @@ static const struct shelf_table deposit_table = {
     .close = close_shelf,
     .session_open = open_session,
     .session_close = close_session,
-    .ask = ask,
-    .answer = answer,
-    .put = put,
-    .submit = submit,
-    .remove = remove_key,
+    .ask = shelf_read_only_ask,
+    .answer = shelf_read_only_answer,
+    .put = shelf_read_only_put,
+    .submit = shelf_read_only_submit,
+    .remove = shelf_read_only_remove,
     .get = get,
     .get_record = get_record,
     .get_request = get_request,
@@ -356,7 +309,7 @@ static const struct shelf_table deposit_table = {
     .blocks_open = open_blocks,
     .blocks_next = next_block,
     .cursor_close = close_cursor,
-    .drain = drain,
+    .drain = shelf_read_only_drain,
     .stat = stat_holding,
 };
 
