@@ -9,12 +9,15 @@ enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */
     WINDOW_SAMPLES = 5,  /* that a rate looks back */
     WAITING_SIZE_MAX = 4096,
+    SETTLE_SAMPLES = 30, /* nothing was stored for so many: the index may be put in order */
 };
 
 struct pulse {
     struct pulse_config config;
     uint64_t started_us;
     uint64_t samples_count; /* taken so far */
+    uint64_t stored_count;  /* documents, when the last one came … */
+    uint64_t stored_at;     /* … which was so many samples after the start */
     pthread_t thread;
 
     pthread_mutex_t lock;
@@ -40,11 +43,23 @@ static struct sample *sample_before(struct pulse *pulse, uint64_t number, uint64
     return sample_at(pulse, number >= oldest + back ? number - back : oldest);
 }
 
+static void settle(struct pulse *pulse, const struct sample *sample) {
+    if (sample->load.documents_count != pulse->stored_count) {
+        pulse->stored_count = sample->load.documents_count;
+        pulse->stored_at = pulse->samples_count;
+    }
+    uint64_t since = pulse->samples_count - pulse->stored_at;
+    if (since > 0 && since % SETTLE_SAMPLES == 0) {
+        instance_settle(pulse->config.sources.instance);
+    }
+}
+
 static void take(struct pulse *pulse) {
     struct sample sample;
     struct buf waiting;
     buf_init(&waiting, WAITING_SIZE_MAX);
     sample_take(&pulse->config.sources, pulse->samples_count++ % REMOTE_SAMPLES == 0, &sample, &pulse->work);
+    settle(pulse, &sample);
     crawling_put_waiting(pulse->config.sources.crawling, &waiting);
     pthread_mutex_lock(&pulse->lock);
     *sample_at(pulse, pulse->kept_count++) = sample;

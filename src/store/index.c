@@ -1,6 +1,7 @@
 #include "store/index.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -8,22 +9,26 @@
 #include "store/index_code.h"
 #include "store/index_database.h"
 
-enum { FORMAT_VERSION = 3, DIRECTORY_MODE = 0755 };
+enum {
+    FORMAT_VERSION = 3,
+    DIRECTORY_MODE = 0755,
+    LEVELS_COUNT = 7,  /* of RocksDB, where nothing else is said */
+    SETTLE_SHARE = 20, /* one file is merged into so many at most */
+};
 
 /* ---- opening ---- */
 
 /* The slice keeps what it needs of the database in memory, so it outlives the gate. */
-static enum err get(const struct index *index, enum index_family family, struct bytes key,
-                    rocksdb_pinnableslice_t **ret_slice) {
+static enum err get_with(const struct index *index, const rocksdb_readoptions_t *options,
+                         enum index_family family, struct bytes key, rocksdb_pinnableslice_t **ret_slice) {
     char *message = NULL;
     enum err err = index_database_enter(index);
     if (err != ERR_OK) {
         return err;
     }
     rocksdb_set_perf_level(rocksdb_disable); /* of this thread, whosever it is: counting costs 5 % */
-    rocksdb_pinnableslice_t *slice =
-        rocksdb_get_pinned_cf(index->database, index->read_options, index->families[family],
-                              (const char *)key.data, key.size, &message);
+    rocksdb_pinnableslice_t *slice = rocksdb_get_pinned_cf(index->database, options, index->families[family],
+                                                           (const char *)key.data, key.size, &message);
     index_database_leave(index);
     if (message != NULL) {
         return index_database_failed(message, NULL);
@@ -33,6 +38,11 @@ static enum err get(const struct index *index, enum index_family family, struct 
     }
     *ret_slice = slice;
     return ERR_OK;
+}
+
+static enum err get(const struct index *index, enum index_family family, struct bytes key,
+                    rocksdb_pinnableslice_t **ret_slice) {
+    return get_with(index, index->read_options, family, key, ret_slice);
 }
 
 static struct bytes slice_bytes(const rocksdb_pinnableslice_t *slice) {
@@ -125,17 +135,29 @@ enum err index_destroy(const char *directory, struct err_detail *detail) {
 
 /* ---- reading one entry ---- */
 
-enum err index_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                          uint16_t number, struct block *ret_block) {
+static enum err find_block(const struct index *index, const rocksdb_readoptions_t *options,
+                           const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+                           struct block *ret_block) {
     uint8_t key[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
     rocksdb_pinnableslice_t *slice = NULL;
-    enum err err = get(index, INDEX_FAMILY_BLOCKS, index_code_block_key(key, signature, number), &slice);
+    enum err err =
+        get_with(index, options, INDEX_FAMILY_BLOCKS, index_code_block_key(key, signature, number), &slice);
     if (err != ERR_OK) {
         return err;
     }
     err = index_code_read_block(slice_bytes(slice), ret_block);
     rocksdb_pinnableslice_destroy(slice);
     return err;
+}
+
+enum err index_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                          uint16_t number, struct block *ret_block) {
+    return find_block(index, index->read_options, signature, number, ret_block);
+}
+
+enum err index_probe_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           uint16_t number, struct block *ret_block) {
+    return find_block(index, index->walk_options, signature, number, ret_block);
 }
 
 enum err index_find_segment(const struct index *index, uint32_t number, struct index_segment *ret_segment) {
@@ -275,6 +297,49 @@ bool index_has_dead(const struct index *index) {
 
 void index_set_cache_size(const struct index *index, size_t size) {
     rocksdb_cache_set_capacity(index->cache, size);
+}
+
+/* ---- at rest ---- */
+
+static uint64_t files_at_level(const struct index *index, enum index_family family, int level) {
+    char name[sizeof "rocksdb.num-files-at-level" + 2];
+    snprintf(name, sizeof name, "rocksdb.num-files-at-level%d", level);
+    char *text = rocksdb_property_value_cf(index->database, index->families[family], name);
+    uint64_t count = text == NULL ? 0 : strtoull(text, NULL, 10);
+    rocksdb_free(text);
+    return count;
+}
+
+/* What lies above the lowest level is merged into it, unless it is little and all of that were rewritten. */
+static bool is_worth_settling(const struct index *index, enum index_family family) {
+    uint64_t above_count = 0;
+    uint64_t lowest_count = 0;
+    for (int i = 0; i < LEVELS_COUNT; i++) {
+        uint64_t count = files_at_level(index, family, i);
+        if (count > 0) {
+            above_count += lowest_count;
+            lowest_count = count;
+        }
+    }
+    return above_count > 0 && above_count * SETTLE_SHARE >= lowest_count;
+}
+
+void index_settle(const struct index *index) {
+    static const enum index_family families[] = {INDEX_FAMILY_CAPTURES, INDEX_FAMILY_BLOCKS};
+    if (atomic_load(&index->write_err) != ERR_OK || index_database_enter(index) != ERR_OK) {
+        return;
+    }
+    index_spares_clear(&index->gate->spares);
+    bool is_merging = property(index, INDEX_FAMILY_CAPTURES, "rocksdb.num-running-compactions") > 0;
+    for (size_t i = 0; i < sizeof families / sizeof families[0] && !is_merging; i++) {
+        if (is_worth_settling(index, families[i])) {
+            char *message = NULL;
+            rocksdb_suggest_compact_range_cf(index->database, index->families[families[i]], NULL, 0, NULL, 0,
+                                             &message);
+            rocksdb_free(message); /* a suggestion that was not taken */
+        }
+    }
+    index_database_leave(index);
 }
 
 /* ---- durability ---- */

@@ -101,6 +101,14 @@ enum err index_destroy(const char *directory, struct err_detail *detail) MUST_CH
 
 enum err index_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
                           uint16_t number, struct block *ret_block) MUST_CHECK;
+
+/*
+ * The same for writers, who ask once for each new document whether it is known. One time in a hundred the
+ * filter does not know and a page is read for nothing: the cache is not for such pages, of which a crawl
+ * reads ever more. Filters are kept in it all the same.
+ */
+enum err index_probe_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           uint16_t number, struct block *ret_block) MUST_CHECK;
 enum err index_find_segment(const struct index *index, uint32_t number,
                             struct index_segment *ret_segment) MUST_CHECK;
 enum err index_position(const struct index *index, struct index_position *ret_position) MUST_CHECK;
@@ -126,6 +134,14 @@ enum err index_find_mended(const struct index *index, uint32_t segment, uint64_t
  * for the block of each.
  */
 bool index_has_dead(const struct index *index);
+
+/*
+ * Merge the sorted files that captures and blocks lie in, in the background and a few at a time: a lookup asks
+ * each run of them. For an index that nobody writes to for a while, since every merge is one that the next
+ * entries may make necessary again. Does nothing where too little would be gained, or while a merge goes on;
+ * so call it now and then. Any thread.
+ */
+void index_settle(const struct index *index);
 
 /* Of pages of the database in memory, in bytes; 64 MiB at first. Any thread. */
 void index_set_cache_size(const struct index *index, size_t size);

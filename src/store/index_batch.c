@@ -276,6 +276,7 @@ enum err index_commit(struct index *index, struct index_batch *batch, struct err
         return index_database_write_failed(index, message, detail);
     }
     index->serial++;
+    index_spares_clear(&index->gate->spares);
     index_batch_clear(batch);
     return ERR_OK;
 }

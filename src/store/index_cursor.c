@@ -16,28 +16,37 @@ struct index_cursor {
     struct buf kept_value;
     struct buf ahead_url; /* of the one that it is at */
     bool is_ahead;
-    rocksdb_readoptions_t *options;
-    struct buf from; /* the options borrow both */
+    rocksdb_readoptions_t *options; /* of a walk over several SURTs; NULL: the index's */
+    uint64_t sequence;              /* without options: of the database when the iterator was made */
+    struct buf from;                /* the options borrow both */
     struct buf to;
     struct buf url; /* of the capture that was returned last */
     bool is_of_blocks;
-    bool is_long; /* of many SURTs: leaves the cache as it is */
     bool in_reverse;
     bool has_started;
     enum err err;
 };
 
-static void cursor_free(struct index_cursor *cursor) {
-    if (cursor->iterator != NULL) {
+/* One that failed is not used again. */
+static void release_iterator(struct index_cursor *cursor) {
+    if (cursor->options == NULL && (cursor->err == ERR_OK || cursor->err == ERR_NOT_FOUND)) {
+        index_spares_put(&cursor->index->gate->spares, cursor->iterator, cursor->sequence);
+    } else {
         rocksdb_iter_destroy(cursor->iterator);
     }
+}
+
+static void cursor_free(struct index_cursor *cursor) {
     if (cursor->blocks != NULL) {
         rocksdb_iter_destroy(cursor->blocks);
     }
     if (cursor->iterator != NULL) {
+        release_iterator(cursor);
         atomic_fetch_sub(&cursor->index->gate->cursors_count, 1);
     }
-    rocksdb_readoptions_destroy(cursor->options);
+    if (cursor->options != NULL) {
+        rocksdb_readoptions_destroy(cursor->options);
+    }
     buf_done(&cursor->from);
     buf_done(&cursor->to);
     buf_done(&cursor->url);
@@ -53,7 +62,6 @@ static struct index_cursor *cursor_new(const struct index *index) {
         return NULL;
     }
     cursor->index = index;
-    cursor->options = rocksdb_readoptions_create();
     buf_init(&cursor->from, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
     buf_init(&cursor->to, INDEX_CODE_CAPTURE_KEY_SIZE_MAX);
     buf_init(&cursor->url, INDEX_URL_WORK_SIZE_MAX);
@@ -72,12 +80,10 @@ static bool are_of_one_surt(struct bytes from, struct bytes to) {
  * An iterator may use the filters only where all that it shall find has the SURT of its start. A walk over
  * more than that reads many pages once; it must not drive out of the cache what lookups read again and again.
  */
-static void set_bounds(struct index_cursor *cursor) {
-    bool is_of_one_surt = are_of_one_surt(buf_bytes(&cursor->from), buf_bytes(&cursor->to));
-    cursor->is_long = !is_of_one_surt;
-    rocksdb_readoptions_set_fill_cache(cursor->options, is_of_one_surt);
-    rocksdb_readoptions_set_total_order_seek(cursor->options, !is_of_one_surt);
-    rocksdb_readoptions_set_prefix_same_as_start(cursor->options, is_of_one_surt);
+static void set_options(struct index_cursor *cursor) {
+    cursor->options = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_fill_cache(cursor->options, 0);
+    rocksdb_readoptions_set_total_order_seek(cursor->options, 1);
     if (cursor->from.size > 0) {
         rocksdb_readoptions_set_iterate_lower_bound(cursor->options, (const char *)cursor->from.data,
                                                     cursor->from.size);
@@ -96,7 +102,15 @@ static enum err start(struct index_cursor *cursor, enum index_family family) {
         return err;
     }
     rocksdb_set_perf_level(rocksdb_disable); /* of this thread, whosever it is: counting costs 5 % */
-    cursor->iterator = rocksdb_create_iterator_cf(index->database, cursor->options, index->families[family]);
+    if (cursor->options == NULL) { /* asked before the iterator is made, which may show later commits too */
+        cursor->sequence = rocksdb_get_latest_sequence_number(index->database);
+        cursor->iterator = index_spares_take(&index->gate->spares, cursor->sequence);
+    }
+    if (cursor->iterator == NULL) {
+        cursor->iterator = rocksdb_create_iterator_cf(
+            index->database, cursor->options != NULL ? cursor->options : index->surt_options,
+            index->families[family]);
+    }
     atomic_fetch_add(&index->gate->cursors_count, 1);
     index_database_leave(index);
     return ERR_OK;
@@ -113,7 +127,9 @@ enum err index_cursor_open(const struct index *index, struct bytes from, struct 
         err = buf_put(&cursor->to, to);
     }
     if (err == ERR_OK) {
-        set_bounds(cursor);
+        if (!are_of_one_surt(from, to)) {
+            set_options(cursor);
+        }
         cursor->in_reverse = in_reverse;
         err = start(cursor, INDEX_FAMILY_CAPTURES);
     }
@@ -149,6 +165,7 @@ enum err index_blocks_open_at(const struct index *index, struct bytes from,
         return ERR_MEMORY;
     }
     cursor->is_of_blocks = true;
+    cursor->options = rocksdb_readoptions_create();
     rocksdb_readoptions_set_fill_cache(cursor->options, 0); /* a walk over all of it would empty the cache */
     enum err err = buf_put(&cursor->from, from);
     if (err == ERR_OK) {
@@ -170,9 +187,24 @@ void index_cursor_close(struct index_cursor *cursor) {
     cursor_free(cursor);
 }
 
+static struct bytes cursor_key(const struct index_cursor *cursor) {
+    size_t size = 0;
+    const char *data = rocksdb_iter_key(cursor->iterator, &size);
+    return bytes_of(data, size);
+}
+
+static struct bytes cursor_value(const struct index_cursor *cursor) {
+    size_t size = 0;
+    const char *data = rocksdb_iter_value(cursor->iterator, &size);
+    return bytes_of(data, size);
+}
+
 static void seek(struct index_cursor *cursor) {
     if (cursor->in_reverse && cursor->to.size > 0) {
         rocksdb_iter_seek_for_prev(cursor->iterator, (const char *)cursor->to.data, cursor->to.size);
+        if (rocksdb_iter_valid(cursor->iterator) && bytes_equal(cursor_key(cursor), buf_bytes(&cursor->to))) {
+            rocksdb_iter_prev(cursor->iterator); /* the end itself is left out */
+        }
     } else if (cursor->in_reverse) {
         rocksdb_iter_seek_to_last(cursor->iterator);
     } else if (cursor->from.size > 0) {
@@ -180,6 +212,16 @@ static void seek(struct index_cursor *cursor) {
     } else {
         rocksdb_iter_seek_to_first(cursor->iterator);
     }
+}
+
+/* An iterator without options of its own does not know the bounds; it ends with the SURT. */
+static bool is_within(const struct index_cursor *cursor) {
+    if (cursor->options != NULL) {
+        return true;
+    }
+    struct bytes key = cursor_key(cursor);
+    return cursor->in_reverse ? bytes_compare(key, buf_bytes(&cursor->from)) >= 0
+                              : bytes_compare(key, buf_bytes(&cursor->to)) < 0;
 }
 
 /* To the first entry, or from one to the next. */
@@ -198,23 +240,11 @@ static enum err advance(struct index_cursor *cursor) {
         rocksdb_iter_next(cursor->iterator);
     }
     if (rocksdb_iter_valid(cursor->iterator)) {
-        return ERR_OK;
+        return cursor->err = is_within(cursor) ? ERR_OK : ERR_NOT_FOUND;
     }
     char *message = NULL;
     rocksdb_iter_get_error(cursor->iterator, &message);
     return cursor->err = message == NULL ? ERR_NOT_FOUND : index_database_failed(message, NULL);
-}
-
-static struct bytes cursor_key(const struct index_cursor *cursor) {
-    size_t size = 0;
-    const char *data = rocksdb_iter_key(cursor->iterator, &size);
-    return bytes_of(data, size);
-}
-
-static struct bytes cursor_value(const struct index_cursor *cursor) {
-    size_t size = 0;
-    const char *data = rocksdb_iter_value(cursor->iterator, &size);
-    return bytes_of(data, size);
 }
 
 /* ---- the signatures of revisits ---- */
@@ -239,7 +269,7 @@ static enum err find_signature(struct index_cursor *cursor, uint8_t signature[KE
     if (cursor->blocks == NULL) {
         const struct index *index = cursor->index;
         cursor->blocks = rocksdb_create_iterator_cf(
-            index->database, cursor->is_long ? index->walk_options : index->read_options,
+            index->database, cursor->options != NULL ? index->walk_options : index->read_options,
             index->families[INDEX_FAMILY_BLOCKS]);
     }
     rocksdb_iter_seek(cursor->blocks, (const char *)signature, INDEX_CODE_SHORT_SIGNATURE_SIZE);

@@ -82,6 +82,9 @@ struct index *index_database_new(const char *directory) {
     index->read_options = rocksdb_readoptions_create();
     index->walk_options = rocksdb_readoptions_create();
     rocksdb_readoptions_set_fill_cache(index->walk_options, 0);
+    index->surt_options = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_prefix_same_as_start(index->surt_options, 1);
+    index_spares_init(&gate->spares);
     index->write_options = rocksdb_writeoptions_create();
     return index;
 }
@@ -91,7 +94,9 @@ void index_database_free(struct index *index) {
     rocksdb_writeoptions_destroy(index->write_options);
     rocksdb_readoptions_destroy(index->read_options);
     rocksdb_readoptions_destroy(index->walk_options);
+    rocksdb_readoptions_destroy(index->surt_options);
     rocksdb_cache_destroy(index->cache);
+    index_spares_done(&index->gate->spares);
     pthread_rwlock_destroy(&index->gate->lock);
     free(index->gate);
     free(index->directory);
@@ -131,6 +136,7 @@ void index_database_close(struct index *index) {
     if (index->database == NULL) {
         return;
     }
+    index_spares_clear(&index->gate->spares);
     for (int i = 0; i < INDEX_FAMILIES_COUNT; i++) {
         rocksdb_column_family_handle_destroy(index->families[i]);
     }

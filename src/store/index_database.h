@@ -13,10 +13,12 @@
 
 #include "store/index.h"
 #include "store/index_options.h"
+#include "store/index_spares.h"
 
 struct index_gate {
     pthread_rwlock_t lock;     /* to write: nobody else uses the database */
     atomic_uint cursors_count; /* that are open: they use it without the lock */
+    struct index_spares spares;
 };
 
 struct index {
@@ -26,6 +28,7 @@ struct index {
     rocksdb_column_family_handle_t *families[INDEX_FAMILIES_COUNT]; /* gate */
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_options;
+    rocksdb_readoptions_t *surt_options; /* of what all has the SURT that was looked for */
     rocksdb_readoptions_t *walk_options; /* of what is read once: the cache stays as it is */
     rocksdb_writeoptions_t *write_options;
     atomic_bool has_dead;        /* index_has_dead() */

@@ -16,10 +16,12 @@ static const uint64_t LEVEL_SIZE = 128 << 20;
 enum {
     BACKGROUND_JOBS_MAX = 2,
     OPEN_FILES_MAX = 256,
-    BLOOM_BITS_PER_KEY = 10,      /* one miss in a hundred reads for nothing */
-    BLOCKS_PAGE_SIZE = 4 << 10,   /* one signature is looked up: read little */
-    CAPTURES_PAGE_SIZE = 8 << 10, /* neighbours are read: compress well; a lookup unpacks one page */
-    ZSTD_WINDOW_DEFAULT = -14,    /* of RocksDB; zstd has its own */
+    BLOOM_BITS_PER_KEY = 10, /* one miss in a hundred reads for nothing */
+    /* A lookup reads, unpacks and keeps in the cache one page of each. Captures in pages of 8 KiB would take
+     * 7 % less on disk; a lookup that does not find its page in the cache takes 1.8 times as long. */
+    BLOCKS_PAGE_SIZE = 4 << 10,
+    CAPTURES_PAGE_SIZE = 4 << 10,
+    ZSTD_WINDOW_DEFAULT = -14, /* of RocksDB; zstd has its own */
     ZSTD_LEVEL = 6, /* 1 % smaller than 3; a dictionary would save 3 % but is loaded for every page read */
     PAGE_PARTITION_SIZE = 4 << 10, /* of filters and tables of contents */
     WAL_POINT_IN_TIME = 2,         /* recovery up to the first damage, all families alike */

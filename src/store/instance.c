@@ -199,11 +199,26 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
     *ret_volume = volume;
 }
 
+/* NULL: the slot's volume is another machine's, or down. */
+static const struct index *index_of_slot(const struct instance_slot *slot) {
+    bool is_local = slot->shelf != NULL && slot->config->url == NULL;
+    return is_local ? volume_index(shelf_local_volume(slot->shelf)) : NULL;
+}
+
 void instance_set_cache_size(struct instance *instance, size_t size) {
     for (size_t i = 0; i < instance->slots_count; i++) {
-        const struct instance_slot *slot = &instance->slots[i];
-        if (slot->shelf != NULL && slot->config->url == NULL) {
-            index_set_cache_size(volume_index(shelf_local_volume(slot->shelf)), size / instance->slots_count);
+        const struct index *index = index_of_slot(&instance->slots[i]);
+        if (index != NULL) {
+            index_set_cache_size(index, size / instance->slots_count);
+        }
+    }
+}
+
+void instance_settle(struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct index *index = index_of_slot(&instance->slots[i]);
+        if (index != NULL) {
+            index_settle(index);
         }
     }
 }

@@ -127,6 +127,9 @@ void instance_session_set_deposits(struct instance_session *session, bool reads_
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
 void instance_set_cache_size(struct instance *instance, size_t size);
 
+/* Nothing has been written for a while: index_settle() of the local volumes. Any thread. */
+void instance_settle(struct instance *instance);
+
 /* ---- sessions ---- */
 
 struct instance_session *instance_session_new(struct instance *instance); /* NULL: out of memory */

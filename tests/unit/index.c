@@ -1,10 +1,13 @@
 #include "store/index.h"
 
+#include <unistd.h>
+
 #include "aborts.h"
 #include "allocations.h"
 #include "base/prng.h"
 #include "base/utc.h"
 #include "index-fixture.h"
+#include "store/index_database.h"
 #include "unit.h"
 
 static int tear_down(void **state) {
@@ -483,6 +486,33 @@ static void tells_blocks_of_one_signature_apart(void **state) {
     assert_true(block.size == 77);
 }
 
+/* Pages that only a writer asked for would fill the cache in the course of a crawl. */
+static void a_probe_finds_the_same_and_leaves_the_cache_as_it_is(void **state) {
+    enum { COUNT = 10000 };
+    struct fixture *fixture = *state;
+    for (uint16_t number = 0; number < COUNT; number++) {
+        struct block block = block_of(number);
+        index_batch_put_block(fixture->batch, low, number, &block);
+    }
+    commit(fixture);
+    compact(fixture);
+    index_set_cache_size(fixture->index, 0); /* it is empty now */
+    index_set_cache_size(fixture->index, 64 << 20);
+    struct block block;
+    size_t at_first = rocksdb_cache_get_usage(fixture->index->cache);
+    for (uint16_t number = 0; number < COUNT; number++) {
+        assert_int_equal(index_probe_block(fixture->index, low, number, &block), ERR_OK);
+        assert_true(block.size == number);
+    }
+    assert_int_equal(index_probe_block(fixture->index, high, 0, &block), ERR_NOT_FOUND);
+    size_t after_probes = rocksdb_cache_get_usage(fixture->index->cache);
+    for (uint16_t number = 0; number < COUNT; number++) {
+        assert_block(fixture, low, number, number);
+    }
+    size_t after_finds = rocksdb_cache_get_usage(fixture->index->cache);
+    assert_in_range(after_probes - at_first, 1, (after_finds - after_probes) / 10); /* filters, no pages */
+}
+
 static void walks_blocks_in_order(void **state) {
     struct fixture *fixture = *state;
     static const uint16_t numbers[] = {256, 1, 0, 255};
@@ -741,6 +771,44 @@ static void without_memory_a_walk_says_so(void **state) {
     index_cursor_close(cursor);
 }
 
+/* ---- at rest ---- */
+
+static bool has_files_at(struct fixture *fixture, const char *property) {
+    char *text = rocksdb_property_value_cf(fixture->index->database,
+                                           fixture->index->families[INDEX_FAMILY_CAPTURES], property);
+    bool has_files = strcmp(text, "0") != 0;
+    rocksdb_free(text);
+    return has_files;
+}
+
+static void flush_captures(struct fixture *fixture) {
+    char *message = NULL;
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flush_cf(fixture->index->database, options, fixture->index->families[INDEX_FAMILY_CAPTURES],
+                     &message);
+    rocksdb_flushoptions_destroy(options);
+    assert_null(message);
+}
+
+static void a_settled_index_is_one_sorted_run(void **state) {
+    enum { TRIES_MAX = 2000, PAUSE_US = 10000 };
+    struct fixture *fixture = *state;
+    put_batch(fixture, 1);
+    compact(fixture);
+    put_batch(fixture, 2);
+    flush_captures(fixture);
+    assert_true(has_files_at(fixture, "rocksdb.num-files-at-level0"));
+    assert_true(has_files_at(fixture, "rocksdb.num-files-at-level6"));
+    index_settle(fixture->index);
+    bool is_settled = false;
+    for (int i = 0; i < TRIES_MAX && !is_settled; i++) {
+        is_settled = !has_files_at(fixture, "rocksdb.num-files-at-level0");
+        usleep(is_settled ? 0 : PAUSE_US); /* RocksDB merges in a thread of its own, and tells nobody */
+    }
+    assert_true(is_settled);
+    assert_int_equal(assert_whole_batches(fixture), 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, tear_down)
 
 int main(void) {
@@ -761,6 +829,7 @@ int main(void) {
         TEST(walks_agree_with_a_table),
         TEST(returns_every_field_of_a_block),
         TEST(tells_blocks_of_one_signature_apart),
+        TEST(a_probe_finds_the_same_and_leaves_the_cache_as_it_is),
         TEST(keeps_what_a_revisit_says_of_its_original),
         TEST(walks_blocks_in_order),
         TEST(keeps_segments_and_position),
@@ -771,6 +840,7 @@ int main(void) {
         TEST(a_cursor_sees_what_was_there_when_it_was_opened),
         TEST(what_a_cursor_returned_may_be_removed_on_the_way),
         TEST(a_cursor_may_be_closed_at_any_time),
+        TEST(a_settled_index_is_one_sorted_run),
         TEST(without_memory_nothing_opens),
         TEST(the_last_change_of_a_key_counts),
         TEST(without_memory_a_batch_stays_out),
