@@ -204,7 +204,9 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
 }
 
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access) {
-    return open_data(data, cli, option, &(struct opening){.access = access});
+    return open_data(
+        data, cli, option,
+        &(struct opening){.access = access, .linger_us = access == DATA_SERVE ? CRAWL_LINGER_US : 0});
 }
 
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,

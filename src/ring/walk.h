@@ -58,7 +58,7 @@ struct walk_config {
     uint8_t holders_count;   /* R of the charter */
     uint8_t walkers_count;   /* (16) */
     uint8_t links_max;       /* (64) in one datagram */
-    uint8_t links_wanted;    /* (10) for each arc, to begin a round at once */
+    uint8_t links_wanted;    /* (16) for each arc, to begin a round at once */
     uint32_t sent_count;     /* of the cache, a power of two; 0: none */
     uint32_t takes_max;      /* (64) waiting for WALK_TOOK at once */
     uint64_t flush_us;       /* (0.5 s and 20 ms for each arc) the first link waits so long */

@@ -2,7 +2,7 @@
  * ring-links: what it costs to tell the other nodes of a link, for a node that finds links to everywhere.
  *
  * An ideal ring; the code of a node (ring/walk.h) sends and receives, the ring below it is a sorted list. One
- * node sends rounds of links, ten for each arc, and every delivery is checked: who got a link must be a
+ * node sends rounds of links, sixteen for each arc, and every delivery is checked: who got a link must be a
  * holder of its place, and in the end all holders must have it. The rows of the thesis follow its own
  * reckoning (4.4), with the URLs and the hops of this run.
  */
@@ -16,7 +16,7 @@
 enum {
     NODES_DEFAULT = 20000,
     HOLDERS_COUNT = 3,
-    LINKS_PER_ARC = 10,
+    LINKS_PER_ARC = 16,
     HOSTS_COUNT = 20000,
     WALKERS_COUNT = 16,
     SENT_COUNT = 1 << 18,
@@ -254,7 +254,7 @@ static void merge_links(struct links_world *world) {
     world->waiting_count = count;
 }
 
-/* Until ten are there for each arc that were not sent before. */
+/* Until so many are there for each arc that were not sent before. */
 static void find_links(struct links_world *world, const struct walk *walk, uint64_t now_us) {
     static const uint8_t job[LINKS_CODE_JOB_SIZE] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
     world->links_count = 0;

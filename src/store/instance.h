@@ -41,7 +41,7 @@ struct instance_config {
     bool is_rebuilding; /* throw the indexes of all local volumes away first */
     bool uses_gzip;     /* for new segments; else zstd */
     int level;
-    uint32_t linger_us; /* see volume.h: for who hands over much and waits for none of it */
+    uint32_t linger_us; /* see volume.h */
     uint64_t segment_size_max;
     unsigned signature_bits; /* fewer than 256 only to test collisions */
     struct bytes

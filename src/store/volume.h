@@ -58,7 +58,7 @@ struct volume_config {
     const char *scratch_directory; /* likewise, for store/scratch.h (the index's) */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
-    uint32_t linger_us;        /* how long a group waits for more documents before it is made durable (0) */
+    uint32_t linger_us;        /* (0) a group of which nobody waits for a document waits so long for more */
     uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
     uint64_t free_size_min;    /* less than this on the disk and it counts as full (64 MiB) */
     unsigned signature_bits;   /* (256); fewer only to test collisions */

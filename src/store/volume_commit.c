@@ -20,7 +20,7 @@ static enum err see_block(struct volume *volume, const struct volume_item *item,
         *ret_block = item->look.block;
         return ERR_OK;
     }
-    enum err err = index_find_block(volume->index, entry->signature, entry->number, ret_block);
+    enum err err = index_probe_block(volume->index, entry->signature, entry->number, ret_block);
     if (err == ERR_NOT_FOUND) {
         *ret_is_there = false;
         *ret_block = (struct block){0};
@@ -294,11 +294,12 @@ void volume_roll(struct volume *volume) {
 }
 
 /*
- * A sync costs the same for one document as for many. Asleep, not waiting for has_work: what is queued
- * meanwhile then wakes nobody. With the lock, which is given up meanwhile.
+ * A sync costs the same for one document as for many, and nobody waits for these. Asleep, not waiting for
+ * has_work: what is queued meanwhile then wakes nobody. With the lock, which is given up meanwhile.
  */
 static void linger(struct volume *volume) {
-    if (volume->config.linger_us == 0 || volume->queue_first == NULL || volume->is_stopping) {
+    if (volume->config.linger_us == 0 || volume->queue_first == NULL || volume->queue_awaited_count > 0 ||
+        volume->is_stopping) {
         return;
     }
     struct timespec pause = {.tv_sec = volume->config.linger_us / 1000000,

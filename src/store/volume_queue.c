@@ -89,6 +89,7 @@ void volume_queue_item(struct volume *volume, struct volume_item *item) {
     }
     volume->queue_last = item;
     volume->queue_size += item->frames.size;
+    volume->queue_awaited_count += item->done == NULL;
     pthread_cond_signal(&volume->has_work);
     pthread_mutex_unlock(&volume->lock);
 }
@@ -125,6 +126,7 @@ struct volume_item *volume_take_group(struct volume *volume) {
             *group_end = item;
             group_end = &item->next;
             volume->queue_size -= item->frames.size;
+            volume->queue_awaited_count -= item->done == NULL;
         } else {
             volume->queue_last = item;
             link = &item->next;

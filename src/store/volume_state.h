@@ -90,6 +90,7 @@ struct volume {
     struct bell bells[2];            /* in turn: of the group that is committed, and of the next */
     unsigned bell_index;             /* lock: of what is queued now */
     uint64_t queue_size;             /* lock: bytes of frames */
+    size_t queue_awaited_count;      /* lock: of the items there, whose writer waits */
     struct segment *active;          /* lock: the committer appends to it */
     struct segment *encoding; /* lock: writers compress for it; another one than active while rolling */
     uint64_t free_budget;     /* the committer's: so much fits on the disk for sure, or nearly */
