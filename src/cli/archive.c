@@ -14,6 +14,13 @@ enum {
     TEXT_SIZE_MAX = 256 << 20,
 };
 
+/*
+ * Of the index: the filters that are asked about each new document, with room for some million documents.
+ * Above that each costs some microseconds more, for its filters are in the kernel's memory only. A larger
+ * cache would grow for hours, mostly with filters of files that are gone.
+ */
+static const size_t CACHE_SIZE = 8 << 20;
+
 static const uint64_t DELAY_MAX_US = UINT64_C(24) * 3600 * 1000000;
 
 const struct archive_options archive_defaults = {
@@ -184,6 +191,7 @@ static int archive_main(struct cli *cli, const void *values, char **arguments, s
                                     options->user_agent != NULL ? options->user_agent : fetch_user_agent,
                                     job.ignores_robots ? "ignore" : "classic");
         if (status == CLI_DONE) {
+            instance_set_cache_size(data.instance, CACHE_SIZE);
             status = run_campaign(cli, options, &data, &job);
             data_close(&data);
         }

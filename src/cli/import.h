@@ -42,12 +42,12 @@
 
 enum {
     IMPORT_JOBS_MAX = 64,
-    IMPORT_BUSY_MAX = VOLUME_QUEUE_COUNT_MAX, /* payloads on their way to the disks */
-    IMPORT_TASKS_MAX = 32,                    /* captures between readers and workers */
-    IMPORT_TASKS_SIZE_MAX = 256 << 20,        /* and their bytes, of which little is in memory */
-    IMPORT_MEMORY_MAX = 2 << 20,              /* of one record; above it there is a scratch file */
-    IMPORT_REQUEST_SIZE_MAX = 16 << 20,       /* uploads above it are not kept */
-    IMPORT_DIGESTS_MAX = 1 << 20,             /* remembered, about 100 bytes each, for revisits */
+    IMPORT_BUSY_MAX = 1024,             /* payloads on their way to the disks */
+    IMPORT_TASKS_MAX = 32,              /* captures between readers and workers */
+    IMPORT_TASKS_SIZE_MAX = 256 << 20,  /* and their bytes, of which little is in memory */
+    IMPORT_MEMORY_MAX = 2 << 20,        /* of one record; above it there is a scratch file */
+    IMPORT_REQUEST_SIZE_MAX = 16 << 20, /* uploads above it are not kept */
+    IMPORT_DIGESTS_MAX = 1 << 20,       /* remembered, about 100 bytes each, for revisits */
     IMPORT_DIGEST_KEY_SIZE = 1 + WARC_DIGEST_SIZE_MAX,
     IMPORT_TYPES_COUNT = WARC_TYPE_CONTINUATION + 1,
 };

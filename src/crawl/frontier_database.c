@@ -9,7 +9,7 @@
 
 #include "store/index_database.h"
 
-static const size_t CACHE_SIZE = 8 << 20;
+static const size_t CACHE_SIZE = 2 << 20; /* what is read is read once; some tables of contents are not */
 static const size_t WRITE_BUFFER_SIZE = 8 << 20;
 static const size_t READ_AHEAD_SIZE = 1 << 20;
 

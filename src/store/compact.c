@@ -123,7 +123,7 @@ static enum err decide(struct compact *compact, const struct ledger_entry *entry
     }
     struct block block = {0};
     struct standing standing = {0};
-    enum err err = index_find_block(compact->volume->index, entry->signature, entry->number, &block);
+    enum err err = index_probe_block(compact->volume->index, entry->signature, entry->number, &block);
     if (err == ERR_OK || err == ERR_NOT_FOUND) {
         err = find_standing(compact, entry, &block, &standing);
     }

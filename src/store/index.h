@@ -136,10 +136,10 @@ enum err index_find_mended(const struct index *index, uint32_t segment, uint64_t
 bool index_has_dead(const struct index *index);
 
 /*
- * Merge the sorted files that captures and blocks lie in, in the background and a few at a time: a lookup asks
- * each run of them. For an index that nobody writes to for a while, since every merge is one that the next
- * entries may make necessary again. Does nothing where too little would be gained, or while a merge goes on;
- * so call it now and then. Any thread.
+ * Merge the sorted files that captures and blocks lie in, in the background and a few at a time: a lookup
+ * asks each run of them. For an index that nobody writes to for a while, since every merge is one that the
+ * next entries may make necessary again. Does nothing where too little would be gained, or while a merge goes
+ * on; so call it now and then. Any thread.
  */
 void index_settle(const struct index *index);
 

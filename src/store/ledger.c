@@ -43,7 +43,7 @@ enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SI
                      uint16_t number, struct block *ret_block) {
     return ledger_find_change(ledger, signature, number, ret_block)
                ? ERR_OK
-               : index_find_block(ledger->index, signature, number, ret_block);
+               : index_probe_block(ledger->index, signature, number, ret_block);
 }
 
 /* The segment's books, open for change. NULL and *ret_err where that fails. */

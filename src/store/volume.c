@@ -226,7 +226,7 @@ enum err volume_holds(const struct volume *volume, const struct document_sum *su
     volume_sign(volume, sum->digest, signature);
     for (uint16_t number = 0; number < UINT16_MAX && err == ERR_OK && !holds; number++) {
         struct block block;
-        err = index_find_block(volume->index, signature, number, &block);
+        err = index_probe_block(volume->index, signature, number, &block);
         holds =
             err == ERR_OK && block.references > 0 && block.location.segment != 0 && block.size == sum->size;
     }

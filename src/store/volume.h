@@ -35,7 +35,7 @@ struct volume_writer;
 struct volume_reader;
 
 enum {
-    VOLUME_QUEUE_COUNT_MAX = 1024,    /* documents between writers and committer */
+    VOLUME_QUEUE_COUNT_MAX = 4096,    /* documents between writers and committer: a sync stops no writer */
     VOLUME_QUEUE_SIZE_MAX = 64 << 20, /* and their compressed bytes */
 };
 

@@ -103,7 +103,7 @@ static enum err choose_block(struct volume_writer *writer, struct volume_plan *p
     plan->look.generation = changes_now(&writer->volume->changes);
     for (plan->number = 0; plan->number < UINT16_MAX; plan->number++) {
         struct block *block = &plan->look.block;
-        enum err err = index_find_block(writer->volume->index, plan->signature, plan->number, block);
+        enum err err = index_probe_block(writer->volume->index, plan->signature, plan->number, block);
         plan->look.is_there = err == ERR_OK;
         if (err == ERR_NOT_FOUND && plan->document->is_body_left_out) {
             return err_set(detail, err, "there is no document of this signature and size");
@@ -163,7 +163,7 @@ enum err volume_plan_again(struct volume_writer *writer, const struct document *
     }
     struct volume_look *look = &ret_plan->look;
     look->generation = changes_now(&writer->volume->changes);
-    err = index_find_block(writer->volume->index, key->signature, key->number, &look->block);
+    err = index_probe_block(writer->volume->index, key->signature, key->number, &look->block);
     look->is_there = err == ERR_OK;
     if (err == ERR_NOT_FOUND || (err == ERR_OK && look->block.references <= 0)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such document");

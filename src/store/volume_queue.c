@@ -43,10 +43,23 @@ struct volume_item *volume_take_item(struct volume *volume) {
     return item;
 }
 
-/* With the lock. */
-static void put_back(struct volume *volume, struct volume_item *item) {
-    item->next = volume->free_items;
-    volume->free_items = item;
+static void destroy_items(struct volume_item *items) {
+    while (items != NULL) {
+        struct volume_item *item = items;
+        items = item->next;
+        scratch_done(&item->frames);
+        buf_done(&item->text);
+        free(item);
+    }
+}
+
+/* Where there are enough it comes to *surplus, to be destroyed without the lock. With the lock. */
+static void put_back(struct volume *volume, struct volume_item *item, struct volume_item **surplus) {
+    bool is_kept = volume->items_count <= VOLUME_ITEMS_KEPT_MAX;
+    struct volume_item **list = is_kept ? &volume->free_items : surplus;
+    item->next = *list;
+    *list = item;
+    volume->items_count -= !is_kept;
     volume->items_taken_count--;
     pthread_cond_signal(&volume->has_room);
     if (volume->items_taken_count == 0) {
@@ -67,14 +80,16 @@ static void empty_item(struct volume_item *item) {
 }
 
 void volume_free_item(struct volume *volume, struct volume_item *item) {
+    struct volume_item *surplus = NULL;
     empty_item(item);
     pthread_mutex_lock(&volume->lock);
     if (item->segment != NULL) {
         leave_segment(volume, item);
         pthread_cond_signal(&volume->has_work); /* it may have been the last of the old segment */
     }
-    put_back(volume, item);
+    put_back(volume, item, &surplus);
     pthread_mutex_unlock(&volume->lock);
+    destroy_items(surplus);
 }
 
 void volume_queue_item(struct volume *volume, struct volume_item *item) {
@@ -158,12 +173,13 @@ void volume_release_group(struct volume *volume, struct volume_item *group) {
         }
     }
     struct volume_item *waiting = NULL; /* those that somebody waits for */
+    struct volume_item *surplus = NULL;
     pthread_mutex_lock(&volume->lock);
     for (struct volume_item *item = group, *next; item != NULL; item = next) {
         next = item->next;
         leave_segment(volume, item);
         if (item->done != NULL) {
-            put_back(volume, item);
+            put_back(volume, item, &surplus);
         } else {
             item->next = waiting;
             waiting = item;
@@ -171,14 +187,10 @@ void volume_release_group(struct volume *volume, struct volume_item *group) {
     }
     pthread_mutex_unlock(&volume->lock);
     wake_all(volume, waiting);
+    destroy_items(surplus);
 }
 
 void volume_destroy_items(struct volume *volume) {
-    while (volume->free_items != NULL) {
-        struct volume_item *item = volume->free_items;
-        volume->free_items = item->next;
-        scratch_done(&item->frames);
-        buf_done(&item->text);
-        free(item);
-    }
+    destroy_items(volume->free_items);
+    volume->free_items = NULL;
 }

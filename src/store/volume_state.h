@@ -30,6 +30,7 @@
 enum {
     VOLUME_ITEM_ENTRIES_MAX = 2,
     VOLUME_SEGMENTS_MAX = 1 << 20,
+    VOLUME_ITEMS_KEPT_MAX = 1024,        /* with their memory, while nobody needs them */
     VOLUME_FRAMES_MEMORY_MAX = 16 << 20, /* larger frames wait for the committer in a file */
 };
 
