@@ -75,6 +75,7 @@ void stream_free(struct stream *stream);
 struct stream_server_config {
     struct stream_config stream;
     struct address address;              /* to listen at; port 0: any */
+    const int *held;                     /* (none) a socket bound there already (held_port.h), borrowed */
     uint32_t streams_max;                /* (256) */
     uint32_t streams_per_address_max;    /* (32) */
     uint32_t handshakes_max;             /* (64) not yet open */

@@ -1,4 +1,7 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "net/lru.h"
 #include "net/socket_address.h"
@@ -127,11 +130,32 @@ static void complete(struct stream_server_config *config) {
     config->total_rate = config->total_rate.burst > 0 ? config->total_rate : total_rate_default;
 }
 
+/* What was held is used, but stays its owner's: this is another descriptor of the same socket. */
+static int open_held(struct stream_server *server, int held) {
+    int fd = fcntl(held, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        return uv_translate_sys_error(errno);
+    }
+    /* As uv_tcp_bind() does, but only now that it is bound: else connections that have ended keep the port
+     * from who starts again with it. */
+    int yes = 1;
+    int status = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0
+                     ? uv_tcp_open(&server->listener, fd)
+                     : uv_translate_sys_error(errno);
+    if (status != 0) {
+        close(fd);
+    }
+    return status;
+}
+
 static enum err listen_socket(struct stream_server *server, struct err_detail *detail) {
     char text[ADDRESS_TEXT_SIZE_MAX];
     struct sockaddr_storage name;
     int name_size = sizeof name;
-    int status = uv_tcp_bind(&server->listener, socket_address_put(&server->config.address, &name), 0);
+    const struct stream_server_config *config = &server->config;
+    int status = config->held != NULL
+                     ? open_held(server, *config->held)
+                     : uv_tcp_bind(&server->listener, socket_address_put(&config->address, &name), 0);
     if (status == 0) {
         status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
     }
@@ -140,7 +164,7 @@ static enum err listen_socket(struct stream_server *server, struct err_detail *d
     }
     if (status != 0 || !socket_address_get((struct sockaddr *)&name, &server->address)) {
         return err_set(detail, err_from_errno(-status), "cannot listen at %s: %s",
-                       address_format(&server->config.address, text), uv_strerror(status));
+                       address_format(&config->address, text), uv_strerror(status));
     }
     return ERR_OK;
 }

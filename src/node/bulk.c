@@ -121,6 +121,7 @@ static enum err listen_at(struct bulk *bulk, struct err_detail *detail) {
     struct stream_server_config config = {
         .stream = {.loop = &bulk->loop, .identity = bulk->config.identity},
         .address = bulk->config.address,
+        .held = bulk->config.held,
         .streams_max = bulk->config.streams_max,
         .streams_per_address_max = STREAMS_PER_ADDRESS_MAX,
         .on_stream = bulk_line_accept,

@@ -72,6 +72,7 @@ struct bulk_config {
     const struct identity *identity; /* borrowed */
     const struct clock *clock;       /* (clock_system) */
     struct address address;          /* to listen at, TCP */
+    const int *held;                 /* (none) a socket bound there already (net/held_port.h), borrowed */
     uint64_t upload_rate;            /* (any) bytes a second, all streams together */
     uint64_t download_rate;          /* (any) */
     uint32_t reads_rate;             /* (any) bulk_begin_read() a second */

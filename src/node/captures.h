@@ -72,7 +72,8 @@ enum err captures_fetch(struct captures_session *session, const struct peer *pee
                         const struct ringkey *key, bool with_payload, struct captured *ret_captured,
                         struct err_detail *detail) MUST_CHECK;
 
-/* The same where the SURT is known: a holder then needs no list of keys to find it. */
+/* The same where the SURT is known: a holder then needs no list of keys to find it, and it must be that of
+ * the URL. */
 enum err captures_fetch_at(struct captures_session *session, const struct peer *peers, size_t peers_count,
                            const struct ringkey *key, struct bytes surt, bool with_payload,
                            struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;

@@ -227,6 +227,10 @@ static enum err begin(struct captures_fetching *fetching, struct err_detail *det
     if (err == ERR_OK) {
         err = captures_check(session, request->key, answer.description, fetching->captured, &reason);
     }
+    if (err == ERR_OK && request->surt.size > 0 && !bytes_equal(fetching->captured->surt, request->surt)) {
+        /* Where the place is that of a host, all of its URLs have it. */
+        err = err_set(&reason, ERR_MISMATCH, "a capture of another URL than was asked for");
+    }
     bool is_whole = err == ERR_OK && answer.size == fetching->captured->sum.size;
     bool is_taken =
         !is_whole || request->takes == NULL || request->takes(request->context, fetching->captured);

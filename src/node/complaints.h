@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-enum { COMPLAINTS_MAX = 32, COMPLAINT_SIZE_MAX = 256, COMPLAINTS_PAUSE_S = 60 };
+enum { COMPLAINTS_MAX = 32, COMPLAINT_SIZE_MAX = 320, COMPLAINTS_PAUSE_S = 60 };
 
 struct complaint {
     char sentence[COMPLAINT_SIZE_MAX];

@@ -12,9 +12,16 @@
 #include "node/decrees_state.h"
 #include "store/access_rules.h"
 
-enum { MODE = 0644, NAME_SIZE_MAX = DECREE_NAME_SIZE_MAX + 32, SENTENCE_SIZE_MAX = 512 };
+enum {
+    MODE = 0644,
+    NAME_SIZE_MAX = DECREE_NAME_SIZE_MAX + 32,
+    SENTENCE_SIZE_MAX = 512,
+    MARK_SIZE_MAX = 2 * DECREE_ID_SIZE + 24
+};
 
-static const char job_mark[] = "decree"; /* a file in the directory of a job that came by a decree */
+/* A file in the directory of a job that came by a decree: its id, and its version once the job is as it says.
+ */
+static const char job_mark[] = "decree";
 static const char rules_mark[] = "# by a decree of the ring\n";
 
 void decrees_put_job_text(struct buf *out, struct bytes conf, struct bytes seeds) {
@@ -53,6 +60,7 @@ struct order {
     enum decree_kind kind;
     char name[NAME_SIZE_MAX];
     uint8_t id[DECREE_ID_SIZE];
+    uint64_t version;
     struct buf text;
 };
 
@@ -87,6 +95,7 @@ static struct order *collect(struct decrees *decrees, size_t *ret_count) {
         order->kind = entry->decree.kind;
         snprintf(order->name, sizeof order->name, "ring-%.*s", BYTES_ARG(entry->decree.name));
         memcpy(order->id, entry->id, sizeof order->id);
+        order->version = entry->decree.version;
         buf_init(&order->text, DECREE_TEXT_SIZE_MAX);
         buf_put(&order->text, entry->decree.text);
     }
@@ -106,9 +115,54 @@ static bool is_ordered(const struct order *orders, size_t count, enum decree_kin
 
 /* ---- jobs ---- */
 
+static const char *job_path(const char *directory, const struct order *order, const char *name,
+                            char out[DECREES_PATH_SIZE_MAX]) {
+    snprintf(out, DECREES_PATH_SIZE_MAX, "%s/jobs/%s%s%s", directory, order->name, name[0] != '\0' ? "/" : "",
+             name);
+    return out;
+}
+
+static void put_mark(struct buf *out, const struct order *order) {
+    char digits[2 * DECREE_ID_SIZE + 1];
+    buf_put_string(out, hex_encode(bytes_of(order->id, DECREE_ID_SIZE), digits));
+    buf_put_format(out, " %ju", (uintmax_t)order->version);
+}
+
+/* Then it stays as it is, also where somebody has paused it here: a crawl begins again with what is written
+ * anew. */
+static bool is_obeyed(const char *directory, const struct order *order) {
+    char path[DECREES_PATH_SIZE_MAX];
+    struct buf mark;
+    struct buf wanted;
+    buf_init(&mark, MARK_SIZE_MAX);
+    buf_init(&wanted, MARK_SIZE_MAX);
+    put_mark(&wanted, order);
+    bool is_same = whole_file_read(job_path(directory, order, job_mark, path), &mark, NULL) == ERR_OK &&
+                   bytes_equal(buf_bytes(&mark), buf_bytes(&wanted));
+    buf_done(&mark);
+    buf_done(&wanted);
+    return is_same && access(job_path(directory, order, "job.conf", path), F_OK) == 0 &&
+           access(job_path(directory, order, "seeds", path), F_OK) == 0;
+}
+
+/* Before the job only the id: a version that is named is one that was written. */
+static enum err write_mark(const char *directory, const struct order *order, bool has_version,
+                           struct err_detail *detail) {
+    char path[DECREES_PATH_SIZE_MAX];
+    struct buf mark;
+    buf_init(&mark, MARK_SIZE_MAX);
+    put_mark(&mark, order);
+    struct bytes text = buf_bytes(&mark);
+    text.size = has_version ? text.size : 2 * DECREE_ID_SIZE;
+    enum err err = mark.err != ERR_OK
+                       ? mark.err
+                       : whole_file_replace(job_path(directory, order, job_mark, path), text, MODE, detail);
+    buf_done(&mark);
+    return err;
+}
+
 static enum err write_job(const char *directory, const struct order *order, struct err_detail *detail) {
     char path[DECREES_PATH_SIZE_MAX];
-    char digits[2 * DECREE_ID_SIZE + 1];
     struct arena arena;
     struct job job = {0};
     struct bytes conf;
@@ -121,19 +175,28 @@ static enum err write_job(const char *directory, const struct order *order, stru
     job.is_paused = false;
     snprintf(path, sizeof path, "%s/jobs", directory);
     err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
-    snprintf(path, sizeof path, "%s/jobs/%s", directory, order->name);
+    job_path(directory, order, "", path);
     err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
-    snprintf(path, sizeof path, "%s/jobs/%s/%s", directory, order->name, job_mark);
-    hex_encode(bytes_of(order->id, DECREE_ID_SIZE), digits);
-    err = err == ERR_OK ? whole_file_replace(path, bytes_of_string(digits), MODE, detail) : err;
-    snprintf(path, sizeof path, "%s/jobs/%s", directory, order->name);
+    err = err == ERR_OK ? write_mark(directory, order, false, detail) : err;
     err = err == ERR_OK ? job_write(&job, path, detail) : err;
+    err = err == ERR_OK ? write_mark(directory, order, true, detail) : err;
     arena_done(&arena);
     return err;
 }
 
+/* Obeyed already, or from now on. */
+static enum err obey_job(const char *directory, const struct order *order, bool *ret_is_changed,
+                         struct err_detail *detail) {
+    if (is_obeyed(directory, order)) {
+        return ERR_OK;
+    }
+    *ret_is_changed = true;
+    return write_job(directory, order, detail);
+}
+
 /* Jobs that came by decrees which no longer count: the crawl ends what has no job.conf. */
-static void remove_jobs(const char *directory, const struct order *orders, size_t count) {
+static void remove_jobs(const char *directory, const struct order *orders, size_t count,
+                        bool *ret_is_changed) {
     char path[DECREES_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/jobs", directory);
     DIR *jobs = opendir(path);
@@ -146,7 +209,7 @@ static void remove_jobs(const char *directory, const struct order *orders, size_
         snprintf(path, sizeof path, "%s/jobs/%s/%s", directory, entry->d_name, job_mark);
         if (access(path, F_OK) == 0) {
             snprintf(path, sizeof path, "%s/jobs/%s/job.conf", directory, entry->d_name);
-            unlink(path);
+            *ret_is_changed |= unlink(path) == 0;
         }
     }
     if (jobs != NULL) {
@@ -167,7 +230,19 @@ static enum err check_rules(struct bytes text, struct err_detail *detail) {
     return err;
 }
 
-static enum err write_rules(const char *directory, const struct order *order, struct err_detail *detail) {
+/* Unlike jobs, rules must be as the decree says, whoever has changed the file. */
+static bool has_rules(const char *path, struct bytes wanted, bool is_beginning) {
+    struct buf text;
+    buf_init(&text, DECREE_TEXT_SIZE_MAX + sizeof rules_mark);
+    bool has =
+        whole_file_read(path, &text, NULL) == ERR_OK &&
+        (is_beginning ? bytes_starts_with(buf_bytes(&text), wanted) : bytes_equal(buf_bytes(&text), wanted));
+    buf_done(&text);
+    return has;
+}
+
+static enum err obey_rules(const char *directory, const struct order *order, bool *ret_is_changed,
+                           struct err_detail *detail) {
     char path[DECREES_PATH_SIZE_MAX];
     struct buf text;
     buf_init(&text, DECREE_TEXT_SIZE_MAX + sizeof rules_mark);
@@ -177,21 +252,16 @@ static enum err write_rules(const char *directory, const struct order *order, st
     snprintf(path, sizeof path, "%s/access", directory);
     err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
     snprintf(path, sizeof path, "%s/access/%s.aclj", directory, order->name);
-    err = err == ERR_OK ? whole_file_replace(path, buf_bytes(&text), MODE, detail) : err;
+    if (err == ERR_OK && !has_rules(path, buf_bytes(&text), false)) {
+        *ret_is_changed = true;
+        err = whole_file_replace(path, buf_bytes(&text), MODE, detail);
+    }
     buf_done(&text);
     return err;
 }
 
-static bool has_rules_mark(const char *path) {
-    struct buf text;
-    buf_init(&text, DECREE_TEXT_SIZE_MAX + sizeof rules_mark);
-    bool has_mark = whole_file_read(path, &text, NULL) == ERR_OK &&
-                    bytes_starts_with(buf_bytes(&text), bytes_of_string(rules_mark));
-    buf_done(&text);
-    return has_mark;
-}
-
-static void remove_rules(const char *directory, const struct order *orders, size_t count) {
+static void remove_rules(const char *directory, const struct order *orders, size_t count,
+                         bool *ret_is_changed) {
     char path[DECREES_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/access", directory);
     DIR *files = opendir(path);
@@ -203,8 +273,9 @@ static void remove_rules(const char *directory, const struct order *orders, size
         }
         name.size -= strlen(".aclj");
         snprintf(path, sizeof path, "%s/access/%s", directory, entry->d_name);
-        if (!is_ordered(orders, count, DECREE_RULES, name) && has_rules_mark(path)) {
-            unlink(path);
+        if (!is_ordered(orders, count, DECREE_RULES, name) &&
+            has_rules(path, bytes_of_string(rules_mark), true)) {
+            *ret_is_changed |= unlink(path) == 0;
         }
     }
     if (files != NULL) {
@@ -220,24 +291,25 @@ static bool is_own_trouble(enum err err) {
 bool decrees_obey(struct decrees *decrees) {
     const char *directory = decrees->config.directory;
     bool is_done = true;
+    bool is_changed = false;
     size_t count;
     struct order *orders = collect(decrees, &count);
     for (size_t i = 0; i < count; i++) {
         struct err_detail detail = {.err = ERR_OK};
-        enum err err = orders[i].kind == DECREE_JOB ? write_job(directory, &orders[i], &detail)
-                                                    : write_rules(directory, &orders[i], &detail);
+        enum err err = orders[i].kind == DECREE_JOB ? obey_job(directory, &orders[i], &is_changed, &detail)
+                                                    : obey_rules(directory, &orders[i], &is_changed, &detail);
         if (err != ERR_OK) {
             complain(decrees, bytes_of_string(orders[i].name), &detail, err);
             is_done = is_done && !is_own_trouble(err);
         }
     }
-    remove_jobs(directory, orders, count);
-    remove_rules(directory, orders, count);
+    remove_jobs(directory, orders, count, &is_changed);
+    remove_rules(directory, orders, count, &is_changed);
     for (size_t i = 0; i < count; i++) {
         buf_done(&orders[i].text);
     }
     free(orders);
-    if (decrees->config.changed != NULL) {
+    if (is_changed && decrees->config.changed != NULL) {
         decrees->config.changed(decrees->config.context);
     }
     return is_done;

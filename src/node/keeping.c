@@ -73,7 +73,8 @@ static void add_peers(struct keeper_arc *out, const struct holders_arc *arc, con
 }
 
 /* Our arc with its holders, and some that follow them in case one is full. */
-static void describe_arc(struct keeping *keeping, const struct holders_arc *arc, struct keeper_arc *out) {
+static void describe_arc(struct keeping *keeping, const struct holders_arc *arc, struct keeping_watch *watch,
+                         struct keeper_arc *out) {
     const struct keeping_ring *ring = &keeping->config.ring;
     const struct peer *self = &arc->peers[0];
     size_t count_max = ring->copies(ring->context) + KEEPER_SPARES_MAX - 1;
@@ -89,19 +90,17 @@ static void describe_arc(struct keeping *keeping, const struct holders_arc *arc,
         }
         add_peers(out, &next, self, count_max);
     }
-    if (ring->know(ring->context, arc->from, &next) && next.count > 0 && ring_id_equal(next.to, arc->from) &&
-        !address_equal(&next.peers[0].address, &self->address)) {
-        out->has_predecessor = true;
-        out->predecessor = next.peers[0];
-    }
+    keeping_guard_reach(keeping, self, out, watch);
 }
 
 static void look_at_ring(struct keeping *keeping) {
     const struct keeping_ring *ring = &keeping->config.ring;
     uint64_t generation = ring->generation(ring->context);
-    if (keeping->has_ring && generation == keeping->generation) {
+    if (keeping->has_ring && generation == keeping->generation &&
+        keeping->failing == keeping_guard_failing(keeping)) {
         return;
     }
+    struct keeping_watch watch = {.count = 0};
     struct holders_arc *own = malloc(HOLDERS_ARCS_MAX * sizeof *own);
     struct keeper_arc *arcs = malloc(HOLDERS_ARCS_MAX * sizeof *arcs);
     size_t copies = ring->copies(ring->context);
@@ -110,7 +109,7 @@ static void look_at_ring(struct keeping *keeping) {
         size_t used = 0;
         for (size_t i = 0; i < count; i++) {
             if (own[i].count > 0) {
-                describe_arc(keeping, &own[i], &arcs[used++]);
+                describe_arc(keeping, &own[i], &watch, &arcs[used++]);
             }
         }
         pthread_mutex_lock(&keeping->lock);
@@ -118,6 +117,8 @@ static void look_at_ring(struct keeping *keeping) {
             keeper_set_copies(keeping->keeper, (uint32_t)copies, keeping_now_us(keeping));
         }
         keeper_set_arcs(keeping->keeper, arcs, used, keeping_now_us(keeping));
+        guard_set(&keeping->guard, watch.arcs, watch.count, keeping_now_us(keeping));
+        keeping->failing = guard_failing(&keeping->guard, keeping_now_us(keeping));
         pthread_mutex_unlock(&keeping->lock);
         keeping->has_ring = true;
         keeping->generation = generation;
@@ -191,6 +192,7 @@ static void *run(void *context) {
         keeping_fetch(keeping);
         keeping_scrub(keeping);
         keeping_repair(keeping);
+        keeping_guard_run(keeping);
         pthread_mutex_lock(&keeping->lock);
         bool has_task = keeping->wanted_count < KEEPING_WANTED_BUSY && keeping->stat.is_fed &&
                         keeper_next(keeping->keeper, keeping_now_us(keeping), &task);
@@ -248,9 +250,11 @@ static enum err make_parts(struct keeping *keeping) {
         .seed = config->seed,
     };
     keeping_tour_init(keeping);
+    keeping_guard_init(keeping);
     void *memory = malloc(keeper_size(&keeper));
     keeping->keeper = memory != NULL ? keeper_init(memory, &keeper, keeping_now_us(keeping)) : NULL;
     keeping->wanted = malloc(KEEPING_WANTED_MAX * sizeof *keeping->wanted);
+    map_init(&keeping->waiting, KEEPING_WAITING_SIZE, 1, KEEPING_WANTED_MAX, config->seed);
     keeping->fresh = malloc(KEEPING_KEYS_MAX * sizeof *keeping->fresh);
     keeping->again = malloc(KEEPING_KEYS_MAX * sizeof *keeping->again);
     keeping->message = malloc(RECONCILE_MESSAGE_SIZE_MAX);
@@ -258,7 +262,7 @@ static enum err make_parts(struct keeping *keeping) {
     buf_init(&keeping->answer, BULK_ANSWER_SIZE_MAX);
     bool is_made = keeping->keeper != NULL && keeping->wanted != NULL && keeping->fresh != NULL &&
                    keeping->again != NULL && keeping->message != NULL;
-    enum err err = is_made ? ERR_OK : ERR_MEMORY;
+    enum err err = is_made ? map_reserve(&keeping->waiting, KEEPING_WANTED_MAX) : ERR_MEMORY;
     err = err == ERR_OK ? keeping_reader_init(&keeping->answering, config->instance) : err;
     return err == ERR_OK ? keeping_reader_init(&keeping->reading, config->instance) : err;
 }
@@ -330,6 +334,7 @@ void keeping_free(struct keeping *keeping) {
     }
     free(keeping->keeper);
     free(keeping->wanted);
+    map_done(&keeping->waiting);
     free(keeping->fresh);
     free(keeping->again);
     free(keeping->message);

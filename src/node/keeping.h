@@ -95,6 +95,10 @@ enum err keeping_find_digest(struct keeping *keeping, const uint8_t digest[RINGK
 /* A document could not be read: ERR_CORRUPT. It is fetched from another holder and stored again. */
 void keeping_report_damage(struct keeping *keeping, const struct ringkey *key);
 
+/* He gave something that was false. For a while he counts as no copy: as a holder of our arcs, as the primary
+ * before us (ring/guard.h), and as one who confirms what is surplus here. */
+void keeping_distrust(struct keeping *keeping, const struct peer *peer);
+
 /* Look now for what is new in the volumes and in the ring. */
 void keeping_wake(struct keeping *keeping);
 
@@ -111,6 +115,7 @@ struct keeping_stat {
     uint64_t compared_by_count;   /* questions of others answered */
     uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
     uint64_t offered_count;       /* keys */
+    uint64_t handed_on_count;     /* of arcs that were ours, found missing at who has them now */
     uint64_t fetched_count;       /* captures stored that others gave */
     uint64_t fetched_about_count; /* of them, without their payload */
     uint64_t fetched_size;        /* of payloads */

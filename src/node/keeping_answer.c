@@ -62,6 +62,8 @@ enum err keeping_answer_compare(void *context, const struct peer *from, struct b
     answer->size += said.size;
     take_claim(keeping, from, arc_from, arc_to, is_all_equal(message, said));
     pthread_mutex_lock(&keeping->lock);
+    keeper_hear(keeping->keeper, from, keeping_now_us(keeping));
+    guard_hear(&keeping->guard, from, keeping_now_us(keeping));
     keeping->stat.compared_by_count++;
     pthread_mutex_unlock(&keeping->lock);
     return ERR_OK;
@@ -81,8 +83,9 @@ static void take_nudge(struct keeping *keeping, const struct peer *from) {
     keeping_wake(keeping);
 }
 
-/* Shall we have what he offers: are we a holder, or does the primary want us to be one? *ret_giver: where he
- * is reached, which an incoming stream does not show. */
+/* Shall we have what he offers: are we a holder, or does one of them want us to be one, since he is the
+ * primary or sees to what the primary does not (ring/guard.h)? *ret_giver: where he is reached, which an
+ * incoming stream does not show. */
 static bool is_ours(struct keeping *keeping, const struct peer *from, struct ring_id place,
                     struct holders_arc *arc, struct peer *ret_giver) {
     const struct keeping_ring *ring = &keeping->config.ring;
@@ -91,13 +94,15 @@ static bool is_ours(struct keeping *keeping, const struct peer *from, struct rin
         arc->count = 0;
         return false;
     }
+    bool is_wanted = arc->self_rank >= 0;
     *ret_giver = *from;
     for (size_t i = 0; i < arc->count; i++) {
         if (is_same_node(&arc->peers[i], from)) {
             *ret_giver = arc->peers[i];
+            is_wanted = true;
         }
     }
-    return arc->self_rank >= 0 || (arc->count > 0 && is_same_node(&arc->peers[0], from));
+    return is_wanted;
 }
 
 /* What the set says alone. keys_lock is held. */

@@ -39,13 +39,43 @@ struct keeping_work {
 
 /* ---- what is wanted ---- */
 
+/* A key of one giver: another one may have to give it after all. */
+struct waiting {
+    struct ringkey key;
+    uint8_t giver[PEER_KEY_SIZE];
+};
+_Static_assert(sizeof(struct waiting) == KEEPING_WAITING_SIZE, "compared as bytes");
+
+static struct waiting waiting_of(const struct ringkey *key, const struct peer *peer) {
+    struct waiting waiting = {.key = *key};
+    memcpy(waiting.giver, peer->key, sizeof waiting.giver);
+    return waiting;
+}
+
+/* Once from each giver, however often he offers it. */
 bool keeping_want(struct keeping *keeping, const struct ringkey *key, const struct peer *peer) {
+    struct waiting waiting = waiting_of(key, peer);
+    if (map_get(&keeping->waiting, bytes_of(&waiting, sizeof waiting)) != NULL) {
+        return true;
+    }
     if (keeping->wanted_count == KEEPING_WANTED_MAX) {
         return false;
     }
     size_t index = (keeping->wanted_first + keeping->wanted_count++) % KEEPING_WANTED_MAX;
     keeping->wanted[index] = (struct keeping_wanted){.key = *key, .peer = *peer};
+    void *place = map_put(&keeping->waiting, bytes_of(&waiting, sizeof waiting));
+    ASSERT(place != NULL); /* there is room for as many */
     return true;
+}
+
+/* The lock is held, and something is wanted. */
+static struct keeping_wanted take_wanted(struct keeping *keeping) {
+    struct keeping_wanted wanted = keeping->wanted[keeping->wanted_first];
+    struct waiting waiting = waiting_of(&wanted.key, &wanted.peer);
+    map_remove(&keeping->waiting, bytes_of(&waiting, sizeof waiting));
+    keeping->wanted_first = (keeping->wanted_first + 1) % KEEPING_WANTED_MAX;
+    keeping->wanted_count--;
+    return wanted;
 }
 
 static uint64_t shortened(const struct ringkey *key) {
@@ -110,7 +140,7 @@ static void note_result(struct keeping *keeping, const struct item *item) {
     keeping->stat.fetched_size += item->err == ERR_OK && !item->is_about ? item->size : 0;
     pthread_mutex_unlock(&keeping->lock);
     if (item->err == ERR_MISMATCH) {
-        keeping_shun(keeping, &item->wanted.peer, true);
+        keeping_distrust(keeping, &item->wanted.peer);
     }
 }
 
@@ -260,9 +290,7 @@ static void take_batch(struct keeping *keeping) {
     size_t count = 0;
     pthread_mutex_lock(&keeping->lock);
     while (count < KEEPING_BATCH_COUNT && keeping->wanted_count > 0) {
-        work->items[count++] = (struct item){.wanted = keeping->wanted[keeping->wanted_first]};
-        keeping->wanted_first = (keeping->wanted_first + 1) % KEEPING_WANTED_MAX;
-        keeping->wanted_count--;
+        work->items[count++] = (struct item){.wanted = take_wanted(keeping)};
     }
     work->silent_count = 0;
     pthread_mutex_unlock(&keeping->lock);

@@ -70,7 +70,8 @@ static void put_stat(struct buf *out, const struct keeping_stat *stat) {
                    ",\"refused\":%" PRIu64 ",\"challenged\":%" PRIu64,
                    stat->fetched_count, stat->fetched_about_count, stat->fetched_size, stat->refused_count,
                    stat->challenged_count);
-    buf_put_format(out, ",\"toured\":%" PRIu64, stat->toured_count);
+    buf_put_format(out, ",\"toured\":%" PRIu64 ",\"handed_on\":%" PRIu64, stat->toured_count,
+                   stat->handed_on_count);
     buf_put_format(out, ",\"caught\":%" PRIu64 ",\"released\":%" PRIu64 ",\"repaired\":%" PRIu64,
                    stat->caught_count, stat->released_count, stat->repaired_count);
     put_bool(out, "full", stat->is_full);

@@ -10,24 +10,51 @@ static const uint64_t SECOND_US = 1000000;
 
 static struct keeping_shunned *find_shunned(struct keeping *keeping, const struct peer *peer) {
     for (size_t i = 0; i < KEEPING_SHUNNED_MAX; i++) {
-        if (keeping->shunned[i].until_us > 0 && peer_equal(&keeping->shunned[i].peer, peer)) {
+        if (keeping->shunned[i].peer.address.port > 0 && peer_equal(&keeping->shunned[i].peer, peer)) {
             return &keeping->shunned[i];
         }
     }
     return NULL;
 }
 
-void keeping_shun(struct keeping *keeping, const struct peer *peer, bool is_false) {
-    pthread_mutex_lock(&keeping->lock);
+/* The lock is held. */
+static struct keeping_shunned *shunned_for(struct keeping *keeping, const struct peer *peer) {
     struct keeping_shunned *shunned = find_shunned(keeping, peer);
     if (shunned == NULL) {
         shunned = &keeping->shunned[keeping->shunned_next];
         keeping->shunned_next = (keeping->shunned_next + 1) % KEEPING_SHUNNED_MAX;
         *shunned = (struct keeping_shunned){.peer = *peer};
     }
+    return shunned;
+}
+
+void keeping_shun(struct keeping *keeping, const struct peer *peer, bool is_false) {
+    pthread_mutex_lock(&keeping->lock);
+    struct keeping_shunned *shunned = shunned_for(keeping, peer);
     shunned->until_us = keeping_now_us(keeping) + SHUN_S * SECOND_US;
     shunned->is_false = shunned->is_false || is_false;
     pthread_mutex_unlock(&keeping->lock);
+}
+
+void keeping_note_false(struct keeping *keeping, const struct peer *peer) {
+    pthread_mutex_lock(&keeping->lock);
+    uint64_t now_us = keeping_now_us(keeping);
+    shunned_for(keeping, peer)->false_until_us = now_us + keeping_grace_us(keeping) / 2;
+    guard_accuse(&keeping->guard, peer, now_us);
+    pthread_mutex_unlock(&keeping->lock);
+}
+
+bool keeping_is_false(struct keeping *keeping, const struct peer *peer) {
+    pthread_mutex_lock(&keeping->lock);
+    const struct keeping_shunned *shunned = find_shunned(keeping, peer);
+    bool is_false = shunned != NULL && keeping_now_us(keeping) < shunned->false_until_us;
+    pthread_mutex_unlock(&keeping->lock);
+    return is_false;
+}
+
+void keeping_distrust(struct keeping *keeping, const struct peer *peer) {
+    keeping_shun(keeping, peer, true);
+    keeping_note_false(keeping, peer);
 }
 
 bool keeping_is_shunned(struct keeping *keeping, const struct peer *peer) {

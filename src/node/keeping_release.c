@@ -1,7 +1,8 @@
 /*
  * Surplus: captures of places that no primary has seen to with us for the grace time. Each of the holders is
- * asked whether it has them; who has not is offered them; what all R have is given up here.
+ * asked whether it has them, and for a proof; who has not is offered them; what all R have is given up here.
  */
+#include <sodium.h>
 #include <stdlib.h>
 
 #include "node/keeping_state.h"
@@ -36,6 +37,23 @@ static enum err ask_holder(struct keeping *keeping, const struct peer *peer, con
         keeping_blame(keeping, peer, "confirms something else than it was asked");
     }
     return err;
+}
+
+/* Words are cheap: of what he says that he has he must prove one, drawn by lot. Who was found false lately is
+ * not believed at all. */
+static bool is_proved(struct keeping *keeping, const struct peer *peer, const struct surplus *surplus,
+                      const uint8_t *has) {
+    size_t had[LIST_COUNT];
+    uint32_t count = 0;
+    for (size_t i = 0; i < surplus->count; i++) {
+        had[count] = i;
+        count += has[i] != 0;
+    }
+    if (keeping_is_false(keeping, peer)) {
+        return false;
+    }
+    return count == 0 ||
+           keeping_challenge_key(keeping, peer, &surplus->keys[had[randombytes_uniform(count)]]) == ERR_OK;
 }
 
 static void offer_missing(struct keeping *keeping, const struct peer *peer, const struct surplus *surplus,
@@ -100,14 +118,17 @@ static enum err release_keys(struct surplus *surplus) {
     }
     bool is_complete = true;
     for (size_t i = 0; i < arc->count; i++) {
-        if (keeping_is_stopping(keeping) || ask_holder(keeping, &arc->peers[i], surplus, has) != ERR_OK) {
+        const struct peer *peer = &arc->peers[i];
+        if (keeping_is_stopping(keeping) || ask_holder(keeping, peer, surplus, has) != ERR_OK) {
             is_complete = false;
             continue;
         }
+        bool is_believed = is_proved(keeping, peer, surplus, has);
+        is_complete = is_complete && is_believed;
         for (size_t j = 0; j < surplus->count; j++) {
-            surplus->confirmed[j] = (uint8_t)(surplus->confirmed[j] + has[j]);
+            surplus->confirmed[j] = (uint8_t)(surplus->confirmed[j] + (has[j] && is_believed));
         }
-        offer_missing(keeping, &arc->peers[i], surplus, has);
+        offer_missing(keeping, peer, surplus, has);
     }
     bool may_go = is_complete && !keeping->config.keeps_surplus;
     for (size_t i = 0; i < surplus->count && may_go; i++) {

@@ -4,8 +4,10 @@
 
 #include <pthread.h>
 
+#include "base/map.h"
 #include "node/keeping.h"
 #include "node/keeping_code.h"
+#include "ring/guard.h"
 #include "ring/keeper.h"
 #include "ring/reconcile.h"
 #include "ring/tour.h"
@@ -22,6 +24,7 @@ enum {
     KEEPING_SHUNNED_MAX = 64,
     KEEPING_FOLLOWERS_MAX = 16,
     KEEPING_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
+    KEEPING_WAITING_SIZE = RINGKEY_SIZE + PEER_KEY_SIZE,
     KEEPING_ASK_MS = 10000,
 };
 
@@ -50,8 +53,9 @@ struct keeping_hand {
 /* Somebody who did not answer, or gave something false. */
 struct keeping_shunned {
     struct peer peer;
-    uint64_t until_us; /* no offers to him before */
-    bool is_false;     /* the keeper shall know */
+    uint64_t until_us;       /* no offers to him before */
+    bool is_false;           /* the keeper shall know */
+    uint64_t false_until_us; /* what he says that he has counts for nothing before */
 };
 
 /* Somebody who keeps everything: what is new in our arcs is offered to him. */
@@ -76,10 +80,12 @@ struct keeping {
     bool is_stopping;                                         /* lock */
     bool is_woken;                                            /* lock */
     struct keeper *keeper;                                    /* lock */
+    struct guard guard;                                       /* lock */
     struct tour tour;                                         /* lock: where everything is kept */
     struct keeping_wanted *wanted;                            /* lock: a circle */
     size_t wanted_first;                                      /* lock */
     size_t wanted_count;                                      /* lock */
+    struct map waiting;                                       /* lock: what is in `wanted` */
     struct ringkey damaged[KEEPING_DAMAGED_MAX];              /* lock */
     size_t damaged_count;                                     /* lock */
     struct keeping_shunned shunned[KEEPING_SHUNNED_MAX];      /* lock */
@@ -103,6 +109,7 @@ struct keeping {
     uint64_t again_us;
     uint64_t came[KEEPING_CAME_COUNT]; /* keys, shortened */
     uint64_t generation;               /* of the ring, as the keeper knows it */
+    uint64_t failing;                  /* guard_failing(), likewise */
     bool has_ring;
     struct buf question;
     struct buf answer;
@@ -186,13 +193,50 @@ void keeping_shun(struct keeping *keeping, const struct peer *peer, bool is_fals
 bool keeping_is_shunned(struct keeping *keeping, const struct peer *peer);
 bool keeping_take_falsehood(struct keeping *keeping, const struct peer *peer); /* once for each time */
 
+/* Something of his was found false: for half the grace time nobody relies on what he says that he has. */
+void keeping_note_false(struct keeping *keeping, const struct peer *peer);
+bool keeping_is_false(struct keeping *keeping, const struct peer *peer);
+
+/* ---- keeping_guard.c ---- */
+
+uint64_t keeping_grace_us(const struct keeping *keeping);
+void keeping_guard_init(struct keeping *keeping);
+
+/* Who is watched, while the arcs are described. */
+struct keeping_watch {
+    struct guard_arc arcs[GUARD_WATCHED_MAX];
+    size_t count;
+};
+
+/* An own arc, with who is before it: he is watched, and where he fails, his arc is ours too, and so on. */
+void keeping_guard_reach(struct keeping *keeping, const struct peer *self, struct keeper_arc *arc,
+                         struct keeping_watch *watch);
+uint64_t keeping_guard_failing(struct keeping *keeping);
+void keeping_guard_run(struct keeping *keeping); /* a challenge, when it is time for one */
+
+/* ---- keeping_challenge.c: ERR_OK: he holds it, or we cannot know; ERR_MISMATCH: he does not, and is blamed;
+ * ERR_NOT_FOUND, ERR_CORRUPT: he says so himself; else there was no answer ---- */
+
+enum err keeping_challenge_key(struct keeping *keeping, const struct peer *peer,
+                               const struct ringkey *key) MUST_CHECK;
+
+/* With a key of ours in (from, to], drawn by lot. */
+enum err keeping_challenge_arc(struct keeping *keeping, const struct peer *peer, struct ring_id from,
+                               struct ring_id to) MUST_CHECK;
+
+/* Whatever error the other side chose to answer with is no proof of anything. */
+enum err keeping_err_of_others(enum err err);
+
 /* ---- keeping_task.c, keeping_release.c ---- */
 
 void keeping_run_task(struct keeping *keeping, const struct keeper_task *task);
 
-/* The arc of the task with its peer: what is missing here is wanted, what is missing there offered, if at
- * all. */
-struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task, bool offers);
+/* What follows from a comparison: what is missing here is wanted, what is missing there is offered. */
+enum keeping_aim { KEEPING_FETCH = 1, KEEPING_GIVE = 2, KEEPING_BOTH = 3 };
+
+/* The arc of the task with its peer. Only what is aimed at counts as missing. */
+struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task,
+                                      enum keeping_aim aim);
 void keeping_release(struct keeping *keeping, const struct keeper_task *task,
                      struct keeper_outcome *ret_outcome);
 

@@ -1,13 +1,11 @@
-/* What ring/keeper.h wants to be done: comparisons and challenges. Comparisons for ring/tour.h, too. */
-#include <sodium.h>
+/* What ring/keeper.h wants to be done; comparisons for ring/tour.h, too. */
 #include <stdlib.h>
 
 #include "node/keeping_state.h"
 
-enum { FOUND_MAX = 8192 /* keys of one comparison; the rest is found by the next, when these have moved */ };
+enum { FOUND_MAX = 8192 /* keys of one comparison; the next one goes on behind them */ };
 
-/* Whatever error he chose to answer with is no proof of anything. */
-static enum err of_the_other_side(enum err err) {
+enum err keeping_err_of_others(enum err err) {
     bool is_kept = err == ERR_OK || err == ERR_NO_SPACE || err == ERR_TIMEOUT || err == ERR_UNREACHABLE ||
                    err == ERR_CLOSED || err == ERR_CANCELLED || err == ERR_BUSY;
     return is_kept ? err : ERR_REFUSED;
@@ -18,45 +16,77 @@ static enum err of_the_other_side(enum err err) {
 struct comparison {
     struct keeping *keeping;
     const struct peer *peer;
+    enum keeping_aim aim;
     struct reconcile reconcile;
     struct ringkey *haves; /* FOUND_MAX */
     size_t haves_count;
-    size_t offered_count; /* of them */
     uint64_t need_count;
     uint64_t have_count;
-    bool is_cut; /* there is more than we want to know at once */
+    uint64_t coming_count;
+    bool is_cut;                     /* there is more than we want to know at once */
+    bool is_refused;                 /* there was no room for something, here or there */
+    struct reconcile_position first; /* of it */
 };
+
+static void note_refused(struct comparison *comparison, const struct ringkey *key) {
+    struct reconcile_position position = reconcile_arc_position(&comparison->reconcile.arc, key);
+    if (!comparison->is_refused || reconcile_position_compare(&position, &comparison->first) < 0) {
+        comparison->first = position;
+    }
+    comparison->is_refused = true;
+    comparison->is_cut = true;
+}
 
 static void on_need(void *context, const struct ringkey *key) {
     struct comparison *comparison = context;
     struct keeping *keeping = comparison->keeping;
+    if ((comparison->aim & KEEPING_FETCH) == 0) {
+        return;
+    }
     comparison->need_count++;
     pthread_mutex_lock(&keeping->lock);
     bool has_room = keeping_want(keeping, key, comparison->peer);
     pthread_mutex_unlock(&keeping->lock);
-    comparison->is_cut = comparison->is_cut || !has_room || comparison->need_count >= FOUND_MAX;
+    comparison->coming_count += has_room;
+    if (!has_room) {
+        note_refused(comparison, key);
+    }
+    comparison->is_cut = comparison->is_cut || comparison->need_count >= FOUND_MAX;
 }
 
 static void on_have(void *context, const struct ringkey *key) {
     struct comparison *comparison = context;
+    if ((comparison->aim & KEEPING_GIVE) == 0) {
+        return;
+    }
     comparison->have_count++;
     if (comparison->haves_count < FOUND_MAX) {
         comparison->haves[comparison->haves_count++] = *key;
     } else {
-        comparison->is_cut = true;
+        note_refused(comparison, key);
     }
+    comparison->is_cut = comparison->is_cut || comparison->have_count >= FOUND_MAX;
 }
 
+/* Until he has no room for more. */
 static enum err offer_haves(struct comparison *comparison) {
+    struct keeping *keeping = comparison->keeping;
     enum err err = ERR_OK;
-    while (err == ERR_OK && comparison->offered_count < comparison->haves_count) {
-        size_t left = comparison->haves_count - comparison->offered_count;
-        size_t count = left < KEEPING_KEYS_MAX ? left : KEEPING_KEYS_MAX;
-        err = keeping_offer(comparison->keeping, comparison->peer,
-                            comparison->haves + comparison->offered_count, count);
-        comparison->offered_count += count;
+    size_t count = 0;
+    for (size_t i = 0; i < comparison->haves_count && err == ERR_OK; i += count) {
+        const struct ringkey *keys = comparison->haves + i;
+        size_t left = comparison->haves_count - i;
+        count = left < KEEPING_KEYS_MAX ? left : KEEPING_KEYS_MAX;
+        err = keeping_offer(keeping, comparison->peer, keys, count);
+        for (size_t j = 0; j < count && err == ERR_OK; j++) {
+            if (keeping->wishes[j] == KEEPING_NOT_NOW) {
+                note_refused(comparison, &keys[j]);
+                return ERR_OK;
+            }
+            comparison->coming_count += keeping->wishes[j] != KEEPING_HAS;
+        }
     }
-    return err == ERR_INVALID ? err : of_the_other_side(err);
+    return err == ERR_INVALID ? err : keeping_err_of_others(err);
 }
 
 /* One question and its answer. An empty *message: all is known. */
@@ -68,9 +98,9 @@ static enum err turn(struct comparison *comparison, const struct keeper_task *ta
     buf_put(&keeping->question, *message);
     enum err err = keeping->question.err;
     if (err == ERR_OK) {
-        err = of_the_other_side(bulk_ask(keeping->config.bulk, comparison->peer, BULK_COMPARE,
-                                         buf_bytes(&keeping->question), KEEPING_ASK_MS, &keeping->answer,
-                                         &detail));
+        err = keeping_err_of_others(bulk_ask(keeping->config.bulk, comparison->peer, BULK_COMPARE,
+                                             buf_bytes(&keeping->question), KEEPING_ASK_MS, &keeping->answer,
+                                             &detail));
     }
     if (err != ERR_OK) {
         return err;
@@ -85,41 +115,58 @@ static enum err turn(struct comparison *comparison, const struct keeper_task *ta
     return err;
 }
 
-static enum err compare(struct comparison *comparison, const struct keeper_task *task, bool offers) {
+/* *ret_is_whole: the arc was looked at up to its end. */
+static enum err compare(struct comparison *comparison, const struct keeper_task *task, bool *ret_is_whole) {
     struct keeping *keeping = comparison->keeping;
     struct reconcile_report report = {on_need, on_have, comparison};
     struct reconcile_arc arc;
-    struct bytes message;
+    struct bytes message = {0};
     ring_id_write(task->from, arc.from);
     ring_id_write(task->to, arc.to);
     pthread_mutex_lock(&keeping->keys_lock);
     struct ringkey_set set = keyset_set(keeping->keyset);
     reconcile_init(&comparison->reconcile, &arc, &set, &report);
+    if (task->has_rest) {
+        reconcile_skip_to(&comparison->reconcile, &task->rest);
+    }
     enum err err =
         reconcile_ask(&comparison->reconcile, keeping->message, RECONCILE_MESSAGE_SIZE_MAX, &message, NULL);
     pthread_mutex_unlock(&keeping->keys_lock);
     while (err == ERR_OK && message.size > 0 && !comparison->is_cut && !keeping_is_stopping(keeping)) {
         err = turn(comparison, task, &message);
     }
-    enum err offered = err == ERR_OK && offers ? offer_haves(comparison) : ERR_OK;
-    return err != ERR_OK ? err : offered;
+    *ret_is_whole = message.size == 0;
+    return err == ERR_OK ? offer_haves(comparison) : err;
 }
 
-struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task, bool offers) {
-    struct comparison comparison = {.keeping = keeping, .peer = &task->peer};
+/* Where the next comparison shall begin: behind what is settled, and nothing that was refused. */
+static struct ringkey rest_of(const struct comparison *comparison, bool is_whole) {
+    const struct reconcile_position *settled = &comparison->reconcile.settled;
+    bool is_refused =
+        comparison->is_refused && (is_whole || reconcile_position_compare(&comparison->first, settled) < 0);
+    return reconcile_position_key(is_refused ? &comparison->first : settled);
+}
+
+struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keeper_task *task,
+                                      enum keeping_aim aim) {
+    struct comparison comparison = {.keeping = keeping, .peer = &task->peer, .aim = aim};
     struct keeper_outcome outcome = {.err = ERR_MEMORY};
+    bool is_whole = false;
     comparison.haves = malloc(FOUND_MAX * sizeof *comparison.haves);
     if (comparison.haves != NULL) {
-        outcome.err = compare(&comparison, task, offers);
+        outcome.err = compare(&comparison, task, &is_whole);
         outcome.missing_here_count = comparison.need_count;
         outcome.missing_there_count = comparison.have_count;
+        outcome.coming_count = comparison.coming_count;
+        outcome.is_capped = outcome.err == ERR_OK && (!is_whole || comparison.is_refused);
+        outcome.rest = rest_of(&comparison, is_whole);
         free(comparison.haves);
     }
     return outcome;
 }
 
 static struct keeper_outcome run_comparison(struct keeping *keeping, const struct keeper_task *task) {
-    struct keeper_outcome outcome = keeping_compare(keeping, task, true);
+    struct keeper_outcome outcome = keeping_compare(keeping, task, KEEPING_BOTH);
     if (outcome.err == ERR_OK && keeping_take_falsehood(keeping, &task->peer)) {
         outcome.err = ERR_MISMATCH; /* of what he gave since the last time, something was false */
     }
@@ -129,73 +176,26 @@ static struct keeper_outcome run_comparison(struct keeping *keeping, const struc
     return outcome;
 }
 
-/* ---- challenges ---- */
-
-/* Any of our keys in the arc: the first behind a place in it that is drawn by lot. */
-static bool draw_key(struct keeping *keeping, const struct keeper_task *task, struct ringkey *ret_key) {
-    uint8_t bytes[RING_ID_SIZE];
-    size_t count = 0;
-    randombytes_buf(bytes, sizeof bytes);
-    struct ring_id drawn = ring_id_read(bytes);
-    struct ring_id way = ring_id_distance(task->from, task->to);
-    for (unsigned shift = 0; shift < 64 && way.high > 0 && drawn.high >= way.high; shift++) {
-        drawn.high >>= 1;
-    }
-    struct ring_id start = {task->from.high + drawn.high, task->from.low};
-    if (ring_id_is_between(task->from, start, task->to) &&
-        keeping_list(keeping, start, task->to, NULL, ret_key, 1, &count) == ERR_OK && count > 0) {
-        return true;
-    }
-    return keeping_list(keeping, task->from, task->to, NULL, ret_key, 1, &count) == ERR_OK && count > 0;
-}
-
-static enum err ask_for_proof(struct keeping *keeping, const struct peer *peer,
-                              const struct keeping_challenge *challenge,
-                              const uint8_t expected[KEEPING_PROOF_SIZE]) {
-    struct err_detail detail = {0};
-    buf_clear(&keeping->question);
-    keeping_put_challenge(&keeping->question, challenge);
-    enum err err = bulk_ask(keeping->config.bulk, peer, BULK_PROVE, buf_bytes(&keeping->question),
-                            KEEPING_ASK_MS, &keeping->answer, &detail);
-    if (err == ERR_CORRUPT || err == ERR_NOT_FOUND) {
-        return err;
-    }
-    if (err != ERR_OK) {
-        return of_the_other_side(err);
-    }
-    if (!bytes_equal(buf_bytes(&keeping->answer), bytes_of(expected, KEEPING_PROOF_SIZE))) {
-        keeping_blame(keeping, peer, "does not hold what it says it holds");
-        return ERR_MISMATCH;
-    }
-    return ERR_OK;
-}
-
-static struct keeper_outcome run_challenge(struct keeping *keeping, const struct keeper_task *task) {
+/* What was ours until the ring changed: the primary of its first part gets what he lacks. */
+static struct keeper_outcome run_hand_on(struct keeping *keeping, const struct keeper_task *task) {
+    const struct keeping_ring *ring = &keeping->config.ring;
     struct keeper_outcome outcome = {.err = ERR_OK};
-    struct keeping_challenge challenge;
-    struct bytes payload;
-    uint8_t expected[KEEPING_PROOF_SIZE];
-    if (!draw_key(keeping, task, &challenge.key)) {
-        return outcome;
+    struct keeper_task part = *task;
+    struct holders_arc arc;
+    enum err err = ring->find(ring->context, ring_id_add_power(task->from, 0), &arc);
+    if (err != ERR_OK || arc.count == 0) {
+        return (struct keeper_outcome){.err = err != ERR_OK ? err : ERR_NOT_FOUND};
     }
-    enum err err = keeping_read_payload(keeping, &keeping->reading, &challenge.key, &payload, NULL);
-    if (err == ERR_CORRUPT) {
-        keeping_report_damage(keeping, &challenge.key);
+    bool is_partial = ring_id_is_between(task->from, arc.to, task->to);
+    part.to = is_partial ? arc.to : task->to;
+    if (arc.self_rank != 0) {
+        part.peer = arc.peers[0];
+        outcome = keeping_compare(keeping, &part, KEEPING_GIVE);
     }
-    if (err != ERR_OK) {
-        return outcome; /* who cannot know the answer does not ask */
-    }
-    randombytes_buf(challenge.nonce, sizeof challenge.nonce);
-    bool is_large = payload.size > KEEPING_PROVE_SIZE_MAX;
-    uint64_t room = is_large ? payload.size - KEEPING_PROVE_SIZE_MAX : 0;
-    challenge.size = KEEPING_PROVE_SIZE_MAX;
-    challenge.offset = room > 0 ? randombytes_uniform(room < UINT32_MAX ? (uint32_t)room : UINT32_MAX) : 0;
-    keeping_prove(&keeping->reading.sha256, &challenge, payload, expected);
-    outcome.err = ask_for_proof(keeping, &task->peer, &challenge, expected);
-    bool is_caught = outcome.err == ERR_MISMATCH || outcome.err == ERR_CORRUPT;
+    outcome.is_partial = is_partial;
+    outcome.reached = part.to;
     pthread_mutex_lock(&keeping->lock);
-    keeping->stat.challenged_count++;
-    keeping->stat.caught_count += is_caught;
+    keeping->stat.handed_on_count += outcome.missing_there_count;
     pthread_mutex_unlock(&keeping->lock);
     return outcome;
 }
@@ -207,7 +207,10 @@ void keeping_run_task(struct keeping *keeping, const struct keeper_task *task) {
         outcome = run_comparison(keeping, task);
         break;
     case KEEPER_CHALLENGE:
-        outcome = run_challenge(keeping, task);
+        outcome.err = keeping_challenge_arc(keeping, &task->peer, task->from, task->to);
+        break;
+    case KEEPER_HAND_ON:
+        outcome = run_hand_on(keeping, task);
         break;
     case KEEPER_RELEASE:
         keeping_release(keeping, task, &outcome);

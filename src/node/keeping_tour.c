@@ -43,7 +43,8 @@ static struct tour_outcome compare(struct keeping *keeping, const struct tour_st
     bool is_told = arc->self_rank > 0; /* as every holder */
     outcome.is_deaf = !is_told && keeping_follow(keeping, &arc->peers[0]) != ERR_OK;
     if (!keeping_is_shunned(keeping, peer)) {
-        struct keeper_outcome compared = keeping_compare(keeping, &task, stop->index == 0);
+        struct keeper_outcome compared =
+            keeping_compare(keeping, &task, stop->index == 0 ? KEEPING_BOTH : KEEPING_FETCH);
         outcome.err = compared.err;
         outcome.missing_count = compared.missing_here_count;
     }

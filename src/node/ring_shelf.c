@@ -66,6 +66,8 @@ static void close_session(struct shelf_session *generic) {
     scratch_done(&session->record);
     buf_done(&session->request);
     buf_done(&session->surt);
+    buf_done(&session->listed_surt);
+    canon_done(&session->canon);
     free(session);
 }
 
@@ -82,6 +84,8 @@ static enum err open_session(struct shelf *generic, struct shelf_session **ret_s
     scratch_sink_init(&session->sink, &session->record);
     buf_init(&session->request, SHELF_CODE_HEAD_SIZE_MAX);
     buf_init(&session->surt, INDEX_SURT_SIZE_MAX);
+    buf_init(&session->listed_surt, INDEX_SURT_SIZE_MAX);
+    canon_init(&session->canon);
     enum err err = warc_writer_init(&session->writer, &session->sink.sink, 0, &options, warc_random_system);
     if (err == ERR_OK) {
         err = sha256_init(&session->sha256);
@@ -296,6 +300,7 @@ static void close_shelf(struct shelf *generic) {
     struct ring_shelf *shelf = (struct ring_shelf *)generic;
     ring_shelf_listed_done(&shelf->listed);
     ring_shelf_cache_done(&shelf->cache);
+    ring_shelf_doubts_done(&shelf->doubts);
     ring_shelf_listings_done(&shelf->listings);
     ring_shelf_flights_done(&shelf->lists);
     ring_shelf_flights_done(&shelf->records);
@@ -341,7 +346,9 @@ struct shelf *ring_shelf_new(const char *scratch_directory) {
     ring_shelf_flights_init(&shelf->records);
     pthread_mutex_init(&shelf->lock, NULL);
     pthread_cond_init(&shelf->idle, NULL);
-    if (ring_shelf_listed_init(&shelf->listed, seed) != ERR_OK) {
+    enum err err = ring_shelf_listed_init(&shelf->listed, seed);
+    enum err doubts_err = ring_shelf_doubts_init(&shelf->doubts, seed);
+    if (err != ERR_OK || doubts_err != ERR_OK) {
         close_shelf(&shelf->shelf);
         return NULL;
     }

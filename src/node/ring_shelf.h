@@ -9,6 +9,8 @@
  * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. A node
  * that does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
  * whoever walks knows that it is partial. Who listed a capture is asked for it first, then its other holders.
+ * One that was listed and that nobody can give is not listed again for a minute, and who listed it does not
+ * answer for all then (ring_shelf_doubt.h).
  *
  * Captures have no location here. What stands for it is a hash of the ring's key of the capture, the same in
  * every walk and after every start; a table of the captures that were listed last leads back from it. What is

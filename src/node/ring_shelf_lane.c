@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "node/ring_shelf_walk_state.h"
+#include "url/surt.h"
 
 void ring_shelf_lane_free(struct ring_shelf_lane *lane) {
     if (lane != NULL) {
@@ -81,12 +82,21 @@ static bool is_in_order(struct ring_shelf_cursor *cursor, struct ring_shelf_lane
     return buf_put(&lane->key, key) == ERR_OK;
 }
 
+/* A URL of something else would lead whoever asks for this one there. */
+static bool is_of_url(struct ring_shelf_cursor *cursor, const struct capture *capture) {
+    struct ring_shelf_session *session = ring_shelf_session(cursor->cursor.session);
+    buf_clear(&session->listed_surt);
+    return canon_run(&session->canon, capture->url, NULL) == ERR_OK &&
+           surt_put(&session->listed_surt, &session->canon) == ERR_OK &&
+           bytes_equal(buf_bytes(&session->listed_surt), capture->surt);
+}
+
 /* The next capture of the page. ERR_NOT_FOUND: another page is needed, or it was the last; ERR_INVALID. */
 static enum err read_entry(struct ring_shelf_cursor *cursor, struct ring_shelf_lane *lane) {
     struct shelf_code_page_end end;
     enum err err = shelf_code_next_capture(&lane->reader, &lane->capture, &end, NULL);
     if (err == ERR_OK) {
-        return is_in_order(cursor, lane) ? ERR_OK : ERR_INVALID;
+        return is_in_order(cursor, lane) && is_of_url(cursor, &lane->capture) ? ERR_OK : ERR_INVALID;
     }
     if (err == ERR_NOT_FOUND) {
         return end_page(cursor, lane, &end) == ERR_OK ? ERR_NOT_FOUND : ERR_INVALID;

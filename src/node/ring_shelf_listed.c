@@ -45,11 +45,10 @@ static void drop_oldest(struct ring_shelf_listed *listed) {
     listed->count--;
 }
 
-/* What the server said was not modified leads to no document: any other is the better one to be found. */
-static bool is_better(const struct ring_shelf_capture *old, const struct capture *capture) {
-    bool old_is_bare = old == NULL || (old->flags & CAPTURE_REVISIT && old->status == 304);
-    bool is_bare = capture->flags & CAPTURE_REVISIT && capture->status == 304;
-    return old_is_bare || !is_bare;
+/* What the server said was not modified leads to no document, and so does what nobody gave: any other is the
+ * better one to be found. */
+static bool is_bare(const struct ring_shelf_capture *capture) {
+    return capture->is_passed_over || (capture->flags & CAPTURE_REVISIT && capture->status == 304);
 }
 
 static enum err add(struct ring_shelf_listed *listed, uint64_t number, const struct ringkey *key,
@@ -89,11 +88,12 @@ static struct ring_shelf_capture *find(struct ring_shelf_listed *listed, uint64_
     return index != NULL ? &listed->captures[*index] : NULL;
 }
 
-static void add_signature(struct ring_shelf_listed *listed, uint64_t number, const struct capture *capture) {
+static void add_signature(struct ring_shelf_listed *listed, const struct ring_shelf_capture *capture) {
     struct bytes signature = bytes_of(capture->signature, KEY_SIGNATURE_SIZE);
-    const uint64_t *other = map_get(&listed->by_signature, signature);
-    if (is_better(other != NULL ? find(listed, *other) : NULL, capture)) {
-        *(uint64_t *)map_put(&listed->by_signature, signature) = number;
+    const uint64_t *number = map_get(&listed->by_signature, signature);
+    const struct ring_shelf_capture *other = number != NULL ? find(listed, *number) : NULL;
+    if (other == NULL || is_bare(other) || !is_bare(capture)) {
+        *(uint64_t *)map_put(&listed->by_signature, signature) = capture->number;
     }
 }
 
@@ -108,9 +108,9 @@ enum err ring_shelf_listed_put(struct ring_shelf_listed *listed, uint64_t number
         old->listed_at_us = listed_at_us;
     } else {
         err = add(listed, number, key, capture, from, listed_at_us);
-        if (err == ERR_OK) {
-            add_signature(listed, number, capture);
-        }
+    }
+    if (err == ERR_OK) {
+        add_signature(listed, find(listed, number));
     }
     pthread_mutex_unlock(&listed->lock);
     return err;
@@ -129,6 +129,15 @@ bool ring_shelf_listed_find(struct ring_shelf_listed *listed, uint64_t number, s
     }
     pthread_mutex_unlock(&listed->lock);
     return is_found;
+}
+
+void ring_shelf_listed_pass_over(struct ring_shelf_listed *listed, uint64_t number) {
+    pthread_mutex_lock(&listed->lock);
+    struct ring_shelf_capture *capture = find(listed, number);
+    if (capture != NULL) {
+        capture->is_passed_over = true;
+    }
+    pthread_mutex_unlock(&listed->lock);
 }
 
 bool ring_shelf_listed_find_signature(struct ring_shelf_listed *listed,

@@ -27,6 +27,7 @@ struct ring_shelf_capture {
     uint32_t length; /* of its frame there, for people */
     uint16_t status;
     uint8_t flags;
+    bool is_passed_over; /* nobody gave it */
     uint32_t surt_size;
     uint8_t *surt; /* the table's */
 };
@@ -54,6 +55,9 @@ enum err ring_shelf_listed_put(struct ring_shelf_listed *listed, uint64_t number
 /* A copy; its SURT goes to *surt, and surt in the copy is NULL. False: it is not there (any more). */
 bool ring_shelf_listed_find(struct ring_shelf_listed *listed, uint64_t number, struct buf *surt,
                             struct ring_shelf_capture *ret_capture);
+
+/* Nobody gave it: another that has the same document leads to that when it is listed again. */
+void ring_shelf_listed_pass_over(struct ring_shelf_listed *listed, uint64_t number);
 
 /* The number of one with this signature. */
 bool ring_shelf_listed_find_signature(struct ring_shelf_listed *listed,

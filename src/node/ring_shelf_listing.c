@@ -166,6 +166,16 @@ void ring_shelf_listings_prolong(struct ring_shelf_listings *listings, struct ri
     pthread_mutex_unlock(&listings->lock);
 }
 
+void ring_shelf_listings_forget(struct ring_shelf_listings *listings,
+                                const uint8_t hash[RING_SHELF_LISTING_HASH_SIZE]) {
+    pthread_mutex_lock(&listings->lock);
+    struct ring_shelf_listing *listing = find(listings, hash);
+    if (listing != NULL) {
+        drop(listings, listing);
+    }
+    pthread_mutex_unlock(&listings->lock);
+}
+
 void ring_shelf_listings_release(struct ring_shelf_listings *listings, struct ring_shelf_listing *listing) {
     pthread_mutex_lock(&listings->lock);
     let_go(listing);

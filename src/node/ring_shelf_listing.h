@@ -82,6 +82,10 @@ struct ring_shelf_listing *ring_shelf_listings_take(struct ring_shelf_listings *
 /* It has to do for longer. */
 void ring_shelf_listings_prolong(struct ring_shelf_listings *listings, struct ring_shelf_listing *listing,
                                  uint64_t fresh_until_us);
+
+/* Forget the one of this SURT, if there is one: not even as an old one is it worth anything. */
+void ring_shelf_listings_forget(struct ring_shelf_listings *listings,
+                                const uint8_t hash[RING_SHELF_LISTING_HASH_SIZE]);
 void ring_shelf_listings_release(struct ring_shelf_listings *listings, struct ring_shelf_listing *listing);
 
 #endif

@@ -294,6 +294,18 @@ static enum err ask_anybody(struct ring_shelf_session *session, struct wanted *w
     return err;
 }
 
+/* It was listed, and nobody gave it: whoever looks again finds another, from somebody else. */
+static void doubt(struct ring_shelf_session *session, const struct ring_shelf_capture *capture) {
+    struct ring_shelf *shelf = session->shelf;
+    uint8_t hash[SHA256_SIZE];
+    bool is_listed = capture->listed_at_us > 0;
+    sha256_digest(&session->sha256, buf_bytes(&session->surt), hash);
+    ring_shelf_doubts_add(&shelf->doubts, capture->number, is_listed ? &capture->from : NULL,
+                          clock_monotonic_us(&clock_system));
+    ring_shelf_listed_pass_over(&shelf->listed, capture->number);
+    ring_shelf_listings_forget(&shelf->listings, hash);
+}
+
 /* ---- */
 
 enum err ring_shelf_fetch(struct ring_shelf_session *session, const struct ring_shelf_capture *capture,
@@ -307,6 +319,9 @@ enum err ring_shelf_fetch(struct ring_shelf_session *session, const struct ring_
     }
     err = ask_anybody(session, &wanted, &captured, detail);
     ring_shelf_leave(session->shelf);
+    if (err == ERR_MISMATCH || err == ERR_NOT_FOUND) {
+        doubt(session, capture);
+    }
     if (err == ERR_MISMATCH) {
         return ERR_CORRUPT; /* the words are there already */
     }

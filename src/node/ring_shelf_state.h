@@ -5,11 +5,13 @@
 #include "node/offers_title.h"
 #include "node/ring_shelf.h"
 #include "node/ring_shelf_cache.h"
+#include "node/ring_shelf_doubt.h"
 #include "node/ring_shelf_flight.h"
 #include "node/ring_shelf_listed.h"
 #include "node/ring_shelf_listing.h"
 #include "store/place.h"
 #include "store/shelf_code.h"
+#include "url/canon.h"
 #include "warc/warc_writer.h"
 
 /* What a location's segment says. */
@@ -32,6 +34,7 @@ struct ring_shelf {
     struct ring_shelf_config config; /* set once, before is_active */
     struct ring_shelf_listed listed;
     struct ring_shelf_cache cache;
+    struct ring_shelf_doubts doubts;
     struct ring_shelf_listings listings;
     struct ring_shelf_flights lists;   /* listings under way */
     struct ring_shelf_flights records; /* records under way */
@@ -52,6 +55,8 @@ struct ring_shelf_session {
     struct offers_title title;           /* finds that of a page; has_title */
     bool has_title;
     struct sha256 sha256;
+    struct canon canon;
+    struct buf listed_surt;    /* of the URL that a capture is listed with */
     struct warc_writer writer; /* into record */
     struct scratch_sink sink;
     struct scratch record;

@@ -145,6 +145,12 @@ enum err ring_shelf_walk_next(struct ring_shelf_cursor *cursor, const struct rin
 
 /* ---- giving ---- */
 
+/* What the crowd has was had already. */
+static bool is_doubted(struct ring_shelf *shelf, const struct ring_shelf_member *member) {
+    return member->listed_at_us > 0 &&
+           ring_shelf_doubts_has(&shelf->doubts, member->number, clock_monotonic_us(&clock_system));
+}
+
 static enum err give(struct ring_shelf_cursor *cursor, const struct ring_shelf_member *member,
                      struct capture *ret_capture) {
     struct capture capture = member->capture;
@@ -163,10 +169,12 @@ enum err ring_shelf_captures_next(struct shelf_cursor *generic, struct capture *
                                   struct err_detail *detail) {
     struct ring_shelf_cursor *cursor = (struct ring_shelf_cursor *)generic;
     const struct ring_shelf_member *member = NULL;
-    if (cursor->err == ERR_OK) {
-        cursor->err = cursor->listing != NULL ? ring_shelf_url_next(cursor, &member)
-                                              : ring_shelf_walk_next(cursor, &member);
-    }
+    do {
+        if (cursor->err == ERR_OK) {
+            cursor->err = cursor->listing != NULL ? ring_shelf_url_next(cursor, &member)
+                                                  : ring_shelf_walk_next(cursor, &member);
+        }
+    } while (cursor->err == ERR_OK && is_doubted(cursor->shelf, member));
     if (cursor->err == ERR_OK) {
         cursor->err = give(cursor, member, ret_capture);
     }
@@ -202,6 +210,7 @@ static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers
     size_t index;
     size_t count = ring_shelf_put_busy_last(cursor->shelf, peers, holders_count, NULL);
     count = cursor->asks_busy ? holders_count : count;
+    count = ring_shelf_doubts_sort(&cursor->shelf->doubts, peers, count, clock_monotonic_us(&clock_system));
     if (count == 0) {
         return ERR_NOT_FOUND;
     }
@@ -232,7 +241,9 @@ static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers
 
 static bool is_worth_asking(const struct ring_shelf_cursor *cursor, const struct peer *peer) {
     bool is_busy = !cursor->asks_busy && bulk_is_busy(cursor->shelf->config.bulk, peer);
-    return !is_busy && !ring_shelf_is_silent(cursor->shelf, peer);
+    enum ring_shelf_trust trust =
+        ring_shelf_doubts_trust(&cursor->shelf->doubts, peer, clock_monotonic_us(&clock_system));
+    return !is_busy && trust != RING_SHELF_PASSED_OVER && !ring_shelf_is_silent(cursor->shelf, peer);
 }
 
 /* All of them at the same time, a page of each. Who does not answer is left out. */

@@ -9,9 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/held_port.h"
 #include "node/ringing_state.h"
 
-enum { PATH_SIZE_MAX = 4096 + 64 };
+enum { PATH_SIZE_MAX = 4096 + 64, PORT_TRIES_MAX = 64 };
 
 /* ---- what it is told ---- */
 
@@ -99,6 +100,7 @@ enum err ringing_new(const struct ringing_config *config, struct ringing **ret_r
         return ERR_MEMORY;
     }
     ringing->config = *config;
+    ringing->held = HELD_PORT_NONE;
     buf_init(&ringing->text, RINGING_TEXT_SIZE_MAX);
     buf_init(&ringing->own, RINGING_OWN_SIZE_MAX);
     pthread_mutex_init(&ringing->lock, NULL);
@@ -168,6 +170,29 @@ static bool find_own_address(struct address *address) {
     return is_found;
 }
 
+/* Others know one port of this node. Any that is free for streams may be taken for datagrams: then the next.
+ */
+static enum err bind_any_port(struct ringing *ringing, struct datagram_config *config,
+                              struct err_detail *detail) {
+    enum err err = ERR_BUSY;
+    for (int tries = 0; err == ERR_BUSY && tries < PORT_TRIES_MAX; tries++) {
+        struct address address = ringing->self.address;
+        held_port_done(&ringing->held);
+        err = held_port_take(&address, &ringing->held, detail);
+        if (err == ERR_OK) {
+            config->address.port = address.port;
+            err = datagram_new(config, &ringing->datagram, detail);
+        }
+    }
+    return err;
+}
+
+static enum err bind_port(struct ringing *ringing, struct datagram_config *config,
+                          struct err_detail *detail) {
+    return config->address.port == 0 ? bind_any_port(ringing, config, detail)
+                                     : datagram_new(config, &ringing->datagram, detail);
+}
+
 static enum err open_socket(struct ringing *ringing, struct err_detail *detail) {
     struct datagram_config config = {
         .loop = &ringing->loop,
@@ -186,7 +211,7 @@ static enum err open_socket(struct ringing *ringing, struct err_detail *detail) 
         return err_set(detail, ERR_UNREACHABLE,
                        "at which address do others reach this node? name it with --address");
     }
-    enum err err = datagram_new(&config, &ringing->datagram, detail);
+    enum err err = bind_port(ringing, &config, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -248,6 +273,7 @@ static void close_all(struct ringing *ringing) {
     if (ringing->datagram != NULL) {
         datagram_free(ringing->datagram);
     }
+    held_port_done(&ringing->held);
     ringing->dns = NULL;
     ringing->datagram = NULL;
 }
@@ -429,6 +455,10 @@ bool ringing_address(struct ringing *ringing, struct address *ret_address) {
     *ret_address = ringing->address;
     pthread_mutex_unlock(&ringing->lock);
     return is_running;
+}
+
+const int *ringing_held(const struct ringing *ringing) {
+    return ringing->held != HELD_PORT_NONE ? &ringing->held : NULL;
 }
 
 bool ringing_has_ring(const struct ringing *ringing) {

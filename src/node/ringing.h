@@ -87,6 +87,10 @@ void ringing_put(struct ringing *ringing, struct buf *out);
 /* Where its socket is bound, once started. False: there is none. */
 bool ringing_address(struct ringing *ringing, struct address *ret_address);
 
+/* Where any port would do: the socket that holds its twin for streams (net/held_port.h), until
+ * ringing_stop(). NULL: the port was named, and nothing is held. */
+const int *ringing_held(const struct ringing *ringing);
+
 /* Is it in a ring, or was it told to join one? It stays so. */
 bool ringing_has_ring(const struct ringing *ringing);
 

@@ -5,6 +5,8 @@
 
 #include "node/ringing_state.h"
 
+static const uint64_t LOOK_UP_US = 1000000;
+
 void ringing_share_init(struct ringing *ringing) {
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
@@ -101,9 +103,48 @@ bool ringing_post(struct ringing *ringing, void (*run)(void *context), void *con
     return give(ringing, &(struct ringing_errand){.run = run, .context = context});
 }
 
-static void run_errand(struct ringing *ringing, const struct ringing_errand *errand) {
+/* ---- blame ---- */
+
+/*
+ * Where the owner of a key answers as a member. A stream that he opened has another port; and what only
+ * others say of him could be another's address. Some thousand places are looked at: who breaks the rules all
+ * the time is looked up once a second.
+ */
+static const struct peer *find_member(struct ringing *ringing, const uint8_t key[PEER_KEY_SIZE]) {
+    uint64_t now_us = ringing_now_us(ringing);
+    struct peer *member = &ringing->blamed;
+    if (now_us < ringing->blamed_until_us && memcmp(member->key, key, PEER_KEY_SIZE) == 0) {
+        return member;
+    }
+    *member = (struct peer){0};
+    memcpy(member->key, key, PEER_KEY_SIZE);
+    uint32_t count = ringing->ring != NULL ? ring_known_count(ringing->ring) : 0;
+    for (uint32_t i = 0; i < count && member->address.port == 0; i++) {
+        struct ring_known known = ring_known_at(ringing->ring, i);
+        if (known.heard_at_us > 0 && memcmp(known.place.peer.key, key, PEER_KEY_SIZE) == 0) {
+            *member = known.place.peer;
+        }
+    }
+    ringing->blamed_until_us = now_us + LOOK_UP_US;
+    return member;
+}
+
+static void accuse(struct ringing *ringing, const struct peer *peer, const char *what) {
     char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
     char sentence[COMPLAINT_SIZE_MAX];
+    const struct peer *member = find_member(ringing, peer->key);
+    if (member->address.port > 0) {
+        snprintf(sentence, sizeof sentence, "%s is blamed: it %.150s",
+                 address_format(&member->address, address), what);
+    } else {
+        snprintf(sentence, sizeof sentence, "%s, the node %s, is blamed: it %.150s",
+                 address_format(&peer->address, address), identity_key_format(peer->key, key), what);
+    }
+    ringing_on_complaint(ringing, &peer->address, sentence);
+}
+
+static void run_errand(struct ringing *ringing, const struct ringing_errand *errand) {
     if (errand->run != NULL) {
         errand->run(errand->context);
     } else if (errand->sentence[0] == '\0') {
@@ -111,9 +152,7 @@ static void run_errand(struct ringing *ringing, const struct ringing_errand *err
             gate_greet(ringing->gate, &errand->peer);
         }
     } else {
-        snprintf(sentence, sizeof sentence, "%s is blamed: it %.150s",
-                 address_format(&errand->peer.address, address), errand->sentence);
-        ringing_on_complaint(ringing, &errand->peer.address, sentence);
+        accuse(ringing, &errand->peer, errand->sentence);
     }
 }
 

@@ -104,6 +104,7 @@ struct ringing {
     size_t encoded_size;
     struct peer self;
     struct datagram *datagram;
+    int held; /* HELD_PORT_NONE: the port was named */
     struct gate *gate;
     struct dns *dns;
     struct ring *ring; /* NULL until there is a charter */
@@ -125,7 +126,9 @@ struct ringing {
     uint64_t keep_at_us;  /* peers */
     uint64_t blame_at_us; /* not before, for what makes no sense */
     struct complaints complaints;
-    uv_async_t asked; /* there are questions */
+    struct peer blamed;       /* the last one, as the ring knows him; port 0: it does not */
+    uint64_t blamed_until_us; /* then he is looked up again */
+    uv_async_t asked;         /* there are questions */
     struct ringing_queue waiting;
     struct ringing_slot slots[RINGING_QUESTIONS_MAX];
     uint32_t free_slots[RINGING_QUESTIONS_MAX];

@@ -216,6 +216,7 @@ enum err together_make_bulk(struct together *together, struct err_detail *detail
         .identity = ringing_identity(together->ringing),
         .clock = together->config.clock,
         .address = together->self.address,
+        .held = ringing_held(together->ringing),
         .upload_rate = together->config.upload_rate,
         .download_rate = together->config.download_rate,
         .reads_rate = together->config.reads_rate,
@@ -346,6 +347,13 @@ static enum err find_surt(void *context, const struct ringkey *key, struct buf *
     return keeping_find_surt(together->keeping, key, out);
 }
 
+/* Of a capture: whoever reads or keeps it, what its giver says that he has is worth nothing for a while. */
+static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
+    const struct together *together = context;
+    keeping_distrust(together->keeping, peer);
+    ringing_blame(together->ringing, peer, sentence);
+}
+
 static enum err begin_keeping(struct together *together, uint8_t mapping, struct err_detail *detail) {
     struct keeping_config keeping = {
         .directory = together->config.directory,
@@ -371,7 +379,7 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .scratch_directory = together->config.directory,
         .mapping = mapping,
         .find_surt = find_surt,
-        .blame = blame,
+        .blame = blame_giver,
         .context = together,
     };
     enum err err = keeping_new(&keeping, &together->keeping, detail);

@@ -3,14 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "replay/memento.h"
 #include "replay/pages.h"
 #include "replay/sheet.h"
 #include "replay/wayback_state.h"
 
-enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
+enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512, TRIES_MAX = 4 };
 
 static const char plain_prefix[] = "/web/";
+static const uint64_t TRIES_US = 6000000;
 
 /* ---- the kit ---- */
 
@@ -333,6 +335,39 @@ static bool is_known_to_client(struct wayback *wayback) {
     return false;
 }
 
+static enum err answer_found(struct wayback *wayback, struct err_detail *detail) {
+    bool is_any_time = wayback->path->digits.size < WAYBACK_DIGITS_MAX;
+    wayback->is_lost = false;
+    if (!wayback->is_exact && (is_any_time || wayback_is_page(wayback->path))) {
+        return lead_to_capture(wayback);
+    }
+    if (is_known_to_client(wayback)) {
+        http_add_header(wayback->request, "Cache-Control", "private, no-cache");
+        http_answer(wayback->request, STATUS_NOT_MODIFIED, "", bytes_of(NULL, 0));
+        return ERR_OK;
+    }
+    return wayback_serve(wayback, detail);
+}
+
+/*
+ * The one that was found cannot be had: of a ring, somebody may have listed what nobody holds, and it is not
+ * listed any more (node/ring_shelf.h). Then the next nearest, as if it had never been there. The same one is
+ * worth another try only where its document is that of another. False: there is nothing else.
+ */
+static bool find_another(struct wayback *wayback) {
+    struct err_detail detail = {0};
+    struct capture lost = wayback->capture;
+    wayback->capture.url = buf_bytes(&wayback->path->url); /* the others go with the next look */
+    archive_visit_renew(wayback->visit);
+    if (find(wayback, &detail) != ERR_OK) {
+        return false;
+    }
+    const struct capture *capture = &wayback->capture;
+    bool is_same = capture->time_us == lost.time_us &&
+                   memcmp(capture->signature, lost.signature, sizeof lost.signature) == 0;
+    return !is_same || capture->flags & CAPTURE_REVISIT;
+}
+
 static void answer_capture(struct wayback *wayback) {
     struct err_detail detail = {0};
     if (lead_to_frame(wayback) || lead_away(wayback)) {
@@ -343,14 +378,13 @@ static void answer_capture(struct wayback *wayback) {
         wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
         return;
     }
-    bool is_any_time = wayback->path->digits.size < WAYBACK_DIGITS_MAX;
-    if (err == ERR_OK && !wayback->is_exact && (is_any_time || wayback_is_page(wayback->path))) {
-        err = lead_to_capture(wayback);
-    } else if (err == ERR_OK && is_known_to_client(wayback)) {
-        http_add_header(wayback->request, "Cache-Control", "private, no-cache");
-        http_answer(wayback->request, STATUS_NOT_MODIFIED, "", bytes_of(NULL, 0));
-    } else if (err == ERR_OK) {
-        err = wayback_serve(wayback, &detail);
+    uint64_t until_us = clock_monotonic_us(&clock_system) + TRIES_US;
+    err = err == ERR_OK ? answer_found(wayback, &detail) : err;
+    for (int tries = 1; wayback->is_lost && tries < TRIES_MAX; tries++) {
+        if (clock_monotonic_us(&clock_system) >= until_us || !find_another(wayback)) {
+            break;
+        }
+        err = answer_found(wayback, &detail);
     }
     if (err != ERR_OK) {
         wayback_refuse_error(wayback, err, &detail);

@@ -6,9 +6,9 @@
 #include "ring/keeper_state.h"
 
 static const uint64_t SECOND_US = 1000000;
-static const uint64_t SOON_US = 1000000;          /* again, while something is missing */
-static const uint64_t IDLE_US_MAX = 60 * 1000000; /* the same, while it does not get less */
-static const uint64_t SILENT_US = 5 * 1000000;    /* who did not answer, the first time */
+static const uint64_t SOON_US = 1000000;       /* again, however often somebody says that something changed */
+static const uint64_t SILENT_US = 5 * 1000000; /* who did not answer, the first time */
+static const uint64_t HEARD_US = 30 * 1000000; /* again, however often he asks us */
 static const uint64_t RATE_WINDOW_US = 10 * 1000000;
 
 enum { TURNS_MAX = 4 };
@@ -53,16 +53,6 @@ struct keeper *keeper_init(void *memory, const struct keeper_config *config, uin
     return keeper;
 }
 
-/* Between three and five quarters of it, so that nodes that started together do not stay so. */
-static uint64_t jitter(struct keeper *keeper, uint64_t interval_us) {
-    return interval_us * 3 / 4 + prng_below(&keeper->prng, interval_us / 2 + 1);
-}
-
-static uint64_t doubled(uint64_t first_us, uint32_t times, uint64_t max_us) {
-    uint64_t value = times < 16 ? first_us << times : max_us;
-    return value < max_us ? value : max_us;
-}
-
 /* ---- what to do ---- */
 
 static bool may_work(const struct keeper_node *node) {
@@ -87,8 +77,12 @@ static bool next_of_members(struct keeper *keeper, uint64_t now_us, struct keepe
             if (may_work(&piece->nodes[j]) && due_us <= now_us && due_us < best_us) {
                 best = &piece->nodes[j];
                 best_us = due_us;
-                *ret_task = (struct keeper_task){
-                    .kind = kind, .from = piece->from, .to = piece->to, .peer = best->peer};
+                *ret_task = (struct keeper_task){.kind = kind,
+                                                 .from = piece->from,
+                                                 .to = piece->to,
+                                                 .peer = best->peer,
+                                                 .has_rest = best->pass.has_rest,
+                                                 .rest = best->pass.rest};
             }
         }
     }
@@ -110,7 +104,7 @@ static bool next_release(struct keeper *keeper, uint64_t now_us, struct keeper_t
     struct keeper_task task = {.kind = KEEPER_RELEASE};
     if (!keeper_find_gap(keeper, keeper->release_cursor, now_us, &task.from, &task.to)) {
         keeper->release_cursor = zero;
-        keeper->release_us = now_us + jitter(keeper, keeper->config.compare_interval_us);
+        keeper->release_us = now_us + keeper_jitter(keeper, keeper->config.compare_interval_us);
         return false;
     }
     keeper->is_releasing = true;
@@ -124,8 +118,9 @@ bool keeper_next(struct keeper *keeper, uint64_t now_us, struct keeper_task *ret
         keeper->turns_count++;
         return true;
     }
-    keeper->turns_count = 0; /* where members always want something, surplus gets its turn too */
-    return next_release(keeper, now_us, ret_task) || next_of_members(keeper, now_us, ret_task);
+    keeper->turns_count = 0; /* where members always want something, the others get their turn too */
+    return keeper_next_left(keeper, now_us, ret_task) || next_release(keeper, now_us, ret_task) ||
+           next_of_members(keeper, now_us, ret_task);
 }
 
 static void note_earlier(uint64_t *at_us, uint64_t other_us) {
@@ -153,6 +148,7 @@ uint64_t keeper_wake_at(struct keeper *keeper, uint64_t now_us) {
     if (may_release(keeper) && !keeper->is_releasing) {
         note_earlier(&at_us, keeper->release_us);
     }
+    note_earlier(&at_us, keeper_left_at(keeper));
     return at_us;
 }
 
@@ -163,10 +159,15 @@ static void bar(struct keeper *keeper, struct keeper_node *node, uint64_t now_us
     node->is_complete = false;
 }
 
-static void take_silence(struct keeper *keeper, struct keeper_node *node, uint64_t now_us) {
-    uint64_t wait_us = doubled(SILENT_US, node->silent_count, keeper->config.compare_interval_us);
+static void take_silence(struct keeper *keeper, struct keeper_node *node, const struct keeper_task *task,
+                         uint64_t now_us) {
+    uint64_t wait_us = keeper_doubled(SILENT_US, node->silent_count, keeper->config.compare_interval_us);
     node->silent_count += node->silent_count < UINT32_MAX;
-    node->compare_us = now_us + jitter(keeper, wait_us);
+    node->silent_us = now_us;
+    if (!node->is_complete) {
+        keeper_pass_turn(&node->pass, &node->peer, task->from, task->to);
+    }
+    node->compare_us = now_us + keeper_jitter(keeper, wait_us);
     node->challenge_us = node->compare_us + 1;
 }
 
@@ -186,6 +187,7 @@ static void spread(struct keeper *keeper, const struct keeper_node *heard, bool 
                 node->compare_us = 0;
             }
             node->silent_count = is_silent ? heard->silent_count : 0;
+            node->silent_us = is_silent ? heard->silent_us : node->silent_us;
         }
     }
 }
@@ -194,26 +196,24 @@ static bool is_fault(enum err err) {
     return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_LIMIT || err == ERR_MISMATCH;
 }
 
-static void take_comparison(struct keeper *keeper, struct keeper_node *node,
+static void take_comparison(struct keeper *keeper, struct keeper_node *node, const struct keeper_task *task,
                             const struct keeper_outcome *outcome, uint64_t now_us) {
-    uint64_t before = node->missing_here_count + node->missing_there_count;
-    uint64_t missing = outcome->missing_here_count + outcome->missing_there_count;
-    bool is_idle = node->compared_at_us > 0 && missing > 0 && missing >= before && before > 0;
     node->silent_count = 0;
-    node->idle_count = is_idle ? node->idle_count + (node->idle_count < UINT32_MAX) : 0;
-    node->missing_here_count = outcome->missing_here_count;
-    node->missing_there_count = outcome->missing_there_count;
+    node->missing_here_count = node->pass.here_count + outcome->missing_here_count;
+    node->missing_there_count = node->pass.there_count + outcome->missing_there_count;
+    uint64_t wait_us;
+    bool is_complete = keeper_pass_take(&node->pass, task, outcome, &wait_us);
     node->compared_at_us = now_us > 0 ? now_us : 1;
-    if (missing > 0) {
+    if (!is_complete) {
         node->is_complete = false;
-        node->compare_us = now_us + doubled(SOON_US, node->idle_count, IDLE_US_MAX);
+        node->compare_us = now_us + wait_us;
         return;
     }
     if (!node->is_complete) {
         node->is_complete = true;
-        node->challenge_us = now_us + jitter(keeper, keeper->config.challenge_interval_us);
+        node->challenge_us = now_us + keeper_jitter(keeper, keeper->config.challenge_interval_us);
     }
-    node->compare_us = now_us + jitter(keeper, keeper->config.compare_interval_us);
+    node->compare_us = now_us + keeper_jitter(keeper, keeper->config.compare_interval_us);
 }
 
 static void take_member_task(struct keeper *keeper, struct keeper_node *node, const struct keeper_task *task,
@@ -235,14 +235,14 @@ static void take_member_task(struct keeper *keeper, struct keeper_node *node, co
         node->is_false = true;
         bar(keeper, node, now_us);
     } else if (outcome->err != ERR_OK) {
-        take_silence(keeper, node, now_us);
+        take_silence(keeper, node, task, now_us);
         is_silent = true;
     } else if (is_challenge) {
         node->silent_count = 0;
         node->lost_count = 0;
-        node->challenge_us = now_us + jitter(keeper, keeper->config.challenge_interval_us);
+        node->challenge_us = now_us + keeper_jitter(keeper, keeper->config.challenge_interval_us);
     } else {
-        take_comparison(keeper, node, outcome, now_us);
+        take_comparison(keeper, node, task, outcome, now_us);
     }
     spread(keeper, node, is_silent);
 }
@@ -251,14 +251,14 @@ static void take_release(struct keeper *keeper, const struct keeper_task *task,
                          const struct keeper_outcome *outcome, uint64_t now_us) {
     keeper->is_releasing = false;
     if (outcome->err != ERR_OK) {
-        keeper->release_us = now_us + jitter(keeper, keeper->config.compare_interval_us);
+        keeper->release_us = now_us + keeper_jitter(keeper, keeper->config.compare_interval_us);
         return;
     }
     keeper->release_cursor = outcome->is_partial ? outcome->reached : task->to;
     keeper->release_us = now_us;
     if (!outcome->is_partial && ring_id_compare(task->to, (struct ring_id){UINT64_MAX, UINT64_MAX}) == 0) {
         keeper->release_cursor = (struct ring_id){0, 0};
-        keeper->release_us = now_us + jitter(keeper, keeper->config.compare_interval_us);
+        keeper->release_us = now_us + keeper_jitter(keeper, keeper->config.compare_interval_us);
     }
 }
 
@@ -266,6 +266,10 @@ void keeper_done(struct keeper *keeper, const struct keeper_task *task, const st
                  uint64_t now_us) {
     if (task->kind == KEEPER_RELEASE) {
         take_release(keeper, task, outcome, now_us);
+        return;
+    }
+    if (task->kind == KEEPER_HAND_ON) {
+        keeper_take_left(keeper, task, outcome, now_us);
         return;
     }
     struct keeper_piece *piece = keeper_find_piece(keeper, task->to);
@@ -276,6 +280,7 @@ void keeper_done(struct keeper *keeper, const struct keeper_task *task, const st
             if (!is_same) {
                 piece->nodes[i].compare_us = now_us; /* the arc has changed meanwhile */
                 piece->nodes[i].is_complete = false;
+                keeper_pass_restart(&piece->nodes[i].pass);
             }
             keeper_choose(keeper, piece, now_us);
             return;
@@ -290,6 +295,18 @@ void keeper_touch(struct keeper *keeper, struct ring_id place, const struct peer
         if ((peer == NULL || keeper_is_same(&node->peer, peer)) && node->silent_count == 0) {
             uint64_t soon_us = node->compared_at_us + SOON_US; /* however often somebody says so */
             note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
+        }
+    }
+}
+
+void keeper_hear(struct keeper *keeper, const struct peer *peer, uint64_t now_us) {
+    for (size_t i = 0; i < keeper->pieces_count; i++) {
+        for (size_t j = 0; j < keeper->pieces[i].count; j++) {
+            struct keeper_node *node = &keeper->pieces[i].nodes[j];
+            if (node->silent_count > 0 && keeper_is_same(&node->peer, peer)) {
+                uint64_t soon_us = node->silent_us + keeper_jitter(keeper, HEARD_US);
+                note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
+            }
         }
     }
 }

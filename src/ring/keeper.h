@@ -1,11 +1,12 @@
 /*
  * keeper - what a node does next to keep the archive whole: whom it compares its arcs with, whom it
- * challenges, which keys it may give up.
+ * challenges, what it hands on, which keys it may give up.
  *
  *      own arc      (predecessor, self]     we are its primary and see to it, piece by piece
  *      piece        a part of an own arc whose places have the same copies; usually the whole arc
  *      member       another node that has, should have or had a copy of a piece
  *      claim        an arc that another node compared with us as its primary, and when
+ *      left         a part of the ring that was ours until the ring changed
  *
  * The caller brings the ring (keeper_set_arcs), what others claim, and how each task went; it asks for the
  * next task. All policy is here, no I/O: the node and the simulator run the same object file. The rules are
@@ -18,7 +19,15 @@
  *   of more, those that went first are replaced at once.
  * - A member is compared at once when it is new, back, or somebody says that something changed; again soon
  *   while something is missing on either side; else at the interval, with jitter. Who does not answer is
- *   asked less and less often.
+ *   asked less and less often, until we hear of him.
+ * - Where more is missing than can be taken at once, the next comparison follows within a second and begins
+ *   where the last one ended, as long as each gets further than the one before.
+ * - With who is new or back, the first comparison begins inside of the arc, at a place of his own; all of it
+ *   comes second. So of several who are filled at the same time each gets another part first, and there is
+ *   nothing that all of them lack.
+ * - What we left is handed on to who is its primary now, unless he has compared it with us since. Mostly he
+ *   has: who came before us has us among his holders. After a cut heals, many come at once, and then it may
+ *   be that none of them was there when we stored something.
  * - Places that neither we nor, within the grace time, another primary saw to are surplus, unless this node
  *   keeps everything (ring/tour.h).
  *
@@ -30,6 +39,7 @@
 
 #include "base/err.h"
 #include "base/peer.h"
+#include "base/ringkey.h"
 #include "ring/charter.h"
 #include "ring/ring_id.h"
 
@@ -66,6 +76,8 @@ struct keeper_arc {
     struct ring_id to; /* our place */
     bool has_predecessor;
     struct peer predecessor;
+    bool is_guarding; /* it reaches over one before us that is not relied on (ring/guard.h): what he has is no
+                         copy */
     size_t count;
     struct peer peers[KEEPER_CANDIDATES_MAX];
 };
@@ -84,6 +96,9 @@ void keeper_claim(struct keeper *keeper, const struct peer *primary, struct ring
  * of it (keeper_is_compared). */
 void keeper_doubt(struct keeper *keeper, struct ring_id place, const struct peer *peer);
 
+/* A question of that node came: if he was silent, he may answer now. */
+void keeper_hear(struct keeper *keeper, const struct peer *peer, uint64_t now_us);
+
 /* Something changed at a place of ours: compare it soon with that node; NULL: with all of them. */
 void keeper_touch(struct keeper *keeper, struct ring_id place, const struct peer *peer, uint64_t now_us);
 
@@ -95,6 +110,7 @@ void keeper_moved(struct keeper *keeper, uint64_t keys_count, uint64_t now_us);
 enum keeper_task_kind {
     KEEPER_COMPARE,   /* (from, to] with the peer */
     KEEPER_CHALLENGE, /* the peer, with a key of (from, to] */
+    KEEPER_HAND_ON,   /* (from, to] we left: its primary, who is to be looked up, gets what he lacks */
     KEEPER_RELEASE,   /* keys in (from, to] are surplus: hand them on, then give them up */
 };
 
@@ -103,6 +119,8 @@ struct keeper_task {
     struct ring_id from;
     struct ring_id to;
     struct peer peer;
+    bool has_rest; /* comparisons: only from the key `rest` on, the last one got that far */
+    struct ringkey rest;
 };
 
 /* False: nothing now; look again at keeper_wake_at(). The task is open until keeper_done(). */
@@ -118,7 +136,10 @@ struct keeper_outcome {
     enum err err;
     uint64_t missing_here_count; /* a comparison: what he has and we do not */
     uint64_t missing_there_count;
-    bool is_partial;        /* a release: only up to `reached` */
+    uint64_t coming_count;  /* of both, what now waits to be fetched */
+    bool is_capped;         /* there is more missing, at or behind the key `rest`, than could be taken */
+    struct ringkey rest;    /* in (from, to] */
+    bool is_partial;        /* handed on or released: only up to `reached` */
     struct ring_id reached; /* in (from, to) */
 };
 
@@ -165,6 +186,7 @@ void keeper_piece(const struct keeper *keeper, size_t index, struct keeper_piece
 void keeper_member(const struct keeper *keeper, size_t index, size_t member_index,
                    struct keeper_member_status *ret_status);
 size_t keeper_claims_count(const struct keeper *keeper);
+size_t keeper_left_count(const struct keeper *keeper);
 
 /*
  * Is the place one of which we surely have everything: ours and compared with all members that are here, or

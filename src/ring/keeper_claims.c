@@ -67,7 +67,8 @@ bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, const
         for (size_t i = 0; i < piece->count && is_compared; i++) {
             const struct keeper_node *node = &piece->nodes[i];
             bool counts = node->is_chosen && node->away_since_us == 0 && node->silent_count == 0;
-            is_compared = !counts || (node->compared_at_us > 0 && node->missing_here_count == 0);
+            is_compared = !counts || (node->compared_at_us > 0 && node->missing_here_count == 0 &&
+                                      !node->pass.has_rest && !node->pass.is_owed);
         }
         return is_compared;
     }
@@ -84,8 +85,8 @@ bool keeper_is_compared(const struct keeper *keeper, struct ring_id place, const
 
 /* ---- gaps ---- */
 
-/* The own pieces, then the claims that count. */
-static bool seen_to(const struct keeper *keeper, size_t index, uint64_t now_us, struct ring_id *ret_from,
+/* The own pieces, then the claims that were made since then. */
+static bool seen_to(const struct keeper *keeper, size_t index, uint64_t since_us, struct ring_id *ret_from,
                     struct ring_id *ret_to) {
     if (index < keeper->pieces_count) {
         *ret_from = keeper->pieces[index].from;
@@ -95,20 +96,21 @@ static bool seen_to(const struct keeper *keeper, size_t index, uint64_t now_us, 
     const struct keeper_claimed *claim = &keeper->claims[index - keeper->pieces_count];
     *ret_from = claim->from;
     *ret_to = claim->to;
-    return now_us <= claim->at_us + keeper->config.grace_us;
+    return claim->at_us >= since_us;
 }
 
 bool keeper_find_gap(const struct keeper *keeper, struct ring_id behind, uint64_t now_us,
                      struct ring_id *ret_from, struct ring_id *ret_to) {
     static const struct ring_id last = {UINT64_MAX, UINT64_MAX};
     size_t count = keeper->pieces_count + keeper->claims_count;
+    uint64_t since_us = now_us > keeper->config.grace_us ? now_us - keeper->config.grace_us : 0;
     struct ring_id position = behind;
     struct ring_id end = last;
     struct ring_id from;
     struct ring_id to;
     for (size_t i = 0; i < count; i++) {
         struct ring_id next = ring_id_add_power(position, 0);
-        if (!seen_to(keeper, i, now_us, &from, &to) || !ring_id_is_owned(from, next, to)) {
+        if (!seen_to(keeper, i, since_us, &from, &to) || !ring_id_is_owned(from, next, to)) {
             continue;
         }
         if (ring_id_compare(to, position) <= 0 || ring_id_equal(to, last)) {
@@ -118,7 +120,7 @@ bool keeper_find_gap(const struct keeper *keeper, struct ring_id behind, uint64_
         i = SIZE_MAX; /* from the first one again: each turn passes an arc for good */
     }
     for (size_t i = 0; i < count; i++) {
-        if (seen_to(keeper, i, now_us, &from, &to) && ring_id_compare(from, position) > 0 &&
+        if (seen_to(keeper, i, since_us, &from, &to) && ring_id_compare(from, position) > 0 &&
             ring_id_compare(from, end) < 0) {
             end = from;
         }
@@ -126,4 +128,32 @@ bool keeper_find_gap(const struct keeper *keeper, struct ring_id behind, uint64_
     *ret_from = position;
     *ret_to = end;
     return ring_id_compare(position, end) < 0;
+}
+
+bool keeper_find_unseen(const struct keeper *keeper, const struct keeper_left *left, struct ring_id *ret_from,
+                        struct ring_id *ret_to) {
+    size_t count = keeper->pieces_count + keeper->claims_count;
+    struct ring_id position = left->from;
+    struct ring_id end = left->to;
+    struct ring_id from;
+    struct ring_id to;
+    for (size_t i = 0; i < count; i++) {
+        struct ring_id next = ring_id_add_power(position, 0);
+        if (!seen_to(keeper, i, left->since_us, &from, &to) || !ring_id_is_owned(from, next, to)) {
+            continue;
+        }
+        if (!ring_id_is_between(position, to, left->to)) {
+            return false; /* to its end */
+        }
+        position = to;
+        i = SIZE_MAX; /* from the first one again */
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (seen_to(keeper, i, left->since_us, &from, &to) && ring_id_is_between(position, from, end)) {
+            end = from;
+        }
+    }
+    *ret_from = position;
+    *ret_to = end;
+    return true;
 }

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "ring/keeper_state.h"
 
+static const uint64_t AGAIN_US = 1000000; /* between two comparisons with one that comes and goes */
+
 /* How far before the anchor the farthest place of (from, …] is. The whole ring is 2^128 - 1. */
 static struct ring_id depth_of(struct ring_id from, struct ring_id anchor) {
     struct ring_id way = ring_id_distance(from, anchor);
@@ -51,26 +53,49 @@ static void add_away(struct keeper_piece *piece, const struct peer *peer, uint64
     }
 }
 
+static bool is_in(const struct keeper_arc *arc, const struct peer *peer) {
+    for (size_t i = 0; i < arc->count; i++) {
+        if (peer_equal(&arc->peers[i], peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is one that was listed so no more only because others who came before it fill the list? Then nobody who
+ * followed it is listed either. Where one has gone, those behind it move up. */
+static bool is_displaced(const struct keeper *keeper, const struct keeper_piece *old, size_t index,
+                         const struct keeper_arc *arc) {
+    bool is_displaced = arc->count + 1 >= keeper->config.copies + KEEPER_SPARES_MAX;
+    for (size_t i = index + 1; i < old->count && is_displaced; i++) {
+        is_displaced = !old->nodes[i].is_listed || !is_in(arc, &old->nodes[i].peer);
+    }
+    return is_displaced;
+}
+
 /* Those that are listed in their order, as far as they were known with what was known of them; then those
  * that have gone since and had a copy. */
-static void set_nodes(struct keeper_piece *piece, const struct keeper_arc *arc, uint64_t now_us) {
+static void set_nodes(const struct keeper *keeper, struct keeper_piece *piece, const struct keeper_arc *arc,
+                      uint64_t now_us) {
     struct keeper_piece old = *piece;
     piece->count = 0;
     for (size_t i = 0; i < arc->count; i++) {
         const struct keeper_node *known = find_node(&old, &arc->peers[i]);
         struct keeper_node *node = &piece->nodes[piece->count++];
         *node = known != NULL ? *known : (struct keeper_node){.peer = arc->peers[i]};
-        if (!node->is_listed) {
-            node->compare_us = 0; /* new or back: at once */
+        if (!node->is_listed) { /* new or back: at once, but not with every change of who comes and goes */
+            node->compare_us = node->compared_at_us > 0 ? node->compared_at_us + AGAIN_US : 0;
             node->silent_count = 0;
             node->is_complete = false;
+            keeper_pass_turn(&node->pass, &node->peer, piece->from, piece->to);
         }
         node->is_listed = true;
         node->away_since_us = 0;
     }
     for (size_t i = 0; i < old.count; i++) {
         struct keeper_node *node = &old.nodes[i];
-        bool is_kept = node->away_since_us > 0 || had_copy(node);
+        bool is_gone = had_copy(node) && !is_displaced(keeper, &old, i, arc);
+        bool is_kept = node->away_since_us > 0 || is_gone;
         if (is_kept && piece->count < KEEPER_MEMBERS_MAX && find_node(piece, &node->peer) == NULL) {
             node->away_since_us = node->away_since_us > 0 ? node->away_since_us : now_us;
             node->is_listed = false;
@@ -143,6 +168,7 @@ void keeper_choose(struct keeper *keeper, struct keeper_piece *piece, uint64_t n
         if (is_chosen && !node->is_chosen) {
             node->compare_us = 0;
             node->is_complete = false;
+            keeper_pass_turn(&node->pass, &node->peer, piece->from, piece->to);
         }
         node->is_chosen = is_chosen;
         copies += is_chosen;
@@ -161,8 +187,15 @@ static struct keeper_anchor *find_anchor(struct keeper *keeper, struct ring_id p
     return NULL;
 }
 
+static void restart_passes(struct keeper_piece *piece) {
+    for (size_t i = 0; i < piece->count; i++) {
+        keeper_pass_restart(&piece->nodes[i].pass);
+    }
+}
+
 /* Cut what is no longer ours. Returns how many pieces are left of the arc; *ret_from: how far they reach. */
-static size_t shrink(struct keeper *keeper, const struct keeper_arc *arc, struct ring_id *ret_from) {
+static size_t shrink(struct keeper *keeper, const struct keeper_arc *arc, uint64_t now_us,
+                     struct ring_id *ret_from) {
     struct ring_id depth = depth_of(arc->from, arc->to);
     size_t count = 0;
     for (size_t i = 0; i < keeper->pieces_count; i++) {
@@ -171,11 +204,14 @@ static size_t shrink(struct keeper *keeper, const struct keeper_arc *arc, struct
             continue;
         }
         if (ring_id_compare(depth_of_end(piece), depth) > 0) {
+            keeper_leave(keeper, piece->from, piece->to, now_us);
             drop_piece(keeper, i--);
             continue;
         }
         if (ring_id_compare(depth_of(piece->from, piece->anchor), depth) > 0) {
+            keeper_leave(keeper, piece->from, arc->from, now_us);
             piece->from = arc->from;
+            restart_passes(piece);
         }
         *ret_from = piece->from; /* the farthest is the last */
         count++;
@@ -202,20 +238,20 @@ static struct keeper_piece *insert_piece(struct keeper *keeper, struct ring_id a
 
 static void set_arc(struct keeper *keeper, const struct keeper_arc *arc, uint64_t now_us) {
     struct ring_id reach = arc->to;
-    size_t count = shrink(keeper, arc, &reach);
+    size_t count = shrink(keeper, arc, now_us, &reach);
     const struct keeper_anchor *before = find_anchor(keeper, arc->to);
     bool is_grown = count == 0 || ring_id_compare(depth_of(reach, arc->to), depth_of(arc->from, arc->to)) < 0;
     struct keeper_piece *piece = is_grown ? insert_piece(keeper, arc->to) : NULL;
     if (piece != NULL) {
         piece->from = arc->from;
         piece->to = count == 0 ? arc->to : reach;
-        if (count > 0 && before != NULL && before->has_predecessor) {
+        if (count > 0 && before != NULL && before->has_predecessor && !arc->is_guarding) {
             add_away(piece, &before->predecessor, now_us);
         }
     }
     for (size_t i = 0; i < keeper->pieces_count; i++) {
         if (ring_id_equal(keeper->pieces[i].anchor, arc->to)) {
-            set_nodes(&keeper->pieces[i], arc, now_us);
+            set_nodes(keeper, &keeper->pieces[i], arc, now_us);
             keeper_choose(keeper, &keeper->pieces[i], now_us);
         }
     }
@@ -264,6 +300,7 @@ static void join_pieces(struct keeper *keeper) {
             }
         }
         near->from = far->from;
+        restart_passes(near);
         drop_piece(keeper, i + 1);
         i--;
     }
@@ -277,6 +314,7 @@ void keeper_set_arcs(struct keeper *keeper, const struct keeper_arc *arcs, size_
             is_ours = ring_id_equal(keeper->pieces[i].anchor, arcs[j].to);
         }
         if (!is_ours) {
+            keeper_leave(keeper, keeper->pieces[i].from, keeper->pieces[i].to, now_us);
             drop_piece(keeper, i--);
         }
     }

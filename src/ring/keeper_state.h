@@ -5,6 +5,22 @@
 #include "base/prng.h"
 #include "ring/keeper.h"
 
+enum { KEEPER_LEFT_MAX = 32 };
+
+/* An arc is looked at with one node from its start to its end: in one comparison, or in several where there
+ * is more missing than can be taken at once. */
+struct keeper_pass {
+    bool has_rest;
+    bool is_turned;       /* it began inside of the arc: what is before that was not looked at */
+    bool is_owed;         /* there was no whole one yet */
+    struct ringkey rest;  /* everything before it was looked at, or left out */
+    uint64_t here_count;  /* missing, as far as this pass has got */
+    uint64_t there_count; /* likewise */
+    uint64_t last_count;  /* missing on either side, in the whole pass before */
+    uint32_t stuck_count; /* comparisons in a row that got no further */
+    uint32_t idle_count;  /* whole passes in a row that found as much as the one before */
+};
+
 struct keeper_node {
     struct peer peer;
     bool is_listed; /* among those who follow us now */
@@ -21,7 +37,8 @@ struct keeper_node {
     uint64_t missing_here_count;
     uint64_t missing_there_count;
     uint32_t silent_count;
-    uint32_t idle_count; /* comparisons in a row after which as much was missing as before */
+    uint64_t silent_us; /* the last time */
+    struct keeper_pass pass;
     uint32_t failed_count;
     uint32_t lost_count; /* challenges in a row to which it said that it has lost the key */
 };
@@ -42,6 +59,15 @@ struct keeper_anchor {
     struct peer predecessor;
 };
 
+struct keeper_left {
+    struct ring_id from;
+    struct ring_id to;
+    uint64_t since_us;
+    uint64_t due_us;
+    uint32_t silent_count;
+    struct keeper_pass pass;
+};
+
 struct keeper_claimed {
     struct peer primary;
     struct ring_id from;
@@ -59,6 +85,9 @@ struct keeper {
     size_t anchors_count;
     struct keeper_claimed *claims;
     size_t claims_count;
+    struct keeper_left left[KEEPER_LEFT_MAX];
+    size_t left_count;
+    bool is_handing_on; /* a task is open */
 
     uint64_t release_us;           /* when the next round over the ring begins, or goes on */
     struct ring_id release_cursor; /* zero: at its start */
@@ -75,6 +104,26 @@ static inline bool keeper_is_same(const struct peer *a, const struct peer *b) {
     return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
 }
 
+/* keeper_pass.c: a comparison of the task's arc went well. True: nothing is missing in all of the arc. Else
+ * *ret_wait_us until the next one. */
+bool keeper_pass_take(struct keeper_pass *pass, const struct keeper_task *task,
+                      const struct keeper_outcome *outcome, uint64_t *ret_wait_us);
+void keeper_pass_restart(struct keeper_pass *pass); /* from the start of the arc */
+
+/* With one who may have little yet: first from a place that is his own, then all of it. Else all who are
+ * filled at the same time would have the start of the arc and lack its end. */
+void keeper_pass_turn(struct keeper_pass *pass, const struct peer *peer, struct ring_id from,
+                      struct ring_id to);
+uint64_t keeper_doubled(uint64_t first_us, uint32_t times, uint64_t max_us);
+uint64_t keeper_jitter(struct keeper *keeper, uint64_t interval_us);
+
+/* keeper_left.c */
+void keeper_leave(struct keeper *keeper, struct ring_id from, struct ring_id to, uint64_t now_us);
+bool keeper_next_left(struct keeper *keeper, uint64_t now_us, struct keeper_task *ret_task);
+uint64_t keeper_left_at(const struct keeper *keeper);
+void keeper_take_left(struct keeper *keeper, const struct keeper_task *task,
+                      const struct keeper_outcome *outcome, uint64_t now_us);
+
 /* keeper_pieces.c: who shall have a copy, again, with what is known now. */
 void keeper_choose(struct keeper *keeper, struct keeper_piece *piece, uint64_t now_us);
 void keeper_refresh(struct keeper *keeper, uint64_t now_us); /* of all pieces: time has passed */
@@ -84,5 +133,9 @@ struct keeper_piece *keeper_find_piece(const struct keeper *keeper, struct ring_
  */
 bool keeper_find_gap(const struct keeper *keeper, struct ring_id behind, uint64_t now_us,
                      struct ring_id *ret_from, struct ring_id *ret_to);
+
+/* The first part of (from, to] that is not ours and that no primary has compared with us since then. */
+bool keeper_find_unseen(const struct keeper *keeper, const struct keeper_left *left, struct ring_id *ret_from,
+                        struct ring_id *ret_to);
 
 #endif

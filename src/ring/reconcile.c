@@ -323,6 +323,15 @@ void reconcile_init(struct reconcile *reconcile, const struct reconcile_arc *arc
     reconcile->settled = reconcile_arc_start(arc);
 }
 
+void reconcile_skip_to(struct reconcile *reconcile, const struct ringkey *key) {
+    struct reconcile_position position = reconcile_arc_position(&reconcile->arc, key);
+    struct reconcile_position end = reconcile_arc_end(&reconcile->arc);
+    if (reconcile_position_compare(&position, &reconcile->settled) > 0 &&
+        reconcile_position_compare(&position, &end) < 0) {
+        reconcile->settled = position;
+    }
+}
+
 enum err reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max, struct bytes *ret_question,
                        struct err_detail *detail) {
     struct pass pass;

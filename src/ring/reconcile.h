@@ -56,6 +56,9 @@ struct reconcile {
 void reconcile_init(struct reconcile *reconcile, const struct reconcile_arc *arc,
                     const struct ringkey_set *set, const struct reconcile_report *report);
 
+/* Before the first question: leave out what is before this key. One outside of the arc changes nothing. */
+void reconcile_skip_to(struct reconcile *reconcile, const struct ringkey *key);
+
 /* The first question. memory has room for size_max bytes, RECONCILE_MESSAGE_SIZE_MIN to …_MAX. */
 enum err reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max, struct bytes *ret_question,
                        struct err_detail *detail) MUST_CHECK;

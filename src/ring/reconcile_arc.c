@@ -39,7 +39,7 @@ struct reconcile_position reconcile_arc_behind(struct reconcile_position positio
     return position;
 }
 
-static struct ringkey key_of(const struct reconcile_position *position) {
+struct ringkey reconcile_position_key(const struct reconcile_position *position) {
     struct ringkey key;
     memcpy(key.bytes, position->bytes + 1, RINGKEY_SIZE);
     return key;
@@ -49,7 +49,8 @@ static struct ringkey key_of(const struct reconcile_position *position) {
 static size_t cut_in_pieces(const struct reconcile_position *lower, const struct reconcile_position *upper,
                             struct ringkey_range pieces[PIECES_MAX]) {
     ASSERT(reconcile_position_compare(lower, upper) < 0);
-    pieces[0] = (struct ringkey_range){.lower = key_of(lower), .upper = key_of(upper), .has_upper = true};
+    pieces[0] = (struct ringkey_range){
+        .lower = reconcile_position_key(lower), .upper = reconcile_position_key(upper), .has_upper = true};
     if (lower->bytes[0] == upper->bytes[0]) {
         return 1;
     }

@@ -35,6 +35,9 @@ struct reconcile_position reconcile_arc_position(const struct reconcile_arc *arc
 /* The next one. */
 struct reconcile_position reconcile_arc_behind(struct reconcile_position position);
 
+/* The key, or bound between keys, that lies there. */
+struct ringkey reconcile_position_key(const struct reconcile_position *position);
+
 static inline int reconcile_position_compare(const struct reconcile_position *a,
                                              const struct reconcile_position *b) {
     return memcmp(a->bytes, b->bytes, RECONCILE_POSITION_SIZE);

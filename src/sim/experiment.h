@@ -73,6 +73,12 @@ extern const char *const experiment_replica_breakages[];
 enum err experiment_ring_replicas(const struct experiment_args *args, struct report *report,
                                   struct err_detail *detail);
 
+/* experiment_ring_heal.c: how soon everything is where it belongs. */
+enum err experiment_ring_heal(const struct experiment_args *args, struct report *report,
+                              struct err_detail *detail);
+enum err experiment_ring_refill(const struct experiment_args *args, struct report *report,
+                                struct err_detail *detail);
+
 /* experiment_ring_rest.c: what a ring at rest costs. */
 enum err experiment_ring_rest(const struct experiment_args *args, struct report *report,
                               struct err_detail *detail);

@@ -61,6 +61,21 @@ void replica_copies_range(const struct replica_copies *copies, struct ring_id fr
     *ret_count = is_wrapped ? copies->objects_count - first + end : end - first;
 }
 
+uint32_t replica_copies_next(const struct replica_copies *copies, uint32_t node, uint32_t object,
+                             uint32_t end) {
+    const uint8_t *parts = replica_copies_of(copies, node);
+    while (object < end) {
+        uint32_t round = object - object % copies->objects_count;
+        uint32_t stop = end - round < copies->objects_count ? end : round + copies->objects_count;
+        const uint8_t *found = memchr(parts + (object - round), REPLICA_WHOLE, stop - object);
+        if (found != NULL) {
+            return round + (uint32_t)(found - parts);
+        }
+        object = stop;
+    }
+    return end;
+}
+
 static void light(struct replica_copies *copies, struct replica_object *object, uint64_t now_us) {
     if (object->up_count++ == 0 && object->is_born) {
         copies->dark_us += now_us - object->dark_since_us;
@@ -109,11 +124,9 @@ void replica_copies_drop(struct replica_copies *copies, uint32_t node, uint32_t 
 }
 
 void replica_copies_turn(struct replica_copies *copies, uint32_t node, bool is_up, uint64_t now_us) {
-    const uint8_t *parts = replica_copies_of(copies, node);
-    for (uint32_t i = 0; i < copies->objects_count; i++) {
-        if (parts[i] < REPLICA_WHOLE) {
-            continue;
-        }
+    uint32_t end = copies->objects_count;
+    for (uint32_t i = replica_copies_next(copies, node, 0, end); i < end;
+         i = replica_copies_next(copies, node, i + 1, end)) {
         if (is_up) {
             light(copies, &copies->objects[i], now_us);
         } else {
@@ -123,13 +136,12 @@ void replica_copies_turn(struct replica_copies *copies, uint32_t node, bool is_u
 }
 
 void replica_copies_wipe(struct replica_copies *copies, uint32_t node, bool is_up, uint64_t now_us) {
-    uint8_t *parts = replica_copies_of(copies, node);
-    for (uint32_t i = 0; i < copies->objects_count; i++) {
-        if (parts[i] == REPLICA_WHOLE) {
-            forget(copies, node, i, is_up, now_us);
-        }
+    uint32_t end = copies->objects_count;
+    for (uint32_t i = replica_copies_next(copies, node, 0, end); i < end;
+         i = replica_copies_next(copies, node, i + 1, end)) {
+        forget(copies, node, i, is_up, now_us);
     }
-    memset(parts, 0, copies->objects_count);
+    memset(replica_copies_of(copies, node), 0, copies->objects_count);
 }
 
 uint64_t replica_copies_dark_us(const struct replica_copies *copies, uint64_t now_us) {

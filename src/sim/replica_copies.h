@@ -53,6 +53,11 @@ static inline bool replica_copies_has(const struct replica_copies *copies, uint3
 void replica_copies_range(const struct replica_copies *copies, struct ring_id from, struct ring_id to,
                           uint32_t *ret_first, uint32_t *ret_count);
 
+/* The first object from `object` on, before `end`, of which the node has a whole copy; `end` where there is
+ * none. Both may count on behind the last object, which the first one follows. */
+uint32_t replica_copies_next(const struct replica_copies *copies, uint32_t node, uint32_t object,
+                             uint32_t end);
+
 /* A node that is up has all of the object now; or has given its copy up. */
 void replica_copies_add(struct replica_copies *copies, uint32_t node, uint32_t object, uint64_t now_us);
 void replica_copies_drop(struct replica_copies *copies, uint32_t node, uint32_t object, uint64_t now_us);

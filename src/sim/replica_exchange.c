@@ -39,6 +39,12 @@ static bool is_coming(const struct replica_world *world, uint32_t node, uint32_t
     return false;
 }
 
+/* What is before it is not looked at. */
+static struct ring_id start_of(const struct keeper_task *task) {
+    struct ring_id rest = ring_id_read(task->rest.bytes);
+    return task->has_rest ? (struct ring_id){rest.high - (rest.low == 0), rest.low - 1} : task->from;
+}
+
 /*
  * The first object of the arc that one of the two has and the other has not, unless it gets it from somebody
  * else. What the owner's own disk has no room for is no reason to stay: nothing would come of it.
@@ -52,7 +58,7 @@ static bool find_missing(const struct replica_world *world, struct replica_excha
     uint32_t object;
     uint32_t count;
     *ret_count = 0;
-    replica_copies_range(copies, exchange->task.from, exchange->task.to, &object, &count);
+    replica_copies_range(copies, start_of(&exchange->task), exchange->task.to, &object, &count);
     for (; count > 0; count--, object = object + 1 < copies->objects_count ? object + 1 : 0) {
         bool is_here = here[object] == REPLICA_WHOLE;
         bool is_there = there[object] == REPLICA_WHOLE;
@@ -185,19 +191,19 @@ static bool is_surplus(const struct replica_world *world, uint32_t owner, uint32
     return true;
 }
 
-/* Surplus is given up where all holders have it; what its primary lacks goes there first. */
+/* What its primary lacks goes there first. Then surplus is given up where all holders have it; what is only
+ * handed on stays. */
 static void release(struct replica_world *world, struct replica_exchange *exchange) {
     struct replica_copies *copies = &world->copies;
-    const uint8_t *parts = replica_copies_of(copies, exchange->owner);
     bool has_room = copies->held_count[exchange->owner] < node_at(world, exchange->owner)->held_max / 2;
+    bool is_kept = exchange->task.kind == KEEPER_HAND_ON || (world->config.keeps_surplus && has_room);
     bool is_lacking = false;
-    uint32_t object;
+    uint32_t first;
     uint32_t count;
-    replica_copies_range(copies, exchange->task.from, exchange->task.to, &object, &count);
-    for (; count > 0; count--, object = object + 1 < copies->objects_count ? object + 1 : 0) {
-        if (parts[object] < REPLICA_WHOLE) {
-            continue;
-        }
+    replica_copies_range(copies, exchange->task.from, exchange->task.to, &first, &count);
+    for (uint32_t i = replica_copies_next(copies, exchange->owner, first, first + count); i < first + count;
+         i = replica_copies_next(copies, exchange->owner, i + 1, first + count)) {
+        uint32_t object = i % copies->objects_count;
         uint32_t primary = replica_world_find(world, copies->objects[object].place);
         bool lacks = !replica_copies_has(copies, world->up[primary], object);
         if (lacks && !is_lacking && !is_full(world, world->up[primary]) &&
@@ -205,8 +211,7 @@ static void release(struct replica_world *world, struct replica_exchange *exchan
             is_lacking = true;
             exchange->object = object;
             exchange->peer = world->up[primary];
-        } else if (!lacks && !(world->config.keeps_surplus && has_room) &&
-                   is_surplus(world, exchange->owner, object, primary)) {
+        } else if (!lacks && !is_kept && is_surplus(world, exchange->owner, object, primary)) {
             replica_copies_drop(copies, exchange->owner, object, world->now_us);
             world->counts.released_count++;
         }
@@ -243,7 +248,7 @@ void replica_exchange_arrive(struct replica_world *world, uint32_t index) {
     struct replica_exchange exchange = world->exchanges[index];
     ASSERT(exchange.is_open);
     receive_parts(world, receiver_of(&exchange), exchange.object, REPLICA_WHOLE);
-    if (exchange.task.kind == KEEPER_RELEASE) { /* the next object may have another primary */
+    if (exchange.task.kind != KEEPER_COMPARE) { /* the next object may have another primary */
         lay_down(world, index);
         release(world, &exchange);
         replica_world_wake(world, exchange.owner);
@@ -312,6 +317,7 @@ void replica_exchange_begin(struct replica_world *world, uint32_t owner, const s
         exchange.peer = replica_index_of(&task->peer);
         challenge(world, &exchange);
         break;
+    case KEEPER_HAND_ON:
     case KEEPER_RELEASE:
         release(world, &exchange);
         break;

@@ -4,11 +4,13 @@
  * The linker puts these in the place of the true functions (--wrap). $RING_LIE says what it does to others,
  * several with commas between them:
  *
- *      content    the payloads that it gives have a byte changed
+ *      content    the payloads that it gives have a byte changed; where it gives none, as the next
  *      forged     the heads of what it gives are changed, so that the signatures are wrong
  *      claims     it says that it has whatever anybody has, stores nothing of it, and proves it by lot
  *      ranges     its comparisons and offers make no sense: counts and bounds beyond all limits
  *      links      it has found links without end: out of scope, private, no URLs at all
+ *      invents    of every URL it lists one capture, of this minute, that never was, and none that is; asked
+ *                 for it, it gives nonsense
  *
  * $RING_LIE_URL begins some of the links.
  */
@@ -18,10 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "node/captures_code.h"
 #include "node/crawling.h"
 #include "node/keeping_code.h"
+#include "node/ring_shelf_scope.h"
 #include "ring/reconcile.h"
+#include "store/shelf_code.h"
 
 static bool lies(const char *lie) {
     const char *wanted = getenv("RING_LIE");
@@ -37,20 +42,68 @@ enum err __wrap_captures_give(void *context, const struct peer *from, struct byt
                               struct buf *answer, struct err_detail *detail) {
     static const char status[] = "HTTP/1.1 200 OK";
     enum err err = __real_captures_give(context, from, question, answer, detail);
+    if (lies("invents") && err == ERR_OK && answer->size < sizeof status) { /* it has none */
+        return buf_put(answer, BYTES("take my word for it"));
+    }
     if (err != ERR_OK || answer->size < sizeof status) {
         return err;
     }
     static unsigned turn;
     bool is_second = turn++ % 2 == 1; /* with both lies, the one and then the other */
-    if (lies("content") && (is_second || !lies("forged"))) {
-        answer->data[answer->size - 1] ^= 1; /* of the payload, or of what it was packed to */
-    }
     bool is_forged = lies("forged") && (!is_second || !lies("content"));
+    if (lies("content") && (is_second || !lies("forged"))) {
+        struct captures_answer given;
+        is_forged = captures_code_read_answer(buf_bytes(answer), &given, NULL) == ERR_OK &&
+                    given.piece.size == 0;            /* who has the payload asks for the rest alone */
+        answer->data[answer->size - 1] ^= !is_forged; /* of the payload, or of what it was packed to */
+    }
     uint8_t *head = is_forged ? memmem(answer->data, answer->size, status, sizeof status - 1) : NULL;
     if (head != NULL) {
         memcpy(head, "HTTP/1.1 200 No", sizeof status - 1);
     }
     return ERR_OK;
+}
+
+/* ---- what it lists ---- */
+
+void __real_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context);
+void __wrap_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context);
+
+static bulk_handler *true_walk;
+
+static enum err list_invented(void *context, const struct peer *from, struct bytes question,
+                              struct buf *answer, struct err_detail *detail) {
+    enum { SECOND_US = 1000000, MINUTE_US = 60 * SECOND_US };
+    struct shelf_code_walk walk;
+    struct shelf_code_page_end end = {.is_end = true};
+    struct capture capture;
+    struct wire_reader page;
+    struct bytes surt;
+    struct buf given;
+    int64_t now_us = clock_wall_us(&clock_system);
+    buf_init(&given, BULK_ANSWER_SIZE_MAX);
+    enum err err = true_walk(context, from, question, &given, detail);
+    wire_reader_init(&page, bytes_skip(buf_bytes(&given), 1)); /* behind "I am sure" */
+    bool is_lie = err == ERR_OK && shelf_code_read_walk(question, &walk, NULL) == ERR_OK &&
+                  ring_shelf_scope_is_url(walk.from, walk.to, &surt) &&
+                  shelf_code_next_capture(&page, &capture, &end, NULL) == ERR_OK;
+    if (is_lie) {
+        capture.time_us = now_us - now_us % MINUTE_US;
+        memset(capture.signature, 0, sizeof capture.signature);
+        buf_put_byte(answer, 1);
+        shelf_code_put_capture(answer, &capture);
+        shelf_code_put_page_end(answer, &(struct shelf_code_page_end){.is_end = true});
+    } else if (err == ERR_OK) {
+        buf_put(answer, buf_bytes(&given));
+    }
+    buf_done(&given);
+    return err == ERR_OK ? answer->err : err;
+}
+
+void __wrap_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context) {
+    bool is_lie = service == BULK_WALK && lies("invents");
+    true_walk = is_lie ? handler : true_walk;
+    __real_bulk_serve(bulk, service, is_lie ? list_invented : handler, context);
 }
 
 /* ---- what it claims ---- */

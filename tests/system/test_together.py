@@ -146,9 +146,9 @@ def await_copies(nodes, origin, level, patience_s=120):
     wait_for(lambda: not missing(), lambda: f"{len(missing())} with too few copies: {list(missing().items())[:5]}", patience_s)
 
 
-def read(each, url):
+def read(each, url, stamp="2030"):
     try:
-        with urllib.request.urlopen(f"{each.url}/web/2030id_/{url}", timeout=120) as answer:
+        with urllib.request.urlopen(f"{each.url}/web/{stamp}id_/{url}", timeout=120) as answer:
             return answer.read()
     except urllib.error.HTTPError as error:
         return f"{error.code} {error.reason}"

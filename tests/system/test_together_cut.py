@@ -7,12 +7,15 @@ import subprocess
 
 import pytest
 
-from ringnodes import await_agreement, found, wait_for
+from ringnodes import await_agreement, await_same_owners, found, wait_for
 from test_together import SERVE, Origin, held, listed, node, read  # noqa: F401 (a fixture by its name)
 
 PAGES = 8
 CLONE_NEWNET = 0x40000000
 LEFT, RIGHT = "127.0.5", "127.0.6"
+# Places on the ring follow from addresses; these lie so that first all of one half come and then all of the other. What one half
+# archives in the first arc of the other has all its holders there, none of which can know who has it.
+LEFT_NODES, RIGHT_NODES = (14, 35, 50), (23, 35, 42)
 
 
 def ip(*arguments):
@@ -101,6 +104,12 @@ def few(nodes, captures, level):
     return {c for c in captures if sum(c in kept for kept in having.values()) < level}
 
 
+def misplaced(nodes, captures, owners):
+    """Those that one of their own holders lacks."""
+    having = {each.place: kept for each, kept in holdings(nodes).items()}
+    return {c for c in captures if not all(c in having[place] for place in owners[c[0]])}
+
+
 def archive(nodes, origin, hosts):
     for host in hosts:
         added = nodes[1].run("job", "add", "--ring", f"http://{origin.names[host]}/", "--scope", "host", "--delay", "0")
@@ -115,8 +124,8 @@ def archive(nodes, origin, hosts):
 
 
 def test_both_halves_go_on_and_become_one_archive_again(node, network, origin):
-    left = [node(i, f"{LEFT}.{i + 1}") for i in range(3)]
-    right = [node(10 + i, f"{RIGHT}.{i + 1}") for i in range(3)]
+    left = [node(number, f"{LEFT}.{number}") for number in LEFT_NODES]
+    right = [node(100 + number, f"{RIGHT}.{number}") for number in RIGHT_NODES]
     nodes = [*left, *right]
     found(left[0], "--open", "--replicas", "3")
     left[0].start(*SERVE)
@@ -138,8 +147,16 @@ def test_both_halves_go_on_and_become_one_archive_again(node, network, origin):
     network.heal()
     await_agreement(nodes, 120)
     everything = of_left | of_right
-    wait_for(lambda: not few(nodes, everything, 3), lambda: f"{list(few(nodes, everything, 3))[:5]} have too few copies", 120)
-    assert everything <= captures_of(nodes)
+    urls = sorted({url for url, *_ in everything})
+    await_same_owners(nodes, urls)
+    owners = {url: left[0].owner(url, 3) for url in urls}
+    halves = [{each.place for each in half} for half in (left, right)]
+    assert any(set(owners[url]) in halves for url, *_ in everything), "some belong to one half alone"
+
+    def lacking():
+        return misplaced(nodes, everything, owners)
+
+    wait_for(lambda: not lacking(), lambda: f"not with their holders: {list(lacking())[:5]}", 120)
 
     # All of it is read through all of them, as soon as the holders have been compared; of what both archived, both versions.
     both = f"http://{origin.names[2]}/p3.html"

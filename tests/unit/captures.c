@@ -301,6 +301,43 @@ static void a_false_piece_is_found(void **state) {
     free(large);
 }
 
+/* What is asked of him is of another page of the host: in this mapping all have one place, and so one key. */
+static enum err give_other_page(void *context, const struct peer *from, struct bytes question,
+                                struct buf *answer, struct err_detail *detail) {
+    struct node *node = context;
+    struct captures_question asked;
+    struct buf changed;
+    buf_init(&changed, BULK_QUESTION_SIZE_MAX);
+    assert_int_equal(captures_code_read_question(question, &asked, NULL), ERR_OK);
+    asked.surt = BYTES("org,example)/page");
+    assert_int_equal(captures_code_put_question(&changed, &asked), ERR_OK);
+    enum err err = captures_give(node->captures, from, buf_bytes(&changed), answer, detail);
+    buf_done(&changed);
+    return err;
+}
+
+static int setup_by_host(void **state) {
+    return fixture_setup_as(state, PLACE_BY_HOST, false);
+}
+
+static void another_page_of_the_host_is_not_taken_for_this_one(void **state) {
+    struct fixture *fixture = *state;
+    struct node *liar = &fixture->nodes[2];
+    struct captured captured;
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    liar->bulk->services[BULK_CAPTURE].handler = give_other_page; /* nobody has asked him yet */
+    fixture_put(fixture, &document);
+    struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
+    assert_int_equal(captures_fetch_at(fixture->fetch, &liar->peer, 1, &key, BYTES("org,example)/page"), true,
+                                       &captured, NULL),
+                     ERR_OK);
+    assert_int_equal(captures_fetch_at(fixture->fetch, &liar->peer, 1, &key, BYTES("org,example)/other"),
+                                       true, &captured, NULL),
+                     ERR_MISMATCH);
+    assert_int_equal(fixture->blames_count, 1);
+    assert_true(peer_equal(&fixture->blamed, &liar->peer));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_capture_comes_as_it_is, fixture_setup, fixture_teardown),
@@ -315,6 +352,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_transfer_that_is_cut_goes_on, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(another_disk_fails, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_false_piece_is_found, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(another_page_of_the_host_is_not_taken_for_this_one, setup_by_host,
+                                        fixture_teardown),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does: nodes go away while others write to them */
     return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "ring/decree.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hex.h"
@@ -219,6 +220,90 @@ static void a_job_spreads_from_node_to_node(void **state) {
     drop(fixture);
 }
 
+static struct stat look_at(const char *directory, const char *name) {
+    char path[SCRATCH_PATH_SIZE];
+    struct stat seen;
+    assert_int_equal(stat(scratch_path(directory, name, path), &seen), 0);
+    return seen;
+}
+
+/* A file that is replaced is another file. */
+static bool is_untouched(const char *directory, const char *name, const struct stat *before) {
+    struct stat now = look_at(directory, name);
+    return now.st_ino == before->st_ino && now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec;
+}
+
+static void on_changed(void *context) {
+    ++*(unsigned *)context;
+}
+
+static void add_job(struct fixture *fixture, struct decrees *decrees, const char *name, uint64_t version,
+                    const char *seeds) {
+    struct buf text;
+    buf_init(&text, DECREE_TEXT_SIZE_MAX);
+    decrees_put_job_text(&text, BYTES("scope = host\n"), bytes_of_string(seeds));
+    struct bytes decree =
+        write_decree(fixture, &fixture->founder, DECREE_JOB, name, version, buf_bytes(&text));
+    assert_int_equal(decrees_add(decrees, decree, NULL), ERR_OK);
+    decrees_beat(decrees);
+    buf_done(&text);
+}
+
+/* A crawl ends and begins again with every job.conf that is written anew. */
+static void only_what_has_changed_is_written(void **state) {
+    static const char first_conf[] = "jobs/ring-first/job.conf";
+    struct fixture *fixture = make();
+    unsigned changes_count = 0;
+    char path[SCRATCH_PATH_SIZE];
+    struct decrees_config config = {.directory = *state, .changed = on_changed, .context = &changes_count};
+    struct decrees *decrees = decrees_new(&config);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_beat(decrees);
+    assert_int_equal(changes_count, 0);
+    add_job(fixture, decrees, "first", 1, "https://example.org/\n");
+    struct bytes rules =
+        write_decree(fixture, &fixture->founder, DECREE_RULES, "private", 1, bytes_of_string(rule));
+    assert_int_equal(decrees_add(decrees, rules, NULL), ERR_OK);
+    decrees_beat(decrees);
+    assert_int_equal(changes_count, 2);
+    struct stat conf = look_at(*state, first_conf);
+    struct stat seeds = look_at(*state, "jobs/ring-first/seeds");
+    struct stat access_file = look_at(*state, "access/ring-private.aclj");
+
+    add_job(fixture, decrees, "second", 1, "https://example.net/\n");
+    assert_int_equal(changes_count, 3);
+    assert_true(is_there(*state, "jobs/ring-second/job.conf"));
+    assert_true(is_untouched(*state, first_conf, &conf));
+    assert_true(is_untouched(*state, "jobs/ring-first/seeds", &seeds));
+    assert_true(is_untouched(*state, "access/ring-private.aclj", &access_file));
+
+    /* Nor at the next start, nor with a charter that says the same. */
+    decrees_free(decrees);
+    decrees = decrees_new(&config);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_beat(decrees);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_beat(decrees);
+    assert_int_equal(changes_count, 3);
+    assert_true(is_untouched(*state, first_conf, &conf));
+
+    /* What has changed is written; what is missing, too. */
+    struct stat second = look_at(*state, "jobs/ring-second/job.conf");
+    add_job(fixture, decrees, "first", 2, "https://example.com/\n");
+    assert_false(is_untouched(*state, first_conf, &conf));
+    assert_true(is_untouched(*state, "jobs/ring-second/job.conf", &second));
+    assert_int_equal(unlink(scratch_path(*state, first_conf, path)), 0);
+    assert_int_equal(unlink(scratch_path(*state, "access/ring-private.aclj", path)), 0);
+    decrees_set_charter(decrees, &fixture->charter, fixture->ring);
+    decrees_beat(decrees);
+    assert_true(is_there(*state, first_conf));
+    assert_true(is_there(*state, "access/ring-private.aclj"));
+    assert_int_equal(changes_count, 5);
+    decrees_free(decrees);
+    drop(fixture);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
 
 int main(void) {
@@ -230,6 +315,7 @@ int main(void) {
         TEST(rules_are_obeyed_withdrawn_and_never_come_back),
         TEST(rules_that_nobody_can_read_have_no_effect),
         TEST(a_job_spreads_from_node_to_node),
+        TEST(only_what_has_changed_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

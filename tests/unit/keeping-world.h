@@ -33,7 +33,7 @@ enum {
 struct world;
 
 /* How a node misbehaves. */
-enum vice { HONEST, GIVES_FALSE, PROVES_FALSE, CONFIRMS_NOTHING };
+enum vice { HONEST, GIVES_FALSE, PROVES_FALSE, CONFIRMS_NOTHING, NEVER_COMPARES };
 
 struct node {
     struct world *world;
@@ -213,6 +213,7 @@ static inline enum err confirm_nothing(void *context, const struct peer *from, s
 static inline void serve(struct node *node) {
     switch (node->vice) {
     case HONEST:
+    case NEVER_COMPARES:
         break;
     case GIVES_FALSE:
         bulk_serve(node->bulk, BULK_CAPTURE, give_false, node);
@@ -261,7 +262,7 @@ static inline void start(struct node *node) {
         .bulk = node->bulk,
         .ring = {ask_own, ask_known, ask_find, ask_copies, ask_generation, locate, node},
         .grace_us = world->grace_us,
-        .compare_interval_us = world->compare_us,
+        .compare_interval_us = node->vice == NEVER_COMPARES ? 3600 * (uint64_t)SECOND_US : world->compare_us,
         .challenge_interval_us = world->challenge_us,
         .keeps_everything = node->keeps_everything,
         .keeps_surplus = world->keeps_surplus,

@@ -73,6 +73,25 @@ static void who_was_away_gets_only_the_difference(void **state) {
     assert_true(traffic.received_size < 10 * BODY_SIZE); /* of 84 */
 }
 
+/* Of one copy alone no primary comes to look for it at the others: it is handed on, long before it is
+ * surplus. */
+static void what_was_ours_goes_to_those_who_came(void **state) {
+    struct world *world = *state;
+    world->copies = 1;
+    start(&world->nodes[0]);
+    world->nodes_count = 1;
+    for (unsigned n = 0; n < 40; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    wait_for(all_have(world, 40));
+    world->nodes_count = 3;
+    start(&world->nodes[1]);
+    start(&world->nodes[2]);
+    wait_for(are_kept(world, 40, NODES_MAX));
+    assert_true(stat_of(&world->nodes[0]).handed_on_count > 0);
+    assert_int_equal(stat_of(&world->nodes[0]).keys_count, 40); /* nothing is given up yet */
+}
+
 static void a_lost_disk_is_filled_again(void **state) {
     struct world *world = *state;
     struct node *node = &world->nodes[1];
@@ -137,6 +156,64 @@ static void who_claims_and_does_not_hold_is_found_out(void **state) {
     assert_true(atomic_load(&world->nodes[0].blames_count) + atomic_load(&world->nodes[1].blames_count) > 0);
     wait_for(stat_of(&world->nodes[2]).challenged_count > 0);
     assert_int_equal(stat_of(&world->nodes[2]).caught_count, 0); /* the others are honest */
+}
+
+/* Of the arc of this one, as many copies as there should be, not counting what it has or says that it has. */
+static bool are_kept_without(struct world *world, unsigned count, const struct node *failing) {
+    for (unsigned n = 0; n < count; n++) {
+        struct ringkey key = key_of(n, n);
+        struct holders_arc arc;
+        size_t copies = 0;
+        for (unsigned i = 0; i < world->nodes_count; i++) {
+            copies += &world->nodes[i] != failing && has(&world->nodes[i], &key);
+        }
+        ask_known(&world->nodes[0], ring_id_read(key.bytes), &arc);
+        if (peer_equal(&arc.peers[0], &failing->peer) && copies < world->copies) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* At the one behind it, which is a holder of all that it should see to. */
+static void put_behind(struct world *world, unsigned count, unsigned failing) {
+    for (unsigned n = 0; n < count; n++) {
+        put(&world->nodes[failing + 1], n, n);
+    }
+}
+
+/* Nobody but the primary sees to the copies of its arc: unless it fails. */
+static void what_a_lying_primary_should_see_to_is_seen_to(void **state) {
+    struct world *world = *state;
+    world->nodes_count = 4;
+    world->copies = 2;
+    world->challenge_us = SECOND_US / 10;
+    world->nodes[2].vice = PROVES_FALSE;
+    start_all(world);
+    put_behind(world, 40, 2);
+    wait_for(are_kept_without(world, 40, &world->nodes[2]));
+}
+
+static void what_a_full_primary_should_see_to_is_seen_to(void **state) {
+    struct world *world = *state;
+    world->nodes_count = 4;
+    world->copies = 2;
+    world->challenge_us = SECOND_US / 10;
+    world->nodes[2].is_full = true;
+    start_all(world);
+    put_behind(world, 40, 2);
+    wait_for(are_kept_without(world, 40, &world->nodes[2]));
+}
+
+static void what_a_silent_primary_should_see_to_is_seen_to(void **state) {
+    struct world *world = *state;
+    world->nodes_count = 4;
+    world->copies = 2;
+    world->grace_us = SECOND_US;
+    world->nodes[2].vice = NEVER_COMPARES;
+    start_all(world);
+    put_behind(world, 40, 2);
+    wait_for(are_kept_without(world, 40, &world->nodes[2]));
 }
 
 static void the_next_takes_the_part_of_one_that_is_full(void **state) {
@@ -209,6 +286,23 @@ static void surplus_stays_until_it_is_confirmed(void **state) {
     wait_for(are_kept(world, 20, NODES_MAX));
     wait_for(atomic_load(&world->nodes[1].confirms_count) > 1 &&
              atomic_load(&world->nodes[2].confirms_count) > 1);
+    assert_int_equal(stat_of(&world->nodes[0]).released_count, 0);
+    assert_int_equal(stat_of(&world->nodes[0]).keys_count, 20);
+}
+
+/* He says that he has it, and cannot prove it: all of this node's surplus has him for a holder. */
+static void surplus_stays_while_a_holder_is_not_believed(void **state) {
+    struct world *world = *state;
+    world->nodes_count = 4;
+    world->copies = 2;
+    world->grace_us = SECOND_US;
+    world->nodes[2].vice = PROVES_FALSE;
+    start_all(world);
+    for (unsigned n = 0; n < 20; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    wait_for(are_kept(world, 20, NODES_MAX));
+    wait_for(stat_of(&world->nodes[0]).caught_count > 1);
     assert_int_equal(stat_of(&world->nodes[0]).released_count, 0);
     assert_int_equal(stat_of(&world->nodes[0]).keys_count, 20);
 }
@@ -328,14 +422,19 @@ int main(void) {
         keeping_test(what_one_stores_the_others_get),
         keeping_test(a_busy_giver_gives_later),
         keeping_test(who_was_away_gets_only_the_difference),
+        keeping_test(what_was_ours_goes_to_those_who_came),
         keeping_test(a_lost_disk_is_filled_again),
         keeping_test(what_is_false_is_refused_and_blamed),
         keeping_test(a_forged_signature_is_refused_and_blamed),
         keeping_test(who_claims_and_does_not_hold_is_found_out),
+        keeping_test(what_a_lying_primary_should_see_to_is_seen_to),
+        keeping_test(what_a_full_primary_should_see_to_is_seen_to),
+        keeping_test(what_a_silent_primary_should_see_to_is_seen_to),
         keeping_test(the_next_takes_the_part_of_one_that_is_full),
         keeping_test(surplus_is_given_up_when_all_holders_have_it),
         keeping_test(surplus_stays_where_its_owner_wants_it),
         keeping_test(surplus_stays_until_it_is_confirmed),
+        keeping_test(surplus_stays_while_a_holder_is_not_believed),
         keeping_test(copies_of_a_dead_node_are_made_again),
         keeping_test(a_damaged_document_is_repaired_from_another_copy),
         keeping_test(damage_is_found_by_scrubbing),

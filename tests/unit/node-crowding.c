@@ -12,6 +12,7 @@
 #include "await.h"
 #include "net/datagram.h"
 #include "net/identity.h"
+#include "node/complaints.h"
 #include "node/crowding_state.h"
 #include "node/ring_files.h"
 #include "node/ringing.h"
@@ -387,6 +388,42 @@ static void who_sends_nonsense_is_counted_and_blamed(void **state) {
     assert_non_null(strstr(world->nodes[1].sentence, "no sense to the crowd"));
 }
 
+static bool says(struct node *node, const char *sentence) {
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    ringing_put(node->ringing, &text);
+    bool is_said = bytes_find(buf_bytes(&text), bytes_of_string(sentence)) < text.size;
+    buf_done(&text);
+    return is_said;
+}
+
+/* With the port of a stream, as if it had come from there. */
+static bool is_named_as_member(struct world *world) {
+    char sentence[COMPLAINT_SIZE_MAX];
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    struct peer peer = world->nodes[2].self;
+    snprintf(sentence, sizeof sentence, "\"%s is blamed: it tells lies",
+             address_format(&peer.address, address));
+    peer.address.port = 1;
+    ringing_blame(world->nodes[1].ringing, &peer, "tells lies");
+    return says(&world->nodes[1], sentence);
+}
+
+static bool is_named_by_key(struct world *world) {
+    static const struct peer stranger = {.key = {1, 2, 3}};
+    char sentence[COMPLAINT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    snprintf(sentence, sizeof sentence, ", the node %s, is blamed: it tells lies",
+             identity_key_format(stranger.key, key));
+    ringing_blame(world->nodes[1].ringing, &stranger, "tells lies");
+    return says(&world->nodes[1], sentence);
+}
+
+static void who_is_blamed_is_named_as_the_ring_knows_him(void **state) {
+    assert_true(await(is_named_as_member, *state));
+    assert_true(await(is_named_by_key, *state));
+}
+
 static bool liar_has_left(struct world *world) {
     return !knows(&world->nodes[1], &world->nodes[4]);
 }
@@ -488,6 +525,7 @@ int main(void) {
         cmocka_unit_test(threads_with_one_wish_share_a_search),
         cmocka_unit_test(too_many_searches_are_refused),
         cmocka_unit_test(who_sends_nonsense_is_counted_and_blamed),
+        cmocka_unit_test(who_is_blamed_is_named_as_the_ring_knows_him),
         cmocka_unit_test(who_is_distrusted_is_passed_over),
         cmocka_unit_test(who_is_dead_leaves_all_views),
         cmocka_unit_test(contacts_are_enough_to_come_back),

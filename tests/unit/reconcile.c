@@ -37,6 +37,7 @@ struct talk {
     size_t answers_size;
     size_t rounds_count;
     size_t message_size_max;
+    const struct ringkey *begin; /* NULL: the start of the arc */
 };
 
 static void note_need(void *context, const struct ringkey *key) {
@@ -69,6 +70,9 @@ static void talk_run(struct talk *talk, const struct reconcile_arc *arc, struct 
     struct bytes question;
     struct err_detail detail = {0};
     reconcile_init(&reconcile, arc, &asker_set, &report);
+    if (talk->begin != NULL) {
+        reconcile_skip_to(&reconcile, talk->begin);
+    }
     assert_int_equal(reconcile_ask(&reconcile, question_memory, size_max, &question, &detail), ERR_OK);
     while (question.size > 0) {
         struct bytes answer;
@@ -201,6 +205,47 @@ static void finds_exactly_the_difference(void **state) {
     for (uint64_t seed = 1; seed <= (UNIT_IS_SANITIZED ? 100 : 400); seed++) {
         run_model(seed);
     }
+}
+
+/* Keys of an arc that wraps, every third only in the one set; from each of some keys on. */
+static void begins_where_it_is_told(void **state) {
+    enum { COUNT = 3000, STEP = 271 };
+    static struct ringkey keys[COUNT];
+    static struct ringkey some[COUNT];
+    struct reconcile_arc arc = {.from = {0x60}, .to = {0x40}};
+    struct memory_set all;
+    struct memory_set fewer;
+    struct prng prng;
+    size_t some_count = 0;
+    (void)state;
+    prng_init(&prng, 11);
+    for (size_t i = 0; i < COUNT; i++) {
+        keys[i] = random_key(&prng, 0);
+        if (i % 3 > 0) {
+            some[some_count++] = keys[i];
+        }
+    }
+    memory_set_init(&all, &sha256, keys, COUNT);
+    memory_set_init(&fewer, &sha256, some, some_count);
+    static struct ringkey missing[COUNT];
+    size_t missing_count = put_missing(&arc, &all, &fewer, missing);
+    for (size_t i = 0; i < COUNT; i += STEP) {
+        struct talk talk;
+        struct reconcile_position begin = reconcile_arc_position(&arc, &keys[i]);
+        size_t expected = 0;
+        for (size_t j = 0; j < missing_count; j++) {
+            struct reconcile_position position = reconcile_arc_position(&arc, &missing[j]);
+            expected += !is_in_arc(&arc, &keys[i]) || reconcile_position_compare(&position, &begin) >= 0;
+        }
+        talk_init(&talk);
+        talk.begin = &keys[i];
+        talk_run(&talk, &arc, &fewer, &all, RECONCILE_MESSAGE_SIZE_MAX);
+        assert_int_equal(talk.need.size, expected * sizeof(struct ringkey));
+        assert_int_equal(talk.have.size, 0);
+        talk_done(&talk);
+    }
+    memory_set_done(&all);
+    memory_set_done(&fewer);
 }
 
 /* ---- figures ---- */
@@ -556,6 +601,7 @@ static void keeps_every_vector_of_the_specification(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_exactly_the_difference),
+        cmocka_unit_test(begins_where_it_is_told),
         cmocka_unit_test(costs_what_it_should),
         cmocka_unit_test(fills_an_empty_node),
         cmocka_unit_test(an_asker_gives_up_without_progress),

@@ -31,7 +31,8 @@ enum lie {
     LIE_NOISE,
     LIE_STRIP,
     LIE_ABSENT,
-    LIE_FAIL
+    LIE_FAIL,
+    LIE_INVENT
 };
 
 struct fixture;
@@ -49,6 +50,7 @@ struct node {
     atomic_bool is_current;
     _Atomic(enum lie) lie;
     atomic_bool lies_later;      /* only about what follows the first piece */
+    atomic_uint lies_count;      /* of captures that it invents */
     atomic_uint questions_count; /* about captures */
     atomic_ullong first_offset;  /* of the first piece that it was asked for alone */
     atomic_uint stop_after;      /* so many questions: 0 never */
@@ -265,6 +267,10 @@ static inline enum err fixture_give(void *context, const struct peer *from, stru
     case LIE_ABSENT:
         buf_truncate(answer, 1);
         answer->data[0] = 0;
+        break;
+    case LIE_INVENT: /* has everything */
+        buf_clear(answer);
+        buf_put(answer, BYTES("as you wish"));
         break;
     case LIE_FAIL:
         return err_set(detail, ERR_IO, "the disk is broken");

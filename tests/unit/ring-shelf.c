@@ -420,7 +420,7 @@ static enum err lie_about_walks(void *context, const struct peer *from, struct b
     (void)question;
     (void)detail;
     buf_put_byte(answer, 1);
-    switch (node->questions_count % 4) {
+    switch (node->questions_count % 5) {
     case 0:
         return buf_put(answer, BYTES("noise"));
     case 1:
@@ -428,13 +428,19 @@ static enum err lie_about_walks(void *context, const struct peer *from, struct b
         break;
     case 2:
         capture.surt = BYTES("org,example)/b"); /* not in order */
+        capture.url = BYTES("http://example.org/b");
         shelf_code_put_capture(answer, &capture);
         capture.surt = BYTES("org,example)/a");
+        capture.url = BYTES("http://example.org/a");
         break;
     case 3:
         end = (struct shelf_code_page_end){.next = BYTES("org")}; /* where it began */
         shelf_code_put_page_end(answer, &end);
         return answer->err;
+    case 4:
+        capture.surt = BYTES("org,example)/a");
+        capture.url = BYTES("http://elsewhere.example/"); /* who opens it would be led there */
+        break;
     }
     shelf_code_put_capture(answer, &capture);
     shelf_code_put_page_end(answer, &end);
@@ -450,7 +456,7 @@ static void false_lists_are_refused(void **state) {
     struct node *liar = &fixture->nodes[2];
     liar->bulk->services[BULK_WALK].handler = lie_about_walks; /* nobody has asked him yet */
     liar->bulk->services[BULK_WALK].context = liar;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         liar->questions_count = i;
         fixture->blames_count = 0;
         assert_int_equal(
@@ -480,6 +486,203 @@ static void false_documents_are_not_shown(void **state) {
     assert_int_equal(fixture->blames_count, 3);
     fixture->nodes[3].lie = HONEST;
     expect_record(fixture, &last, BYTES("a4"));
+}
+
+/* Of example.org/a he answers for all, with captures that nobody ever made: one a second from the 10th on, as
+ * many as lies_count says. He gives them, too. */
+static enum err invent_captures(void *context, const struct peer *from, struct bytes question,
+                                struct buf *answer, struct err_detail *detail) {
+    const struct node *node = context;
+    struct shelf_code_page_end end = {.is_end = true};
+    (void)from;
+    (void)question;
+    (void)detail;
+    buf_put_byte(answer, 1);
+    for (unsigned i = 0; i < node->lies_count; i++) {
+        struct capture capture = {
+            .surt = BYTES("org,example)/a"),
+            .time_us = (10 + i) * (int64_t)SECOND_US,
+            .location = {.segment = 1, .length = 1},
+            .url = BYTES("http://example.org/a"),
+            .status = 200,
+            .signature = {(uint8_t)i},
+        };
+        shelf_code_put_capture(answer, &capture);
+    }
+    shelf_code_put_page_end(answer, &end);
+    return answer->err;
+}
+
+static void make_inventor(struct node *node, unsigned count) {
+    node->lies_count = count;
+    node->bulk->services[BULK_WALK].handler = invent_captures; /* nobody has asked him yet */
+    node->bulk->services[BULK_WALK].context = node;
+}
+
+/* What replay does (replay/wayback.c): find, open, look again. Returns how many tries it took; 0: none of
+ * four succeeded. */
+static unsigned open_nearest(struct fixture *fixture, int64_t seconds, struct buf *body) {
+    struct archive_config config = {
+        .instance = fixture->nodes[READER].instance,
+        .scratch_directory = fixture->root,
+    };
+    struct archive *archive = archive_new(&config);
+    struct archive_visit *visit = archive_visit_begin(archive);
+    struct archive_record record;
+    struct capture capture;
+    struct bytes surt;
+    enum err err = ERR_NOT_FOUND;
+    unsigned tries = 0;
+    buf_clear(body);
+    assert_int_equal(archive_key(visit, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
+    while (err != ERR_OK && tries < 4) {
+        tries++;
+        archive_visit_renew(visit);
+        assert_int_equal(archive_find(visit, surt, seconds * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL),
+                         ERR_OK);
+        err = archive_open(visit, &capture, &record, NULL);
+    }
+    if (err == ERR_OK) {
+        buf_put(body, record.body);
+    }
+    archive_visit_end(visit);
+    archive_free(archive);
+    return err == ERR_OK ? tries : 0;
+}
+
+/* Who is asked for a listing is a matter of chance: here he is the only one that answers for all. */
+static void what_nobody_holds_gives_way_to_what_is_true(void **state) {
+    struct fixture *fixture = *state;
+    struct buf body;
+    struct capture last;
+    bool is_partial;
+    buf_init(&body, 64);
+    put_some(fixture);
+    make_inventor(&fixture->nodes[2], 1);
+    fixture->nodes[2].lie = LIE_INVENT;
+    fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1); /* nothing else, he says */
+    assert_int_equal(last.time_us, 10 * SECOND_US);
+    assert_int_equal(open_nearest(fixture, 10, &body), 2);
+    assert_string_equal(buf_string(&body), "a4");
+    assert_true(fixture->blames_count > 0);
+    assert_true(peer_equal(&fixture->blamed, &fixture->nodes[2].peer));
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3); /* as the others have it */
+    assert_int_equal(last.time_us, 4 * SECOND_US);
+    assert_int_equal(open_nearest(fixture, 2, &body), 1);
+    assert_string_equal(buf_string(&body), "a2");
+    buf_done(&body);
+}
+
+/* Who lists without end is passed over after a few of them. */
+static void who_invents_many_is_not_asked_any_more(void **state) {
+    struct fixture *fixture = *state;
+    struct buf body;
+    struct capture last;
+    bool is_partial;
+    buf_init(&body, 64);
+    put_some(fixture);
+    make_inventor(&fixture->nodes[2], 50);
+    fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 50);
+    assert_int_equal(open_nearest(fixture, 30, &body), RING_SHELF_DOUBT_LISTED_MAX + 1);
+    assert_string_equal(buf_string(&body), "a4");
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
+    assert_true(is_partial);                    /* without him */
+    assert_int_equal(fixture->blames_count, 0); /* nobody has it: that proves nothing */
+    buf_done(&body);
+}
+
+/* Of example.org/x he lists what nobody made, with the digest of a document that others have. */
+struct borrower {
+    bulk_handler *walk; /* the true one, and its context */
+    void *context;
+    uint8_t digest[SHA256_SIZE];
+};
+
+static enum err list_borrowed(void *context, const struct peer *from, struct bytes question,
+                              struct buf *answer, struct err_detail *detail) {
+    const struct borrower *borrower = context;
+    struct shelf_code_page_end end = {.is_end = true};
+    struct capture capture = {
+        .surt = BYTES("org,example)/x"),
+        .time_us = SECOND_US,
+        .location = {.segment = 1, .length = 1},
+        .url = BYTES("http://example.org/x"),
+        .status = 200,
+    };
+    if (bytes_find(question, capture.surt) == question.size) {
+        return borrower->walk(borrower->context, from, question, answer, detail);
+    }
+    memcpy(capture.signature, borrower->digest, sizeof capture.signature);
+    buf_put_byte(answer, 1);
+    shelf_code_put_capture(answer, &capture);
+    shelf_code_put_page_end(answer, &end);
+    return answer->err;
+}
+
+static enum err read_document(struct fixture *fixture, const struct capture *capture,
+                              struct bytes *ret_record) {
+    struct instance_session *session = fixture->nodes[READER].session;
+    struct key key;
+    struct block block;
+    assert_int_equal(instance_locate(session, capture, &key, &block, NULL), ERR_OK);
+    return instance_get_record(session, key.volume, &block.location, ret_record, NULL);
+}
+
+/* A revisit's document is looked for by its digest: where that leads to a lie, it leads elsewhere next. */
+static void a_borrowed_digest_leads_astray_once(void **state) {
+    struct fixture *fixture = *state;
+    struct bulk *bulk = fixture->nodes[2].bulk;
+    struct borrower borrower = {bulk->services[BULK_WALK].handler, bulk->services[BULK_WALK].context, {0}};
+    struct capture revisit;
+    struct capture invented;
+    struct sha256 sha256;
+    struct bytes record;
+    bool is_partial;
+    assert_int_equal(sha256_init(&sha256), ERR_OK);
+    sha256_digest(&sha256, BYTES("a1"), borrower.digest);
+    sha256_done(&sha256);
+    put_some(fixture);
+    fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
+    bulk->services[BULK_WALK].handler = list_borrowed; /* nobody has asked him yet */
+    bulk->services[BULK_WALK].context = &borrower;
+    assert_int_equal(list(fixture, "org,example)/ab", &revisit, &is_partial), 1);
+    assert_true(revisit.flags & CAPTURE_REVISIT);
+    assert_int_equal(list(fixture, "org,example)/x", &invented, &is_partial), 1);
+    assert_int_not_equal(read_document(fixture, &revisit, &record), ERR_OK);
+    assert_int_equal(list(fixture, "org,example)/x", &invented, &is_partial), 0);
+    assert_int_equal(list(fixture, "org,example)/ab", &revisit, &is_partial), 1);
+    assert_int_equal(read_document(fixture, &revisit, &record), ERR_OK);
+    assert_true(bytes_ends_with(record, BYTES("\r\n\r\na1\r\n\r\n")));
+}
+
+static void doubts_end_and_make_room(void **state) {
+    static const uint64_t minute_us = UINT64_C(60) * SECOND_US;
+    struct ring_shelf_doubts doubts = {0};
+    struct peer peers[3] = {{.key = {1}}, {.key = {2}}, {.key = {3}}};
+    (void)state;
+    assert_int_equal(ring_shelf_doubts_init(&doubts, 1), ERR_OK);
+    assert_false(ring_shelf_doubts_has(&doubts, 7, 1));
+    for (unsigned i = 0; i < 5; i++) { /* five who read the same at once */
+        ring_shelf_doubts_add(&doubts, 7, &peers[0], 1);
+    }
+    assert_int_equal(ring_shelf_doubts_trust(&doubts, &peers[0], minute_us), RING_SHELF_DOUBTED);
+    assert_int_equal(ring_shelf_doubts_trust(&doubts, &peers[1], minute_us), RING_SHELF_BELIEVED);
+    assert_int_equal(ring_shelf_doubts_sort(&doubts, peers, 3, minute_us), 2);
+    assert_int_equal(peers[0].key[0], 2);
+    assert_int_equal(peers[1].key[0], 3);
+    assert_true(ring_shelf_doubts_has(&doubts, 7, minute_us));
+    assert_false(ring_shelf_doubts_has(&doubts, 8, minute_us));
+    assert_false(ring_shelf_doubts_has(&doubts, 7, minute_us + 1));
+    assert_int_equal(ring_shelf_doubts_trust(&doubts, &peers[2], minute_us + 1), RING_SHELF_BELIEVED);
+    for (uint64_t i = 0; i < RING_SHELF_DOUBT_CAPTURES_MAX + 10; i++) {
+        ring_shelf_doubts_add(&doubts, 100 + i, &peers[2], 2 * minute_us);
+    }
+    assert_int_equal(ring_shelf_doubts_trust(&doubts, &peers[2], 2 * minute_us), RING_SHELF_PASSED_OVER);
+    assert_false(ring_shelf_doubts_has(&doubts, 100, 2 * minute_us));
+    assert_true(ring_shelf_doubts_has(&doubts, 100 + RING_SHELF_DOUBT_CAPTURES_MAX, 2 * minute_us));
+    ring_shelf_doubts_done(&doubts);
 }
 
 /* ---- waiting ---- */
@@ -766,6 +969,10 @@ int main(void) {
         TEST(long_walks_come_in_pages),
         TEST(false_lists_are_refused),
         TEST(false_documents_are_not_shown),
+        TEST(what_nobody_holds_gives_way_to_what_is_true),
+        TEST(who_invents_many_is_not_asked_any_more),
+        TEST(a_borrowed_digest_leads_astray_once),
+        cmocka_unit_test(doubts_end_and_make_room),
         TEST(slow_nodes_hold_up_only_some),
         TEST(without_a_ring_there_is_nothing),
         TEST(what_was_listed_is_known_for_a_moment),
