@@ -60,7 +60,7 @@ struct world {
     bool is_listed[NODES_MAX]; /* lock: in the ring */
     uint64_t generation;       /* lock */
     size_t copies;
-    size_t nodes_count;
+    size_t nodes_count; /* lock, once a node runs */
     uint64_t compare_us;
     uint64_t grace_us;
     uint64_t challenge_us;

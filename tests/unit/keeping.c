@@ -73,18 +73,24 @@ static void who_was_away_gets_only_the_difference(void **state) {
     assert_true(traffic.received_size < 10 * BODY_SIZE); /* of 84 */
 }
 
+static void set_nodes_count(struct world *world, size_t count) {
+    pthread_mutex_lock(&world->lock);
+    world->nodes_count = count;
+    pthread_mutex_unlock(&world->lock);
+}
+
 /* Of one copy alone no primary comes to look for it at the others: it is handed on, long before it is
  * surplus. */
 static void what_was_ours_goes_to_those_who_came(void **state) {
     struct world *world = *state;
     world->copies = 1;
+    set_nodes_count(world, 1);
     start(&world->nodes[0]);
-    world->nodes_count = 1;
     for (unsigned n = 0; n < 40; n++) {
         put(&world->nodes[0], n, n);
     }
     wait_for(all_have(world, 40));
-    world->nodes_count = 3;
+    set_nodes_count(world, 3);
     start(&world->nodes[1]);
     start(&world->nodes[2]);
     wait_for(are_kept(world, 40, NODES_MAX));
