@@ -18,49 +18,33 @@ import tempfile
 import time
 import urllib.request
 
+import mirroring
+
 PATIENCE_S = 3600
 CHECKS = 10
 SETTINGS = "[mirror]\ngather = 100 ms\nperiod = 500 ms\n"
 NAME = "many"
 
 
-class Node:
+class Node(mirroring.Node):
     def __init__(self, mnemon, root, number):
-        self.mnemon = mnemon
-        self.ip = f"127.0.0.{number + 2}"
-        self.directory = root / f"node{number}"
-        self.directory.mkdir()
-        (self.directory / "mnemon.conf").write_text(SETTINGS)
+        super().__init__(mnemon, root, number)
         self.process = None
-
-    def run(self, *arguments):
-        return subprocess.run([self.mnemon, *arguments, "--data", self.directory], check=True, capture_output=True,
-                              text=True).stdout
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [self.mnemon, "serve", "--data", self.directory, "--address", self.ip, "--http", "0", "--port", "0"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        lines = [self.process.stdout.readline() for _ in range(3)]
-        self.url = lines[0].split()[-1]
-        self.place = re.search(r" at ([0-9.]+:\d+);", lines[2]).group(1)
-        return self
+        (self.directory / "mnemon.conf").write_text(SETTINGS)
 
     def get(self, path):
         with urllib.request.urlopen(self.url + path, timeout=60) as answer:
             return json.load(answer)
 
     def has(self):
-        return (self.directory / "collections" / NAME / "current").is_symlink()
+        return super().has(NAME)
 
     def of_process(self, field):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
             return int(re.search(rf"^{field}:\s+(\d+) kB", file.read(), re.M).group(1)) / 1024
 
     def cpu_s(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return mirroring.cpu_s(self.process.pid)
 
 
 def fill(directory, count):

@@ -341,7 +341,7 @@ def test_the_state_can_be_read_while_it_runs(mnemon, data, site):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     state = {}
     while process.poll() is None and state.get("stored", 0) == 0:
-        time.sleep(0.05)
+        time.sleep(0.05)  # a turn, until something is stored
         for path in data.glob("jobs/*/state.json"):
             state = json.loads(path.read_text())
     assert process.poll() is None and state["state"] == "running" and state["waiting"] > 0

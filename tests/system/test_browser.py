@@ -158,7 +158,7 @@ def archive(program, live, tmp_path_factory):
     crawl(program, data, site)
     second = int(time.time())
     while int(time.time()) == second:  # captures are told apart by their second
-        time.sleep(0.05)
+        time.sleep(0.05)  # a turn of at most a second
     fill(site, live, "Second edition")
     crawl(program, data, site)
     times = times_of(program, data, site.url("/"))

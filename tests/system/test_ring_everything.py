@@ -5,29 +5,8 @@ import urllib.request
 
 import pytest
 
-from ringnodes import await_agreement, found, many, wait_for
-from test_together import Origin, crawl, held, listed, read
-
-SERVE = ("--allow-private",)
-
-
-@pytest.fixture
-def node(mnemon, tmp_path):
-    with many(mnemon, tmp_path) as make:
-        yield make
-
-
-@pytest.fixture
-def origins():
-    made = []
-
-    def make(hosts, pages):
-        made.append(Origin(hosts, pages))
-        return made[-1]
-
-    yield make
-    for origin in made:
-        origin.close()
+from ringnodes import await_agreement, found, wait_for
+from test_together import SERVE, crawl, held, listed, node, read, web  # noqa: F401 (fixtures by their names)
 
 
 def make_node(node, number, settings="compare = 1 s"):
@@ -75,9 +54,9 @@ def await_everything(others, keeper, origin):
     wait_for(lambda: not missing(), lambda: f"missing: {sorted(missing())[:5]}", 120)
 
 
-def test_it_has_everything_and_reads_it_when_others_are_gone(node, origins):
+def test_it_has_everything_and_reads_it_when_others_are_gone(node, web):
     others, keeper = start_ring(node)
-    origin = origins(hosts=2, pages=12)
+    origin = web(hosts=2, pages=12)
     crawl(others, origin, "--delay", "0")
     await_everything(others, keeper, origin)
     wait_for(lambda: all(arc["level"] == "whole" and arc["copies"] == 2 for each in others for arc in keeping(each)["arcs"]),
@@ -86,7 +65,7 @@ def test_it_has_everything_and_reads_it_when_others_are_gone(node, origins):
     assert "keeps everything" in keeper.run("ring", "status").stdout
 
     # What is stored later comes, too; then all of it is read from its own disk.
-    later = origins(hosts=1, pages=5)
+    later = web(hosts=1, pages=5)
     crawl(others, later, "--delay", "0")
     await_everything(others, keeper, later)
     wait_for(lambda: keeping(keeper)["tour"]["whole"], lambda: str(keeping(keeper)["tour"]))
@@ -123,7 +102,7 @@ def led_to(each, url, **headers):
         return error.headers["Location"] if error.code == 302 else error.code
 
 
-def test_readers_are_led_to_the_node_that_is_responsible(node, origins):
+def test_readers_are_led_to_the_node_that_is_responsible(node, web):
     nodes = [make_node(node, number, f"compare = 1 s\nredirect = {'yes' if number == 2 else 'no'}\n"
                                      f"[http]\npublic = http://node{number}.example:8080") for number in (2, 4, 7)]
     leading, showing, _ = nodes
@@ -132,7 +111,7 @@ def test_readers_are_led_to_the_node_that_is_responsible(node, origins):
     for each in nodes[1:]:
         each.start("--join", leading.place, *SERVE)
     await_agreement(nodes)
-    origin = origins(hosts=1, pages=12)
+    origin = web(hosts=1, pages=12)
     crawl(nodes, origin, "--delay", "0")
     wait_for(lambda: set().union(*(pages(each, origin) for each in nodes)) == origin.urls(), "the crawl")
     led = 0

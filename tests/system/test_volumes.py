@@ -456,7 +456,7 @@ def test_slow_and_hostile_clients_do_not_hurt_others(serve, mnemon, tmp_path):
             assert not answer.startswith(b"HTTP/1.1 5") or b" 501 " in answer, answer
     for client in slow:
         while trickle(client):
-            time.sleep(0.01)
+            time.sleep(0.01)  # a turn, until the server has had enough of it
         client.close()
     assert server.process.poll() is None
     assert server.stop() == 0

@@ -239,9 +239,10 @@ static void survives_kill_9_at_any_moment(void **state) {
         pid_t child = start_elsewhere(fixture, "crawl", path);
         siginfo_t ended = {0};
         while (!atomic_load(&shared->is_started) && ended.si_pid == 0) {
-            nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL); /* a turn: it starts or ends */
             assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
         }
+        /* Killed at any time: the moment is the subject. */
         nanosleep(&(struct timespec){.tv_nsec = (long)prng_below(&prng, 40 * 1000 * 1000)}, NULL);
         kill(child, SIGKILL);
         status = end_of(child);

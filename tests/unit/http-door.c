@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "http-client.h"
 #include "unit.h"
 
@@ -38,9 +39,7 @@ static size_t given_count(struct fixture *fixture) {
 }
 
 static void await_given(struct fixture *fixture, size_t count) {
-    while (given_count(fixture) < count) {
-        usleep(1000);
-    }
+    await_that(given_count(fixture) >= count);
 }
 
 static void open_door(struct fixture *fixture, unsigned connections_max, unsigned per_address_max) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "await.h"
 #include "http-client.h"
 #include "scratch.h"
 #include "unit.h"
@@ -93,8 +94,7 @@ static void answer_stream(struct http_request *request) {
 static void *resume_later(void *context) {
     struct http_request *request = context;
     struct fixture *fixture = http_request_context(request);
-    while (atomic_load(&fixture->is_held)) {
-        usleep(1000);
+    for (unsigned turns = 0; atomic_load(&fixture->is_held) && await_turn(&turns);) {
     }
     http_request_resume(request);
     return NULL;
@@ -436,9 +436,7 @@ static void suspended_requests_take_no_thread(void **state) {
     for (int i = 0; i < WORKERS; i++) {
         pthread_create(&threads[i], NULL, ask_later, fixture);
     }
-    while (active_count(fixture) < WORKERS) {
-        usleep(1000);
-    }
+    await_that(active_count(fixture) >= WORKERS);
     expect(fixture, "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "200", "");
     atomic_store(&fixture->is_held, false);
     for (int i = 0; i < WORKERS; i++) {
@@ -463,9 +461,7 @@ static void stopping_waits_for_what_is_suspended(void **state) {
     pthread_t releaser;
     atomic_store(&fixture->is_held, true);
     pthread_create(&client, NULL, ask_later, fixture);
-    while (active_count(fixture) == 0) {
-        usleep(1000);
-    }
+    await_that(active_count(fixture) > 0);
     pthread_create(&releaser, NULL, release_later, fixture);
     http_server_stop(fixture->server, 0);
     fixture->server = NULL;
@@ -482,9 +478,7 @@ static void stopping_answers_what_has_begun(void **state) {
     void *result;
     atomic_store(&fixture->is_held, true);
     pthread_create(&client, NULL, ask_later, fixture);
-    while (active_count(fixture) == 0) {
-        usleep(1000);
-    }
+    await_that(active_count(fixture) > 0);
     pthread_create(&releaser, NULL, release_later, fixture);
     http_server_stop(fixture->server, 60000);
     fixture->server = NULL;

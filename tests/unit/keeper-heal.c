@@ -1,27 +1,12 @@
 /* keeper: after cuts and losses. Comparisons that go on where the last one ended, what is handed on, who was
  * only displaced, who is heard of again. */
-#include <stdlib.h>
-#include <string.h>
+#include "keeper-fixture.h"
 
-#include "ring/keeper.h"
-#include "unit.h"
+#include <stdlib.h>
 
 enum { COPIES = 3, NAMES_MAX = 16 };
-static const uint64_t SECOND = 1000000;
-static const uint64_t MINUTE = 60 * 1000000;
-static const uint64_t HOUR = UINT64_C(3600) * 1000000;
 
 /* ---- helpers ---- */
-
-static struct peer node(uint8_t n) {
-    struct peer peer = {.address = address_ipv4(10, 0, 0, n, 7070)};
-    memset(peer.key, n, sizeof peer.key);
-    return peer;
-}
-
-static struct ring_id at(uint64_t high) {
-    return (struct ring_id){high << 56, 0};
-}
 
 static struct ringkey key_at(uint64_t high) {
     struct ringkey key = {0};

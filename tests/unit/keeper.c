@@ -4,24 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit.h"
+#include "keeper-fixture.h"
 
 enum { COPIES = 3, TASKS_MAX = 64 };
-static const uint64_t SECOND = 1000000;
-static const uint64_t MINUTE = 60 * 1000000;
-static const uint64_t HOUR = UINT64_C(3600) * 1000000;
 
 /* ---- helpers ---- */
-
-static struct peer node(uint8_t n) {
-    struct peer peer = {.address = address_ipv4(10, 0, 0, n, 7070)};
-    memset(peer.key, n, sizeof peer.key);
-    return peer;
-}
-
-static struct ring_id at(uint64_t high) {
-    return (struct ring_id){high << 56, 0};
-}
 
 /* The arc (from, to] of ours, before us the node `before`, behind us those named. */
 static struct keeper_arc arc(uint64_t from, uint64_t to, uint8_t before, const char *names) {

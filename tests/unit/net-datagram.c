@@ -159,7 +159,7 @@ static void settle(struct world *world) {
             return;
         }
         if (after == before) {
-            usleep(1000);
+            usleep(1000); /* a turn; too many without progress end the wait */
             idle_ms++;
         }
     }

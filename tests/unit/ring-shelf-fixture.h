@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "await.h"
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
 #include "node/obtaining.h"
@@ -429,9 +430,7 @@ static inline void fixture_set_load(void *context) {
 static inline void fixture_set_busy(struct node *node, bool is_busy) {
     struct fixture_load load = {.bulk = node->bulk, .is_busy = is_busy};
     assert_int_equal(bulk_post(node->bulk, fixture_set_load, &load), ERR_OK);
-    while (!load.is_set) {
-        usleep(100);
-    }
+    await_that(load.is_set);
 }
 
 /* ---- captures ---- */

@@ -181,7 +181,7 @@ static void *watch_memory(void *context) {
     while (!watch->is_stopping) {
         size_t size = anonymous_size();
         watch->peak = size > watch->peak ? size : watch->peak;
-        usleep(1000);
+        usleep(1000); /* between two looks, as long as the work takes */
     }
     return NULL;
 }
