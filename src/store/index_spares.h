@@ -1,9 +1,10 @@
 /*
  * index_spares - iterators over the captures of one SURT that have been used and may be used again.
  *
- * To make an iterator of RocksDB and to free it costs a sixth of a lookup over HTTP. One that was made since the last
- * commit still shows everything, so it waits here for the next lookup; after a commit it is freed. It keeps
- * old files of the index from being removed, so nobody keeps spares for long: index_settle() frees them too.
+ * To make an iterator of RocksDB and to free it costs a sixth of a lookup over HTTP. One that was made since
+ * the last commit still shows everything, so it waits here for the next lookup; after a commit it is freed.
+ * It keeps old files of the index from being removed, so nobody keeps spares for long: index_settle() frees
+ * them too.
  *
  * Any thread.
  */
