@@ -2,6 +2,7 @@
  * fill captures DIR COUNT LIST          - an archive of many small captures, for lookups
  * fill pages DIR COUNT LIST FILES       - an archive of pages of 12 KB; FILES gets the same as files, for a
  * web server to compare with
+ * fill more DIR COUNT LIST              - an archive of other pages of 12 KB
  *
  * Captures are those of bench/index.c: three quarters have a payload of their own, one quarter that of an
  * earlier one, four in five of these under its URL. LIST gets a line "timestamp url" for up to 100,000 of
@@ -25,12 +26,15 @@ enum {
     PATH_SIZE_MAX = 4096,
     SEED = 5,
     SECOND_US = 1000000,
+    MORE_FIRST = 100000000, /* pages of "fill more" are numbered from here on */
 };
 static const int64_t FIRST_TIME_US = INT64_C(1500000000) * SECOND_US;
 
 struct fill {
     struct instance *instance;
-    const char *files; /* NULL: captures */
+    bool wants_pages;
+    const char *files; /* NULL: none */
+    uint64_t first;    /* number of the first page */
     uint64_t count;
     FILE *list;
     struct corpus corpus;
@@ -81,9 +85,7 @@ static void make_capture(struct worker *worker, uint64_t i) {
                    (uintmax_t)original, (uintmax_t)original);
 }
 
-static void make_page(struct worker *worker, uint64_t i) {
-    buf_put_format(&worker->url, "http://pages.example/%ju/p%ju.html", (uintmax_t)(i / 1000), (uintmax_t)i);
-    corpus_put_page(&worker->fill->corpus, i, &worker->body);
+static void write_file(const struct worker *worker, uint64_t i) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/%ju", worker->fill->files, (uintmax_t)(i / 1000));
     mkdir(path, 0755);
@@ -94,13 +96,21 @@ static void make_page(struct worker *worker, uint64_t i) {
          "writing a file");
 }
 
+static void make_page(struct worker *worker, uint64_t i) {
+    buf_put_format(&worker->url, "http://pages.example/%ju/p%ju.html", (uintmax_t)(i / 1000), (uintmax_t)i);
+    corpus_put_page(&worker->fill->corpus, i, &worker->body);
+    if (worker->fill->files != NULL) {
+        write_file(worker, i);
+    }
+}
+
 static void submit(struct worker *worker, struct instance_session *session, uint64_t i) {
     struct fill *fill = worker->fill;
     buf_clear(&worker->url);
     buf_clear(&worker->body);
     buf_clear(&worker->head);
-    if (fill->files != NULL) {
-        make_page(worker, i);
+    if (fill->wants_pages) {
+        make_page(worker, fill->first + i);
     } else {
         make_capture(worker, i);
     }
@@ -143,15 +153,19 @@ static void *work(void *context) {
 }
 
 int main(int argc, char **argv) {
-    bool wants_pages = argc == 6 && strcmp(argv[1], "pages") == 0;
-    if (!wants_pages && !(argc == 5 && strcmp(argv[1], "captures") == 0)) {
-        fprintf(stderr, "usage: fill captures DIR COUNT LIST\n       fill pages DIR COUNT LIST FILES\n");
+    bool has_files = argc == 6 && strcmp(argv[1], "pages") == 0;
+    bool wants_more = argc == 5 && strcmp(argv[1], "more") == 0;
+    if (!has_files && !wants_more && !(argc == 5 && strcmp(argv[1], "captures") == 0)) {
+        fprintf(stderr, "usage: fill captures DIR COUNT LIST\n       fill pages DIR COUNT LIST FILES\n"
+                        "       fill more DIR COUNT LIST\n");
         return 2;
     }
     static struct fill fill;
     fill.count = strtoull(argv[3], NULL, 10);
     fill.list = fopen(argv[4], "w");
-    fill.files = wants_pages ? argv[5] : NULL;
+    fill.wants_pages = has_files || wants_more;
+    fill.files = has_files ? argv[5] : NULL;
+    fill.first = wants_more ? MORE_FIRST : 0;
     must(fill.list != NULL, "opening the list");
     corpus_init(&fill.corpus, SEED);
     struct instance_config config = {.directory = argv[2]};

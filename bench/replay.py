@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""replay.py MNEMON FILL ENDLESS [--captures N] [--pages N] [--seconds S] - reading an archive over HTTP, under load.
+"""replay.py MNEMON FILL ENDLESS [--captures N] [--pages N] [--imported N] [--seconds S] - reading an archive over HTTP, under load.
 
 FILL is the program of bench/fill.c, ENDLESS that of bench/endless.c. wrk asks for random pages and captures; nginx serves
 the same pages as files, and mnemon's own empty handler (/health) shows what its server can do at all. Then ten times as
-many connections as saturate it, and the same again while the node crawls.
+many connections as saturate it. Then the idle node, and the same while it crawls and takes an import.
 """
 import argparse
 import json
@@ -21,6 +21,7 @@ import urllib.request
 from crawl import start_nginx
 
 CONNECTIONS = 16
+ROUNDS = 5  # of idle and busy times; the middle one counts
 SCRIPT = """
 local requests = {}
 local thread = 0
@@ -30,6 +31,7 @@ function init()  -- all of them beforehand: wrk shares the processors with what 
   for line in io.lines("%s") do requests[#requests + 1] = wrk.format("GET", line) end
 end
 function request() return requests[math.random(#requests)] end
+%s
 function done(summary, latency)
   local e = summary.errors
   print(string.format('{"requests":%%d,"us":%%d,"p50":%%d,"p99":%%d,"max":%%d,"failed":%%d,"bad":%%d,"bytes":%%d}',
@@ -52,13 +54,13 @@ class Load:
         self.root = root
         self.seconds = seconds
 
-    def run(self, base, paths, connections=CONNECTIONS, seconds=None):
+    def run(self, base, paths, connections=CONNECTIONS, seconds=None, pause_ms=0):
         names = os.path.join(self.root, "paths")
         script = os.path.join(self.root, "load.lua")
         with open(names, "w", encoding="utf-8") as file:
             file.write("\n".join(paths))
         with open(script, "w", encoding="utf-8") as file:
-            file.write(SCRIPT % names)
+            file.write(SCRIPT % (names, f"function delay() return {pause_ms} end" if pause_ms else ""))
         output = subprocess.run(
             ["wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}s", "--timeout", "20s", "-s", script, base],
             check=True, capture_output=True, text=True).stdout
@@ -71,7 +73,7 @@ def row(name, result, base=None, target=""):
     ratio = f"{result['rate'] / base['rate']:6.2f}" if base else " " * 6
     trouble = f"  FAILED {result['failed']}" if result["failed"] else ""
     trouble += f"  status {result['bad']}" if result["bad"] else ""
-    print(f"{name:44} {result['rate']:9.0f}/s  p50 {result['p50'] / 1000:7.2f} ms  p99 {result['p99'] / 1000:7.2f} ms "
+    print(f"{name:48} {result['rate']:9.0f}/s  p50 {result['p50'] / 1000:7.2f} ms  p99 {result['p99'] / 1000:7.2f} ms "
           f"{ratio} {target}{trouble}", flush=True)
 
 
@@ -110,19 +112,9 @@ def measure_pages(options, root, load):
     nginx = start_nginx(root, root, port)
     node = Node(options.mnemon, data)
     try:
-        static = load.run(f"http://127.0.1.1:{port}", [urllib.parse.urlsplit(url).path for _, url in captures])
-        row(f"nginx, {options.pages} pages of 12 KB as files", static)
-        empty = load.run(node.base, ["/health"])
-        row("mnemon, empty handler", empty)
-        row("raw replay, id_", load.run(node.base, [f"/web/{at}id_/{url}" for at, url in captures]), static,
-            "of nginx (0.40)")
-        rewritten = [f"/web/{at}mp_/{url}" for at, url in captures]
-        one = load.run(node.base, rewritten)
-        row("rewritten pages (8,000/s)", one, static, "of nginx")
-        for factor in (2, 5, 10):
-            many = load.run(node.base, rewritten, CONNECTIONS * factor)
-            row(f"the same, {CONNECTIONS * factor} connections", many, one, "of 16 connections")
-        crawl(options, root, load, node, rewritten)
+        if options.only != "latency":
+            compare(options, load, node, captures, port)
+        busy(options, root, load, node, captures)
         print(f"memory {node.memory():.0f} MB")
     finally:
         node.stop()
@@ -130,25 +122,89 @@ def measure_pages(options, root, load):
         nginx.wait()
 
 
-def crawl(options, root, load, node, paths):
-    """The same pages while a job fetches as fast as it can, on the same two cores."""
+def rewritten(captures):
+    return [f"/web/{at}mp_/{url}" for at, url in captures]
+
+
+def compare(options, load, node, captures, port):
+    static = load.run(f"http://127.0.1.1:{port}", [urllib.parse.urlsplit(url).path for _, url in captures])
+    row(f"nginx, {options.pages} pages of 12 KB as files", static)
+    empty = load.run(node.base, ["/health"])
+    row("mnemon, empty handler", empty)
+    row("raw replay, id_", load.run(node.base, [f"/web/{at}id_/{url}" for at, url in captures]), static,
+        "of nginx (0.40)")
+    one = load.run(node.base, rewritten(captures))
+    row("rewritten pages (8,000/s)", one, static, "of nginx")
+    for factor in (2, 5, 10):
+        many = load.run(node.base, rewritten(captures), CONNECTIONS * factor)
+        row(f"the same, {CONNECTIONS * factor} connections", many, one, "of 16 connections")
+
+
+def give_way():
+    """The site that is crawled would be on another machine: it takes no turn of readers."""
+    os.nice(19)
+
+
+MANNERS = (("1 connection, pauses of 2 ms", 1, 2), ("1 connection", 1, 0), (f"{CONNECTIONS} connections", CONNECTIONS, 0))
+
+
+def rounds(load, node, paths, name):
+    """Each manner of asking ROUNDS times: the middle rate, p50 and p99."""
+    middle = {}
+    for manner, connections, pause_ms in MANNERS:
+        results = [load.run(node.base, paths, connections, pause_ms=pause_ms) for _ in range(ROUNDS)]
+        middle[manner] = dict(results[0])
+        for part in ("rate", "p50", "p99"):
+            middle[manner][part] = sorted(result[part] for result in results)[ROUNDS // 2]
+        row(f"{name}: {manner}", middle[manner])
+    return middle
+
+
+def stored_count(node):
+    with urllib.request.urlopen(node.base + "/api/v1/status") as answer:
+        return json.load(answer)["store"]["captures"]
+
+
+def busy(options, root, load, node, captures):
+    """The same pages while a job fetches and an import sends as fast as they can, on the same two cores."""
+    paths = rewritten(captures)
+    data, more, warc = (os.path.join(root, name) for name in ("pages", "more", "more.warc.zst"))
+    subprocess.run([options.fill, "more", more, str(options.imported), os.path.join(root, "more.list")], check=True)
+    subprocess.run([options.mnemon, "export", "--data", more, "--output", warc, "--quiet"], check=True)
+    shutil.rmtree(more)
+    wait_for_search(node)
+    idle = rounds(load, node, paths, "idle")
     address = "127.0.4."
     port = free_port(address + "1")
-    server = subprocess.Popen([options.endless, address, "20", str(port), "10000000"], stdout=subprocess.DEVNULL)
-    light = load.run(node.base, paths, 1)
-    row("one connection, idle node", light)
-    data = os.path.join(root, "pages")
+    server = subprocess.Popen([options.endless, address, "20", str(port), "10000000"], stdout=subprocess.DEVNULL,
+                              preexec_fn=give_way)
+    sender = subprocess.Popen([options.mnemon, "import", "--data", data, "--quiet", warc])
     try:
         subprocess.run([options.mnemon, "job", "add", f"http://{address}1:{port}/p/0.html", "--data", data,
                         "--scope", "any", "--delay", "0"], check=True, stdout=subprocess.DEVNULL)
         time.sleep(4)
-        busy = load.run(node.base, paths, 1)
-        row("one connection, while it crawls", busy)
-        print(f"{'latency while it crawls, of idle (2)':44} p50 {busy['p50'] / light['p50']:.2f}  "
-              f"p99 {busy['p99'] / light['p99']:.2f}")
+        stored, started = stored_count(node), time.monotonic()
+        work = rounds(load, node, paths, "busy")
+        rate = (stored_count(node) - stored) / (time.monotonic() - started)
+        has_ended = sender.poll() is not None
+        print(f"{'stored meanwhile':48} {rate:9.0f}/s{', the import ended before the measurement' if has_ended else ''}")
+        for manner, result in work.items():
+            print(f"{'busy, of idle (2): ' + manner:48} p50 {result['p50'] / idle[manner]['p50']:.2f}  "
+                  f"p99 {result['p99'] / idle[manner]['p99']:.2f}")
     finally:
-        server.kill()
-        server.wait()
+        for process in (sender, server):
+            process.kill()
+            process.wait()
+
+
+def wait_for_search(node):
+    """Until the texts of its pages are indexed, as they are long since in an archive that is read."""
+    for _ in range(600):
+        with urllib.request.urlopen(node.base + "/api/v1/status") as answer:
+            if json.load(answer)["search"]["left"] == 0:
+                return
+        time.sleep(1)
+    raise SystemExit("the texts are not indexed")
 
 
 def rest(node):
@@ -201,8 +257,9 @@ def main():
     parser.add_argument("endless")
     parser.add_argument("--captures", type=int, default=1000000)
     parser.add_argument("--pages", type=int, default=20000)
+    parser.add_argument("--imported", type=int, default=250000)
     parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--only", choices=["pages", "lookups"])
+    parser.add_argument("--only", choices=["pages", "latency", "lookups"])
     options = parser.parse_args()
     options.mnemon = os.path.abspath(options.mnemon)
     for tool in ("wrk", "nginx"):
@@ -214,7 +271,7 @@ def main():
     try:
         if options.only != "lookups":
             measure_pages(options, root, load)
-        if options.only != "pages":
+        if options.only in (None, "lookups"):
             measure_lookups(options, root, load)
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -1,8 +1,14 @@
 #include "base/priority.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+enum { NICE_MAX = 19 };
+
 void priority_lower(enum priority priority) {
-    setpriority(PRIO_PROCESS, (id_t)gettid(), (int)priority); /* of this thread only, on Linux */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE_MAX); /* of this thread only, on Linux */
+    if (priority == PRIORITY_IDLE) {
+        sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+    }
 }

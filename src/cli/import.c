@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/priority.h"
 #include "base/value.h"
 #include "cli/commands.h"
 #include "url/url.h"
@@ -366,6 +367,9 @@ static int import_run(struct cli *cli, const void *values, char **arguments, siz
     int status = data_open(&import.data, cli, options->data, DATA_WRITE);
     if (status != CLI_DONE) {
         return status;
+    }
+    if (import.data.is_through_node) {
+        priority_lower(PRIORITY_LATER); /* people read there */
     }
     status = import_all(&import, options, arguments, arguments_count);
     data_close(&import.data);
