@@ -103,7 +103,7 @@ struct job {
     bool syncs;
     bool syncs_directory;
     bool is_http;
-    bool has_other_urls; /* than the run before */
+    unsigned copy; /* another number: other URLs */
 };
 
 /* Called by a worker before its first and after its last document. */

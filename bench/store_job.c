@@ -207,8 +207,8 @@ struct made {
 static void make_document(const struct job *job, size_t i, uint8_t *copy, struct made *made) {
     static const char head[] = "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\n"
                                "Cache-Control: max-age=600\r\nConnection: close\r\n\r\n";
-    int url_size = snprintf(made->url, sizeof made->url, "https://www.example%zu.org/%s/%zu.html", i % 500,
-                            job->has_other_urls ? "copy" : "page", i);
+    int url_size = snprintf(made->url, sizeof made->url, "https://www.example%zu.org/page%u/%zu.html",
+                            i % 500, job->copy, i);
     bool is_page = job->set->are_pages[i % job->set->count];
     made->document = (struct document){
         .url = bytes_of(made->url, (size_t)url_size),

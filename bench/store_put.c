@@ -12,6 +12,9 @@ struct outcome {
     double duplicates_rate; /* of the same URLs */
     double duplicates_cpu_us;
     double others_rate; /* of other URLs */
+    double others_cpu_us;
+    double reopened_rate; /* of yet others, after the volume was closed and opened */
+    double reopened_cpu_us;
 };
 
 static struct outcome put_fresh(const struct set *set, unsigned threads, bool is_http, bool submits) {
@@ -31,8 +34,16 @@ static struct outcome put_fresh(const struct set *set, unsigned threads, bool is
     job.count = job.done;
     outcome.duplicates_rate = job_run(&job);
     outcome.duplicates_cpu_us = job.cpu_us;
-    job.has_other_urls = true;
+    job.copy++;
     outcome.others_rate = job_run(&job);
+    outcome.others_cpu_us = job.cpu_us;
+    if (submits) {
+        place_close(&place);
+        place_open(&place, "fresh", PACK_ZSTD);
+        job.copy++;
+        outcome.reopened_rate = job_run(&job);
+        outcome.reopened_cpu_us = job.cpu_us;
+    }
     place_close(&place);
     place_remove("fresh");
     return outcome;
@@ -58,14 +69,20 @@ static double put_files(const struct set *set, unsigned threads, bool syncs_dire
     return rate;
 }
 
+static void print_duplicates(const char *of, double rate, double cpu_us, const struct outcome *outcome) {
+    char what[80];
+    snprintf(what, sizeof what, "  duplicates%s vs new (target 3x)", of);
+    bench_row(what, rate, "docs/s", rate / outcome->rate);
+    bench_row("    processor time, new vs it", cpu_us, "us/doc", outcome->cpu_us / cpu_us);
+}
+
 static void print_outcome(const struct outcome *outcome) {
     bench_row("  processor time", outcome->cpu_us, "us/doc", 0);
-    bench_row("  duplicates vs new (target 3x)", outcome->duplicates_rate, "docs/s",
-              outcome->duplicates_rate / outcome->rate);
-    bench_row("  duplicates of other URLs vs new", outcome->others_rate, "docs/s",
-              outcome->others_rate / outcome->rate);
-    bench_row("  processor time of a duplicate, new vs it", outcome->duplicates_cpu_us, "us/doc",
-              outcome->cpu_us / outcome->duplicates_cpu_us);
+    print_duplicates("", outcome->duplicates_rate, outcome->duplicates_cpu_us, outcome);
+    print_duplicates(" of other URLs", outcome->others_rate, outcome->others_cpu_us, outcome);
+    if (outcome->reopened_rate > 0) {
+        print_duplicates(", reopened,", outcome->reopened_rate, outcome->reopened_cpu_us, outcome);
+    }
 }
 
 /* Against as many writers of files, and against one, which is what the target speaks of. */

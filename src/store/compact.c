@@ -412,6 +412,7 @@ static enum err move_entries(struct compact *compact, struct err_detail *detail)
         err = index_commit(volume->index, batch, detail);
     }
     if (err == ERR_OK) {
+        block_cache_clear(volume->blocks);
         changes_note_all(&volume->changes);
         changes_advance(&volume->changes);
     }

@@ -101,6 +101,17 @@ static enum err recover(struct volume *volume, struct volume_recovery *recovery,
     return err == ERR_OK ? volume_recover(volume, recovery, detail) : err;
 }
 
+/* What only writers need: a deposit has none. */
+static enum err prepare_to_write(struct volume *volume, struct err_detail *detail) {
+    volume->blocks = block_cache_new();
+    volume->origins = origins_new();
+    if (volume->blocks == NULL || volume->origins == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = choose_active(volume, detail);
+    return err == ERR_OK ? volume_start_committer(volume) : err;
+}
+
 static enum err open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
                            struct err_detail *detail) {
     bool is_deposit = volume->config.is_deposit;
@@ -114,11 +125,7 @@ static enum err open_parts(struct volume *volume, bool is_rebuilding, struct vol
     if (err == ERR_OK) {
         err = recover(volume, recovery, detail);
     }
-    if (err != ERR_OK || is_deposit) {
-        return err;
-    }
-    err = choose_active(volume, detail);
-    return err == ERR_OK ? volume_start_committer(volume) : err;
+    return err == ERR_OK && !is_deposit ? prepare_to_write(volume, detail) : err;
 }
 
 static enum err open_volume(const struct volume_config *config, bool is_rebuilding,
@@ -183,6 +190,8 @@ void volume_close(struct volume *volume) {
     pthread_mutex_destroy(&volume->ledger_lock);
     recent_done(&volume->recent);
     pthread_rwlock_destroy(&volume->segments_lock);
+    origins_free(volume->origins);
+    block_cache_free(volume->blocks);
     free(volume);
 }
 

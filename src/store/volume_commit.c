@@ -58,6 +58,11 @@ static enum err enter_item(struct volume *volume, struct volume_item *item, uint
         item->entries[i].location.offset += offset;
         err = ledger_apply_to(&volume->ledger, &item->entries[i], &block); /* only the first has a block */
     }
+    if (err == ERR_OK) {
+        /* What it made of its block; a removal may have found nothing to remove. */
+        item->look.is_there = ledger_find_change(&volume->ledger, item->entries[0].signature,
+                                                 item->entries[0].number, &item->look.block);
+    }
     return err;
 }
 
@@ -67,11 +72,23 @@ static void note_recent(struct volume *volume, const struct volume_item *item) {
     }
 }
 
+/* For duplicates of it. */
+static void note_block(struct volume *volume, const struct volume_item *item) {
+    const struct ledger_entry *entry = &item->entries[0];
+    if (item->look.is_there && entry->number == 0) {
+        block_cache_put(volume->blocks, entry->signature, &item->look.block);
+    }
+    if (entry->kind == LEDGER_ORIGINAL) {
+        origins_add(volume->origins, &entry->location, entry->url);
+    }
+}
+
 /* The group is in the index. */
 static void note_changes(struct volume *volume, const struct volume_item *group) {
     for (const struct volume_item *item = group; item != NULL; item = item->next) {
         if (item->err == ERR_OK) {
             changes_note(&volume->changes, item->entries[0].signature);
+            note_block(volume, item);
             note_recent(volume, item);
         }
     }
@@ -195,6 +212,7 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
         return ERR_OK;
     }
     ledger_abort(&volume->ledger);
+    block_cache_clear(volume->blocks); /* a database that failed may know more when it is mended */
     volume->free_budget = 0;
     /* Should the cut fail too, the next group overwrites the rest from the same place. */
     enum err cut = vfs_truncate(&segment->file, segment->size);

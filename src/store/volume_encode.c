@@ -101,9 +101,19 @@ static bool is_incompressible(const struct volume_writer *writer, const struct v
     return !plan->is_duplicate && (is_encoded || is_incompressible_type(plan->mime));
 }
 
+/* The URL stands in the original's record alone; the next duplicate of it need not read that again. */
+static enum err read_origin(struct volume_writer *writer, const struct location *location,
+                            struct volume_origin *ret_origin, struct err_detail *detail) {
+    enum err err = volume_read_origin(writer->reader, location, ret_origin, detail);
+    if (err == ERR_OK) {
+        origins_add(writer->volume->origins, location, ret_origin->uri);
+    }
+    return err == ERR_NOT_FOUND ? ERR_BUSY : err; /* compaction has moved it just now */
+}
+
 /*
- * What a duplicate is of. Mostly of the same URL, or of a plain document: then the index knows all there is
- * to know. Else the URL stands in the original's record alone.
+ * What a duplicate is of. Mostly of the same URL, of a document that was stored or asked for a while ago, or
+ * of a plain one: then nothing is read.
  */
 static enum err find_origin(struct volume_writer *writer, const struct volume_plan *plan, struct bytes uri,
                             uint64_t uri_hash, struct bytes urn, struct volume_origin *ret_origin,
@@ -113,12 +123,15 @@ static enum err find_origin(struct volume_writer *writer, const struct volume_pl
     if (original->origin_uri_hash == uri_hash) {
         return ERR_OK;
     }
+    if (origins_find(writer->volume->origins, &original->location, &writer->origin)) {
+        ret_origin->uri = buf_bytes(&writer->origin);
+        return ERR_OK;
+    }
     if (original->origin_uri_hash == volume_hash_uri(&writer->sha256, urn)) {
         ret_origin->uri = urn;
         return ERR_OK;
     }
-    enum err err = volume_read_origin(writer->reader, &original->location, ret_origin, detail);
-    return err == ERR_NOT_FOUND ? ERR_BUSY : err; /* compaction has moved it just now */
+    return read_origin(writer, &original->location, ret_origin, detail);
 }
 
 static void make_revisit(struct warc_draft *draft, const struct document *document,

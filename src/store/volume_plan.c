@@ -94,6 +94,19 @@ static enum err is_same(struct volume_writer *writer, const struct volume_plan *
     return err == ERR_CORRUPT ? ERR_OK : err; /* a damaged block is no reason to lose a new document */
 }
 
+/* The block as it is; all zero and ERR_NOT_FOUND where there is none. */
+static enum err look_at(struct volume *volume, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+                        struct block *ret_block) {
+    if (number == 0 && block_cache_find(volume->blocks, signature, ret_block)) {
+        return ERR_OK;
+    }
+    enum err err = index_probe_block(volume->index, signature, number, ret_block);
+    if (err == ERR_NOT_FOUND) {
+        *ret_block = (struct block){0};
+    }
+    return err;
+}
+
 /*
  * Which block is it? The first live one of this signature that is the same by the rules of the mode, else the
  * first number that was never used.
@@ -102,14 +115,12 @@ static enum err choose_block(struct volume_writer *writer, struct volume_plan *p
                              struct err_detail *detail) {
     plan->look.generation = changes_now(&writer->volume->changes);
     for (plan->number = 0; plan->number < UINT16_MAX; plan->number++) {
-        struct block *block = &plan->look.block;
-        enum err err = index_probe_block(writer->volume->index, plan->signature, plan->number, block);
+        enum err err = look_at(writer->volume, plan->signature, plan->number, &plan->look.block);
         plan->look.is_there = err == ERR_OK;
         if (err == ERR_NOT_FOUND && plan->document->is_body_left_out) {
             return err_set(detail, err, "there is no document of this signature and size");
         }
         if (err == ERR_NOT_FOUND) {
-            *block = (struct block){0};
             return ERR_OK;
         }
         if (err == ERR_OK) {

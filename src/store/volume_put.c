@@ -14,6 +14,7 @@ struct volume_writer *volume_writer_new(struct volume *volume) {
     writer->reader = volume_reader_new(volume);
     canon_init(&writer->canon);
     buf_init(&writer->surt, URL_SIZE_MAX + 16);
+    buf_init(&writer->origin, ORIGINS_URI_SIZE_MAX);
     if (payload_init(&writer->payload) != ERR_OK || sha256_init(&writer->sha256) != ERR_OK ||
         writer->reader == NULL) {
         volume_writer_free(writer);
@@ -30,6 +31,7 @@ void volume_writer_free(struct volume_writer *writer) {
     sha256_done(&writer->sha256);
     canon_done(&writer->canon);
     buf_done(&writer->surt);
+    buf_done(&writer->origin);
     free(writer);
 }
 

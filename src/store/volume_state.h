@@ -18,10 +18,12 @@
 #include <stdatomic.h>
 
 #include "store/bell.h"
+#include "store/block_cache.h"
 #include "store/changes.h"
 #include "store/dictionary.h"
 #include "store/encoders.h"
 #include "store/ledger.h"
+#include "store/origins.h"
 #include "store/recent.h"
 #include "store/scratch.h"
 #include "store/segment.h"
@@ -48,7 +50,8 @@ struct volume_item {
     struct ledger_entry entries[VOLUME_ITEM_ENTRIES_MAX]; /* offsets count from the start of the frames */
     size_t entries_count;
     struct buf text;         /* what the slices of the entries borrow */
-    struct volume_look look; /* no such block: it is new; else it was live: a duplicate or a deletion */
+    struct volume_look look; /* no such block: it is new; else it was live: a duplicate or a deletion. Of one
+                                that was entered: the block as it is then, where it has changed */
     bool accepts_twin; /* a new one: should there be one by now, of the same size, it is the same document */
     struct bell *bell; /* that rings when it is done */
     atomic_bool is_done; /* it has an outcome; from then on it is its writer's again */
@@ -65,7 +68,9 @@ struct volume {
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */
     struct changes changes;      /* ledger_lock, but for changes_now() */
+    struct block_cache *blocks;  /* as block_cache.h has it; none of a deposit */
     struct recent recent;        /* for those who follow */
+    struct origins *origins;     /* for duplicates of other URLs; none of a deposit */
     struct vfs_file lock_file;
     struct encoders encoders;
     bool has_dictionary;          /* the next is set up */

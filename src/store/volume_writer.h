@@ -23,6 +23,7 @@ struct volume_writer {
     struct sha256 sha256;
     struct canon canon;
     struct buf surt;
+    struct buf origin; /* URI of what a duplicate is of */
 };
 
 /* What is known of a document before it is written. */

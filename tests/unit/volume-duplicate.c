@@ -3,6 +3,7 @@
 
 #include "base/prng.h"
 #include "base/sha256.h"
+#include "store/compact.h"
 #include "volume-fixture.h"
 
 /* ---- digests that somebody else has computed ---- */
@@ -184,6 +185,82 @@ static void what_was_not_modified_is_a_revisit_that_says_so(void **state) {
     assert_int_equal(volume_put(fixture->writer, &document, STORE_REGULAR, &stored, NULL), ERR_INVALID);
 }
 
+/* ---- what writers remember of blocks ---- */
+
+static struct block block_of(struct fixture *fixture, const struct key *key) {
+    struct block block;
+    assert_int_equal(index_find_block(volume_index(fixture->volume), key->signature, key->number, &block),
+                     ERR_OK);
+    return block;
+}
+
+static struct stored put_capture(struct fixture *fixture, const char *url, struct bytes body) {
+    struct document document = {.url = bytes_of_string(url), .time_us = 1000000, .body = body};
+    struct stored stored;
+    assert_int_equal(volume_put(fixture->writer, &document, STORE_REGULAR, &stored, NULL), ERR_OK);
+    return stored;
+}
+
+/* A compaction moves the original between two duplicates of it. */
+static void a_duplicate_is_of_the_record_that_a_compaction_has_moved(void **state) {
+    struct fixture *fixture = *state;
+    static const char *const urls[] = {"http://example.org/b", "http://example.org/a",
+                                       "http://example.org/c"};
+    struct compact_report report;
+    static const char *const others[] = {"not for long", "for a while", "for longer"};
+    struct stored gone[3];
+    for (size_t i = 0; i < 3; i++) {
+        gone[i] = put_capture(fixture, "http://example.org/gone", bytes_of_string(others[i]));
+    }
+    struct stored first = put_capture(fixture, "http://example.org/a", BYTES("same"));
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(volume_remove(fixture->writer, &gone[i].key, NULL), ERR_OK);
+        struct location before = block_of(fixture, &first.key).location;
+        assert_int_equal(compact_volume(fixture->volume, 0, &report, NULL), ERR_OK);
+        struct block moved = block_of(fixture, &first.key);
+        assert_true(moved.location.segment != before.segment);
+        struct stored stored = put_capture(fixture, urls[i], BYTES("same"));
+        assert_true(stored.is_duplicate);
+        struct block block = block_of(fixture, &first.key);
+        assert_memory_equal(&block.location, &moved.location, sizeof moved.location);
+        assert_int_equal(block.references, (int)i + 2);
+        assert_int_equal(block.records_count, i + 2);
+        struct bytes record;
+        assert_int_equal(volume_get_record(fixture->reader, &stored.location, &record, NULL), ERR_OK);
+        expect_in(record, "WARC-Refers-To-Target-URI: http://example.org/a\r\n");
+        expect(fixture, &first.key, BYTES("same"));
+    }
+    rebuild(fixture);
+    assert_int_equal(block_of(fixture, &first.key).references, 4);
+    expect(fixture, &first.key, BYTES("same"));
+}
+
+/* Duplicates and removals in turn, in the same group and in others. */
+static void references_are_those_of_the_last_commit(void **state) {
+    struct fixture *fixture = *state;
+    struct stored first = put_capture(fixture, "http://example.org/a", BYTES("same"));
+    int32_t references = 1;
+    for (int i = 0; i < 20; i++) {
+        if (i % 4 == 3) {
+            assert_int_equal(volume_remove(fixture->writer, &first.key, NULL), ERR_OK);
+            references--;
+        } else {
+            assert_true(put_capture(fixture, "http://example.org/b", BYTES("same")).is_duplicate);
+            references++;
+        }
+        assert_int_equal(block_of(fixture, &first.key).references, references);
+    }
+    while (references-- > 0) {
+        assert_int_equal(volume_remove(fixture->writer, &first.key, NULL), ERR_OK);
+    }
+    struct stored again = put_capture(fixture, "http://example.org/b", BYTES("same"));
+    assert_false(again.is_duplicate);
+    assert_int_equal(again.key.number, 1);
+    rebuild(fixture);
+    assert_int_equal(block_of(fixture, &first.key).references, 0);
+    assert_int_equal(block_of(fixture, &again.key).references, 1);
+}
+
 /* ---- storing and removing the same at once ---- */
 
 enum { RIVALS_COUNT = 6, RIVAL_ROUNDS = 400 };
@@ -259,6 +336,8 @@ int main(void) {
         TEST(a_duplicate_keeps_its_own_type),
         TEST(a_revisit_names_its_original),
         TEST(what_was_not_modified_is_a_revisit_that_says_so),
+        TEST(a_duplicate_is_of_the_record_that_a_compaction_has_moved),
+        TEST(references_are_those_of_the_last_commit),
         TEST(no_duplicate_brings_a_removed_document_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
