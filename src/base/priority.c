@@ -4,10 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NICE_MAX = 19 };
+enum { NICE_BEHIND = 10, NICE_MAX = 19 };
 
 void priority_lower(enum priority priority) {
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE_MAX); /* of this thread only, on Linux */
+    int nice = priority == PRIORITY_BEHIND ? NICE_BEHIND : NICE_MAX;
+    setpriority(PRIO_PROCESS, (id_t)gettid(), nice); /* of this thread only, on Linux */
     if (priority == PRIORITY_IDLE) {
         sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
     }

@@ -161,7 +161,7 @@ static void rest(struct depositing *depositing) {
 
 static void *run(void *context) {
     struct depositing *depositing = context;
-    priority_lower(PRIORITY_LATER);
+    priority_lower(PRIORITY_BEHIND);
     while (!depositing->is_stopping) {
         look(depositing);
         rest(depositing);

@@ -16,7 +16,7 @@
  * The rules of access and the removal of documents count at once: each result is checked when it is found,
  * and what may not be read is not shown, nor any of its words. The feeder takes removed documents out.
  *
- * The feeder is the least urgent thread of the machine (nice 19) and pauses between batches.
+ * The feeder is the least urgent thread of the machine (SCHED_IDLE) and pauses between batches.
  *
  * Words of a question: all must be there, anywhere in title, description or text. "two words" side by side,
  * -word not there, word* as the start of a word (three letters at least). Case and accents do not matter.
