@@ -35,6 +35,9 @@ struct captures_config {
      * bulk thread. NULL: only those are answered who say the SURT too.
      */
     enum err (*find_surt)(void *context, const struct ringkey *key, struct buf *out);
+    /* He asks for a copy, without the SURT as readers do not: may he have it now? Else he is told that we are
+     * busy. On the bulk thread. NULL: yes. */
+    bool (*may_copy)(void *context, const struct peer *peer);
     /* What he gave is not what he promised; any thread. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;

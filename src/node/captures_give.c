@@ -201,6 +201,10 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
     struct captures_question question;
     struct captures_answer answer = {0};
     enum err err = captures_code_read_question(in, &question, detail);
+    if (err == ERR_OK && question.surt.size == 0 && question.wants_description &&
+        captures->config.may_copy != NULL && !captures->config.may_copy(captures->config.context, from)) {
+        err = err_set(detail, ERR_BUSY, "copies are given to another node now");
+    }
     if (err == ERR_OK) {
         enum bulk_read read = question.wants_description ? BULK_READ_CAPTURE : BULK_READ_ON;
         err = bulk_begin_read(captures->config.bulk, from, read, detail);

@@ -184,7 +184,7 @@ static void rest(struct keeping *keeping) {
 static void *run(void *context) {
     struct keeping *keeping = context;
     struct keeper_task task;
-    priority_lower(PRIORITY_LATER);
+    priority_lower(PRIORITY_BEHIND);
     while (!keeping_is_stopping(keeping)) {
         keeping_feed(keeping);
         look_at_ring(keeping);
@@ -253,16 +253,15 @@ static enum err make_parts(struct keeping *keeping) {
     keeping_guard_init(keeping);
     void *memory = malloc(keeper_size(&keeper));
     keeping->keeper = memory != NULL ? keeper_init(memory, &keeper, keeping_now_us(keeping)) : NULL;
-    keeping->wanted = malloc(KEEPING_WANTED_MAX * sizeof *keeping->wanted);
-    map_init(&keeping->waiting, KEEPING_WAITING_SIZE, 1, KEEPING_WANTED_MAX, config->seed);
     keeping->fresh = malloc(KEEPING_KEYS_MAX * sizeof *keeping->fresh);
     keeping->again = malloc(KEEPING_KEYS_MAX * sizeof *keeping->again);
     keeping->message = malloc(RECONCILE_MESSAGE_SIZE_MAX);
     buf_init(&keeping->question, BULK_QUESTION_SIZE_MAX);
     buf_init(&keeping->answer, BULK_ANSWER_SIZE_MAX);
-    bool is_made = keeping->keeper != NULL && keeping->wanted != NULL && keeping->fresh != NULL &&
-                   keeping->again != NULL && keeping->message != NULL;
-    enum err err = is_made ? map_reserve(&keeping->waiting, KEEPING_WANTED_MAX) : ERR_MEMORY;
+    bool is_made = keeping->keeper != NULL && keeping->fresh != NULL && keeping->again != NULL &&
+                   keeping->message != NULL;
+    enum err err = keeping_want_init(keeping);
+    err = is_made ? err : ERR_MEMORY;
     err = err == ERR_OK ? keeping_reader_init(&keeping->answering, config->instance) : err;
     return err == ERR_OK ? keeping_reader_init(&keeping->reading, config->instance) : err;
 }
@@ -333,8 +332,7 @@ void keeping_free(struct keeping *keeping) {
         keyset_close(keeping->keyset);
     }
     free(keeping->keeper);
-    free(keeping->wanted);
-    map_done(&keeping->waiting);
+    keeping_want_done(keeping);
     free(keeping->fresh);
     free(keeping->again);
     free(keeping->message);

@@ -54,9 +54,10 @@ struct keeping_config {
     bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
     const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
                                        and nothing without a signature, which was imported here */
-    uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */
-    uint64_t seed;                  /* of jitter */
-    const struct clock *clock;      /* (clock_system) */
+    bool has_slow_lines; /* they are what copies wait for: one giver, one taker at a time (ring/turns.h) */
+    uint64_t scrub_period_us;  /* (30 days) in which everything is read again once */
+    uint64_t seed;             /* of jitter */
+    const struct clock *clock; /* (clock_system) */
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
     void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
     void *context;
@@ -80,6 +81,9 @@ void keeping_free(struct keeping *keeping);
 
 /* Append the SURT of a capture that this node has: for captures_config.find_surt. ERR_NOT_FOUND. */
 enum err keeping_find_surt(struct keeping *keeping, const struct ringkey *key, struct buf *out) MUST_CHECK;
+
+/* May he be given copies now: for captures_config.may_copy. */
+bool keeping_may_copy(struct keeping *keeping, const struct peer *peer);
 
 /*
  * Keys of captures that this node has: the first of a place from a time on, the last before it, one with this

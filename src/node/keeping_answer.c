@@ -136,7 +136,7 @@ static enum err judge_all(struct keeping *keeping, const struct peer *from, cons
         }
         bool is_wanted = is_ours(keeping, from, keeping_place_of(&key), &arc, &giver);
         pthread_mutex_lock(&keeping->lock);
-        if (!is_wanted || !keeping_want(keeping, &key, &giver)) {
+        if (!is_wanted || !keeping_want(keeping, TURNS_OFFERED, &key, &giver)) {
             wishes[i] = KEEPING_NOT_NOW;
         }
         pthread_mutex_unlock(&keeping->lock);

@@ -18,14 +18,16 @@ static const uint64_t BUSY_US = 500000;
 
 struct item {
     struct keeping_wanted wanted;
-    bool has_payload; /* we have it, of another capture */
-    bool is_later;    /* another one of this batch brings the payload */
+    struct peer giver; /* who was asked for it: where that one is busy, another holder */
+    bool has_payload;  /* we have it, of another capture */
+    bool is_later;     /* another one of this batch brings the payload */
     enum err err;
     bool is_about;
     uint64_t size;
 };
 
 struct keeping_work {
+    struct keeping_wanted taken[KEEPING_BATCH_COUNT];
     struct item items[KEEPING_BATCH_COUNT];
     size_t count;
     atomic_size_t next;
@@ -37,46 +39,7 @@ struct keeping_work {
     enum err disk_err; /* lock: the last one that failed there */
 };
 
-/* ---- what is wanted ---- */
-
-/* A key of one giver: another one may have to give it after all. */
-struct waiting {
-    struct ringkey key;
-    uint8_t giver[PEER_KEY_SIZE];
-};
-_Static_assert(sizeof(struct waiting) == KEEPING_WAITING_SIZE, "compared as bytes");
-
-static struct waiting waiting_of(const struct ringkey *key, const struct peer *peer) {
-    struct waiting waiting = {.key = *key};
-    memcpy(waiting.giver, peer->key, sizeof waiting.giver);
-    return waiting;
-}
-
-/* Once from each giver, however often he offers it. */
-bool keeping_want(struct keeping *keeping, const struct ringkey *key, const struct peer *peer) {
-    struct waiting waiting = waiting_of(key, peer);
-    if (map_get(&keeping->waiting, bytes_of(&waiting, sizeof waiting)) != NULL) {
-        return true;
-    }
-    if (keeping->wanted_count == KEEPING_WANTED_MAX) {
-        return false;
-    }
-    size_t index = (keeping->wanted_first + keeping->wanted_count++) % KEEPING_WANTED_MAX;
-    keeping->wanted[index] = (struct keeping_wanted){.key = *key, .peer = *peer};
-    void *place = map_put(&keeping->waiting, bytes_of(&waiting, sizeof waiting));
-    ASSERT(place != NULL); /* there is room for as many */
-    return true;
-}
-
-/* The lock is held, and something is wanted. */
-static struct keeping_wanted take_wanted(struct keeping *keeping) {
-    struct keeping_wanted wanted = keeping->wanted[keeping->wanted_first];
-    struct waiting waiting = waiting_of(&wanted.key, &wanted.peer);
-    map_remove(&keeping->waiting, bytes_of(&waiting, sizeof waiting));
-    keeping->wanted_first = (keeping->wanted_first + 1) % KEEPING_WANTED_MAX;
-    keeping->wanted_count--;
-    return wanted;
-}
+/* ---- what came ---- */
 
 static uint64_t shortened(const struct ringkey *key) {
     uint64_t value;
@@ -132,7 +95,7 @@ static void note_result(struct keeping *keeping, const struct item *item) {
         keeping->full_until_us = keeping_now_us(keeping) + FULL_S * SECOND_US;
     }
     if (is_silence(item->err) && work->silent_count < KEEPING_BATCH_COUNT) {
-        work->silent[work->silent_count++] = item->wanted.peer;
+        work->silent[work->silent_count++] = item->giver;
     }
     keeping->stat.refused_count += item->err == ERR_MISMATCH;
     keeping->stat.fetched_count += item->err == ERR_OK;
@@ -140,7 +103,7 @@ static void note_result(struct keeping *keeping, const struct item *item) {
     keeping->stat.fetched_size += item->err == ERR_OK && !item->is_about ? item->size : 0;
     pthread_mutex_unlock(&keeping->lock);
     if (item->err == ERR_MISMATCH) {
-        keeping_distrust(keeping, &item->wanted.peer);
+        keeping_distrust(keeping, &item->giver);
     }
 }
 
@@ -185,8 +148,8 @@ static enum err store(struct keeping_hand *hand, const struct captured *captured
 static enum err fetch_and_store(struct keeping_hand *hand, struct item *item, bool with_payload,
                                 struct err_detail *detail) {
     struct captured captured;
-    enum err err = captures_fetch(hand->fetches, &item->wanted.peer, 1, &item->wanted.key, with_payload,
-                                  &captured, detail);
+    enum err err =
+        captures_fetch(hand->fetches, &item->giver, 1, &item->wanted.key, with_payload, &captured, detail);
     if (err != ERR_OK) {
         return err == ERR_NOT_FOUND ? ERR_CLOSED : err; /* he has it no more */
     }
@@ -195,18 +158,44 @@ static enum err fetch_and_store(struct keeping_hand *hand, struct item *item, bo
     return store(hand, &captured, detail);
 }
 
+static bool may_ask(struct keeping *keeping, const struct peer *peer) {
+    pthread_mutex_lock(&keeping->lock);
+    bool is_vain = is_silent(keeping, peer);
+    pthread_mutex_unlock(&keeping->lock);
+    return !is_vain && !bulk_is_busy(keeping->config.bulk, peer);
+}
+
+/* Another holder of the place, who may have it by now. */
+static bool find_other(struct keeping *keeping, const struct item *item, struct peer *ret_peer) {
+    const struct keeping_ring *ring = &keeping->config.ring;
+    struct holders_arc arc;
+    if (!ring->know(ring->context, keeping_place_of(&item->wanted.key), &arc)) {
+        return false;
+    }
+    for (size_t i = 0; i < arc.count; i++) {
+        bool is_other = (int)i != arc.self_rank && !peer_equal(&arc.peers[i], &item->wanted.peer);
+        if (is_other && may_ask(keeping, &arc.peers[i])) {
+            *ret_peer = arc.peers[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where who has it gives to another one now, it is asked of others; what they lack waits for him. */
+static enum err choose_giver(struct keeping *keeping, struct item *item) {
+    item->giver = item->wanted.peer;
+    if (!bulk_is_busy(keeping->config.bulk, &item->giver)) {
+        return may_ask(keeping, &item->giver) ? ERR_OK : ERR_CANCELLED;
+    }
+    return find_other(keeping, item, &item->giver) ? ERR_OK : ERR_BUSY;
+}
+
 static void fetch_item(struct keeping_hand *hand, struct item *item) {
     struct keeping *keeping = hand->keeping;
     struct err_detail detail = {0};
-    pthread_mutex_lock(&keeping->lock);
-    bool is_vain = is_silent(keeping, &item->wanted.peer);
-    pthread_mutex_unlock(&keeping->lock);
-    if (is_vain) {
-        item->err = ERR_CANCELLED;
-        return;
-    }
-    if (bulk_is_busy(keeping->config.bulk, &item->wanted.peer)) {
-        item->err = ERR_BUSY;
+    item->err = choose_giver(keeping, item);
+    if (item->err != ERR_OK) {
         return;
     }
     item->err = fetch_and_store(hand, item, !item->has_payload, &detail);
@@ -218,6 +207,9 @@ static void fetch_item(struct keeping_hand *hand, struct item *item) {
                      err_detail_text(&detail, item->err));
     }
     note_result(keeping, item);
+    if (is_silence(item->err) && !peer_equal(&item->giver, &item->wanted.peer)) {
+        item->err = ERR_BUSY;
+    }
 }
 
 /* ---- the crew ---- */
@@ -287,10 +279,10 @@ static void mark_equal_payloads(struct keeping_work *work) {
 /* In the order of the keys, and so of time; none twice, none that we have. */
 static void take_batch(struct keeping *keeping) {
     struct keeping_work *work = keeping->work;
-    size_t count = 0;
     pthread_mutex_lock(&keeping->lock);
-    while (count < KEEPING_BATCH_COUNT && keeping->wanted_count > 0) {
-        work->items[count++] = (struct item){.wanted = take_wanted(keeping)};
+    size_t count = keeping_take_wanted(keeping, work->taken, KEEPING_BATCH_COUNT);
+    for (size_t i = 0; i < count; i++) {
+        work->items[i] = (struct item){.wanted = work->taken[i]};
     }
     work->silent_count = 0;
     pthread_mutex_unlock(&keeping->lock);
@@ -316,11 +308,12 @@ static void take_batch(struct keeping *keeping) {
 }
 
 /* What its holder was too busy to give is wanted still. Where there is no room, a comparison finds it. */
-static void want_again(struct keeping *keeping) {
+static void want_again(struct keeping *keeping, bool came) {
     pthread_mutex_lock(&keeping->lock);
     for (size_t i = 0; i < keeping->work->count; i++) {
         const struct item *item = &keeping->work->items[i];
-        if (item->err == ERR_BUSY && keeping_want(keeping, &item->wanted.key, &item->wanted.peer)) {
+        if (item->err == ERR_BUSY &&
+            keeping_want(keeping, item->wanted.lane, &item->wanted.key, &item->wanted.peer) && !came) {
             keeping->busy_until_us = keeping_now_us(keeping) + BUSY_US;
         }
     }
@@ -363,12 +356,12 @@ void keeping_fetch(struct keeping *keeping) {
     wait_for_disk(keeping);
     run_crew(keeping, true);
     wait_for_disk(keeping);
-    want_again(keeping);
-    doubt_missing(keeping, false);
     uint64_t stored_count = 0;
     for (size_t i = 0; i < keeping->work->count; i++) {
         stored_count += keeping->work->items[i].err == ERR_OK;
     }
+    want_again(keeping, stored_count > 0);
+    doubt_missing(keeping, false);
     pthread_mutex_lock(&keeping->lock);
     keeper_moved(keeping->keeper, stored_count, keeping_now_us(keeping));
     pthread_mutex_unlock(&keeping->lock);

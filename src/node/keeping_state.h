@@ -11,6 +11,7 @@
 #include "ring/keeper.h"
 #include "ring/reconcile.h"
 #include "ring/tour.h"
+#include "ring/turns.h"
 #include "store/keyset.h"
 #include "store/keyset_feed.h"
 #include "store/scrub.h"
@@ -31,6 +32,14 @@ enum {
 struct keeping_wanted {
     struct ringkey key;
     struct peer peer; /* who has it */
+    enum turns_lane lane;
+};
+
+/* What is wanted, a circle. */
+struct keeping_lane {
+    struct keeping_wanted *wanted; /* KEEPING_WANTED_MAX */
+    size_t first;
+    size_t count;
 };
 
 /* To find captures of this node by their keys, and to read their payloads; of one thread. */
@@ -82,10 +91,11 @@ struct keeping {
     struct keeper *keeper;                                    /* lock */
     struct guard guard;                                       /* lock */
     struct tour tour;                                         /* lock: where everything is kept */
-    struct keeping_wanted *wanted;                            /* lock: a circle */
-    size_t wanted_first;                                      /* lock */
-    size_t wanted_count;                                      /* lock */
-    struct map waiting;                                       /* lock: what is in `wanted` */
+    struct keeping_lane lanes[TURNS_LANES_COUNT];             /* lock */
+    size_t wanted_count;                                      /* lock: in both */
+    struct turns_queue queue;                                 /* lock: which of them is next */
+    struct turns_giving giving;                               /* lock */
+    struct map waiting;                                       /* lock: what is wanted */
     struct ringkey damaged[KEEPING_DAMAGED_MAX];              /* lock */
     size_t damaged_count;                                     /* lock */
     struct keeping_shunned shunned[KEEPING_SHUNNED_MAX];      /* lock */
@@ -160,10 +170,20 @@ bulk_handler keeping_answer_confirm;
 bulk_handler keeping_answer_prove;
 bulk_handler keeping_answer_follow; /* keeping_follow.c */
 
-/* ---- keeping_fetch.c ---- */
+/* ---- keeping_want.c ---- */
+
+enum err keeping_want_init(struct keeping *keeping) MUST_CHECK;
+void keeping_want_done(struct keeping *keeping);
 
 /* False: there is no room. The lock is held. */
-bool keeping_want(struct keeping *keeping, const struct ringkey *key, const struct peer *peer);
+bool keeping_want(struct keeping *keeping, enum turns_lane lane, const struct ringkey *key,
+                  const struct peer *peer);
+
+/* The next ones, at most count_max: where the lines are slow, of one lane and giver. The lock is held. */
+size_t keeping_take_wanted(struct keeping *keeping, struct keeping_wanted *out, size_t count_max);
+
+/* ---- keeping_fetch.c ---- */
+
 enum err keeping_crew_init(struct keeping *keeping) MUST_CHECK;
 void keeping_crew_done(struct keeping *keeping);
 void keeping_fetch(struct keeping *keeping); /* a batch of what is wanted */

@@ -45,7 +45,7 @@ static void on_need(void *context, const struct ringkey *key) {
     }
     comparison->need_count++;
     pthread_mutex_lock(&keeping->lock);
-    bool has_room = keeping_want(keeping, key, comparison->peer);
+    bool has_room = keeping_want(keeping, TURNS_OWN, key, comparison->peer);
     pthread_mutex_unlock(&keeping->lock);
     comparison->coming_count += has_room;
     if (!has_room) {
@@ -166,7 +166,8 @@ struct keeper_outcome keeping_compare(struct keeping *keeping, const struct keep
 }
 
 static struct keeper_outcome run_comparison(struct keeping *keeping, const struct keeper_task *task) {
-    struct keeper_outcome outcome = keeping_compare(keeping, task, KEEPING_BOTH);
+    enum keeping_aim aim = task->kind == KEEPER_ASK ? KEEPING_FETCH : KEEPING_BOTH;
+    struct keeper_outcome outcome = keeping_compare(keeping, task, aim);
     if (outcome.err == ERR_OK && keeping_take_falsehood(keeping, &task->peer)) {
         outcome.err = ERR_MISMATCH; /* of what he gave since the last time, something was false */
     }
@@ -204,6 +205,7 @@ void keeping_run_task(struct keeping *keeping, const struct keeper_task *task) {
     struct keeper_outcome outcome = {.err = ERR_OK};
     switch (task->kind) {
     case KEEPER_COMPARE:
+    case KEEPER_ASK:
         outcome = run_comparison(keeping, task);
         break;
     case KEEPER_CHALLENGE:

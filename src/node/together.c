@@ -347,6 +347,11 @@ static enum err find_surt(void *context, const struct ringkey *key, struct buf *
     return keeping_find_surt(together->keeping, key, out);
 }
 
+static bool may_copy(void *context, const struct peer *peer) {
+    const struct together *together = context;
+    return keeping_may_copy(together->keeping, peer);
+}
+
 /* Of a capture: whoever reads or keeps it, what its giver says that he has is worth nothing for a while. */
 static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
@@ -366,6 +371,7 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .challenge_interval_us = 2 * together->config.keeping.compare_us,
         .scrub_period_us = together->config.keeping.scrub_us,
         .keeps_everything = together->config.keeping.keeps_everything,
+        .has_slow_lines = together->config.upload_rate > 0 || together->config.download_rate > 0,
         .keeps_but_of = ringing_identity(together->ringing)->key,
         .seed = randombytes_random(),
         .clock = together->config.clock,
@@ -379,6 +385,7 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .scratch_directory = together->config.directory,
         .mapping = mapping,
         .find_surt = find_surt,
+        .may_copy = may_copy,
         .blame = blame_giver,
         .context = together,
     };

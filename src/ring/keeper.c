@@ -12,6 +12,7 @@ static const uint64_t HEARD_US = 30 * 1000000; /* again, however often he asks u
 static const uint64_t RATE_WINDOW_US = 10 * 1000000;
 
 enum { TURNS_MAX = 4 };
+enum { LONG_PART = 8 /* of the interval: a repair that takes so long is a long one */ };
 enum { LOST_MAX = 3 /* keys in a row that somebody says he has lost, after he said that he has them */ };
 
 const char *const keeper_levels[] = {"whole", "away", "low", NULL};
@@ -55,12 +56,20 @@ struct keeper *keeper_init(void *memory, const struct keeper_config *config, uin
 
 /* ---- what to do ---- */
 
-static bool may_work(const struct keeper_node *node) {
-    return node->is_chosen && node->away_since_us == 0 && !node->is_busy;
+/* Those who follow the holders only where a repair takes long. */
+static bool may_work(const struct keeper_piece *piece, const struct keeper_node *node) {
+    bool is_asked = piece->repairing_since_us > 0 && node->barred_until_us == 0;
+    return (node->is_chosen || is_asked) && node->away_since_us == 0 && !node->is_busy;
 }
 
 /* When the node wants its next task; *ret_kind which. Of two that are due, a comparison comes first. */
-static uint64_t due_of(const struct keeper_node *node, enum keeper_task_kind *ret_kind) {
+static uint64_t due_of(const struct keeper *keeper, const struct keeper_piece *piece,
+                       const struct keeper_node *node, enum keeper_task_kind *ret_kind) {
+    if (!node->is_chosen) {
+        uint64_t long_us = piece->repairing_since_us + keeper->config.compare_interval_us / LONG_PART;
+        *ret_kind = KEEPER_ASK;
+        return node->compare_us > long_us ? node->compare_us : long_us;
+    }
     bool is_challenge = node->is_complete && node->challenge_us < node->compare_us;
     *ret_kind = is_challenge ? KEEPER_CHALLENGE : KEEPER_COMPARE;
     return is_challenge ? node->challenge_us : node->compare_us;
@@ -73,8 +82,8 @@ static bool next_of_members(struct keeper *keeper, uint64_t now_us, struct keepe
         struct keeper_piece *piece = &keeper->pieces[i];
         for (size_t j = 0; j < piece->count; j++) {
             enum keeper_task_kind kind;
-            uint64_t due_us = due_of(&piece->nodes[j], &kind);
-            if (may_work(&piece->nodes[j]) && due_us <= now_us && due_us < best_us) {
+            uint64_t due_us = due_of(keeper, piece, &piece->nodes[j], &kind);
+            if (may_work(piece, &piece->nodes[j]) && due_us <= now_us && due_us < best_us) {
                 best = &piece->nodes[j];
                 best_us = due_us;
                 *ret_task = (struct keeper_task){.kind = kind,
@@ -134,8 +143,8 @@ uint64_t keeper_wake_at(struct keeper *keeper, uint64_t now_us) {
         for (size_t j = 0; j < keeper->pieces[i].count; j++) {
             const struct keeper_node *node = &keeper->pieces[i].nodes[j];
             enum keeper_task_kind kind;
-            if (may_work(node)) {
-                note_earlier(&at_us, due_of(node, &kind));
+            if (may_work(&keeper->pieces[i], node)) {
+                note_earlier(&at_us, due_of(keeper, &keeper->pieces[i], node, &kind));
             }
             if (node->away_since_us > 0) {
                 note_earlier(&at_us, node->away_since_us + keeper->config.grace_us);
@@ -216,6 +225,17 @@ static void take_comparison(struct keeper *keeper, struct keeper_node *node, con
     node->compare_us = now_us + keeper_jitter(keeper, keeper->config.compare_interval_us);
 }
 
+/* He is no holder: whatever he lacks, nothing is known of a copy. */
+static void take_asked(struct keeper *keeper, struct keeper_node *node, const struct keeper_task *task,
+                       const struct keeper_outcome *outcome, uint64_t now_us) {
+    uint64_t wait_us;
+    node->silent_count = 0;
+    bool is_over = keeper_pass_take(&node->pass, task, outcome, &wait_us);
+    wait_us = is_over ? keeper_jitter(keeper, keeper->config.compare_interval_us) : wait_us;
+    node->compare_us =
+        node->is_chosen ? now_us : now_us + wait_us; /* he may have become a holder meanwhile */
+}
+
 static void take_member_task(struct keeper *keeper, struct keeper_node *node, const struct keeper_task *task,
                              const struct keeper_outcome *outcome, uint64_t now_us) {
     bool is_challenge = task->kind == KEEPER_CHALLENGE;
@@ -241,6 +261,8 @@ static void take_member_task(struct keeper *keeper, struct keeper_node *node, co
         node->silent_count = 0;
         node->lost_count = 0;
         node->challenge_us = now_us + keeper_jitter(keeper, keeper->config.challenge_interval_us);
+    } else if (task->kind == KEEPER_ASK) {
+        take_asked(keeper, node, task, outcome, now_us);
     } else {
         take_comparison(keeper, node, task, outcome, now_us);
     }

@@ -25,6 +25,9 @@
  * - With who is new or back, the first comparison begins inside of the arc, at a place of his own; all of it
  *   comes second. So of several who are filled at the same time each gets another part first, and there is
  *   nothing that all of them lack.
+ * - Where the repair of a piece takes long (an eighth of the interval), those who follow its holders are
+ * asked, too. They were holders before others came between, and may be the only ones who have something;
+ * while they are asked, it is not surplus there.
  * - What we left is handed on to who is its primary now, unless he has compared it with us since. Mostly he
  *   has: who came before us has us among his holders. After a cut heals, many come at once, and then it may
  *   be that none of them was there when we stored something.
@@ -109,6 +112,7 @@ void keeper_moved(struct keeper *keeper, uint64_t keys_count, uint64_t now_us);
 
 enum keeper_task_kind {
     KEEPER_COMPARE,   /* (from, to] with the peer */
+    KEEPER_ASK,       /* (from, to] with the peer, who is no holder: only what he has and we lack counts */
     KEEPER_CHALLENGE, /* the peer, with a key of (from, to] */
     KEEPER_HAND_ON,   /* (from, to] we left: its primary, who is to be looked up, gets what he lacks */
     KEEPER_RELEASE,   /* keys in (from, to] are surplus: hand them on, then give them up */

@@ -38,7 +38,9 @@ bool keep_task_want(struct keep_world *world, uint32_t node, uint32_t capture, u
 
 /* (from, to] with another node, in the order of the places; *outcome: what was found and taken. */
 static void compare(struct keep_world *world, uint32_t node, uint32_t other, const struct keeper_task *task,
-                    bool fetches, struct keeper_outcome *outcome) {
+                    struct keeper_outcome *outcome) {
+    bool fetches = task->kind != KEEPER_HAND_ON;
+    bool gives = task->kind != KEEPER_ASK;
     struct keep_node *here = &world->nodes[node];
     struct keep_node *there = &world->nodes[other];
     struct ring_id start = task->from;
@@ -51,7 +53,7 @@ static void compare(struct keep_world *world, uint32_t node, uint32_t other, con
          i < world->captures_count && ring_id_is_owned(start, world->places[capture], task->to);
          i++, capture = (capture + 1) % world->captures_count) {
         bool is_here = here->has[capture];
-        if (is_here == there->has[capture] || (!is_here && !fetches)) {
+        if (is_here == there->has[capture] || !(is_here ? gives : fetches)) {
             continue;
         }
         uint64_t *count = is_here ? &outcome->missing_there_count : &outcome->missing_here_count;
@@ -79,7 +81,7 @@ static void run_comparison(struct keep_world *world, uint32_t node, struct keepe
         outcome->err = ERR_TIMEOUT;
         return;
     }
-    compare(world, node, other, task, true, outcome);
+    compare(world, node, other, task, outcome);
     bool is_equal = outcome->missing_here_count + outcome->missing_there_count == 0 && !task->has_rest;
     if (keep_world_primary(world, other, task->to) == node) {
         keeper_claim(world->nodes[other].keeper, &world->nodes[node].peer, task->from, task->to, is_equal,
@@ -103,7 +105,7 @@ static void hand_on(struct keep_world *world, uint32_t node, struct keeper_outco
     if (primary != node && !keep_world_reaches(world, node, primary)) {
         outcome->err = ERR_TIMEOUT;
     } else if (primary != node) {
-        compare(world, node, primary, &part, false, outcome);
+        compare(world, node, primary, &part, outcome);
         world->counts.handed_count += outcome->missing_there_count;
     }
 }
@@ -147,7 +149,8 @@ uint64_t keep_task_cost_us(const struct keep_world *world, uint32_t node, const 
     uint64_t asks_count = COMPARE_ASKS_COUNT;
     if (task->kind == KEEPER_CHALLENGE) {
         asks_count = 1;
-    } else if (task->kind == KEEPER_COMPARE && !keep_world_reaches(world, node, index_of(&task->peer))) {
+    } else if ((task->kind == KEEPER_COMPARE || task->kind == KEEPER_ASK) &&
+               !keep_world_reaches(world, node, index_of(&task->peer))) {
         asks_count = SILENCE_ASKS_COUNT;
     }
     return asks_count * world->config.ask_us;
@@ -158,6 +161,7 @@ void keep_task_finish(struct keep_world *world, uint32_t node) {
     struct keeper_outcome outcome = {.err = ERR_OK};
     switch (own->task.kind) {
     case KEEPER_COMPARE:
+    case KEEPER_ASK:
         run_comparison(world, node, &outcome);
         break;
     case KEEPER_CHALLENGE:

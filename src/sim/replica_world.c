@@ -27,7 +27,8 @@ static bool counts(const void *context, const struct heap_item *item) {
     case REPLICA_WAKE:
         return world->nodes[index].wake_sequence == item->tie;
     case REPLICA_ARRIVAL:
-        return world->exchanges[index].is_open && world->exchanges[index].sequence == item->tie;
+        return world->exchanges[index].is_open && !world->exchanges[index].is_waiting &&
+               world->exchanges[index].sequence == item->tie;
     default:
         return true;
     }

@@ -8,13 +8,14 @@
  * it found missing has arrived, where the node asks again every minute. A process that comes back knows
  * nothing but what is on its disk. Equal configurations give equal worlds: whole numbers only.
  *
- * What a node sends for repair shares a line, what it receives another one; both have the same rate. A
- * transfer gets an even part of the line that is shared by more.
+ * What a node sends for repair has a line, what it receives another one; both have the same rate. On each
+ * there is one object at a time (replica_transfer.h).
  */
 #ifndef MNEMON_SIM_REPLICA_WORLD_H
 #define MNEMON_SIM_REPLICA_WORLD_H
 
 #include "ring/keeper.h"
+#include "ring/turns.h"
 #include "sim/digest.h"
 #include "sim/queue.h"
 #include "sim/replica_copies.h"
@@ -57,8 +58,10 @@ struct replica_node {
     uint64_t change_sequence; /* of the events in the queue that count */
     uint64_t wake_sequence;   /* 0: none */
     uint64_t wake_at_us;
-    uint32_t sends_count; /* of its transfers */
-    uint32_t receives_count;
+    bool is_sending;
+    bool is_receiving;
+    bool is_cut; /* nothing begins at it now */
+    struct turns_queue queue;
     uint32_t exchanges_count;
     uint32_t exchanges[REPLICA_EXCHANGES_MAX]; /* indices of those that it takes part in */
 };
@@ -66,15 +69,17 @@ struct replica_node {
 /* A task whose transfers are under way, one after the other. */
 struct replica_exchange {
     bool is_open;
+    bool is_waiting; /* for a line, or for who has the object */
     struct keeper_task task;
     uint32_t owner;
     uint32_t peer;
+    uint64_t waits_since; /* in the order of those that wait */
+    uint32_t object;      /* the one that is on the lines; of handing on, also the one that waits */
+    uint32_t sender;      /* of it */
+    uint32_t receiver;
     uint64_t sequence; /* of the event at the end of the transfer */
-    uint32_t object;
-    bool is_from_peer;
-    uint64_t work_us;  /* that was left at since_us, had it both lines for itself */
-    uint64_t share;    /* of how many it is one, on the line that has more of them */
-    uint64_t since_us; /* of this share */
+    uint64_t since_us;
+    uint64_t work_us; /* that it takes from then on */
 };
 
 struct replica_counts {
@@ -100,6 +105,7 @@ struct replica_world {
     struct replica_exchange *exchanges;
     uint32_t *free_exchanges; /* the indices of those that are not open */
     uint32_t free_count;
+    uint64_t waits_last;
     struct queue queue;
     struct prng prng;
     uint64_t now_us;
@@ -113,7 +119,7 @@ void replica_world_done(struct replica_world *world);
 enum err replica_world_run(struct replica_world *world) MUST_CHECK;
 void replica_world_digest(const struct replica_world *world, struct digest *digest);
 
-/* ---- for replica_exchange.c ---- */
+/* ---- for replica_exchange.c and replica_transfer.c ---- */
 
 enum replica_event {
     REPLICA_CHANGE,

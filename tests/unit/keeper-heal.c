@@ -362,6 +362,83 @@ static void who_asks_us_is_asked_again_soon(void **state) {
     free(keeper);
 }
 
+/* ---- those who follow the holders ---- */
+
+/* How a task goes where b, a holder, lacks something all the time. */
+static void repair(struct keeper *keeper, const struct keeper_task *task, uint64_t now_us) {
+    bool is_b = task->peer.key[0] == 'b' && task->kind == KEEPER_COMPARE;
+    struct keeper_outcome outcome = {.err = ERR_OK, .missing_there_count = is_b ? 100 : 0};
+    keeper_done(keeper, task, &outcome, now_us);
+}
+
+/* Names of those who were asked until then. */
+static const char *repair_until(struct keeper *keeper, uint64_t *now_us, uint64_t until_us,
+                                char out[NAMES_MAX]) {
+    struct keeper_task task;
+    size_t count = 0;
+    for (; *now_us < until_us; *now_us += SECOND) {
+        while (keeper_next(keeper, *now_us, &task)) {
+            if (task.kind == KEEPER_ASK && !task.has_rest) {
+                assert_true(count < NAMES_MAX - 1);
+                out[count++] = (char)task.peer.key[0];
+            }
+            repair(keeper, &task, *now_us);
+        }
+    }
+    out[count] = '\0';
+    return out;
+}
+
+static void where_a_repair_takes_long_those_behind_the_holders_are_asked(void **state) {
+    struct keeper *keeper = make();
+    uint64_t now_us = SECOND;
+    char out[NAMES_MAX];
+    (void)state;
+    set(keeper, 0x10, 0x80, "abcd", now_us);
+    assert_string_equal(repair_until(keeper, &now_us, 30 * SECOND, out), "");
+    assert_string_equal(repair_until(keeper, &now_us, 60 * SECOND, out), "cd");
+    assert_string_equal(repair_until(keeper, &now_us, 3 * MINUTE, out), ""); /* again at the interval */
+    assert_int_equal(strlen(repair_until(keeper, &now_us, 8 * MINUTE, out)), 2);
+    free(keeper);
+}
+
+static void but_not_where_all_is_whole(void **state) {
+    struct keeper *keeper = make();
+    uint64_t now_us = SECOND;
+    struct keeper_task task;
+    char out[NAMES_MAX];
+    (void)state;
+    set(keeper, 0x10, 0x80, "abcd", now_us);
+    assert_string_equal(compare_all(keeper, now_us, out), "ab");
+    assert_false(next_of(keeper, KEEPER_ASK, &now_us, HOUR, &task));
+    free(keeper);
+}
+
+static void who_becomes_a_holder_while_he_is_asked_is_compared_at_once(void **state) {
+    struct keeper *keeper = make();
+    uint64_t now_us = SECOND;
+    struct keeper_task asked;
+    struct keeper_task task;
+    char out[NAMES_MAX];
+    (void)state;
+    set(keeper, 0x10, 0x80, "abc", now_us);
+    repair_until(keeper, &now_us, 30 * SECOND, out);
+    for (asked.kind = KEEPER_COMPARE; asked.kind != KEEPER_ASK; now_us += SECOND) {
+        assert_true(now_us < 2 * MINUTE);
+        while (keeper_next(keeper, now_us, &asked) && asked.kind != KEEPER_ASK) {
+            repair(keeper, &asked, now_us);
+        }
+    }
+    keeper_set_copies(keeper, COPIES + 1, now_us);
+    compare_all(keeper, now_us, out);
+    assert_null(strchr(out, 'c'));
+    done(keeper, &asked, ERR_OK, now_us);
+    assert_true(keeper_next(keeper, now_us, &task));
+    assert_int_equal(task.kind, KEEPER_COMPARE);
+    assert_int_equal(task.peer.key[0], 'c');
+    free(keeper);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_comparison_that_was_capped_is_followed_at_once_by_the_next),
@@ -377,6 +454,9 @@ int main(void) {
         cmocka_unit_test(where_nobody_takes_it_we_try_less_often_and_then_it_is_surplus),
         cmocka_unit_test(who_is_only_displaced_is_not_away),
         cmocka_unit_test(who_asks_us_is_asked_again_soon),
+        cmocka_unit_test(where_a_repair_takes_long_those_behind_the_holders_are_asked),
+        cmocka_unit_test(but_not_where_all_is_whole),
+        cmocka_unit_test(who_becomes_a_holder_while_he_is_asked_is_compared_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

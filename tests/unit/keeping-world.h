@@ -65,6 +65,7 @@ struct world {
     uint64_t grace_us;
     uint64_t challenge_us;
     bool keeps_surplus;
+    bool has_slow_lines;
     struct node nodes[NODES_MAX];
 };
 
@@ -175,6 +176,11 @@ static inline enum err find_surt(void *context, const struct ringkey *key, struc
     return keeping_find_surt(node->keeping, key, out);
 }
 
+static inline bool may_copy(void *context, const struct peer *peer) {
+    const struct node *node = context;
+    return keeping_may_copy(node->keeping, peer);
+}
+
 /* The last byte of what is given is another. */
 static inline enum err give_false(void *context, const struct peer *from, struct bytes question,
                                   struct buf *answer, struct err_detail *detail) {
@@ -266,6 +272,7 @@ static inline void start(struct node *node) {
         .challenge_interval_us = world->challenge_us,
         .keeps_everything = node->keeps_everything,
         .keeps_surplus = world->keeps_surplus,
+        .has_slow_lines = world->has_slow_lines,
         .space_min = node->is_full ? UINT64_MAX : 1,
         .seed = node->index,
         .blame = on_blame,
@@ -279,6 +286,7 @@ static inline void start(struct node *node) {
         .bulk = node->bulk,
         .scratch_directory = node->directory,
         .find_surt = find_surt,
+        .may_copy = may_copy,
         .blame = on_blame,
         .context = node,
     };

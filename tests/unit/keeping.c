@@ -52,6 +52,24 @@ static void a_busy_giver_gives_later(void **state) {
     assert_int_equal(atomic_load(&world->nodes[1].blames_count), 0);
 }
 
+/* Two want all copies of one. */
+static void over_slow_lines_copies_are_given_in_turns(void **state) {
+    struct world *world = *state;
+    struct peer stranger = {.address = address_ipv4(192, 0, 2, 1, 7070), .key = {77}};
+    world->has_slow_lines = true;
+    start(&world->nodes[0]);
+    for (unsigned n = 0; n < 50; n++) {
+        put(&world->nodes[0], n, n);
+    }
+    wait_for(stat_of(&world->nodes[0]).keys_count == 50);
+    start(&world->nodes[1]);
+    start(&world->nodes[2]);
+    wait_for(all_have(world, 50));
+    expect_body(&world->nodes[1], 49, 49);
+    expect_body(&world->nodes[2], 7, 7);
+    wait_for(keeping_may_copy(world->nodes[0].keeping, &stranger)); /* nobody else wants any more */
+}
+
 static void who_was_away_gets_only_the_difference(void **state) {
     struct world *world = *state;
     struct node *late = &world->nodes[2];
@@ -427,6 +445,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         keeping_test(what_one_stores_the_others_get),
         keeping_test(a_busy_giver_gives_later),
+        keeping_test(over_slow_lines_copies_are_given_in_turns),
         keeping_test(who_was_away_gets_only_the_difference),
         keeping_test(what_was_ours_goes_to_those_who_came),
         keeping_test(a_lost_disk_is_filled_again),
