@@ -22,6 +22,8 @@ from crawl import start_nginx
 
 CONNECTIONS = 16
 ROUNDS = 5  # of idle and busy times; the middle one counts
+STOLEN_MS_MAX = 20  # by the host of a virtual machine, in a round that counts
+TRIES = 4
 SCRIPT = """
 local requests = {}
 local thread = 0
@@ -47,12 +49,22 @@ def free_port(address):
         return listener.getsockname()[1]
 
 
+def stolen_ms():
+    """What the host took away so far: a processor then stands still, for 100 ms at a time."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
 class Load:
-    """wrk with random paths of a list."""
+    """wrk with random paths of a list. A single reader is on another machine: it shall not wait for the processor itself."""
 
     def __init__(self, root, seconds):
         self.root = root
         self.seconds = seconds
+        first = ["chrt", "--fifo", "1"]
+        self.first = first if subprocess.run([*first, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0 else []
+        if not self.first:
+            print("wrk waits for the processor as others do: not allowed to be first (chrt)")
 
     def run(self, base, paths, connections=CONNECTIONS, seconds=None, pause_ms=0):
         names = os.path.join(self.root, "paths")
@@ -61,11 +73,13 @@ class Load:
             file.write("\n".join(paths))
         with open(script, "w", encoding="utf-8") as file:
             file.write(SCRIPT % (names, f"function delay() return {pause_ms} end" if pause_ms else ""))
+        stolen = stolen_ms()
         output = subprocess.run(
-            ["wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}s", "--timeout", "20s", "-s", script, base],
+            [*(self.first if connections == 1 else []), "wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}s", "--timeout", "20s", "-s", script, base],
             check=True, capture_output=True, text=True).stdout
         result = json.loads(re.search(r"^\{.*\}$", output, re.M).group(0))
         result["rate"] = result["requests"] / result["us"] * 1e6
+        result["stolen_ms"] = stolen_ms() - stolen
         return result
 
 
@@ -148,11 +162,20 @@ def give_way():
 MANNERS = (("1 connection, pauses of 2 ms", 1, 2), ("1 connection", 1, 0), (f"{CONNECTIONS} connections", CONNECTIONS, 0))
 
 
+def one_round(load, node, paths, connections, pause_ms):
+    """Once more where the host took part of it away."""
+    for _ in range(TRIES):
+        result = load.run(node.base, paths, connections, pause_ms=pause_ms)
+        if result["stolen_ms"] <= STOLEN_MS_MAX:
+            break
+    return result
+
+
 def rounds(load, node, paths, name):
     """Each manner of asking ROUNDS times: the middle rate, p50 and p99."""
     middle = {}
     for manner, connections, pause_ms in MANNERS:
-        results = [load.run(node.base, paths, connections, pause_ms=pause_ms) for _ in range(ROUNDS)]
+        results = [one_round(load, node, paths, connections, pause_ms) for _ in range(ROUNDS)]
         middle[manner] = dict(results[0])
         for part in ("rate", "p50", "p99"):
             middle[manner][part] = sorted(result[part] for result in results)[ROUNDS // 2]

@@ -1,7 +1,9 @@
 #include "base/priority.h"
 
 #include <sched.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { NICE_BEHIND = 10, NICE_MAX = 19 };
@@ -12,4 +14,32 @@ void priority_lower(enum priority priority) {
     if (priority == PRIORITY_IDLE) {
         sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
     }
+}
+
+void priority_yield(void) {
+    sched_yield();
+}
+
+/* Of the kernel; its header and that of the C library exclude each other. */
+struct kernel_sched_attr {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime;
+    uint64_t deadline;
+    uint64_t period;
+};
+
+static const uint64_t TURN_SHORT_NS = 100000; /* the shortest that the kernel takes */
+
+void priority_set_turns(enum priority_turns turns) {
+    struct kernel_sched_attr attributes = {
+        .size = sizeof attributes,
+        .policy = SCHED_OTHER,
+        .nice = getpriority(PRIO_PROCESS, (id_t)gettid()),
+        .runtime = turns == PRIORITY_SHORT_TURNS ? TURN_SHORT_NS : 0,
+    };
+    syscall(SYS_sched_setattr, 0, &attributes, 0); /* older kernels take no notice */
 }

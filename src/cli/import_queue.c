@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/priority.h"
 #include "cli/import.h"
 
 /* ---- tasks ---- */
@@ -186,5 +187,6 @@ void import_work(struct import_job *job) {
     struct import_task *task;
     while ((task = take_task(job->import)) != NULL) {
         run_task(job, task);
+        priority_yield(); /* to a running node, whose readers are first */
     }
 }

@@ -80,6 +80,9 @@ static void *run(void *context) {
         }
         pthread_mutex_unlock(&workers->lock);
         harvest_run(worker->harvest, trip);
+        if (workers->config.gives_way) {
+            priority_yield();
+        }
         pthread_mutex_lock(&workers->lock);
     }
     pthread_mutex_unlock(&workers->lock);

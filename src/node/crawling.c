@@ -32,6 +32,7 @@ struct crawling {
     uv_async_t errand;
     uv_timer_t grace;
     uv_timer_t copy;
+    uv_check_t turn;
     struct jobs *jobs; /* NULL once they are stopped */
     bool is_changed;   /* since the last copy */
     pthread_t thread;
@@ -156,6 +157,7 @@ static void close_handles(struct crawling *crawling) {
     uv_close((uv_handle_t *)&crawling->look, NULL);
     uv_close((uv_handle_t *)&crawling->grace, NULL);
     uv_close((uv_handle_t *)&crawling->copy, NULL);
+    uv_close((uv_handle_t *)&crawling->turn, NULL);
 }
 
 static void on_stopped(void *context) {
@@ -193,6 +195,11 @@ static void on_stop(uv_async_t *async) {
     }
     uv_timer_start(&crawling->grace, on_grace, GRACE_MS, GRACE_MS);
     jobs_stop(crawling->jobs);
+}
+
+static void on_turn(uv_check_t *check) {
+    (void)check;
+    priority_yield();
 }
 
 static void *run(void *context) {
@@ -264,6 +271,8 @@ enum err crawling_start(const struct crawling_config *config, struct crawling **
     crawling->stop.data = crawling->look.data = crawling->errand.data = crawling->grace.data =
         crawling->copy.data = crawling;
     uv_timer_start(&crawling->copy, on_copy, COPY_MS, COPY_MS);
+    uv_check_init(&crawling->loop, &crawling->turn);
+    uv_check_start(&crawling->turn, on_turn);
     enum err err = open_jobs(crawling, detail);
     if (err != ERR_OK) {
         close_handles(crawling);

@@ -158,11 +158,11 @@ static enum err fetch_and_store(struct keeping_hand *hand, struct item *item, bo
     return store(hand, &captured, detail);
 }
 
-static bool may_ask(struct keeping *keeping, const struct peer *peer) {
+static bool is_vain(struct keeping *keeping, const struct peer *peer) {
     pthread_mutex_lock(&keeping->lock);
     bool is_vain = is_silent(keeping, peer);
     pthread_mutex_unlock(&keeping->lock);
-    return !is_vain && !bulk_is_busy(keeping->config.bulk, peer);
+    return is_vain;
 }
 
 /* Another holder of the place, who may have it by now. */
@@ -174,7 +174,8 @@ static bool find_other(struct keeping *keeping, const struct item *item, struct 
     }
     for (size_t i = 0; i < arc.count; i++) {
         bool is_other = (int)i != arc.self_rank && !peer_equal(&arc.peers[i], &item->wanted.peer);
-        if (is_other && may_ask(keeping, &arc.peers[i])) {
+        if (is_other && !is_vain(keeping, &arc.peers[i]) &&
+            !bulk_is_busy(keeping->config.bulk, &arc.peers[i])) {
             *ret_peer = arc.peers[i];
             return true;
         }
@@ -185,8 +186,11 @@ static bool find_other(struct keeping *keeping, const struct item *item, struct 
 /* Where who has it gives to another one now, it is asked of others; what they lack waits for him. */
 static enum err choose_giver(struct keeping *keeping, struct item *item) {
     item->giver = item->wanted.peer;
-    if (!bulk_is_busy(keeping->config.bulk, &item->giver)) {
-        return may_ask(keeping, &item->giver) ? ERR_OK : ERR_CANCELLED;
+    if (is_vain(keeping, &item->giver)) {
+        return ERR_CANCELLED;
+    }
+    if (!bulk_is_busy(keeping->config.bulk, &item->giver)) { /* once: he may become so at any time */
+        return ERR_OK;
     }
     return find_other(keeping, item, &item->giver) ? ERR_OK : ERR_BUSY;
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/priority.h"
 #include "replay/http_state.h"
 
 enum {
@@ -360,12 +361,14 @@ static void stop_daemons(struct http_server *server) {
 
 static enum err start_threads(struct http_server *server, struct err_detail *detail) {
     bool is_well = true;
+    priority_set_turns(PRIORITY_SHORT_TURNS); /* theirs */
     while (is_well && server->daemons_count < server->config.threads_count) {
         struct MHD_Daemon *daemon = start_daemon(server);
         is_well = daemon != NULL;
         server->daemons[server->daemons_count] = daemon;
         server->daemons_count += is_well;
     }
+    priority_set_turns(PRIORITY_USUAL_TURNS);
     if (is_well && http_door_open(&server->door) == ERR_OK) {
         return ERR_OK;
     }

@@ -106,7 +106,9 @@ static enum err add_page(struct feed *feed, const struct capture *capture, struc
         return is_passed_over(err) ? ERR_OK : err;
     }
     err = read_text(feed, &record);
+    priority_yield();
     err = err == ERR_OK ? pack_body(feed) : err;
+    priority_yield();
     if (err != ERR_OK) {
         return err;
     }
@@ -122,6 +124,7 @@ static enum err add_page(struct feed *feed, const struct capture *capture, struc
     err = search_writer_add(&feed->writer, &page, detail);
     feed->documents_count += err == ERR_OK;
     feed->added_count++;
+    priority_yield();
     return err;
 }
 

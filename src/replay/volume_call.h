@@ -12,9 +12,13 @@
 #include "replay/volume_kit.h"
 #include "store/document.h"
 
+struct volume_writers;
+
 struct volume_call {
     struct http_request *request;
-    uint16_t number; /* of the volume */
+    struct volume_writers *writers;
+    struct volume_call *next; /* of those that wait for a writer */
+    uint16_t number;          /* of the volume */
     struct volume *volume;
     struct volume_kits *kits;
     const char *scratch_directory;
@@ -22,7 +26,10 @@ struct volume_call {
     struct bytes argument; /* behind the page's name */
 
     /* Of storing and deleting: what came of it. */
+    struct bytes body; /* of the request */
     bool is_submitted;
+    bool is_refused;  /* what was sent is no document */
+    bool is_left_out; /* only a digest was sent */
     enum err err;
     struct err_detail detail;
     struct stored stored;
@@ -71,5 +78,8 @@ volume_action volume_call_blocks;
 /* volume_call_write.c */
 volume_action volume_call_put;
 volume_action volume_call_remove;
+
+/* The document of a suspended request goes to the committer, which resumes it; for volume_writers.h. */
+void volume_call_take_in(struct volume_call *call);
 
 #endif

@@ -1,4 +1,5 @@
 #include "replay/volume_call.h"
+#include "replay/volume_writers.h"
 #include "store/shelf_code.h"
 
 enum { TRIES_MAX = 16 }; /* as volume_put() */
@@ -14,13 +15,9 @@ static void on_committed(void *context, enum err err, const struct stored *store
 }
 
 /* The document of the request, its body in the kit's memory where it came compressed. */
-static enum err receive(const struct volume_call *call, struct volume_kit *kit,
-                        struct shelf_code_document *received, struct err_detail *detail) {
-    struct bytes body;
-    enum err err = http_request_body(call->request, &body);
-    if (err == ERR_OK) {
-        err = shelf_code_read_document(body, received, detail);
-    }
+static enum err unpack(const struct volume_call *call, struct volume_kit *kit,
+                       struct shelf_code_document *received, struct err_detail *detail) {
+    enum err err = shelf_code_read_document(call->body, received, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -40,9 +37,34 @@ static enum err receive(const struct volume_call *call, struct volume_kit *kit,
     return err;
 }
 
+static enum err submit(struct volume_call *call, struct volume_kit *kit) {
+    struct shelf_code_document received;
+    enum err err = unpack(call, kit, &received, &call->detail);
+    if (err != ERR_OK) {
+        call->is_refused = true;
+        return err;
+    }
+    call->mode = call->tries_count == 0 ? received.mode : call->mode;
+    call->is_left_out = received.form == SHELF_CODE_LEFT_OUT;
+    call->tries_count++;
+    return volume_submit(kit->writer, &received.document, call->mode, on_committed, call, &call->detail);
+}
+
+void volume_call_take_in(struct volume_call *call) {
+    struct volume_kits *kits = call->kits;
+    struct volume_kit *kit = volume_kits_take(kits);
+    enum err err = kit != NULL ? submit(call, kit) : ERR_MEMORY;
+    if (kit != NULL) {
+        volume_kits_give_back(kits, kit);
+    }
+    if (err != ERR_OK) {
+        on_committed(call, err, NULL);
+    }
+}
+
 /* The last answer of the volume is in call->err: shall it be asked once more, and how? */
-static bool is_to_be_tried_again(struct volume_call *call, const struct shelf_code_document *received) {
-    bool may_try = call->tries_count < TRIES_MAX && received->form != SHELF_CODE_LEFT_OUT;
+static bool is_to_be_tried_again(struct volume_call *call) {
+    bool may_try = call->tries_count < TRIES_MAX && !call->is_left_out && !call->is_refused;
     if (call->err == ERR_CORRUPT && call->mode != STORE_FORCE_NEW && may_try) {
         call->mode = STORE_FORCE_NEW; /* what it would be a duplicate of is damaged: keep this one */
         return true;
@@ -61,29 +83,22 @@ static enum err answer_stored(struct volume_call *call) {
 
 /* Called with the request whole, and again each time that the committer is done with it. */
 enum err volume_call_put(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
+    (void)kit; /* the work is a writer's */
     if (call->is_submitted && call->err == ERR_OK) {
         return answer_stored(call);
     }
-    struct shelf_code_document received;
-    enum err err = receive(call, kit, &received, detail);
+    if (call->is_submitted && !is_to_be_tried_again(call)) {
+        bool is_gone = call->err == ERR_BUSY || call->err == ERR_CORRUPT;
+        *detail = call->detail;
+        return is_gone && call->is_left_out ? ERR_NOT_FOUND : call->err;
+    }
+    enum err err = http_request_body(call->request, &call->body);
     if (err != ERR_OK) {
         return err;
     }
-    if (!call->is_submitted) {
-        call->mode = received.mode;
-        call->is_submitted = true;
-    } else if (!is_to_be_tried_again(call, &received)) {
-        bool is_gone = call->err == ERR_BUSY || call->err == ERR_CORRUPT;
-        *detail = call->detail;
-        return is_gone && received.form == SHELF_CODE_LEFT_OUT ? ERR_NOT_FOUND : call->err;
-    }
-    call->tries_count++;
+    call->is_submitted = true;
     http_request_suspend(call->request); /* before the committer can resume it */
-    err = volume_submit(kit->writer, &received.document, call->mode, on_committed, call, detail);
-    if (err != ERR_OK) {
-        call->detail = *detail;
-        on_committed(call, err, NULL);
-    }
+    volume_writers_add(call->writers, call);
     return ERR_OK;
 }
 

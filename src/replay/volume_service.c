@@ -3,7 +3,7 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
-#include "replay/volume_call.h"
+#include "replay/volume_writers.h"
 #include "store/shelf_code.h"
 
 #define ROOT "/api/v1/volumes"
@@ -19,6 +19,7 @@ struct offered {
 struct volume_service {
     char token[VOLUME_SERVICE_TOKEN_SIZE_MAX];
     const char *scratch_directory;
+    struct volume_writers *writers;
     size_t volumes_count;
     struct offered volumes[];
 };
@@ -109,6 +110,7 @@ static void begin_call(struct http_request *request) {
     }
     *call = (struct volume_call){
         .request = request,
+        .writers = service->writers,
         .number = offered->number,
         .volume = offered->volume,
         .kits = &offered->kits,
@@ -178,6 +180,11 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
     if (service == NULL) {
         return NULL;
     }
+    service->writers = volume_writers_new();
+    if (service->writers == NULL) {
+        free(service);
+        return NULL;
+    }
     strcpy(service->token, config->token);
     service->scratch_directory = config->scratch_directory;
     service->volumes_count = config->volumes_count;
@@ -191,6 +198,7 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
 }
 
 void volume_service_free(struct volume_service *service) {
+    volume_writers_free(service->writers);
     for (size_t i = 0; i < service->volumes_count; i++) {
         volume_kits_done(&service->volumes[i].kits);
     }
