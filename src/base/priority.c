@@ -35,6 +35,9 @@ struct kernel_sched_attr {
 static const uint64_t TURN_SHORT_NS = 100000; /* the shortest that the kernel takes */
 
 void priority_set_turns(enum priority_turns turns) {
+    if (sched_getscheduler(0) != SCHED_OTHER) {
+        return; /* somebody knows better */
+    }
     struct kernel_sched_attr attributes = {
         .size = sizeof attributes,
         .policy = SCHED_OTHER,
