@@ -37,7 +37,7 @@ static void each_gives_way_further_than_the_one_before(void **state) {
     struct seen behind = lowered(PRIORITY_BEHIND);
     struct seen later = lowered(PRIORITY_LATER);
     struct seen idle = lowered(PRIORITY_IDLE);
-    assert_true(behind.nice >= own && behind.nice < later.nice);
+    assert_true(behind.nice >= own && behind.nice <= later.nice);
     assert_int_equal(behind.policy, SCHED_OTHER);
     assert_int_equal(later.policy, SCHED_OTHER);
     assert_int_equal(idle.policy, SCHED_IDLE);
