@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "node/keeping_state.h"
 
-enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */ };
+enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
 static const uint64_t SECOND_US = 1000000;
 static const uint64_t BUSY_US = 500000;
@@ -311,13 +311,25 @@ static void take_batch(struct keeping *keeping) {
     mark_equal_payloads(work);
 }
 
-/* What its holder was too busy to give is wanted still. Where there is no room, a comparison finds it. */
+/*
+ * Of one who is too busy: always, and at once where others give something meanwhile. Of one who is silent, or
+ * has not got yet what he offered: a few times, and a moment later. Nobody would ask for it again but the
+ * next comparison, and that takes long.
+ */
+static bool is_wanted_still(struct item *item, bool came, bool *ret_is_later) {
+    bool is_silent = is_silence(item->err);
+    *ret_is_later = is_silent || !came;
+    return is_silent ? item->wanted.silences_count++ < SILENCES_MAX : item->err == ERR_BUSY;
+}
+
+/* Where there is no room, a comparison finds it. */
 static void want_again(struct keeping *keeping, bool came) {
     pthread_mutex_lock(&keeping->lock);
     for (size_t i = 0; i < keeping->work->count; i++) {
-        const struct item *item = &keeping->work->items[i];
-        if (item->err == ERR_BUSY &&
-            keeping_want(keeping, item->wanted.lane, &item->wanted.key, &item->wanted.peer) && !came) {
+        struct item *item = &keeping->work->items[i];
+        bool is_later;
+        if (is_wanted_still(item, came, &is_later) && keeping_want_again(keeping, &item->wanted) &&
+            is_later) {
             keeping->busy_until_us = keeping_now_us(keeping) + BUSY_US;
         }
     }

@@ -33,6 +33,7 @@ struct keeping_wanted {
     struct ringkey key;
     struct peer peer; /* who has it */
     enum turns_lane lane;
+    uint8_t silences_count; /* how often he did not give it */
 };
 
 /* What is wanted, a circle. */
@@ -178,6 +179,7 @@ void keeping_want_done(struct keeping *keeping);
 /* False: there is no room. The lock is held. */
 bool keeping_want(struct keeping *keeping, enum turns_lane lane, const struct ringkey *key,
                   const struct peer *peer);
+bool keeping_want_again(struct keeping *keeping, const struct keeping_wanted *wanted);
 
 /* The next ones, at most count_max: where the lines are slow, of one lane and giver. The lock is held. */
 size_t keeping_take_wanted(struct keeping *keeping, struct keeping_wanted *out, size_t count_max);

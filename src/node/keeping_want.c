@@ -41,17 +41,21 @@ static void append(struct keeping_lane *lane, const struct keeping_wanted *wante
     lane->wanted[(lane->first + lane->count++) % KEEPING_WANTED_MAX] = *wanted;
 }
 
-/* Once from each giver, however often he offers it. */
 bool keeping_want(struct keeping *keeping, enum turns_lane lane, const struct ringkey *key,
                   const struct peer *peer) {
-    struct waiting waiting = waiting_of(key, peer);
+    return keeping_want_again(keeping, &(struct keeping_wanted){.key = *key, .peer = *peer, .lane = lane});
+}
+
+/* Once from each giver, however often he offers it. */
+bool keeping_want_again(struct keeping *keeping, const struct keeping_wanted *wanted) {
+    struct waiting waiting = waiting_of(&wanted->key, &wanted->peer);
     if (map_get(&keeping->waiting, bytes_of(&waiting, sizeof waiting)) != NULL) {
         return true;
     }
-    if (keeping->lanes[lane].count == KEEPING_WANTED_MAX) {
+    if (keeping->lanes[wanted->lane].count == KEEPING_WANTED_MAX) {
         return false;
     }
-    append(&keeping->lanes[lane], &(struct keeping_wanted){.key = *key, .peer = *peer, .lane = lane});
+    append(&keeping->lanes[wanted->lane], wanted);
     keeping->wanted_count++;
     void *place = map_put(&keeping->waiting, bytes_of(&waiting, sizeof waiting));
     ASSERT(place != NULL); /* there is room for as many */
