@@ -145,13 +145,18 @@ static enum err store(struct keeping_hand *hand, const struct captured *captured
     return err;
 }
 
+/* Somebody else than who said that he has it. */
+static bool is_of_another(const struct item *item) {
+    return !peer_equal(&item->giver, &item->wanted.peer);
+}
+
 static enum err fetch_and_store(struct keeping_hand *hand, struct item *item, bool with_payload,
                                 struct err_detail *detail) {
     struct captured captured;
     enum err err =
         captures_fetch(hand->fetches, &item->giver, 1, &item->wanted.key, with_payload, &captured, detail);
     if (err != ERR_OK) {
-        return err == ERR_NOT_FOUND ? ERR_CLOSED : err; /* he has it no more */
+        return err == ERR_NOT_FOUND && !is_of_another(item) ? ERR_CLOSED : err; /* he has it no more */
     }
     item->is_about = captured.document.is_body_left_out;
     item->size = captured.sum.size;
@@ -183,7 +188,8 @@ static bool find_other(struct keeping *keeping, const struct item *item, struct 
     return false;
 }
 
-/* Where who has it gives to another one now, it is asked of others; what they lack waits for him. */
+/* Where who has it gives to another one now, and that takes long, it is asked of others; what they lack waits
+ * for him. */
 static enum err choose_giver(struct keeping *keeping, struct item *item) {
     item->giver = item->wanted.peer;
     if (is_vain(keeping, &item->giver)) {
@@ -192,7 +198,8 @@ static enum err choose_giver(struct keeping *keeping, struct item *item) {
     if (!bulk_is_busy(keeping->config.bulk, &item->giver)) { /* once: he may become so at any time */
         return ERR_OK;
     }
-    return find_other(keeping, item, &item->giver) ? ERR_OK : ERR_BUSY;
+    bool is_worth_it = keeping->config.has_slow_lines && find_other(keeping, item, &item->giver);
+    return is_worth_it ? ERR_OK : ERR_BUSY;
 }
 
 static void fetch_item(struct keeping_hand *hand, struct item *item) {
@@ -211,7 +218,7 @@ static void fetch_item(struct keeping_hand *hand, struct item *item) {
                      err_detail_text(&detail, item->err));
     }
     note_result(keeping, item);
-    if (is_silence(item->err) && !peer_equal(&item->giver, &item->wanted.peer)) {
+    if (is_of_another(item) && (is_silence(item->err) || item->err == ERR_NOT_FOUND)) {
         item->err = ERR_BUSY;
     }
 }
