@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 #include "base/value.h"
 #include "cli/commands.h"
 #include "url/url.h"
@@ -186,7 +187,7 @@ static void *run_worker(void *context) {
 static size_t start_threads(struct import *import, pthread_t *threads, size_t count,
                             void *(*run)(void *context)) {
     size_t started = 0;
-    while (started < count && pthread_create(&threads[started], NULL, run, import) == 0) {
+    while (started < count && thread_start(&threads[started], "import", run, import) == 0) {
         started++;
     }
     if (started == 0) {

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "crawl/frontier_state.h"
 
 static const uint64_t GATHER_US = 100 * 1000; /* a batch waits so long for more: one write for many pages */
@@ -320,7 +321,7 @@ static void *run(void *argument) {
 }
 
 enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) {
-    int number = pthread_create(&frontier->thread, NULL, run, frontier);
+    int number = thread_start(&frontier->thread, "frontier", run, frontier);
     if (number != 0) {
         enum err err = err_from_errno(number);
         return err_set(detail, err, "cannot start a thread: %s", err_text(err));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 #include "crawl/harvest.h"
 
 enum { THREADS_MAX = 64 };
@@ -106,7 +107,7 @@ enum err workers_new(const struct workers_config *config, struct workers **ret_w
         worker->harvest = harvest_new(config->instance, config->identity);
         err = worker->harvest != NULL ? ERR_OK : ERR_MEMORY;
         if (err == ERR_OK) {
-            worker->is_started = pthread_create(&worker->thread, NULL, run, worker) == 0;
+            worker->is_started = thread_start(&worker->thread, "crawl-worker", run, worker) == 0;
             err = worker->is_started ? ERR_OK : ERR_SYSTEM;
         }
     }

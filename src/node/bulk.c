@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "node/bulk_state.h"
 
 enum { STREAMS_MAX_DEFAULT = 256, HABITS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
@@ -176,7 +177,7 @@ void bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *hand
 }
 
 enum err bulk_start(struct bulk *bulk, struct err_detail *detail) {
-    if (pthread_create(&bulk->thread, NULL, run, bulk) != 0) {
+    if (thread_start(&bulk->thread, "bulk", run, bulk) != 0) {
         return err_set(detail, ERR_SYSTEM, "no thread for transfers between nodes");
     }
     bulk->is_running = true;

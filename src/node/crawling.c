@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 
 enum {
     PATH_SIZE_MAX = 4096,
@@ -282,7 +283,7 @@ enum err crawling_start(const struct crawling_config *config, struct crawling **
     if (config->attach != NULL) {
         config->attach(config->shared, &crawling->loop, jobs_engine(crawling->jobs));
     }
-    if (pthread_create(&crawling->thread, NULL, run, crawling) != 0) {
+    if (thread_start(&crawling->thread, "crawl-loop", run, crawling) != 0) {
         on_stopped(crawling);
         close_loop(crawling);
         return err_set(detail, ERR_SYSTEM, "no thread for the crawl");

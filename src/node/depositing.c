@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 #include "node/depositing_state.h"
 
 enum { LINK_SIZE_MAX = 64, LOOK_S = 1 };
@@ -183,7 +184,7 @@ enum err depositing_start(const struct depositing_config *config, struct deposit
     pthread_mutex_init(&depositing->lock, NULL);
     depositing->config = *config;
     depositing->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    int failed = pthread_create(&depositing->thread, NULL, run, depositing);
+    int failed = thread_start(&depositing->thread, "depositing", run, depositing);
     if (failed != 0) {
         pthread_cond_destroy(&depositing->woken);
         pthread_mutex_destroy(&depositing->lock);

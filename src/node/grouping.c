@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "node/bulk.h"
 #include "node/grouping_state.h"
 #include "node/ringing.h"
@@ -64,7 +65,7 @@ enum err grouping_begin(struct grouping *grouping, struct ringing *ringing, stru
     }
     outbox_init(&grouping->out, grouping->actions, actions_max, grouping->memory, memory_size);
     bulk_serve(bulk, BULK_PROBE, grouping_answer_probe, grouping);
-    if (pthread_create(&grouping->thread, NULL, grouping_run_disk, grouping) != 0) {
+    if (thread_start(&grouping->thread, "grouping", grouping_run_disk, grouping) != 0) {
         return ERR_SYSTEM;
     }
     grouping->is_begun = true;

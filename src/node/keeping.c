@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 #include "base/whole_file.h"
 #include "node/keeping_state.h"
 
@@ -300,7 +301,7 @@ enum err keeping_start(struct keeping *keeping, struct captures *captures, struc
     if (err != ERR_OK) {
         return err;
     }
-    if (pthread_create(&keeping->thread, NULL, run, keeping) != 0) {
+    if (thread_start(&keeping->thread, "keeping", run, keeping) != 0) {
         return err_set(detail, ERR_SYSTEM, "the thread that keeps the archive of the ring did not start");
     }
     keeping->is_started = true;

@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 
 #include "base/assert.h"
+#include "base/thread.h"
 #include "node/keeping_state.h"
 
 enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
@@ -245,8 +246,8 @@ static void run_crew(struct keeping *keeping, bool is_second) {
     atomic_store(&keeping->work->next, 0);
     size_t count = keeping->work->count < CREW_FROM_COUNT ? 1 : KEEPING_CREW_COUNT;
     size_t started = 1; /* this thread is the first of them */
-    while (started < count &&
-           pthread_create(&keeping->hands[started].thread, NULL, run_hand, &keeping->hands[started]) == 0) {
+    while (started < count && thread_start(&keeping->hands[started].thread, "keeping-fetch", run_hand,
+                                           &keeping->hands[started]) == 0) {
         started++;
     }
     run_hand(&keeping->hands[0]);

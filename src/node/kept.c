@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "ring/charter.h"
 
 enum { WAITING_MAX = 64 };
@@ -133,7 +134,7 @@ enum err kept_start(const struct kept_config *config, struct kept **ret_kept) {
     pthread_cond_init(&kept->changed, NULL);
     kept->captures = captures_new(&config->captures);
     kept->session = kept->captures != NULL ? captures_session_new(kept->captures) : NULL;
-    kept->has_thread = kept->session != NULL && pthread_create(&kept->thread, NULL, run, kept) == 0;
+    kept->has_thread = kept->session != NULL && thread_start(&kept->thread, "kept", run, kept) == 0;
     if (!kept->has_thread) {
         enum err err = kept->session == NULL ? ERR_MEMORY : ERR_SYSTEM;
         kept_free(kept);

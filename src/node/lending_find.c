@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "node/lending_state.h"
 
 /* What it finds, the next question for the place knows (holders.h keeps it). */
@@ -44,7 +45,7 @@ void lending_find(struct lending *lending, struct ring_id place) {
 }
 
 bool lending_find_start(struct lending *lending) {
-    return pthread_create(&lending->finder, NULL, run, lending) == 0;
+    return thread_start(&lending->finder, "lending-find", run, lending) == 0;
 }
 
 void lending_find_stop(struct lending *lending) {

@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "base/sha256.h"
+#include "base/thread.h"
 #include "base/utc.h"
 #include "net/identity.h"
 #include "node/obtaining.h"
@@ -209,7 +210,7 @@ enum err locating_start(struct together *together, struct access *access, struct
     pthread_mutex_init(&locating->lock, NULL);
     pthread_cond_init(&locating->changed, NULL);
     while (locating->threads_count < LOCATING_THREADS_COUNT &&
-           pthread_create(&locating->threads[locating->threads_count], NULL, work, locating) == 0) {
+           thread_start(&locating->threads[locating->threads_count], "locating", work, locating) == 0) {
         locating->threads_count++;
     }
     if (locating->threads_count == 0) {

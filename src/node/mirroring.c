@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "node/mirroring_state.h"
 
 enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };
@@ -478,7 +479,7 @@ enum err mirroring_new(const struct mirroring_config *config, struct mirroring *
 }
 
 enum err mirroring_start(struct mirroring *mirroring, struct err_detail *detail) {
-    if (pthread_create(&mirroring->thread, NULL, run, mirroring) != 0) {
+    if (thread_start(&mirroring->thread, "mirroring", run, mirroring) != 0) {
         return err_set(detail, ERR_SYSTEM, "no thread for collections");
     }
     mirroring->is_running = true;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "net/socket_address.h"
 #include "node/proxy_state.h"
 
@@ -93,7 +94,7 @@ static enum err open_parts(struct proxy *proxy, struct err_detail *detail) {
     if (err == ERR_OK) {
         err = proxy_jobs_start(config, &proxy->loop, proxy_exchange_looked, &proxy->jobs, detail);
     }
-    if (err == ERR_OK && pthread_create(&proxy->thread, NULL, run, proxy) != 0) {
+    if (err == ERR_OK && thread_start(&proxy->thread, "proxy", run, proxy) != 0) {
         err = err_set(detail, ERR_SYSTEM, "no thread for the proxy");
     }
     return err;

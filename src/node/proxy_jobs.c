@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
+
 enum { HEAD_SIZE_MAX = 128 << 10, ACCEPTS_SIZE_MAX = 1024 };
 
 struct queue {
@@ -151,7 +153,7 @@ static enum err start_threads(struct proxy_jobs *jobs, struct err_detail *detail
         if (jobs->workers[i] == NULL) {
             return ERR_MEMORY;
         }
-        if (pthread_create(&jobs->threads[i], NULL, work, jobs) != 0) {
+        if (thread_start(&jobs->threads[i], "proxy-job", work, jobs) != 0) {
             return err_set(detail, ERR_SYSTEM, "no thread for the proxy");
         }
         jobs->threads_count++;

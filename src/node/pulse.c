@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */
     WINDOW_SAMPLES = 5,  /* that a rate looks back */
@@ -130,7 +132,7 @@ enum err pulse_run(struct pulse *pulse, struct http_server *http) {
     pthread_mutex_lock(&pulse->lock);
     pulse->config.sources.http = http;
     pthread_mutex_unlock(&pulse->lock);
-    pulse->has_thread = pthread_create(&pulse->thread, NULL, run, pulse) == 0;
+    pulse->has_thread = thread_start(&pulse->thread, "pulse", run, pulse) == 0;
     return pulse->has_thread ? ERR_OK : ERR_SYSTEM;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "net/held_port.h"
 #include "node/ringing_state.h"
 
@@ -343,7 +344,7 @@ enum err ringing_open(struct ringing *ringing, struct err_detail *detail) {
     pthread_mutex_unlock(&ringing->lock);
     uv_timer_start(&ringing->tick, ringing_on_tick, RINGING_TICK_MS, RINGING_TICK_MS);
     ringing_begin(ringing);
-    if (pthread_create(&ringing->thread, NULL, run, ringing) != 0) {
+    if (thread_start(&ringing->thread, "ring-loop", run, ringing) != 0) {
         on_stop(&ringing->stop);
         close_loop(ringing);
         return err_set(detail, ERR_SYSTEM, "no thread for the ring");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/thread.h"
+
 enum {
     POSTS_MAX = 256,
     LOAD_MAX = 4096, /* links in memory */
@@ -549,7 +551,7 @@ enum err walking_start(const struct walking_config *config, struct walking **ret
     pthread_cond_init(&walking->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     enum err err = prepare(walking);
-    if (err == ERR_OK && pthread_create(&walking->thread, NULL, run, walking) != 0) {
+    if (err == ERR_OK && thread_start(&walking->thread, "walking", run, walking) != 0) {
         err = ERR_SYSTEM;
     }
     if (err != ERR_OK) {

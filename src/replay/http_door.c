@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 enum { BACKLOG = 1024, PLACES_COUNT_MIN = 256, PAUSE_NS = 50000000 };
 
 union socket_address {
@@ -152,7 +154,7 @@ static void *run(void *context) {
 }
 
 enum err http_door_open(struct http_door *door) {
-    int number = pthread_create(&door->thread, NULL, run, door);
+    int number = thread_start(&door->thread, "http-door", run, door);
     door->has_thread = number == 0;
     return err_from_errno(number);
 }

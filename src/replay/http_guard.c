@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/thread.h"
+
 enum { LOOK_PERIOD_S = 1 };
 
 /* All that the client sent has been read, and there will be no more. */
@@ -48,7 +50,7 @@ enum err http_guard_init(struct http_guard *guard, const struct clock *clock) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&guard->wakes, &attributes);
     pthread_condattr_destroy(&attributes);
-    int number = pthread_create(&guard->thread, NULL, watch, guard);
+    int number = thread_start(&guard->thread, "http-guard", watch, guard);
     if (number != 0) {
         pthread_cond_destroy(&guard->wakes);
         pthread_mutex_destroy(&guard->lock);

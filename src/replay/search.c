@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/thread.h"
 #include "replay/search_state.h"
 #include "store/follow.h"
 
@@ -149,11 +150,11 @@ static enum err find_volumes(struct search *search) {
 static enum err start_threads(struct search *search) {
     int failed = 0;
     for (size_t i = 0; i < SEARCH_ASKERS_COUNT && failed == 0; i++) {
-        failed = pthread_create(&search->askers[i], NULL, search_answer, search);
+        failed = thread_start(&search->askers[i], "search", search_answer, search);
         search->askers_count += failed == 0;
     }
     if (failed == 0) {
-        failed = pthread_create(&search->feeder, NULL, search_feed, search);
+        failed = thread_start(&search->feeder, "search-feeder", search_feed, search);
         search->has_feeder = failed == 0;
     }
     return failed == 0 ? ERR_OK : err_from_errno(failed);

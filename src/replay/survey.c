@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 #include "replay/survey_tally.h"
 
 enum {
@@ -260,7 +261,7 @@ enum err survey_start(const struct survey_config *config, struct survey **ret_su
     pthread_cond_init(&survey->changes, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&survey->lock, NULL);
-    int number = pthread_create(&survey->thread, NULL, run, survey);
+    int number = thread_start(&survey->thread, "survey", run, survey);
     if (number != 0) {
         free(survey);
         return err_set(detail, err_from_errno(number), "the thread of the survey does not start");

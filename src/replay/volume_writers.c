@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/priority.h"
+#include "base/thread.h"
 
 /* As many as there are processors of a usual node: they compute, and wait for the disk where that is full. */
 enum { THREADS_COUNT = 4 };
@@ -51,7 +52,7 @@ struct volume_writers *volume_writers_new(void) {
     pthread_mutex_init(&writers->lock, NULL);
     pthread_cond_init(&writers->has_work, NULL);
     while (writers->threads_count < THREADS_COUNT &&
-           pthread_create(&writers->threads[writers->threads_count], NULL, run, writers) == 0) {
+           thread_start(&writers->threads[writers->threads_count], "volume-writer", run, writers) == 0) {
         writers->threads_count++;
     }
     if (writers->threads_count == 0) {

@@ -4,6 +4,8 @@
 
 #include <zdict.h>
 
+#include "base/thread.h"
+
 static enum dictionary_state state_of(const struct dictionary *dictionary) {
     return atomic_load_explicit(&dictionary->state, memory_order_acquire);
 }
@@ -84,7 +86,7 @@ static void *train(void *context) {
 
 static void start_training(struct dictionary *dictionary) {
     enter(dictionary, DICTIONARY_TRAINING);
-    dictionary->has_trainer = pthread_create(&dictionary->trainer, NULL, train, dictionary) == 0;
+    dictionary->has_trainer = thread_start(&dictionary->trainer, "dictionary", train, dictionary) == 0;
     if (!dictionary->has_trainer) {
         enter(dictionary, DICTIONARY_FULL); /* try again with the next group */
     }

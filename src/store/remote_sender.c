@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "store/shelf_code.h"
 
 enum { WAIT_MS_MAX = 1000 };
@@ -150,7 +151,7 @@ struct remote_job *remote_sender_take(struct remote_sender *sender) {
         pthread_cond_wait(&sender->has_room, &sender->lock);
     }
     if (!sender->has_thread) {
-        sender->has_thread = pthread_create(&sender->thread, NULL, run, sender) == 0;
+        sender->has_thread = thread_start(&sender->thread, "remote-sender", run, sender) == 0;
     }
     struct remote_job *job = sender->has_thread ? find_job(sender) : NULL;
     sender->taken_count += job == NULL ? 0 : 1;

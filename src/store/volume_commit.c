@@ -1,5 +1,6 @@
 #include <time.h>
 
+#include "base/thread.h"
 #include "store/volume_state.h"
 
 enum {
@@ -363,7 +364,7 @@ static void *run_committer(void *context) {
 }
 
 enum err volume_start_committer(struct volume *volume) {
-    if (pthread_create(&volume->committer, NULL, run_committer, volume) != 0) {
+    if (thread_start(&volume->committer, "committer", run_committer, volume) != 0) {
         return ERR_SYSTEM;
     }
     volume->has_committer = true;
