@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/wire.h"
 #include "ring/links_model.h"
+#include "ring/links_table.h"
 
 enum {
     END = 0,         /* symbol behind the last character of a URL */
@@ -27,6 +28,7 @@ struct history {
 struct links_code {
     struct arena arena; /* itself */
     struct links_model *model;
+    struct links_table *table;
     struct links_code_link links[LINKS_CODE_LINKS_MAX];
     uint8_t text[LINKS_CODE_TEXT_SIZE_MAX];
 };
@@ -34,6 +36,7 @@ struct links_code {
 /* Coding goes one way or the other by the same path. */
 struct run {
     struct links_model *model;
+    struct links_table *table; /* NULL: by the model */
     struct links_coder coder;
     bool is_learning; /* nothing is coded */
     size_t symbols_count;
@@ -44,7 +47,6 @@ struct run {
 /* ---- symbols ---- */
 
 static uint8_t code_symbol(struct run *run, const uint32_t contexts[LINKS_MODEL_CONTEXTS], uint8_t symbol) {
-    run->symbols_count++;
     if (run->is_learning) {
         links_model_learn(run->model, contexts, symbol);
         return symbol;
@@ -60,6 +62,10 @@ static uint32_t mix(uint32_t hash, uint32_t word) {
 /* Numbers: half of the contexts know what the number was the last time. */
 static uint8_t code_number(struct run *run, uint32_t kind, uint32_t before, uint8_t symbol) {
     uint32_t contexts[LINKS_MODEL_CONTEXTS];
+    run->symbols_count++;
+    if (run->table != NULL) {
+        return links_table_number(run->table, &run->coder, kind, symbol);
+    }
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
         contexts[i] = mix(mix(kind << 8 | i, i % 2 == 0 ? 0 : before + 1), 0x51ed270b);
     }
@@ -85,6 +91,10 @@ static void history_add(struct history *history, uint8_t byte) {
 static uint8_t code_character(struct run *run, const struct history *history, uint8_t above, uint8_t symbol) {
     uint32_t low = history->last;
     uint32_t part = (uint32_t)history->part;
+    run->symbols_count++;
+    if (run->table != NULL) {
+        return links_table_character(run->table, &run->coder, low, symbol);
+    }
     uint32_t keys[LINKS_MODEL_CONTEXTS] = {
         low & 0xff,
         low & 0xffff,
@@ -246,13 +256,16 @@ struct links_code *links_code_new(void) {
     arena_init(&arena, sizeof(struct links_code) + 64);
     struct links_code *code = arena_take(&arena, sizeof *code);
     struct links_model *model = links_model_new();
-    if (code == NULL || model == NULL) {
+    struct links_table *table = links_table_new();
+    if (code == NULL || model == NULL || table == NULL) {
         links_model_free(model);
+        links_table_free(table);
         arena_done(&arena);
         return NULL;
     }
     code->arena = arena;
     code->model = model;
+    code->table = table;
     learn_text(code);
     return code;
 }
@@ -261,6 +274,7 @@ void links_code_free(struct links_code *code) {
     if (code != NULL) {
         struct arena arena = code->arena;
         links_model_free(code->model);
+        links_table_free(code->table);
         arena_done(&arena);
     }
 }
@@ -274,6 +288,18 @@ bool links_code_takes(struct bytes url) {
     return url.size > 0 && url.size <= LINKS_CODE_URL_SIZE_MAX;
 }
 
+static struct run start_run(struct links_code *code, bool is_by_table) {
+    return (struct run){.model = code->model, .table = is_by_table ? code->table : NULL};
+}
+
+static void end_run(struct run *run) {
+    if (run->table != NULL) {
+        links_table_forget(run->table);
+    } else {
+        links_model_forget(run->model);
+    }
+}
+
 size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JOB_SIZE],
                         struct links_code_link *links, size_t count, uint8_t *out, size_t size_max) {
     ASSERT(count > 0 && count <= LINKS_CODE_LINKS_MAX);
@@ -281,12 +307,15 @@ size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JO
     struct bytes head;
     wire_writer_init(&writer, out, size_max);
     wire_write_bytes(&writer, bytes_of(job, LINKS_CODE_JOB_SIZE));
+    if (count >= LINKS_CODE_TABLE_MIN) {
+        wire_write_varint(&writer, 0);
+    }
     wire_write_varint(&writer, count);
     if (wire_writer_finish(&writer, &head) != ERR_OK) {
         return 0;
     }
     sort(links, count);
-    struct run run = {.model = code->model};
+    struct run run = start_run(code, count >= LINKS_CODE_TABLE_MIN);
     struct bytes before = {NULL, 0};
     size_t text_size = 0;
     links_coder_encode(&run.coder, out + head.size, size_max - head.size);
@@ -297,7 +326,7 @@ size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JO
         before = links[i].url;
     }
     bool is_whole = links_coder_flush(&run.coder) && text_size <= LINKS_CODE_TEXT_SIZE_MAX;
-    links_model_forget(code->model);
+    end_run(&run);
     while (is_whole && run.symbols_count > WORK_FREE + WORK_PER_BYTE * run.coder.position) {
         is_whole = run.coder.position < run.coder.size;
         if (is_whole) {
@@ -331,14 +360,18 @@ const char *links_code_read(struct links_code *code, struct bytes bytes, struct 
     wire_reader_init(&reader, bytes);
     wire_read_array(&reader, batch.job, sizeof batch.job);
     batch.count = wire_read_varint(&reader, LINKS_CODE_LINKS_MAX);
+    bool is_by_table = batch.count == 0;
+    if (is_by_table) {
+        batch.count = wire_read_varint(&reader, LINKS_CODE_LINKS_MAX);
+    }
     struct bytes coded = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err != ERR_OK || batch.count == 0) {
         return "no links";
     }
-    struct run run = {.model = code->model};
+    struct run run = start_run(code, is_by_table);
     links_coder_decode(&run.coder, coded);
     const char *wrong = read_links(code, &run, batch.count);
-    links_model_forget(code->model);
+    end_run(&run);
     if (wrong == NULL) {
         *ret_batch = batch;
     }

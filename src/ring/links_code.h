@@ -1,11 +1,13 @@
 /*
  * links_code - many links in few bytes: how nodes hand each other URLs. Pure.
  *
- *      job[16]  varint count  coded links
+ *      job[16]  varint count            links coded by the model (links_model.h): as few bytes as can be
+ *      job[16]  varint 0  varint count  links coded by the table (links_table.h): in a tenth of the time
  *
- * The links are sorted by URL; of each only what differs from the one before is coded (links_model.h), with
- * its priority and depth. A datagram with 10 links of 59 characters takes about 15 bytes for each, and what
- * is around them. Specification and golden vectors: docs/protocol/together.md.
+ * The links are sorted by URL; of each only what differs from the one before is coded, with its priority and
+ * depth. A datagram with 10 links of 59 characters takes about 15 bytes for each, and what is around them.
+ * What is around them weighs little from some dozens on: those are coded by the table. Specification and
+ * golden vectors: docs/protocol/together.md.
  *
  * Whoever reads is bounded: in links, in bytes of one URL, in bytes of all, and in work by the size of what
  * came.
@@ -21,6 +23,7 @@
 enum {
     LINKS_CODE_JOB_SIZE = 16,
     LINKS_CODE_LINKS_MAX = 1024,
+    LINKS_CODE_TABLE_MIN = 32, /* as many links are coded by the table; a reader takes it for any number */
     LINKS_CODE_URL_SIZE_MAX = 4096,
     LINKS_CODE_TEXT_SIZE_MAX = 64 << 10, /* of all URLs together */
     LINKS_CODE_PRIORITY_MAX = 3,

@@ -1,6 +1,5 @@
 /*
- * links_model - how likely the next bit of a list of URLs is, and an arithmetic coder that spends no more on
- * it.
+ * links_model - how likely the next bit of a list of URLs is, for the few links of a small message.
  *
  * Ten links in a datagram are too few to learn from, so the model comes with what it has learnt from the text
  * in links_text.c. The same text, the same arithmetic (integers only), the same bits on every machine: the
@@ -17,8 +16,7 @@
 #ifndef MNEMON_RING_LINKS_MODEL_H
 #define MNEMON_RING_LINKS_MODEL_H
 
-#include "base/bytes.h"
-#include "base/err.h"
+#include "ring/links_coder.h"
 
 enum {
     LINKS_MODEL_SYMBOL_BITS = 7,
@@ -32,32 +30,6 @@ struct links_model;
 /* Learns the text of links_text.c. NULL: out of memory. */
 struct links_model *links_model_new(void);
 void links_model_free(struct links_model *model);
-
-/* ---- coder ---- */
-
-/* Decoding reads zeros behind the end, as the encoder leaves them out. */
-struct links_coder {
-    uint32_t low;
-    uint32_t high;
-    uint32_t value;    /* decoder */
-    const uint8_t *in; /* NULL: it encodes */
-    uint8_t *out;
-    size_t size;     /* of in, or the room at out */
-    size_t position; /* bytes read or written; above size: it did not fit */
-};
-
-void links_coder_encode(struct links_coder *coder, uint8_t *out, size_t size);
-void links_coder_decode(struct links_coder *coder, struct bytes in);
-
-/* The rest of the number: as few bytes as it takes. False where it did not fit. */
-bool links_coder_flush(struct links_coder *coder);
-
-/* Were more bytes read than an encoder leaves out? */
-static inline bool links_coder_is_overrun(const struct links_coder *coder) {
-    return coder->position > coder->size + 4;
-}
-
-/* ---- symbols ---- */
 
 /* Code one symbol (below LINKS_MODEL_SYMBOLS) in the contexts given, and learn it. Returns it; a decoder does
  * not read the argument. */
