@@ -10,7 +10,11 @@
  * page in a tenth to a fifth less time than level 3, for 3 % more bytes; in 5 ms some forty documents come
  * together that share a sync.
  */
-enum { CRAWL_LEVEL = 2, CRAWL_LINGER_US = 5000 };
+enum {
+    CRAWL_LEVEL = 2,
+    CRAWL_LINGER_US = 5000,
+    SERVE_LINGER_US = 20000, /* others on the machine have their nodes too: fewer and larger groups */
+};
 
 int data_find(struct data *data, struct cli *cli, const char *option) {
     const char *environment = getenv("MNEMON_DATA");
@@ -206,7 +210,7 @@ static int open_data(struct data *data, struct cli *cli, const char *option, con
 int data_open(struct data *data, struct cli *cli, const char *option, enum data_access access) {
     return open_data(
         data, cli, option,
-        &(struct opening){.access = access, .linger_us = access == DATA_SERVE ? CRAWL_LINGER_US : 0});
+        &(struct opening){.access = access, .linger_us = access == DATA_SERVE ? SERVE_LINGER_US : 0});
 }
 
 int data_open_to_crawl(struct data *data, struct cli *cli, const char *option, const char *user_agent,

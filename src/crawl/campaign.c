@@ -116,7 +116,7 @@ static struct frontier_link link_of(const struct url *url, uint16_t depth, enum 
     };
 }
 
-static void ask_route(const struct campaign *campaign, struct frontier_link *link) {
+void campaign_route(const struct campaign *campaign, struct frontier_link *link) {
     if (campaign->route != NULL) {
         link->verdict = campaign->route->ask(campaign->route->context, link->url, link->place);
         link->is_doubtful = campaign->has_recalled;
@@ -138,7 +138,7 @@ void campaign_add_seeds(struct campaign *campaign) {
         }
         struct frontier_link link = link_of(&url, 0, FRONTIER_SEED);
         if (is_allowed(campaign, link.url)) {
-            ask_route(campaign, &link);
+            campaign_route(campaign, &link);
             frontier_add(campaign->frontier, &link, 1, NULL);
         }
     }
@@ -147,7 +147,7 @@ void campaign_add_seeds(struct campaign *campaign) {
 
 void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority) {
     struct frontier_link link = link_of(url, 0, priority);
-    ask_route(campaign, &link);
+    campaign_route(campaign, &link);
     link.is_outgoing = campaign->route != NULL && !frontier_knows(campaign->frontier, link.url);
     frontier_add(campaign->frontier, &link, 1, NULL);
 }
@@ -259,7 +259,7 @@ enum campaign_taking campaign_take_link(struct campaign *campaign, const struct 
     if (!campaign_check(campaign, url, via, from_depth, &verdict)) {
         return CAMPAIGN_REFUSED;
     }
-    ask_route(campaign, ret_link);
+    campaign_route(campaign, ret_link);
     if (ret_link->verdict == ROUTE_AWAY) {
         return CAMPAIGN_AWAY;
     }

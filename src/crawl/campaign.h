@@ -2,8 +2,7 @@
  * campaign - a job that is running: its rules, ready to be asked, its frontier, and what has become of it so
  * far.
  *
- * The loop thread owns it. Workers ask campaign_check() and the route and read the job's settings; nothing
- * else.
+ * The loop thread owns it. Workers ask campaign_check() and read the job's settings; nothing else.
  */
 #ifndef MNEMON_CRAWL_CAMPAIGN_H
 #define MNEMON_CRAWL_CAMPAIGN_H
@@ -87,6 +86,9 @@ enum campaign_taking campaign_take_link(struct campaign *campaign, const struct 
 
 /* A URL that somebody named outside of a page, such as a sitemap; others are told too. */
 void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority);
+
+/* Whose is the link, of a job that is shared? */
+void campaign_route(const struct campaign *campaign, struct frontier_link *link);
 
 /* Any thread: is a URL that was found so, in a document of that depth, the job's? */
 bool campaign_check(struct campaign *campaign, const struct url *url, enum scope_via via, uint16_t from_depth,

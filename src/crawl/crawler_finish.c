@@ -34,7 +34,7 @@ void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct 
 
 /* ---- links that lead nowhere new ---- */
 
-/* Which of the links are worth it? Only those that are new are looked at; the frontier drops the others. */
+/* Which of the links are worth it, and whose are they? Only those that are new are looked at. */
 static void cut_traps(struct crawler *crawler, struct trip *trip) {
     struct campaign *campaign = trip->campaign;
     struct url *url = &crawler->url;
@@ -42,11 +42,12 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
     size_t kept_count = 0;
     for (size_t i = 0; i < trip->links_count; i++) {
         struct frontier_link *link = &trip->links[i];
-        if (frontier_knows(campaign->frontier, link->url) ||
+        if (frontier_is_settled(campaign->frontier, link->url) ||
             url_parse(url, link->url, NULL, NULL) != ERR_OK) {
             continue;
         }
         unsigned pages = scope_depth_pages(link->depth);
+        campaign_route(campaign, link);
         /* What is not known here comes again and again, and would be counted as often. */
         bool is_counted = link->verdict != ROUTE_AWAY && bytes_equal(link->host, trip->host->name);
         struct trap_host *host = is_counted ? host_trap(trip->host) : NULL;
@@ -57,7 +58,6 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
             continue;
         }
         trip->host->trap_unkept_count += host != NULL ? 1 : 0;
-        link->is_doubtful = campaign->has_recalled;
         trip->links[kept_count++] = *link;
     }
     trip->links_count = kept_count;

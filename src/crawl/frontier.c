@@ -229,6 +229,11 @@ bool frontier_knows(const struct frontier *frontier, struct bytes url) {
     return seen_has(&frontier->seen, seen_fingerprint(url, frontier->key));
 }
 
+bool frontier_is_settled(const struct frontier *frontier, struct bytes url) {
+    uint64_t fingerprint = seen_fingerprint(url, frontier->key);
+    return seen_has(&frontier->seen, fingerprint) || frontier_outgoing_was_sent(frontier, fingerprint);
+}
+
 /* ---- finishing ---- */
 
 /* A validator that is too long to be kept is none. */

@@ -171,6 +171,10 @@ void frontier_add(struct frontier *frontier, const struct frontier_link *links, 
 /* Known since when it was added, waiting or not? From memory; false positives are 1 in 2^40 or rarer. */
 bool frontier_knows(const struct frontier *frontier, struct bytes url);
 
+/* Is nothing left to be done for it? It is known, or one of some ten thousand that went out to others of
+ * late: menus are on every page of a site. From memory. */
+bool frontier_is_settled(const struct frontier *frontier, struct bytes url);
+
 /* The next URL of the lane that is in memory, or NULL: then ready() follows when there is one, or gone(). A
  * lane that had its turn while other hosts have none is gone too; its host comes back in its turn. */
 struct frontier_url *frontier_take(struct frontier_lane *lane);

@@ -8,18 +8,23 @@ static struct bytes key_of(const uint64_t *fingerprint) {
 
 /* ---- putting ---- */
 
-/* Where the fingerprint is noted when its link goes out; NULL without memory. */
-static uint64_t *find_sent(struct frontier *frontier, uint64_t fingerprint) {
+bool frontier_outgoing_was_sent(const struct frontier *frontier, uint64_t fingerprint) {
+    return frontier->sent != NULL && frontier->sent[fingerprint % FRONTIER_SENT_COUNT] == fingerprint;
+}
+
+/* Without memory for it the link may go out again. */
+static void note_sent(struct frontier *frontier, uint64_t fingerprint) {
     if (frontier->sent == NULL) {
         frontier->sent = calloc(FRONTIER_SENT_COUNT, sizeof *frontier->sent);
     }
-    return frontier->sent != NULL ? &frontier->sent[fingerprint % FRONTIER_SENT_COUNT] : NULL;
+    if (frontier->sent != NULL) {
+        frontier->sent[fingerprint % FRONTIER_SENT_COUNT] = fingerprint;
+    }
 }
 
 void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint,
                            bool is_handed_on) {
-    uint64_t *sent = find_sent(frontier, fingerprint);
-    bool was_sent = sent != NULL && *sent == fingerprint && !is_handed_on;
+    bool was_sent = !is_handed_on && frontier_outgoing_was_sent(frontier, fingerprint);
     if (was_sent || map_get(&frontier->outgoing, key_of(&fingerprint)) != NULL) {
         return; /* menus are on every page of a site */
     }
@@ -32,9 +37,7 @@ void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link
     frontier_queue_put(frontier, frontier_code_outgoing_key(frontier->value, link->place, link->url),
                        frontier_code_outgoing(value, link->priority, link->depth));
     frontier->has_outgoing = true;
-    if (sent != NULL) {
-        *sent = fingerprint;
-    }
+    note_sent(frontier, fingerprint);
 }
 
 void frontier_outgoing_forget_sent(struct frontier *frontier) {

@@ -243,6 +243,8 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) MUS
 
 /* With the lock: others are to know it. One that goes out for another reason than that it was found is put
  * even if it went out before. */
+/* Was it put of late? */
+bool frontier_outgoing_was_sent(const struct frontier *frontier, uint64_t fingerprint);
 void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint,
                            bool is_handed_on);
 

@@ -118,11 +118,8 @@ static void offer(struct harvest *harvest, const struct url *url, enum scope_via
         .host = bytes_slice(copy, url->host.from, url->path.from),
         .depth = verdict.depth,
         .priority = priority_of(trip, via),
+        .is_outgoing = campaign->route != NULL,
     };
-    if (campaign->route != NULL) {
-        link->verdict = campaign->route->ask(campaign->route->context, copy, link->place);
-        link->is_outgoing = true;
-    }
     trip->links_count++;
 }
 

@@ -27,7 +27,7 @@ enum {
     LEND_BOOKS_MAX = 1 << 16,
     LEND_BORROWERS_MAX = 256,     /* of one host */
     LEND_BORROWERS_ALL = 1 << 18, /* of all hosts */
-    LEND_REQUESTS_MAX = 20,
+    LEND_REQUESTS_MAX = 50,       /* of a host that wants no rests: some 50 ms */
 };
 
 static const uint64_t LEND_TIME_US = UINT64_C(2) * 1000000;

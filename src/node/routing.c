@@ -1,29 +1,15 @@
 #include "node/routing.h"
 
 #include <pthread.h>
-#include <sodium.h>
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "crawl/pattern.h"
 #include "ring/charter.h"
 #include "url/surt.h"
 
-enum { KNOWN_BITS = 12, KNOWN_COUNT = 1 << KNOWN_BITS };
-
-/* Where a URL belongs. The pages of a site have most of their links in common, and to find one's place takes
- * its canonical form and a SHA-256. */
-struct known {
-    uint64_t hash; /* of the URL, by a seed that nobody knows; 0: none */
-    uint8_t place[ROUTE_PLACE_SIZE];
-};
-
 /* What one call needs; kept for the next. */
 struct desk {
     struct desk *next;
-    struct known known[KNOWN_COUNT];
-    enum place_mapping mapping; /* of what is known */
-    uint64_t seed;
     struct canon canon;
     struct buf surt;
     struct sha256 sha256;
@@ -142,7 +128,6 @@ static struct desk *take_desk(struct routing *routing, enum place_mapping *ret_m
     }
     canon_init(&desk->canon);
     buf_init(&desk->surt, INDEX_SURT_SIZE_MAX);
-    randombytes_buf(&desk->seed, sizeof desk->seed);
     return desk;
 }
 
@@ -167,28 +152,6 @@ enum route_verdict routing_judge(struct routing *routing, const uint8_t place[RO
     return (size_t)arc.self_rank < witnesses ? ROUTE_FETCH : ROUTE_ELSEWHERE;
 }
 
-static bool find_place(struct desk *desk, struct bytes url, enum place_mapping mapping,
-                       uint8_t ret_place[ROUTE_PLACE_SIZE]) {
-    uint64_t hash = map_hash(url, desk->seed);
-    struct known *known = &desk->known[hash >> (64 - KNOWN_BITS)];
-    if (desk->mapping != mapping) {
-        memset(desk->known, 0, sizeof desk->known);
-        desk->mapping = mapping;
-    }
-    if (known->hash == hash && hash != 0) {
-        memcpy(ret_place, known->place, ROUTE_PLACE_SIZE);
-        return true;
-    }
-    buf_clear(&desk->surt);
-    if (canon_run(&desk->canon, url, NULL) != ERR_OK || surt_put(&desk->surt, &desk->canon) != ERR_OK) {
-        return false;
-    }
-    place_of_surt(&desk->sha256, buf_bytes(&desk->surt), mapping, ret_place);
-    known->hash = hash;
-    memcpy(known->place, ret_place, ROUTE_PLACE_SIZE);
-    return true;
-}
-
 enum route_verdict routing_ask(struct routing *routing, struct bytes url,
                                uint8_t ret_place[ROUTE_PLACE_SIZE]) {
     enum place_mapping mapping;
@@ -197,7 +160,12 @@ enum route_verdict routing_ask(struct routing *routing, struct bytes url,
     if (desk == NULL) {
         return ROUTE_ELSEWHERE;
     }
-    bool is_placed = find_place(desk, url, mapping, ret_place);
+    buf_clear(&desk->surt);
+    bool is_placed =
+        canon_run(&desk->canon, url, NULL) == ERR_OK && surt_put(&desk->surt, &desk->canon) == ERR_OK;
+    if (is_placed) {
+        place_of_surt(&desk->sha256, buf_bytes(&desk->surt), mapping, ret_place);
+    }
     return_desk(routing, desk);
     return is_placed ? routing_judge(routing, ret_place) : ROUTE_AWAY;
 }

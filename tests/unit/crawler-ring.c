@@ -34,6 +34,7 @@ struct ring {
     _Atomic bool is_alive[NODES_COUNT];
     unsigned fetches[PAGES_COUNT][NODES_COUNT];
     unsigned fetches_count;
+    _Atomic unsigned asked_home_count[NODES_COUNT]; /* whose the page is that all pages link to */
     bool has_etags;
     unsigned not_modified_count;
     unsigned rounds_count;
@@ -103,6 +104,9 @@ static enum route_verdict ask(void *context, struct bytes url, uint8_t ret_place
     unsigned page = page_of(url);
     memset(ret_place, 0, ROUTE_PLACE_SIZE);
     ret_place[0] = (uint8_t)page;
+    if (page == 0) {
+        atomic_fetch_add(&node->ring->asked_home_count[node->number], 1);
+    }
     return holder_of(node->ring, page, 0) == node->number   ? ROUTE_FETCH
            : holder_of(node->ring, page, 1) == node->number ? ROUTE_ELSEWHERE
                                                             : ROUTE_AWAY;
@@ -337,6 +341,17 @@ static void each_url_is_fetched_once_by_whose_it_is(void **state) {
         assert_true(stat.known_count >= 2 * PAGES_COUNT / NODES_COUNT); /* its own, and the elsewhere ones */
         assert_true(stat.known_count < PAGES_COUNT * 2 + 1 - PAGES_COUNT / NODES_COUNT);
         assert_int_equal(stat.visit_start_us % (INT64_C(3600) * 1000000), 0);
+    }
+}
+
+/* Also of the node that does not hold it: 30 of its pages link there. */
+static void whose_a_link_is_is_asked_once(void **state) {
+    struct ring *ring = *state;
+    start(ring, 7);
+    run_until(ring, UINT32_MAX);
+    for (unsigned i = 0; i < NODES_COUNT; i++) {
+        assert_in_range(atomic_load(&ring->asked_home_count[i]), 1,
+                        3); /* as a seed, when found, when taken */
     }
 }
 
@@ -644,6 +659,7 @@ static void what_is_stored_is_signed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_url_is_fetched_once_by_whose_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whose_a_link_is_is_asked_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_work_of_a_dead_node_is_taken_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_dead_node_told_nobody_is_read_from_its_captures, set_up,
                                         tear_down),

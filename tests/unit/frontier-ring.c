@@ -161,6 +161,26 @@ static void a_link_of_every_page_goes_out_once(void **state) {
     assert_string_equal(outgoing(fixture, URLS_COUNT, LINKS_MAX, 1, text), "1");
 }
 
+static bool is_settled(struct fixture *fixture, unsigned number) {
+    char text[TEXT_SIZE];
+    return frontier_is_settled(fixture->frontier, numbered(text, number, ROUTE_AWAY, true).url);
+}
+
+static void what_is_known_or_went_out_is_settled(void **state) {
+    struct fixture *fixture = *state;
+    open_shared(fixture);
+    assert_false(is_settled(fixture, 1));
+    add_one(fixture, 1, ROUTE_AWAY, true);
+    add_one(fixture, 2, ROUTE_FETCH, true);
+    add_one(fixture, 3, ROUTE_ELSEWHERE, false);
+    add_one(fixture, 4, ROUTE_AWAY, false);
+    assert_true(is_settled(fixture, 1) && is_settled(fixture, 2) && is_settled(fixture, 3));
+    assert_false(is_settled(fixture, 4)); /* nobody was told */
+    frontier_recall(fixture->frontier);
+    assert_false(is_settled(fixture, 1)); /* its holders may be others now */
+    assert_true(is_settled(fixture, 2) && is_settled(fixture, 3));
+}
+
 static void reading_stops_where_the_buffer_is_full(void **state) {
     struct fixture *fixture = *state;
     struct frontier_outgoing links[LINKS_MAX];
@@ -421,6 +441,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(outgoing_links_are_read_around_the_ring, make, destroy),
         cmocka_unit_test_setup_teardown(a_link_of_every_page_goes_out_once, make, destroy),
+        cmocka_unit_test_setup_teardown(what_is_known_or_went_out_is_settled, make, destroy),
         cmocka_unit_test_setup_teardown(reading_stops_where_the_buffer_is_full, make, destroy),
         cmocka_unit_test_setup_teardown(what_is_elsewhere_waits_when_it_is_recalled, make, destroy),
         cmocka_unit_test_setup_teardown(what_is_ours_no_longer_goes_to_others, make, destroy),

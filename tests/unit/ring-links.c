@@ -10,7 +10,13 @@
 #include "sim/urls.h"
 #include "unit.h"
 
-enum { ROUNDS = 200, DOCUMENT_SIZE_MAX = 1 << 18, AROUND_SIZE = 60 + 28, OFFER_HEAD_SIZE = 3 };
+enum {
+    ROUNDS = 200,
+    LINKS_MAX = 64,
+    DOCUMENT_SIZE_MAX = 1 << 18,
+    AROUND_SIZE = 60 + 28,
+    OFFER_HEAD_SIZE = 3
+};
 
 static const uint8_t job[LINKS_CODE_JOB_SIZE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static struct links_code *code;
@@ -54,17 +60,16 @@ static size_t check_round_trip(struct links_code_link *links, size_t count) {
     return size;
 }
 
-/* Ten made-up links, at most so many bytes each with all that is around them. */
-static void ten_links_fit_in_a_small_datagram(void **state) {
-    (void)state;
+/* Made-up links, at most so many bytes each with all that is around them. */
+static void check_size(size_t links_count, size_t size_max) {
     struct urls urls;
-    uint8_t text[10][URLS_SIZE_MAX];
+    static uint8_t text[LINKS_MAX][URLS_SIZE_MAX];
     size_t sent_size = 0;
     size_t urls_size = 0;
     assert_true(urls_init(&urls, 3, 20000));
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct links_code_link links[10];
-        for (size_t count = 0; count < 10;) {
+        struct links_code_link links[LINKS_MAX];
+        for (size_t count = 0; count < links_count;) {
             size_t size = urls_next(&urls, text[count]);
             if (!has(links, count, bytes_of(text[count], size))) {
                 links[count] = (struct links_code_link){.url = bytes_of(text[count], size),
@@ -74,12 +79,48 @@ static void ten_links_fit_in_a_small_datagram(void **state) {
                 count++;
             }
         }
-        sent_size += check_round_trip(links, 10) + OFFER_HEAD_SIZE + AROUND_SIZE;
+        sent_size += check_round_trip(links, links_count) + OFFER_HEAD_SIZE + AROUND_SIZE;
     }
     urls_done(&urls);
-    print_message("# %.1f characters, %.2f bytes a link\n", (double)urls_size / ROUNDS / 10,
-                  (double)sent_size / ROUNDS / 10);
-    assert_true(sent_size <= (size_t)27 * 10 * ROUNDS);
+    print_message("# %.1f characters, %.2f bytes a link\n", (double)urls_size / ROUNDS / (double)links_count,
+                  (double)sent_size / ROUNDS / (double)links_count);
+    assert_true(sent_size <= size_max * links_count * ROUNDS);
+}
+
+static void ten_links_fit_in_a_small_datagram(void **state) {
+    (void)state;
+    check_size(10, 27);
+}
+
+/* By the model up to the last that it is used for, by the table from the first on. */
+static void many_links_fit_too(void **state) {
+    (void)state;
+    check_size(LINKS_CODE_TABLE_MIN - 1, 25);
+    check_size(LINKS_CODE_TABLE_MIN, 25);
+    check_size(LINKS_MAX, 25);
+}
+
+/* Coded by the table where the model is usual: a reader does not ask why. */
+static void few_links_may_be_coded_by_the_table(void **state) {
+    (void)state;
+    struct links_code_link links[LINKS_CODE_TABLE_MIN];
+    static char text[LINKS_CODE_TABLE_MIN][64];
+    struct links_code_batch batch;
+    uint8_t memory[1100];
+    for (size_t i = 0; i < LINKS_CODE_TABLE_MIN; i++) {
+        snprintf(text[i], sizeof text[i], "https://www.example.org/%02zu", i);
+        links[i] = (struct links_code_link){.url = bytes_of_string(text[i]), .depth = 2, .priority = 2};
+    }
+    size_t size = links_code_write(code, job, links, LINKS_CODE_TABLE_MIN, memory, sizeof memory);
+    assert_true(size > 0);
+    assert_int_equal(memory[LINKS_CODE_JOB_SIZE], 0);
+    assert_int_equal(memory[LINKS_CODE_JOB_SIZE + 1], LINKS_CODE_TABLE_MIN);
+    memory[LINKS_CODE_JOB_SIZE + 1] = 3; /* the first of them; what follows is paid for, and not read */
+    assert_null(links_code_read(code, bytes_of(memory, size), &batch));
+    assert_int_equal(batch.count, 3);
+    assert_bytes_equal(batch.links[2].url, bytes_of_string(text[2]));
+    memory[LINKS_CODE_JOB_SIZE + 1] = 0;
+    assert_non_null(links_code_read(code, bytes_of(memory, size), &batch));
 }
 
 static void unusual_links_survive(void **state) {
@@ -100,7 +141,15 @@ static void unusual_links_survive(void **state) {
         {.url = bytes_of(longest, 127)},
         {.url = bytes_of(longest, 128)},
     };
-    check_round_trip(links, sizeof links / sizeof links[0]);
+    size_t count = sizeof links / sizeof links[0];
+    check_round_trip(links, count);
+    struct links_code_link more[LINKS_MAX]; /* by the table */
+    char text[LINKS_MAX][32];
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        snprintf(text[i], sizeof text[i], "http://more.example/%zu", i);
+        more[i] = i < count ? links[i] : (struct links_code_link){.url = bytes_of_string(text[i])};
+    }
+    check_round_trip(more, LINKS_MAX);
     assert_false(links_code_takes(BYTES("")));
     assert_false(links_code_takes(BYTES("http://a b/")));
     assert_false(links_code_takes(BYTES("http://\xc3\xa4/")));
@@ -113,9 +162,9 @@ static void noise_survives(void **state) {
     struct prng prng;
     prng_init(&prng, 9);
     for (unsigned round = 0; round < ROUNDS / 4; round++) {
-        static uint8_t text[32][200];
-        struct links_code_link links[32];
-        size_t count = 1 + prng_below(&prng, 32);
+        static uint8_t text[LINKS_MAX][200];
+        struct links_code_link links[LINKS_MAX];
+        size_t count = 1 + prng_below(&prng, LINKS_MAX);
         for (size_t i = 0; i < count; i++) {
             size_t size = 1 + prng_below(&prng, 200);
             for (size_t j = 0; j < size; j++) {
@@ -167,6 +216,10 @@ static void hostile_bytes_are_bounded(void **state) {
         prng_fill(&prng, bytes, size);
         if (size > 18) {
             bytes[16] = (uint8_t)prng_between(&prng, 1, 100);
+            if (round % 3 == 0) { /* by the table */
+                bytes[17] = bytes[16];
+                bytes[16] = 0;
+            }
         }
         if (round % 8 == 0 && size > 18) {
             memset(bytes + 17, round % 16 == 0 ? 0 : 255, size - 17);
@@ -186,11 +239,11 @@ static void check_vector(struct bytes line) {
     struct bytes urls = line;
     struct bytes expected;
     assert_true(bytes_split(&urls, '=', &expected));
-    struct links_code_link links[16];
+    struct links_code_link links[LINKS_MAX];
     size_t count = 0;
     struct bytes url;
     expected = bytes_trim(expected);
-    while (bytes_split(&urls, ' ', &url)) {
+    while (bytes_split(&urls, ' ', &url) && count < LINKS_MAX) {
         if (url.size > 0) {
             links[count] =
                 (struct links_code_link){.url = url, .depth = (uint16_t)(count + 1), .priority = 2};
@@ -256,6 +309,8 @@ static void the_text_is_that_of_the_document(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_links_fit_in_a_small_datagram),
+        cmocka_unit_test(many_links_fit_too),
+        cmocka_unit_test(few_links_may_be_coded_by_the_table),
         cmocka_unit_test(unusual_links_survive),
         cmocka_unit_test(noise_survives),
         cmocka_unit_test(pages_of_one_host_cost_little),
