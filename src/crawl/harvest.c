@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "crawl/attest.h"
 #include "crawl/campaign.h"
 #include "crawl/harvest_state.h"
 #include "crawl/trap.h"
-#include "store/attest.h"
 
 enum { LINKS_FIRST_MAX = 64 };
 
@@ -329,31 +329,25 @@ void harvest_finish(struct trip *trip, enum err err) {
 }
 
 /* This node vouches for it. What cannot be signed is stored without. */
-static void sign(struct harvest *harvest, struct document *document, const struct document_sum *sum) {
-    struct trip *trip = harvest->trip;
-    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    document->signature = bytes_of(NULL, 0);
-    if (harvest->identity == NULL) {
-        return;
-    }
-    buf_clear(&harvest->attested);
-    if (attest_put_message(&harvest->attested, &harvest->sha256, document, sum) == ERR_OK) {
-        identity_sign(harvest->identity, ATTEST_CONTEXT, buf_bytes(&harvest->attested), signature);
-        document->signature = bytes_of_string(attest_format(harvest->identity->key, signature, trip->attest));
+static void sign(struct harvest *harvest, struct document *document) {
+    if (harvest->identity != NULL) {
+        enum err err = attest_sign(harvest->identity, &harvest->sha256, &harvest->attested, document,
+                                   harvest->trip->attest);
+        (void)err;
     }
 }
 
 /* own_sum: of what arrived, whatever the document stands for. */
 static void store(struct harvest *harvest, struct document *document, const struct document_sum *own_sum) {
     struct trip *trip = harvest->trip;
-    sign(harvest, document, document->sum);
+    sign(harvest, document);
     enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored,
                                    trip, NULL);
     if (err == ERR_NOT_FOUND && document->is_not_modified) {
         /* It was removed between the two looks: the answer is stored for what it is. */
         document->is_not_modified = document->is_body_left_out = false;
         document->sum = own_sum;
-        sign(harvest, document, own_sum);
+        sign(harvest, document);
         err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored, trip,
                               NULL);
     }

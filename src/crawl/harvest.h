@@ -15,7 +15,7 @@ enum { HARVEST_DECODED_SIZE_MAX = 64 << 20 }; /* of a document that links are lo
 
 struct harvest;
 
-/* identity: signs what is stored (store/attest.h); may be NULL. Returns NULL without memory. */
+/* identity: signs what is stored (crawl/attest.h); may be NULL. Returns NULL without memory. */
 struct harvest *harvest_new(struct instance *instance, const struct identity *identity);
 void harvest_free(struct harvest *harvest);
 

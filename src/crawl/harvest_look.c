@@ -1,6 +1,6 @@
+#include "crawl/attest.h"
 #include "crawl/campaign.h"
 #include "crawl/harvest_state.h"
-#include "store/attest.h"
 #include "store/volume_record.h"
 
 static bool wants_own_captures(const struct harvest *harvest, const struct campaign *campaign) {
@@ -14,8 +14,8 @@ static bool is_own(struct harvest *harvest, const struct capture *capture) {
     static const struct bytes name = {(const uint8_t *)"\r\n" VOLUME_SIGNATURE_FIELD ": ",
                                       sizeof "\r\n" VOLUME_SIGNATURE_FIELD ": " - 1};
     struct bytes record;
-    uint8_t key[ATTEST_KEY_SIZE];
-    uint8_t signature[ATTEST_SIGNATURE_SIZE];
+    uint8_t key[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
     if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
         return false;
     }

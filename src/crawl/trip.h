@@ -12,9 +12,9 @@
 #define MNEMON_CRAWL_TRIP_H
 
 #include "base/arena.h"
+#include "crawl/attest.h"
 #include "crawl/fetch.h"
 #include "crawl/frontier.h"
-#include "store/attest.h"
 #include "store/document.h"
 
 struct campaign;

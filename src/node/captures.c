@@ -3,8 +3,8 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "crawl/attest.h"
 #include "node/captures_state.h"
-#include "store/attest.h"
 #include "url/url.h"
 
 enum { TIMEOUT_MS = 2000, PIECE_SIZE_FIRST = 256 << 10 };

@@ -1,4 +1,5 @@
 /* The service: a capture of this node's volumes, described, and its payload in pieces. */
+#include "crawl/attest.h"
 #include "node/capture_by_key.h"
 #include "node/captures_state.h"
 #include "store/shelf_code.h"
@@ -14,6 +15,7 @@ static enum err prepare(struct captures *captures) {
     const char *directory = captures->config.scratch_directory;
     buf_init(&captures->surt, URL_SIZE_MAX + 16);
     buf_init(&captures->bounds, SHELF_CODE_WALK_SIZE_MAX);
+    buf_init(&captures->message, ATTEST_MESSAGE_SIZE_MAX);
     buf_init(&captures->description, SHELF_CODE_META_SIZE_MAX + SHELF_CODE_META_PREFIX_SIZE);
     scratch_init(&captures->piece, directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
     captures->session = instance_session_new(captures->config.instance);
@@ -50,6 +52,7 @@ void captures_give_done(struct captures *captures) {
     squeeze_done(&captures->squeeze);
     buf_done(&captures->surt);
     buf_done(&captures->bounds);
+    buf_done(&captures->message);
     buf_done(&captures->description);
     scratch_done(&captures->piece);
     captures->has_kit = false;
@@ -104,6 +107,25 @@ static struct document read_document(const struct captures *captures, const stru
     };
 }
 
+/*
+ * The request may be lost: a crash tore its record, or the file that was imported had none. The signature is
+ * false then, through no fault of ours; the rest is given as what nobody vouches for.
+ */
+static enum err drop_false_signature(struct captures *captures, struct document *document) {
+    uint8_t signer[PEER_KEY_SIZE];
+    bool covers_request;
+    if (document->signature.size == 0 || document->request.size > 0) {
+        return ERR_OK;
+    }
+    enum err err =
+        attest_verify(&captures->sha256, &captures->message, document, signer, &covers_request, NULL);
+    if (err == ERR_MISMATCH) {
+        document->signature = bytes_of(NULL, 0);
+        return ERR_OK;
+    }
+    return err;
+}
+
 static enum err describe(struct captures *captures, struct instance_session *session,
                          const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
     struct document_sum sum = {.size = payload_size};
@@ -118,7 +140,10 @@ static enum err describe(struct captures *captures, struct instance_session *ses
         return err;
     }
     struct document document = read_document(captures, capture, request, &sum);
-    err = shelf_code_put_meta(&captures->description, &document, STORE_REGULAR, SHELF_CODE_LEFT_OUT);
+    err = drop_false_signature(captures, &document);
+    if (err == ERR_OK) {
+        err = shelf_code_put_meta(&captures->description, &document, STORE_REGULAR, SHELF_CODE_LEFT_OUT);
+    }
     if (err == ERR_OK && captures->description.size > CAPTURES_CODE_DESCRIPTION_SIZE_MAX) {
         err = err_set(detail, ERR_LIMIT, "its description is too long");
     }

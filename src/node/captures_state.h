@@ -39,6 +39,7 @@ struct captures {
     struct squeeze squeeze;
     struct buf surt;
     struct buf bounds;
+    struct buf message; /* that was signed */
     struct buf description;
     struct scratch piece;
 };

@@ -5,8 +5,8 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "crawl/attest.h"
 #include "node/keeping_state.h"
-#include "store/attest.h"
 #include "store/record.h"
 #include "store/volume_record.h"
 
@@ -72,8 +72,8 @@ static void offer_missing(struct keeping *keeping, const struct peer *peer, cons
 
 /* Did another node fetch it? What this one fetched or imported itself its owner may want to keep. */
 static bool is_of_others(struct keeping *keeping, const struct capture *capture) {
-    uint8_t key[ATTEST_KEY_SIZE];
-    uint8_t signature[ATTEST_SIGNATURE_SIZE];
+    uint8_t key[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
     struct record record;
     if (keeping->config.keeps_but_of == NULL) {
         return true;

@@ -1,7 +1,6 @@
 /* What the origin gave becomes a capture: signed by this node, offered, stored where that is wanted. */
-#include "net/identity.h"
+#include "crawl/attest.h"
 #include "node/proxy_worker.h"
-#include "store/attest.h"
 
 /* The body without its chunks, in one piece. */
 static enum err read_payload(struct proxy_worker *worker, const struct document *document,
@@ -25,16 +24,10 @@ static enum err read_payload(struct proxy_worker *worker, const struct document 
 
 static void sign(struct proxy_worker *worker, struct captured *captured, char attest[ATTEST_TEXT_SIZE]) {
     const struct identity *identity = ringing_identity(worker->config->ringing);
-    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    struct document *document = &captured->document;
-    buf_clear(&worker->text);
-    if (attest_put_message(&worker->text, &worker->hasher.sha256, document, &captured->sum) != ERR_OK) {
-        return;
+    if (attest_sign(identity, &worker->hasher.sha256, &worker->text, &captured->document, attest) == ERR_OK) {
+        captured->is_signed = true;
+        memcpy(captured->signer, identity->key, sizeof captured->signer);
     }
-    identity_sign(identity, ATTEST_CONTEXT, buf_bytes(&worker->text), signature);
-    document->signature = bytes_of_string(attest_format(identity->key, signature, attest));
-    captured->is_signed = true;
-    memcpy(captured->signer, identity->key, sizeof captured->signer);
 }
 
 static void offer(struct proxy_worker *worker, struct captured *captured) {

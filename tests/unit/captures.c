@@ -125,7 +125,8 @@ static void revisits_come_with_their_document(void **state) {
 /* Two lie, one does not: his is taken, they are blamed. All lie: nothing is. */
 static void lies_are_never_believed(void **state) {
     struct fixture *fixture = *state;
-    static const enum lie lies[] = {LIE_PAYLOAD, LIE_HEAD, LIE_SIGNATURE, LIE_URL, LIE_SIZE, LIE_NOISE};
+    static const enum lie lies[] = {LIE_PAYLOAD, LIE_HEAD, LIE_REQUEST, LIE_SIGNATURE,
+                                    LIE_URL,     LIE_SIZE, LIE_NOISE};
     char text[ATTEST_TEXT_SIZE];
     struct document document = fixture_document(URL, 5, BYTES("hello"));
     fixture_sign(fixture, &document, text);
@@ -139,12 +140,62 @@ static void lies_are_never_believed(void **state) {
         assert_int_equal(fetch(fixture, &key, true, &captured), ERR_OK);
         assert_bytes_equal(captured.document.body, BYTES("hello"));
         assert_bytes_equal(captured.document.head, BYTES(HEAD));
+        assert_bytes_equal(captured.document.request, document.request);
         assert_true(fixture->blames_count <= 2);
         fixture->blames_count = 0;
         fixture->nodes[3].lie = lies[i];
         assert_int_equal(fetch(fixture, &key, true, &captured), ERR_MISMATCH);
         assert_int_equal(fixture->blames_count, 3);
     }
+}
+
+/* A signature of the first version holds; the request, which it does not cover, is left out of the copy. */
+static void a_request_that_nobody_vouches_for_is_left_out(void **state) {
+    struct fixture *fixture = *state;
+    const struct peer *first = &fixture->nodes[1].peer;
+    const struct peer *second = &fixture->nodes[2].peer;
+    struct captured captured;
+    char text[ATTEST_TEXT_SIZE];
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    fixture_sign_as(fixture, &document, true, text);
+    fixture_put_at(fixture, 1, &document);
+    struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
+    for (unsigned i = 0; i < 2; i++) {
+        fixture->nodes[1].lie = i == 0 ? HONEST : LIE_REQUEST;
+        assert_int_equal(captures_fetch(fixture->fetch, first, 1, &key, true, &captured, NULL), ERR_OK);
+        assert_true(captured.is_signed);
+        assert_int_equal(captured.document.request.size, 0);
+        assert_bytes_equal(captured.document.head, BYTES(HEAD));
+    }
+    fixture_put_at(fixture, 2, &captured.document); /* who copied it gives it on as it got it */
+    assert_int_equal(captures_fetch(fixture->fetch, second, 1, &key, true, &captured, NULL), ERR_OK);
+    assert_true(captured.is_signed);
+    assert_memory_equal(captured.signer, fixture->nodes[1].identity.key, PEER_KEY_SIZE);
+    assert_int_equal(captured.document.request.size, 0);
+    assert_int_equal(fixture->blames_count, 0);
+}
+
+/* A crash tore the record of the request off: the signature does not fit any more, and that is no lie. */
+static void who_lost_a_request_is_not_blamed(void **state) {
+    struct fixture *fixture = *state;
+    struct captured captured;
+    char text[ATTEST_TEXT_SIZE];
+    struct document document = fixture_document(URL, 5, BYTES("hello"));
+    fixture_sign(fixture, &document, text);
+    document.request = bytes_of(NULL, 0);
+    fixture_put(fixture, &document);
+    struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
+    assert_int_equal(fetch(fixture, &key, true, &captured), ERR_OK);
+    assert_false(captured.is_signed);
+    assert_int_equal(captured.document.signature.size, 0);
+    assert_bytes_equal(captured.payload, BYTES("hello"));
+    document.time_us = 6 * SECOND_US; /* there was none: a signature says so, too */
+    fixture_sign(fixture, &document, text);
+    fixture_put(fixture, &document);
+    key = fixture_key(fixture, URL, 6, BYTES("hello"));
+    assert_int_equal(fetch(fixture, &key, true, &captured), ERR_OK);
+    assert_true(captured.is_signed);
+    assert_int_equal(fixture->blames_count, 0);
 }
 
 /* One holder leaves the signature out and changes what it covers: the others, who have it, are believed. */
@@ -346,6 +397,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(chunks_are_undone_and_made_again, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(revisits_come_with_their_document, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(lies_are_never_believed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_request_that_nobody_vouches_for_is_left_out, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(who_lost_a_request_is_not_blamed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_signature_cannot_be_left_out, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(lies_without_a_signature, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(absence_is_told_from_failure, fixture_setup, fixture_teardown),

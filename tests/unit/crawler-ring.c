@@ -3,10 +3,10 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "crawl/attest.h"
 #include "crawl/jobs.h"
 #include "origin.h"
 #include "scratch.h"
-#include "store/attest.h"
 #include "store/merge.h"
 #include "unit.h"
 
@@ -581,39 +581,46 @@ static struct bytes field_of(struct bytes header, const char *name) {
     return bytes_of(NULL, 0);
 }
 
-/* Is the record that of a capture for which the node vouches? */
+/* Is the record that of a capture for which the node vouches, request and all? */
 static bool is_attested(const struct node *node, struct sha256 *sha256, const struct capture *capture,
-                        uint64_t size, struct bytes record) {
+                        uint64_t size, struct bytes record, struct bytes request) {
     struct bytes header = bytes_slice(record, 0, bytes_find(record, BYTES("\r\n\r\n")));
     struct bytes block = bytes_skip(record, header.size + 4);
     struct document_sum sum = {.size = size};
-    uint8_t key[ATTEST_KEY_SIZE];
-    uint8_t signature[ATTEST_SIGNATURE_SIZE];
+    uint8_t key[PEER_KEY_SIZE];
+    bool covers_request = false;
     struct document document = {
         .url = capture->url,
         .time_us = capture->time_us,
         .head = bytes_slice(block, 0, bytes_find(block, BYTES("\r\n\r\n")) + 4),
+        .request = request,
         .ip_address = field_of(header, "WARC-IP-Address"),
         .tls = field_of(header, "Mnemon-TLS"),
+        .signature = field_of(header, "Mnemon-Signature"),
+        .sum = &sum,
         .is_not_modified = bytes_find(header, BYTES("server-not-modified")) < header.size,
     };
     memcpy(sum.digest, capture->signature, sizeof sum.digest);
     struct buf message;
     buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
-    assert_int_equal(attest_put_message(&message, sha256, &document, &sum), ERR_OK);
-    assert_true(attest_parse(field_of(header, "Mnemon-Signature"), key, signature));
-    bool is_good = identity_verify(key, ATTEST_CONTEXT, buf_bytes(&message), signature);
-    assert_memory_equal(key, node->identity.key, sizeof key);
+    enum err err = attest_verify(sha256, &message, &document, key, &covers_request, NULL);
     buf_done(&message);
-    return is_good;
+    if (err != ERR_OK) {
+        assert_int_equal(err, ERR_MISMATCH);
+        return false;
+    }
+    assert_memory_equal(key, node->identity.key, sizeof key);
+    return covers_request;
 }
 
 /* All captures; each is attested, and with one byte changed it is not. */
 static unsigned check_captures(struct node *node) {
     struct instance_session *session = instance_session_new(node->instance);
+    struct instance_session *second = instance_session_new(node->instance); /* for requests */
     struct merge *merge;
     struct capture capture;
     struct bytes record;
+    struct bytes request;
     struct key key;
     struct block block;
     struct sha256 sha256;
@@ -624,19 +631,26 @@ static unsigned check_captures(struct node *node) {
         assert_int_equal(instance_locate(session, &capture, &key, &block, NULL), ERR_OK);
         assert_int_equal(instance_get_record(session, capture.volume, &capture.location, &record, NULL),
                          ERR_OK);
-        assert_true(is_attested(node, &sha256, &capture, block.size, record));
+        assert_int_equal(instance_get_request(second, capture.volume, &capture.location, &request, NULL),
+                         ERR_OK);
+        assert_true(request.size > 0);
+        assert_true(is_attested(node, &sha256, &capture, block.size, record, request));
         uint8_t *changed = malloc(record.size);
         assert_non_null(changed);
         memcpy(changed, record.data, record.size);
         changed[bytes_find(record, BYTES("HTTP/1.1")) + 10] ^= 1;
-        assert_false(is_attested(node, &sha256, &capture, block.size, bytes_of(changed, record.size)));
+        struct bytes false_record = bytes_of(changed, record.size);
+        assert_false(is_attested(node, &sha256, &capture, block.size, false_record, request));
         free(changed);
+        struct bytes false_request = bytes_slice(request, 0, request.size - 1);
+        assert_false(is_attested(node, &sha256, &capture, block.size, record, false_request));
         capture.time_us++;
-        assert_false(is_attested(node, &sha256, &capture, block.size, record));
+        assert_false(is_attested(node, &sha256, &capture, block.size, record, request));
         count++;
     }
     merge_close(merge);
     sha256_done(&sha256);
+    instance_session_free(second);
     instance_session_free(session);
     return count;
 }

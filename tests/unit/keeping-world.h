@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "crawl/attest.h"
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
 #include "node/keeping.h"
 #include "node/keeping_state.h"
 #include "scratch.h"
-#include "store/attest.h"
 #include "unit.h"
 
 enum {

@@ -152,10 +152,11 @@ static void a_forged_signature_is_refused_and_blamed(void **state) {
     char url[64];
     uint8_t memory[BODY_SIZE];
     char text[ATTEST_TEXT_SIZE];
-    uint8_t signature[ATTEST_SIGNATURE_SIZE] = {1};
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE] = {1};
     struct stored stored;
     struct document document = document_of(1, 1, url, memory);
     start_all(world);
+    document.request = BYTES("GET / HTTP/1.1\r\n\r\n"); /* without one, its giver would notice */
     document.signature = bytes_of_string(attest_format(world->nodes[1].identity.key, signature, text));
     assert_int_equal(
         instance_put(world->nodes[0].session, &document, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored, NULL),

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/hex.h"
+#include "crawl/attest.h"
 #include "net/identity.h"
 #include "node/captures_state.h"
 #include "node/offers_state.h"
 #include "scratch.h"
-#include "store/attest.h"
 #include "store/place.h"
 #include "unit.h"
 #include "url/surt.h"
@@ -31,13 +31,10 @@ struct offers_sample {
 
 static inline void sample_sign(struct offers_sample *sample, struct sha256 *sha256,
                                const struct identity *signer) {
-    uint8_t signature[ATTEST_SIGNATURE_SIZE];
     struct buf message;
     struct captured *captured = &sample->captured;
     buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
-    assert_int_equal(attest_put_message(&message, sha256, &captured->document, &captured->sum), ERR_OK);
-    identity_sign(signer, ATTEST_CONTEXT, buf_bytes(&message), signature);
-    captured->document.signature = bytes_of_string(attest_format(signer->key, signature, sample->signature));
+    assert_int_equal(attest_sign(signer, sha256, &message, &captured->document, sample->signature), ERR_OK);
     captured->is_signed = true;
     memcpy(captured->signer, signer->key, PEER_KEY_SIZE);
     buf_done(&message);

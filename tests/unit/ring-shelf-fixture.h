@@ -9,13 +9,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "attest-fixture.h"
 #include "await.h"
+#include "crawl/attest.h"
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
 #include "node/obtaining.h"
 #include "node/ring_shelf.h"
 #include "scratch.h"
-#include "store/attest.h"
 #include "store/shelf_code.h"
 #include "unit.h"
 #include "url/surt.h"
@@ -26,6 +27,7 @@ enum lie {
     HONEST,
     LIE_PAYLOAD,
     LIE_HEAD,
+    LIE_REQUEST,
     LIE_SIGNATURE,
     LIE_URL,
     LIE_SIZE,
@@ -250,6 +252,9 @@ static inline enum err fixture_give(void *context, const struct peer *from, stru
     case LIE_HEAD:
         fixture_spoil(answer, "HTTP/1.1 200 OK", 14);
         break;
+    case LIE_REQUEST:
+        fixture_spoil(answer, "GET / HTTP/1.1", 4);
+        break;
     case LIE_SIGNATURE:
         fixture_spoil_signature(node->fixture, answer);
         break;
@@ -449,22 +454,31 @@ static inline struct document fixture_document(const char *url, int64_t seconds,
     };
 }
 
-/* Signed by the first holder. The text must live as long as the document. */
-static inline void fixture_sign(struct fixture *fixture, struct document *document,
-                                char text[ATTEST_TEXT_SIZE]) {
+/* By the first holder, as is done now or as it was done first. */
+static inline void fixture_sign_as(struct fixture *fixture, struct document *document, bool is_first_version,
+                                   char text[ATTEST_TEXT_SIZE]) {
     struct document_hasher hasher;
     struct document_sum sum;
     struct buf message;
-    uint8_t signature[ATTEST_SIGNATURE_SIZE];
     const struct identity *identity = &fixture->nodes[1].identity;
     buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
     assert_int_equal(document_hasher_init(&hasher), ERR_OK);
     document_hasher_run(&hasher, document, &sum);
-    assert_int_equal(attest_put_message(&message, &hasher.sha256, document, &sum), ERR_OK);
-    identity_sign(identity, ATTEST_CONTEXT, buf_bytes(&message), signature);
-    document->signature = bytes_of_string(attest_format(identity->key, signature, text));
+    document->sum = &sum;
+    if (is_first_version) {
+        attest_fixture_sign_first(identity, &hasher.sha256, document, text);
+    } else {
+        assert_int_equal(attest_sign(identity, &hasher.sha256, &message, document, text), ERR_OK);
+    }
+    document->sum = NULL;
     document_hasher_done(&hasher);
     buf_done(&message);
+}
+
+/* Signed by the first holder. The text must live as long as the document. */
+static inline void fixture_sign(struct fixture *fixture, struct document *document,
+                                char text[ATTEST_TEXT_SIZE]) {
+    fixture_sign_as(fixture, document, false, text);
 }
 
 static inline void fixture_put_at(struct fixture *fixture, unsigned index, const struct document *document) {

@@ -1,0 +1,186 @@
+/* attest: what a signature covers, and what one of the first version does not. */
+#include "crawl/attest.h"
+
+#include <stdlib.h>
+
+#include "attest-fixture.h"
+#include "store/index.h"
+#include "unit.h"
+
+#define URL "http://example.org/page"
+#define HEAD "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+#define REQUEST "GET /page HTTP/1.1\r\nHost: example.org\r\n\r\n"
+
+/* Of the sample, by the seed of 32 bytes 01. The first was made when there was no other version, the second
+ * also with other programs. */
+#define KEY "rkeohxlubhyzl7ks3mwtzos5olfgocn7dwkbeg7toseadnapn5oa"
+#define FIRST                                                               \
+    KEY " b7ece5b543d4cee51c10c7bc8e1b9cdf0be0105498d652b199b4fff9b3946c71" \
+        "f57ad274f4bea803788fae750aa2fab073e0b8d429c0b9c5c92719edb3f9270d"
+#define SECOND                                                              \
+    KEY " 419fa4d68c78f22371357cb36d129f76da556be6762fd4ea5b161a647eb10a43" \
+        "f1fea3146eeeb4d0b46d39e1c583e395357fbef17310e8b1e975ec92d36d1c09"
+
+struct fixture {
+    struct identity identity;
+    struct sha256 sha256;
+    struct buf message;
+    struct document_sum sum;
+    struct document document;
+    char text[ATTEST_TEXT_SIZE];
+};
+
+static int setup(void **state) {
+    static const uint8_t seed[IDENTITY_SEED_SIZE] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                                     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    assert_int_equal(identity_from_seed(&fixture->identity, seed), ERR_OK);
+    assert_int_equal(sha256_init(&fixture->sha256), ERR_OK);
+    buf_init(&fixture->message, ATTEST_MESSAGE_SIZE_MAX);
+    sha256_digest(&fixture->sha256, BYTES("hello"), fixture->sum.digest);
+    fixture->sum.size = 5;
+    fixture->document = (struct document){
+        .url = BYTES(URL),
+        .time_us = 1800000000000000,
+        .head = BYTES(HEAD),
+        .request = BYTES(REQUEST),
+        .ip_address = BYTES("192.0.2.1"),
+        .tls = BYTES("verified"),
+        .sum = &fixture->sum,
+    };
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *fixture = *state;
+    buf_done(&fixture->message);
+    sha256_done(&fixture->sha256);
+    identity_done(&fixture->identity);
+    free(fixture);
+    return 0;
+}
+
+static void sign(struct fixture *fixture) {
+    assert_int_equal(attest_sign(&fixture->identity, &fixture->sha256, &fixture->message, &fixture->document,
+                                 fixture->text),
+                     ERR_OK);
+}
+
+static enum err verify(struct fixture *fixture, const struct document *document, bool *ret_covers_request) {
+    uint8_t signer[PEER_KEY_SIZE];
+    enum err err =
+        attest_verify(&fixture->sha256, &fixture->message, document, signer, ret_covers_request, NULL);
+    if (err == ERR_OK) {
+        assert_memory_equal(signer, fixture->identity.key, sizeof signer);
+    }
+    return err;
+}
+
+static void signatures_are_made_as_written_down(void **state) {
+    struct fixture *fixture = *state;
+    bool covers_request = false;
+    sign(fixture);
+    assert_bytes_equal(fixture->document.signature, BYTES(SECOND));
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_OK);
+    assert_true(covers_request);
+    fixture->document.request = bytes_of(NULL, 0); /* nothing is signed as nothing */
+    sign(fixture);
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_OK);
+    assert_true(covers_request);
+    fixture->document.request = BYTES(REQUEST);
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_MISMATCH);
+}
+
+/* What was signed before still counts, whatever the request. */
+static void the_first_version_says_nothing_of_the_request(void **state) {
+    struct fixture *fixture = *state;
+    struct document *document = &fixture->document;
+    static const struct bytes requests[] = {
+        {(const uint8_t *)REQUEST, sizeof REQUEST - 1}, {(const uint8_t *)"GET /", 5}, {NULL, 0}};
+    attest_fixture_sign_first(&fixture->identity, &fixture->sha256, document, fixture->text);
+    assert_bytes_equal(document->signature, BYTES(FIRST));
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        bool covers_request = true;
+        document->request = requests[i];
+        assert_int_equal(verify(fixture, document, &covers_request), ERR_OK);
+        assert_false(covers_request);
+    }
+    document->head = BYTES("HTTP/1.1 200 Ok\r\n\r\n");
+    bool covers_request;
+    assert_int_equal(verify(fixture, document, &covers_request), ERR_MISMATCH);
+}
+
+static void nothing_that_is_signed_can_be_changed(void **state) {
+    struct fixture *fixture = *state;
+    sign(fixture);
+    struct document_sum other_size = fixture->sum;
+    struct document_sum other_digest = fixture->sum;
+    other_size.size++;
+    other_digest.digest[31] ^= 1;
+    struct document changed[9];
+    size_t count = sizeof changed / sizeof *changed;
+    for (size_t i = 0; i < count; i++) {
+        changed[i] = fixture->document;
+    }
+    changed[0].url = BYTES("http://example.org/Page");
+    changed[1].time_us++;
+    changed[2].head = BYTES("HTTP/1.1 200 OK\r\n\r\n");
+    changed[3].request = BYTES("GET /page HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    changed[4].request = bytes_of(NULL, 0);
+    changed[5].sum = &other_size;
+    changed[6].sum = &other_digest;
+    changed[7].ip_address = BYTES("192.0.2.2");
+    changed[8].tls = bytes_of(NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        bool covers_request;
+        assert_int_equal(verify(fixture, &changed[i], &covers_request), ERR_MISMATCH);
+    }
+    struct document not_modified = fixture->document;
+    bool covers_request;
+    not_modified.is_not_modified = true;
+    assert_int_equal(verify(fixture, &not_modified, &covers_request), ERR_MISMATCH);
+}
+
+static void what_is_no_signature_is_refused(void **state) {
+    struct fixture *fixture = *state;
+    static const char *const texts[] = {"", " ", KEY, KEY " 00", "0" FIRST, FIRST "0"};
+    bool covers_request;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fixture->document.signature = bytes_of_string(texts[i]);
+        assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_MISMATCH);
+    }
+    sign(fixture);
+    fixture->document.head = bytes_of(NULL, 0); /* resources are not signed */
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_MISMATCH);
+}
+
+/* Longer than the archive stores: no signature, and none is right. */
+static void texts_have_bounds(void **state) {
+    struct fixture *fixture = *state;
+    static char url[INDEX_URL_SIZE_MAX + 1];
+    bool covers_request;
+    memset(url, 'a', sizeof url);
+    sign(fixture);
+    fixture->document.url = bytes_of(url, sizeof url);
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_MISMATCH);
+    assert_int_equal(attest_sign(&fixture->identity, &fixture->sha256, &fixture->message, &fixture->document,
+                                 fixture->text),
+                     ERR_LIMIT);
+    assert_int_equal(fixture->document.signature.size, 0);
+    fixture->document.url.size--;
+    sign(fixture);
+    assert_int_equal(verify(fixture, &fixture->document, &covers_request), ERR_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(signatures_are_made_as_written_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_version_says_nothing_of_the_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_that_is_signed_can_be_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_signature_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(texts_have_bounds, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("attest", tests, NULL, NULL);
+}
