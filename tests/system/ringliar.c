@@ -6,6 +6,7 @@
  *
  *      content    the payloads that it gives have a byte changed; where it gives none, as the next
  *      forged     the heads of what it gives are changed, so that the signatures are wrong
+ *      request    likewise the requests, which say then that somebody else asked
  *      claims     it says that it has whatever anybody has, stores nothing of it, and proves it by lot
  *      ranges     its comparisons and offers make no sense: counts and bounds beyond all limits
  *      links      it has found links without end: out of scope, private, no URLs at all
@@ -60,6 +61,11 @@ enum err __wrap_captures_give(void *context, const struct peer *from, struct byt
     uint8_t *head = is_forged ? memmem(answer->data, answer->size, status, sizeof status - 1) : NULL;
     if (head != NULL) {
         memcpy(head, "HTTP/1.1 200 No", sizeof status - 1);
+    }
+    static const char agent[] = "User-Agent: ";
+    uint8_t *request = lies("request") ? memmem(answer->data, answer->size, agent, sizeof agent - 1) : NULL;
+    if (request != NULL) {
+        request[sizeof agent - 1] ^= 1;
     }
     return ERR_OK;
 }

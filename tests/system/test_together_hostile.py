@@ -101,7 +101,8 @@ def links(each):
 
 @pytest.mark.parametrize("lie, words", [
     ("content", "gives an answer about a capture that is none|gives a payload that is not that of its digest|gives a piece|signature is false"),
-    ("forged", "gives a capture whose signature is false")])
+    ("forged", "gives a capture whose signature is false"),
+    ("request", "gives a capture whose signature is false")])
 def test_false_captures_are_refused_and_blamed_and_never_shown(node, liar, origin, lie, words):
     good, bad = ring(node, liar, lie, "--replicas", "3", "--witnesses", "2", count=2, serve=EVEN)
     crawl(good, origin, "--delay", "0")
