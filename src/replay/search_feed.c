@@ -13,11 +13,15 @@
 #include "warc/content.h"
 
 enum {
-    BATCH_TIME_US = 500000, /* of a transaction: so much is read again after a crash */
-    BATCH_COUNT = 1000,     /* documents */
-    PAUSE_US = 20000,       /* between batches */
-    POLL_US = 250000,       /* where there was nothing new */
-    RETRY_US = 10000000,    /* after an error */
+    /*
+     * Of a transaction, so much is read again after a crash. On a busy machine the least urgent thread does
+     * not get far in that time, and what is entered in small pieces is merged again and again.
+     */
+    BATCH_TIME_US = 2000000,
+    BATCH_COUNT = 1000,  /* documents */
+    PAUSE_US = 20000,    /* between batches */
+    POLL_US = 1000000,   /* where all was read: what comes now gathers */
+    RETRY_US = 10000000, /* after an error */
     CONTENT_SIZE_MAX = 4 << 20,
     PACK_LEVEL = 3,
 };
