@@ -15,7 +15,9 @@ enum { STATUS_OK = 200 };
 struct parcel {
     struct archive_visit *visit;
     struct capture capture;
-    struct instance_session *session; /* of the original */
+    struct key key; /* of its document */
+    struct block block;
+    struct instance_session *session; /* of the original and the request */
     struct record own;
     struct record origin; /* of a revisit */
     struct buf chunks;
@@ -40,20 +42,15 @@ static enum err write_info(struct parcel *parcel, int64_t now_us, struct err_det
 
 /* The payload of a revisit is with another record. */
 static enum err find_body(struct parcel *parcel, struct warc_draft *draft, struct err_detail *detail) {
-    struct key key;
-    struct block block;
     struct bytes payload;
-    enum err err = instance_locate(parcel->session, &parcel->capture, &key, &block, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
     if (record_is_not_modified(&parcel->own.header)) {
-        err = record_read(&parcel->origin, parcel->session, key.volume, &block.location, detail);
+        enum err err = record_read(&parcel->origin, parcel->session, parcel->key.volume,
+                                   &parcel->block.location, detail);
         draft->head = parcel->origin.head;
         draft->body = parcel->origin.body;
         return err;
     }
-    err = instance_get(parcel->session, &key, &payload, detail);
+    enum err err = instance_get(parcel->session, &parcel->key, &payload, detail);
     if (err != ERR_OK || parcel->own.head.size == 0) {
         draft->body = payload;
         return err;
@@ -115,6 +112,10 @@ static enum err parcel_init(struct parcel *parcel, struct archive *archive) {
     scratch_sink_init(&parcel->sink, &parcel->file);
     parcel->session = instance_session_new(archive_instance(archive));
     enum err err = parcel->session == NULL ? ERR_MEMORY : ERR_OK;
+    if (err == ERR_OK) { /* what was found anywhere can be written */
+        instance_session_set_guest(parcel->session, true);
+        instance_session_set_deposits(parcel->session, true);
+    }
     enum err own = record_init(&parcel->own);
     enum err origin = record_init(&parcel->origin);
     enum err writer = warc_writer_init(&parcel->writer, &parcel->sink.sink, 0, &options, warc_random_system);
@@ -134,12 +135,15 @@ static void parcel_done(struct parcel *parcel) {
 
 static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_detail *detail) {
     const struct capture *capture = &parcel->capture;
+    struct instance_session *session = archive_visit_session(parcel->visit);
     struct warc_written written;
     if (archive_verdict(parcel->visit, capture) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
     }
-    enum err err = record_read(&parcel->own, archive_visit_session(parcel->visit), capture->volume,
-                               &capture->location, detail);
+    enum err err = instance_locate(session, capture, &parcel->key, &parcel->block, detail);
+    if (err == ERR_OK) {
+        err = record_read(&parcel->own, session, capture->volume, &capture->location, detail);
+    }
     err = err == ERR_OK ? write_info(parcel, now_us, detail) : err;
     err = err == ERR_OK ? write_response(parcel, &written, detail) : err;
     return err == ERR_OK ? write_request(parcel, &written, detail) : err;
