@@ -55,6 +55,7 @@ struct archive *archive_new(const struct archive_config *config) {
     archive->instance = config->instance;
     archive->access = config->access;
     archive->scratch_directory = config->scratch_directory;
+    archive->clock = config->clock != NULL ? config->clock : &clock_system;
     pthread_mutex_init(&archive->lock, NULL);
     return archive;
 }
@@ -267,7 +268,7 @@ enum err archive_open(struct archive_visit *visit, const struct capture *capture
         err = archive_part_read(&visit->original, visit->archive, out.key.volume, &out.block.location,
                                 out.key.signature, detail);
     }
-    if (err != ERR_OK) {
+    if (archive_note_read(visit, capture, err) != ERR_OK) {
         return err;
     }
     out.body = out.is_revisit ? visit->original->document : visit->own->document;

@@ -11,6 +11,7 @@
 #ifndef MNEMON_REPLAY_ARCHIVE_H
 #define MNEMON_REPLAY_ARCHIVE_H
 
+#include "base/clock.h"
 #include "store/access.h"
 #include "store/instance.h"
 #include "store/query.h"
@@ -25,6 +26,7 @@ struct archive_config {
     struct instance *instance;     /* outlives the archive */
     struct access *access;         /* likewise; NULL: everything is allowed */
     const char *scratch_directory; /* likewise; for what is large */
+    const struct clock *clock;     /* likewise; NULL: the system's */
 };
 
 struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */
@@ -159,5 +161,28 @@ struct archive_record {
  */
 enum err archive_open(struct archive_visit *visit, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;
+
+/* For who reads a capture in another way: how that went. Returns err. */
+enum err archive_note_read(struct archive_visit *visit, const struct capture *capture, enum err err);
+
+/* ---- finding one that can be opened ---- */
+
+/* What a reader does, with its context. */
+struct archive_attempt {
+    enum err (*find)(void *context, struct capture *ret_capture, struct err_detail *detail);
+    enum err (*use)(void *context, const struct capture *capture, struct err_detail *detail);
+    void *context;
+};
+
+/*
+ * Find a capture and use it. Where it cannot be had: of a ring, somebody may have listed what nobody holds,
+ * and it is not listed any more (node/ring_shelf.h). Then the next nearest is found and used, as if the other
+ * had never been there: four tries within six seconds. So use() opens before it changes anything that cannot
+ * be done again; when it succeeds, it may have given the visit away. The slices of a capture last until the
+ * next find(), also one in vain. Returns what went wrong with the last that was used; the errors of the first
+ * find().
+ */
+enum err archive_try(struct archive_visit *visit, const struct archive_attempt *attempt,
+                     struct err_detail *detail) MUST_CHECK;
 
 #endif

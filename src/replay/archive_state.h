@@ -17,6 +17,7 @@ struct archive {
     struct instance *instance;
     struct access *access;
     const char *scratch_directory;
+    const struct clock *clock;
     pthread_mutex_t lock;
     struct archive_visit *free_visits; /* lock */
     size_t free_count;                 /* lock: of them */
@@ -67,6 +68,13 @@ struct archive_timeline {
 void archive_timeline_init(struct archive_timeline *timeline);
 void archive_timeline_done(struct archive_timeline *timeline);
 
+/* How the last reading went, and of what. */
+struct archive_lost {
+    bool is_lost; /* it can never be had */
+    int64_t time_us;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+};
+
 struct archive_visit {
     struct archive_visit *next; /* in the pool */
     bool is_held;
@@ -76,6 +84,7 @@ struct archive_visit {
     struct buf surt;
     struct buf found; /* the slices of the capture that was found */
     struct archive_timeline timeline;
+    struct archive_lost lost;
     struct archive_part *own;      /* NULL until something is read */
     struct archive_part *original; /* of a revisit; likewise */
     void *extra;

@@ -9,10 +9,9 @@
 #include "replay/sheet.h"
 #include "replay/wayback_state.h"
 
-enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512, TRIES_MAX = 4 };
+enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
 
 static const char plain_prefix[] = "/web/";
-static const uint64_t TRIES_US = 6000000;
 
 /* ---- the kit ---- */
 
@@ -287,12 +286,13 @@ static enum err find_in_period(struct wayback *wayback, struct bytes surt, struc
     return archive_find(wayback->visit, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
-static enum err find(struct wayback *wayback, struct err_detail *detail) {
+static enum err find(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct wayback *wayback = context;
     const struct wayback_path *path = wayback->path;
-    struct capture capture;
     struct bytes surt;
     enum archive_choice choice = ARCHIVE_CLOSEST;
     int64_t time_us = path->time_us;
+    wayback->capture.url = buf_bytes(&path->url); /* what was found before goes with this look */
     enum err err = archive_key(wayback->visit, buf_bytes(&path->url), &surt, detail);
     if (err != ERR_OK) {
         return err;
@@ -308,12 +308,8 @@ static enum err find(struct wayback *wayback, struct err_detail *detail) {
         choice = ARCHIVE_NOT_NEWER;
     }
     bool is_period = path->digits.size > 0 && path->digits.size < WAYBACK_DIGITS_MAX;
-    err = is_period ? find_in_period(wayback, surt, &capture, detail)
-                    : archive_find(wayback->visit, surt, time_us, choice, &capture, detail);
-    if (err == ERR_OK) {
-        wayback_choose(wayback, &capture);
-    }
-    return err;
+    return is_period ? find_in_period(wayback, surt, ret_capture, detail)
+                     : archive_find(wayback->visit, surt, time_us, choice, ret_capture, detail);
 }
 
 /* The client has it already. Rules were asked before: they may have changed. */
@@ -335,9 +331,10 @@ static bool is_known_to_client(struct wayback *wayback) {
     return false;
 }
 
-static enum err answer_found(struct wayback *wayback, struct err_detail *detail) {
+static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct wayback *wayback = context;
     bool is_any_time = wayback->path->digits.size < WAYBACK_DIGITS_MAX;
-    wayback->is_lost = false;
+    wayback_choose(wayback, capture);
     if (!wayback->is_exact && (is_any_time || wayback_is_page(wayback->path))) {
         return lead_to_capture(wayback);
     }
@@ -349,44 +346,17 @@ static enum err answer_found(struct wayback *wayback, struct err_detail *detail)
     return wayback_serve(wayback, detail);
 }
 
-/*
- * The one that was found cannot be had: of a ring, somebody may have listed what nobody holds, and it is not
- * listed any more (node/ring_shelf.h). Then the next nearest, as if it had never been there. The same one is
- * worth another try only where its document is that of another. False: there is nothing else.
- */
-static bool find_another(struct wayback *wayback) {
-    struct err_detail detail = {0};
-    struct capture lost = wayback->capture;
-    wayback->capture.url = buf_bytes(&wayback->path->url); /* the others go with the next look */
-    archive_visit_renew(wayback->visit);
-    if (find(wayback, &detail) != ERR_OK) {
-        return false;
-    }
-    const struct capture *capture = &wayback->capture;
-    bool is_same = capture->time_us == lost.time_us &&
-                   memcmp(capture->signature, lost.signature, sizeof lost.signature) == 0;
-    return !is_same || capture->flags & CAPTURE_REVISIT;
-}
-
 static void answer_capture(struct wayback *wayback) {
     struct err_detail detail = {0};
     if (lead_to_frame(wayback) || lead_away(wayback)) {
         return;
     }
-    enum err err = find(wayback, &detail);
-    if (err == ERR_INVALID || err == ERR_LIMIT) {
+    struct archive_attempt attempt = {.find = find, .use = answer_found, .context = wayback};
+    enum err err = archive_try(wayback->visit, &attempt, &detail);
+    bool is_found = wayback->stamp[0] != '\0';
+    if (!is_found && (err == ERR_INVALID || err == ERR_LIMIT)) {
         wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
-        return;
-    }
-    uint64_t until_us = clock_monotonic_us(&clock_system) + TRIES_US;
-    err = err == ERR_OK ? answer_found(wayback, &detail) : err;
-    for (int tries = 1; wayback->is_lost && tries < TRIES_MAX; tries++) {
-        if (clock_monotonic_us(&clock_system) >= until_us || !find_another(wayback)) {
-            break;
-        }
-        err = answer_found(wayback, &detail);
-    }
-    if (err != ERR_OK) {
+    } else if (err != ERR_OK) {
         wayback_refuse_error(wayback, err, &detail);
     }
 }

@@ -230,13 +230,6 @@ static enum err serve_document(struct wayback *wayback, struct err_detail *detai
                                    : serve_rewritten(wayback, format, body, status);
 }
 
-static enum err open_capture(struct wayback *wayback, struct err_detail *detail) {
-    enum err err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
-    wayback->is_lost =
-        err == ERR_NOT_FOUND || err == ERR_CORRUPT || err == ERR_TRUNCATED || err == ERR_MISMATCH;
-    return err;
-}
-
 /* Past all that would lead here again. ERR_NOT_FOUND: there is nothing else. */
 static enum err find_settled(struct wayback *wayback, struct err_detail *detail) {
     struct capture settled;
@@ -262,7 +255,7 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
         return ERR_OK;
     }
     if (err == ERR_OK) {
-        err = open_capture(wayback, detail);
+        err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
     }
     if (err == ERR_OK && wayback->record.status == STATUS_NOT_MODIFIED) {
         return err_set(detail, ERR_NOT_FOUND, "only that it was not modified is held, and not what it was");
@@ -271,7 +264,7 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
 }
 
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
-    enum err err = open_capture(wayback, detail);
+    enum err err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
     if (err != ERR_OK) {
         return err;
     }

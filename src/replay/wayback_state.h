@@ -69,7 +69,6 @@ struct wayback {
     char around[UTC_DIGITS_SIZE]; /* the time of references in it */
     bool is_exact;                /* it is of the very time that was asked for */
     struct archive_record record;
-    bool is_lost;     /* what was found could not be opened, and never will be: nothing was answered yet */
     bool keeps_visit; /* a stream ends it */
 };
 

@@ -10,6 +10,7 @@ struct world {
     struct fixture *fixture;
     struct archive *archive;
     struct archive_visit *visit;
+    struct clock_manual clock;
 };
 
 static int set_up(void **state) {
@@ -19,7 +20,9 @@ static int set_up(void **state) {
         return -1;
     }
     world->fixture = fixture;
-    struct archive_config config = {.instance = world->fixture->instance, .scratch_directory = "/tmp"};
+    clock_manual_init(&world->clock, 0);
+    struct archive_config config = {
+        .instance = world->fixture->instance, .scratch_directory = "/tmp", .clock = &world->clock.clock};
     world->archive = archive_new(&config);
     world->visit = archive_visit_begin(world->archive);
     *state = world;
@@ -429,6 +432,122 @@ static void serves_many_threads(void **state) {
     }
 }
 
+/* ---- trying ---- */
+
+/* A reader of what is found and cannot be had, as other nodes may list it. */
+struct reader {
+    struct world *world;
+    struct capture captures[8]; /* that are found, one after the other */
+    unsigned finds_count;
+    unsigned uses_count;
+    unsigned found_max; /* then nothing is found any more */
+    enum err err;       /* of each that is read */
+    uint64_t use_us;    /* how long that takes */
+};
+
+static enum err find_next(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct reader *reader = context;
+    if (reader->finds_count == reader->found_max) {
+        return err_set(detail, ERR_NOT_FOUND, "there are no more");
+    }
+    *ret_capture = reader->captures[reader->finds_count++];
+    return ERR_OK;
+}
+
+static enum err use_next(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct reader *reader = context;
+    reader->uses_count++;
+    clock_manual_advance(&reader->world->clock, reader->use_us);
+    enum err err = archive_note_read(reader->world->visit, capture, reader->err);
+    return err == ERR_OK ? err : err_set(detail, err, "capture %u is lost", reader->uses_count);
+}
+
+static void reader_init(struct reader *reader, struct world *world) {
+    *reader = (struct reader){.world = world, .found_max = 8, .err = ERR_NOT_FOUND};
+    for (unsigned i = 0; i < 8; i++) {
+        reader->captures[i].time_us = i;
+    }
+}
+
+static enum err try(struct reader *reader, struct err_detail *detail) {
+    struct archive_attempt attempt = {.find = find_next, .use = use_next, .context = reader};
+    *detail = (struct err_detail){0};
+    return archive_try(reader->world->visit, &attempt, detail);
+}
+
+static void what_is_lost_is_looked_past_four_times(void **state) {
+    struct reader reader;
+    struct err_detail detail;
+    reader_init(&reader, *state);
+    assert_int_equal(try(&reader, &detail), ERR_NOT_FOUND);
+    assert_string_equal(detail.text, "capture 4 is lost");
+    assert_int_equal(reader.finds_count, 4);
+}
+
+static void what_is_lost_is_looked_past_for_six_seconds(void **state) {
+    struct reader reader;
+    struct err_detail detail;
+    reader_init(&reader, *state);
+    reader.use_us = 3 * FIXTURE_SECOND_US;
+    assert_int_equal(try(&reader, &detail), ERR_NOT_FOUND);
+    assert_int_equal(reader.uses_count, 2);
+}
+
+/* What was wrong with the one that there was says more than that there is no other. */
+static void where_there_is_no_other_the_one_that_was_is_told_of(void **state) {
+    struct reader reader;
+    struct err_detail detail;
+    reader_init(&reader, *state);
+    reader.found_max = 1;
+    reader.err = ERR_CORRUPT;
+    assert_int_equal(try(&reader, &detail), ERR_CORRUPT);
+    assert_string_equal(detail.text, "capture 1 is lost");
+    reader.found_max = 0;
+    reader.finds_count = 0;
+    assert_int_equal(try(&reader, &detail), ERR_NOT_FOUND);
+    assert_string_equal(detail.text, "there are no more");
+}
+
+/* A damaged record of the own disk is found again; but the document of a revisit may come from elsewhere. */
+static void the_same_is_tried_again_only_if_its_document_is_elsewhere(void **state) {
+    struct reader reader;
+    struct err_detail detail;
+    reader_init(&reader, *state);
+    reader.captures[1] = reader.captures[0];
+    assert_int_equal(try(&reader, &detail), ERR_NOT_FOUND);
+    assert_int_equal(reader.uses_count, 1);
+    reader_init(&reader, *state);
+    reader.captures[0].flags = CAPTURE_REVISIT;
+    reader.captures[1] = reader.captures[0];
+    assert_int_equal(try(&reader, &detail), ERR_NOT_FOUND);
+    assert_int_equal(reader.uses_count, 4);
+}
+
+/* Who sends it has the visit by then, and what is in it is no business of ours. */
+static enum err use_and_give_away(void *context, const struct capture *capture, struct err_detail *detail) {
+    return use_next(context, capture, detail) == ERR_NOT_FOUND ? ERR_OK : ERR_IO;
+}
+
+static void what_was_used_is_not_looked_at_again(void **state) {
+    struct reader reader;
+    reader_init(&reader, *state);
+    struct archive_attempt attempt = {.find = find_next, .use = use_and_give_away, .context = &reader};
+    assert_int_equal(archive_try(reader.world->visit, &attempt, NULL), ERR_OK);
+    assert_int_equal(reader.uses_count, 1);
+}
+
+static void what_may_be_had_later_is_not_looked_past(void **state) {
+    static const enum err errors[] = {ERR_OK, ERR_UNREACHABLE, ERR_BUSY, ERR_TIMEOUT, ERR_PERMISSION, ERR_IO};
+    struct reader reader;
+    struct err_detail detail;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        reader_init(&reader, *state);
+        reader.err = errors[i];
+        assert_int_equal(try(&reader, &detail), errors[i]);
+        assert_int_equal(reader.uses_count, 1);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -447,6 +566,12 @@ int main(void) {
         TEST(walks_between_two_times),
         TEST(hands_out_a_bounded_number_of_held_visits),
         TEST(serves_many_threads),
+        TEST(what_is_lost_is_looked_past_four_times),
+        TEST(what_is_lost_is_looked_past_for_six_seconds),
+        TEST(where_there_is_no_other_the_one_that_was_is_told_of),
+        TEST(the_same_is_tried_again_only_if_its_document_is_elsewhere),
+        TEST(what_was_used_is_not_looked_at_again),
+        TEST(what_may_be_had_later_is_not_looked_past),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

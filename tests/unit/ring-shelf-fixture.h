@@ -284,6 +284,37 @@ static inline enum err fixture_give(void *context, const struct peer *from, stru
     return ERR_OK;
 }
 
+/* Of example.org/a he answers for all, with captures that nobody ever made: one a second from the 10th on, as
+ * many as lies_count says. He gives them, too. */
+static inline enum err fixture_invent(void *context, const struct peer *from, struct bytes question,
+                                      struct buf *answer, struct err_detail *detail) {
+    const struct node *node = context;
+    struct shelf_code_page_end end = {.is_end = true};
+    (void)from;
+    (void)question;
+    (void)detail;
+    buf_put_byte(answer, 1);
+    for (unsigned i = 0; i < node->lies_count; i++) {
+        struct capture capture = {
+            .surt = BYTES("org,example)/a"),
+            .time_us = (10 + i) * (int64_t)SECOND_US,
+            .location = {.segment = 1, .length = 1},
+            .url = BYTES("http://example.org/a"),
+            .status = 200,
+            .signature = {(uint8_t)i},
+        };
+        shelf_code_put_capture(answer, &capture);
+    }
+    shelf_code_put_page_end(answer, &end);
+    return answer->err;
+}
+
+static inline void fixture_make_inventor(struct node *node, unsigned count) {
+    node->lies_count = count;
+    node->bulk->services[BULK_WALK].handler = fixture_invent; /* nobody has asked him yet */
+    node->bulk->services[BULK_WALK].context = node;
+}
+
 /* ---- life ---- */
 
 static inline void fixture_start_bulk(struct node *node, unsigned host) {

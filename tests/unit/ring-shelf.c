@@ -488,66 +488,43 @@ static void false_documents_are_not_shown(void **state) {
     expect_record(fixture, &last, BYTES("a4"));
 }
 
-/* Of example.org/a he answers for all, with captures that nobody ever made: one a second from the 10th on, as
- * many as lies_count says. He gives them, too. */
-static enum err invent_captures(void *context, const struct peer *from, struct bytes question,
-                                struct buf *answer, struct err_detail *detail) {
-    const struct node *node = context;
-    struct shelf_code_page_end end = {.is_end = true};
-    (void)from;
-    (void)question;
-    (void)detail;
-    buf_put_byte(answer, 1);
-    for (unsigned i = 0; i < node->lies_count; i++) {
-        struct capture capture = {
-            .surt = BYTES("org,example)/a"),
-            .time_us = (10 + i) * (int64_t)SECOND_US,
-            .location = {.segment = 1, .length = 1},
-            .url = BYTES("http://example.org/a"),
-            .status = 200,
-            .signature = {(uint8_t)i},
-        };
-        shelf_code_put_capture(answer, &capture);
-    }
-    shelf_code_put_page_end(answer, &end);
-    return answer->err;
+/* As readers do it. */
+struct trier {
+    struct archive_visit *visit;
+    int64_t time_us;
+    unsigned tries_count;
+    struct buf *body;
+};
+
+static enum err find_nearest(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct trier *trier = context;
+    struct bytes surt;
+    assert_int_equal(archive_key(trier->visit, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
+    return archive_find(trier->visit, surt, trier->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
-static void make_inventor(struct node *node, unsigned count) {
-    node->lies_count = count;
-    node->bulk->services[BULK_WALK].handler = invent_captures; /* nobody has asked him yet */
-    node->bulk->services[BULK_WALK].context = node;
+static enum err read_nearest(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct trier *trier = context;
+    struct archive_record record;
+    trier->tries_count++;
+    enum err err = archive_open(trier->visit, capture, &record, detail);
+    return err == ERR_OK ? buf_put(trier->body, record.body) : err;
 }
 
-/* What replay does (replay/wayback.c): find, open, look again. Returns how many tries it took; 0: none of
- * four succeeded. */
+/* Returns how many tries it took; 0: none succeeded. */
 static unsigned open_nearest(struct fixture *fixture, int64_t seconds, struct buf *body) {
     struct archive_config config = {
         .instance = fixture->nodes[READER].instance,
         .scratch_directory = fixture->root,
     };
     struct archive *archive = archive_new(&config);
-    struct archive_visit *visit = archive_visit_begin(archive);
-    struct archive_record record;
-    struct capture capture;
-    struct bytes surt;
-    enum err err = ERR_NOT_FOUND;
-    unsigned tries = 0;
+    struct trier trier = {archive_visit_begin(archive), seconds * SECOND_US, 0, body};
+    struct archive_attempt attempt = {.find = find_nearest, .use = read_nearest, .context = &trier};
     buf_clear(body);
-    assert_int_equal(archive_key(visit, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
-    while (err != ERR_OK && tries < 4) {
-        tries++;
-        archive_visit_renew(visit);
-        assert_int_equal(archive_find(visit, surt, seconds * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL),
-                         ERR_OK);
-        err = archive_open(visit, &capture, &record, NULL);
-    }
-    if (err == ERR_OK) {
-        buf_put(body, record.body);
-    }
-    archive_visit_end(visit);
+    enum err err = archive_try(trier.visit, &attempt, NULL);
+    archive_visit_end(trier.visit);
     archive_free(archive);
-    return err == ERR_OK ? tries : 0;
+    return err == ERR_OK ? trier.tries_count : 0;
 }
 
 /* Who is asked for a listing is a matter of chance: here he is the only one that answers for all. */
@@ -558,7 +535,7 @@ static void what_nobody_holds_gives_way_to_what_is_true(void **state) {
     bool is_partial;
     buf_init(&body, 64);
     put_some(fixture);
-    make_inventor(&fixture->nodes[2], 1);
+    fixture_make_inventor(&fixture->nodes[2], 1);
     fixture->nodes[2].lie = LIE_INVENT;
     fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1); /* nothing else, he says */
@@ -582,7 +559,7 @@ static void who_invents_many_is_not_asked_any_more(void **state) {
     bool is_partial;
     buf_init(&body, 64);
     put_some(fixture);
-    make_inventor(&fixture->nodes[2], 50);
+    fixture_make_inventor(&fixture->nodes[2], 50);
     fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 50);
     assert_int_equal(open_nearest(fixture, 30, &body), RING_SHELF_DOUBT_LISTED_MAX + 1);
