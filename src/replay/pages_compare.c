@@ -47,29 +47,50 @@ static enum err read_text(struct version *version, const struct pages_content *c
     return err;
 }
 
-static enum err read_version(struct comparison *comparison, size_t index, struct archive_visit *visit,
-                             const struct pages_target *target, struct err_detail *detail) {
-    struct version *version = &comparison->versions[index];
-    struct capture capture;
+/* How one of them is read. */
+struct reading {
+    struct version *version;
+    struct archive_visit *visit;
+    const struct pages_target *target;
+    int64_t time_us;
+};
+
+static enum err find_version(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    const struct reading *reading = context;
+    return pages_find(reading->visit, buf_bytes(&reading->target->path.url), reading->time_us, ret_capture,
+                      detail);
+}
+
+static enum err read_version(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct reading *reading = context;
+    struct version *version = reading->version;
     struct pages_content content;
-    enum err err = pages_find(visit, buf_bytes(&target->path.url), target->times_us[index], &capture, detail);
+    enum err err = pages_content_read(&content, reading->visit, capture, detail);
     if (err != ERR_OK) {
         return err;
     }
-    version->time_us = capture.time_us;
-    version->status = capture.status;
-    memcpy(version->signature, capture.signature, KEY_SIGNATURE_SIZE);
-    buf_put(&version->url, capture.url);
-    buf_put(&version->mime, capture.mime);
-    err = pages_content_read(&content, visit, &capture, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
+    version->time_us = capture->time_us;
+    version->status = capture->status;
     version->size = content.record.block.size;
-    err = read_text(version, &content, target->view);
+    memcpy(version->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    buf_put(&version->url, capture->url);
+    buf_put(&version->mime, capture->mime);
+    err = read_text(version, &content, reading->target->view);
     pages_content_done(&content);
-    return err == ERR_OK ? archive_neighbours(visit, capture.surt, capture.time_us, &version->neighbours)
-                         : err;
+    return err == ERR_OK
+               ? archive_neighbours(reading->visit, capture->surt, capture->time_us, &version->neighbours)
+               : err;
+}
+
+static enum err read_versions(struct comparison *comparison, struct archive_visit *visit,
+                              const struct pages_target *target, struct err_detail *detail) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
+        struct reading reading = {&comparison->versions[i], visit, target, target->times_us[i]};
+        struct archive_attempt attempt = {.find = find_version, .use = read_version, .context = &reading};
+        err = archive_try(visit, &attempt, detail);
+    }
+    return err;
 }
 
 static bool are_equal(const struct comparison *comparison) {
@@ -262,8 +283,7 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
         return ERR_MEMORY;
     }
     comparison_init(&comparison, target->view);
-    enum err err = read_version(&comparison, 0, visit, target, detail);
-    err = err == ERR_OK ? read_version(&comparison, 1, visit, target, detail) : err;
+    enum err err = read_versions(&comparison, visit, target, detail);
     archive_visit_end(visit);
     if (err == ERR_OK) {
         sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);

@@ -27,19 +27,11 @@ struct details {
     const char *origin; /* of an archive of others: whose it is; else NULL */
 };
 
-static enum err read_details(struct details *details, struct archive_visit *visit,
-                             struct err_detail *detail) {
+/* Record and request, as they are kept. */
+static enum err read_record(struct details *details, struct archive_visit *visit, struct err_detail *detail) {
     struct instance_session *session = archive_visit_session(visit);
-    struct capture *capture = &details->capture;
+    const struct capture *capture = &details->capture;
     struct bytes request;
-    if (archive_verdict(visit, capture) != ACCESS_ALLOW) {
-        return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
-    }
-    buf_put(&details->url, capture->url);
-    buf_put(&details->mime, capture->mime);
-    if (instance_is_deposit(capture->volume)) {
-        details->origin = instance_deposit_origin(archive_visit_instance(visit), capture->volume);
-    }
     enum err err = instance_locate(session, capture, &details->key, &details->block, detail);
     if (err == ERR_OK) {
         err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
@@ -51,6 +43,22 @@ static enum err read_details(struct details *details, struct archive_visit *visi
     if (err == ERR_OK) {
         err = record_read(&details->record, session, capture->volume, &capture->location, detail);
     }
+    return archive_note_read(visit, capture, err);
+}
+
+static enum err read_details(struct details *details, struct archive_visit *visit,
+                             const struct capture *found, struct err_detail *detail) {
+    struct capture *capture = &details->capture;
+    if (archive_verdict(visit, found) != ACCESS_ALLOW) {
+        return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
+    }
+    *capture = *found;
+    buf_put(&details->url, capture->url);
+    buf_put(&details->mime, capture->mime);
+    if (instance_is_deposit(capture->volume)) {
+        details->origin = instance_deposit_origin(archive_visit_instance(visit), capture->volume);
+    }
+    enum err err = read_record(details, visit, detail);
     if (err == ERR_OK) {
         err = archive_neighbours(visit, capture->surt, capture->time_us, &details->neighbours);
     }
@@ -262,50 +270,64 @@ static void redirect(struct http_request *request, const struct pages_target *ta
     buf_done(&location);
 }
 
-static void show(struct replay *replay, struct http_request *request, struct archive_visit *visit,
-                 const struct capture *capture) {
-    struct err_detail detail = {0};
+/* One request for a capture. */
+struct asking {
+    struct replay *replay;
+    struct http_request *request;
+    struct archive_visit *visit;
+    struct pages_target target;
+};
+
+static enum err show(struct asking *asking, const struct capture *capture, struct err_detail *detail) {
     struct details details;
     enum err err = details_init(&details);
-    details.capture = *capture;
     if (err == ERR_OK) {
-        err = read_details(&details, visit, &detail);
+        err = read_details(&details, asking->visit, capture, detail);
     }
     if (err == ERR_OK) {
         struct sheet sheet;
-        sheet_begin_bare(&sheet, replay, request, "Details", SHEET_NONE);
+        sheet_begin_bare(&sheet, asking->replay, asking->request, "Details", SHEET_NONE);
         put_page(&sheet, &details);
         sheet_answer(&sheet, STATUS_OK);
-    } else {
-        pages_answer_error(replay, request, err, &detail);
     }
     details_done(&details);
+    return err;
+}
+
+static enum err find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct asking *asking = context;
+    const struct pages_target *target = &asking->target;
+    return pages_find(asking->visit, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
+}
+
+static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct asking *asking = context;
+    const struct pages_target *target = &asking->target;
+    if (!is_exact(target, capture) && capture->url.size < LOCATION_SIZE_MAX / 3) {
+        redirect(asking->request, target, capture);
+        return ERR_OK;
+    }
+    return target->view == PAGES_VIEW_WARC
+               ? pages_answer_warc(asking->replay, asking->request, asking->visit, capture, detail)
+               : show(asking, capture, detail);
 }
 
 void pages_details(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct asking asking = {
+        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+    struct archive_attempt attempt = {.find = find_target, .use = answer_found, .context = &asking};
     struct err_detail detail = {0};
-    struct pages_target target;
-    struct capture capture;
-    enum err err = pages_target_read(&target, request, 1, &detail);
+    enum err err = pages_target_read(&asking.target, request, 1, &detail);
     if (err == ERR_OK) {
-        err = visit == NULL
-                  ? ERR_MEMORY
-                  : pages_find(visit, buf_bytes(&target.path.url), target.times_us[0], &capture, &detail);
+        err = asking.visit == NULL ? ERR_MEMORY : archive_try(asking.visit, &attempt, &detail);
     }
     if (err != ERR_OK) {
         pages_answer_error(replay, request, err, &detail);
-    } else if (!is_exact(&target, &capture) && capture.url.size < LOCATION_SIZE_MAX / 3) {
-        redirect(request, &target, &capture);
-    } else if (target.view == PAGES_VIEW_WARC) {
-        pages_answer_warc(replay, request, visit, &capture);
-    } else {
-        show(replay, request, visit, &capture);
     }
-    pages_target_done(&target);
-    if (visit != NULL) {
-        archive_visit_end(visit);
+    pages_target_done(&asking.target);
+    if (asking.visit != NULL) {
+        archive_visit_end(asking.visit);
     }
 }
 
@@ -371,28 +393,23 @@ static void put_json(struct buf *json, const struct details *details) {
     buf_put_string(json, "}");
 }
 
-void pages_capture_json(struct http_request *request) {
-    struct replay *replay = http_request_context(request);
-    struct err_detail detail = {0};
+static enum err answer_json(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct pages_asked *asked = context;
     struct details details;
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
     enum err err = details_init(&details);
     if (err == ERR_OK) {
-        err = visit == NULL ? ERR_MEMORY : pages_find_asked(request, visit, &details.capture, &detail);
-    }
-    if (err == ERR_OK) {
-        err = read_details(&details, visit, &detail);
+        err = read_details(&details, asked->visit, capture, detail);
     }
     if (err == ERR_OK) {
         struct buf json;
         buf_init(&json, PAGES_JSON_SIZE_MAX);
         put_json(&json, &details);
-        pages_answer_json(request, &json);
-    } else {
-        pages_answer_error(replay, request, err, &detail);
+        pages_answer_json(asked->request, &json);
     }
     details_done(&details);
-    if (visit != NULL) {
-        archive_visit_end(visit);
-    }
+    return err;
+}
+
+void pages_capture_json(struct http_request *request) {
+    pages_answer_asked(request, answer_json);
 }

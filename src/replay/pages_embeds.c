@@ -109,32 +109,26 @@ static enum err put_parts(struct buf *json, struct archive_visit *visit, const s
     return err;
 }
 
-void pages_embeds_json(struct http_request *request) {
-    struct replay *replay = http_request_context(request);
-    struct err_detail detail = {0};
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+static enum err answer_embeds(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct pages_asked *asked = context;
     struct embeds embeds = {.count = 0};
-    struct capture capture;
     struct buf json;
     buf_init(&embeds.urls, PARTS_TEXT_MAX);
     buf_init(&json, PAGES_JSON_SIZE_MAX);
-    enum err err = visit == NULL ? ERR_MEMORY : pages_find_asked(request, visit, &capture, &detail);
+    buf_put_string(&json, "{");
+    pages_json_text(&json, "url", capture->url);
+    pages_json_time(&json, "timestamp", capture->time_us);
+    int64_t time_us = capture->time_us; /* its slices end with the next find */
+    enum err err = find_embeds(&embeds, asked->visit, capture, detail);
+    err = err == ERR_OK ? put_parts(&json, asked->visit, &embeds, time_us) : err;
     if (err == ERR_OK) {
-        buf_put_string(&json, "{");
-        pages_json_text(&json, "url", capture.url);
-        pages_json_time(&json, "timestamp", capture.time_us);
-        int64_t time_us = capture.time_us; /* its slices end with the next find */
-        err = find_embeds(&embeds, visit, &capture, &detail);
-        err = err == ERR_OK ? put_parts(&json, visit, &embeds, time_us) : err;
-    }
-    if (err == ERR_OK) {
-        pages_answer_json(request, &json);
-    } else {
-        pages_answer_error(replay, request, err, &detail);
+        pages_answer_json(asked->request, &json);
     }
     buf_done(&json);
     buf_done(&embeds.urls);
-    if (visit != NULL) {
-        archive_visit_end(visit);
-    }
+    return err;
+}
+
+void pages_embeds_json(struct http_request *request) {
+    pages_answer_asked(request, answer_embeds);
 }

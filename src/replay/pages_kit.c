@@ -167,28 +167,6 @@ enum err pages_find(struct archive_visit *visit, struct bytes url, int64_t time_
     return err == ERR_NOT_FOUND ? err_set(detail, err, "This archive has no capture of this URL.") : err;
 }
 
-enum err pages_find_asked(const struct http_request *request, struct archive_visit *visit,
-                          struct capture *ret_capture, struct err_detail *detail) {
-    struct buf url;
-    struct buf digits;
-    int64_t time_us = UTC_MAX_US;
-    buf_init(&url, URL_SIZE_MAX);
-    buf_init(&digits, WAYBACK_DIGITS_MAX);
-    enum err err = ERR_OK;
-    if (!pages_argument(request, "url", &url) || url.size == 0) {
-        err = err_set(detail, ERR_INVALID, "url is missing");
-    } else if (pages_argument(request, "timestamp", &digits) || digits.err != ERR_OK) {
-        bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &time_us);
-        err = is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp has 1 to 14 digits");
-    }
-    if (err == ERR_OK) {
-        err = pages_find(visit, buf_bytes(&url), time_us, ret_capture, detail);
-    }
-    buf_done(&url);
-    buf_done(&digits);
-    return err;
-}
-
 /* ---- answers ---- */
 
 static const char *error_title(unsigned status) {
@@ -212,6 +190,45 @@ void pages_answer_error(struct replay *replay, struct http_request *request, enu
         http_answer_status(request, status, err, text);
     } else {
         sheet_answer_error(replay, request, status, error_title(status), text);
+    }
+}
+
+static enum err find_asked(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    const struct pages_asked *asked = context;
+    struct buf url;
+    struct buf digits;
+    int64_t time_us = UTC_MAX_US;
+    buf_init(&url, URL_SIZE_MAX);
+    buf_init(&digits, WAYBACK_DIGITS_MAX);
+    enum err err = ERR_OK;
+    if (!pages_argument(asked->request, "url", &url) || url.size == 0) {
+        err = err_set(detail, ERR_INVALID, "url is missing");
+    } else if (pages_argument(asked->request, "timestamp", &digits) || digits.err != ERR_OK) {
+        bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &time_us);
+        err = is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp has 1 to 14 digits");
+    }
+    if (err == ERR_OK) {
+        err = pages_find(asked->visit, buf_bytes(&url), time_us, ret_capture, detail);
+    }
+    buf_done(&url);
+    buf_done(&digits);
+    return err;
+}
+
+void pages_answer_asked(struct http_request *request,
+                        enum err (*use)(void *context, const struct capture *capture,
+                                        struct err_detail *detail)) {
+    struct replay *replay = http_request_context(request);
+    struct pages_asked asked = {
+        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+    struct archive_attempt attempt = {.find = find_asked, .use = use, .context = &asked};
+    struct err_detail detail = {0};
+    enum err err = asked.visit == NULL ? ERR_MEMORY : archive_try(asked.visit, &attempt, &detail);
+    if (err != ERR_OK) {
+        pages_answer_error(replay, request, err, &detail);
+    }
+    if (asked.visit != NULL) {
+        archive_visit_end(asked.visit);
     }
 }
 

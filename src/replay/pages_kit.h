@@ -53,9 +53,17 @@ uint64_t pages_argument_number(const struct http_request *request, const char *n
 enum err pages_find(struct archive_visit *visit, struct bytes url, int64_t time_us,
                     struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 
-/* The one that the arguments url and timestamp (the newest without) ask for. */
-enum err pages_find_asked(const struct http_request *request, struct archive_visit *visit,
-                          struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
+/* A request whose arguments url and timestamp (the newest without) ask for a capture. */
+struct pages_asked {
+    struct replay *replay;
+    struct http_request *request;
+    struct archive_visit *visit;
+};
+
+/* Answer it by use(), whose context is the struct pages_asked, as archive_try() does; or with its error. */
+void pages_answer_asked(struct http_request *request,
+                        enum err (*use)(void *context, const struct capture *capture,
+                                        struct err_detail *detail));
 
 /* ERR_PERMISSION stands for a rule that blocks: 451. JSON under /api/, else a page. */
 void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,

@@ -24,8 +24,8 @@ void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapsh
 /* Do the rules let the host as a whole be named? */
 bool pages_host_is_seen(struct archive_visit *visit, const struct survey_host *host);
 
-/* Answer with the capture as a WARC file of its own. */
-void pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_visit *visit,
-                       const struct capture *capture);
+/* Answer with the capture as a WARC file of its own. ERR_…: nothing was answered. */
+enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_visit *visit,
+                           const struct capture *capture, struct err_detail *detail) MUST_CHECK;
 
 #endif

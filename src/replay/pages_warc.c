@@ -149,13 +149,12 @@ static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_d
     return err == ERR_OK ? write_request(parcel, &written, detail) : err;
 }
 
-void pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_visit *visit,
-                       const struct capture *capture) {
-    struct err_detail detail = {0};
+enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_visit *visit,
+                           const struct capture *capture, struct err_detail *detail) {
     struct parcel parcel = {.visit = visit, .capture = *capture};
     enum err err = parcel_init(&parcel, replay->archive);
     if (err == ERR_OK) {
-        err = pack_capture(&parcel, clock_wall_us(replay->clock), &detail);
+        err = archive_note_read(visit, capture, pack_capture(&parcel, clock_wall_us(replay->clock), detail));
     }
     if (err == ERR_OK) {
         char digits[UTC_DIGITS_SIZE];
@@ -165,8 +164,7 @@ void pages_answer_warc(struct replay *replay, struct http_request *request, stru
         http_add_header(request, "Content-Disposition", name);
         http_add_header(request, "X-Content-Type-Options", "nosniff");
         http_answer_scratch(request, STATUS_OK, "application/warc", &parcel.file);
-    } else {
-        pages_answer_error(replay, request, err, &detail);
     }
     parcel_done(&parcel);
+    return err;
 }

@@ -4,6 +4,8 @@
 #include "ring-shelf-fixture.h"
 
 #define PAGE "http://example.org/a"
+#define MADE_UP "19700101000010" /* the capture that the inventor lists */
+#define NEAREST "19700101000004" /* the one that is nearest to it */
 
 /* The reader, as others see it. */
 struct world {
@@ -58,6 +60,16 @@ static void put(struct world *world, const char *url, int64_t seconds, const cha
     fixture_put(world->fixture, &document);
 }
 
+/* Three true captures, and one node that answers for all others: with one that nobody made, and no other. */
+static void put_true_and_made_up(struct world *world) {
+    put(world, PAGE, 1, "one");
+    put(world, PAGE, 2, "two");
+    put(world, PAGE, 4, "four");
+    fixture_make_inventor(&world->fixture->nodes[2], 1);
+    world->fixture->nodes[2].lie = LIE_INVENT;
+    world->fixture->nodes[1].is_current = world->fixture->nodes[3].is_current = false;
+}
+
 static const char *get(struct world *world, const char *path) {
     char request[512];
     snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
@@ -72,7 +84,21 @@ static void expect(struct world *world, const char *path, const char *status, co
     }
 }
 
-/* ---- pages ---- */
+/* Its address names one capture: another is shown under its own. */
+static void details_lead_to_the_nearest_that_can_be_had(void **state) {
+    struct world *world = *state;
+    put_true_and_made_up(world);
+    expect(world, "/details/" MADE_UP "/" PAGE, "302", "Location: /details/" NEAREST "/" PAGE "\r\n");
+    expect(world, "/details/" NEAREST "/" PAGE, "200", "Read from");
+}
+
+static void a_warc_leads_to_the_nearest_that_can_be_had(void **state) {
+    struct world *world = *state;
+    put_true_and_made_up(world);
+    expect(world, "/details/" MADE_UP "/" PAGE "?warc", "302",
+           "Location: /details/" NEAREST "/" PAGE "?warc\r\n");
+    expect(world, "/details/" NEAREST "/" PAGE "?warc", "200", "capture-" NEAREST ".warc.gz");
+}
 
 /* Also one whose document is that of another. */
 static void what_others_hold_is_given_as_a_warc(void **state) {
@@ -84,11 +110,46 @@ static void what_others_hold_is_given_as_a_warc(void **state) {
     expect(world, "/details/19700101000003/http://example.org/ab?warc", "200", "application/warc");
 }
 
+static void programs_are_told_of_the_nearest_that_can_be_had(void **state) {
+    struct world *world = *state;
+    put_true_and_made_up(world);
+    expect(world, "/api/v1/capture?url=" PAGE, "200", "{\"url\":\"" PAGE "\",\"timestamp\":\"" NEAREST "\",");
+}
+
+static void parts_are_those_of_the_nearest_that_can_be_had(void **state) {
+    struct world *world = *state;
+    put_true_and_made_up(world);
+    expect(world, "/api/v1/parts?url=" PAGE, "200",
+           "{\"url\":\"" PAGE "\",\"timestamp\":\"" NEAREST "\",\"parts\":[");
+}
+
+/* Each of the two on its own. */
+static void the_nearest_that_can_be_had_are_compared(void **state) {
+    struct world *world = *state;
+    put_true_and_made_up(world);
+    expect(world, "/compare/19700101000001/" MADE_UP "/" PAGE "?view=source", "200",
+           "<del>one</del><ins>four</ins>");
+}
+
+/* Where there is no other, it is said what is the matter with this one. */
+static void what_cannot_be_had_at_all_is_an_error(void **state) {
+    struct world *world = *state;
+    fixture_make_inventor(&world->fixture->nodes[2], 1);
+    world->fixture->nodes[1].is_current = world->fixture->nodes[3].is_current = false;
+    expect(world, "/details/" MADE_UP "/" PAGE, "404", "no other node has the capture");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(details_lead_to_the_nearest_that_can_be_had),
+        TEST(a_warc_leads_to_the_nearest_that_can_be_had),
         TEST(what_others_hold_is_given_as_a_warc),
+        TEST(programs_are_told_of_the_nearest_that_can_be_had),
+        TEST(parts_are_those_of_the_nearest_that_can_be_had),
+        TEST(the_nearest_that_can_be_had_are_compared),
+        TEST(what_cannot_be_had_at_all_is_an_error),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does: nodes go away while others write to them */
     return cmocka_run_group_tests_name("ring_readers", tests, NULL, NULL);
