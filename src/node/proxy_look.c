@@ -284,16 +284,39 @@ static bool leads_to_itself(struct proxy_worker *worker, const struct archive_re
     return is_same;
 }
 
-static enum err take_record(struct proxy_worker *worker, struct proxy_job *job, struct archive_visit *visit,
-                            const struct capture *capture, struct bytes surt, struct err_detail *detail) {
+/* One look in the archive. */
+struct looking {
+    struct proxy_worker *worker;
+    struct proxy_job *job;
+    struct archive_visit *visit;
+};
+
+static enum err find_newest(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct looking *looking = context;
+    struct archive_visit *visit = looking->visit;
+    int64_t now_us = clock_wall_us(looking->worker->config->clock);
+    struct bytes surt;
+    enum err err = archive_key(visit, buf_bytes(&looking->job->url), &surt, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = archive_find(visit, surt, now_us, ARCHIVE_SETTLED, ret_capture, detail);
+    return err == ERR_NOT_FOUND ? archive_find(visit, surt, now_us, ARCHIVE_CLOSEST, ret_capture, detail)
+                                : err;
+}
+
+static enum err take_record(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct looking *looking = context;
+    struct proxy_worker *worker = looking->worker;
+    struct proxy_job *job = looking->job;
     struct archive_record record;
-    enum err err = archive_open(visit, capture, &record, detail);
+    enum err err = archive_open(looking->visit, capture, &record, detail);
     if (err != ERR_OK) {
         return err;
     }
     bool is_redirect = record.status >= 300 && record.status < 400;
     if (!is_answer(record.status) ||
-        (is_redirect && leads_to_itself(worker, &record, buf_bytes(&job->url), surt))) {
+        (is_redirect && leads_to_itself(worker, &record, buf_bytes(&job->url), capture->surt))) {
         return err_set(detail, ERR_NOT_FOUND, "what it has is no answer");
     }
     struct found found = {
@@ -313,23 +336,15 @@ static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) 
         snprintf(job->archive_said, sizeof job->archive_said, "is for who is logged in");
         return false;
     }
-    struct archive_visit *visit = archive_visit_begin(worker->config->archive);
-    struct capture capture;
-    struct bytes surt;
+    struct looking looking = {worker, job, archive_visit_begin(worker->config->archive)};
+    struct archive_attempt attempt = {.find = find_newest, .use = take_record, .context = &looking};
     struct err_detail detail = {0};
-    if (visit == NULL) {
+    if (looking.visit == NULL) {
         snprintf(job->archive_said, sizeof job->archive_said, "%s", err_text(ERR_MEMORY));
         return false;
     }
-    int64_t now_us = clock_wall_us(worker->config->clock);
-    enum err err = archive_key(visit, buf_bytes(&job->url), &surt, &detail);
-    if (err == ERR_OK) {
-        err = archive_find(visit, surt, now_us, ARCHIVE_SETTLED, &capture, &detail);
-        err = err == ERR_NOT_FOUND ? archive_find(visit, surt, now_us, ARCHIVE_CLOSEST, &capture, &detail)
-                                   : err;
-    }
-    err = err == ERR_OK ? take_record(worker, job, visit, &capture, surt, &detail) : err;
-    archive_visit_end(visit);
+    enum err err = archive_try(looking.visit, &attempt, &detail);
+    archive_visit_end(looking.visit);
     if (err != ERR_OK) {
         snprintf(job->archive_said, sizeof job->archive_said, "%s",
                  err == ERR_NOT_FOUND ? "has no capture of it" : err_detail_text(&detail, err));

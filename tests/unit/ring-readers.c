@@ -1,5 +1,7 @@
-/* Who reads an archive whose captures other nodes hold, and list: the pages for people. */
+/* Who reads an archive whose captures other nodes hold, and list: the pages for people, the proxy. */
 #include "http-client.h"
+#include "node/proxy_worker.h"
+#include "node/together_state.h"
 #include "replay/pages.h"
 #include "ring-shelf-fixture.h"
 
@@ -84,6 +86,8 @@ static void expect(struct world *world, const char *path, const char *status, co
     }
 }
 
+/* ---- pages ---- */
+
 /* Its address names one capture: another is shown under its own. */
 static void details_lead_to_the_nearest_that_can_be_had(void **state) {
     struct world *world = *state;
@@ -139,6 +143,32 @@ static void what_cannot_be_had_at_all_is_an_error(void **state) {
     expect(world, "/details/" MADE_UP "/" PAGE, "404", "no other node has the capture");
 }
 
+/* ---- the proxy ---- */
+
+static void the_proxy_answers_with_the_newest_that_can_be_had(void **state) {
+    struct world *world = *state;
+    struct together *together = calloc(1, sizeof *together); /* of a node without a crowd */
+    struct proxy_config config = {
+        .directory = world->fixture->root,
+        .archive = world->archive,
+        .together = together,
+        .clock = &clock_system,
+    };
+    struct proxy_worker *worker = proxy_worker_new(&config);
+    struct proxy_job *job = proxy_job_new(&config, PROXY_JOB_LOOK, BYTES(PAGE));
+    struct bytes body;
+    put_true_and_made_up(world);
+    proxy_worker_look(worker, job);
+    assert_string_equal(job->archive_said, "");
+    assert_true(job->is_found);
+    assert_int_equal(scratch_bytes(&job->body, &body), ERR_OK);
+    assert_bytes_equal(body, BYTES("four"));
+    assert_non_null(strstr(buf_string(&job->head), "Memento-Datetime: Thu, 01 Jan 1970 00:00:04 GMT\r\n"));
+    proxy_job_free(job);
+    proxy_worker_free(worker);
+    free(together);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -150,6 +180,7 @@ int main(void) {
         TEST(parts_are_those_of_the_nearest_that_can_be_had),
         TEST(the_nearest_that_can_be_had_are_compared),
         TEST(what_cannot_be_had_at_all_is_an_error),
+        TEST(the_proxy_answers_with_the_newest_that_can_be_had),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does: nodes go away while others write to them */
     return cmocka_run_group_tests_name("ring_readers", tests, NULL, NULL);
