@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "replay/memento.h"
 #include "replay/pages.h"
 #include "replay/sheet.h"
