@@ -288,8 +288,8 @@ bool links_code_takes(struct bytes url) {
     return url.size > 0 && url.size <= LINKS_CODE_URL_SIZE_MAX;
 }
 
-static struct run start_run(struct links_code *code, bool is_by_table) {
-    return (struct run){.model = code->model, .table = is_by_table ? code->table : NULL};
+static struct run start_run(struct links_code *code, enum links_code_way way) {
+    return (struct run){.model = code->model, .table = way == LINKS_CODE_BY_TABLE ? code->table : NULL};
 }
 
 static void end_run(struct run *run) {
@@ -300,14 +300,15 @@ static void end_run(struct run *run) {
     }
 }
 
-size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JOB_SIZE],
-                        struct links_code_link *links, size_t count, uint8_t *out, size_t size_max) {
+size_t links_code_write(struct links_code *code, enum links_code_way way,
+                        const uint8_t job[LINKS_CODE_JOB_SIZE], struct links_code_link *links, size_t count,
+                        uint8_t *out, size_t size_max) {
     ASSERT(count > 0 && count <= LINKS_CODE_LINKS_MAX);
     struct wire_writer writer;
     struct bytes head;
     wire_writer_init(&writer, out, size_max);
     wire_write_bytes(&writer, bytes_of(job, LINKS_CODE_JOB_SIZE));
-    if (count >= LINKS_CODE_TABLE_MIN) {
+    if (way == LINKS_CODE_BY_TABLE) {
         wire_write_varint(&writer, 0);
     }
     wire_write_varint(&writer, count);
@@ -315,7 +316,7 @@ size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JO
         return 0;
     }
     sort(links, count);
-    struct run run = start_run(code, count >= LINKS_CODE_TABLE_MIN);
+    struct run run = start_run(code, way);
     struct bytes before = {NULL, 0};
     size_t text_size = 0;
     links_coder_encode(&run.coder, out + head.size, size_max - head.size);
@@ -360,15 +361,15 @@ const char *links_code_read(struct links_code *code, struct bytes bytes, struct 
     wire_reader_init(&reader, bytes);
     wire_read_array(&reader, batch.job, sizeof batch.job);
     batch.count = wire_read_varint(&reader, LINKS_CODE_LINKS_MAX);
-    bool is_by_table = batch.count == 0;
-    if (is_by_table) {
+    enum links_code_way way = batch.count == 0 ? LINKS_CODE_BY_TABLE : LINKS_CODE_BY_MODEL;
+    if (way == LINKS_CODE_BY_TABLE) {
         batch.count = wire_read_varint(&reader, LINKS_CODE_LINKS_MAX);
     }
     struct bytes coded = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err != ERR_OK || batch.count == 0) {
         return "no links";
     }
-    struct run run = start_run(code, is_by_table);
+    struct run run = start_run(code, way);
     links_coder_decode(&run.coder, coded);
     const char *wrong = read_links(code, &run, batch.count);
     end_run(&run);

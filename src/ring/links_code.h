@@ -6,8 +6,7 @@
  *
  * The links are sorted by URL; of each only what differs from the one before is coded, with its priority and
  * depth. A datagram with 10 links of 59 characters takes about 15 bytes for each, and what is around them.
- * What is around them weighs little from some dozens on: those are coded by the table. Specification and
- * golden vectors: docs/protocol/together.md.
+ * Specification and golden vectors: docs/protocol/together.md.
  *
  * Whoever reads is bounded: in links, in bytes of one URL, in bytes of all, and in work by the size of what
  * came.
@@ -23,13 +22,14 @@
 enum {
     LINKS_CODE_JOB_SIZE = 16,
     LINKS_CODE_LINKS_MAX = 1024,
-    LINKS_CODE_TABLE_MIN = 32, /* as many links are coded by the table; a reader takes it for any number */
     LINKS_CODE_URL_SIZE_MAX = 4096,
     LINKS_CODE_TEXT_SIZE_MAX = 64 << 10, /* of all URLs together */
     LINKS_CODE_PRIORITY_MAX = 3,
 };
 
 struct links_code;
+
+enum links_code_way { LINKS_CODE_BY_MODEL, LINKS_CODE_BY_TABLE };
 
 struct links_code_link {
     struct bytes url; /* bytes 0x21 to 0x7e, as a normalised URL has them; not empty */
@@ -55,8 +55,9 @@ bool links_code_takes(struct bytes url);
  * Sorts the links and writes them. Returns how many bytes, 0 where they do not fit: then with fewer links.
  * count: 1 to LINKS_CODE_LINKS_MAX; all URLs such that links_code_takes(), none twice.
  */
-size_t links_code_write(struct links_code *code, const uint8_t job[LINKS_CODE_JOB_SIZE],
-                        struct links_code_link *links, size_t count, uint8_t *out, size_t size_max);
+size_t links_code_write(struct links_code *code, enum links_code_way way,
+                        const uint8_t job[LINKS_CODE_JOB_SIZE], struct links_code_link *links, size_t count,
+                        uint8_t *out, size_t size_max);
 
 /* NULL, or what is wrong with it. */
 const char *links_code_read(struct links_code *code, struct bytes bytes, struct links_code_batch *ret_batch);

@@ -78,7 +78,8 @@ struct walk {
     uint64_t round_at_us;      /* not before: after a round that left something */
     uint32_t failures_count;   /* such rounds in a row */
     bool is_walking;
-    bool has_left; /* this round left something */
+    bool has_left;       /* this round left something */
+    uint32_t links_mean; /* in a datagram of late, times MEAN_OF */
     uint16_t number;
     struct walk_counters counters;
     struct outbox *out; /* of this step */

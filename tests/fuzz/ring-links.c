@@ -28,12 +28,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         used += url.size;
     }
     size_t count = batch.count;
-    size_t written = links_code_write(code, batch.job, links, count, memory, sizeof memory);
-    ASSERT(written > 0);
-    const char *wrong = links_code_read(code, bytes_of(memory, written), &batch);
-    ASSERT(wrong == NULL && batch.count == count);
-    for (size_t i = 0; i < count; i++) {
-        ASSERT(bytes_equal(batch.links[i].url, links[i].url) && batch.links[i].depth == links[i].depth);
+    for (enum links_code_way way = LINKS_CODE_BY_MODEL; way <= LINKS_CODE_BY_TABLE; way++) {
+        size_t written = links_code_write(code, way, batch.job, links, count, memory, sizeof memory);
+        ASSERT(written > 0);
+        const char *wrong = links_code_read(code, bytes_of(memory, written), &batch);
+        ASSERT(wrong == NULL && batch.count == count);
+        for (size_t i = 0; i < count; i++) {
+            ASSERT(bytes_equal(batch.links[i].url, links[i].url) && batch.links[i].depth == links[i].depth);
+        }
     }
     return 0;
 }

@@ -468,7 +468,8 @@ static void floods_and_nonsense_are_bounded(void **state) {
     uint8_t links_memory[256];
     uint8_t offer_memory[STEP_MESSAGE_SIZE_MAX];
     struct links_code_link link = {.url = BYTES("http://a.example/")};
-    size_t size = links_code_write(world->code, job, &link, 1, links_memory, sizeof links_memory);
+    size_t size =
+        links_code_write(world->code, LINKS_CODE_BY_MODEL, job, &link, 1, links_memory, sizeof links_memory);
     unsigned taken_count = 0;
     for (uint16_t i = 0; i < 500; i++) { /* all in one moment */
         struct walk_message offer = {.kind = WALK_OFFER, .number = i, .links = bytes_of(links_memory, size)};
