@@ -99,6 +99,7 @@ struct walk_counters {
     uint64_t sent_size;      /* their bytes, without what is around them */
     uint64_t repeated_count; /* of them */
     uint64_t batches_count;
+    uint64_t table_count;      /* of them: coded by the table (links_code.h) */
     uint64_t links_count;      /* in batches, each once */
     uint64_t offered_count;    /* links times nodes they were sent to */
     uint64_t done_count;       /* links that left the owner because they were taken */

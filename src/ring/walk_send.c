@@ -167,6 +167,7 @@ static size_t pack(struct walk *walk, struct walker *walker, const uint8_t job[L
             links_code_write(walk->config.code, way, job, links, count, walker->message, size_max);
         if (walker->message_size > 0) {
             walk->links_mean += (uint32_t)count - walk->links_mean / MEAN_OF;
+            walk->counters.table_count += way == LINKS_CODE_BY_TABLE;
             break;
         }
         if (count == 1) {
