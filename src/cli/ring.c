@@ -131,8 +131,9 @@ static const struct option ring_options[] = {
      .offset = offsetof(struct ring_options, mapping),
      .argument = "WHAT",
      .choices = charter_mappings,
-     .help = "create: what decides who keeps a document, its url (the default) or its host; cannot be "
-             "changed later"},
+     .help =
+         "create: what decides who keeps a document: its url (the default), its host, or its section, the "
+         "host and the first part of the path; cannot be changed later"},
     {.name = "period",
      .type = OPTION_DURATION,
      .offset = offsetof(struct ring_options, period_us),

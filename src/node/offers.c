@@ -128,13 +128,15 @@ static bool find_surt(struct offers *offers, struct bytes url) {
            surt_put(&offers->surt, &offers->canon) == ERR_OK;
 }
 
+/* By the mapping of any ring. */
 static bool is_place_of(struct offers *offers, const struct ringkey *key, struct bytes surt) {
-    uint8_t by_url[RINGKEY_PLACE_SIZE];
-    uint8_t by_host[RINGKEY_PLACE_SIZE];
-    place_of_surt(&offers->sha256, surt, PLACE_BY_URL, by_url);
-    place_of_surt(&offers->sha256, surt, PLACE_BY_HOST, by_host);
-    return memcmp(key->bytes, by_url, RINGKEY_PLACE_SIZE) == 0 ||
-           memcmp(key->bytes, by_host, RINGKEY_PLACE_SIZE) == 0;
+    bool is_it = false;
+    for (enum place_mapping mapping = PLACE_BY_URL; mapping <= PLACE_BY_SECTION && !is_it; mapping++) {
+        uint8_t place[RINGKEY_PLACE_SIZE];
+        place_of_surt(&offers->sha256, surt, mapping, place);
+        is_it = memcmp(key->bytes, place, sizeof place) == 0;
+    }
+    return is_it;
 }
 
 static void make_room(struct offers *offers, uint64_t size) {

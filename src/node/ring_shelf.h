@@ -2,7 +2,7 @@
  * ring_shelf - what the other nodes of the ring hold, as one more shelf to read from (store/shelf.h).
  *
  *      a walk over one SURT      the holders of its place: the first that was compared answers for all
- *      mapping `host`, one host  likewise
+ *      mapping `host`, one host  likewise; `section`, one directory of it, too
  *      any other walk            all nodes at the same time, merged; what several have is given once
  *      a record, a document      from any holder, checked before it is given (node/captures.h)
  *

@@ -2,37 +2,42 @@
 
 #include "base/utc.h"
 
-/* What both bounds begin with up to the first such byte; false where they differ there, or have none. */
-static bool share(struct bytes from, struct bytes to, uint8_t end, struct bytes *ret_shared) {
-    size_t size = bytes_find_byte(from, end);
-    if (size == from.size || to.size <= size || memcmp(from.data, to.data, size + 1) != 0) {
-        return false;
+/* What both bounds begin with. */
+static struct bytes shared_by(struct bytes from, struct bytes to) {
+    size_t size = 0;
+    while (size < from.size && size < to.size && from.data[size] == to.data[size]) {
+        size++;
     }
-    *ret_shared = bytes_slice(from, 0, size + 1);
-    return true;
+    return bytes_slice(from, 0, size);
+}
+
+/* What all keys begin with that are not before `from` and before `to`: of "a/" and "a0", which is the next
+ * that could follow, "a/". */
+static struct bytes shared_between(struct bytes from, struct bytes to) {
+    struct bytes shared = shared_by(from, to);
+    size_t size = shared.size;
+    bool is_next = size < from.size && to.size == size + 1 && to.data[size] == from.data[size] + 1;
+    return is_next ? bytes_slice(from, 0, size + 1) : shared;
 }
 
 bool ring_shelf_scope_is_url(struct bytes from, struct bytes to, struct bytes *ret_surt) {
-    struct bytes shared;
-    bool is_url = share(from, to, 0x00, &shared);
+    struct bytes shared = shared_by(from, to);
+    size_t end = bytes_find_byte(shared, 0x00);
+    bool is_url = end < shared.size;
     if (is_url) {
-        *ret_surt = bytes_slice(shared, 0, shared.size - 1);
+        *ret_surt = bytes_slice(shared, 0, end);
     }
     return is_url;
 }
 
 bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
                       uint8_t ret_place[RINGKEY_PLACE_SIZE]) {
-    struct bytes shared;
-    if (ring_shelf_scope_is_url(from, to, &shared)) {
-        place_of_surt(sha256, shared, mapping, ret_place);
+    struct bytes surt;
+    if (ring_shelf_scope_is_url(from, to, &surt)) {
+        place_of_surt(sha256, surt, mapping, ret_place);
         return true;
     }
-    if (mapping == PLACE_BY_HOST && share(from, to, ')', &shared)) {
-        place_of_surt(sha256, shared, mapping, ret_place);
-        return true;
-    }
-    return false;
+    return place_of_prefix(sha256, shared_between(from, to), mapping, ret_place);
 }
 
 enum { TIME_SIZE = 8, FRACTION_BITS = 24, SECOND_US = 1000000 };

@@ -1,8 +1,8 @@
 /*
  * ring_shelf_scope - where on the ring the captures of a walk lie: at one place, or anywhere.
  *
- * At one place where both bounds are keys of one SURT, and with the mapping `host` where both begin with the
- * same host.
+ * At one place where both bounds are keys of one SURT, with the mapping `host` where all between them begin
+ * with the same host, and with `section` where they do with the same part of it.
  */
 #ifndef MNEMON_NODE_RING_SHELF_SCOPE_H
 #define MNEMON_NODE_RING_SHELF_SCOPE_H

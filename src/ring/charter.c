@@ -17,7 +17,8 @@ static const char magic[4] = {'m', 'n', 'c', 'h'};
 /* What a wall clock may say in seconds: up to the year 9999, so that every time can be printed. */
 static const uint64_t time_s_max = UINT64_C(253402300799);
 
-const char *const charter_mappings[] = {[CHARTER_BY_URL] = "url", [CHARTER_BY_HOST] = "host", NULL};
+const char *const charter_mappings[] = {
+    [CHARTER_BY_URL] = "url", [CHARTER_BY_HOST] = "host", [CHARTER_BY_SECTION] = "section", NULL};
 
 void charter_init(struct charter *charter) {
     memset(charter, 0, sizeof *charter);
@@ -68,7 +69,7 @@ static const char *find_fault(const struct charter *charter) {
     if (charter->witnesses < 1 || charter->witnesses > charter->replicas) {
         return "between 1 witness and as many as there are replicas";
     }
-    if (charter->mapping > CHARTER_BY_HOST) {
+    if (charter->mapping > CHARTER_BY_SECTION) {
         return "unknown mapping";
     }
     if (charter->period_s < CHARTER_PERIOD_S_MIN || charter->period_s > CHARTER_PERIOD_S_MAX) {

@@ -34,8 +34,8 @@ enum {
     CHARTER_SIZE_MAX = 40 << 10, /* of the encoding: above all maxima together */
 };
 
-enum charter_mapping { CHARTER_BY_URL, CHARTER_BY_HOST };
-extern const char *const charter_mappings[]; /* "url", "host", NULL */
+enum charter_mapping { CHARTER_BY_URL, CHARTER_BY_HOST, CHARTER_BY_SECTION };
+extern const char *const charter_mappings[]; /* "url", "host", "section", NULL */
 
 struct charter_pattern {
     uint8_t size; /* 1 to CHARTER_PATTERN_SIZE_MAX */

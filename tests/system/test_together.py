@@ -25,8 +25,9 @@ HOSTS = 3
 class Origin:
     """A small web of several hosts on loopback addresses, all pages linked; what is asked for is written down."""
 
-    def __init__(self, hosts, pages):
+    def __init__(self, hosts, pages, sections=0):
         self.pages = pages
+        self.sections = sections
         self.asked = []  # (host, path, begin, end)
         self.lock = threading.Lock()
         self.servers = []
@@ -62,19 +63,22 @@ class Origin:
     def answer(self, host, path):
         if path == "/robots.txt":
             return 200, "text/plain", b"User-agent: *\nDisallow: /secret\n"
-        number = re.fullmatch(r"/(?:p(\d+)\.html)?", path)
-        if not number:
+        number = re.fullmatch(r"/(?:s\d+/)?(?:p(\d+)\.html)?", path)
+        at = int(number.group(1) or 0) if number else 0
+        if path not in ("/", self.path(at)):
             return 404, "text/html", b"not here"
-        at = int(number.group(1) or 0)
-        links = [f"/p{(at * 3 + k) % self.pages}.html" for k in range(1, 5)] + ["/secret.html"]
+        links = [self.path((at * 3 + k) % self.pages) for k in range(1, 5)] + ["/secret.html"]
         links += [f"http://{name}/" for name in self.names]
         text = "".join(f'<a href="{link}">more</a> ' for link in links)
         return 200, "text/html", f"<title>{host} {at}</title>{text} page {at} of {host} {'words ' * 50}".encode()
 
+    def path(self, number):
+        return (f"/s{number % self.sections}" if self.sections else "") + f"/p{number}.html"
+
     def urls(self):
         """What a crawl must find."""
         return {f"http://{name}{path}" for name in self.names
-                for path in ["/"] + [f"/p{n}.html" for n in range(self.pages)]}
+                for path in ["/"] + [self.path(n) for n in range(self.pages)]}
 
     def fetched(self):
         with self.lock:
@@ -90,8 +94,8 @@ class Origin:
 def web():
     made = []
 
-    def make(hosts, pages):
-        made.append(Origin(hosts, pages))
+    def make(hosts, pages, **options):
+        made.append(Origin(hosts, pages, **options))
         return made[-1]
 
     yield make
@@ -240,6 +244,22 @@ def test_by_host_one_node_has_all_of_a_host(node, web):
         assert len(having) == 2, name
         for each in nodes:
             assert len(listed(each, f"{name}/p*")) == 10
+
+
+def test_by_section_a_directory_is_together_and_a_host_is_not(node, web):
+    origin = web(hosts=2, pages=32, sections=8)
+    nodes = start_ring(node, 4, "--replicas", "2", "--mapping", "section", serve=SERVE)
+    crawl(nodes, origin, "--delay", "0")
+    await_copies(nodes, origin, 2)
+    assert sorted(origin.fetched()) == sorted(origin.urls())
+    for name in origin.names:
+        having = [{each.place for each in nodes if any(f"//{name}/s{number}/" in capture[0] for capture in held(each))}
+                  for number in range(8)]
+        assert all(len(places) == 2 for places in having), having
+        assert len(set.union(*having)) > 2, having
+        for each in nodes:
+            assert len(listed(each, f"{name}/s3/*")) == 4
+            assert len(listed(each, f"{name}/*")) == 34, "32 pages, the start, robots.txt"
 
 
 def test_the_pace_of_a_host_is_kept_by_all_nodes_together(node, web):

@@ -180,6 +180,10 @@ static void equals_its_model_by_host(void **state) {
     run_model(*state, "host", PLACE_BY_HOST);
 }
 
+static void equals_its_model_by_section(void **state) {
+    run_model(*state, "section", PLACE_BY_SECTION);
+}
+
 /* ---- the sums alone, with many chunks ---- */
 
 enum { BUCKETS_MAX = 3000, KEYS_PER_BUCKET = 10 };
@@ -275,6 +279,53 @@ static void a_place_is_that_of_the_surt_or_of_its_host(void **state) {
     place_of_surt(&sha256, BYTES("urn:x"), PLACE_BY_HOST, a);
     sha256_digest(&sha256, BYTES("urn:x"), digest);
     assert_memory_equal(a, digest, sizeof a);
+}
+
+static bool are_together(struct bytes a, struct bytes b, enum place_mapping mapping) {
+    uint8_t place_a[RINGKEY_PLACE_SIZE];
+    uint8_t place_b[RINGKEY_PLACE_SIZE];
+    place_of_surt(&sha256, a, mapping, place_a);
+    place_of_surt(&sha256, b, mapping, place_b);
+    return memcmp(place_a, place_b, sizeof place_a) == 0;
+}
+
+static void a_section_is_the_first_part_of_the_path(void **state) {
+    (void)state;
+    struct bytes news = BYTES("org,example)/news");
+    assert_true(are_together(news, BYTES("org,example)/news/2021/a"), PLACE_BY_SECTION));
+    assert_true(are_together(news, BYTES("org,example)/news?a=/b"), PLACE_BY_SECTION));
+    assert_false(are_together(news, BYTES("org,example)/newspaper"), PLACE_BY_SECTION));
+    assert_false(are_together(news, BYTES("org,example)/"), PLACE_BY_SECTION));
+    assert_false(are_together(news, BYTES("com,example)/news"), PLACE_BY_SECTION));
+    assert_true(are_together(BYTES("org,example)/?a"), BYTES("org,example)/"), PLACE_BY_SECTION));
+    assert_true(are_together(BYTES("org,example)//b"), BYTES("org,example)/"), PLACE_BY_SECTION));
+    assert_false(are_together(BYTES("urn:x/a"), BYTES("urn:x/b"), PLACE_BY_SECTION));
+    assert_false(are_together(BYTES("org,example)"), BYTES(""), PLACE_BY_SECTION));
+}
+
+static void expect_prefix(struct bytes prefix, enum place_mapping mapping, bool is_one) {
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t expected[RINGKEY_PLACE_SIZE];
+    assert_int_equal(place_of_prefix(&sha256, prefix, mapping, place), is_one);
+    if (is_one) {
+        place_of_surt(&sha256, prefix, mapping, expected);
+        assert_memory_equal(place, expected, sizeof place);
+    }
+}
+
+static void what_begins_alike_is_at_one_place_where_nothing_can_change_it(void **state) {
+    (void)state;
+    expect_prefix(BYTES("org,example)/news/"), PLACE_BY_URL, false);
+    expect_prefix(BYTES("org,example"), PLACE_BY_HOST, false);
+    expect_prefix(BYTES("org,example)"), PLACE_BY_HOST, true);
+    expect_prefix(BYTES("org,example)/ne"), PLACE_BY_HOST, true);
+    expect_prefix(BYTES("org,example)/"), PLACE_BY_SECTION, false);
+    expect_prefix(BYTES("org,example)/news"), PLACE_BY_SECTION, false); /* newspaper */
+    expect_prefix(BYTES("org,example)/news/"), PLACE_BY_SECTION, true);
+    expect_prefix(BYTES("org,example)/news?a"), PLACE_BY_SECTION, true);
+    expect_prefix(BYTES("urn:x"), PLACE_BY_SECTION, false);
+    expect_prefix(BYTES(""), PLACE_BY_SECTION, false);
+    expect_prefix(BYTES(""), PLACE_BY_HOST, false);
 }
 
 static void finds_the_capture_of_a_key(void **state) {
@@ -475,9 +526,12 @@ static void two_sets_are_compared(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_is_that_of_the_surt_or_of_its_host),
+        cmocka_unit_test(a_section_is_the_first_part_of_the_path),
+        cmocka_unit_test(what_begins_alike_is_at_one_place_where_nothing_can_change_it),
         cmocka_unit_test(sums_of_many_buckets_are_right),
         cmocka_unit_test_setup_teardown(equals_its_model_by_url, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(equals_its_model_by_host, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(equals_its_model_by_section, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(finds_the_capture_of_a_key, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(finds_all_keys_of_a_digest, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(what_was_committed_survives_the_process, scratch_make,

@@ -925,6 +925,17 @@ static void scopes_are_told_apart(void **state) {
     assert_false(ring_shelf_scope(&sha256, BYTES("org,a"), BYTES("org,a\xff"), PLACE_BY_HOST, place));
     assert_false(ring_shelf_scope(&sha256, prefix, BYTES(""), PLACE_BY_HOST, place));
     assert_false(ring_shelf_scope(&sha256, prefix, BYTES("org,b)/"), PLACE_BY_HOST, place));
+    place_of_surt(&sha256, BYTES("org,a)/x"), PLACE_BY_SECTION, host);
+    assert_true(ring_shelf_scope(&sha256, buf_bytes(&from), buf_bytes(&to), PLACE_BY_SECTION, place));
+    assert_memory_equal(place, host, sizeof place);
+    assert_true(
+        ring_shelf_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x/\xff"), PLACE_BY_SECTION, place));
+    assert_memory_equal(place, host, sizeof place);
+    assert_true(ring_shelf_scope(&sha256, BYTES("org,a)/x/b"), BYTES("org,a)/x0"), PLACE_BY_SECTION, place));
+    assert_memory_equal(place, host, sizeof place);
+    assert_false(ring_shelf_scope(&sha256, BYTES("org,a)/x"), BYTES("org,a)/y"), PLACE_BY_SECTION, place));
+    assert_false(ring_shelf_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x1"), PLACE_BY_SECTION, place));
+    assert_false(ring_shelf_scope(&sha256, prefix, end, PLACE_BY_SECTION, place));
     buf_done(&from);
     buf_done(&to);
     sha256_done(&sha256);
