@@ -55,6 +55,7 @@ enum err walk_new(const struct walk_config *config, struct walk **ret_walk) {
     walk->arena = arena;
     walk->config = *config;
     set_defaults(&walk->config);
+    walk->links_mean = WALK_MEAN_FULL * WALK_MEAN_OF; /* one small datagram, and it is known */
     if (!take_memory(walk) || sha256_init(&walk->sha256) != ERR_OK) {
         arena = walk->arena;
         arena_done(&arena);

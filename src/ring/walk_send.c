@@ -1,12 +1,6 @@
 #include "ring/walk_state.h"
 
-enum {
-    FIND_PLACES = RING_LIST_MAX,
-    MEAN_OF = 16,
-    /* So many links in a datagram: what is around them weighs little, and the time to code them more. In
-     * large rings, where there are few in most, those that are full make up for it. */
-    TABLE_MEAN_MIN = 32,
-};
+enum { FIND_PLACES = RING_LIST_MAX };
 static const uint64_t FIND_US = 10 * 1000000;
 static const uint64_t BUSY_US = 500000;     /* doubled with each try */
 static const uint64_t FLUSH_US = 500000;    /* and … */
@@ -161,12 +155,12 @@ static size_t pack(struct walk *walk, struct walker *walker, const uint8_t job[L
                    struct links_code_link *links, size_t count) {
     const size_t size_max = WALK_MESSAGE_SIZE_MAX - WALK_OFFER_HEAD_SIZE_MAX;
     enum links_code_way way =
-        walk->links_mean >= TABLE_MEAN_MIN * MEAN_OF ? LINKS_CODE_BY_TABLE : LINKS_CODE_BY_MODEL;
+        walk->links_mean >= WALK_MEAN_FULL * WALK_MEAN_OF ? LINKS_CODE_BY_TABLE : LINKS_CODE_BY_MODEL;
     while (count > 0) {
         walker->message_size =
             links_code_write(walk->config.code, way, job, links, count, walker->message, size_max);
         if (walker->message_size > 0) {
-            walk->links_mean += (uint32_t)count - walk->links_mean / MEAN_OF;
+            walk->links_mean += (uint32_t)count - walk->links_mean / WALK_MEAN_OF;
             walk->counters.table_count += way == LINKS_CODE_BY_TABLE;
             break;
         }

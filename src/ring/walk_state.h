@@ -12,6 +12,10 @@ enum {
     WALK_TARGETS_MAX = 2 * WALK_HOLDERS_MAX,
     WALK_WINDOW_MAX = 40,
     WALK_BUCKETS_COUNT = 1024,
+    WALK_MEAN_OF = 16,
+    /* So many links in a datagram: what is around them weighs little, and the time to code them more. In
+     * large rings, where there are few in most, those that are full make up for it. */
+    WALK_MEAN_FULL = 32,
 };
 
 enum target_state { TARGET_ASKED, TARGET_TAKEN, TARGET_GIVEN_UP, TARGET_SILENT };
@@ -79,7 +83,7 @@ struct walk {
     uint32_t failures_count;   /* such rounds in a row */
     bool is_walking;
     bool has_left;       /* this round left something */
-    uint32_t links_mean; /* in a datagram of late, times MEAN_OF */
+    uint32_t links_mean; /* in a datagram of late, times WALK_MEAN_OF */
     uint16_t number;
     struct walk_counters counters;
     struct outbox *out; /* of this step */

@@ -443,13 +443,13 @@ static void full_datagrams_are_coded_by_the_table(void **state) {
     run(large, 60);
     check_delivered(large, HOLDERS, UINT32_MAX);
     assert_true(counters(large)->batches_count > 30);
-    assert_int_equal(counters(large)->table_count, 0);
+    assert_in_range(counters(large)->table_count, 0, 4); /* before it knows */
     world_free(large);
     struct world *small = world_new(2, LINKS_MAX, &calm, HOLDERS);
     run(small, 60);
     check_delivered(small, 2, UINT32_MAX);
-    assert_in_range(counters(small)->table_count, counters(small)->batches_count / 4,
-                    counters(small)->batches_count - 1);
+    assert_in_range(counters(small)->table_count, counters(small)->batches_count - 1,
+                    counters(small)->batches_count);
     world_free(small);
 }
 
