@@ -23,6 +23,7 @@ struct item {
     bool has_payload;  /* we have it, of another capture */
     bool is_later;     /* another one of this batch brings the payload */
     enum err err;
+    bool is_lacking; /* he answered that he has it no more, or not yet: no silence */
     bool is_about;
     uint64_t size;
 };
@@ -95,7 +96,7 @@ static void note_result(struct keeping *keeping, const struct item *item) {
     if (item->err == ERR_NO_SPACE) {
         keeping->full_until_us = keeping_now_us(keeping) + FULL_S * SECOND_US;
     }
-    if (is_silence(item->err) && work->silent_count < KEEPING_BATCH_COUNT) {
+    if (is_silence(item->err) && !item->is_lacking && work->silent_count < KEEPING_BATCH_COUNT) {
         work->silent[work->silent_count++] = item->giver;
     }
     keeping->stat.refused_count += item->err == ERR_MISMATCH;
@@ -156,8 +157,9 @@ static enum err fetch_and_store(struct keeping_hand *hand, struct item *item, bo
     struct captured captured;
     enum err err =
         captures_fetch(hand->fetches, &item->giver, 1, &item->wanted.key, with_payload, &captured, detail);
+    item->is_lacking = err == ERR_NOT_FOUND && !is_of_another(item);
     if (err != ERR_OK) {
-        return err == ERR_NOT_FOUND && !is_of_another(item) ? ERR_CLOSED : err; /* he has it no more */
+        return item->is_lacking ? ERR_CLOSED : err;
     }
     item->is_about = captured.document.is_body_left_out;
     item->size = captured.sum.size;

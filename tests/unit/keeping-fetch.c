@@ -130,6 +130,25 @@ static void what_a_giver_never_gets_is_not_asked_for_without_end(void **state) {
     assert_int_equal(stat_of(self).wanted_count, 0);
 }
 
+/* He has answered; what he lacks is no reason to leave the rest. */
+static void who_lacks_one_thing_gives_the_others(void **state) {
+    struct world *world = *state;
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    world->is_still = true;
+    start_all(world);
+    for (size_t i = 0; i < SOME_COUNT; i++) {
+        want(self, &some.keys[i], &world->nodes[OFFERER]);
+        if (i > 0) {
+            give_to(&world->nodes[OFFERER], &some.keys[i]);
+        }
+    }
+    fetch(self);
+    assert_true(has(self, &some.keys[1]));
+    assert_true(has(self, &some.keys[2]));
+    assert_int_equal(stat_of(self).wanted_count, 1);
+}
+
 /* Nobody else of the batch waits for him in vain; what was wanted of him is wanted still. */
 static void who_is_silent_is_asked_once_a_batch(void **state) {
     struct world *world = *state;
@@ -154,6 +173,7 @@ int main(void) {
         keeping_test(over_slow_lines_others_give_what_they_have),
         keeping_test(what_a_giver_has_not_got_yet_is_asked_of_him_again),
         keeping_test(what_a_giver_never_gets_is_not_asked_for_without_end),
+        keeping_test(who_lacks_one_thing_gives_the_others),
         keeping_test(who_is_silent_is_asked_once_a_batch),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does */
