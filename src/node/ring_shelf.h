@@ -6,8 +6,10 @@
  *      any other walk            all nodes at the same time, merged; what several have is given once
  *      a record, a document      from any holder, checked before it is given (node/captures.h)
  *
- * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. A node
- * that does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
+ * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. But that
+ * there is nothing at a place nobody says for all, this node included: what is new may not have come to him
+ * yet. All holders are asked then, and where none of them has anything, or answers, it is so. A node that
+ * does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
  * whoever walks knows that it is partial. Who listed a capture is asked for it first, then its other holders.
  * One that was listed and that nobody can give is not listed again for a minute, and who listed it does not
  * answer for all then (ring_shelf_doubt.h).
@@ -61,7 +63,9 @@ struct ring_shelf_config {
     size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
     /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
     bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
-    /* The same of all places? Must not wait. NULL: no. */
+    /* Has this node anything at the place? May wait for the disk. NULL: yes. */
+    bool (*has_any)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    /* Is this node current at all places? Must not wait. NULL: no. */
     bool (*has_everything)(void *context);
     /* What he gave is not what he promised. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);

@@ -354,6 +354,7 @@ enum err ring_shelf_url_next(struct ring_shelf_cursor *cursor, const struct ring
             return ERR_OK;
         }
     }
-    cursor->err = listing->is_partial ? ERR_UNREACHABLE : ERR_NOT_FOUND;
+    bool is_denied = cursor->is_denied && listing->count == 0;
+    cursor->err = listing->is_partial && !is_denied ? ERR_UNREACHABLE : ERR_NOT_FOUND;
     return cursor->err;
 }

@@ -203,13 +203,24 @@ static bool is_sure(void *context, size_t index, struct bytes answer) {
     return answer.size > 1 && answer.data[0] == 1;
 }
 
-/* Of the holders of one place the first that answers for all. ERR_NOT_FOUND: none of them does. */
-static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers, size_t holders_count) {
+static bool has_nothing(const struct ring_shelf_lane *lane) {
+    struct wire_reader reader;
+    struct capture capture;
+    struct shelf_code_page_end end = {0};
+    wire_reader_init(&reader, bytes_skip(buf_bytes(&lane->ask.answer), 1));
+    return shelf_code_next_capture(&reader, &capture, &end, NULL) == ERR_NOT_FOUND && end.is_end;
+}
+
+/*
+ * Of the holders of one place the first that answers for all. ERR_NOT_FOUND: none of them does. One who has
+ * nothing goes from the list: the others are to be asked, too.
+ */
+static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers, size_t *holders_count) {
     const struct ring_shelf_config *config = &cursor->shelf->config;
     struct ring_shelf_lane *lane;
     size_t index;
-    size_t count = ring_shelf_put_busy_last(cursor->shelf, peers, holders_count, NULL);
-    count = cursor->asks_busy ? holders_count : count;
+    size_t count = ring_shelf_put_busy_last(cursor->shelf, peers, *holders_count, NULL);
+    count = cursor->asks_busy ? *holders_count : count;
     count = ring_shelf_doubts_sort(&cursor->shelf->doubts, peers, count, clock_monotonic_us(&clock_system));
     if (count == 0) {
         return ERR_NOT_FOUND;
@@ -224,9 +235,13 @@ static enum err ask_holders(struct ring_shelf_cursor *cursor, struct peer *peers
     }
     err = bulk_ask_any(config->bulk, peers, count, BULK_WALK, buf_bytes(&lane->ask.question),
                        config->timeout_ms, is_sure, NULL, &lane->ask.answer, &index, NULL);
-    if (err != ERR_OK) {
+    cursor->is_denied = err == ERR_OK && has_nothing(lane);
+    if (err != ERR_OK || cursor->is_denied) {
         cursor->lanes_count = 0;
         ring_shelf_lane_free(lane);
+        if (err == ERR_OK) {
+            peers[index] = peers[--*holders_count];
+        }
         return ERR_NOT_FOUND;
     }
     lane->ask.peer = peers[index];
@@ -303,10 +318,23 @@ static enum err start(struct ring_shelf_cursor *cursor) {
         }
     }
     cursor->lanes_count = kept_count;
+    cursor->is_partial = cursor->is_partial && !(cursor->is_denied && kept_count == 0);
     for (size_t i = cursor->lanes_count / 2; i-- > 0;) {
         sift(cursor, i);
     }
     return err;
+}
+
+/* What is known of a place without asking anybody. */
+enum knowledge { KNOWS_NOT, KNOWS_OF_NOTHING, KNOWS_ALL };
+
+static enum knowledge knowledge_of(const struct ring_shelf_config *config,
+                                   const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    if (!config->is_current(config->context, place)) {
+        return KNOWS_NOT;
+    }
+    bool has_any = config->has_any == NULL || config->has_any(config->context, place);
+    return has_any ? KNOWS_ALL : KNOWS_OF_NOTHING;
 }
 
 /* Who has captures of this walk. No peers: nobody but ourselves. */
@@ -318,8 +346,10 @@ static enum err find_peers(struct ring_shelf_cursor *cursor, struct peer **ret_p
     uint8_t place[RINGKEY_PLACE_SIZE];
     *ret_is_one_place = ring_shelf_scope(&session->sha256, buf_bytes(&cursor->from), buf_bytes(&cursor->to),
                                          config->mapping, place);
+    enum knowledge knowledge = *ret_is_one_place ? knowledge_of(config, place) : KNOWS_NOT;
+    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
     *ret_count = 0;
-    if (*ret_is_one_place ? config->is_current(config->context, place)
+    if (*ret_is_one_place ? knowledge == KNOWS_ALL
                           : config->has_everything != NULL && config->has_everything(config->context)) {
         return ERR_OK;
     }
@@ -356,10 +386,11 @@ static enum err open_lanes(struct ring_shelf_cursor *cursor) {
     if (err == ERR_OK && count > 0) {
         cursor->lanes = calloc(count, sizeof(struct ring_shelf_lane *));
         err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
-        if (err == ERR_OK && is_one_place) {
-            err = ask_holders(cursor, peers, count);
+        bool asks_one = is_one_place && !cursor->is_denied;
+        if (err == ERR_OK && asks_one) {
+            err = ask_holders(cursor, peers, &count);
         }
-        if (err == ERR_NOT_FOUND || (err == ERR_OK && !is_one_place)) {
+        if (err == ERR_NOT_FOUND || (err == ERR_OK && !asks_one)) {
             err = ask_all(cursor, peers, count);
         }
     }
@@ -431,17 +462,16 @@ enum err ring_shelf_walk_open(struct shelf_session *session, struct bytes from, 
     return ERR_OK;
 }
 
-/* A holder that was compared asks nobody, and needs no listing. */
-static bool is_ours(struct ring_shelf_cursor *cursor, struct bytes surt) {
+static enum knowledge knowledge_of_url(struct ring_shelf_cursor *cursor, struct bytes surt) {
     const struct ring_shelf_config *config = &cursor->shelf->config;
     uint8_t place[RINGKEY_PLACE_SIZE];
     place_of_surt(&ring_shelf_session(cursor->cursor.session)->sha256, surt,
                   (enum place_mapping)config->mapping, place);
-    return config->is_current(config->context, place);
+    return knowledge_of(config, place);
 }
 
 /* In the listing of one URL, if it fits there. */
-static enum err open_listing(struct ring_shelf_cursor *cursor, struct bytes surt) {
+static enum err find_listing(struct ring_shelf_cursor *cursor, struct bytes surt) {
     struct ring_shelf_listing *listing;
     int64_t time_us = ring_shelf_scope_time(buf_bytes(&cursor->from), buf_bytes(&cursor->to));
     enum err err = ring_shelf_list_url(ring_shelf_session(cursor->cursor.session), surt, time_us, &listing);
@@ -456,6 +486,16 @@ static enum err open_listing(struct ring_shelf_cursor *cursor, struct bytes surt
     return ERR_OK;
 }
 
+/* A holder that was compared needs none; where it has nothing, it asks, and does not depend on an answer. */
+static enum err open_listing(struct ring_shelf_cursor *cursor, struct bytes surt) {
+    enum knowledge knowledge = knowledge_of_url(cursor, surt);
+    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
+    enum err err = knowledge == KNOWS_ALL ? ERR_NOT_FOUND : find_listing(cursor, surt);
+    bool is_over = knowledge == KNOWS_ALL || (cursor->is_denied && err != ERR_OK && err != ERR_MEMORY);
+    cursor->err = is_over ? ERR_NOT_FOUND : ERR_OK;
+    return is_over ? ERR_OK : err;
+}
+
 static enum err open_any(struct ring_shelf_cursor *cursor) {
     struct ring_shelf *shelf = cursor->shelf;
     struct bytes surt;
@@ -465,9 +505,7 @@ static enum err open_any(struct ring_shelf_cursor *cursor) {
     }
     enum err err = ERR_OK;
     if (ring_shelf_scope_is_url(buf_bytes(&cursor->from), buf_bytes(&cursor->to), &surt)) {
-        bool is_own = is_ours(cursor, surt);
-        cursor->err = is_own ? ERR_NOT_FOUND : ERR_OK;
-        err = is_own ? ERR_OK : open_listing(cursor, surt);
+        err = open_listing(cursor, surt);
     }
     ring_shelf_unuse(shelf);
     if (err != ERR_OK || cursor->listing != NULL || cursor->err != ERR_OK) {

@@ -28,6 +28,7 @@ struct ring_shelf_cursor {
     struct ring_shelf_listing *listing; /* of one URL; NULL: page by page, by what follows */
     size_t listing_next;
     bool is_partial;
+    bool is_denied; /* one who was compared has nothing: unless somebody else has, that is all there is */
     uint32_t page_count;
     struct ring_shelf_lane **lanes; /* a heap: the first has the next capture */
     size_t lanes_count;

@@ -337,6 +337,12 @@ static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
            keeping_has_everything(together->keeping);
 }
 
+static bool has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    const struct together *together = context;
+    struct ringkey first;
+    return keeping_find_first(together->keeping, place, INT64_MIN, &first) == ERR_OK;
+}
+
 static bool has_everything(void *context) {
     const struct together *together = context;
     return keeping_has_everything(together->keeping);
@@ -414,6 +420,7 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
         .find_holders = find_holders,
         .find_all = find_all,
         .is_current = is_current,
+        .has_any = has_any,
         .has_everything = has_everything,
         .blame = blame,
         .context = together,

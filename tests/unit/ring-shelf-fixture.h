@@ -51,6 +51,7 @@ struct node {
     struct ring_shelf_service *service;
     struct offers *offers; /* NULL: there is no crowd */
     atomic_bool is_current;
+    atomic_bool has_nothing; /* at any place, it says of itself */
     _Atomic(enum lie) lie;
     atomic_bool lies_later;      /* only about what follows the first piece */
     atomic_uint lies_count;      /* of captures that it invents */
@@ -125,6 +126,11 @@ static inline size_t fixture_find_all(void *context, struct peer *out, size_t pe
 static inline bool fixture_is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
     (void)place;
     return ((struct node *)context)->is_current;
+}
+
+static inline bool fixture_has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    (void)place;
+    return !((struct node *)context)->has_nothing;
 }
 
 /* ---- the crowd ---- */
@@ -376,6 +382,7 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
             .find_holders = fixture_find_holders,
             .find_all = fixture_find_all,
             .is_current = fixture_is_current,
+            .has_any = fixture_has_any,
             .blame = fixture_blame,
             .context = node,
         };

@@ -198,6 +198,45 @@ static void holders_that_differ_are_merged(void **state) {
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 2);
 }
 
+/* What is new at one holder has not come to the others yet, which think that they know all. */
+static void nothing_is_not_said_for_all(void **state) {
+    struct fixture *fixture = *state;
+    struct capture last;
+    bool is_partial;
+    put(fixture, 3, "http://example.org/a", 1, "new");
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
+    assert_false(is_partial);
+    assert_int_equal(list(fixture, "org,example)/b", &last, &is_partial), 0);
+    assert_false(is_partial);
+    fixture_stop_bulk(&fixture->nodes[3]);
+    assert_int_equal(list(fixture, "org,example)/c", &last, &is_partial), 0);
+    assert_false(is_partial); /* one who knows has said so, and nobody else */
+    fixture->nodes[1].is_current = fixture->nodes[2].is_current = false;
+    assert_int_equal(list(fixture, "org,example)/d", &last, &is_partial), 0);
+    assert_true(is_partial);
+}
+
+/* The same of this node itself, which asks nobody about what it has. */
+static void who_was_compared_and_has_nothing_asks_the_others(void **state) {
+    struct fixture *fixture = *state;
+    struct node *reader = &fixture->nodes[READER];
+    struct capture last;
+    bool is_partial;
+    put(fixture, 3, "http://example.org/a", 1, "new");
+    reader->is_current = true;
+    uint64_t before_count = questions_of(fixture);
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 0);
+    assert_int_equal(questions_of(fixture), before_count);
+    reader->has_nothing = true;
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
+    assert_false(is_partial);
+    for (unsigned i = 1; i < NODES_COUNT; i++) {
+        fixture_stop_bulk(&fixture->nodes[i]);
+    }
+    assert_int_equal(list(fixture, "org,example)/b", &last, &is_partial), 0);
+    assert_false(is_partial);
+}
+
 /* ---- documents ---- */
 
 /* The record as the reader sees it. */
@@ -949,6 +988,8 @@ int main(void) {
         TEST(walks_find_what_others_hold),
         TEST(own_captures_come_first),
         TEST(holders_that_differ_are_merged),
+        TEST(nothing_is_not_said_for_all),
+        TEST(who_was_compared_and_has_nothing_asks_the_others),
         TEST(documents_are_read_through),
         TEST(what_was_not_modified_leads_to_its_original),
         TEST(replay_reads_through),
