@@ -66,6 +66,7 @@ struct fixture {
     struct node nodes[NODES_COUNT];
     struct captures_session *fetch; /* of the reader */
     struct shelf *shelf;            /* likewise */
+    atomic_bool has_no_holders;     /* they cannot be found now */
     bool has_crowd;
     struct obtaining *obtaining; /* of the reader */
     atomic_bool is_over;         /* who answers late need not wait any more */
@@ -112,7 +113,7 @@ static inline enum err fixture_find_holders(void *context, const uint8_t place[R
         out[i - 1] = fixture->nodes[i].peer;
     }
     *ret_count = fixture->has_crowd ? OFFERER - 1 : NODES_COUNT - 1;
-    return ERR_OK;
+    return fixture->has_no_holders ? ERR_TIMEOUT : ERR_OK;
 }
 
 static inline size_t fixture_find_all(void *context, struct peer *out, size_t peers_max) {
