@@ -285,10 +285,23 @@ static void keep_found(struct holders *holders, const struct holders_arc *arc) {
     holders->cache_next = (i + 1) % CACHE_MAX;
 }
 
+/* A lookup says who holds a place and all behind it, not where the arc begins: whoever wants to know of the
+ * whole arc would take a part for it. */
+static void widen(const struct view *view, struct ring_id place, struct holders_arc *arc) {
+    struct holders_arc guessed;
+    if (guess(view, place, &guessed) && ring_id_equal(guessed.to, arc->to)) {
+        arc->from = guessed.from;
+    }
+}
+
 bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
     pthread_mutex_lock(&holders->lock);
-    bool is_known = find_own(&holders->view, place, ret_arc) || find_cached(holders, place, ret_arc) ||
-                    guess(&holders->view, place, ret_arc);
+    bool is_known = find_own(&holders->view, place, ret_arc);
+    if (!is_known && find_cached(holders, place, ret_arc)) {
+        widen(&holders->view, place, ret_arc);
+        is_known = true;
+    }
+    is_known = is_known || guess(&holders->view, place, ret_arc);
     pthread_mutex_unlock(&holders->lock);
     return is_known;
 }

@@ -1,0 +1,91 @@
+/* holders: which nodes shall hold a place, from what is known and from what was looked up. */
+#include "node/holders.h"
+
+#include "node/ringing.h"
+#include "ring-street.h"
+
+enum { HOUSES_COUNT = 6, COPIES = 3, PATIENCE_S = 120, SELF = 0 };
+
+struct fixture {
+    struct street street;
+    struct street_map map;
+    struct holders *holders;
+    unsigned asked_count;
+};
+
+/* In the place of the ring's own (node/ringing_ask.c): it knows all places, and answers at once. */
+void ringing_ask(struct ringing *ringing, struct ringing_question *question) {
+    struct fixture *fixture = (struct fixture *)ringing;
+    const struct street_map *map = &fixture->map;
+    struct ringing_answer answer = {.err = ERR_OK};
+    uint32_t first = 0;
+    while (first < map->count && ring_id_compare(map->places[first].place->id, question->key) < 0) {
+        first++;
+    }
+    for (uint32_t i = 0; i < map->count && i < question->places_wanted; i++) {
+        answer.places[answer.places_count++] = *map->places[(first + i) % map->count].place;
+    }
+    fixture->asked_count++;
+    question->answered(question, &answer);
+}
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    street_init(&fixture->street, 1);
+    for (uint32_t i = 0; i < HOUSES_COUNT; i++) {
+        struct ring_config config = {.places_count = 1, .list_size = COPIES + 1};
+        street_build(&fixture->street, address_ipv4(192, 0, 2, (uint8_t)(i + 1), 7070), config);
+        street_start(&fixture->street, i, 0);
+    }
+    assert_true(street_settles(&fixture->street, PATIENCE_S));
+    assert_true(street_draw(&fixture->street, &fixture->map));
+    fixture->holders = holders_new((struct ringing *)fixture);
+    assert_non_null(fixture->holders);
+    holders_update(fixture->holders, fixture->street.houses[SELF].ring, COPIES);
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    holders_free(fixture->holders);
+    street_done(&fixture->street);
+    free(fixture);
+    return 0;
+}
+
+/* In the middle of the arc that ends at this place of the map. */
+static struct ring_id middle_of(const struct fixture *fixture, uint32_t index) {
+    struct ring_id from =
+        fixture->map.places[(index + fixture->map.count - 1) % fixture->map.count].place->id;
+    struct ring_id to = fixture->map.places[index].place->id;
+    return (struct ring_id){from.high + (to.high - from.high) / 2, 0};
+}
+
+/* Who looks a place up learns of it alone; what is known of the whole arc is known still. */
+static void a_lookup_does_not_make_an_arc_shorter(void **state) {
+    struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < fixture->map.count; i++) {
+        struct ring_id place = fixture->map.places[i].place->id;
+        struct holders_arc before;
+        struct holders_arc found;
+        struct holders_arc after;
+        assert_true(holders_know(fixture->holders, place, &before));
+        assert_int_equal(holders_find(fixture->holders, middle_of(fixture, i), &found), ERR_OK);
+        assert_true(holders_know(fixture->holders, place, &after));
+        assert_true(ring_id_equal(found.to, place));
+        assert_true(ring_id_equal(after.from, before.from));
+        assert_true(ring_id_equal(after.to, before.to));
+        assert_int_equal(after.count, COPIES);
+        assert_true(peer_equal(&after.peers[0], &found.peers[0]));
+    }
+    assert_int_equal(fixture->asked_count, HOUSES_COUNT - 1); /* of its own arc it knows */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lookup_does_not_make_an_arc_shorter, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
