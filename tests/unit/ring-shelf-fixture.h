@@ -51,7 +51,8 @@ struct node {
     struct ring_shelf_service *service;
     struct offers *offers; /* NULL: there is no crowd */
     atomic_bool is_current;
-    atomic_bool has_nothing; /* at any place, it says of itself */
+    atomic_bool has_nothing;       /* at any place, it says of itself */
+    const struct document *coming; /* NULL, or what is stored here when it is asked what it has */
     _Atomic(enum lie) lie;
     atomic_bool lies_later;      /* only about what follows the first piece */
     atomic_uint lies_count;      /* of captures that it invents */
@@ -130,8 +131,17 @@ static inline bool fixture_is_current(void *context, const uint8_t place[RINGKEY
 }
 
 static inline bool fixture_has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    struct node *node = context;
     (void)place;
-    return !((struct node *)context)->has_nothing;
+    if (node->coming != NULL) {
+        struct instance_session *session = instance_session_new(node->instance);
+        struct stored stored;
+        assert_int_equal(
+            instance_put(session, node->coming, STORE_REGULAR, INSTANCE_VOLUME_ANY, &stored, NULL), ERR_OK);
+        instance_session_free(session);
+        node->coming = NULL;
+    }
+    return !node->has_nothing;
 }
 
 /* ---- the crowd ---- */

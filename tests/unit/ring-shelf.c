@@ -245,6 +245,19 @@ static void who_was_compared_and_has_nothing_asks_the_others(void **state) {
     shelf->waiters_count = 0;
 }
 
+/* The copy was not there when the walk began, and is when this node is asked whether it has any. */
+static void what_comes_in_the_middle_is_found(void **state) {
+    struct fixture *fixture = *state;
+    struct capture last;
+    bool is_partial;
+    struct document document = fixture_document("http://example.org/a", 1, BYTES("new"));
+    put(fixture, 3, "http://example.org/a", 1, "new");
+    fixture->nodes[READER].is_current = true;
+    fixture->nodes[READER].coming = &document;
+    assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
+    assert_int_equal(last.volume, 0);
+}
+
 /* ---- documents ---- */
 
 /* The record as the reader sees it. */
@@ -992,6 +1005,7 @@ int main(void) {
         TEST(holders_that_differ_are_merged),
         TEST(nothing_is_not_said_for_all),
         TEST(who_was_compared_and_has_nothing_asks_the_others),
+        TEST(what_comes_in_the_middle_is_found),
         TEST(documents_are_read_through),
         TEST(what_was_not_modified_leads_to_its_original),
         TEST(replay_reads_through),
