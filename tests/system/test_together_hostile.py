@@ -13,7 +13,7 @@ import pytest
 
 from ringnodes import await_agreement, found, program, wait_for
 from test_ring_hostile import GROWTH_KIB_MAX, memory_kib
-from test_together import SERVE, Origin, copies, crawl, held, node, read  # noqa: F401 (a fixture by its name)
+from test_together import SERVE, Origin, copies, crawl, held, node, read, web  # noqa: F401 (a fixture by its name)
 
 PATIENCE_S = 120
 RULES = "[ring]\ngrace = 10 s\ncompare = 2 s\n"
@@ -159,11 +159,17 @@ def made_up():
     return time.strftime("%Y%m%d%H%M00", time.gmtime())
 
 
-def shown_instead(each, url):
-    """Of a capture that he has just made up: the page that it leads to, or what went wrong."""
-    stamp = made_up()
-    shown = fetch(f"{each.url}/web/{stamp}/{url}")
-    return shown if isinstance(shown, str) else shown[2].decode() if f"/{stamp}/" not in shown[0] else "made up"
+def kept_by(good):
+    return {(url, stamp) for each in good for url, stamp, _ in held(each)}
+
+
+def shown_instead(each, url, kept):
+    """Of a capture that he has just made up: the page that it leads to, named by the time of a true one (which may be that of the other, to the
+    second), or what went wrong."""
+    shown = fetch(f"{each.url}/web/{made_up()}/{url}")
+    if isinstance(shown, str):
+        return shown
+    return shown[2].decode() if (url, re.search(r"/web/(\d{14})/", shown[0])[1]) in kept else f"made up: {shown[0]}"
 
 
 def inventing(node, liar, origin, **options):
@@ -179,9 +185,9 @@ def inventing(node, liar, origin, **options):
     return good, [(each, url) for url in kept() for each in good]
 
 
-def await_shown_instead(each, url):
+def await_shown_instead(each, url, kept):
     def is_shown():
-        shown = shown_instead(each, url)
+        shown = shown_instead(each, url, kept)
         assert "page" in shown or shown[:3] in ("502", "503"), (each.place, url, shown)
         return "page" in shown
 
@@ -195,13 +201,14 @@ def test_what_a_liar_lists_gives_way_to_what_is_true(node, liar, origin):
     await_blame(good, "gives an answer about a capture that is none")
 
     # The very time of one that he makes up leads to a true one, which is named by its own time.
+    kept = kept_by(good)
     for each, url in reads[::5]:
-        await_shown_instead(each, url)
+        await_shown_instead(each, url, kept)
 
 
 def test_details_are_those_of_what_is_true(node, liar, origin):
     good, reads = inventing(node, liar, origin)
-    kept = {(url, stamp) for each in good for url, stamp, _ in held(each)}
+    kept = kept_by(good)
 
     def details(each, url):
         """That of which they are, or what was said instead."""
@@ -228,7 +235,8 @@ def test_a_proxy_answers_with_what_is_true_where_the_origin_fails(node, liar, or
     await_blame(good, "gives an answer about a capture that is none")
 
 
-def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, origin):
+def test_nonsense_is_refused_and_blamed_and_its_author_removed(node, liar, web):
+    origin = web(1, 60)  # so many that he has some to offer, and hides no page by being the only one who has seen a link to it
     good, bad = ring(node, liar, "ranges,links", "--replicas", "3", count=3)
     before_kib = memory_kib(good[1])
     crawl(good, origin, "--delay", "0")
