@@ -6,7 +6,7 @@ several nodes on this machine crawls it together, every document kept once (repl
 it. Both are measured until the full text of what they stored can be searched too: a node does that later, when it has time,
 and the slower of two crawls would be charged for more of it. Printed are the CPU time for a URL of all processes together, the ratio, and what links between nodes cost on the wire.
 
-In turns, several rounds, and the middle ratio counts: processor time varies by a tenth between runs of the same program. On a virtual machine a page
+In turns, several rounds, and the middle ones count: processor time varies by a tenth between runs of the same program. On a virtual machine a page
 of memory that the host has yet to provide takes some 6 us when it is touched first, which several nodes meet more often than one; so as much as
 they need is touched before each crawl.
 """
@@ -149,14 +149,14 @@ def crawl_together(options, root, seeds, urls):
 
 
 def measure(options, root, seeds, urls):
-    ratios = []
+    alone, together = [], []
     for number in range(options.rounds):
         directory = os.path.join(root, f"round{number}")
-        alone = crawl_alone(options, directory, seeds, urls)
-        ratios.append(crawl_together(options, directory, seeds, urls) / alone)
-        print(f"{'ratio':<12} {ratios[-1]:.2f}", flush=True)
+        alone.append(crawl_alone(options, directory, seeds, urls))
+        together.append(crawl_together(options, directory, seeds, urls))
+        print(f"{'ratio':<12} {together[-1] / alone[-1]:.2f}", flush=True)
         shutil.rmtree(directory)
-    print(f"{'middle':<12} {statistics.median(ratios):.2f} (target: at most 1.40)")
+    print(f"{'middle':<12} {statistics.median(together) / statistics.median(alone):.2f} (target: at most 1.40)")
 
 
 def main():
@@ -165,7 +165,7 @@ def main():
     parser.add_argument("site")
     parser.add_argument("--pages", type=int, default=10000)
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     options.mnemon = os.path.abspath(options.mnemon)
     if not shutil.which("nginx"):
