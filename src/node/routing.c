@@ -152,13 +152,13 @@ enum route_verdict routing_judge(struct routing *routing, const uint8_t place[RO
     return (size_t)arc.self_rank < witnesses ? ROUTE_FETCH : ROUTE_ELSEWHERE;
 }
 
-enum route_verdict routing_ask(struct routing *routing, struct bytes url,
-                               uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+/* Zeros where it has none. */
+static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
     enum place_mapping mapping;
     struct desk *desk = take_desk(routing, &mapping);
     memset(ret_place, 0, ROUTE_PLACE_SIZE);
     if (desk == NULL) {
-        return ROUTE_ELSEWHERE;
+        return false;
     }
     buf_clear(&desk->surt);
     bool is_placed =
@@ -167,5 +167,17 @@ enum route_verdict routing_ask(struct routing *routing, struct bytes url,
         place_of_surt(&desk->sha256, buf_bytes(&desk->surt), mapping, ret_place);
     }
     return_desk(routing, desk);
-    return is_placed ? routing_judge(routing, ret_place) : ROUTE_AWAY;
+    return is_placed;
+}
+
+enum route_verdict routing_ask(struct routing *routing, struct bytes url,
+                               uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+    return find_place(routing, url, ret_place) ? routing_judge(routing, ret_place) : ROUTE_AWAY;
+}
+
+bool routing_is_primary(struct routing *routing, struct bytes url) {
+    uint8_t place[ROUTE_PLACE_SIZE];
+    struct holders_arc arc;
+    return find_place(routing, url, place) && holders_know(routing->holders, ring_id_read(place), &arc) &&
+           arc.self_rank == 0;
 }

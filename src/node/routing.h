@@ -33,6 +33,9 @@ bool routing_allows(struct routing *routing, struct bytes url);
 enum route_verdict routing_ask(struct routing *routing, struct bytes url,
                                uint8_t ret_place[ROUTE_PLACE_SIZE]);
 
+/* Is this node the first of its holders, as far as it knows? */
+bool routing_is_primary(struct routing *routing, struct bytes url);
+
 /* Do several nodes fetch each URL? */
 bool routing_has_witnesses(struct routing *routing);
 

@@ -35,6 +35,7 @@ void together_on_outgoing(void *context, const char *job) {
 struct parcel {
     struct together *together;
     uint64_t number;
+    bool is_misled; /* the sender takes us for their primary, and of some we are not */
     char job[WALKING_JOB_NAME_SIZE_MAX];
     size_t count;
     struct frontier_outgoing links[LINKS_MAX];
@@ -63,12 +64,22 @@ static void take_parcel(void *context, struct jobs *jobs) {
     enum walk_status status = WALK_TAKEN;
     if (err != ERR_OK) {
         status = WALK_BUSY; /* the job has not come to this node yet, or the disk is behind */
-    } else if (done_count == 0 && outcome.away_count > 0) {
+    } else if (parcel->is_misled || (done_count == 0 && outcome.away_count > 0)) {
         status = WALK_MOVED;
     }
     walking_took(parcel->together->walking, parcel->number, status, done_count);
     buf_done(&parcel->urls);
     free(parcel);
+}
+
+/* Who does not know of a place in between takes the next one for their primary, and the true one would never
+ * hear of them. What we keep for it is good all the same. */
+static bool is_misled(struct together *together, const struct walking_delivery *delivery) {
+    bool is_misled = false;
+    for (size_t i = 0; i < delivery->count && delivery->is_primary && !is_misled; i++) {
+        is_misled = !routing_is_primary(together->routing, delivery->links[i].url);
+    }
+    return is_misled;
 }
 
 static struct parcel *make_parcel(struct together *together, const struct walking_delivery *delivery) {
@@ -87,6 +98,7 @@ static struct parcel *make_parcel(struct together *together, const struct walkin
     }
     parcel->together = together;
     parcel->number = delivery->number;
+    parcel->is_misled = is_misled(together, delivery);
     parcel->count = delivery->count < LINKS_MAX ? delivery->count : LINKS_MAX;
     for (size_t i = 0; i < parcel->count; i++) {
         const struct links_code_link *link = &delivery->links[i];
