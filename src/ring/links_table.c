@@ -6,7 +6,7 @@
 enum {
     CHARACTERS = 95, /* 0x21 to 0x7e, and 0: none, or the end */
     PAIRS_COUNT = CHARACTERS * CHARACTERS,
-    PAIRS_MAX = 2048, /* that the text has: 1,271 */
+    PAIRS_MAX = 2048, /* that the text has: 1,182 */
     PROBABILITY_ONE = 4096,
     PROBABILITY_HALF = PROBABILITY_ONE / 2,
     SHARE_ONE = 1 << 14, /* all symbols of a context together */

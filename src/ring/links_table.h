@@ -12,7 +12,7 @@
  * A pair that the text does not have is guessed as its second character alone is. Integers only; the table is
  * part of the protocol (docs/protocol/together.md).
  *
- * About 400 KiB, allocated once. One thread at a time.
+ * About 560 KiB, allocated once. One thread at a time.
  */
 #ifndef MNEMON_RING_LINKS_TABLE_H
 #define MNEMON_RING_LINKS_TABLE_H

@@ -60,13 +60,18 @@ static uint64_t answers_of(struct node *node) {
     return stat.answers_count;
 }
 
-/* Somebody else is not asked in his stead: he would be done sooner. */
-static void over_fast_lines_only_a_busy_giver_is_waited_for(void **state) {
+static struct world *begin(void **state) {
     struct world *world = *state;
-    struct node *self = &world->nodes[SELF];
-    struct some some = some_keys();
     world->is_still = true;
     start_all(world);
+    return world;
+}
+
+/* Somebody else is not asked in his stead: he would be done sooner. */
+static void over_fast_lines_only_a_busy_giver_is_waited_for(void **state) {
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
     give_to(&world->nodes[OTHER], &some.keys[1]);
     take_for_busy(self, &world->nodes[OFFERER]);
     want(self, &some.keys[0], &world->nodes[OFFERER]);
@@ -99,11 +104,9 @@ static void over_slow_lines_others_give_what_they_have(void **state) {
 }
 
 static void what_a_giver_has_not_got_yet_is_asked_of_him_again(void **state) {
-    struct world *world = *state;
+    struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
     struct some some = some_keys();
-    world->is_still = true;
-    start_all(world);
     want(self, &some.keys[0], &world->nodes[OFFERER]);
     fetch(self);
     assert_int_equal(stat_of(self).wanted_count, 1);
@@ -116,11 +119,9 @@ static void what_a_giver_has_not_got_yet_is_asked_of_him_again(void **state) {
 
 static void what_a_giver_never_gets_is_not_asked_for_without_end(void **state) {
     enum { TIMES = 4 }; /* once, and three times again */
-    struct world *world = *state;
+    struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
     struct some some = some_keys();
-    world->is_still = true;
-    start_all(world);
     want(self, &some.keys[0], &world->nodes[OFFERER]);
     for (uint64_t i = 1; i <= TIMES; i++) {
         assert_int_equal(stat_of(self).wanted_count, 1);
@@ -132,11 +133,9 @@ static void what_a_giver_never_gets_is_not_asked_for_without_end(void **state) {
 
 /* He has answered; what he lacks is no reason to leave the rest. */
 static void who_lacks_one_thing_gives_the_others(void **state) {
-    struct world *world = *state;
+    struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
     struct some some = some_keys();
-    world->is_still = true;
-    start_all(world);
     for (size_t i = 0; i < SOME_COUNT; i++) {
         want(self, &some.keys[i], &world->nodes[OFFERER]);
         if (i > 0) {
@@ -151,11 +150,9 @@ static void who_lacks_one_thing_gives_the_others(void **state) {
 
 /* Nobody else of the batch waits for him in vain; what was wanted of him is wanted still. */
 static void who_is_silent_is_asked_once_a_batch(void **state) {
-    struct world *world = *state;
+    struct world *world = begin(state);
     struct node *self = &world->nodes[SELF];
     struct some some = some_keys();
-    world->is_still = true;
-    start_all(world);
     stop(&world->nodes[OFFERER]);
     for (size_t i = 0; i < SOME_COUNT; i++) {
         want(self, &some.keys[i], &world->nodes[OFFERER]);

@@ -43,6 +43,7 @@ static void expect_place(struct fixture *fixture, struct bytes url, enum place_m
     place_of_surt(&fixture->sha256, buf_bytes(&surt), mapping, expected);
     assert_int_equal(routing_ask(fixture->routing, url, place), ROUTE_ELSEWHERE); /* there is no ring yet */
     assert_memory_equal(place, expected, sizeof place);
+    assert_false(routing_is_primary(fixture->routing, url)); /* nor a first holder */
     buf_done(&surt);
     canon_done(&canon);
 }
@@ -52,7 +53,6 @@ static struct bytes numbered(char *text, size_t size, unsigned number) {
     return bytes_of(text, (size_t)length);
 }
 
-/* More than are remembered, so that some take the place of others. */
 static void the_place_is_that_of_the_surt_however_often_it_is_asked_for(void **state) {
     char text[80];
     for (unsigned round = 0; round < 3; round++) {
