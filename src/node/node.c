@@ -12,13 +12,13 @@
 #include "node/proxy.h"
 #include "node/together.h"
 #include "node/token.h"
-#include "replay/replay.h"
+#include "replay/routes.h"
 #include "replay/survey.h"
 #include "replay/volume_service.h"
 
 enum {
     GRACE_MS = 5000,
-    ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + REPLAY_ROUTES_MAX,
+    NODE_ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + ROUTES_MAX,
     NOTE_SIZE_MAX = 512,
     RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/ring_shelf.h */
 };
@@ -41,7 +41,7 @@ struct node {
     struct admin *admin;
     struct desk desk;
     struct replay replay;
-    struct http_route routes[ROUTES_MAX];
+    struct http_route routes[NODE_ROUTES_MAX];
     size_t routes_count;
     struct http_server *http;
     struct proxy *proxy; /* NULL: none */
@@ -268,7 +268,7 @@ static enum err open_desk(struct node *node) {
     };
     volume_service_routes(node->volumes, node->routes);
     node->routes_count = VOLUME_SERVICE_ROUTES_COUNT;
-    node->routes_count += replay_routes(&node->replay, node->routes + node->routes_count);
+    node->routes_count += routes_fill(&node->replay, node->routes + node->routes_count);
     struct pulse_config pulse = {
         .sources =
             {

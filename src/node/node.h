@@ -1,7 +1,7 @@
 /*
  * node - the running node: the archive of a data directory, and what it offers to others.
  *
- *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/replay.h)
+ *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/routes.h)
  *             /jobs /save /dashboard … what it does, and what it may be told (replay/desk.h,
  * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the
  * token

@@ -1,13 +1,5 @@
 /*
- * replay - the archive over HTTP: all its paths, put together.
- *
- *      wayback.h    /web/…              replay, calendar and list of a URL (pages.h draws them)
- *      memento.h    /web/timemap/…      TimeMaps; the TimeGate is /web/URL
- *      cdx.h        /cdx /cdx/search/cdx /wayback/available
- *      pages.h      / /list /details /compare /holdings    for people
- *      find.h       /search             full text
- *      desk.h       /save /jobs /dashboard /login /metrics /api/v1/…    what the node does, and may be told
- *      assets.h     /static/            style sheets and scripts, embedded in the program
+ * replay - what every handler of the archive's paths gets as its context (replay/routes.h lists the paths).
  */
 #ifndef MNEMON_REPLAY_REPLAY_H
 #define MNEMON_REPLAY_REPLAY_H
@@ -22,7 +14,7 @@ struct desk;
 
 enum { REPLAY_KEY_SIZE = 33 }; /* with its zero byte */
 
-/* What every handler gets as its context. All of it outlives the server. */
+/* All of it outlives the server. */
 struct replay {
     struct archive *archive;
     struct search *search; /* NULL: full text is switched off */
@@ -40,10 +32,5 @@ struct replay {
     void *tell_context;
     char frame_key[REPLAY_KEY_SIZE]; /* made by wayback_routes(): replay/wayback_safety.h */
 };
-
-enum { REPLAY_ROUTES_MAX = 80 };
-
-/* Fill in the routes of all modules; how many there are. */
-size_t replay_routes(struct replay *replay, struct http_route out[REPLAY_ROUTES_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-#include "replay/replay.h"
+#include "replay/routes.h"
 
 #include "base/assert.h"
 #include "replay/assets.h"
@@ -9,10 +9,10 @@
 #include "replay/pages.h"
 #include "replay/wayback.h"
 
-size_t replay_routes(struct replay *replay, struct http_route out[REPLAY_ROUTES_MAX]) {
+size_t routes_fill(struct replay *replay, struct http_route out[ROUTES_MAX]) {
     _Static_assert(WAYBACK_ROUTES_MAX + MEMENTO_ROUTES_MAX + CDX_ROUTES_MAX + PAGES_ROUTES_MAX +
                            FIND_ROUTES_MAX + ASSETS_ROUTES_MAX + DESK_ROUTES_MAX + 1 <=
-                       REPLAY_ROUTES_MAX,
+                       ROUTES_MAX,
                    "all routes have room");
     size_t count = memento_routes(replay, out); /* before /web/, which would take it all */
     count += wayback_routes(replay, out + count);
