@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
 #include "base/value.h"
 #include "cli/commands.h"
+#include "run/priority.h"
+#include "run/thread.h"
 #include "url/url.h"
 
 enum { REPORT_SIZE_MAX = 1024 };

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
-#include "base/priority.h"
 #include "cli/import.h"
+#include "run/priority.h"
 
 /* ---- tasks ---- */
 

@@ -3,8 +3,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "crawl/frontier_state.h"
+#include "run/thread.h"
 
 static const uint64_t GATHER_US = 100 * 1000; /* a batch waits so long for more: one write for many pages */
 static const uint64_t SYNC_US = 1000 * 1000;  /* what a crash of the machine may take */

@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
 #include "crawl/harvest.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 enum { THREADS_MAX = 64 };
 

@@ -3,8 +3,8 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
 #include "node/bulk_state.h"
+#include "run/thread.h"
 
 enum { STREAMS_MAX_DEFAULT = 256, HABITS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
 

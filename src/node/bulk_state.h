@@ -6,9 +6,9 @@
 
 #include "base/map.h"
 #include "base/rtt.h"
-#include "net/nudge.h"
 #include "net/stream.h"
 #include "node/bulk.h"
+#include "run/nudge.h"
 
 /*
  * A message on a stream: size:u32 of what follows the head, number:u32 of the question, form:u8, code:u8 (the

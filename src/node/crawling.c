@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <uv.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 enum {
     PATH_SIZE_MAX = 4096,

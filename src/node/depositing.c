@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
 #include "node/depositing_state.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 enum { LINK_SIZE_MAX = 64, LOOK_S = 1 };
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
 #include "node/bulk.h"
 #include "node/grouping_state.h"
 #include "node/ringing.h"
+#include "run/thread.h"
 
 enum { NOTE_SIZE_MAX = 512 };
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
 #include "base/whole_file.h"
 #include "node/keeping_state.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 enum {
     FEED_RECORDS_MAX = 64, /* the set is locked meanwhile */

@@ -9,8 +9,8 @@
 #include <sys/statvfs.h>
 
 #include "base/assert.h"
-#include "base/thread.h"
 #include "node/keeping_state.h"
+#include "run/thread.h"
 
 enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;

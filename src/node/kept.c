@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
 #include "ring/charter.h"
+#include "run/thread.h"
 
 enum { WAITING_MAX = 64 };
 

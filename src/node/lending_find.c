@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
-#include "base/thread.h"
 #include "node/lending_state.h"
+#include "run/thread.h"
 
 /* What it finds, the next question for the place knows (holders.h keeps it). */
 static void *run(void *context) {

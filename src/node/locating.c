@@ -6,10 +6,10 @@
 
 #include "base/hex.h"
 #include "base/sha256.h"
-#include "base/thread.h"
 #include "base/utc.h"
 #include "net/identity.h"
 #include "node/obtaining.h"
+#include "run/thread.h"
 #include "store/access.h"
 #include "url/surt.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/thread.h"
 #include "node/mirroring_state.h"
+#include "run/thread.h"
 
 enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };
 static const uint64_t LOOK_US = 1000000;    /* at the files */

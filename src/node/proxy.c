@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "base/thread.h"
 #include "net/socket_address.h"
 #include "node/proxy_state.h"
+#include "run/thread.h"
 
 enum { BACKLOG = 128, TICK_MS = 100 };
 

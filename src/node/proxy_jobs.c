@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 enum { HEAD_SIZE_MAX = 128 << 10, ACCEPTS_SIZE_MAX = 1024 };
 

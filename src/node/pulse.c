@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/thread.h"
 #include "net/held_port.h"
 #include "node/ringing_state.h"
+#include "run/thread.h"
 
 enum { PATH_SIZE_MAX = 4096 + 64, PORT_TRIES_MAX = 64 };
 

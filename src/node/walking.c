@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 enum {
     POSTS_MAX = 256,

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 enum { BACKLOG = 1024, PLACES_COUNT_MIN = 256, PAUSE_NS = 50000000 };
 

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 enum { LOOK_PERIOD_S = 1 };
 

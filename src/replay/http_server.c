@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/priority.h"
 #include "replay/http_state.h"
+#include "run/priority.h"
 
 enum {
     THREADS_MIN = 4,

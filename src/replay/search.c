@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/thread.h"
 #include "replay/search_state.h"
+#include "run/thread.h"
 #include "store/follow.h"
 
 void search_job_init(struct search_job *job) {

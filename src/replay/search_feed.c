@@ -4,9 +4,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "base/priority.h"
 #include "page/text.h"
 #include "replay/search_state.h"
+#include "run/priority.h"
 #include "store/follow.h"
 #include "url/canon.h"
 #include "url/url.h"

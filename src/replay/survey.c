@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
 #include "replay/survey_tally.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 enum {
     INTERVAL_MS = 10000,

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/priority.h"
-#include "base/thread.h"
+#include "run/priority.h"
+#include "run/thread.h"
 
 /* As many as there are processors of a usual node: they compute, and wait for the disk where that is full. */
 enum { THREADS_COUNT = 4 };

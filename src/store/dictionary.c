@@ -4,7 +4,7 @@
 
 #include <zdict.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 
 static enum dictionary_state state_of(const struct dictionary *dictionary) {
     return atomic_load_explicit(&dictionary->state, memory_order_acquire);

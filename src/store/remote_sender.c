@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 #include "store/shelf_code.h"
 
 enum { WAIT_MS_MAX = 1000 };

@@ -1,6 +1,6 @@
 #include <time.h>
 
-#include "base/thread.h"
+#include "run/thread.h"
 #include "store/volume_state.h"
 
 enum {

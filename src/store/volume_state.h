@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "store/bell.h"
+#include "run/bell.h"
 #include "store/block_cache.h"
 #include "store/changes.h"
 #include "store/dictionary.h"

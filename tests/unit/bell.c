@@ -1,4 +1,4 @@
-#include "store/bell.h"
+#include "run/bell.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* priority: threads give way one by one; turns change nothing else. */
-#include "base/priority.h"
+#include "run/priority.h"
 
 #include <pthread.h>
 #include <sched.h>

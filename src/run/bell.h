@@ -11,8 +11,8 @@
  * for its lock. A bell has no lock: what is waited for must be atomic, and whoever wakes looks whether it is
  * so. Linux (futex).
  */
-#ifndef MNEMON_STORE_BELL_H
-#define MNEMON_STORE_BELL_H
+#ifndef MNEMON_RUN_BELL_H
+#define MNEMON_RUN_BELL_H
 
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-#include "base/priority.h"
+#include "run/priority.h"
 
 #include <sched.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "net/nudge.h"
+#include "run/nudge.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

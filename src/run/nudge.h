@@ -6,8 +6,8 @@
  * which then spins until the other gets a turn again: on a busy machine 6 % of all that the nodes of a ring
  * did. Here nobody waits; the first nudge of a run costs a system call.
  */
-#ifndef MNEMON_NET_NUDGE_H
-#define MNEMON_NET_NUDGE_H
+#ifndef MNEMON_RUN_NUDGE_H
+#define MNEMON_RUN_NUDGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

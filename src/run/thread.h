@@ -1,8 +1,8 @@
 /*
  * thread - threads with names, so that top -H, perf and a debugger say which part of a node is busy.
  */
-#ifndef MNEMON_BASE_THREAD_H
-#define MNEMON_BASE_THREAD_H
+#ifndef MNEMON_RUN_THREAD_H
+#define MNEMON_RUN_THREAD_H
 
 #include <pthread.h>
 

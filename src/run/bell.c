@@ -1,4 +1,4 @@
-#include "store/bell.h"
+#include "run/bell.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -8,8 +8,8 @@
  *
  * Who wants short turns gets them sooner (Linux 6.12; docs/decisions/0015): threads that serve readers.
  */
-#ifndef MNEMON_BASE_PRIORITY_H
-#define MNEMON_BASE_PRIORITY_H
+#ifndef MNEMON_RUN_PRIORITY_H
+#define MNEMON_RUN_PRIORITY_H
 
 enum priority {
     PRIORITY_BEHIND, /* a tenth of what others get: copies, which must come to be even under a crowd */

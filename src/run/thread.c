@@ -1,4 +1,4 @@
-#include "base/thread.h"
+#include "run/thread.h"
 
 #include <string.h>
 
