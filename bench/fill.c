@@ -17,8 +17,8 @@
 #include "base/utc.h"
 #include "corpus.h"
 #include "store/instance.h"
-#include "url/url.h"
 #include "urls.h"
+#include "web/url/url.h"
 
 enum {
     THREADS_COUNT = 2,

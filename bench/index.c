@@ -17,10 +17,10 @@
 #include "base/utc.h"
 #include "bench.h"
 #include "store/index.h"
-#include "url/canon.h"
-#include "url/surt.h"
-#include "url/url.h"
 #include "urls.h"
+#include "web/url/canon.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { BATCH_COUNT = 100, LOOKUPS_COUNT = 100000, ROUNDS = 3, CDXJ_BLOCK_SIZE = 8192 };
 static const size_t TEXT_SIZE_MAX = (size_t)1 << 36;

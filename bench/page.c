@@ -11,9 +11,9 @@
 
 #include "bench.h"
 #include "corpus.h"
-#include "page/html.h"
-#include "page/links.h"
-#include "page/rewrite.h"
+#include "web/html/html.h"
+#include "web/html/links.h"
+#include "web/rewrite/rewrite.h"
 
 enum {
     PAGES_COUNT = 200,

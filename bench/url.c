@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "url/canon.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/canon.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { URLS_COUNT = 4000, ROUNDS = 7, REPEATS = 25, LIST_SIZE_MAX = 1 << 20 };
 

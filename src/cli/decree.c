@@ -8,7 +8,7 @@
 #include "node/ring_files.h"
 #include "node/routing.h"
 #include "store/query.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { NAME_DIGITS = 16, JOB_NAME_PREFIX_SIZE = 5 };
 

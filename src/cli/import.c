@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "run/priority.h"
 #include "run/thread.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { REPORT_SIZE_MAX = 1024 };
 

@@ -34,11 +34,11 @@
 #include "store/document_hasher.h"
 #include "store/record.h"
 #include "store/scratch.h"
-#include "url/canon.h"
 #include "warc/wacz_reader.h"
 #include "warc/warc_check.h"
 #include "warc/warc_reader.h"
 #include "warc/zip_source.h"
+#include "web/url/canon.h"
 
 enum {
     IMPORT_JOBS_MAX = 64,

@@ -4,7 +4,7 @@
 #include "cli/import.h"
 #include "store/merge.h"
 #include "store/volume_record.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) {
     buf_clear(&job->surt);

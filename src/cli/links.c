@@ -1,4 +1,4 @@
-#include "page/links.h"
+#include "web/html/links.h"
 
 #include <errno.h>
 #include <string.h>

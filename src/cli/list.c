@@ -4,7 +4,7 @@
 #include "cli/period.h"
 #include "store/capture_line.h"
 #include "store/query.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 struct list_options {
     const char *data;

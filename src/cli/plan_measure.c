@@ -3,11 +3,11 @@
 
 #include "cli/plan.h"
 #include "cli/progress.h"
-#include "page/links.h"
 #include "store/query.h"
 #include "store/record.h"
-#include "url/url.h"
 #include "warc/content.h"
+#include "web/html/links.h"
+#include "web/url/url.h"
 
 enum {
     SIZES_MAX = 1 << 16,            /* looked up in the index, at most about */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 struct robots_options {
     const char *agent;

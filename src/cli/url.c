@@ -3,9 +3,9 @@
 
 #include "cli/commands.h"
 #include "cli/lines.h"
-#include "url/domain.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/domain.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 struct url_options {
     const char *base;

@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 enum { CREDENTIALS_SIZE_MAX = 1024 };
 

@@ -16,7 +16,7 @@
 #define MNEMON_CRAWL_FETCH_MESSAGE_H
 
 #include "crawl/fetch.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum {
     FETCH_MESSAGE_VALUE_SIZE_MAX = 4096, /* of If-None-Match and its like; longer ones are left out */

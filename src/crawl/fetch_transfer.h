@@ -20,7 +20,7 @@
 #include "crawl/fetch_sockets.h"
 #include "crawl/fetch_trust.h"
 #include "net/dns.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum fetch_phase {
     FETCH_PHASE_NAME,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "crawl/frontier_state.h"
-#include "url/domain.h"
+#include "web/url/domain.h"
 
 enum { LINKS_TOGETHER = 64 }; /* their places in memory are fetched at the same time */
 

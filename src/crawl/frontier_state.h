@@ -19,7 +19,7 @@
 #include "crawl/frontier_hosts.h"
 #include "crawl/frontier_window.h"
 #include "crawl/seen.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum {
     FRONTIER_BEHIND_SIZE = 4 << 20,    /* unwritten: about 10,000 finished URLs */

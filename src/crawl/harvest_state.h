@@ -5,11 +5,11 @@
 #include "base/sha256.h"
 #include "crawl/harvest.h"
 #include "crawl/sitemap.h"
-#include "page/links.h"
 #include "store/merge.h"
-#include "url/surt.h"
 #include "warc/content.h"
 #include "warc/warc_record.h"
+#include "web/html/links.h"
+#include "web/url/surt.h"
 
 /* Where decoded bytes go: to the link finder or to the sitemap reader. */
 struct harvest_sink {

@@ -10,7 +10,7 @@
 #include "base/sha256.h"
 #include "base/value.h"
 #include "base/whole_file.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { PATH_SIZE_MAX = 4096, DELAY_MAX_S = 24 * 3600, FILE_MODE = 0666 };
 

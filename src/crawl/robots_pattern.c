@@ -1,6 +1,6 @@
 #include "crawl/robots_pattern.h"
 
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 void robots_text_put(struct robots_text *output, uint8_t byte) {
     if (output->size < output->capacity) {

@@ -1,7 +1,7 @@
 #include "crawl/scope.h"
 
-#include "page/links.h"
-#include "url/domain.h"
+#include "web/html/links.h"
+#include "web/url/domain.h"
 
 _Static_assert((int)SCOPE_VIA_PAGE == LINK_PAGE && (int)SCOPE_VIA_EMBED == LINK_EMBED &&
                    (int)SCOPE_VIA_REFRESH == LINK_REFRESH && (int)SCOPE_VIA_FORM == LINK_FORM &&

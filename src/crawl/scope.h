@@ -34,12 +34,12 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "crawl/pattern.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum scope_type { SCOPE_PAGE, SCOPE_PREFIX, SCOPE_HOST, SCOPE_DOMAIN, SCOPE_ANY };
 enum { SCOPE_TYPES_COUNT = SCOPE_ANY + 1 };
 
-/* How a URL was found. The first five are those of page/links.h, in its order. */
+/* How a URL was found. The first five are those of web/html/links.h, in its order. */
 enum scope_via {
     SCOPE_VIA_PAGE,
     SCOPE_VIA_EMBED,

@@ -17,8 +17,8 @@
 #ifndef MNEMON_CRAWL_SITEMAP_H
 #define MNEMON_CRAWL_SITEMAP_H
 
-#include "url/url.h"
 #include "warc/source.h"
+#include "web/url/url.h"
 
 enum {
     SITEMAP_ENTRIES_MAX = 50000,

@@ -22,7 +22,7 @@
 #define MNEMON_CRAWL_TRAP_H
 
 #include "base/buf.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum trap_reason {
     TRAP_NONE,

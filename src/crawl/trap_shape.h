@@ -7,7 +7,7 @@
 #ifndef MNEMON_CRAWL_TRAP_SHAPE_H
 #define MNEMON_CRAWL_TRAP_SHAPE_H
 
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { TRAP_SEGMENTS_KEPT = 64, TRAP_ARGUMENTS_KEPT = 64, TRAP_PERIOD_MAX = 8 };
 

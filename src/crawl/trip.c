@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "url/url.h"
+#include "web/url/url.h"
 
 struct trip *trip_new(void) {
     struct trip *trip = calloc(1, sizeof *trip);

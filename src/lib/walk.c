@@ -2,8 +2,8 @@
 
 #include "lib/library.h"
 #include "store/merge.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 /* One of the two is not NULL. */
 struct mnemon_walk {

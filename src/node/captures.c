@@ -5,7 +5,7 @@
 
 #include "crawl/attest.h"
 #include "node/captures_state.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { TIMEOUT_MS = 2000, PIECE_SIZE_FIRST = 256 << 10 };
 

@@ -2,7 +2,7 @@
 #include "crawl/attest.h"
 #include "node/captures_state.h"
 #include "store/shelf_code.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 static enum err refuse(struct err_detail *detail, const char *sentence) {
     return err_set(detail, ERR_MISMATCH, "%s", sentence);

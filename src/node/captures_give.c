@@ -4,7 +4,7 @@
 #include "node/captures_state.h"
 #include "store/shelf_code.h"
 #include "store/volume_record.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 /* ---- what it works with; made with the first question, since that is the bulk thread's ---- */
 

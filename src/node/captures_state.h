@@ -8,7 +8,7 @@
 #include "store/place.h"
 #include "store/record.h"
 #include "store/squeeze.h"
-#include "url/canon.h"
+#include "web/url/canon.h"
 
 enum {
     CAPTURES_GIVERS_COUNT = 4,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum {
     KNOWN_MAX = 256,

@@ -1,7 +1,7 @@
 /* Captures of this node by their keys. */
 #include "node/capture_by_key.h"
 #include "node/keeping_state.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { SURT_SIZE_MAX = URL_SIZE_MAX + 16, BOUNDS_SIZE_MAX = 2 * SURT_SIZE_MAX + 64 };
 

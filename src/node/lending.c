@@ -5,7 +5,7 @@
 #include "crawl/crawler.h"
 #include "node/lending_state.h"
 #include "store/place.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { SURT_SIZE_MAX = 1024, URL_TEXT_SIZE_MAX = PERMIT_HOST_SIZE_MAX + 16 };
 static const uint64_t LOOKUP_WAIT_US =

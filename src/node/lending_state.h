@@ -6,7 +6,7 @@
 
 #include "node/lending.h"
 #include "node/lending_code.h"
-#include "url/canon.h"
+#include "web/url/canon.h"
 
 enum {
     LENDING_PARCELS_MAX = 4096,

@@ -11,7 +11,7 @@
 #include "node/obtaining.h"
 #include "run/thread.h"
 #include "store/access.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };
 

@@ -13,8 +13,8 @@
 #include "node/offers_state.h"
 #include "store/place.h"
 #include "store/shelf_code.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { PATH_SIZE_MAX = 4096, COUNT_MAX = 4096, GIVES_MAX = 4, HOT_MAX = 64, REVIEW_COUNT = 512 };
 static const uint64_t SIZE_MAX_DEFAULT = UINT64_C(256) << 20;

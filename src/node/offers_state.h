@@ -9,7 +9,7 @@
 #include "node/offers_file.h"
 #include "node/offers_title.h"
 #include "store/squeeze.h"
-#include "url/canon.h"
+#include "web/url/canon.h"
 
 enum {
     OFFERS_TAKERS_MAX = 32,

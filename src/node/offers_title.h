@@ -7,9 +7,9 @@
 #define MNEMON_NODE_OFFERS_TITLE_H
 
 #include "crowd/wish.h"
-#include "page/text.h"
 #include "store/document.h"
 #include "warc/content.h"
+#include "web/html/text.h"
 
 struct offers_title {
     struct content content;

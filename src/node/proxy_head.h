@@ -15,8 +15,8 @@
 
 #include "base/buf.h"
 #include "node/proxy_body.h"
-#include "url/url.h"
 #include "warc/http_head.h"
+#include "web/url/url.h"
 
 enum { PROXY_HEAD_SIZE_MAX = HTTP_HEAD_SIZE_MAX, PROXY_METHOD_SIZE_MAX = 32 };
 

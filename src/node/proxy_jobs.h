@@ -14,7 +14,7 @@
 
 #include "node/proxy.h"
 #include "store/scratch.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 struct proxy_jobs;
 struct proxy_worker;

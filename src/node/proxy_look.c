@@ -6,7 +6,7 @@
 #include "net/identity.h"
 #include "node/proxy_head.h"
 #include "node/proxy_worker.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum {
     CROWD_TIMEOUT_MS = 5000,

@@ -7,7 +7,7 @@
 #ifndef MNEMON_NODE_PROXY_SILENT_H
 #define MNEMON_NODE_PROXY_SILENT_H
 
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { PROXY_SILENT_COUNT = 64, PROXY_SILENT_NAME_SIZE_MAX = 256 };
 

@@ -5,8 +5,8 @@
 #include "node/obtaining.h"
 #include "node/proxy_jobs.h"
 #include "store/document_hasher.h"
-#include "url/canon.h"
 #include "warc/content.h"
+#include "web/url/canon.h"
 
 struct proxy_worker {
     const struct proxy_config *config;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "node/ring_shelf_walk_state.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 void ring_shelf_lane_free(struct ring_shelf_lane *lane) {
     if (lane != NULL) {

@@ -11,8 +11,8 @@
 #include "node/ring_shelf_listing.h"
 #include "store/place.h"
 #include "store/shelf_code.h"
-#include "url/canon.h"
 #include "warc/warc_writer.h"
+#include "web/url/canon.h"
 
 /* What a location's segment says. */
 enum {

@@ -2,7 +2,7 @@
 #include "node/ringing_state.h"
 #include "ring/message.h"
 #include "store/place.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { SLOT_BITS = 16 }; /* of a lookup's number; the rest is the life of its slot */
 

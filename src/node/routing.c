@@ -5,7 +5,7 @@
 
 #include "crawl/pattern.h"
 #include "ring/charter.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 /* What one call needs; kept for the next. */
 struct desk {

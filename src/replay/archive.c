@@ -4,7 +4,7 @@
 
 #include "replay/archive_state.h"
 #include "store/shelf_deposit.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum {
     HELD_MAX = 256, /* visits, a few MiB of memory each */

@@ -6,8 +6,8 @@
 
 #include "replay/archive.h"
 #include "store/scratch.h"
-#include "url/canon.h"
-#include "url/url.h"
+#include "web/url/canon.h"
+#include "web/url/url.h"
 
 enum { ARCHIVE_LARGE_COUNT = 4 };
 

@@ -1,6 +1,6 @@
 #include "replay/cdx_output.h"
 
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 static bool is_table(const struct cdx_query *query) {
     return query->output == CDX_JSON && query->dialect == CDX_ARCHIVE_ORG;

@@ -1,6 +1,6 @@
 #include "replay/cdx_query.h"
 
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 enum { SECOND_US = 1000000, TEXT_SIZE_MAX = 4 << 20 };
 

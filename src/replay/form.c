@@ -1,6 +1,6 @@
 #include "replay/form.h"
 
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 static void put_decoded(struct buf *out, struct bytes text) {
     while (text.size > 0) {

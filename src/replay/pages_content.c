@@ -1,9 +1,9 @@
 #include "replay/pages_content.h"
 
-#include "page/html.h"
-#include "page/transcode.h"
-#include "page/tree.h"
 #include "warc/content.h"
+#include "web/html/html.h"
+#include "web/html/transcode.h"
+#include "web/html/tree.h"
 
 enum { PIECE_SIZE = 64 << 10 };
 

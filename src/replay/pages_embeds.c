@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
-#include "page/links.h"
 #include "replay/pages_content.h"
 #include "replay/pages_parts.h"
+#include "web/html/links.h"
 
 /*
  * The parts of a page (images, styles, scripts, frames) and when each was captured: what a banner tells of

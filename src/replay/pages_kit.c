@@ -1,7 +1,7 @@
 #include "replay/pages_kit.h"
 
 #include "base/utc.h"
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 enum {
     STATUS_OK = 200,

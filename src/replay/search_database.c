@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "page/text.h"
+#include "web/html/text.h"
 
 enum { FORMAT = 1, BUSY_TIMEOUT_MS = 2000, PATH_SIZE_MAX = 4096 };
 

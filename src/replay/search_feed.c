@@ -4,13 +4,13 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "page/text.h"
 #include "replay/search_state.h"
 #include "run/priority.h"
 #include "store/follow.h"
-#include "url/canon.h"
-#include "url/url.h"
 #include "warc/content.h"
+#include "web/html/text.h"
+#include "web/url/canon.h"
+#include "web/url/url.h"
 
 enum {
     /*

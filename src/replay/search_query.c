@@ -3,7 +3,7 @@
 #include "replay/search_passage.h"
 #include "replay/search_state.h"
 #include "replay/search_words.h"
-#include "url/canon.h"
+#include "web/url/canon.h"
 
 enum {
     CHECK_STEPS = 1000, /* of SQLite's machine between two looks at the clock */

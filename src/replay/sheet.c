@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "base/value.h"
 #include "replay/assets.h"
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 enum { FORMAT_SIZE_MAX = 4096 };
 

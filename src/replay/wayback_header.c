@@ -1,11 +1,11 @@
 #include <stdio.h>
 
 #include "base/hex.h"
-#include "page/refresh.h"
 #include "replay/assets.h"
 #include "replay/memento.h"
 #include "replay/wayback_state.h"
 #include "store/volume_record.h"
+#include "web/html/refresh.h"
 
 enum {
     FIELDS_MAX = 64,              /* of the server's, that are passed on */

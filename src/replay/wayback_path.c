@@ -1,7 +1,7 @@
 #include "replay/wayback_path.h"
 
 #include "base/utc.h"
-#include "url/percent.h"
+#include "web/url/percent.h"
 
 enum { SLASHES_MAX = 3, SCHEME_SIZE_MAX = 16 };
 

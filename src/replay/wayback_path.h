@@ -3,7 +3,7 @@
  * take.
  *
  *      20260102030405/http://example.org/       this capture; 0 to 14 digits, and a modifier behind them:
- *      20260102030405id_/http://example.org/    "id_", "im_" … (page/rewrite.h)
+ *      20260102030405id_/http://example.org/    "id_", "im_" … (web/rewrite/rewrite.h)
  *      http://example.org/                      the newest, or what Accept-Datetime says: Memento's TimeGate
  *      * and http://example.org/                calendar, with a slash between; "2026*" of that year
  *      * and http://example.org/a*              list of all URLs that begin so; "*.example.org" of a domain
@@ -16,7 +16,7 @@
 #define MNEMON_REPLAY_WAYBACK_PATH_H
 
 #include "base/buf.h"
-#include "page/rewrite.h"
+#include "web/rewrite/rewrite.h"
 
 enum wayback_kind {
     WAYBACK_CAPTURE,  /* one capture of a URL */

@@ -1,9 +1,9 @@
 #include <stdio.h>
 
-#include "page/encoding.h"
 #include "replay/assets.h"
 #include "replay/sheet.h"
 #include "replay/wayback_state.h"
+#include "web/html/encoding.h"
 
 enum { FEED_SIZE = 64 << 10 };
 

@@ -7,9 +7,9 @@
 #include "base/utc.h"
 #include "base/whole_file.h"
 #include "store/volume_state.h"
-#include "url/canon.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/canon.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { TOLD_MAX = 1 << 20 };
 

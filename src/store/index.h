@@ -30,7 +30,7 @@ struct index;
 struct index_batch;
 struct index_cursor;
 
-/* In bytes; those of SURTs and URLs are URL_SIZE_MAX of url/url.h. */
+/* In bytes; those of SURTs and URLs are URL_SIZE_MAX of web/url/url.h. */
 enum { INDEX_SURT_SIZE_MAX = 1 << 16, INDEX_URL_SIZE_MAX = 1 << 16, INDEX_MIME_SIZE_MAX = 127 };
 
 /* One stored document. Its location is that of the record that holds it. */

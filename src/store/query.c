@@ -1,7 +1,7 @@
 #include "store/query.h"
 
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { KEY_SIZE_MAX = 2 * URL_SIZE_MAX };
 

@@ -4,9 +4,9 @@
 #include "base/utc.h"
 #include "store/volume_record.h"
 #include "store/volume_writer.h"
-#include "url/surt.h"
-#include "url/url.h"
 #include "warc/warc_writer.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { NUMBER_SIZE = 8, MENDS_SIZE = 48, FIELDS_MAX = 5 };
 

@@ -1,6 +1,6 @@
 #include "store/volume_record.h"
 #include "store/volume_writer.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { TRIES_MAX = 16 };
 

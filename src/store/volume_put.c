@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "store/volume_writer.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 enum { TRIES_MAX = 16 };
 

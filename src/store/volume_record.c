@@ -3,9 +3,9 @@
 #include "base/hex.h"
 #include "base/utc.h"
 #include "store/volume_state.h"
-#include "url/surt.h"
-#include "url/url.h"
 #include "warc/warc_digest.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 static const int64_t DATE_SLACK_US = INT64_C(86400000000); /* clocks differ */
 

@@ -17,9 +17,9 @@
 #include "base/sha256.h"
 #include "store/ledger.h"
 #include "store/volume.h"
-#include "url/canon.h"
 #include "warc/payload.h"
 #include "warc/warc_reader.h"
+#include "web/url/canon.h"
 
 #define VOLUME_URN_PREFIX "urn:sha256:"
 #define VOLUME_BLOCK_FIELD "Mnemon-Block"

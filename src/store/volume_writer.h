@@ -11,8 +11,8 @@
 
 #include "base/sha256.h"
 #include "store/volume_state.h"
-#include "url/canon.h"
 #include "warc/payload.h"
+#include "web/url/canon.h"
 
 enum { VOLUME_URN_SIZE = 80 };
 

@@ -4,8 +4,8 @@
  *      org,example)/b 20260102030405 {"url": "http://example.org/B", "mime": "text/html", "status": "200",
  *      "digest": "B2LT…", "length": "2258", "offset": "334", "filename": "a.warc.gz"}          (one line)
  *
- * The key is a SURT (url/surt.h); lines sorted by bytes are sorted by key and time. All values are written as
- * strings; numbers are accepted when read. Names that are not listed here are ignored.
+ * The key is a SURT (web/url/surt.h); lines sorted by bytes are sorted by key and time. All values are
+ * written as strings; numbers are accepted when read. Names that are not listed here are ignored.
  */
 #ifndef MNEMON_WARC_CDXJ_H
 #define MNEMON_WARC_CDXJ_H

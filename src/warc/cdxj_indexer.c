@@ -1,7 +1,7 @@
 #include "warc/cdxj_indexer.h"
 
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { DIGEST_TEXT_SIZE_MAX = 256 };
 

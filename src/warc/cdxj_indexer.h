@@ -16,11 +16,11 @@
 #ifndef MNEMON_WARC_CDXJ_INDEXER_H
 #define MNEMON_WARC_CDXJ_INDEXER_H
 
-#include "url/canon.h"
 #include "warc/cdxj.h"
 #include "warc/payload.h"
 #include "warc/warc_digest.h"
 #include "warc/warc_reader.h"
+#include "web/url/canon.h"
 
 struct cdxj_indexer {
     struct warc_reader reader;

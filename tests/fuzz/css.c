@@ -2,10 +2,10 @@
  * css - anything as a style sheet. The first byte chooses how the rest is cut into pieces; whatever the
  * pieces, the references must be the same, and the sources of all tokens must be the input.
  */
-#include "page/css.h"
+#include "web/html/css.h"
 
 #include "fuzz.h"
-#include "page/srcset.h"
+#include "web/html/srcset.h"
 
 enum { TEXT_SIZE_MAX = 1 << 26 };
 

@@ -3,11 +3,11 @@
  * pieces, the tokens must mean the same, and their sources, one after the other, must be the input. Then
  * links are looked for in it.
  */
-#include "page/html.h"
+#include "web/html/html.h"
 
 #include "fuzz.h"
-#include "page/links.h"
-#include "page/tree.h"
+#include "web/html/links.h"
+#include "web/html/tree.h"
 
 enum { TEXT_SIZE_MAX = 1 << 26 };
 

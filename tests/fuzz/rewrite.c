@@ -2,7 +2,7 @@
  * rewrite - anything as a document to be rewritten. The first byte chooses the format, the second the charset
  * and how the rest is cut into pieces; whatever the pieces, what comes out must be the same.
  */
-#include "page/rewrite.h"
+#include "web/rewrite/rewrite.h"
 
 #include "fuzz.h"
 

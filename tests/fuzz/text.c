@@ -3,7 +3,7 @@
  * pieces; whatever the pieces, the text must be the same, within its bounds, valid UTF-8 and without
  * controls.
  */
-#include "page/text.h"
+#include "web/html/text.h"
 
 #include "base/buf.h"
 #include "base/utf8.h"

@@ -2,12 +2,12 @@
  * url - anything as a URL. The input is a base, a newline, and a reference; without a newline there is no
  * base. Whatever comes out must hold the promises of url.h and canon.h.
  */
-#include "url/url.h"
+#include "web/url/url.h"
 
 #include "fuzz.h"
-#include "url/canon.h"
-#include "url/domain.h"
-#include "url/surt.h"
+#include "web/url/canon.h"
+#include "web/url/domain.h"
+#include "web/url/surt.h"
 
 /* The parts lie in the href in their order. */
 static void check_parts(const struct url *url) {

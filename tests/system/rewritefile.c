@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "page/rewrite.h"
+#include "web/rewrite/rewrite.h"
 
 enum { PIECE_SIZE = 1 << 16 };
 

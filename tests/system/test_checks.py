@@ -26,10 +26,10 @@ def test_layers_pass_on_the_tree(root, tree):
 @pytest.mark.parametrize(
     "path, text, complaint",
     [
-        ("src/base/bad.c", '#include "url/url.h"\n', "base/ may not include url/"),
-        ("src/url/bad.h", '#include "sim/sim.h"\n', "url/ may not include sim/"),
-        ("src/url/bad.c", '#include "url.h"\n', 'write "folder/file.h"'),
-        ("src/url/bad.c", '#include "url/../base/buf.h"\n', 'write "folder/file.h"'),
+        ("src/base/bad.c", '#include "web/url/url.h"\n', "base/ may not include web/"),
+        ("src/web/url/bad.h", '#include "sim/sim.h"\n', "web/ may not include sim/"),
+        ("src/web/url/bad.c", '#include "url.h"\n', 'write "folder/file.h"'),
+        ("src/web/url/bad.c", '#include "web/../base/buf.h"\n', 'write "folder/file.h"'),
         ("src/ring/bad.c", "#include <time.h>\n", "ring/ is pure and may not include <time.h>"),
         ("src/ring/bad.c", '#include "crowd/crowd.h"\n', "ring/ may not include crowd/"),
         ("src/attic/bad.c", "\n", "attic/ has no row"),
@@ -37,7 +37,7 @@ def test_layers_pass_on_the_tree(root, tree):
 )
 def test_layers_fail_on_a_forbidden_include(root, tree, path, text, complaint):
     file = tree / path
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     result = run(root / "tools" / "check-layers", tree)
     assert result.returncode == 1
@@ -46,11 +46,11 @@ def test_layers_fail_on_a_forbidden_include(root, tree, path, text, complaint):
 
 def test_layers_follow_the_table_of_the_document(root, tree):
     document = tree / "docs" / "architecture.md"
-    row = next(line for line in document.read_text().splitlines() if line.startswith("| `url/`"))
+    row = next(line for line in document.read_text().splitlines() if line.startswith("| `web/`"))
     document.write_text(document.read_text().replace(row, row.replace("| base |", "| – |")))
     result = run(root / "tools" / "check-layers", tree)
     assert result.returncode == 1
-    assert "url/ may not include base/" in result.stderr
+    assert "web/ may not include base/" in result.stderr
 
 
 PURE = """

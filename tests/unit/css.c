@@ -1,5 +1,5 @@
 /* css - the URLs of style sheets, fed whole and byte by byte. */
-#include "page/css.h"
+#include "web/html/css.h"
 
 #include "unit.h"
 

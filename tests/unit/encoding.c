@@ -1,8 +1,8 @@
 /* encoding - which encoding a document is in, and conversions from and to it. */
-#include "page/encoding.h"
+#include "web/html/encoding.h"
 
-#include "page/transcode.h"
 #include "unit.h"
+#include "web/html/transcode.h"
 
 enum { TEXT_SIZE_MAX = 1 << 16 };
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "page/html.h"
 #include "unit.h"
+#include "web/html/html.h"
 
 enum { PATH_SIZE_MAX = 4096, LINE_SIZE_MAX = 4096, EXCEPTIONS_MAX = 64, REPORT_SIZE_MAX = 1 << 20 };
 

@@ -1,11 +1,11 @@
 /* html - what html-data.c does not cover: places in the source, limits, foreign content, hostile input. */
-#include "page/html.h"
+#include "web/html/html.h"
 
 #include <time.h>
 
 #include "allocations.h"
-#include "page/tree.h"
 #include "unit.h"
+#include "web/html/tree.h"
 
 enum { TEXT_SIZE_MAX = 1 << 26, HOSTILE_SIZE = UNIT_IS_SANITIZED ? 1 << 20 : 10 << 20 };
 

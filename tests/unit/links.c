@@ -1,5 +1,5 @@
 /* links - what is reported of each kind of document, whole and in pieces. */
-#include "page/links.h"
+#include "web/html/links.h"
 
 #include <time.h>
 

@@ -14,7 +14,7 @@
 #include "scratch.h"
 #include "store/place.h"
 #include "unit.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 #define OFFERS_HEAD "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 

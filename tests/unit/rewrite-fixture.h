@@ -2,8 +2,8 @@
 #ifndef MNEMON_TESTS_REWRITE_FIXTURE_H
 #define MNEMON_TESTS_REWRITE_FIXTURE_H
 
-#include "page/rewrite.h"
 #include "unit.h"
+#include "web/rewrite/rewrite.h"
 
 enum { FIXTURE_TEXT_SIZE_MAX = 1 << 28 };
 

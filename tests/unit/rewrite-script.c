@@ -1,5 +1,5 @@
 /* rewrite-script - what becomes of scripts and modules, and what must stay. */
-#include "page/rewrite_script.h"
+#include "web/rewrite/rewrite_script.h"
 
 #include "rewrite-fixture.h"
 

@@ -1,5 +1,5 @@
 /* rewrite - HTML: what becomes of each element, whole and in pieces. */
-#include "page/rewrite.h"
+#include "web/rewrite/rewrite.h"
 
 #include "allocations.h"
 #include "rewrite-fixture.h"

@@ -19,7 +19,7 @@
 #include "scratch.h"
 #include "store/shelf_code.h"
 #include "unit.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 enum { NODES_COUNT = 4, READER = 0, OFFERER = 3, TIMEOUT_MS = 20000, WAITERS_MAX = 2, SECOND_US = 1000000 };
 

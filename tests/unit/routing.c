@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "unit.h"
-#include "url/surt.h"
+#include "web/url/surt.h"
 
 struct fixture {
     struct holders *holders;

@@ -1,9 +1,9 @@
 /*
  * surt - canonical form and SURT. Expected values marked "IA" are those of the tests of internetarchive/surt.
  */
-#include "url/surt.h"
+#include "web/url/surt.h"
 #include "unit.h"
-#include "url/url.h"
+#include "web/url/url.h"
 
 #define ID32 "0123456789abcdefghijklemopqrstuv"
 #define ID24 "4hqa0555fwsecu455xqckv45"

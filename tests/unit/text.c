@@ -1,4 +1,4 @@
-#include "page/text.h"
+#include "web/html/text.h"
 
 #include <stdlib.h>
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "unit.h"
-#include "url/canon.h"
-#include "url/surt.h"
-#include "url/url.h"
+#include "web/url/canon.h"
+#include "web/url/surt.h"
+#include "web/url/url.h"
 
 enum { PATH_SIZE_MAX = 4096, LINE_SIZE_MAX = 4096, EXCEPTIONS_MAX = 64, REPORT_SIZE_MAX = 1 << 16 };
 

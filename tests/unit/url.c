@@ -1,13 +1,13 @@
-#include "url/url.h"
+#include "web/url/url.h"
 
 #include "allocations.h"
 #include "unit.h"
-#include "url/canon.h"
-#include "url/domain.h"
-#include "url/percent.h"
-#include "url/punycode.h"
-#include "url/surt.h"
-#include "url/uts46.h"
+#include "web/url/canon.h"
+#include "web/url/domain.h"
+#include "web/url/percent.h"
+#include "web/url/punycode.h"
+#include "web/url/surt.h"
+#include "web/url/uts46.h"
 
 static void parse(struct url *url, const char *text) {
     struct err_detail detail = {.text = ""};

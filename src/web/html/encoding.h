@@ -1,0 +1,42 @@
+/*
+ * encoding - which character encoding a document is in, as the standards have browsers find out.
+ *
+ * In this order: a byte order mark; the charset of the Content-Type header; for HTML a <meta> in the first
+ * 1,024 bytes (the standard's "prescan"); else windows-1252 for HTML and UTF-8 for everything newer. Labels
+ * are those of the Encoding standard, https://encoding.spec.whatwg.org; transcode.h converts.
+ */
+#ifndef MNEMON_WEB_HTML_ENCODING_H
+#define MNEMON_WEB_HTML_ENCODING_H
+
+#include "base/bytes.h"
+
+enum { ENCODING_HEAD_SIZE = 1024 }; /* how much of a document is looked at */
+
+struct encoding {
+    const char *name;
+    const char *iconv_name; /* NULL for UTF-8, and where all that is not ASCII is undecodable */
+    const char *labels;     /* in lower case, separated by spaces */
+    bool is_wide;           /* '<' may be part of another character: UTF-16, ISO-2022-JP */
+};
+
+extern const struct encoding *const encoding_utf8;
+
+/* The encoding of that label, in any case, or NULL. */
+const struct encoding *encoding_of_label(struct bytes label);
+
+/* The encoding that a byte order mark shows and how long the mark is, or NULL. */
+const struct encoding *encoding_of_bom(struct bytes head, size_t *ret_size);
+
+/* What a <meta> in the first bytes of an HTML document declares, or NULL. */
+const struct encoding *encoding_prescan(struct bytes head);
+
+/* What encoding="…" in the declaration at the start of an XML document says, or NULL. */
+const struct encoding *encoding_of_xml(struct bytes head);
+
+/* The value of the charset parameter of a Content-Type header; empty where there is none. */
+struct bytes encoding_charset(struct bytes content_type);
+
+/* All of the above. head: the first ENCODING_HEAD_SIZE bytes, or all if there are fewer. Never NULL. */
+const struct encoding *encoding_detect(struct bytes content_type, struct bytes head, bool is_html);
+
+#endif

@@ -1,0 +1,438 @@
+#include "web/html/html.h"
+
+#include "web/html/html_doctype.h"
+#include "web/html/html_tag.h"
+#include "web/html/html_text.h"
+
+enum { DOCTYPE_INTRO_SIZE = 9, CDATA_INTRO_SIZE = 9 }; /* "<!DOCTYPE", "<![CDATA[" */
+
+void html_init(struct html *html) {
+    *html = (struct html){.state = HTML_IN_TEXT};
+    tape_init(&html->tape, HTML_TAG_SIZE_MAX);
+}
+
+void html_done(struct html *html) {
+    tape_done(&html->tape);
+}
+
+void html_start(struct html *html) {
+    tape_start(&html->tape);
+    html->state = HTML_IN_TEXT;
+    html->given = html->at = html->intro = 0;
+    html->is_sparse = html->has_cdata = html->has_ended = html->is_last = false;
+    html_set_model(html, HTML_DATA, (struct bytes){NULL, 0});
+}
+
+void html_feed(struct html *html, struct bytes piece) {
+    ASSERT(!html->has_ended);
+    tape_feed(&html->tape, piece);
+}
+
+void html_end(struct html *html) {
+    html->has_ended = true;
+}
+
+void html_set_model(struct html *html, enum html_model model, struct bytes end_name) {
+    html->model = model;
+    html->escape = HTML_NOT_ESCAPED;
+    html->dashes = 0;
+    html->end_name_size = end_name.size <= sizeof html->end_name ? end_name.size : 0;
+    for (size_t i = 0; i < html->end_name_size; i++) {
+        html->end_name[i] = byte_lower(end_name.data[i]);
+    }
+}
+
+void html_set_cdata(struct html *html, bool has_cdata) {
+    html->has_cdata = has_cdata;
+}
+
+/* Give out the first `size` bytes of the view; true, so that `return give(…)` reads well. */
+static bool give(struct html *html, struct html_token *token, enum html_token_kind kind, size_t size) {
+    token->kind = kind;
+    token->offset = html->tape.offset;
+    token->source = bytes_slice(html->tape.view, 0, size);
+    html->given = size;
+    return true;
+}
+
+/* More bytes in the view, or the news that these are the last. False where it takes another piece. */
+static bool more(struct html *html) {
+    if (tape_more(&html->tape)) {
+        return true;
+    }
+    if (!html->has_ended || html->is_last || html->tape.held.err != ERR_OK) {
+        return false;
+    }
+    return html->is_last = true;
+}
+
+/* A step: what it did. */
+enum step {
+    STEP_TOKEN, /* there is one */
+    STEP_AGAIN, /* the state has changed */
+    STEP_MORE,  /* the view is too short */
+};
+
+/*
+ * Text
+ */
+
+static unsigned text_decoding(enum html_model model) {
+    switch (model) {
+    case HTML_DATA:
+        return HTML_DECODE_REFERENCES;
+    case HTML_RCDATA:
+        return HTML_DECODE_REFERENCES | HTML_DECODE_NUL;
+    case HTML_CDATA:
+        return HTML_DECODE_NOTHING;
+    case HTML_RAWTEXT:
+    case HTML_SCRIPT:
+    case HTML_PLAINTEXT:
+        break;
+    }
+    return HTML_DECODE_NUL;
+}
+
+static bool may_be_in_reference(uint8_t byte) {
+    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '#';
+}
+
+/* How much at the end of the text may belong to what comes next: a CR, a character reference. */
+static size_t unfinished_size(struct bytes text, unsigned decoding) {
+    if (text.size > 0 && text.data[text.size - 1] == '\r') {
+        return 1;
+    }
+    if ((decoding & HTML_DECODE_REFERENCES) == 0) {
+        return 0;
+    }
+    size_t size = 0;
+    while (size < text.size && size <= HTML_REFERENCE_SIZE_MAX &&
+           may_be_in_reference(text.data[text.size - size - 1])) {
+        size++;
+    }
+    bool is_reference =
+        size < text.size && size <= HTML_REFERENCE_SIZE_MAX && text.data[text.size - size - 1] == '&';
+    return is_reference ? size + 1 : 0;
+}
+
+static enum step give_text(struct html *html, struct html_token *token, size_t size) {
+    token->text = bytes_slice(html->tape.view, 0, size);
+    token->decoding = text_decoding(html->model);
+    give(html, token, HTML_TEXT, size);
+    return STEP_TOKEN;
+}
+
+/* The view starts with markup. */
+static enum step enter(struct html *html, struct html_token *token, enum html_markup markup) {
+    switch (markup) {
+    case HTML_MARKUP_START_TAG:
+    case HTML_MARKUP_END_TAG:
+        html_tag_start(&html->tag, markup == HTML_MARKUP_END_TAG ? 2 : 1, markup == HTML_MARKUP_END_TAG);
+        html->state = HTML_IN_TAG;
+        return STEP_AGAIN;
+    case HTML_MARKUP_COMMENT:
+        html->state = HTML_IN_COMMENT;
+        html->intro = 4;
+        return STEP_AGAIN;
+    case HTML_MARKUP_BOGUS_COMMENT:
+        html->state = HTML_IN_BOGUS_COMMENT;
+        html->intro = html->tape.view.data[1] == '?' ? 1 : 2;
+        return STEP_AGAIN;
+    case HTML_MARKUP_DOCTYPE:
+        html->state = HTML_IN_DOCTYPE;
+        html->at = DOCTYPE_INTRO_SIZE;
+        return STEP_AGAIN;
+    case HTML_MARKUP_CDATA:
+    case HTML_MARKUP_CDATA_END:
+        html->model = markup == HTML_MARKUP_CDATA ? HTML_CDATA : HTML_DATA;
+        give(html, token, HTML_SKIPPED, markup == HTML_MARKUP_CDATA ? CDATA_INTRO_SIZE : 3);
+        return STEP_TOKEN;
+    case HTML_MARKUP_EMPTY_END_TAG:
+        give(html, token, HTML_SKIPPED, 3);
+        return STEP_TOKEN;
+    case HTML_NO_MARKUP:
+    case HTML_UNDECIDED:
+        break;
+    }
+    return STEP_MORE;
+}
+
+static enum step step_tag(struct html *html, struct html_token *token);
+
+static enum step step_text(struct html *html, struct html_token *token) {
+    struct bytes view = html->tape.view;
+    if (html->model == HTML_DATA && view.size > 2 && view.data[0] == '<') { /* most often it is a tag */
+        bool is_end_tag = view.data[1] == '/';
+        if (byte_is_alpha(view.data[is_end_tag ? 2 : 1])) {
+            html_tag_start(&html->tag, is_end_tag ? 2 : 1, is_end_tag);
+            html->state = HTML_IN_TAG;
+            return step_tag(html, token);
+        }
+    }
+    if (html->is_last && view.size == 0) {
+        html->state = HTML_AT_END;
+        give(html, token, HTML_END, 0);
+        return STEP_TOKEN;
+    }
+    unsigned dashes = html->dashes;
+    enum html_escape escape = html->escape;
+    size_t size;
+    enum html_markup markup = html_text_scan(html, view, &size);
+    if (size == 0) {
+        return enter(html, token, markup);
+    }
+    if (markup == HTML_NO_MARKUP && !html->is_last) {
+        size_t unfinished = unfinished_size(view, text_decoding(html->model));
+        if (unfinished == size) {
+            html->dashes = dashes; /* these bytes will be seen again */
+            html->escape = escape;
+            return STEP_MORE;
+        }
+        size -= unfinished;
+    }
+    return give_text(html, token, size);
+}
+
+/*
+ * Tags
+ */
+
+/* Tags have a limit that does not depend on how the bytes arrive. */
+static struct bytes limited_view(const struct html *html) {
+    struct bytes view = html->tape.view;
+    view.size = view.size < HTML_TAG_SIZE_MAX ? view.size : HTML_TAG_SIZE_MAX;
+    return view;
+}
+
+static enum step give_tag(struct html *html, struct html_token *token) {
+    const struct html_tag *tag = &html->tag;
+    give(html, token, tag->is_end_tag ? HTML_END_TAG : HTML_START_TAG, tag->at);
+    token->name = bytes_slice(token->source, tag->name_from, tag->name_to);
+    token->name_key = tag->name_key;
+    token->is_self_closing = tag->is_self_closing;
+    token->is_cut = tag->is_cut;
+    token->attributes = tag->attributes;
+    token->attributes_count = tag->attributes_count;
+    if (html->model != HTML_DATA) {
+        html_set_model(html, HTML_DATA, (struct bytes){NULL, 0});
+    }
+    return STEP_TOKEN;
+}
+
+static enum step step_tag(struct html *html, struct html_token *token) {
+    struct bytes view = limited_view(html);
+    if (html_tag_scan(&html->tag, view)) {
+        html->state = HTML_IN_TEXT;
+        return give_tag(html, token);
+    }
+    if (view.size == HTML_TAG_SIZE_MAX) {
+        html_tag_cut(&html->tag);
+        html->state = HTML_IN_CUT_TAG;
+        give_tag(html, token);
+        html->tag.at = 0;
+        return STEP_TOKEN;
+    }
+    if (html->is_last) {
+        html->state = HTML_IN_TEXT;
+        give(html, token, HTML_SKIPPED, view.size);
+        return STEP_TOKEN;
+    }
+    return STEP_MORE;
+}
+
+static enum step step_cut_tag(struct html *html, struct html_token *token) {
+    struct bytes view = html->tape.view;
+    bool is_over = html_tag_scan(&html->tag, view);
+    if (is_over || (html->is_last && view.size == 0)) {
+        html->state = HTML_IN_TEXT;
+    }
+    if (html->tag.at == 0) {
+        return html->is_last ? STEP_AGAIN : STEP_MORE;
+    }
+    give(html, token, HTML_SKIPPED, html->tag.at);
+    html->tag.at = 0;
+    return STEP_TOKEN;
+}
+
+/*
+ * Comments and doctypes
+ */
+
+/* How much at the end of a comment's text is, or may become, its end: "-", "--", "--!"; or half a line end.
+ */
+static size_t comment_tail_size(struct bytes text) {
+    if (bytes_ends_with(text, BYTES("--!"))) {
+        return 3;
+    }
+    if (bytes_ends_with(text, BYTES("--"))) {
+        return 2;
+    }
+    return bytes_ends_with(text, BYTES("-")) ? 1 : 0;
+}
+
+/* Index of the end of a comment in its text and how long that end is; text.size where there is none. */
+static size_t find_comment_end(struct bytes text, bool is_first, size_t *ret_size) {
+    for (size_t at = 0; at < text.size; at++) {
+        at += bytes_find_byte(bytes_skip(text, at), '>');
+        if (at == text.size) {
+            break;
+        }
+        struct bytes before = bytes_slice(text, 0, at);
+        bool is_empty = is_first && (at == 0 || (at == 1 && text.data[0] == '-')); /* <!-->, <!---> */
+        size_t tail = is_empty ? at : comment_tail_size(before);
+        if (is_empty || tail >= 2) {
+            *ret_size = tail + 1;
+            return at - tail;
+        }
+    }
+    return text.size;
+}
+
+static enum step give_comment(struct html *html, struct html_token *token, size_t text_size,
+                              size_t source_size, bool is_end) {
+    token->text = bytes_slice(html->tape.view, html->intro, html->intro + text_size);
+    token->decoding = HTML_DECODE_NUL;
+    token->is_end = is_end;
+    give(html, token, HTML_COMMENT, source_size);
+    html->intro = 0;
+    html->state = is_end ? HTML_IN_TEXT : html->state;
+    return STEP_TOKEN;
+}
+
+static enum step step_comment(struct html *html, struct html_token *token) {
+    struct bytes view = html->tape.view;
+    struct bytes text = bytes_skip(view, html->intro);
+    bool is_bogus = html->state == HTML_IN_BOGUS_COMMENT;
+    size_t end_size = 1;
+    size_t end = is_bogus ? bytes_find_byte(text, '>') : find_comment_end(text, html->intro > 0, &end_size);
+    if (end < text.size) {
+        return give_comment(html, token, end, html->intro + end + end_size, true);
+    }
+    size_t tail = is_bogus ? 0 : comment_tail_size(text);
+    if (html->is_last) {
+        return give_comment(html, token, text.size - tail, view.size, true);
+    }
+    if (tail == 0 && bytes_ends_with(text, BYTES("\r"))) {
+        tail = 1;
+    }
+    if (tail == text.size) {
+        return STEP_MORE;
+    }
+    return give_comment(html, token, text.size - tail, view.size - tail, false);
+}
+
+static enum step step_doctype(struct html *html, struct html_token *token) {
+    struct bytes view = limited_view(html);
+    html->at += bytes_find_byte(bytes_skip(view, html->at), '>');
+    bool is_whole = html->at < view.size;
+    if (is_whole || html->is_last) {
+        html->state = HTML_IN_TEXT;
+        html_doctype_parse(token, bytes_slice(view, DOCTYPE_INTRO_SIZE, html->at), !is_whole);
+        give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
+        return STEP_TOKEN;
+    }
+    if (view.size == HTML_TAG_SIZE_MAX) {
+        html->state = HTML_IN_CUT_DOCTYPE;
+        give(html, token, HTML_SKIPPED, view.size);
+        return STEP_TOKEN;
+    }
+    return STEP_MORE;
+}
+
+static enum step step_cut_doctype(struct html *html, struct html_token *token) {
+    struct bytes view = html->tape.view;
+    size_t end = bytes_find_byte(view, '>');
+    if (end < view.size || (html->is_last && view.size == 0)) {
+        html->state = HTML_IN_TEXT;
+    }
+    if (view.size == 0) {
+        return html->is_last ? STEP_AGAIN : STEP_MORE;
+    }
+    give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
+    return STEP_TOKEN;
+}
+
+static enum step step(struct html *html, struct html_token *token) {
+    switch (html->state) {
+    case HTML_IN_TEXT:
+        return step_text(html, token);
+    case HTML_IN_TAG:
+        return step_tag(html, token);
+    case HTML_IN_COMMENT:
+    case HTML_IN_BOGUS_COMMENT:
+        return step_comment(html, token);
+    case HTML_IN_DOCTYPE:
+        return step_doctype(html, token);
+    case HTML_IN_CUT_TAG:
+        return step_cut_tag(html, token);
+    case HTML_IN_CUT_DOCTYPE:
+        return step_cut_doctype(html, token);
+    case HTML_AT_END:
+        break;
+    }
+    return STEP_MORE;
+}
+
+/* data[at] is a '<': the index behind an end tag without attributes, or `at` where there is none. */
+static size_t skip_end_tag(const uint8_t *data, size_t size, size_t at) {
+    if (size - at < 4 || data[at + 1] != '/' || !byte_is_alpha(data[at + 2])) {
+        return at;
+    }
+    size_t end = at + 3;
+    while (end < size && (byte_is_alpha(data[end]) || byte_is_digit(data[end]))) {
+        end++;
+    }
+    return end < size && data[end] == '>' ? end + 1 : at;
+}
+
+/* Up to the next '<' that may be something else than an end tag. */
+static void skip_unwanted(struct html *html) {
+    const uint8_t *data = html->tape.view.data;
+    size_t size = html->tape.view.size;
+    size_t at = 0;
+    for (bool goes_on = true; goes_on && at < size;) {
+        const uint8_t *found = data[at] == '<' ? data + at : memchr(data + at, '<', size - at);
+        if (found == NULL) {
+            at = size;
+            break;
+        }
+        size_t from = (size_t)(found - data);
+        at = skip_end_tag(data, size, from);
+        goes_on = at > from;
+    }
+    tape_consume(&html->tape, at);
+}
+
+bool html_next(struct html *html, struct html_token *token) {
+    if (html->given > 0) {
+        tape_consume(&html->tape, html->given);
+        html->given = 0;
+    }
+    for (;;) {
+        if (html->is_sparse && html->state == HTML_IN_TEXT && html->model == HTML_DATA) {
+            skip_unwanted(html);
+        }
+        switch (step(html, token)) {
+        case STEP_TOKEN:
+            return true;
+        case STEP_AGAIN:
+            break;
+        case STEP_MORE:
+            if (html->state == HTML_AT_END || !more(html)) {
+                return false;
+            }
+            break;
+        }
+    }
+}
+
+bool html_attribute_is_repeated(const struct html_token *tag, size_t index) {
+    struct bytes name = html_attribute_name(tag, &tag->attributes[index]);
+    for (size_t i = 0; i < index; i++) {
+        if (tag->attributes[i].name_key == tag->attributes[index].name_key &&
+            bytes_equal_ignore_case(html_attribute_name(tag, &tag->attributes[i]), name)) {
+            return true;
+        }
+    }
+    return false;
+}

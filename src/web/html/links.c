@@ -1,0 +1,360 @@
+#include "web/html/links_state.h"
+
+#include <stdlib.h>
+
+enum { CONVERT_STEP = 1 << 15 };
+
+static void make_rules(struct links *links) {
+    memset(links->rules, 0, sizeof links->rules);
+    for (size_t i = 0; i < links_rules_count; i++) {
+        const struct links_rule *rule = &links_rules[i];
+        if (rule->element != LINKS_OTHER) {
+            links->rules[rule->element][rule->attribute] = (uint8_t)(i + 1);
+        }
+    }
+    for (size_t i = 0; i < links_rules_count; i++) {
+        const struct links_rule *rule = &links_rules[i];
+        for (size_t element = 0; element < LINKS_ELEMENTS_COUNT && rule->element == LINKS_OTHER; element++) {
+            uint8_t *entry = &links->rules[element][rule->attribute];
+            *entry = *entry == 0 ? (uint8_t)(i + 1) : *entry;
+        }
+    }
+}
+
+struct links *links_new(void) {
+    struct links *links = calloc(1, sizeof *links);
+    if (links == NULL) {
+        return NULL;
+    }
+    url_init(&links->own_base);
+    url_init(&links->url);
+    once_init(&links->once);
+    buf_init(&links->head, ENCODING_HEAD_SIZE);
+    transcode_init(&links->transcode);
+    buf_init(&links->converted, LINKS_CONVERTED_SIZE_MAX);
+    html_init(&links->html);
+    tree_init(&links->tree);
+    css_init(&links->css);
+    words_init(&links->elements, links_element_names, LINKS_ELEMENTS_COUNT);
+    words_init(&links->attributes, links_attribute_names, LINKS_ATTRIBUTES_COUNT);
+    make_rules(links);
+    buf_init(&links->collected, LINKS_COLLECTED_SIZE_MAX);
+    buf_init(&links->value, LINKS_TEXT_SIZE_MAX);
+    buf_init(&links->utf8, LINKS_TEXT_SIZE_MAX);
+    buf_init(&links->reference, URL_SIZE_MAX * 2);
+    buf_init(&links->css_value, CSS_VALUE_SIZE_MAX * 2);
+    buf_init(&links->inner, LINKS_INNER_SIZE_MAX);
+    links->encoding = encoding_utf8;
+    links->is_over = true; /* until links_start() */
+    return links;
+}
+
+void links_free(struct links *links) {
+    if (links == NULL) {
+        return;
+    }
+    url_done(&links->own_base);
+    url_done(&links->url);
+    buf_done(&links->head);
+    transcode_done(&links->transcode);
+    buf_done(&links->converted);
+    html_done(&links->html);
+    css_done(&links->css);
+    buf_done(&links->collected);
+    buf_done(&links->value);
+    buf_done(&links->utf8);
+    buf_done(&links->reference);
+    buf_done(&links->css_value);
+    buf_done(&links->inner);
+    free(links);
+}
+
+/*
+ * Formats
+ */
+
+static const struct {
+    const char *type;
+    enum links_format format;
+} types[] = {
+    {"text/html", LINKS_HTML},
+    {"text/css", LINKS_CSS},
+    {"text/javascript", LINKS_SCRIPT},
+    {"application/javascript", LINKS_SCRIPT},
+    {"application/x-javascript", LINKS_SCRIPT},
+    {"text/ecmascript", LINKS_SCRIPT},
+    {"application/ecmascript", LINKS_SCRIPT},
+    {"application/json", LINKS_JSON},
+    {"text/json", LINKS_JSON},
+    {"application/manifest+json", LINKS_MANIFEST},
+    {"text/xml", LINKS_XML},
+    {"application/xml", LINKS_XML},
+    {"application/vnd.apple.mpegurl", LINKS_PLAYLIST},
+    {"application/x-mpegurl", LINKS_PLAYLIST},
+    {"application/mpegurl", LINKS_PLAYLIST},
+    {"audio/mpegurl", LINKS_PLAYLIST},
+    {"audio/x-mpegurl", LINKS_PLAYLIST},
+    {"", LINKS_UNKNOWN},
+    {"unknown/unknown", LINKS_UNKNOWN},
+    {"application/unknown", LINKS_UNKNOWN},
+    {"*/*", LINKS_UNKNOWN},
+};
+
+static bool ends_with(struct bytes text, struct bytes word) {
+    return text.size >= word.size && bytes_equal_ignore_case(bytes_skip(text, text.size - word.size), word);
+}
+
+enum links_format links_format_of(struct bytes content_type) {
+    struct bytes type = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (bytes_equal_ignore_case(type, bytes_of_string(types[i].type))) {
+            return types[i].format;
+        }
+    }
+    if (ends_with(type, BYTES("+xml"))) {
+        return LINKS_XML;
+    }
+    return ends_with(type, BYTES("+json")) ? LINKS_JSON : LINKS_NONE;
+}
+
+enum links_format links_taken_for(const struct links *links) {
+    return links->format;
+}
+
+const char *links_format_name(enum links_format format) {
+    static const char *const names[] = {
+        [LINKS_NONE] = "none",     [LINKS_HTML] = "html",         [LINKS_XML] = "xml",
+        [LINKS_CSS] = "css",       [LINKS_MANIFEST] = "manifest", [LINKS_JSON] = "json",
+        [LINKS_SCRIPT] = "script", [LINKS_PLAYLIST] = "playlist", [LINKS_UNKNOWN] = "unknown",
+    };
+    return names[format];
+}
+
+const char *link_kind_name(enum link_kind kind) {
+    static const char *const names[] = {
+        [LINK_PAGE] = "page", [LINK_EMBED] = "embed", [LINK_REFRESH] = "refresh",
+        [LINK_FORM] = "form", [LINK_GUESS] = "guess",
+    };
+    return names[kind];
+}
+
+static bool starts_with(struct bytes text, const char *word) {
+    struct bytes prefix = bytes_of_string(word);
+    return text.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(text, 0, prefix.size), prefix);
+}
+
+enum links_format links_sniff(struct bytes head) {
+    static const char *const html_starts[] = {
+        "<!doctype html", "<html",  "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a ",
+        "<style",         "<title", "<b>",   "<body",   "<br",     "<p>", "<p ",  "<!--",
+    };
+    size_t bom_size = 0;
+    encoding_of_bom(head, &bom_size);
+    head = bytes_trim(bytes_skip(head, bom_size));
+    if (starts_with(head, "#EXTM3U")) {
+        return LINKS_PLAYLIST;
+    }
+    if (starts_with(head, "<?xml") || starts_with(head, "<svg") || starts_with(head, "<rss") ||
+        starts_with(head, "<feed")) {
+        return LINKS_XML;
+    }
+    for (size_t i = 0; i < sizeof html_starts / sizeof *html_starts; i++) {
+        if (starts_with(head, html_starts[i])) {
+            return LINKS_HTML;
+        }
+    }
+    return LINKS_NONE;
+}
+
+/*
+ * Documents
+ */
+
+void links_start(struct links *links, struct bytes content_type, const struct url *base,
+                 const struct links_options *options, links_found *found, void *context) {
+    links->options = options != NULL ? *options : (struct links_options){0};
+    links->found = found;
+    links->context = context;
+    links->format = links_format_of(content_type);
+    if ((links->format == LINKS_JSON || links->format == LINKS_SCRIPT) && !links->options.guesses) {
+        links->format = LINKS_NONE;
+    }
+    links->err = ERR_OK;
+    links->is_over = links->has_begun = links->is_inner = links->is_decoded = links->has_own_base = false;
+    links->base = base;
+    once_clear(&links->once);
+    buf_clear(&links->head);
+    links->header_encoding = encoding_of_label(encoding_charset(content_type));
+    links->encoding = encoding_utf8; /* of header fields */
+    buf_clear(&links->inner);
+    links->inner_places_count = 0;
+}
+
+static const struct encoding *detect(const struct links *links, struct bytes head) {
+    size_t bom_size;
+    const struct encoding *encoding = encoding_of_bom(head, &bom_size);
+    if (encoding == NULL) {
+        encoding = links->header_encoding;
+    }
+    if (encoding == NULL && links->format == LINKS_XML) {
+        encoding = encoding_of_xml(head);
+        return encoding == NULL || encoding->is_wide ? encoding_utf8 : encoding;
+    }
+    return encoding != NULL ? encoding
+                            : encoding_detect((struct bytes){NULL, 0}, head, links->format == LINKS_HTML);
+}
+
+/* The head is there: decide what the document is. */
+static void begin(struct links *links, struct bytes head) {
+    links->has_begun = true;
+    if (links->format == LINKS_UNKNOWN) {
+        links->format = links_sniff(head);
+    }
+    if (links->format == LINKS_NONE) {
+        return;
+    }
+    links->encoding = detect(links, head);
+    links->is_decoded = links->encoding->is_wide;
+    transcode_start(&links->transcode, links->encoding);
+    buf_clear(&links->collected);
+    links->text_offset = 0;
+    switch (links->format) {
+    case LINKS_HTML:
+    case LINKS_XML:
+        links_html_start(links);
+        break;
+    case LINKS_CSS:
+        css_start(&links->css);
+        break;
+    case LINKS_MANIFEST:
+    case LINKS_JSON:
+    case LINKS_SCRIPT:
+        guess_start(&links->guess, links->format == LINKS_SCRIPT, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static const struct links_css file_css = {.link = {.element = ""}};
+
+static void feed_text(struct links *links, struct bytes text) {
+    switch (links->format) {
+    case LINKS_HTML:
+    case LINKS_XML:
+        links_html_feed(links, text);
+        break;
+    case LINKS_CSS:
+        links_css_feed(links, text, &file_css);
+        break;
+    case LINKS_MANIFEST:
+    case LINKS_JSON:
+    case LINKS_SCRIPT:
+        links_guess_feed(links, text, "");
+        break;
+    case LINKS_PLAYLIST:
+        links_playlist_feed(links, text);
+        break;
+    case LINKS_NONE:
+    case LINKS_UNKNOWN:
+        break;
+    }
+}
+
+/* UTF-16 and ISO-2022-JP become UTF-8 as a whole; of all others only the URLs do. */
+static void feed_wide(struct links *links, struct bytes piece, bool is_last) {
+    do {
+        size_t size = piece.size < CONVERT_STEP ? piece.size : CONVERT_STEP;
+        buf_clear(&links->converted);
+        enum err err = transcode_put_piece(&links->transcode, &links->converted, bytes_slice(piece, 0, size),
+                                           is_last && size == piece.size);
+        if (err != ERR_OK) {
+            links->err = err;
+            return;
+        }
+        feed_text(links, buf_bytes(&links->converted));
+        piece = bytes_skip(piece, size);
+    } while (piece.size > 0 && links->err == ERR_OK);
+}
+
+static void feed_body(struct links *links, struct bytes piece) {
+    if (links->encoding->is_wide) {
+        feed_wide(links, piece, false);
+    } else {
+        feed_text(links, piece);
+    }
+}
+
+enum err links_feed(struct links *links, struct bytes piece) {
+    ASSERT(!links->is_over);
+    if (links->err != ERR_OK || links->format == LINKS_NONE) {
+        return links->err;
+    }
+    if (!links->has_begun && links->head.size == 0 && piece.size >= ENCODING_HEAD_SIZE) {
+        begin(links, bytes_slice(piece, 0, ENCODING_HEAD_SIZE));
+    } else if (!links->has_begun) {
+        size_t room = ENCODING_HEAD_SIZE - links->head.size;
+        size_t size = piece.size < room ? piece.size : room;
+        links->err = buf_put(&links->head, bytes_slice(piece, 0, size));
+        if (links->err != ERR_OK || size < room) {
+            return links->err;
+        }
+        begin(links, buf_bytes(&links->head));
+        feed_body(links, buf_bytes(&links->head));
+        piece = bytes_skip(piece, size);
+    }
+    feed_body(links, piece);
+    return links->err;
+}
+
+/* The documents that were in this one: of srcdoc attributes and feeds. */
+static void run_inner(struct links *links) {
+    if (links->inner.size == 0 || (links->format != LINKS_HTML && links->format != LINKS_XML)) {
+        return;
+    }
+    links->is_inner = true;
+    links->is_decoded = true;
+    struct bytes inner = buf_bytes(&links->inner);
+    for (size_t i = 0; i < links->inner_places_count; i++) {
+        size_t to = i + 1 < links->inner_places_count ? links->inner_places[i + 1].at : inner.size;
+        links->inner_offset = links->inner_places[i].offset;
+        links_html_start(links);
+        links_html_feed(links, bytes_slice(inner, links->inner_places[i].at, to));
+        links_html_end(links);
+    }
+}
+
+static void end_text(struct links *links) {
+    switch (links->format) {
+    case LINKS_HTML:
+    case LINKS_XML:
+        links_html_end(links);
+        run_inner(links);
+        break;
+    case LINKS_CSS:
+        links_css_end(links, &file_css);
+        break;
+    case LINKS_PLAYLIST:
+        links_playlist_end(links);
+        break;
+    default:
+        break;
+    }
+}
+
+enum err links_finish(struct links *links) {
+    if (links->err == ERR_OK && links->format != LINKS_NONE && !links->is_over) {
+        if (!links->has_begun) {
+            begin(links, buf_bytes(&links->head));
+            feed_body(links, buf_bytes(&links->head));
+        }
+        if (links->encoding->is_wide) {
+            feed_wide(links, (struct bytes){NULL, 0}, true);
+        }
+        if (links->err == ERR_OK) {
+            end_text(links);
+        }
+    }
+    links->is_over = true;
+    return links->err;
+}

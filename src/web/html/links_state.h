@@ -1,0 +1,164 @@
+/*
+ * links_state - what is inside a struct links, shared by the files that implement it:
+ *
+ *      links.c           documents: start, first bytes, pieces, end
+ *      links_report.c    from the text of a reference to a report: encoding, resolving, duplicates
+ *      links_html.c      tags and text of HTML and XML
+ *      links_element.c   the elements that need more than a rule: link, meta, form, input, base, script
+ *      links_rules.c     which attribute of which element refers to what
+ *      links_text.c      style sheets, scripts, JSON, playlists
+ *      links_header.c    HTTP header fields
+ */
+#ifndef MNEMON_WEB_HTML_LINKS_STATE_H
+#define MNEMON_WEB_HTML_LINKS_STATE_H
+
+#include "web/html/css.h"
+#include "web/html/guess.h"
+#include "web/html/html.h"
+#include "web/html/links.h"
+#include "web/html/links_rules.h"
+#include "web/html/once.h"
+#include "web/html/transcode.h"
+#include "web/html/tree.h"
+
+enum {
+    LINKS_TEXT_SIZE_MAX = 1 << 20,      /* an attribute, decoded */
+    LINKS_INNER_SIZE_MAX = 1 << 20,     /* documents in srcdoc attributes and feeds, together */
+    LINKS_COLLECTED_SIZE_MAX = 1 << 16, /* the text of one element that is a URL, or a line */
+    LINKS_CONVERTED_SIZE_MAX = 1 << 18,
+    LINKS_INNER_PLACES_MAX = 512,
+};
+
+/* What the text that comes next is. */
+enum links_text {
+    LINKS_TEXT_NONE,
+    LINKS_TEXT_STYLE,
+    LINKS_TEXT_SCRIPT,
+    LINKS_TEXT_URL,  /* of an element of a feed */
+    LINKS_TEXT_HTML, /* escaped or in CDATA, in a feed */
+};
+
+/* A document in this one: where it starts in links->inner, and where it was. Those too many follow the last.
+ */
+struct links_inner_place {
+    size_t at;
+    uint64_t offset;
+};
+
+struct links {
+    struct links_options options;
+    links_found *found;
+    void *context;
+    enum links_format format;
+    enum err err;    /* the first failure; nothing is done after it */
+    bool is_over;    /* links_finish() was called */
+    bool has_begun;  /* the format is decided, the head is through */
+    bool is_inner;   /* in the documents that were inside of this one */
+    bool is_decoded; /* what the tokenizers see is UTF-8 already */
+    const struct url *base;
+    struct url own_base; /* of <base href> */
+    bool has_own_base;
+    struct url url; /* of the link that is reported */
+    struct once once;
+    struct buf head;                        /* the first bytes, until there are enough of them */
+    const struct encoding *header_encoding; /* of Content-Type, or NULL */
+    const struct encoding *encoding;
+    struct transcode transcode;
+    struct buf converted; /* a piece, in UTF-8 */
+    struct html html;
+    struct tree tree;
+    struct css css;
+    struct guess guess;
+    struct words elements;
+    struct words attributes;
+    uint8_t rules[LINKS_ELEMENTS_COUNT][LINKS_ATTRIBUTES_COUNT]; /* index of a rule + 1, or 0 */
+    enum links_text text;                                        /* what the text of the current element is */
+    unsigned text_element;                                       /* that element */
+    enum link_kind text_kind;                                    /* of LINKS_TEXT_URL */
+    uint64_t text_offset;                                        /* of its first byte, once there is one */
+    bool has_text;
+    bool in_instruction;  /* <?…?> of XML */
+    struct buf collected; /* that text, a processing instruction, or a line of a playlist */
+    struct buf value;     /* of an attribute, decoded */
+    struct buf utf8;      /* the same before that, where it was not in UTF-8 */
+    struct buf reference; /* a URL as it is parsed */
+    struct buf css_value;
+    struct buf inner;      /* HTML from srcdoc and feeds, to be looked at in the end */
+    uint64_t inner_offset; /* of the one that is looked at */
+    size_t inner_places_count;
+    struct links_inner_place inner_places[LINKS_INNER_PLACES_MAX];
+};
+
+/* links_report.c */
+
+/* The slice of the document in UTF-8: itself, or a copy in links->utf8. */
+struct bytes links_to_utf8(struct links *links, struct bytes raw);
+
+/*
+ * What the slice of the document means, in UTF-8, character references resolved by flags of enum
+ * html_decoding. In the document itself where nothing is to be done, else in links->value.
+ */
+struct bytes links_decode(struct links *links, struct bytes raw, unsigned decoding);
+
+/* Resolve the text and report it, as a link with the kind, names and offset of this one. */
+void links_report(struct links *links, const struct link *link, struct bytes text);
+
+/* links_html.c */
+void links_html_start(struct links *links);
+void links_html_feed(struct links *links, struct bytes piece);
+void links_html_end(struct links *links);
+
+/* links_element.c: the attributes of a tag that mean something to us, the first of each name. */
+struct links_tag {
+    const struct html_token *token;
+    unsigned element;
+    uint64_t mask; /* bit i: found[i] is there */
+    const struct html_attribute *found[LINKS_ATTRIBUTES_COUNT];
+};
+_Static_assert(LINKS_ATTRIBUTES_COUNT <= 64, "one bit each");
+
+static inline bool links_tag_has(const struct links_tag *tag, enum links_attribute attribute) {
+    return (tag->mask >> attribute & 1) != 0;
+}
+
+/* Whether the attribute is there and its value, spaces at its ends aside, is this word in any case. */
+bool links_tag_is(const struct links_tag *tag, enum links_attribute attribute, struct bytes word);
+
+/* Where the value of the attribute stands in the document. */
+uint64_t links_tag_offset(const struct links_tag *tag, enum links_attribute attribute);
+
+/* The value, decoded; valid until the next call of links_decode(). */
+struct bytes links_tag_value(struct links *links, const struct links_tag *tag,
+                             enum links_attribute attribute);
+
+/* Report one attribute that is a URL, or a list of them. */
+void links_tag_url(struct links *links, const struct links_tag *tag, enum links_attribute attribute,
+                   enum link_kind kind);
+void links_tag_srcset(struct links *links, const struct links_tag *tag, enum links_attribute attribute);
+
+/* The elements with a meaning of their own. */
+void links_element(struct links *links, const struct links_tag *tag);
+
+/* The kind of a link with this rel (and `as`); false where nobody follows it. */
+bool links_rel_kind(struct bytes rel, bool has_as, enum link_kind *ret_kind);
+
+/* links_text.c */
+
+/*
+ * Style sheets. link->element is where they are; link->attribute too, for a style attribute, else NULL;
+ * link->offset is that of the first byte. is_utf8: the text has been decoded already.
+ */
+struct links_css {
+    struct link link;
+    bool is_utf8;
+};
+void links_css_feed(struct links *links, struct bytes piece, const struct links_css *where);
+void links_css_end(struct links *links, const struct links_css *where);
+
+/* A script or JSON; guess_start() was called. */
+void links_guess_feed(struct links *links, struct bytes piece, const char *element);
+
+void links_playlist_feed(struct links *links, struct bytes piece);
+void links_playlist_end(struct links *links);
+
+#endif

@@ -1,0 +1,473 @@
+#include "web/html/text.h"
+
+#include <stdlib.h>
+
+#include "base/utf8.h"
+#include "web/html/text_flow.h"
+#include "web/html/transcode.h"
+#include "web/html/tree.h"
+
+enum {
+    CONVERT_STEP = 16 << 10,        /* of the page at a time */
+    CONVERTED_SIZE_MAX = 128 << 10, /* a byte becomes at most a few */
+    DECODED_SIZE_MAX = 2 << 20,     /* of one token, whose size html.h limits */
+    STYLE_SIZE_MAX = 64 << 10,
+};
+
+/* The order counts. */
+enum element {
+    ELEMENT_OTHER,
+    ELEMENT_HTML,
+    ELEMENT_BODY,
+    ELEMENT_TITLE,
+    ELEMENT_META,
+    /* Nothing in them is read. */
+    ELEMENT_SCRIPT,
+    ELEMENT_STYLE,
+    ELEMENT_TEMPLATE,
+    ELEMENT_NOSCRIPT,
+    ELEMENT_IFRAME,
+    ELEMENT_NOEMBED,
+    ELEMENT_NOFRAMES,
+    ELEMENT_SVG,
+    ELEMENT_CANVAS,
+    ELEMENT_AUDIO,
+    ELEMENT_VIDEO,
+    ELEMENT_SELECT,
+    ELEMENT_DATALIST,
+    /* A start tag of the same name ends them, since their end tags may be left out. */
+    ELEMENT_P,
+    ELEMENT_LI,
+    ELEMENT_DT,
+    ELEMENT_DD,
+    ELEMENT_TR,
+    ELEMENT_TD,
+    ELEMENT_TH,
+    ELEMENT_OPTION,
+    /* They have no end. */
+    ELEMENT_AREA,
+    ELEMENT_BR,
+    ELEMENT_COL,
+    ELEMENT_EMBED,
+    ELEMENT_HR,
+    ELEMENT_IMG,
+    ELEMENT_INPUT,
+    ELEMENT_LINK,
+    ELEMENT_SOURCE,
+    ELEMENT_TRACK,
+    ELEMENT_WBR,
+    /* In a line of text: words go on through them. */
+    ELEMENT_INLINE,
+};
+
+/* clang-format off */
+static const char *const elements[] = {
+    [ELEMENT_OTHER] = "", "html", "body", "title", "meta",
+    [ELEMENT_SCRIPT] = "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "svg", "canvas",
+    "audio", "video", "select", "datalist",
+    [ELEMENT_P] = "p", "li", "dt", "dd", "tr", "td", "th", "option",
+    [ELEMENT_AREA] = "area", "br", "col", "embed", "hr", "img", "input", "link", "source", "track", "wbr",
+    [ELEMENT_INLINE] = "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
+    "font", "i", "ins", "kbd", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup",
+    "time", "tt", "u", "var",
+};
+/* clang-format on */
+_Static_assert(sizeof elements / sizeof *elements <= WORDS_COUNT_MAX, "they fit");
+
+struct text {
+    const struct encoding *header_encoding;
+    bool is_xml;
+    bool has_begun; /* the encoding is known */
+    bool in_title;
+    bool has_title;
+    bool has_description; /* of its own, which og:description does not replace */
+    unsigned skipped;     /* the element that is not read, or ELEMENT_OTHER */
+    uint64_t skipped_key; /* its name */
+    uint32_t skipped_depth;
+    enum err err;
+    struct html html;
+    struct tree tree;
+    struct words words;
+    struct transcode transcode;
+    struct buf head;      /* the first bytes, until the encoding is known */
+    struct buf converted; /* to UTF-8 */
+    struct buf valid; /* what was said to be UTF-8, and the character that the last piece left unfinished */
+    struct buf decoded;
+    struct text_flow title;
+    struct text_flow body;
+    struct text_flow description;
+    struct text_flow language;
+};
+
+struct text *text_new(void) {
+    struct text *text = calloc(1, sizeof *text);
+    if (text == NULL) {
+        return NULL;
+    }
+    html_init(&text->html);
+    tree_init(&text->tree);
+    words_init(&text->words, elements, sizeof elements / sizeof *elements);
+    transcode_init(&text->transcode);
+    buf_init(&text->head, ENCODING_HEAD_SIZE);
+    buf_init(&text->converted, CONVERTED_SIZE_MAX);
+    buf_init(&text->valid, CONVERTED_SIZE_MAX);
+    buf_init(&text->decoded, DECODED_SIZE_MAX);
+    text_flow_init(&text->title, TEXT_TITLE_SIZE_MAX);
+    text_flow_init(&text->body, TEXT_BODY_SIZE_MAX);
+    text_flow_init(&text->description, TEXT_DESCRIPTION_SIZE_MAX);
+    text_flow_init(&text->language, TEXT_LANGUAGE_SIZE_MAX);
+    text_start(text, (struct bytes){NULL, 0});
+    return text;
+}
+
+void text_free(struct text *text) {
+    html_done(&text->html);
+    transcode_done(&text->transcode);
+    buf_done(&text->head);
+    buf_done(&text->converted);
+    buf_done(&text->valid);
+    buf_done(&text->decoded);
+    text_flow_done(&text->title);
+    text_flow_done(&text->body);
+    text_flow_done(&text->description);
+    text_flow_done(&text->language);
+    free(text);
+}
+
+void text_start(struct text *text, struct bytes content_type) {
+    struct bytes type = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
+    text->is_xml = bytes_equal_ignore_case(type, BYTES("application/xhtml+xml"));
+    text->header_encoding = encoding_of_label(encoding_charset(content_type));
+    text->has_begun = text->in_title = text->has_title = text->has_description = false;
+    text->skipped = ELEMENT_OTHER;
+    text->err = ERR_OK;
+    buf_clear(&text->head);
+    buf_clear(&text->valid);
+    text_flow_clear(&text->title);
+    text_flow_clear(&text->body);
+    text_flow_clear(&text->description);
+    text_flow_clear(&text->language);
+    html_start(&text->html);
+    html_set_cdata(&text->html, text->is_xml);
+    tree_start(&text->tree);
+}
+
+/* What the slice means; until the next call. */
+static struct bytes decode(struct text *text, struct bytes slice, unsigned decoding) {
+    if (html_is_plain(slice, decoding)) {
+        return slice;
+    }
+    buf_clear(&text->decoded);
+    enum err err = html_decode(&text->decoded, slice, decoding);
+    text->err = err == ERR_MEMORY ? err : text->err;
+    return buf_bytes(&text->decoded);
+}
+
+/* ---- tags ---- */
+
+static const struct html_attribute *find_attribute(const struct html_token *token, struct bytes name) {
+    for (size_t i = 0; i < token->attributes_count; i++) {
+        if (bytes_equal_ignore_case(html_attribute_name(token, &token->attributes[i]), name)) {
+            return &token->attributes[i];
+        }
+    }
+    return NULL;
+}
+
+/* "display: none", with spaces anywhere. */
+static bool hides(struct bytes style) {
+    static const char wanted[] = "display:none";
+    size_t matched = 0;
+    for (size_t i = 0; i < style.size && i < STYLE_SIZE_MAX; i++) {
+        uint8_t byte = byte_lower(style.data[i]);
+        if (byte == ' ' || byte == '\t' || byte == '\n') {
+            continue;
+        }
+        matched = byte == (uint8_t)wanted[matched] ? matched + 1 : byte == 'd';
+        if (wanted[matched] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* <html> and <body> are often hidden only until a script has run. */
+static bool is_hidden(const struct html_token *token, unsigned element) {
+    if (element == ELEMENT_HTML || element == ELEMENT_BODY) {
+        return false;
+    }
+    const struct html_attribute *style = find_attribute(token, BYTES("style"));
+    return find_attribute(token, BYTES("hidden")) != NULL ||
+           (style != NULL && hides(html_attribute_value(token, style)));
+}
+
+static bool is_of(unsigned element, unsigned first, unsigned behind) {
+    return element >= first && element < behind;
+}
+
+static bool has_content(const struct text *text, const struct html_token *token, unsigned element) {
+    bool is_closed =
+        token->is_self_closing && (text->is_xml || tree_is_foreign(&text->tree) || element == ELEMENT_SVG);
+    return !is_closed && element != ELEMENT_META && !is_of(element, ELEMENT_AREA, ELEMENT_INLINE);
+}
+
+static void put_value(struct text *text, struct text_flow *flow, const struct html_token *token,
+                      const struct html_attribute *attribute) {
+    text_flow_clear(flow);
+    text_flow_put(flow, decode(text, html_attribute_value(token, attribute), HTML_DECODING_VALUE));
+}
+
+static void on_meta(struct text *text, const struct html_token *token) {
+    const struct html_attribute *name = find_attribute(token, BYTES("name"));
+    const struct html_attribute *property = find_attribute(token, BYTES("property"));
+    const struct html_attribute *content = find_attribute(token, BYTES("content"));
+    if (content == NULL || text->has_description) {
+        return;
+    }
+    if (name != NULL &&
+        bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, name)), BYTES("description"))) {
+        text->has_description = true;
+        put_value(text, &text->description, token, content);
+    } else if (property != NULL && text->description.out.size == 0 &&
+               bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, property)),
+                                       BYTES("og:description"))) {
+        put_value(text, &text->description, token, content);
+    }
+}
+
+static bool is_language(struct bytes tag) {
+    for (size_t i = 0; i < tag.size; i++) {
+        if (!byte_is_alpha(tag.data[i]) && !byte_is_digit(tag.data[i]) && tag.data[i] != '-') {
+            return false;
+        }
+    }
+    return tag.size > 0 && tag.size <= TEXT_LANGUAGE_SIZE_MAX;
+}
+
+static void on_html(struct text *text, const struct html_token *token) {
+    const struct html_attribute *lang = find_attribute(token, BYTES("lang"));
+    lang = lang != NULL ? lang : find_attribute(token, BYTES("xml:lang"));
+    if (lang != NULL && text->language.out.size == 0 &&
+        is_language(bytes_trim(html_attribute_value(token, lang)))) {
+        put_value(text, &text->language, token, lang);
+    }
+}
+
+static void separate(struct text *text, unsigned element) {
+    if (element < ELEMENT_INLINE && element != ELEMENT_WBR) {
+        text_flow_space(&text->body);
+    }
+}
+
+static void start_skipping(struct text *text, const struct html_token *token, unsigned element) {
+    text->skipped = element == ELEMENT_OTHER ? ELEMENT_INLINE : element; /* any but none */
+    text->skipped_key = token->name_key;
+    text->skipped_depth = 1;
+}
+
+/* True where the tag is part of what is skipped. */
+static bool skips_start_tag(struct text *text, const struct html_token *token, unsigned element) {
+    if (text->skipped == ELEMENT_OTHER) {
+        return false;
+    }
+    if (token->name_key != text->skipped_key) {
+        return true;
+    }
+    if (is_of(text->skipped, ELEMENT_P, ELEMENT_AREA)) {
+        text->skipped = ELEMENT_OTHER;
+        return false;
+    }
+    text->skipped_depth += has_content(text, token, element);
+    return true;
+}
+
+static void on_start_tag(struct text *text, const struct html_token *token) {
+    bool was_foreign = tree_is_foreign(&text->tree);
+    if (!text->is_xml) {
+        tree_tag(&text->tree, &text->html, token);
+    }
+    unsigned element = words_find(&text->words, token->name_key, token->name);
+    if (skips_start_tag(text, token, element)) {
+        return;
+    }
+    separate(text, element);
+    bool is_skipped = is_of(element, ELEMENT_SCRIPT, ELEMENT_P) || is_hidden(token, element);
+    if (is_skipped && has_content(text, token, element)) {
+        start_skipping(text, token, element);
+    } else if (element == ELEMENT_TITLE && !was_foreign && !text->has_title) {
+        text->in_title = has_content(text, token, element);
+    } else if (element == ELEMENT_META) {
+        on_meta(text, token);
+    } else if (element == ELEMENT_HTML) {
+        on_html(text, token);
+    }
+}
+
+static void on_end_tag(struct text *text, const struct html_token *token) {
+    if (!text->is_xml) {
+        tree_tag(&text->tree, &text->html, token);
+    }
+    unsigned element = words_find(&text->words, token->name_key, token->name);
+    if (text->skipped != ELEMENT_OTHER) {
+        if (token->name_key == text->skipped_key && --text->skipped_depth == 0) {
+            text->skipped = ELEMENT_OTHER;
+        }
+        return;
+    }
+    separate(text, element);
+    if (element == ELEMENT_TITLE && text->in_title) {
+        text->in_title = false;
+        text->has_title = text->title.out.size > 0;
+    }
+}
+
+static void on_text(struct text *text, const struct html_token *token) {
+    if (text->skipped == ELEMENT_OTHER) {
+        text_flow_put(text->in_title ? &text->title : &text->body,
+                      decode(text, token->text, token->decoding));
+    }
+}
+
+/* ---- the page ---- */
+
+static void drain(struct text *text) {
+    struct html_token token;
+    while (!text_is_full(text) && html_next(&text->html, &token)) {
+        switch (token.kind) {
+        case HTML_START_TAG:
+            on_start_tag(text, &token);
+            break;
+        case HTML_END_TAG:
+            on_end_tag(text, &token);
+            break;
+        case HTML_TEXT:
+            on_text(text, &token);
+            break;
+        default:
+            break;
+        }
+    }
+    const struct text_flow *flows[] = {&text->title, &text->body, &text->description, &text->language};
+    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
+        text->err = flows[i]->out.err != ERR_OK ? flows[i]->out.err : text->err;
+    }
+    text->err = html_err(&text->html) != ERR_OK ? html_err(&text->html) : text->err;
+}
+
+/* How many bytes at the end are a character whose rest may come. */
+static size_t unfinished_size(struct bytes input) {
+    for (size_t size = 1; size < UTF8_LENGTH_MAX && size <= input.size; size++) {
+        uint8_t byte = input.data[input.size - size];
+        if (byte >= 0xc0) {
+            size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+            return length > size ? size : 0;
+        }
+        if (byte < 0x80) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Pages that call themselves UTF-8 need not be: what is not becomes U+FFFD, as in browsers. */
+static enum err convert_utf8(struct text *text, struct bytes piece, bool is_last) {
+    buf_put(&text->valid, piece);
+    struct bytes input = buf_bytes(&text->valid);
+    size_t size = input.size - (is_last ? 0 : unfinished_size(input));
+    input = bytes_slice(input, 0, size);
+    if (utf8_is_valid(input)) {
+        buf_put(&text->converted, input);
+        input.size = 0;
+    }
+    while (input.size > 0) {
+        size_t length;
+        uint8_t encoded[UTF8_LENGTH_MAX];
+        uint32_t code_point = utf8_decode(input, &length);
+        buf_put(&text->converted, bytes_of(encoded, utf8_encode(code_point, encoded)));
+        input = bytes_skip(input, length);
+    }
+    enum err err = text->valid.err;
+    buf_consume(&text->valid, size);
+    return err != ERR_OK ? err : text->converted.err;
+}
+
+static void feed_body(struct text *text, struct bytes piece, bool is_last) {
+    do {
+        size_t size = piece.size < CONVERT_STEP ? piece.size : CONVERT_STEP;
+        bool is_end = is_last && size == piece.size;
+        struct bytes step = bytes_slice(piece, 0, size);
+        buf_clear(&text->converted);
+        text->err = text->transcode.encoding == encoding_utf8
+                        ? convert_utf8(text, step, is_end)
+                        : transcode_put_piece(&text->transcode, &text->converted, step, is_end);
+        if (text->err != ERR_OK) {
+            return;
+        }
+        html_feed(&text->html, buf_bytes(&text->converted));
+        drain(text);
+        piece = bytes_skip(piece, size);
+    } while (piece.size > 0 && text->err == ERR_OK && !text_is_full(text));
+}
+
+static void begin(struct text *text) {
+    struct bytes head = buf_bytes(&text->head);
+    size_t bom_size;
+    const struct encoding *encoding = encoding_of_bom(head, &bom_size);
+    encoding = encoding != NULL ? encoding : text->header_encoding;
+    if (encoding == NULL) {
+        encoding = text->is_xml ? encoding_utf8 : encoding_detect((struct bytes){NULL, 0}, head, true);
+    }
+    text->has_begun = true;
+    transcode_start(&text->transcode, encoding);
+    feed_body(text, head, false);
+}
+
+enum err text_feed(struct text *text, struct bytes piece) {
+    if (text->err == ERR_OK && !text->has_begun) {
+        size_t room = ENCODING_HEAD_SIZE - text->head.size;
+        size_t size = piece.size < room ? piece.size : room;
+        text->err = buf_put(&text->head, bytes_slice(piece, 0, size));
+        piece = bytes_skip(piece, size);
+        if (text->err == ERR_OK && size == room) {
+            begin(text);
+        }
+    }
+    if (text->err == ERR_OK && piece.size > 0 && !text_is_full(text)) {
+        feed_body(text, piece, false);
+    }
+    return text->err;
+}
+
+enum err text_finish(struct text *text) {
+    if (text->err == ERR_OK && !text->has_begun) {
+        begin(text);
+    }
+    if (text->err == ERR_OK && !text_is_full(text)) {
+        feed_body(text, (struct bytes){NULL, 0}, true);
+    }
+    if (text->err == ERR_OK && !text_is_full(text)) {
+        html_end(&text->html);
+        drain(text);
+    }
+    return text->err;
+}
+
+bool text_is_full(const struct text *text) {
+    return text->body.is_full;
+}
+
+struct bytes text_title(const struct text *text) {
+    return buf_bytes(&text->title.out);
+}
+
+struct bytes text_body(const struct text *text) {
+    return buf_bytes(&text->body.out);
+}
+
+struct bytes text_description(const struct text *text) {
+    return buf_bytes(&text->description.out);
+}
+
+struct bytes text_language(const struct text *text) {
+    return buf_bytes(&text->language.out);
+}

@@ -1,0 +1,352 @@
+/* The names that scripts are rewritten for: each function decides about one, by what is around it. */
+#include "web/rewrite/rewrite_script.h"
+
+/* A name as it is looked at: what is around it. */
+struct name {
+    struct rewrite_script *script;
+    size_t from;
+    size_t to;
+    enum rewrite_word word;
+    struct rewrite_peek next;
+};
+
+static bool is_member(const struct rewrite_script *script) {
+    return script->last.kind == REWRITE_TOKEN_DOT || script->last.kind == REWRITE_TOKEN_OPTIONAL;
+}
+
+static bool peek(const struct rewrite_script *script, size_t at, struct rewrite_peek *ret_peek) {
+    return rewrite_scan_peek(script->words, script->tape.view, at, script->is_last, ret_peek);
+}
+
+/* The name is dealt with and stays. */
+static bool pass(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    rewrite_script_take(script,
+                        &(struct rewrite_script_token){.kind = REWRITE_TOKEN_NAME, .word = name->word});
+    script->at = name->to;
+    return true;
+}
+
+static bool replace(const struct name *name, struct bytes text) {
+    rewrite_script_replace(name->script, name->from, name->to, text);
+    return pass(name);
+}
+
+static bool follows_modifier(const struct rewrite_script *script) {
+    enum rewrite_word word = script->last.word;
+    return script->last.kind == REWRITE_TOKEN_STAR ||
+           (word >= REWRITE_WORD_GET && word <= REWRITE_WORD_STATIC);
+}
+
+static bool ends_value(enum rewrite_token_kind kind) {
+    return kind >= REWRITE_TOKEN_NAME && kind <= REWRITE_TOKEN_BLOCK_END;
+}
+
+/* Whether the name is that of a method or a field: "{ get x() {} }", "class { static x = 1; x() {} }". */
+static bool is_defined(const struct name *name) {
+    const struct rewrite_script *script = name->script;
+    enum rewrite_token_kind last = script->last.kind;
+    bool is_called = name->next.kind == REWRITE_TOKEN_OPEN_PARENTHESIS;
+    switch ((enum rewrite_frame_kind)script->frames[script->depth].kind) {
+    case REWRITE_FRAME_OBJECT:
+    case REWRITE_FRAME_PATTERN:
+        return is_called &&
+               (last == REWRITE_TOKEN_OPEN_BRACE || last == REWRITE_TOKEN_COMMA || follows_modifier(script));
+    case REWRITE_FRAME_CLASS:
+        return last == REWRITE_TOKEN_OPEN_BRACE || last == REWRITE_TOKEN_SEMICOLON ||
+               (last == REWRITE_TOKEN_STAR && is_called) ||
+               (ends_value(last) && script->last.word < REWRITE_WORD_ELSE);
+    default:
+        return false;
+    }
+}
+
+/* Whether it is a key or a label: "x:", but not of "a ? x : b" and "case x:". */
+static bool is_key(const struct name *name) {
+    const struct rewrite_script *script = name->script;
+    return name->next.kind == REWRITE_TOKEN_COLON && script->frames[script->depth].questions_count == 0 &&
+           script->last.word != REWRITE_WORD_CASE;
+}
+
+static bool is_shorthand(const struct name *name) {
+    enum rewrite_token_kind last = name->script->last.kind;
+    enum rewrite_token_kind next = name->next.kind;
+    return (last == REWRITE_TOKEN_OPEN_BRACE || last == REWRITE_TOKEN_COMMA) &&
+           (next == REWRITE_TOKEN_COMMA || next == REWRITE_TOKEN_CLOSE_BRACE || next == REWRITE_TOKEN_EQUALS);
+}
+
+/*
+ * location
+ */
+
+static bool member_location(const struct name *name) {
+    bool is_kept = name->script->before.word == REWRITE_WORD_SUPER ||
+                   name->next.kind == REWRITE_TOKEN_OPEN_PARENTHESIS ||
+                   name->next.kind == REWRITE_TOKEN_BACKTICK;
+    return is_kept ? pass(name) : replace(name, BYTES(REWRITE_NAME_LOCATION));
+}
+
+/* import { location as a, b as location, location } */
+static bool imported_location(const struct name *name) {
+    if (name->next.word == REWRITE_WORD_AS && name->script->last.word != REWRITE_WORD_AS) {
+        return pass(name);
+    }
+    return name->script->last.word == REWRITE_WORD_AS
+               ? replace(name, BYTES(REWRITE_NAME_LOCATION))
+               : replace(name, BYTES("location as " REWRITE_NAME_LOCATION));
+}
+
+/* export { location as a, b as location, location }; the second name is for those who write a.location. */
+static bool exported_location(const struct name *name) {
+    if (name->script->last.word == REWRITE_WORD_AS) {
+        return pass(name);
+    }
+    return name->next.word == REWRITE_WORD_AS
+               ? replace(name, BYTES(REWRITE_NAME_LOCATION))
+               : replace(name, BYTES(REWRITE_NAME_LOCATION " as location," REWRITE_NAME_LOCATION));
+}
+
+/* "export var location": others import it by its old name, which rewrite_script_end() adds. */
+static void note_export(struct rewrite_script *script) {
+    enum rewrite_word word = script->last.word;
+    bool declares = (word >= REWRITE_WORD_VAR && word <= REWRITE_WORD_CONST) ||
+                    word == REWRITE_WORD_FUNCTION || word == REWRITE_WORD_CLASS;
+    if (declares && script->before.word == REWRITE_WORD_EXPORT && script->statement == REWRITE_WORD_EXPORT) {
+        script->has_export = true;
+    }
+}
+
+static bool free_location(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    enum rewrite_frame_kind frame = (enum rewrite_frame_kind)rewrite_script_frame(script)->kind;
+    bool is_jump = script->last.word == REWRITE_WORD_BREAK || script->last.word == REWRITE_WORD_CONTINUE;
+    if (frame == REWRITE_FRAME_IMPORTS) {
+        return imported_location(name);
+    }
+    if (frame == REWRITE_FRAME_EXPORTS) {
+        return exported_location(name);
+    }
+    if (frame == REWRITE_FRAME_EXPORT_FROM || is_jump || is_defined(name) ||
+        name->next.kind == REWRITE_TOKEN_UNKNOWN) {
+        return pass(name);
+    }
+    if (is_key(name) && frame != REWRITE_FRAME_PATTERN) {
+        return pass(name);
+    }
+    if (frame == REWRITE_FRAME_OBJECT && is_shorthand(name)) {
+        return replace(name, BYTES("location:" REWRITE_NAME_LOCATION));
+    }
+    note_export(script);
+    return replace(name, BYTES(REWRITE_NAME_LOCATION));
+}
+
+static bool on_location(struct name *name) {
+    if (!peek(name->script, name->to, &name->next)) {
+        return false;
+    }
+    return is_member(name->script) ? member_location(name) : free_location(name);
+}
+
+/*
+ * top and parent
+ */
+
+static bool names_window(enum rewrite_word word) {
+    return word >= REWRITE_WORD_TOP && word <= REWRITE_WORD_GLOBALTHIS;
+}
+
+static bool is_of_windows_only(enum rewrite_word word) {
+    return word == REWRITE_WORD_LOCATION || (word >= REWRITE_WORD_WINDOW && word <= REWRITE_WORD_POSTMESSAGE);
+}
+
+static bool replace_frame(const struct name *name) {
+    replace(name, name->word == REWRITE_WORD_TOP ? BYTES(REWRITE_NAME_TOP) : BYTES(REWRITE_NAME_PARENT));
+    return name->script->last.is_window = true;
+}
+
+/* A variable of that name: from here on it is none of ours. */
+static void note_local(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    enum rewrite_word last = script->last.word;
+    bool is_declared = (last >= REWRITE_WORD_VAR && last <= REWRITE_WORD_CONST) ||
+                       last == REWRITE_WORD_FUNCTION || rewrite_script_frame(script)->is_params ||
+                       name->next.kind == REWRITE_TOKEN_ARROW;
+    if (is_declared) {
+        script->has_local[name->word == REWRITE_WORD_TOP ? 0 : 1] = true;
+    }
+}
+
+/* "top.location", "top != self". False where more bytes would tell. */
+static bool next_shows_window(const struct name *name, bool *ret_shows) {
+    *ret_shows = false;
+    bool is_dot = name->next.kind == REWRITE_TOKEN_DOT || name->next.kind == REWRITE_TOKEN_OPTIONAL;
+    if (!is_dot && name->next.kind != REWRITE_TOKEN_EQUALITY) {
+        return true;
+    }
+    struct rewrite_peek other;
+    if (!peek(name->script, name->next.to, &other)) {
+        return false;
+    }
+    *ret_shows = is_dot ? is_of_windows_only(other.word) : names_window(other.word);
+    return true;
+}
+
+/* "self != top", and nothing behind it. */
+static bool last_shows_window(const struct name *name) {
+    enum rewrite_token_kind next = name->next.kind;
+    bool goes_on = next == REWRITE_TOKEN_DOT || next == REWRITE_TOKEN_OPTIONAL ||
+                   next == REWRITE_TOKEN_OPEN_BRACKET || next == REWRITE_TOKEN_OPEN_PARENTHESIS ||
+                   next == REWRITE_TOKEN_UNKNOWN;
+    return name->script->last.kind == REWRITE_TOKEN_EQUALITY && name->script->before.is_window && !goes_on;
+}
+
+static bool on_frame(struct name *name) {
+    struct rewrite_script *script = name->script;
+    if (!peek(script, name->to, &name->next)) {
+        return false;
+    }
+    if (is_member(script)) {
+        bool is_of_window = script->before.is_window && name->next.kind != REWRITE_TOKEN_OPEN_PARENTHESIS;
+        return is_of_window ? replace_frame(name) : pass(name);
+    }
+    bool shows;
+    if (!next_shows_window(name, &shows)) {
+        return false;
+    }
+    note_local(name);
+    bool is_local = script->has_local[name->word == REWRITE_WORD_TOP ? 0 : 1];
+    if (is_local || is_defined(name) || !(shows || last_shows_window(name))) {
+        return pass(name);
+    }
+    return replace_frame(name);
+}
+
+/*
+ * import
+ */
+
+/* "import.meta.url", if nobody assigns to it. False where more bytes would tell. */
+static bool meta_url(struct name *name, bool *ret_is_url) {
+    static const struct {
+        enum rewrite_token_kind kind;
+        enum rewrite_word word;
+    } chain[] = {{REWRITE_TOKEN_DOT, REWRITE_WORD_NONE},
+                 {REWRITE_TOKEN_NAME, REWRITE_WORD_META},
+                 {REWRITE_TOKEN_DOT, REWRITE_WORD_NONE},
+                 {REWRITE_TOKEN_NAME, REWRITE_WORD_URL}};
+    size_t to = name->to;
+    struct rewrite_peek next;
+    *ret_is_url = false;
+    for (size_t i = 0; i < sizeof chain / sizeof *chain; i++) {
+        if (!peek(name->script, to, &next)) {
+            return false;
+        }
+        if (next.kind != chain[i].kind || next.word != chain[i].word) {
+            return true;
+        }
+        to = next.to;
+    }
+    if (!peek(name->script, to, &next)) {
+        return false;
+    }
+    bool is_changed = next.kind == REWRITE_TOKEN_EQUALS || next.kind == REWRITE_TOKEN_INCREMENT ||
+                      next.kind == REWRITE_TOKEN_UNKNOWN ||
+                      name->script->last.kind == REWRITE_TOKEN_INCREMENT;
+    bool is_operator = next.kind == REWRITE_TOKEN_OPERATOR && next.to - next.from > 1; /* "+=", too */
+    *ret_is_url = !is_changed && !is_operator;
+    name->to = *ret_is_url ? to : name->to;
+    return true;
+}
+
+static bool replace_meta(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    rewrite_script_replace(script, name->from, name->from, BYTES(REWRITE_NAME_META "("));
+    rewrite_script_replace(script, name->to, name->to, BYTES(")"));
+    pass(name);
+    script->last = (struct rewrite_script_token){.kind = REWRITE_TOKEN_VALUE_END};
+    return true;
+}
+
+static bool replace_import(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    struct bytes base = script->place.base;
+    struct buf *text = &script->text;
+    buf_clear(text);
+    buf_put_string(text, REWRITE_NAME_IMPORT "(\"");
+    rewrite_script_quote(text, bytes_slice(base, 0, base.size <= REWRITE_BASE_SIZE_MAX ? base.size : 0), '"');
+    buf_put_string(text, "\")");
+    script->err = text->err != ERR_OK ? text->err : script->err;
+    replace(name, buf_bytes(text));
+    script->last = (struct rewrite_script_token){.kind = REWRITE_TOKEN_VALUE_END};
+    return true;
+}
+
+static bool on_import(struct name *name) {
+    struct rewrite_script *script = name->script;
+    bool is_url = false;
+    if (!peek(script, name->to, &name->next) ||
+        (name->next.kind == REWRITE_TOKEN_DOT && !is_member(script) && !meta_url(name, &is_url))) {
+        return false;
+    }
+    if (is_member(script) || is_defined(name) || is_key(name)) {
+        return pass(name);
+    }
+    if (is_url) {
+        return replace_meta(name);
+    }
+    if (name->next.kind == REWRITE_TOKEN_OPEN_PARENTHESIS) {
+        return replace_import(name);
+    }
+    if (script->place.is_module && script->depth == 0 && name->next.kind != REWRITE_TOKEN_DOT) {
+        script->statement = REWRITE_WORD_IMPORT;
+    }
+    return pass(name);
+}
+
+/*
+ * Words that only matter for others
+ */
+
+static bool on_other(const struct name *name) {
+    struct rewrite_script *script = name->script;
+    bool is_window = names_window(name->word) && (!is_member(script) || script->before.is_window);
+    if (is_member(script)) { /* a.return is no return */
+        struct name member = *name;
+        member.word = REWRITE_WORD_NONE;
+        pass(&member);
+        script->last.is_window = is_window;
+        return true;
+    }
+    if (name->word == REWRITE_WORD_EXPORT && script->place.is_module && script->depth == 0) {
+        script->statement = REWRITE_WORD_EXPORT;
+    }
+    if (name->word == REWRITE_WORD_CLASS) { /* "{ class() {} }" is a method */
+        struct rewrite_script_frame *frame = rewrite_script_frame(script);
+        bool is_first =
+            script->last.kind == REWRITE_TOKEN_OPEN_BRACE || script->last.kind == REWRITE_TOKEN_COMMA;
+        frame->has_class = frame->kind != REWRITE_FRAME_OBJECT || !is_first;
+    }
+    pass(name);
+    script->last.is_window = is_window;
+    return true;
+}
+
+/* False where more bytes would tell. */
+static bool on_name(struct name *name) {
+    switch (name->word) {
+    case REWRITE_WORD_LOCATION:
+        return on_location(name);
+    case REWRITE_WORD_TOP:
+    case REWRITE_WORD_PARENT:
+        return on_frame(name);
+    case REWRITE_WORD_IMPORT:
+        return on_import(name);
+    default:
+        return on_other(name);
+    }
+}
+
+enum rewrite_step rewrite_script_name(struct rewrite_script *script, size_t to, enum rewrite_word word) {
+    struct name name = {.script = script, .from = script->at, .to = to, .word = word};
+    return on_name(&name) ? REWRITE_AGAIN : REWRITE_MORE;
+}
