@@ -29,11 +29,11 @@
 #include <pthread.h>
 
 #include "base/map.h"
+#include "base/scratch.h"
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "store/document_hasher.h"
 #include "store/record.h"
-#include "store/scratch.h"
 #include "warc/wacz_reader.h"
 #include "warc/warc_check.h"
 #include "warc/warc_reader.h"

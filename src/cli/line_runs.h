@@ -15,7 +15,7 @@
 #ifndef MNEMON_CLI_LINE_RUNS_H
 #define MNEMON_CLI_LINE_RUNS_H
 
-#include "store/scratch.h"
+#include "base/scratch.h"
 
 enum { LINE_RUNS_MERGE_MAX = 64 };
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scratch.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/store.h"
-#include "store/scratch.h"
 
 enum { READ_SIZE = 256 << 10, LINE_SIZE_MAX = 4096 };
 

@@ -8,7 +8,7 @@
 #include "base/value.h"
 #include "crawl/crawler_state.h"
 #include "crawl/host_trap.h"
-#include "warc/http_head.h"
+#include "http/message/http_head.h"
 
 enum {
     TRANSFERS_DEFAULT = 200,

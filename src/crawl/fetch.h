@@ -6,7 +6,7 @@
  * checked against the rules of net/reach.h when it was resolved and again when the socket is made, so that no
  * answer of a nameserver leads to a private address.
  *
- * Bodies collect in a scratch (store/scratch.h): small ones in memory, large ones in an unlinked file; the
+ * Bodies collect in a scratch (base/scratch.h): small ones in memory, large ones in an unlinked file; the
  * more transfers run, the smaller is "small". All functions are the loop thread's.
  *
  *      fetch.c            the engine: start, end, time-outs
@@ -24,7 +24,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "store/scratch.h"
+#include "base/scratch.h"
 
 struct dns;
 struct fetch;

@@ -17,7 +17,7 @@
 #ifndef MNEMON_CRAWL_SITEMAP_H
 #define MNEMON_CRAWL_SITEMAP_H
 
-#include "warc/source.h"
+#include "base/source.h"
 #include "web/url/url.h"
 
 enum {

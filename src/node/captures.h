@@ -17,10 +17,10 @@
 #define MNEMON_NODE_CAPTURES_H
 
 #include "base/ringkey.h"
+#include "base/scratch.h"
 #include "node/bulk.h"
 #include "store/document.h"
 #include "store/instance.h"
-#include "store/scratch.h"
 
 struct captures;
 struct captures_session; /* of one thread */

@@ -31,7 +31,7 @@ struct node_config {
     const char *directory;         /* outlives the node */
     struct instance *instance;     /* outlives the node */
     struct address http;           /* port 0: any that is free */
-    unsigned connections_max;      /* of HTTP (replay/http_server.h) */
+    unsigned connections_max;      /* of HTTP (http/server/http_server.h) */
     uint32_t request_timeout_ms;   /* likewise */
     struct config_list hosts;      /* of HTTP, as the three below (replay/admin.h); outlive the node */
     uint64_t rate;                 /* likewise; 0: any */

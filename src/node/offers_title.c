@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 #include "base/utf8.h"
-#include "warc/http_head.h"
+#include "http/message/http_head.h"
 
 enum { HTML_SIZE_MAX = 256 << 10 /* so much of a page is looked at */, MASK_BITS = 64 };
 

@@ -1,9 +1,10 @@
 /*
  * proxy_body - where the body of an HTTP message ends, while its bytes pass through.
  *
- * Stricter than the readers of archives (warc/chunked.h): what is passed on must mean the same to whoever
- * reads it next, or a request could be hidden in another one's body. So chunks have CRLF and nothing else at
- * the ends of their lines, sizes are plain hexadecimal, extensions and trailers are short and printable.
+ * Stricter than the readers of archives (http/message/chunked.h): what is passed on must mean the same to
+ * whoever reads it next, or a request could be hidden in another one's body. So chunks have CRLF and nothing
+ * else at the ends of their lines, sizes are plain hexadecimal, extensions and trailers are short and
+ * printable.
  */
 #ifndef MNEMON_NODE_PROXY_BODY_H
 #define MNEMON_NODE_PROXY_BODY_H

@@ -6,7 +6,7 @@
  * ends is said once (RFC 9112, 6.3: both Content-Length and Transfer-Encoding are refused). Heads that are
  * passed on are written anew, never copied: what is about one connection stays here (Connection and what it
  * names, Proxy-…, TE …), the Host is that of the URL. Answers of servers are read leniently
- * (warc/http_head.h) and written strictly.
+ * (http/message/http_head.h) and written strictly.
  *
  * No I/O, no state of its own.
  */
@@ -14,8 +14,8 @@
 #define MNEMON_NODE_PROXY_HEAD_H
 
 #include "base/buf.h"
+#include "http/message/http_head.h"
 #include "node/proxy_body.h"
-#include "warc/http_head.h"
 #include "web/url/url.h"
 
 enum { PROXY_HEAD_SIZE_MAX = HTTP_HEAD_SIZE_MAX, PROXY_METHOD_SIZE_MAX = 32 };

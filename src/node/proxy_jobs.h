@@ -12,8 +12,8 @@
 
 #include <uv.h>
 
+#include "base/scratch.h"
 #include "node/proxy.h"
-#include "store/scratch.h"
 #include "web/url/url.h"
 
 struct proxy_jobs;

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "store/scratch.h"
+#include "base/scratch.h"
 
 enum {
     RING_SHELF_CACHE_SIZE_MAX = 64 << 20,

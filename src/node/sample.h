@@ -7,9 +7,9 @@
 #define MNEMON_NODE_SAMPLE_H
 
 #include "crawl/crawler.h"
+#include "http/server/http_server.h"
 #include "node/crawling.h"
 #include "replay/admin.h"
-#include "replay/http_server.h"
 #include "replay/search.h"
 #include "store/connector.h"
 #include "store/instance.h"

@@ -8,8 +8,8 @@
 #include <sys/random.h>
 
 #include "base/hex.h"
+#include "http/server/http_limit.h"
 #include "replay/admin_host.h"
-#include "replay/http_limit.h"
 
 enum {
     ID_SIZE = 32,

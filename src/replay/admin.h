@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 
 struct admin;
 

@@ -12,11 +12,11 @@
 #define MNEMON_REPLAY_ARCHIVE_H
 
 #include "base/clock.h"
+#include "http/message/http_head.h"
 #include "store/access.h"
 #include "store/instance.h"
 #include "store/query.h"
 #include "store/record.h"
-#include "warc/http_head.h"
 
 struct archive;
 struct archive_visit;

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
+#include "base/scratch.h"
 #include "replay/archive.h"
-#include "store/scratch.h"
 #include "web/url/canon.h"
 #include "web/url/url.h"
 

@@ -10,7 +10,7 @@
 #ifndef MNEMON_REPLAY_AVAILABLE_H
 #define MNEMON_REPLAY_AVAILABLE_H
 
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 
 /* The request's context is the struct replay. */
 void available_answer(struct http_request *request);

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
+#include "http/server/form.h"
 #include "replay/desk.h"
-#include "replay/form.h"
 #include "replay/sheet.h"
 
 enum {

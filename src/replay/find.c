@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/utc.h"
+#include "http/server/form.h"
 #include "replay/find_state.h"
-#include "replay/form.h"
 #include "replay/sheet.h"
 
 enum {

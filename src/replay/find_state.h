@@ -3,7 +3,7 @@
 #define MNEMON_REPLAY_FIND_STATE_H
 
 #include "base/buf.h"
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 #include "replay/replay.h"
 #include "replay/search.h"
 

@@ -5,8 +5,8 @@
 #define MNEMON_REPLAY_REPLAY_H
 
 #include "base/clock.h"
+#include "http/server/http_server.h"
 #include "replay/archive.h"
-#include "replay/http_server.h"
 
 struct search;
 struct survey;

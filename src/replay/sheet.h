@@ -15,7 +15,7 @@
 #define MNEMON_REPLAY_SHEET_H
 
 #include "base/buf.h"
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 #include "replay/replay.h"
 
 enum sheet_tab {

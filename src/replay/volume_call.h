@@ -8,7 +8,7 @@
 #ifndef MNEMON_REPLAY_VOLUME_CALL_H
 #define MNEMON_REPLAY_VOLUME_CALL_H
 
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 #include "replay/volume_kit.h"
 #include "store/document.h"
 

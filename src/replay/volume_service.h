@@ -23,7 +23,7 @@
 #ifndef MNEMON_REPLAY_VOLUME_SERVICE_H
 #define MNEMON_REPLAY_VOLUME_SERVICE_H
 
-#include "replay/http_server.h"
+#include "http/server/http_server.h"
 #include "store/volume.h"
 
 enum { VOLUME_SERVICE_ROUTES_COUNT = 4, VOLUME_SERVICE_TOKEN_SIZE_MAX = 256 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/hex.h"
-#include "warc/http_head.h"
+#include "http/message/http_head.h"
 #include "warc/warc_id.h"
 
 enum { HOST_SIZE_MAX = 255, POLICY_SIZE_MAX = 2048 };

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "store/scratch.h"
+#include "base/scratch.h"
 #include "store/segment.h"
 #include "warc/warc_writer.h"
 

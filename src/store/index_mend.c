@@ -1,6 +1,6 @@
 #include "base/clock.h"
+#include "base/scratch.h"
 #include "store/index_database.h"
-#include "store/scratch.h"
 
 enum {
     PROBE_SIZE = 8 << 20, /* must fit on the disk before it is worth trying */

@@ -16,8 +16,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/scratch.h"
 #include "store/breaker.h"
-#include "store/scratch.h"
 
 enum {
     REMOTE_CALL_RATE_MIN = 16 << 10,       /* bytes a second, both ways together */

@@ -16,10 +16,10 @@
 
 #include "base/buf.h"
 #include "base/sha256.h"
+#include "base/source.h"
 #include "store/location.h"
 #include "store/vfs.h"
 #include "warc/pack.h"
-#include "warc/source.h"
 #include "warc/zdict.h"
 
 enum {

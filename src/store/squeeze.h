@@ -9,7 +9,7 @@
 #ifndef MNEMON_STORE_SQUEEZE_H
 #define MNEMON_STORE_SQUEEZE_H
 
-#include "store/scratch.h"
+#include "base/scratch.h"
 
 struct squeeze {
     struct ZSTD_CCtx_s *packer;

@@ -23,11 +23,11 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/sink.h"
 #include "store/document.h"
 #include "store/index.h"
 #include "store/vfs.h"
 #include "warc/pack.h"
-#include "warc/sink.h"
 #include "warc/warc_id.h"
 
 struct volume;
@@ -55,7 +55,7 @@ struct volume_config {
     struct vfs *vfs;               /* required */
     const char *directory;         /* of the segments, in the vfs; required */
     const char *index_directory;   /* in the real file system; required */
-    const char *scratch_directory; /* likewise, for store/scratch.h (the index's) */
+    const char *scratch_directory; /* likewise, for base/scratch.h (the index's) */
     enum pack_framing framing;
     int level;                 /* of compression (3 for zstd, 6 for gzip) */
     uint32_t linger_us;        /* (0) a group of which nobody waits for a document waits so long for more */

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/scratch.h"
 #include "run/bell.h"
 #include "store/block_cache.h"
 #include "store/changes.h"
@@ -25,7 +26,6 @@
 #include "store/ledger.h"
 #include "store/origins.h"
 #include "store/recent.h"
-#include "store/scratch.h"
 #include "store/segment.h"
 #include "store/volume.h"
 

@@ -17,8 +17,8 @@
 #ifndef MNEMON_WARC_CONTENT_H
 #define MNEMON_WARC_CONTENT_H
 
+#include "base/sink.h"
 #include "warc/payload.h"
-#include "warc/sink.h"
 
 enum { CONTENT_CODINGS_MAX = 3, CONTENT_OUT_SIZE = 64 << 10 };
 

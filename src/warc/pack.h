@@ -13,7 +13,7 @@
 #ifndef MNEMON_WARC_PACK_H
 #define MNEMON_WARC_PACK_H
 
-#include "warc/sink.h"
+#include "base/sink.h"
 #include "warc/zdict.h"
 
 enum {

@@ -14,8 +14,8 @@
 #ifndef MNEMON_WARC_PAYLOAD_H
 #define MNEMON_WARC_PAYLOAD_H
 
-#include "warc/chunked.h"
-#include "warc/http_head.h"
+#include "http/message/chunked.h"
+#include "http/message/http_head.h"
 
 struct payload {
     struct http_head head; /* of an HTTP message; state HTTP_HEAD_NONE otherwise */

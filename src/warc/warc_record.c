@@ -1,7 +1,7 @@
 #include "warc/warc_record.h"
 
 #include "base/utc.h"
-#include "warc/http_head.h"
+#include "http/message/http_head.h"
 
 enum {
     VERSION_DIGITS_MAX = 2,

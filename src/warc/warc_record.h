@@ -19,7 +19,7 @@
 #define MNEMON_WARC_WARC_RECORD_H
 
 #include "base/buf.h"
-#include "warc/fields.h"
+#include "http/message/fields.h"
 
 enum { WARC_RECORD_HEAD_SIZE_MAX = 64 << 10 };
 

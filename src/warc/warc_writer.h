@@ -17,9 +17,9 @@
 #define MNEMON_WARC_WARC_WRITER_H
 
 #include "base/sha256.h"
+#include "base/source.h"
 #include "warc/pack.h"
 #include "warc/payload.h"
-#include "warc/source.h"
 #include "warc/warc_id.h"
 #include "warc/warc_record.h"
 

@@ -10,7 +10,7 @@
 #ifndef MNEMON_WARC_WINDOW_H
 #define MNEMON_WARC_WINDOW_H
 
-#include "warc/source.h"
+#include "base/source.h"
 
 struct window {
     struct source *source; /* borrowed; NULL until window_open() */

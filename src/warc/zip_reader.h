@@ -19,7 +19,7 @@
 #define MNEMON_WARC_ZIP_READER_H
 
 #include "base/buf.h"
-#include "warc/source.h"
+#include "base/source.h"
 #include "warc/zip.h"
 
 enum { ZIP_DIRECTORY_SIZE_MAX = 64 << 20, ZIP_NAME_SIZE_MAX = 1024 };

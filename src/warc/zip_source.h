@@ -10,7 +10,7 @@
 #ifndef MNEMON_WARC_ZIP_SOURCE_H
 #define MNEMON_WARC_ZIP_SOURCE_H
 
-#include "warc/source.h"
+#include "base/source.h"
 #include "warc/zip_reader.h"
 
 struct zip_source {

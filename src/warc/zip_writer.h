@@ -17,7 +17,7 @@
 #ifndef MNEMON_WARC_ZIP_WRITER_H
 #define MNEMON_WARC_ZIP_WRITER_H
 
-#include "warc/sink.h"
+#include "base/sink.h"
 #include "warc/zip.h"
 
 struct zip_writer {

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "crawl/fetch_chunks.h"
 #include "fuzz.h"
-#include "warc/chunked.h"
-#include "warc/http_head.h"
+#include "http/message/chunked.h"
+#include "http/message/http_head.h"
 
 /* How the head ends and where. */
 struct outcome {

@@ -1,6 +1,6 @@
 /* desk-parts: what the desk is made of, where it needs no node: names of hosts, forms, metrics. */
+#include "http/server/form.h"
 #include "replay/admin_host.h"
-#include "replay/form.h"
 #include "replay/metrics.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* http-door: who comes in, who waits outside, and which thread gets whom, over real sockets. */
-#include "replay/http_door.h"
+#include "http/server/http_door.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* http-limit: how often an address may; who is forgotten in a full table. */
-#include "replay/http_limit.h"
+#include "http/server/http_limit.h"
 
 #include <stdlib.h>
 

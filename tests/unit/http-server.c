@@ -1,5 +1,5 @@
 /* http-server: routes, bounds and time limits of the HTTP server, over real sockets. */
-#include "replay/http_server.h"
+#include "http/server/http_server.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

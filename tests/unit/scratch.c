@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "store/scratch.h"
+#include "base/scratch.h"
 #include "unit.h"
 
 enum { MEMORY_MAX = 4096, SIZE_MAX_ = 1 << 20 };

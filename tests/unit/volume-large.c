@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 
 #include "base/prng.h"
+#include "base/scratch.h"
 #include "base/sha256.h"
 #include "store/compact.h"
-#include "store/scratch.h"
 #include "store/verify.h"
 #include "volume-fixture.h"
 

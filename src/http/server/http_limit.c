@@ -1,4 +1,4 @@
-#include "replay/http_limit.h"
+#include "http/server/http_limit.h"
 
 #include <string.h>
 

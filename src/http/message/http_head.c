@@ -1,4 +1,4 @@
-#include "warc/http_head.h"
+#include "http/message/http_head.h"
 
 enum { FIRST_LINE_SIZE_MIN = 5 }; /* "HTTP/" */
 

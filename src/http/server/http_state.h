@@ -1,15 +1,15 @@
 /* http_state - what http_server.c and http_request.c share. Private to them. */
-#ifndef MNEMON_REPLAY_HTTP_STATE_H
-#define MNEMON_REPLAY_HTTP_STATE_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_STATE_H
+#define MNEMON_HTTP_SERVER_HTTP_STATE_H
 
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/buf.h"
-#include "replay/http_door.h"
-#include "replay/http_guard.h"
-#include "replay/http_server.h"
+#include "http/server/http_door.h"
+#include "http/server/http_guard.h"
+#include "http/server/http_server.h"
 
 /* As struct http_route_stat. Counted without a lock: a reader may see half of a request. */
 struct http_counters {

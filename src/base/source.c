@@ -1,4 +1,4 @@
-#include "warc/source.h"
+#include "base/source.h"
 
 #include <errno.h>
 #include <fcntl.h>

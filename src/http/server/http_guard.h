@@ -13,8 +13,8 @@
  * Any thread may call. A connection is taken out before its descriptor is closed, so none is shut down that
  * has become another's.
  */
-#ifndef MNEMON_REPLAY_HTTP_GUARD_H
-#define MNEMON_REPLAY_HTTP_GUARD_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_GUARD_H
+#define MNEMON_HTTP_SERVER_HTTP_GUARD_H
 
 #include <pthread.h>
 

@@ -5,13 +5,13 @@
  * the function runs in; while it is suspended, to nobody: then http_request_resume() is the only call that is
  * allowed, from any thread, and the last that its caller makes. Slices live as long as the request.
  */
-#ifndef MNEMON_REPLAY_HTTP_REQUEST_H
-#define MNEMON_REPLAY_HTTP_REQUEST_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_REQUEST_H
+#define MNEMON_HTTP_SERVER_HTTP_REQUEST_H
 
 #include "base/address.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "store/scratch.h"
+#include "base/scratch.h"
 
 struct http_request;
 

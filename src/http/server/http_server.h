@@ -14,13 +14,13 @@
  *
  * Errors under /api/ are JSON, {"error":"not_found","text":"…"}, elsewhere a line of text.
  */
-#ifndef MNEMON_REPLAY_HTTP_SERVER_H
-#define MNEMON_REPLAY_HTTP_SERVER_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_SERVER_H
+#define MNEMON_HTTP_SERVER_HTTP_SERVER_H
 
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 
 struct http_server;
 

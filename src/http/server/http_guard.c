@@ -1,4 +1,4 @@
-#include "replay/http_guard.h"
+#include "http/server/http_guard.h"
 
 #include <sys/socket.h>
 #include <time.h>

@@ -9,8 +9,8 @@
  * Archives hold bodies that claim to be chunked and are not, because some writer had decoded them, or break
  * off. From the first byte that is no chunk on, the rest passes through unchanged and is_wrong is set.
  */
-#ifndef MNEMON_WARC_CHUNKED_H
-#define MNEMON_WARC_CHUNKED_H
+#ifndef MNEMON_HTTP_MESSAGE_CHUNKED_H
+#define MNEMON_HTTP_MESSAGE_CHUNKED_H
 
 #include "base/bytes.h"
 

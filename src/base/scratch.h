@@ -9,11 +9,11 @@
  * scratch_clear(). One thread at a time. Should the disk fail to read the file back, the kernel ends the
  * process (SIGBUS), as it would for a page of the program itself.
  */
-#ifndef MNEMON_STORE_SCRATCH_H
-#define MNEMON_STORE_SCRATCH_H
+#ifndef MNEMON_BASE_SCRATCH_H
+#define MNEMON_BASE_SCRATCH_H
 
 #include "base/buf.h"
-#include "warc/sink.h"
+#include "base/sink.h"
 
 enum {
     SCRATCH_MEMORY_MAX = 1 << 20, /* what most users want as memory_max */

@@ -8,11 +8,11 @@
  *
  * All memory is taken by http_head_init().
  */
-#ifndef MNEMON_WARC_HTTP_HEAD_H
-#define MNEMON_WARC_HTTP_HEAD_H
+#ifndef MNEMON_HTTP_MESSAGE_HTTP_HEAD_H
+#define MNEMON_HTTP_MESSAGE_HTTP_HEAD_H
 
 #include "base/buf.h"
-#include "warc/fields.h"
+#include "http/message/fields.h"
 
 enum { HTTP_HEAD_SIZE_MAX = 64 << 10 };
 

@@ -5,8 +5,8 @@
  * owner cuts the file back to what it knows to be whole. Some can also write again what they have, for
  * formats whose headers say what follows them.
  */
-#ifndef MNEMON_WARC_SINK_H
-#define MNEMON_WARC_SINK_H
+#ifndef MNEMON_BASE_SINK_H
+#define MNEMON_BASE_SINK_H
 
 #include "base/buf.h"
 

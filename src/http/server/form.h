@@ -1,6 +1,6 @@
 /* form - what an HTML form sends, as a query or as a body: "url=http%3A%2F%2Fexample.org%2F&scope=page". */
-#ifndef MNEMON_REPLAY_FORM_H
-#define MNEMON_REPLAY_FORM_H
+#ifndef MNEMON_HTTP_SERVER_FORM_H
+#define MNEMON_HTTP_SERVER_FORM_H
 
 #include "base/buf.h"
 

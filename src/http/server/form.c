@@ -1,4 +1,4 @@
-#include "replay/form.h"
+#include "http/server/form.h"
 
 #include "web/url/percent.h"
 

@@ -1,4 +1,4 @@
-#include "warc/sink.h"
+#include "base/sink.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
-#include "replay/http_request.h"
+#include "http/server/http_request.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "replay/http_state.h"
+#include "http/server/http_state.h"
 
 enum { HEADERS_SIZE_MAX = 48 << 10, BLOCK_SIZE = 64 << 10, ERROR_SIZE_MAX = 4 << 10 };
 

@@ -10,8 +10,8 @@
  * address, the next ones are closed. Who is inside is known by descriptor: where the server lost a connection
  * without a word, for want of memory, its place is free again when the descriptor comes back.
  */
-#ifndef MNEMON_REPLAY_HTTP_DOOR_H
-#define MNEMON_REPLAY_HTTP_DOOR_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_DOOR_H
+#define MNEMON_HTTP_SERVER_HTTP_DOOR_H
 
 #include <pthread.h>
 #include <sys/socket.h>

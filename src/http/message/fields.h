@@ -8,8 +8,8 @@
  *
  * The slices borrow the text that was parsed.
  */
-#ifndef MNEMON_WARC_FIELDS_H
-#define MNEMON_WARC_FIELDS_H
+#ifndef MNEMON_HTTP_MESSAGE_FIELDS_H
+#define MNEMON_HTTP_MESSAGE_FIELDS_H
 
 #include "base/bytes.h"
 #include "base/err.h"

@@ -5,8 +5,8 @@
  * cell rate algorithm). Addresses share a table of fixed size; in a full row the one closest to rest makes
  * room. Of IPv6 the first 64 bits count: they are what one customer gets. Any thread.
  */
-#ifndef MNEMON_REPLAY_HTTP_LIMIT_H
-#define MNEMON_REPLAY_HTTP_LIMIT_H
+#ifndef MNEMON_HTTP_SERVER_HTTP_LIMIT_H
+#define MNEMON_HTTP_SERVER_HTTP_LIMIT_H
 
 #include <pthread.h>
 

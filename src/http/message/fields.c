@@ -1,4 +1,4 @@
-#include "warc/fields.h"
+#include "http/message/fields.h"
 
 static bool is_fold(uint8_t byte) {
     return byte == ' ' || byte == '\t';

@@ -1,4 +1,4 @@
-#include "warc/chunked.h"
+#include "http/message/chunked.h"
 
 #include "base/hex.h"
 

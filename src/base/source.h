@@ -5,8 +5,8 @@
  * system, so the readers of this folder never call the operating system themselves; source_file is for
  * programs that read a WARC file from somewhere else.
  */
-#ifndef MNEMON_WARC_SOURCE_H
-#define MNEMON_WARC_SOURCE_H
+#ifndef MNEMON_BASE_SOURCE_H
+#define MNEMON_BASE_SOURCE_H
 
 #include "base/bytes.h"
 #include "base/err.h"

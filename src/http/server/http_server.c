@@ -1,11 +1,11 @@
-#include "replay/http_server.h"
+#include "http/server/http_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "replay/http_state.h"
+#include "http/server/http_state.h"
 #include "run/priority.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "replay/http_door.h"
+#include "http/server/http_door.h"
 
 #include <errno.h>
 #include <netinet/in.h>
