@@ -16,7 +16,7 @@
 
 #include "base/utc.h"
 #include "corpus.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 #include "urls.h"
 #include "web/url/url.h"
 

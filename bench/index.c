@@ -16,7 +16,7 @@
 #include "base/prng.h"
 #include "base/utc.h"
 #include "bench.h"
-#include "store/index.h"
+#include "store/index/index.h"
 #include "urls.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"

@@ -20,7 +20,7 @@
 
 #include "bench.h"
 #include "corpus.h"
-#include "store/volume.h"
+#include "store/volume/volume.h"
 
 enum { SEED = 1, PATH_SIZE_MAX = 512, THREADS_MAX = 256 };
 static const double SECONDS_MAX = 2;

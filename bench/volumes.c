@@ -32,7 +32,7 @@
 #include "node/node.h"
 #include "sim/plot.h"
 #include "sim/report.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 enum {
     DOCUMENTS_COUNT = 1000,

@@ -5,7 +5,7 @@
 #include "crawl/robots.h"
 #include "crawl/tally.h"
 #include "crawl/trap.h"
-#include "store/query.h"
+#include "store/instance/query.h"
 
 enum { PATH_MAX_SIZE = DATA_PATH_SIZE_MAX + 64, SENTENCE_SIZE_MAX = 4096 };
 

@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "node/node_file.h"
 #include "node/token.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 enum { DATA_PATH_SIZE_MAX = 4096 };
 

@@ -7,7 +7,7 @@
 #include "node/decrees.h"
 #include "node/ring_files.h"
 #include "node/routing.h"
-#include "store/query.h"
+#include "store/instance/query.h"
 #include "web/url/surt.h"
 
 enum { NAME_DIGITS = 16, JOB_NAME_PREFIX_SIZE = 5 };

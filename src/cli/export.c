@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/period.h"
 #include "cli/progress.h"
-#include "store/query.h"
+#include "store/instance/query.h"
 #include "version.h"
 
 struct export_options {

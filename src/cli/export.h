@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "cli/data.h"
-#include "store/record.h"
+#include "store/instance/record.h"
 #include "warc/warc_writer.h"
 
 enum {

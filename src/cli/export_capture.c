@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cli/export_wacz.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 
 /* As a key of export->blocks: every byte is set. */
 struct block_key {

@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
-#include "store/query.h"
-#include "store/record.h"
+#include "store/instance/query.h"
+#include "store/instance/record.h"
 
 struct get_options {
     const char *data;

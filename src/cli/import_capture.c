@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "cli/import.h"
-#include "store/merge.h"
-#include "store/volume_record.h"
+#include "store/instance/merge.h"
+#include "store/volume/volume_record.h"
 #include "web/url/surt.h"
 
 enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) {

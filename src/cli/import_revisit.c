@@ -2,7 +2,7 @@
 
 #include "base/utc.h"
 #include "cli/import.h"
-#include "store/merge.h"
+#include "store/instance/merge.h"
 
 enum { CANDIDATES_MAX = 16, SECOND_US = 1000000 };
 

@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/period.h"
-#include "store/capture_line.h"
-#include "store/query.h"
+#include "store/instance/capture_line.h"
+#include "store/instance/query.h"
 #include "web/url/url.h"
 
 struct list_options {

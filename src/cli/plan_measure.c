@@ -3,8 +3,8 @@
 
 #include "cli/plan.h"
 #include "cli/progress.h"
-#include "store/query.h"
-#include "store/record.h"
+#include "store/instance/query.h"
+#include "store/instance/record.h"
 #include "warc/content.h"
 #include "web/html/links.h"
 #include "web/url/url.h"

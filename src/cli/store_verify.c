@@ -1,4 +1,4 @@
-#include "store/verify.h"
+#include "store/volume/verify.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include "cli/data.h"
 #include "cli/progress.h"
 #include "cli/store.h"
-#include "store/compact.h"
-#include "store/damage.h"
+#include "store/volume/compact.h"
+#include "store/volume/damage.h"
 
 enum { LIST_MODE = 0644 };
 
@@ -22,7 +22,7 @@ struct watch {
     struct progress progress;
     bool has_several; /* volumes: then each damage names its own */
     uint16_t volume;
-    struct buf list; /* of damaged captures, for a node of a ring: store/damage.h */
+    struct buf list; /* of damaged captures, for a node of a ring: store/volume/damage.h */
 };
 
 static void print_damage(void *context, const char *segment, uint64_t offset, const char *reason) {

@@ -2,7 +2,7 @@
 
 #include "base/hex.h"
 #include "base/wire.h"
-#include "store/index.h"
+#include "store/index/index.h"
 
 enum { KEY_DIGITS = IDENTITY_TEXT_SIZE - 1, WORD_SIZE_MAX = 64 };
 

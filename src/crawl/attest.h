@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/sha256.h"
 #include "net/identity.h"
-#include "store/document.h"
+#include "store/document/document.h"
 
 enum {
     ATTEST_TEXT_SIZE = IDENTITY_TEXT_SIZE + 2 * IDENTITY_SIGNATURE_SIZE + 1,

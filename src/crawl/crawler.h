@@ -25,7 +25,7 @@
 #include "crawl/pace.h"
 #include "crawl/permit.h"
 #include "net/identity.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct crawler;
 

@@ -27,7 +27,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "crawl/route.h"
-#include "store/key.h"
+#include "store/document/key.h"
 
 struct buf;
 struct frontier;

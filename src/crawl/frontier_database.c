@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/index_database.h"
+#include "store/index/index_database.h"
 
 static const size_t CACHE_SIZE = 2 << 20; /* what is read is read once; some tables of contents are not */
 static const size_t WRITE_BUFFER_SIZE = 8 << 20;

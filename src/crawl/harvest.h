@@ -9,7 +9,7 @@
 
 #include "crawl/trip.h"
 #include "net/identity.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 enum { HARVEST_DECODED_SIZE_MAX = 64 << 20 }; /* of a document that links are looked for in */
 

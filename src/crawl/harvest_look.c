@@ -1,7 +1,7 @@
 #include "crawl/attest.h"
 #include "crawl/campaign.h"
 #include "crawl/harvest_state.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 
 static bool wants_own_captures(const struct harvest *harvest, const struct campaign *campaign) {
     const struct route *route = campaign->route;

@@ -5,7 +5,7 @@
 #include "base/sha256.h"
 #include "crawl/harvest.h"
 #include "crawl/sitemap.h"
-#include "store/merge.h"
+#include "store/instance/merge.h"
 #include "warc/content.h"
 #include "warc/warc_record.h"
 #include "web/html/links.h"

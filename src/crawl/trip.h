@@ -15,7 +15,7 @@
 #include "crawl/attest.h"
 #include "crawl/fetch.h"
 #include "crawl/frontier.h"
-#include "store/document.h"
+#include "store/document/document.h"
 
 struct campaign;
 struct host;

@@ -9,7 +9,7 @@
 #define MNEMON_CRAWL_WORKERS_H
 
 #include "crawl/trip.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct workers;
 

@@ -1,12 +1,12 @@
 /*
  * library - what the files of libmnemon share. What applications see is include/mnemon.h.
  *
- * Thin on purpose: everything is done by store/instance.h; here plain types become ours and back.
+ * Thin on purpose: everything is done by store/instance/instance.h; here plain types become ours and back.
  */
 #ifndef MNEMON_LIB_LIBRARY_H
 #define MNEMON_LIB_LIBRARY_H
 
-#include "store/instance.h"
+#include "store/instance/instance.h"
 #include <mnemon.h>
 
 struct mnemon {

@@ -15,7 +15,7 @@ _Static_assert((int)MNEMON_MEMORY == (int)ERR_MEMORY && (int)MNEMON_LIMIT == (in
 _Static_assert((int)MNEMON_KEY_SIZE == (int)KEY_TEXT_SIZE_MAX, "a key fits");
 _Static_assert((int)MNEMON_REGULAR == (int)STORE_REGULAR && (int)MNEMON_COMPARE == (int)STORE_COMPARE &&
                    (int)MNEMON_FORCE_NEW == (int)STORE_FORCE_NEW,
-               "modes are those of store/document.h");
+               "modes are those of store/document/document.h");
 _Static_assert(sizeof((struct mnemon_error *)0)->text == ERR_TEXT_SIZE_MAX, "a reason fits");
 
 const char *mnemon_version(void) {

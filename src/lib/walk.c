@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "lib/library.h"
-#include "store/merge.h"
+#include "store/instance/merge.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 

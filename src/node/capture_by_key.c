@@ -1,6 +1,6 @@
 #include "node/capture_by_key.h"
 
-#include "store/merge.h"
+#include "store/instance/merge.h"
 
 static enum err walk(struct merge *merge, const struct ringkey *key, struct capture *ret_capture,
                      struct err_detail *detail) {

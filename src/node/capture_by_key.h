@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/ringkey.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 /*
  * bounds: for work. url: gets the URL of the capture; NULL: it is not wanted. surt and url of *ret_capture

@@ -2,11 +2,11 @@
  * captures - captures on their way between nodes: given in pieces, fetched, checked before anybody sees them.
  *
  * The key of a capture (base/ringkey.h): place, time, digest of the payload, 40 bytes. A capture travels as
- * its description (store/shelf_code.h: URL, time, HTTP head, request, signature …) and its payload, the
- * payload in pieces of at most BULK_PIECE_SIZE_MAX, so that a transfer that broke goes on where it was, with
- * another holder if need be. Who has the payload already asks for the description alone. The payload and not
- * the body: holders may have it with its chunks, or as a revisit without; the payload is the same everywhere.
- * A copy of what came in chunks has one large chunk.
+ * its description (store/remote/shelf_code.h: URL, time, HTTP head, request, signature …) and its payload,
+ * the payload in pieces of at most BULK_PIECE_SIZE_MAX, so that a transfer that broke goes on where it was,
+ * with another holder if need be. Who has the payload already asks for the description alone. The payload and
+ * not the body: holders may have it with its chunks, or as a revisit without; the payload is the same
+ * everywhere. A copy of what came in chunks has one large chunk.
  *
  * Nothing is believed: the digest of the payload must be that of the key, time and URL must give the key, and
  * the signature (crawl/attest.h) must be right where there is one. A holder who gives something else is
@@ -19,8 +19,8 @@
 #include "base/ringkey.h"
 #include "base/scratch.h"
 #include "node/bulk.h"
-#include "store/document.h"
-#include "store/instance.h"
+#include "store/document/document.h"
+#include "store/instance/instance.h"
 
 struct captures;
 struct captures_session; /* of one thread */
@@ -32,8 +32,8 @@ struct captures_config {
     uint8_t mapping;               /* enum charter_mapping */
     uint32_t timeout_ms;           /* of a question; 0: 2,000 */
     /*
-     * Append the SURT of a capture that this node has, by its key (store/keyset.h); ERR_NOT_FOUND. On the
-     * bulk thread. NULL: only those are answered who say the SURT too.
+     * Append the SURT of a capture that this node has, by its key (store/keyset/keyset.h); ERR_NOT_FOUND. On
+     * the bulk thread. NULL: only those are answered who say the SURT too.
      */
     enum err (*find_surt)(void *context, const struct ringkey *key, struct buf *out);
     /* He asks for a copy, without the SURT as readers do not: may he have it now? Else he is told that we are

@@ -1,7 +1,7 @@
 /* Is what somebody says of a capture true? */
 #include "crawl/attest.h"
 #include "node/captures_state.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 #include "web/url/surt.h"
 
 static enum err refuse(struct err_detail *detail, const char *sentence) {

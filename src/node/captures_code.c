@@ -1,8 +1,8 @@
 #include "node/captures_code.h"
 
 #include "base/wire.h"
-#include "store/index.h"
-#include "store/volume.h"
+#include "store/index/index.h"
+#include "store/volume/volume.h"
 
 enum {
     SMALL_SIZE_MAX = 128,

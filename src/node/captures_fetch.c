@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "node/captures_state.h"
-#include "store/shelf_code.h"
-#include "store/volume.h"
+#include "store/remote/shelf_code.h"
+#include "store/volume/volume.h"
 
 enum {
     FIRST_SIZE = 128 << 10, /* of the payload, with the description: it is asked for of two holders */

@@ -2,8 +2,8 @@
 #include "crawl/attest.h"
 #include "node/capture_by_key.h"
 #include "node/captures_state.h"
-#include "store/shelf_code.h"
-#include "store/volume_record.h"
+#include "store/remote/shelf_code.h"
+#include "store/volume/volume_record.h"
 #include "web/url/url.h"
 
 /* ---- what it works with; made with the first question, since that is the bulk thread's ---- */

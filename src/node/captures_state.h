@@ -4,10 +4,10 @@
 
 #include "node/captures.h"
 #include "node/captures_code.h"
-#include "store/document_hasher.h"
-#include "store/place.h"
-#include "store/record.h"
-#include "store/squeeze.h"
+#include "store/document/document_hasher.h"
+#include "store/instance/record.h"
+#include "store/keyset/place.h"
+#include "store/remote/squeeze.h"
 #include "web/url/canon.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "crawl/jobs.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct crawling;
 

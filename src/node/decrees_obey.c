@@ -10,7 +10,7 @@
 #include "base/wire.h"
 #include "crawl/job.h"
 #include "node/decrees_state.h"
-#include "store/access_rules.h"
+#include "store/access/access_rules.h"
 
 enum {
     MODE = 0644,

@@ -5,16 +5,16 @@
  *          current -> trees/NUMBER    kept up to date by mirroring; with volumes/V/ in it, it is an archive
  *          deposit/
  *              state.json             which version is indexed, and under which numbers
- *              V-MARK/                the index of a volume (store/index.h)
+ *              V-MARK/                the index of a volume (store/index/index.h)
  *
  * A thread of its own looks every second which version is there. It reads the owner's access rules, then the
- * segments that are new, and hands them to the instance (store/shelf_deposit.h), from where replay, CDX and
- * search have them. Where the segments only grew, the index is gone on with; where the owner has compacted
- * them, a new one is made, and readers have the old one meanwhile.
+ * segments that are new, and hands them to the instance (store/shelf/shelf_deposit.h), from where replay, CDX
+ * and search have them. Where the segments only grew, the index is gone on with; where the owner has
+ * compacted them, a new one is made, and readers have the old one meanwhile.
  *
- * Nothing of it is trusted (store/volume.h: deposits). A version with rules that cannot be read, or that is
- * absurd, is refused: what was there before stays. Records that are damaged are left out. Both are told, and
- * the publisher is blamed.
+ * Nothing of it is trusted (store/volume/volume.h: deposits). A version with rules that cannot be read, or
+ * that is absurd, is refused: what was there before stays. Records that are damaged are left out. Both are
+ * told, and the publisher is blamed.
  *
  * A crash is gone on from: the index knows its position. After "mnemon mirror unsubscribe" the archive is
  * gone for readers within a second, and its index with it. Decision 0013.
@@ -25,7 +25,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/peer.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct depositing;
 

@@ -7,9 +7,9 @@
 
 #include "net/identity.h"
 #include "node/depositing_state.h"
-#include "store/access_files.h"
-#include "store/shelf_deposit.h"
-#include "store/shelf_local.h"
+#include "store/access/access_files.h"
+#include "store/shelf/shelf_deposit.h"
+#include "store/shelf/shelf_local.h"
 
 static const uint64_t RETRY_US = 10000000;
 enum { TREE_SIZE_MAX = 64, SENTENCE_SIZE_MAX = ERR_TEXT_SIZE_MAX + 160 };

@@ -7,8 +7,8 @@
 
 #include "crawl/attest.h"
 #include "node/keeping_state.h"
-#include "store/record.h"
-#include "store/volume_record.h"
+#include "store/instance/record.h"
+#include "store/volume/volume_record.h"
 
 enum { LIST_COUNT = 256, LISTS_MAX = 16 /* in one task */ };
 

@@ -12,9 +12,9 @@
 #include "ring/reconcile.h"
 #include "ring/tour.h"
 #include "ring/turns.h"
-#include "store/keyset.h"
-#include "store/keyset_feed.h"
-#include "store/scrub.h"
+#include "store/instance/scrub.h"
+#include "store/keyset/keyset.h"
+#include "store/keyset/keyset_feed.h"
 
 enum {
     KEEPING_WANTED_MAX = 16384,

@@ -4,7 +4,7 @@
 
 #include "crawl/crawler.h"
 #include "node/lending_state.h"
-#include "store/place.h"
+#include "store/keyset/place.h"
 #include "web/url/surt.h"
 
 enum { SURT_SIZE_MAX = 1024, URL_TEXT_SIZE_MAX = PERMIT_HOST_SIZE_MAX + 16 };

@@ -10,7 +10,7 @@
 #include "net/identity.h"
 #include "node/obtaining.h"
 #include "run/thread.h"
-#include "store/access.h"
+#include "store/access/access.h"
 #include "web/url/surt.h"
 
 enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };

@@ -22,7 +22,7 @@
 #include "base/config.h"
 #include "base/err.h"
 #include "node/together.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct node;
 

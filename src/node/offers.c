@@ -11,8 +11,8 @@
 #include "base/utc.h"
 #include "base/whole_file.h"
 #include "node/offers_state.h"
-#include "store/place.h"
-#include "store/shelf_code.h"
+#include "store/keyset/place.h"
+#include "store/remote/shelf_code.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 

@@ -10,8 +10,8 @@
 #include "base/utf8.h"
 #include "base/whole_file.h"
 #include "base/wire.h"
-#include "store/shelf_code.h"
-#include "store/volume.h"
+#include "store/remote/shelf_code.h"
+#include "store/volume/volume.h"
 
 #define MAGIC "MNEMONO1"
 

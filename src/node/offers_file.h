@@ -18,7 +18,7 @@
 #include "base/ringkey.h"
 #include "crowd/wish.h"
 #include "node/captures_code.h"
-#include "store/document.h"
+#include "store/document/document.h"
 
 enum {
     OFFERS_FILE_PREFIX_SIZE = 8 + 4 + SHA256_SIZE,

@@ -8,7 +8,7 @@
 #include "node/offers.h"
 #include "node/offers_file.h"
 #include "node/offers_title.h"
-#include "store/squeeze.h"
+#include "store/remote/squeeze.h"
 #include "web/url/canon.h"
 
 enum {

@@ -7,7 +7,7 @@
 #define MNEMON_NODE_OFFERS_TITLE_H
 
 #include "crowd/wish.h"
-#include "store/document.h"
+#include "store/document/document.h"
 #include "warc/content.h"
 #include "web/html/text.h"
 

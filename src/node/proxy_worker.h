@@ -4,7 +4,7 @@
 
 #include "node/obtaining.h"
 #include "node/proxy_jobs.h"
-#include "store/document_hasher.h"
+#include "store/document/document_hasher.h"
 #include "warc/content.h"
 #include "web/url/canon.h"
 

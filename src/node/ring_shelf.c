@@ -5,7 +5,7 @@
 
 #include "node/obtaining.h"
 #include "node/ring_shelf_state.h"
-#include "store/shelf_read_only.h"
+#include "store/shelf/shelf_read_only.h"
 
 enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
 

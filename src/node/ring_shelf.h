@@ -1,5 +1,5 @@
 /*
- * ring_shelf - what the other nodes of the ring hold, as one more shelf to read from (store/shelf.h).
+ * ring_shelf - what the other nodes of the ring hold, as one more shelf to read from (store/shelf/shelf.h).
  *
  *      a walk over one SURT      the holders of its place: the first that was compared answers for all
  *      mapping `host`, one host  likewise; `section`, one directory of it, too
@@ -38,7 +38,7 @@
 #define MNEMON_NODE_RING_SHELF_H
 
 #include "node/captures.h"
-#include "store/shelf.h"
+#include "store/shelf/shelf.h"
 
 struct obtaining;
 struct offers;

@@ -2,7 +2,7 @@
 #include "base/utc.h"
 #include "node/obtaining.h"
 #include "node/ring_shelf_state.h"
-#include "store/record.h"
+#include "store/instance/record.h"
 
 enum { CROWD_MS = 700 };
 static const uint64_t PATIENCE_US_MIN = 300000;

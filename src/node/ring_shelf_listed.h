@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "base/peer.h"
 #include "base/ringkey.h"
-#include "store/index.h"
+#include "store/index/index.h"
 
 enum { RING_SHELF_LISTED_MAX = 1 << 14, RING_SHELF_LISTED_SIZE_MAX = 16 << 20 };
 

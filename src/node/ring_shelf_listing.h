@@ -14,7 +14,7 @@
 #include "base/map.h"
 #include "base/peer.h"
 #include "base/ringkey.h"
-#include "store/index.h"
+#include "store/index/index.h"
 
 enum {
     RING_SHELF_LISTING_HASH_SIZE = 16,

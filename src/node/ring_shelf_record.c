@@ -6,7 +6,7 @@
 #include "node/offers.h"
 #include "node/ring_shelf_aside.h"
 #include "node/ring_shelf_state.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 
 enum { SOURCE_SIZE_MAX = ADDRESS_TEXT_SIZE_MAX + 8 };
 static const uint64_t JUST_US = 1500000;

@@ -42,7 +42,7 @@ bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to,
 
 enum { TIME_SIZE = 8, FRACTION_BITS = 24, SECOND_US = 1000000 };
 
-/* As store/index_code.h writes it. False: it is before or after all captures. */
+/* As store/index/index_code.h writes it. False: it is before or after all captures. */
 static bool read_time(struct bytes bound, int64_t *ret_us) {
     struct bytes rest = bytes_skip(bound, bytes_find_byte(bound, 0x00));
     uint64_t value = 0;

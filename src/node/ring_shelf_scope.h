@@ -7,7 +7,7 @@
 #ifndef MNEMON_NODE_RING_SHELF_SCOPE_H
 #define MNEMON_NODE_RING_SHELF_SCOPE_H
 
-#include "store/place.h"
+#include "store/keyset/place.h"
 
 /* False: anywhere. */
 bool ring_shelf_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,

@@ -1,10 +1,10 @@
-/* BULK_WALK: a page of the captures of this node. is_sure:bool, then a page of store/shelf_code.h. */
+/* BULK_WALK: a page of the captures of this node. is_sure:bool, then a page of store/remote/shelf_code.h. */
 #include <stdlib.h>
 
 #include "node/ring_shelf.h"
 #include "node/ring_shelf_scope.h"
-#include "store/merge.h"
-#include "store/shelf_code.h"
+#include "store/instance/merge.h"
+#include "store/remote/shelf_code.h"
 
 /* Captures of one SURT and time stay on one page, up to here; more of them nobody has. */
 enum { PAGE_SIZE_MAX = 768 << 10 };

@@ -9,8 +9,8 @@
 #include "node/ring_shelf_flight.h"
 #include "node/ring_shelf_listed.h"
 #include "node/ring_shelf_listing.h"
-#include "store/place.h"
-#include "store/shelf_code.h"
+#include "store/keyset/place.h"
+#include "store/remote/shelf_code.h"
 #include "warc/warc_writer.h"
 #include "web/url/canon.h"
 

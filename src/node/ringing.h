@@ -141,8 +141,8 @@ struct ringing_question {
 void ringing_ask(struct ringing *ringing, struct ringing_question *question);
 
 /*
- * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/place.h). Any text
- * that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
+ * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/place.h). Any
+ * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
  */
 enum err ringing_key(struct ringing *ringing, struct bytes url, struct ring_id *ret_key,
                      struct err_detail *detail) MUST_CHECK;

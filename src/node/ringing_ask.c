@@ -1,7 +1,7 @@
 #include "base/wire.h"
 #include "node/ringing_state.h"
 #include "ring/message.h"
-#include "store/place.h"
+#include "store/keyset/place.h"
 #include "web/url/surt.h"
 
 enum { SLOT_BITS = 16 }; /* of a lookup's number; the rest is the life of its slot */

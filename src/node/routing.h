@@ -11,7 +11,7 @@
 
 #include "crawl/route.h"
 #include "node/holders.h"
-#include "store/place.h"
+#include "store/keyset/place.h"
 
 struct routing;
 

@@ -11,8 +11,8 @@
 #include "node/crawling.h"
 #include "replay/admin.h"
 #include "replay/search.h"
-#include "store/connector.h"
-#include "store/instance.h"
+#include "store/instance/connector.h"
+#include "store/instance/instance.h"
 
 struct sample {
     uint64_t at_us; /* monotonic */

@@ -26,7 +26,7 @@
 #include "node/bulk.h"
 #include "node/decrees.h"
 #include "node/holders.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 struct crowding;
 struct grouping;

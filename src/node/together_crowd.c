@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "node/together_state.h"
-#include "store/access.h"
+#include "store/access/access.h"
 
 enum { HOT_MAX = 20 };
 

@@ -1,6 +1,6 @@
 /* Readers are led to the node that is responsible, where its operator wants that (ring.redirect). */
 #include "node/together_state.h"
-#include "store/place.h"
+#include "store/keyset/place.h"
 
 enum { ASKED_MAX = 2 /* of the holders: who waits for more could have fetched it */ };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "replay/archive_state.h"
-#include "store/shelf_deposit.h"
+#include "store/shelf/shelf_deposit.h"
 #include "web/url/surt.h"
 
 enum {

@@ -1,9 +1,9 @@
 /*
  * archive - what replay sees of the archive: find a capture, walk over captures, open one.
  *
- * Everything that is shown to anybody comes through here, so here the access rules (store/access.h) are
- * applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To the
- * captures of an archive that another node has deposited here its owner's rules apply as well.
+ * Everything that is shown to anybody comes through here, so here the access rules (store/access/access.h)
+ * are applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To
+ * the captures of an archive that another node has deposited here its owner's rules apply as well.
  *
  * A visit is what one request needs: sessions, readers, buffers. It is taken from a pool, since which thread
  * serves which request is the server's choice, and belongs to one thread at a time.
@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "http/message/http_head.h"
-#include "store/access.h"
-#include "store/instance.h"
-#include "store/query.h"
-#include "store/record.h"
+#include "store/access/access.h"
+#include "store/instance/instance.h"
+#include "store/instance/query.h"
+#include "store/instance/record.h"
 
 struct archive;
 struct archive_visit;
@@ -106,7 +106,7 @@ enum access_verdict archive_verdict(const struct archive_visit *visit, const str
 /* ---- walking: in the order of the index or exactly the reverse; excluded captures are left out ---- */
 
 struct archive_range {
-    struct bytes url;       /* as store/query.h reads it: "example.org/a*", "*.example.org" … */
+    struct bytes url;       /* as store/instance/query.h reads it: "example.org/a*", "*.example.org" … */
     enum query_match match; /* QUERY_BY_URL goes by its stars */
     int64_t from_us;        /* INT64_MIN … INT64_MAX for all */
     int64_t to_us;

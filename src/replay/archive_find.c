@@ -1,5 +1,5 @@
 #include "replay/archive_state.h"
-#include "store/merge.h"
+#include "store/instance/merge.h"
 
 enum { SECOND_US = 1000000 };
 

@@ -3,8 +3,8 @@
 
 #include "base/value.h"
 #include "replay/archive_state.h"
-#include "store/merge.h"
-#include "store/query.h"
+#include "store/instance/merge.h"
+#include "store/instance/query.h"
 
 /* Where a walk stopped: the capture that was given last. */
 struct place {

@@ -8,7 +8,7 @@
 
 #include "base/utc.h"
 #include "replay/archive.h"
-#include "store/capture_line.h"
+#include "store/instance/capture_line.h"
 
 enum cdx_dialect {
     CDX_ARCHIVE_ORG, /* the Internet Archive's */

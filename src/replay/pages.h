@@ -27,7 +27,7 @@ struct http_route pages_fallback(struct replay *replay);
 /* Answer with the calendar of the URL, as anybody writes it; year 0: the newest that has captures. */
 void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year);
 
-/* Answer with the URLs that "example.org/a*" or "*.example.org" stands for (store/query.h). */
+/* Answer with the URLs that "example.org/a*" or "*.example.org" stands for (store/instance/query.h). */
 void pages_list(struct replay *replay, struct http_request *request, struct bytes prefix);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/hex.h"
 #include "base/utc.h"
 #include "replay/pages_parts.h"
-#include "store/segment.h"
-#include "store/volume_record.h"
+#include "store/volume/segment.h"
+#include "store/volume/volume_record.h"
 
 enum {
     STATUS_OK = 200,

@@ -2,7 +2,7 @@
 
 #include "base/utc.h"
 #include "replay/pages_parts.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 #include "warc/warc_writer.h"
 
 /*

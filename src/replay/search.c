@@ -6,7 +6,7 @@
 
 #include "replay/search_state.h"
 #include "run/thread.h"
-#include "store/follow.h"
+#include "store/volume/follow.h"
 
 void search_job_init(struct search_job *job) {
     *job = (struct search_job){0};

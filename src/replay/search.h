@@ -3,7 +3,7 @@
  * the archives of others that it keeps. SQLite's FTS5.
  *
  *      feeder (one thread)                          askers (SEARCH_ASKERS_COUNT threads)
- *        follow the segments (store/follow.h),        take a job, run it on a connection of their own,
+ *        follow the segments (store/volume/follow.h),        take a job, run it on a connection of their own,
  *        read each new page, enter it                 check each result against the archive, call done()
  *               │                                            │
  *               └──────── DIR/search/text.db ────────────────┘

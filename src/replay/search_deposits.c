@@ -1,9 +1,9 @@
-/* Of the feeder: the archives of others that are kept here (store/shelf_deposit.h). */
+/* Of the feeder: the archives of others that are kept here (store/shelf/shelf_deposit.h). */
 #include <stdlib.h>
 
 #include "replay/search_state.h"
-#include "store/follow.h"
-#include "store/shelf_deposit.h"
+#include "store/shelf/shelf_deposit.h"
+#include "store/volume/follow.h"
 
 struct one {
     struct deposit_holding *holding; /* NULL: there is none */

@@ -6,7 +6,7 @@
 
 #include "replay/search_state.h"
 #include "run/priority.h"
-#include "store/follow.h"
+#include "store/volume/follow.h"
 #include "warc/content.h"
 #include "web/html/text.h"
 #include "web/url/canon.h"

@@ -10,7 +10,7 @@
 
 #include "http/server/http_request.h"
 #include "replay/volume_kit.h"
-#include "store/document.h"
+#include "store/document/document.h"
 
 struct volume_writers;
 

@@ -1,5 +1,5 @@
 #include "replay/volume_call.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 enum err volume_call_ask(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
     (void)kit;

@@ -1,6 +1,6 @@
 #include "replay/volume_call.h"
-#include "store/index_code.h"
-#include "store/shelf_code.h"
+#include "store/index/index_code.h"
+#include "store/remote/shelf_code.h"
 
 static enum err read_walk(const struct volume_call *call, struct shelf_code_walk *ret_walk,
                           struct err_detail *detail) {

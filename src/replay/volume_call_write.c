@@ -1,6 +1,6 @@
 #include "replay/volume_call.h"
 #include "replay/volume_writers.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 enum { TRIES_MAX = 16 }; /* as volume_put() */
 

@@ -7,9 +7,9 @@
 
 #include <pthread.h>
 
-#include "store/squeeze.h"
-#include "store/volume.h"
-#include "store/volume_request.h"
+#include "store/remote/squeeze.h"
+#include "store/volume/volume.h"
+#include "store/volume/volume_request.h"
 
 struct volume_kit {
     struct volume_kit *next;

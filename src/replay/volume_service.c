@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "replay/volume_writers.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 #define ROOT "/api/v1/volumes"
 

@@ -24,7 +24,7 @@
 #define MNEMON_REPLAY_VOLUME_SERVICE_H
 
 #include "http/server/http_server.h"
-#include "store/volume.h"
+#include "store/volume/volume.h"
 
 enum { VOLUME_SERVICE_ROUTES_COUNT = 4, VOLUME_SERVICE_TOKEN_SIZE_MAX = 256 };
 

@@ -4,7 +4,7 @@
 #include "replay/assets.h"
 #include "replay/memento.h"
 #include "replay/wayback_state.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 #include "web/html/refresh.h"
 
 enum {

@@ -194,7 +194,7 @@ enum err wayback_path_parse(struct wayback_path *path, struct bytes target, stru
     if (path->kind == WAYBACK_CALENDAR && is_list(target)) {
         path->kind = WAYBACK_LIST;
     }
-    if (target.data[0] == '*') { /* store/query.h knows what that means */
+    if (target.data[0] == '*') { /* store/instance/query.h knows what that means */
         wayback_put_url(&path->url, target);
         err = path->url.err;
     } else {

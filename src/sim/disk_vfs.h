@@ -1,5 +1,5 @@
 /*
- * disk_vfs - the virtual disk as a file system of the store: store/vfs.h over sim/disk.h.
+ * disk_vfs - the virtual disk as a file system of the store: store/disk/vfs.h over sim/disk.h.
  *
  * So that the real store can be stopped at any point and be shown what a crash left. The store has threads of
  * its own, therefore the lock; a simulation that must repeat bit for bit uses it from one thread at a time.
@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "sim/disk.h"
-#include "store/vfs.h"
+#include "store/disk/vfs.h"
 
 struct disk_vfs {
     struct vfs vfs; /* first */

@@ -2,7 +2,7 @@
  */
 #include "base/assert.h"
 #include "fuzz.h"
-#include "store/access_rules.h"
+#include "store/access/access_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct err_detail detail = {0};

@@ -7,7 +7,7 @@
 #include "node/captures_code.h"
 #include "node/captures_state.h"
 #include "node/ring_shelf_scope.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 enum { KINDS_COUNT = 4, WRITTEN_SIZE_MAX = 4 << 20 };
 

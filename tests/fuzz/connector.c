@@ -4,12 +4,12 @@
  * What is accepted has volumes in the order of their numbers, each either here or there, and no place twice.
  * Token files are opened for reading, so relative ones begin at a directory that does not exist.
  */
-#include "store/connector.h"
+#include "store/instance/connector.h"
 
 #include <string.h>
 
 #include "fuzz.h"
-#include "store/key.h"
+#include "store/document/key.h"
 
 static void check_volume(const struct connector_volume *volume) {
     bool is_local = volume->path != NULL;

@@ -2,11 +2,11 @@
  * index - any bytes as entries of the index. The first byte says what kind; a capture has the size of its key
  * in the second. Whatever is read must be written as the same entry again.
  */
-#include "store/index.h"
+#include "store/index/index.h"
 
 #include "fuzz.h"
-#include "store/index_code.h"
-#include "store/index_url.h"
+#include "store/index/index_code.h"
+#include "store/index/index_url.h"
 
 static void check_block_key(struct bytes input) {
     uint8_t signature[KEY_SIGNATURE_SIZE];

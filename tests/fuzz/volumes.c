@@ -4,8 +4,8 @@
  */
 #include "fuzz.h"
 
-#include "store/shelf_code.h"
-#include "store/squeeze.h"
+#include "store/remote/shelf_code.h"
+#include "store/remote/squeeze.h"
 
 enum { KINDS_COUNT = 9, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
 

@@ -12,8 +12,8 @@
 
 #include "base/prng.h"
 #include "sim/disk_vfs.h"
-#include "store/compact.h"
-#include "store/verify.h"
+#include "store/volume/compact.h"
+#include "store/volume/verify.h"
 
 enum { DOCUMENTS = 40, BODY_SIZE = 700 };
 

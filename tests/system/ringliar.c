@@ -27,7 +27,7 @@
 #include "node/keeping_code.h"
 #include "node/ring_shelf_scope.h"
 #include "ring/reconcile.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 static bool lies(const char *lie) {
     const char *wanted = getenv("RING_LIE");

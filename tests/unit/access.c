@@ -1,5 +1,5 @@
 /* access: which rule decides, what a line may say, and files that change under their readers. */
-#include "store/access.h"
+#include "store/access/access.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/utc.h"
 #include "scratch.h"
-#include "store/access_line.h"
-#include "store/access_rules.h"
+#include "store/access/access_line.h"
+#include "store/access/access_rules.h"
 #include "unit.h"
 
 enum { MANY = UNIT_IS_SANITIZED ? 20000 : 200000 };

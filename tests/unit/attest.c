@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "attest-fixture.h"
-#include "store/index.h"
+#include "store/index/index.h"
 #include "unit.h"
 
 #define URL "http://example.org/page"

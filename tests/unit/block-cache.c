@@ -1,6 +1,6 @@
 /* block_cache: what was put last is found, as it was put last, until it has no reference or all is cleared.
  */
-#include "store/block_cache.h"
+#include "store/index/block_cache.h"
 
 #include <stdlib.h>
 

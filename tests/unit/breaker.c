@@ -1,5 +1,5 @@
 /* breaker: who could not be reached is left alone for a while, then one call tries. */
-#include "store/breaker.h"
+#include "store/remote/breaker.h"
 
 #include "unit.h"
 

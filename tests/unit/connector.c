@@ -1,5 +1,5 @@
 /* connector: the list of volumes, and what is wrong with it. */
-#include "store/connector.h"
+#include "store/instance/connector.h"
 
 #include <string.h>
 

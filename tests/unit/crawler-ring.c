@@ -7,7 +7,7 @@
 #include "crawl/jobs.h"
 #include "origin.h"
 #include "scratch.h"
-#include "store/merge.h"
+#include "store/instance/merge.h"
 #include "unit.h"
 
 enum { NODES_COUNT = 3, PAGES_COUNT = 90, ROUNDS_MAX = 200000, LINKS_MAX = 64, ANSWER_SIZE = 4096 };

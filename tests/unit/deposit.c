@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "instance-fixture.h"
-#include "store/follow.h"
-#include "store/shelf_deposit.h"
-#include "store/shelf_local.h"
+#include "store/shelf/shelf_deposit.h"
+#include "store/shelf/shelf_local.h"
+#include "store/volume/follow.h"
 
 enum { NUMBER = INSTANCE_DEPOSIT_NUMBER, DISK = 0 };
 

@@ -8,7 +8,7 @@
 
 #include "base/prng.h"
 #include "index-fixture.h"
-#include "store/index_database.h"
+#include "store/index/index_database.h"
 #include "unit.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "scratch.h"
-#include "store/index.h"
+#include "store/index/index.h"
 #include "unit.h"
 
 enum { BATCHES_COUNT = 20, BATCH_COUNT = 10 };

@@ -1,4 +1,4 @@
-#include "store/index.h"
+#include "store/index/index.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "base/prng.h"
 #include "base/utc.h"
 #include "index-fixture.h"
-#include "store/index_database.h"
+#include "store/index/index_database.h"
 #include "unit.h"
 
 static int tear_down(void **state) {

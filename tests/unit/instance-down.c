@@ -2,7 +2,7 @@
 #include <dirent.h>
 
 #include "instance-fixture.h"
-#include "store/instance_state.h"
+#include "store/instance/instance_state.h"
 
 /* ---- volumes that do not open ---- */
 

@@ -7,8 +7,8 @@
 
 #include "base/sha256.h"
 #include "scratch.h"
-#include "store/instance.h"
-#include "store/merge.h"
+#include "store/instance/instance.h"
+#include "store/instance/merge.h"
 #include "unit.h"
 
 /* Numbers with gaps: they are names, not places in a list. */

@@ -3,10 +3,10 @@
 #include "instance-fixture.h"
 
 #include "base/clock.h"
-#include "store/compact.h"
-#include "store/scrub.h"
-#include "store/segment.h"
-#include "store/verify.h"
+#include "store/instance/scrub.h"
+#include "store/volume/compact.h"
+#include "store/volume/segment.h"
+#include "store/volume/verify.h"
 
 #define HEAD "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 

@@ -1,12 +1,12 @@
 /* instance: several volumes as one: every document once, wherever it is. */
-#include "store/instance.h"
+#include "store/instance/instance.h"
 
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "instance-fixture.h"
-#include "store/verify.h"
+#include "store/volume/verify.h"
 
 static void works_with_a_directory_alone(void **state) {
     struct fixture fixture = {0};

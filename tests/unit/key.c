@@ -1,4 +1,4 @@
-#include "store/key.h"
+#include "store/document/key.h"
 
 #include <stdio.h>
 

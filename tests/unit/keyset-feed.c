@@ -1,13 +1,13 @@
 /* The set of keys follows the volumes: what was stored is in it, what was removed is not, whatever happened
  * between. */
-#include "store/keyset_feed.h"
+#include "store/keyset/keyset_feed.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "instance-fixture.h"
-#include "store/compact.h"
+#include "store/volume/compact.h"
 
 enum { RECORDS_MAX = 50, RUNS_MAX = 1000 };
 

@@ -1,5 +1,5 @@
 /* The set of keys against a model; what a crash, damage and another mapping leave of it. */
-#include "store/keyset.h"
+#include "store/keyset/keyset.h"
 
 #include <dirent.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include "ring/reconcile.h"
 #include "ringkey-fixture.h"
 #include "scratch.h"
-#include "store/keyset_sums.h"
+#include "store/keyset/keyset_sums.h"
 #include "unit.h"
 
 enum { CAPTURES_COUNT = 6000, COMPARED_COUNT = UNIT_IS_SANITIZED ? 3000 : 20000 };

@@ -11,7 +11,7 @@
 #include "node/bulk_state.h"
 #include "node/lending_state.h"
 #include "scratch.h"
-#include "store/instance.h"
+#include "store/instance/instance.h"
 #include "unit.h"
 
 enum {

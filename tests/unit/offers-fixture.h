@@ -12,7 +12,7 @@
 #include "node/captures_state.h"
 #include "node/offers_state.h"
 #include "scratch.h"
-#include "store/place.h"
+#include "store/keyset/place.h"
 #include "unit.h"
 #include "web/url/surt.h"
 

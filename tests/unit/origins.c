@@ -1,5 +1,5 @@
 /* origins: the URI of a record by its place, until newer ones need the room. */
-#include "store/origins.h"
+#include "store/volume/origins.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* prefix_decoder: gives what zstd gives, moves to another dictionary only in time, and believes no damage. */
-#include "store/prefix_decoder.h"
+#include "store/volume/prefix_decoder.h"
 
 #include <stdlib.h>
 #include <zstd.h>

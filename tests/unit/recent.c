@@ -1,7 +1,7 @@
 /* recent: what was committed last is known without reading it, and is what the segments say. */
-#include "store/recent.h"
+#include "store/index/recent.h"
 
-#include "store/follow.h"
+#include "store/volume/follow.h"
 #include "volume-fixture.h"
 
 /* ---- the list ---- */

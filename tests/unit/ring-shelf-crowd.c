@@ -5,7 +5,7 @@
 #include "offers-fixture.h"
 #include "replay/archive.h"
 #include "ring-shelf-fixture.h"
-#include "store/volume_record.h"
+#include "store/volume/volume_record.h"
 
 static int setup(void **state) {
     return fixture_setup_as(state, PLACE_BY_URL, true);

@@ -17,7 +17,7 @@
 #include "node/obtaining.h"
 #include "node/ring_shelf.h"
 #include "scratch.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 #include "unit.h"
 #include "web/url/surt.h"
 

@@ -4,8 +4,8 @@
 #include "node/ring_shelf_state.h"
 #include "replay/archive.h"
 #include "ring-shelf-fixture.h"
-#include "store/merge.h"
-#include "store/record.h"
+#include "store/instance/merge.h"
+#include "store/instance/record.h"
 
 enum { MANY_COUNT = 4500 };
 

@@ -14,7 +14,7 @@
 #include "replay/search_database.h"
 #include "replay/search_words.h"
 #include "scratch.h"
-#include "store/compact.h"
+#include "store/volume/compact.h"
 #include "unit.h"
 
 enum { SECOND_US = 1000000 };

@@ -1,5 +1,5 @@
 /* shelf-code: what is written is read again; what breaks a bound or a range is refused with its place. */
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* shelf-remote: a volume over HTTP is the volume; a server that is gone, slow or lying is an error in time.
  */
-#include "store/shelf_remote.h"
+#include "store/remote/shelf_remote.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 #include "http-client.h"
 #include "replay/volume_service.h"
 #include "scratch.h"
-#include "store/shelf_code.h"
+#include "store/remote/shelf_code.h"
 #include "unit.h"
 
 enum { NUMBER = 5, REMOTE_NUMBER = 3, LARGE_SIZE = 3 << 20, CAPTURES_COUNT = 2300, SUBMITS_COUNT = 300 };

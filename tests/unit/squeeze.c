@@ -1,5 +1,5 @@
 /* squeeze: what shrinks is packed, what does not is left, and nobody's frame takes more than it says. */
-#include "store/squeeze.h"
+#include "store/remote/squeeze.h"
 
 #include <stdlib.h>
 #include <zstd.h>

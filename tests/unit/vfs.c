@@ -1,4 +1,4 @@
-#include "store/vfs.h"
+#include "store/disk/vfs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

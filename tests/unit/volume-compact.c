@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/prng.h"
-#include "store/compact.h"
+#include "store/volume/compact.h"
 #include "volume-fixture.h"
 
 enum { COMPACT_COUNT = 120 };

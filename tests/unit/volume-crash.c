@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
-#include "store/verify.h"
+#include "store/volume/verify.h"
 #include "volume-fixture.h"
 
 static void cuts_a_torn_tail_and_keeps_what_is_whole(void **state) {

@@ -3,7 +3,7 @@
 
 #include "base/prng.h"
 #include "base/sha256.h"
-#include "store/compact.h"
+#include "store/volume/compact.h"
 #include "volume-fixture.h"
 
 /* ---- digests that somebody else has computed ---- */

@@ -11,8 +11,8 @@
 
 #include "await.h"
 #include "base/prng.h"
-#include "store/compact.h"
-#include "store/verify.h"
+#include "store/volume/compact.h"
+#include "store/volume/verify.h"
 #include "volume-fixture.h"
 
 /* ---- a file system whose n-th change fails ---- */

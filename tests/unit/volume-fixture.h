@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "store/volume.h"
+#include "store/volume/volume.h"
 #include "unit.h"
 
 /* A sanitizer makes everything slow and large. */

@@ -6,8 +6,8 @@
 #include "base/prng.h"
 #include "base/scratch.h"
 #include "base/sha256.h"
-#include "store/compact.h"
-#include "store/verify.h"
+#include "store/volume/compact.h"
+#include "store/volume/verify.h"
 #include "volume-fixture.h"
 
 enum {

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
-#include "store/compact.h"
-#include "store/segment.h"
-#include "store/verify.h"
+#include "store/volume/compact.h"
+#include "store/volume/segment.h"
+#include "store/volume/verify.h"
 #include "volume-fixture.h"
 
 #define HEAD "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"

@@ -1,0 +1,183 @@
+#include "store/access/access_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { PATH_SIZE_MAX = 8192 };
+
+static const size_t FILE_SIZE_MAX = (size_t)512 << 20;
+
+/* ---- which there are ---- */
+
+struct listing {
+    char *names[ACCESS_FILES_MAX];
+    size_t count;
+};
+
+static void listing_done(struct listing *listing) {
+    for (size_t i = 0; i < listing->count; i++) {
+        free(listing->names[i]);
+    }
+}
+
+static bool is_rules_name(const char *name) {
+    struct bytes text = bytes_of_string(name);
+    return name[0] != '.' && text.size <= ACCESS_NAME_SIZE_MAX && bytes_ends_with(text, BYTES(".aclj"));
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum err read_names(DIR *stream, const char *path, struct listing *listing,
+                           struct err_detail *detail) {
+    const struct dirent *entry;
+    while ((errno = 0, entry = readdir(stream)) != NULL) {
+        if (!is_rules_name(entry->d_name)) {
+            continue;
+        }
+        if (listing->count == ACCESS_FILES_MAX) {
+            return err_set(detail, ERR_LIMIT, "%s has more than %d files", path, ACCESS_FILES_MAX);
+        }
+        listing->names[listing->count] = strdup(entry->d_name);
+        if (listing->names[listing->count] == NULL) {
+            return ERR_MEMORY;
+        }
+        listing->count++;
+    }
+    return errno == 0 ? ERR_OK : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
+}
+
+/* Of DIR/access, sorted; none where there is no such directory. */
+static enum err list(const char *directory, struct listing *listing, struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/access", directory);
+    listing->count = 0;
+    DIR *stream = opendir(path);
+    if (stream == NULL) {
+        return errno == ENOENT || errno == ENOTDIR
+                   ? ERR_OK
+                   : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
+    }
+    enum err err = read_names(stream, path, listing, detail);
+    closedir(stream);
+    if (err != ERR_OK) {
+        listing_done(listing);
+        return err;
+    }
+    qsort(listing->names, listing->count, sizeof listing->names[0], compare_names);
+    return ERR_OK;
+}
+
+/* ---- all of them, one after the other ---- */
+
+typedef enum err visit_file(void *context, const char *path, struct err_detail *detail);
+
+static enum err visit_files(const char *directory, visit_file *visit, void *context,
+                            struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    struct listing *listing = malloc(sizeof *listing);
+    if (listing == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = list(directory, listing, detail);
+    if (err != ERR_OK) {
+        free(listing);
+        return err;
+    }
+    snprintf(path, sizeof path, "%s/access.aclj", directory);
+    err = visit(context, path, detail);
+    for (size_t i = 0; i < listing->count && err == ERR_OK; i++) {
+        snprintf(path, sizeof path, "%s/access/%s", directory, listing->names[i]);
+        err = visit(context, path, detail);
+    }
+    listing_done(listing);
+    free(listing);
+    return err;
+}
+
+struct look {
+    struct buf *out;
+    int64_t newest_us;
+};
+
+static enum err look_at(void *context, const char *path, struct err_detail *detail) {
+    struct look *look = context;
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        return errno == ENOENT ? ERR_OK
+                               : err_set(detail, err_from_errno(errno), "%s cannot be looked at", path);
+    }
+    int64_t changed_us = (int64_t)status.st_mtim.tv_sec * 1000000 + status.st_mtim.tv_nsec / 1000;
+    look->newest_us = changed_us > look->newest_us ? changed_us : look->newest_us;
+    return buf_put_format(look->out, "%s %ju %jd %jd.%09ld %jd.%09ld\n", path, (uintmax_t)status.st_ino,
+                          (intmax_t)status.st_size, (intmax_t)status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                          (intmax_t)status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+}
+
+enum err access_files_look(const char *directory, struct buf *out, int64_t *ret_newest_us,
+                           struct err_detail *detail) {
+    struct look look = {.out = out, .newest_us = INT64_MIN};
+    enum err err = visit_files(directory, look_at, &look, detail);
+    *ret_newest_us = look.newest_us;
+    return err;
+}
+
+/* ---- what is in them ---- */
+
+static enum err read_whole(FILE *file, const char *path, struct buf *text, struct err_detail *detail) {
+    enum { PIECE_SIZE = 1 << 20 };
+    size_t got = 1;
+    while (got > 0) {
+        if (buf_reserve(text, PIECE_SIZE) != ERR_OK) {
+            return err_set(detail, text->err, "%s is too large: %s", path, err_text(text->err));
+        }
+        got = fread(text->data + text->size, 1, PIECE_SIZE, file);
+        text->size += got;
+    }
+    return ferror(file) ? err_set(detail, ERR_IO, "%s cannot be read", path) : ERR_OK;
+}
+
+static enum err load(void *context, const char *path, struct err_detail *detail) {
+    struct access_rules *rules = context;
+    struct err_detail inner = {0};
+    struct buf text;
+    FILE *file = fopen(path, "rbe");
+    if (file == NULL) {
+        return errno == ENOENT ? ERR_OK
+                               : err_set(detail, err_from_errno(errno), "%s cannot be opened: %s", path,
+                                         err_text(err_from_errno(errno)));
+    }
+    buf_init(&text, FILE_SIZE_MAX);
+    enum err err = read_whole(file, path, &text, detail);
+    fclose(file);
+    if (err == ERR_OK) {
+        err = access_rules_add(rules, buf_bytes(&text), &inner);
+        if (err != ERR_OK) {
+            err_set(detail, err, "%s:%u: %s", path, inner.line, err_detail_text(&inner, err));
+        }
+    }
+    buf_done(&text);
+    return err;
+}
+
+enum err access_files_load(const char *directory, struct access_rules **ret_rules,
+                           struct err_detail *detail) {
+    struct access_rules *rules = access_rules_new();
+    if (rules == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = visit_files(directory, load, rules, detail);
+    if (err == ERR_OK) {
+        err = access_rules_seal(rules);
+    }
+    if (err != ERR_OK) {
+        access_rules_free(rules);
+        return err;
+    }
+    *ret_rules = rules;
+    return ERR_OK;
+}

@@ -1,0 +1,47 @@
+#include "store/document/key.h"
+
+#include <stdio.h>
+
+#include "base/hex.h"
+
+void key_sign(const uint8_t digest[KEY_SIGNATURE_SIZE], unsigned bits,
+              uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    memcpy(signature, digest, KEY_SIGNATURE_SIZE);
+    for (unsigned i = 0; i < KEY_SIGNATURE_SIZE; i++) {
+        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
+        signature[i] &= (uint8_t)(kept >= 8 ? 0xff : 0xff00 >> kept);
+    }
+}
+
+const char *key_format(const struct key *key, char out[KEY_TEXT_SIZE_MAX]) {
+    char signature[2 * KEY_SIGNATURE_SIZE + 1];
+    hex_encode(bytes_of(key->signature, KEY_SIGNATURE_SIZE), signature);
+    int size = snprintf(out, KEY_TEXT_SIZE_MAX, "%u:%s", key->volume, signature);
+    if (key->number > 0) {
+        snprintf(out + size, KEY_TEXT_SIZE_MAX - (size_t)size, ".%u", key->number);
+    }
+    return out;
+}
+
+bool key_parse(struct bytes text, struct key *ret_key) {
+    size_t colon = bytes_find_byte(text, ':');
+    uint64_t volume;
+    uint64_t number = 0;
+    if (colon == text.size || !bytes_to_u64(bytes_slice(text, 0, colon), KEY_VOLUMES_MAX - 1, &volume)) {
+        return false;
+    }
+    struct bytes signature = bytes_skip(text, colon + 1);
+    size_t dot = bytes_find_byte(signature, '.');
+    if (dot < signature.size) {
+        if (!bytes_to_u64(bytes_skip(signature, dot + 1), UINT16_MAX, &number) || number == 0) {
+            return false;
+        }
+        signature.size = dot;
+    }
+    struct key key = {.volume = (uint16_t)volume, .number = (uint16_t)number};
+    if (!hex_decode(signature, key.signature, sizeof key.signature)) {
+        return false;
+    }
+    *ret_key = key;
+    return true;
+}

@@ -1,0 +1,87 @@
+#include "store/instance/capture_line.h"
+
+#include <stdio.h>
+
+#include "base/hex.h"
+#include "store/shelf/shelf_deposit.h"
+
+void capture_line_init(struct capture_line *line, struct instance *instance) {
+    line->instance = instance;
+    line->named_volume = 0;
+    line->named_segment = 0;
+}
+
+struct bytes capture_line_mime(const struct capture *capture) {
+    if ((capture->flags & CAPTURE_REVISIT) != 0) {
+        return BYTES("warc/revisit");
+    }
+    return capture->mime.size > 0 ? capture->mime : BYTES("unk");
+}
+
+struct bytes capture_line_digest(struct capture_line *line, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    static const struct bytes name = {(const uint8_t *)"sha256:", sizeof "sha256:" - 1};
+    memcpy(line->digest, name.data, name.size);
+    hex_encode(bytes_of(signature, KEY_SIGNATURE_SIZE), line->digest + name.size);
+    return bytes_of(line->digest, sizeof line->digest - 1);
+}
+
+/* Volume servers do not say; most write zstd. */
+static enum pack_framing find_framing(const struct instance_volume *volume, uint32_t number) {
+    return volume->volume != NULL ? volume_framing(volume->volume, number) : PACK_ZSTD;
+}
+
+static enum pack_framing find_deposit_framing(const struct instance *instance, uint16_t volume,
+                                              uint32_t segment) {
+    struct deposit_holding *holding = shelf_deposit_hold(instance_deposit(instance, volume));
+    enum pack_framing framing =
+        holding != NULL ? volume_framing(deposit_volume(holding), segment) : PACK_ZSTD;
+    deposit_release(holding);
+    return framing;
+}
+
+static void name_file_of_deposit(struct capture_line *line, uint16_t volume, uint32_t segment) {
+    char name[SEGMENT_NAME_SIZE_MAX];
+    snprintf(line->file, sizeof line->file, "%s/%s", instance_deposit_origin(line->instance, volume),
+             segment_name(segment, find_deposit_framing(line->instance, volume, segment), name));
+    line->named_volume = volume;
+    line->named_segment = segment;
+}
+
+struct bytes capture_line_file(struct capture_line *line, uint16_t volume, uint32_t segment) {
+    if (volume == INSTANCE_GUEST_NUMBER) {
+        return BYTES("ring"); /* on another node: there is no file here to look into */
+    }
+    bool is_named = line->named_segment == segment && line->named_volume == volume;
+    if (!is_named && instance_is_deposit(volume)) {
+        name_file_of_deposit(line, volume, segment);
+    }
+    if (line->named_segment != segment || line->named_volume != volume) {
+        struct instance_volume info;
+        char name[SEGMENT_NAME_SIZE_MAX];
+        instance_volume(line->instance, instance_find_volume(line->instance, volume), &info);
+        segment_name(segment, find_framing(&info, segment), name);
+        if (instance_volumes_count(line->instance) == 1) {
+            snprintf(line->file, sizeof line->file, "%s", name);
+        } else {
+            snprintf(line->file, sizeof line->file, "%u/%s", volume, name);
+        }
+        line->named_volume = volume;
+        line->named_segment = segment;
+    }
+    return bytes_of_string(line->file);
+}
+
+struct cdxj capture_line_cdxj(struct capture_line *line, const struct capture *capture) {
+    return (struct cdxj){
+        .key = capture->surt,
+        .time_us = capture->time_us,
+        .url = capture->url,
+        .mime = capture_line_mime(capture),
+        .status = capture->status,
+        .digest = capture_line_digest(line, capture->signature),
+        .has_place = true,
+        .length = capture->location.length,
+        .offset = capture->location.offset,
+        .filename = capture_line_file(line, capture->volume, capture->location.segment),
+    };
+}

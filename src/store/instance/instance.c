@@ -1,0 +1,417 @@
+#include "store/instance/instance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/instance/instance_state.h"
+#include "store/remote/shelf_remote.h"
+#include "store/shelf/shelf_deposit.h"
+#include "store/shelf/shelf_local.h"
+
+enum {
+    SERVER_TIMEOUT_MS = 30000,
+    OTHERS_COUNT = 1 + INSTANCE_DEPOSITS_MAX, /* the guest and the deposits */
+};
+
+/* ---- opening ---- */
+
+static enum err read_connector(struct connector *connector, const struct instance_config *config,
+                               struct err_detail *detail) {
+    char path[INSTANCE_PLACE_SIZE_MAX];
+    if (config->connector != NULL) {
+        return connector_read(connector, config->connector, detail);
+    }
+    int size = snprintf(path, sizeof path, "%s/connector", config->directory);
+    if (size >= (int)sizeof path) {
+        return err_set(detail, ERR_LIMIT, "the path of the data directory is too long");
+    }
+    if (access(path, F_OK) == 0) {
+        return connector_read(connector, path, detail);
+    }
+    snprintf(path, sizeof path, "%s/volumes/0", config->directory);
+    if (config->must_exist && access(path, F_OK) != 0) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no archive in %s", config->directory);
+    }
+    enum err err = connector_default(connector, config->directory);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", config->directory, err_text(err));
+}
+
+/* What a running node has open is reached through it, under the same numbers. */
+static void use_server(struct connector *connector, const struct instance_config *config) {
+    for (size_t i = 0; i < connector->volumes_count; i++) {
+        struct connector_volume *volume = &connector->volumes[i];
+        if (volume->url == NULL) {
+            volume->url = config->server;
+            volume->token = config->token;
+            volume->remote_number = volume->number;
+            volume->timeout_ms = SERVER_TIMEOUT_MS;
+        }
+    }
+}
+
+static enum err open_local(struct instance_slot *slot, const struct instance_config *config,
+                           struct err_detail *detail) {
+    struct shelf_local_config local = {
+        .number = slot->config->number,
+        .path = slot->config->path,
+        .index = slot->config->index,
+        .is_made = slot->config->is_made,
+        .is_rebuilding = config->is_rebuilding,
+        .uses_gzip = config->uses_gzip,
+        .level = config->level,
+        .linger_us = config->linger_us,
+        .segment_size_max = config->segment_size_max,
+        .signature_bits = config->signature_bits,
+        .user_agent = config->user_agent,
+        .robots = config->robots,
+        .clock = config->clock,
+        .progress = config->progress,
+        .progress_context = config->progress_context,
+    };
+    struct shelf *shelf;
+    enum err err = shelf_local_open(&local, &shelf, &slot->recovery, detail);
+    slot->shelf = err == ERR_OK ? shelf : NULL;
+    return err;
+}
+
+static enum err open_remote(struct instance_slot *slot, const struct instance_config *config,
+                            struct err_detail *detail) {
+    struct shelf_remote_config remote = {
+        .url = slot->config->url,
+        .token = slot->config->token,
+        .volume = slot->config->remote_number,
+        .number = slot->config->number,
+        .answer_timeout_ms = slot->config->timeout_ms,
+        .scratch_directory = config->directory,
+        .clock = config->clock,
+    };
+    struct shelf *shelf;
+    enum err err = shelf_remote_open(&remote, &shelf, detail);
+    slot->shelf = err == ERR_OK ? shelf : NULL;
+    return err;
+}
+
+/* A volume that another process has, or that is written wrongly, is a mistake; any other may be down. */
+static bool may_be_down(enum err err) {
+    return err != ERR_BUSY && err != ERR_INVALID && err != ERR_MEMORY;
+}
+
+static enum err open_slots(struct instance *instance, const struct instance_config *config,
+                           struct err_detail *detail) {
+    size_t up_count = 0;
+    enum err first = ERR_OK;
+    for (size_t i = 0; i < instance->connector.volumes_count; i++) {
+        struct instance_slot *slot = &instance->slots[i];
+        struct err_detail inner = {0};
+        slot->config = &instance->connector.volumes[i];
+        instance->slots_count++;
+        instance->writable_count += slot->config->is_writable ? 1 : 0;
+        enum err err =
+            slot->config->url == NULL ? open_local(slot, config, &inner) : open_remote(slot, config, &inner);
+        up_count += err == ERR_OK ? 1 : 0;
+        if (err == ERR_OK) {
+            continue;
+        }
+        slot->err = err;
+        snprintf(slot->reason, sizeof slot->reason, "%s", err_detail_text(&inner, err));
+        if (!may_be_down(err)) {
+            return err_set(detail, err, "%s", slot->reason);
+        }
+        if (first == ERR_OK) {
+            first = err_set(detail, err, "%s", slot->reason);
+        }
+    }
+    return up_count > 0 ? ERR_OK : first;
+}
+
+enum err instance_open(const struct instance_config *config, struct instance **ret_instance,
+                       struct err_detail *detail) {
+    ASSERT(config->directory != NULL || config->connector != NULL);
+    struct instance *instance = calloc(1, sizeof *instance);
+    if (instance == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = read_connector(&instance->connector, config, detail);
+    if (err != ERR_OK) {
+        free(instance);
+        return err;
+    }
+    if (config->server != NULL) {
+        use_server(&instance->connector, config);
+    }
+    pthread_mutex_init(&instance->lock, NULL);
+    instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
+    instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
+    err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
+    for (uint16_t i = 0; i < OTHERS_COUNT && err == ERR_OK; i++) {
+        instance->others[i] = (struct connector_volume){.number = (uint16_t)(INSTANCE_GUEST_NUMBER + i)};
+        instance->slots[instance->slots_count + i].config = &instance->others[i];
+    }
+    if (err != ERR_OK) {
+        instance_close(instance);
+        return err;
+    }
+    *ret_instance = instance;
+    return ERR_OK;
+}
+
+void instance_close(struct instance *instance) {
+    size_t count = instance->slots_count + OTHERS_COUNT;
+    for (size_t i = 0; instance->slots != NULL && i < count; i++) {
+        struct shelf *shelf = instance->slots[i].shelf;
+        if (shelf != NULL) {
+            shelf->table->close(shelf);
+        }
+    }
+    free(instance->slots);
+    pthread_mutex_destroy(&instance->lock);
+    connector_done(&instance->connector);
+    free(instance);
+}
+
+/* ---- volumes ---- */
+
+size_t instance_volumes_count(const struct instance *instance) {
+    return instance->slots_count;
+}
+
+void instance_volume(struct instance *instance, size_t index, struct instance_volume *ret_volume) {
+    ASSERT(index < instance->slots_count);
+    const struct instance_slot *slot = &instance->slots[index];
+    bool is_remote = slot->config->url != NULL;
+    bool is_local = slot->shelf != NULL && !is_remote;
+    struct instance_volume volume = {
+        .number = slot->config->number,
+        .is_remote = is_remote,
+        .is_writable = slot->config->is_writable,
+        .place = is_remote ? slot->config->url : slot->config->path,
+        .shelf = slot->shelf,
+        .volume = is_local ? shelf_local_volume(slot->shelf) : NULL,
+        .recovery = is_local ? &slot->recovery : NULL,
+        .err = slot->err,
+    };
+    if (volume.err != ERR_OK) {
+        pthread_mutex_lock(&instance->lock);
+        memcpy(volume.reason, slot->reason, sizeof volume.reason);
+        pthread_mutex_unlock(&instance->lock);
+    }
+    *ret_volume = volume;
+}
+
+/* NULL: the slot's volume is another machine's, or down. */
+static const struct index *index_of_slot(const struct instance_slot *slot) {
+    bool is_local = slot->shelf != NULL && slot->config->url == NULL;
+    return is_local ? volume_index(shelf_local_volume(slot->shelf)) : NULL;
+}
+
+void instance_set_cache_size(struct instance *instance, size_t size) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct index *index = index_of_slot(&instance->slots[i]);
+        if (index != NULL) {
+            index_set_cache_size(index, size / instance->slots_count);
+        }
+    }
+}
+
+void instance_settle(struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct index *index = index_of_slot(&instance->slots[i]);
+        if (index != NULL) {
+            index_settle(index);
+        }
+    }
+}
+
+size_t instance_find_volume(const struct instance *instance, uint16_t number) {
+    size_t index = 0;
+    while (index < instance->slots_count && instance->slots[index].config->number != number) {
+        index++;
+    }
+    return index;
+}
+
+void instance_set_guest(struct instance *instance, struct shelf *shelf) {
+    shelf->number = INSTANCE_GUEST_NUMBER;
+    instance->slots[instance->slots_count].shelf = shelf;
+}
+
+void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
+                          struct shelf *take_shelf) {
+    ASSERT(instance_is_deposit(number) && instance_deposit(instance, number) == NULL);
+    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
+    snprintf(instance->origins[index], sizeof instance->origins[index], "%s", origin);
+    take_shelf->number = number;
+    instance->slots[instance->slots_count + 1 + index].shelf = take_shelf;
+    if (index >= instance->deposits_end) {
+        instance->deposits_end = index + 1;
+    }
+}
+
+struct shelf *instance_deposit(const struct instance *instance, uint16_t number) {
+    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
+    return instance_is_deposit(number) && index < instance->deposits_end
+               ? instance->slots[instance->slots_count + 1 + index].shelf
+               : NULL;
+}
+
+const char *instance_deposit_origin(const struct instance *instance, uint16_t number) {
+    ASSERT(instance_is_deposit(number));
+    return instance->origins[number - INSTANCE_DEPOSIT_NUMBER];
+}
+
+bool instance_is_trouble(enum err err) {
+    switch (err) {
+    case ERR_UNREACHABLE:
+    case ERR_TIMEOUT:
+    case ERR_CLOSED:
+    case ERR_REFUSED:
+    case ERR_PERMISSION:
+    case ERR_MISMATCH:
+    case ERR_IO:
+    case ERR_NO_SPACE:
+    case ERR_SYSTEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail) {
+    struct instance_slot *slot = &instance->slots[index];
+    if (!instance_is_trouble(err)) {
+        if (slot->err != ERR_OK) {
+            slot->err = ERR_OK;
+        }
+        return err;
+    }
+    bool has_reason = detail != NULL && detail->err == err && detail->text[0] != '\0';
+    char reason[ERR_TEXT_SIZE_MAX];
+    snprintf(reason, sizeof reason, "%s", err_detail_text(detail, err));
+    pthread_mutex_lock(&instance->lock);
+    if (has_reason || slot->err != err) { /* a caller without a detail must not hide what another was told */
+        memcpy(slot->reason, reason, sizeof slot->reason);
+    }
+    slot->err = err;
+    pthread_mutex_unlock(&instance->lock);
+    return err_set(detail, err, "volume %u: %s", slot->config->number, reason);
+}
+
+/* ---- sessions ---- */
+
+struct instance_session *instance_session_new(struct instance *instance) {
+    struct instance_session *session =
+        calloc(1, sizeof *session + (instance->slots_count + OTHERS_COUNT) * sizeof session->sessions[0]);
+    if (session == NULL) {
+        return NULL;
+    }
+    session->instance = instance;
+    session->slots_count = instance->slots_count;
+    if (document_hasher_init(&session->hasher) != ERR_OK) {
+        instance_session_free(session);
+        return NULL;
+    }
+    return session;
+}
+
+void instance_session_free(struct instance_session *session) {
+    for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
+        struct shelf_session *shelf = session->sessions[i];
+        if (shelf != NULL) {
+            shelf->shelf->table->session_close(shelf);
+        }
+    }
+    document_hasher_done(&session->hasher);
+    free(session);
+}
+
+static void set_slots_count(struct instance_session *session) {
+    const struct instance *instance = session->instance;
+    session->slots_count =
+        instance->slots_count + (session->reads_deposits ? 1 + instance->deposits_end : session->reads_guest);
+}
+
+void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
+    session->reads_guest = reads_guest;
+    set_slots_count(session);
+}
+
+void instance_session_set_deposits(struct instance_session *session, bool reads_deposits) {
+    size_t first = session->instance->slots_count + 1;
+    for (size_t i = first; i < first + session->instance->deposits_end; i++) {
+        struct shelf_session *shelf = session->sessions[i];
+        if (shelf != NULL && (!reads_deposits || shelf_deposit_is_stale(shelf))) {
+            shelf->shelf->table->session_close(shelf);
+            session->sessions[i] = NULL;
+        }
+    }
+    session->reads_deposits = reads_deposits;
+    set_slots_count(session);
+}
+
+bool instance_reads(const struct instance_session *session, size_t index) {
+    const struct instance *instance = session->instance;
+    if (index < instance->slots_count) {
+        return true;
+    }
+    bool is_wanted = index == instance->slots_count ? session->reads_guest : session->reads_deposits;
+    return is_wanted && index < session->slots_count && instance->slots[index].shelf != NULL;
+}
+
+size_t instance_find_slot(const struct instance_session *session, uint16_t number) {
+    size_t index = 0;
+    while (index < session->slots_count && session->instance->slots[index].config->number != number) {
+        index++;
+    }
+    return index < session->slots_count && instance_reads(session, index) ? index : session->slots_count;
+}
+
+bool instance_session_sees(const struct instance_session *session, uint16_t number) {
+    return instance_find_slot(session, number) < session->slots_count;
+}
+
+enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+                        struct err_detail *detail) {
+    struct instance_slot *slot = &session->instance->slots[index];
+    if (slot->shelf == NULL) {
+        return err_set(detail, ERR_UNREACHABLE, "volume %u is down: %s", slot->config->number, slot->reason);
+    }
+    if (session->sessions[index] == NULL) {
+        enum err err = slot->shelf->table->session_open(slot->shelf, &session->sessions[index]);
+        if (err != ERR_OK) {
+            return err_set(detail, err, "volume %u: %s", slot->config->number, err_text(err));
+        }
+    }
+    *ret_session = session->sessions[index];
+    return ERR_OK;
+}
+
+enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
+                               struct shelf_session **ret_session, struct err_detail *detail) {
+    size_t index = instance_find_slot(session, number);
+    if (index == session->slots_count) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", number);
+    }
+    *ret_index = index;
+    return instance_reach(session, index, ret_session, detail);
+}
+
+void instance_drain(struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        struct shelf *shelf = instance->slots[i].shelf;
+        if (shelf != NULL) {
+            shelf->table->drain(shelf);
+        }
+    }
+}
+
+enum err instance_stat(struct instance_session *session, size_t index, struct shelf_stat *ret_stat,
+                       struct err_detail *detail) {
+    struct shelf_session *shelf;
+    enum err err = instance_reach(session, index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->stat(shelf, ret_stat, detail);
+    return instance_note(session->instance, index, err, detail);
+}

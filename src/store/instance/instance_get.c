@@ -1,0 +1,238 @@
+#include <stdlib.h>
+
+#include "store/index/index_code.h"
+#include "store/instance/instance_state.h"
+#include "store/shelf/shelf_local.h"
+
+enum err instance_get(struct instance_session *session, const struct key *key, struct bytes *ret_document,
+                      struct err_detail *detail) {
+    struct shelf_session *shelf;
+    size_t index;
+    enum err err = instance_reach_volume(session, key->volume, &index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->get(shelf, key, ret_document, detail);
+    return instance_note(session->instance, index, err, detail);
+}
+
+enum err instance_get_record(struct instance_session *session, uint16_t volume,
+                             const struct location *location, struct bytes *ret_record,
+                             struct err_detail *detail) {
+    struct shelf_session *shelf;
+    size_t index;
+    enum err err = instance_reach_volume(session, volume, &index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->get_record(shelf, location, ret_record, detail);
+    return instance_note(session->instance, index, err, detail);
+}
+
+enum err instance_get_request(struct instance_session *session, uint16_t volume,
+                              const struct location *location, struct bytes *ret_request,
+                              struct err_detail *detail) {
+    struct shelf_session *shelf;
+    size_t index;
+    enum err err = instance_reach_volume(session, volume, &index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->get_request(shelf, location, ret_request, detail);
+    return instance_note(session->instance, index, err, detail);
+}
+
+/* ---- blocks ---- */
+
+/* With references, on this volume; also one whose document is elsewhere. */
+static enum err find_on(struct instance_session *session, size_t index, const struct key *key,
+                        struct block *ret_block, struct err_detail *detail) {
+    struct shelf_session *shelf;
+    enum err err = instance_reach(session, index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = shelf->shelf->table->find_block(shelf, key->signature, key->number, ret_block, detail);
+    return instance_note(session->instance, index, err, detail);
+}
+
+enum err instance_find_block(struct instance_session *session, const struct key *key, struct block *ret_block,
+                             struct err_detail *detail) {
+    struct block block;
+    size_t index = instance_find_slot(session, key->volume);
+    if (index == session->slots_count) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", key->volume);
+    }
+    enum err err = find_on(session, index, key, &block, detail);
+    if (err == ERR_OK && block.location.segment == 0) {
+        return ERR_NOT_FOUND;
+    }
+    if (err == ERR_OK) {
+        *ret_block = block;
+    }
+    return err;
+}
+
+/* Documents of a deposit are looked for in it and its like, those of others never in a deposit. */
+static bool is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
+    if (!instance_is_deposit(number) || !instance_is_deposit(other)) {
+        return !instance_is_deposit(number) && !instance_is_deposit(other);
+    }
+    return strcmp(instance_deposit_origin(instance, number), instance_deposit_origin(instance, other)) == 0;
+}
+
+/*
+ * On any volume but the one to leave out, of the kind of key->volume. That some are down is an error only
+ * where no other has it.
+ */
+static enum err find_elsewhere(struct instance_session *session, size_t left_out_index, struct key *key,
+                               struct block *ret_block, struct err_detail *detail) {
+    const struct instance *instance = session->instance;
+    enum err outcome = ERR_NOT_FOUND;
+    for (size_t i = 0; i < session->slots_count; i++) {
+        struct block block;
+        if (i == left_out_index || !instance_reads(session, i) ||
+            !is_akin(instance, key->volume, instance->slots[i].config->number)) {
+            continue;
+        }
+        enum err err = find_on(session, i, key, &block, detail);
+        if (err == ERR_OK && block.location.segment != 0) {
+            key->volume = instance->slots[i].config->number;
+            *ret_block = block;
+            return ERR_OK;
+        }
+        outcome = err == ERR_OK || err == ERR_NOT_FOUND ? outcome : err;
+    }
+    return outcome;
+}
+
+enum err instance_find_signature(struct instance_session *session,
+                                 const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+                                 struct key *ret_key, struct block *ret_block, struct err_detail *detail) {
+    struct key key = {.number = number};
+    memcpy(key.signature, signature, sizeof key.signature);
+    enum err err = find_elsewhere(session, SIZE_MAX, &key, ret_block, detail);
+    if (err == ERR_OK) {
+        *ret_key = key;
+    }
+    return err;
+}
+
+enum err instance_locate(struct instance_session *session, const struct capture *capture, struct key *ret_key,
+                         struct block *ret_block, struct err_detail *detail) {
+    struct key key = {.volume = capture->volume, .number = capture->block_number};
+    struct block block;
+    size_t index = instance_find_slot(session, capture->volume);
+    ASSERT(index < session->slots_count); /* captures come from here */
+    memcpy(key.signature, capture->signature, sizeof key.signature);
+    enum err err = find_on(session, index, &key, &block, detail);
+    if (err == ERR_OK && block.location.segment == 0) {
+        err = find_elsewhere(session, index, &key, &block, detail);
+    }
+    if (err == ERR_OK) {
+        *ret_key = key;
+        *ret_block = block;
+    }
+    return err;
+}
+
+/* A volume server does not say. */
+static bool may_have_removed(const struct instance *instance) {
+    for (size_t i = 0; i < instance->slots_count; i++) {
+        const struct instance_slot *slot = &instance->slots[i];
+        bool is_local = slot->shelf != NULL && slot->config->url == NULL;
+        if (!is_local || index_has_dead(volume_index(shelf_local_volume(slot->shelf)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum err instance_check(struct instance_session *session, const struct capture *capture) {
+    if (!instance_is_deposit(capture->volume) && !may_have_removed(session->instance)) {
+        return ERR_OK;
+    }
+    struct block block;
+    struct key key;
+    enum err err = instance_locate(session, capture, &key, &block, NULL);
+    return err == ERR_UNREACHABLE || err == ERR_TIMEOUT || err == ERR_CLOSED ? ERR_OK : err;
+}
+
+/* ---- all documents ---- */
+
+struct instance_blocks {
+    struct instance_session *session;
+    size_t index; /* of the volume that is walked */
+    struct shelf_cursor *cursor;
+    uint8_t from[INDEX_CODE_BLOCK_KEY_SIZE_MAX + 1]; /* where the walk over this volume begins */
+    size_t from_size;
+};
+
+enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
+                              struct err_detail *detail) {
+    return instance_blocks_open_behind(session, NULL, ret_blocks, detail);
+}
+
+enum err instance_blocks_open_behind(struct instance_session *session, const struct key *key,
+                                     struct instance_blocks **ret_blocks, struct err_detail *detail) {
+    struct instance_blocks *blocks = calloc(1, sizeof *blocks);
+    if (blocks == NULL) {
+        return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
+    }
+    blocks->session = session;
+    if (key != NULL) {
+        blocks->index = instance_find_volume(session->instance, key->volume);
+        blocks->from_size =
+            index_code_block_key(blocks->from, key->signature, key->number).size + 1; /* a zero */
+    }
+    *ret_blocks = blocks;
+    return ERR_OK;
+}
+
+static void close_cursor(struct instance_blocks *blocks) {
+    if (blocks->cursor != NULL) {
+        blocks->cursor->session->shelf->table->cursor_close(blocks->cursor);
+        blocks->cursor = NULL;
+    }
+}
+
+/* The next of the volume that is walked. ERR_NOT_FOUND at its end. */
+static enum err step(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
+                     struct err_detail *detail) {
+    struct shelf_session *shelf;
+    enum err err = instance_reach(blocks->session, blocks->index, &shelf, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    const struct shelf_table *table = shelf->shelf->table;
+    if (blocks->cursor == NULL) {
+        err = table->blocks_open(shelf, bytes_of(blocks->from, blocks->from_size), &blocks->cursor, detail);
+    }
+    struct block block = {0};
+    while (err == ERR_OK && block.location.segment == 0) {
+        err = table->blocks_next(blocks->cursor, ret_key, &block, detail);
+    }
+    if (err == ERR_OK) {
+        *ret_block = block;
+    }
+    return instance_note(blocks->session->instance, blocks->index, err, detail);
+}
+
+enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
+                              struct err_detail *detail) {
+    while (blocks->index < blocks->session->instance->slots_count) {
+        enum err err = step(blocks, ret_key, ret_block, detail);
+        if (err != ERR_NOT_FOUND && !instance_is_trouble(err)) {
+            return err;
+        }
+        close_cursor(blocks);
+        blocks->from_size = 0;
+        blocks->index++;
+    }
+    return ERR_NOT_FOUND;
+}
+
+void instance_blocks_close(struct instance_blocks *blocks) {
+    close_cursor(blocks);
+    free(blocks);
+}

@@ -1,0 +1,64 @@
+/* instance_state - what the files of instance_*.c and merge.c share. Private to them. */
+#ifndef MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
+#define MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/document/document_hasher.h"
+#include "store/instance/connector.h"
+#include "store/instance/instance.h"
+
+/* One volume of the connector. */
+struct instance_slot {
+    const struct connector_volume *config;
+    struct shelf *_Atomic shelf; /* NULL: it did not open; err and reason say why. Or there is no guest, or
+                                    no deposit, of that number (yet) */
+    struct volume_recovery recovery;
+    _Atomic(enum err) err;          /* of its last failure; ERR_OK again when it answers */
+    char reason[ERR_TEXT_SIZE_MAX]; /* lock */
+};
+
+struct instance {
+    struct connector connector;
+    struct instance_slot
+        *slots;         /* in the order of their numbers; behind them the guest's and the deposits' */
+    size_t slots_count; /* without these */
+    struct connector_volume others[1 + INSTANCE_DEPOSITS_MAX]; /* the guest and the deposits */
+    char origins[INSTANCE_DEPOSITS_MAX][INSTANCE_ORIGIN_SIZE_MAX];
+    _Atomic size_t deposits_end; /* there are none behind this one */
+    size_t writable_count;
+    unsigned signature_bits;
+    pthread_mutex_t lock; /* of the reasons */
+};
+
+struct instance_session {
+    struct instance *instance;
+    struct document_hasher hasher;
+    size_t slots_count; /* that it may read from: see instance_reads() */
+    bool reads_guest;
+    bool reads_deposits;
+    struct shelf_session *sessions[]; /* of each slot, opened when it is first needed */
+};
+
+/* Is there something at this index that the session reads from? Volumes that are down count. */
+bool instance_reads(const struct instance_session *session, size_t index);
+
+/* The index of a volume among those that the session reads from; its slots_count where there is none. */
+size_t instance_find_slot(const struct instance_session *session, uint16_t number);
+
+/* The volume itself is in trouble, not what it was asked for: others may do instead. */
+bool instance_is_trouble(enum err err);
+
+/* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
+enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
+
+/* The session with the slot's shelf; the reason where it is down. */
+enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+                        struct err_detail *detail) MUST_CHECK;
+
+/* The same by the number of the volume, and its index; ERR_NOT_FOUND where there is none. */
+enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
+                               struct shelf_session **ret_session, struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,222 @@
+#include "store/instance/merge.h"
+
+#include <stdlib.h>
+
+#include "store/instance/instance_state.h"
+
+/* The walk over one volume. */
+struct lane {
+    size_t index; /* of its slot */
+    uint16_t volume;
+    struct shelf_cursor *cursor;
+    struct capture capture; /* the next that it has; borrows from the cursor */
+};
+
+struct merge {
+    struct instance *instance;
+    bool in_reverse;
+    bool is_partial;
+    bool has_given;  /* lanes[0] was handed out and must go on before the next is chosen */
+    enum err err;    /* that ended the walk */
+    bool has_others; /* than volumes: a guest, deposits */
+    bool has_last;   /* with those: what was given last */
+    int64_t last_time_us;
+    uint8_t last_signature[KEY_SIGNATURE_SIZE];
+    struct buf last_surt;
+    size_t lanes_count;
+    struct lane lanes[]; /* a heap: the first is the next to be handed out */
+};
+
+/* <0, 0, >0. Two captures of one volume never meet here: its cursor has their order. */
+static int compare(const struct lane *a, const struct lane *b) {
+    int order = bytes_compare(a->capture.surt, b->capture.surt);
+    if (order != 0) {
+        return order;
+    }
+    if (a->capture.time_us != b->capture.time_us) {
+        return a->capture.time_us < b->capture.time_us ? -1 : 1;
+    }
+    return (int)a->volume - (int)b->volume;
+}
+
+static bool is_same(const struct capture *a, const struct capture *b) {
+    return a->time_us == b->time_us && memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0 &&
+           bytes_equal(a->surt, b->surt);
+}
+
+static bool comes_first(const struct merge *merge, size_t a, size_t b) {
+    int order = compare(&merge->lanes[a], &merge->lanes[b]);
+    return merge->in_reverse ? order > 0 : order < 0;
+}
+
+/* Let the lane at the place sink below those that come first. The children of i are at 2i+1 and 2i+2. */
+static void sift(struct merge *merge, size_t place) {
+    for (;;) {
+        size_t best = place;
+        for (size_t child = 2 * place + 1; child <= 2 * place + 2 && child < merge->lanes_count; child++) {
+            best = comes_first(merge, child, best) ? child : best;
+        }
+        if (best == place) {
+            return;
+        }
+        struct lane moved = merge->lanes[place];
+        merge->lanes[place] = merge->lanes[best];
+        merge->lanes[best] = moved;
+        place = best;
+    }
+}
+
+static void close_lane(struct lane *lane) {
+    lane->cursor->session->shelf->table->cursor_close(lane->cursor);
+}
+
+/* The volume's failure, for the user and for whoever asks the instance. ERR_NOT_FOUND: go on without it. */
+static enum err fail(struct merge *merge, size_t index, enum err err, struct err_detail *inner,
+                     struct err_detail *detail) {
+    merge->is_partial = true;
+    instance_note(merge->instance, index, err, inner);
+    if (instance_is_trouble(err)) {
+        return ERR_NOT_FOUND;
+    }
+    return err_set(detail, err, "%s", err_detail_text(inner, err));
+}
+
+/* Take the next capture of the lane. ERR_NOT_FOUND: it has no more; a volume in trouble has none either. */
+static enum err advance(struct merge *merge, struct lane *lane, struct err_detail *detail) {
+    const struct shelf_table *table = lane->cursor->session->shelf->table;
+    struct err_detail inner;
+    inner.err = ERR_OK; /* the text is read only behind an error, and this runs for every capture */
+    enum err err = table->captures_next(lane->cursor, &lane->capture, &inner);
+    lane->capture.volume = lane->volume;
+    return err == ERR_OK || err == ERR_NOT_FOUND ? err : fail(merge, lane->index, err, &inner, detail);
+}
+
+/* A lane with its first capture, where the volume has any in the range. */
+static enum err add_lane(struct merge *merge, struct instance_session *session, size_t index,
+                         struct bytes from, struct bytes to, struct err_detail *detail) {
+    struct lane *lane = &merge->lanes[merge->lanes_count];
+    struct shelf_session *shelf;
+    struct err_detail inner = {0};
+    *lane = (struct lane){.index = index, .volume = merge->instance->slots[index].config->number};
+    enum err err = instance_reach(session, index, &shelf, &inner);
+    if (err == ERR_UNREACHABLE) { /* it did not open; that has its own words already */
+        merge->is_partial = true;
+        return ERR_OK;
+    }
+    if (err == ERR_OK) {
+        err = shelf->shelf->table->captures_open(shelf, from, to, merge->in_reverse, &lane->cursor, &inner);
+    }
+    if (err != ERR_OK) {
+        err = fail(merge, index, err, &inner, detail);
+        return err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    err = advance(merge, lane, detail);
+    if (err == ERR_OK) {
+        instance_note(merge->instance, index, ERR_OK, NULL);
+        merge->lanes_count++;
+        return ERR_OK;
+    }
+    close_lane(lane);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+enum err merge_open(struct instance_session *session, struct bytes from, struct bytes to, bool in_reverse,
+                    struct merge **ret_merge, struct err_detail *detail) {
+    struct instance *instance = session->instance;
+    struct merge *merge = calloc(1, sizeof *merge + session->slots_count * sizeof merge->lanes[0]);
+    if (merge == NULL) {
+        return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
+    }
+    merge->instance = instance;
+    merge->in_reverse = in_reverse;
+    merge->has_others = session->slots_count > instance->slots_count;
+    buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
+    enum err err = ERR_OK;
+    /* The volumes last: a guest may leave to them what they have got by now (node/ring_shelf.h). */
+    for (size_t i = session->slots_count; i-- > 0 && err == ERR_OK;) {
+        err = instance_reads(session, i) ? add_lane(merge, session, i, from, to, detail) : ERR_OK;
+    }
+    if (err != ERR_OK) {
+        merge_close(merge);
+        return err;
+    }
+    for (size_t i = merge->lanes_count / 2; i-- > 0;) {
+        sift(merge, i);
+    }
+    *ret_merge = merge;
+    return ERR_OK;
+}
+
+/* The lane whose capture was handed out goes on to its next, or ends. */
+static enum err go_on(struct merge *merge, struct err_detail *detail) {
+    enum err err = advance(merge, &merge->lanes[0], detail);
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return err;
+    }
+    if (err == ERR_NOT_FOUND) {
+        close_lane(&merge->lanes[0]);
+        merge->lanes[0] = merge->lanes[--merge->lanes_count];
+    }
+    merge->has_given = false;
+    sift(merge, 0);
+    return ERR_OK;
+}
+
+/*
+ * The guest, or a deposit, has a copy of what one with a lower number has: is what comes next in a lane of
+ * such a one too, or was it just given? In reverse the higher number comes first, else the lower.
+ */
+static bool is_copy(const struct merge *merge, const struct capture *capture) {
+    if (capture->volume < INSTANCE_GUEST_NUMBER) {
+        return false;
+    }
+    for (size_t i = 1; i < merge->lanes_count; i++) {
+        if (merge->lanes[i].volume < capture->volume && is_same(&merge->lanes[i].capture, capture)) {
+            return true;
+        }
+    }
+    return merge->has_last && merge->last_time_us == capture->time_us &&
+           memcmp(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+           bytes_equal(buf_bytes(&merge->last_surt), capture->surt);
+}
+
+static void remember(struct merge *merge, const struct capture *capture) {
+    if (!merge->has_others) {
+        return;
+    }
+    buf_clear(&merge->last_surt);
+    merge->has_last = buf_put(&merge->last_surt, capture->surt) == ERR_OK;
+    merge->last_time_us = capture->time_us;
+    memcpy(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE);
+}
+
+enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err_detail *detail) {
+    if (merge->err == ERR_OK && merge->has_given) {
+        merge->err = go_on(merge, detail);
+    }
+    while (merge->err == ERR_OK && merge->lanes_count > 0 && is_copy(merge, &merge->lanes[0].capture)) {
+        merge->err = go_on(merge, detail);
+    }
+    if (merge->err == ERR_OK && merge->lanes_count == 0) {
+        merge->err = ERR_NOT_FOUND;
+    }
+    if (merge->err != ERR_OK) {
+        return merge->err;
+    }
+    merge->has_given = true;
+    *ret_capture = merge->lanes[0].capture;
+    remember(merge, ret_capture);
+    return ERR_OK;
+}
+
+void merge_close(struct merge *merge) {
+    for (size_t i = 0; i < merge->lanes_count; i++) {
+        close_lane(&merge->lanes[i]);
+    }
+    buf_done(&merge->last_surt);
+    free(merge);
+}
+
+bool merge_is_partial(const struct merge *merge) {
+    return merge->is_partial;
+}

@@ -1,0 +1,207 @@
+#include "store/keyset/keyset_sums.h"
+
+#include <stdlib.h>
+
+enum { SLOTS_COUNT_FIRST = 16 };
+
+/* ---- chunks ---- */
+
+/* A new chunk, empty, at this index. */
+static enum err insert_slot(struct keyset_sums *sums, size_t index) {
+    if (sums->slots_count == sums->slots_capacity) {
+        size_t capacity = sums->slots_capacity == 0 ? SLOTS_COUNT_FIRST : 2 * sums->slots_capacity;
+        struct keyset_slot *slots = reallocarray(sums->slots, capacity, sizeof *slots);
+        if (slots == NULL) {
+            return ERR_MEMORY;
+        }
+        sums->slots = slots;
+        sums->slots_capacity = capacity;
+    }
+    struct keyset_chunk *chunk = calloc(1, sizeof *chunk);
+    if (chunk == NULL) {
+        return ERR_MEMORY;
+    }
+    memmove(sums->slots + index + 1, sums->slots + index, (sums->slots_count - index) * sizeof *sums->slots);
+    sums->slots[index] = (struct keyset_slot){.chunk = chunk};
+    sums->slots_count++;
+    return ERR_OK;
+}
+
+static void remove_slot(struct keyset_sums *sums, size_t index) {
+    free(sums->slots[index].chunk);
+    sums->slots_count--;
+    memmove(sums->slots + index, sums->slots + index + 1, (sums->slots_count - index) * sizeof *sums->slots);
+}
+
+/*
+ * Make room in a chunk that is full. Where it is the last one nothing is moved: who reads keys in their order
+ * appends, and then leaves full chunks behind.
+ */
+static enum err divide_chunk(struct keyset_sums *sums, size_t index) {
+    enum err err = insert_slot(sums, index + 1);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct keyset_slot *left = &sums->slots[index];
+    struct keyset_slot *right = &sums->slots[index + 1];
+    bool is_last = index + 2 == sums->slots_count;
+    size_t kept = is_last ? KEYSET_SUMS_CHUNK_COUNT - 1 : KEYSET_SUMS_CHUNK_COUNT / 2;
+    for (size_t i = kept; i < left->chunk->count; i++) {
+        const struct keyset_bucket *bucket = &left->chunk->buckets[i];
+        right->chunk->buckets[right->chunk->count++] = *bucket;
+        ringkey_sum_add(&right->sum, &bucket->sum);
+        ringkey_sum_subtract(&left->sum, &bucket->sum);
+    }
+    left->chunk->count = kept;
+    return ERR_OK;
+}
+
+enum err keyset_sums_init(struct keyset_sums *sums) {
+    *sums = (struct keyset_sums){0};
+    enum err err = insert_slot(sums, 0);
+    if (err == ERR_OK) {
+        sums->slots[0].chunk->count = 1;
+    } else {
+        keyset_sums_done(sums);
+    }
+    return err;
+}
+
+void keyset_sums_done(struct keyset_sums *sums) {
+    for (size_t i = 0; i < sums->slots_count; i++) {
+        free(sums->slots[i].chunk);
+    }
+    free(sums->slots);
+    *sums = (struct keyset_sums){0};
+}
+
+/* ---- finding ---- */
+
+/* The last of count things whose lower bound is not above the key; the first is not. */
+static size_t find_slot(const struct keyset_sums *sums, const struct ringkey *key) {
+    size_t lower = 0;
+    size_t upper = sums->slots_count;
+    while (upper - lower > 1) {
+        size_t middle = lower + (upper - lower) / 2;
+        bool is_above = ringkey_compare(&sums->slots[middle].chunk->buckets[0].lower, key) > 0;
+        lower = is_above ? lower : middle;
+        upper = is_above ? middle : upper;
+    }
+    return lower;
+}
+
+static size_t find_bucket(const struct keyset_chunk *chunk, const struct ringkey *key) {
+    size_t lower = 0;
+    size_t upper = chunk->count;
+    while (upper - lower > 1) {
+        size_t middle = lower + (upper - lower) / 2;
+        bool is_above = ringkey_compare(&chunk->buckets[middle].lower, key) > 0;
+        lower = is_above ? lower : middle;
+        upper = is_above ? middle : upper;
+    }
+    return lower;
+}
+
+struct keyset_place keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key) {
+    size_t slot = find_slot(sums, key);
+    return (struct keyset_place){slot, find_bucket(sums->slots[slot].chunk, key)};
+}
+
+struct keyset_place keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank) {
+    struct keyset_place place = {0};
+    while (place.slot + 1 < sums->slots_count && rank >= sums->slots[place.slot].sum.count) {
+        rank -= sums->slots[place.slot].sum.count;
+        place.slot++;
+    }
+    const struct keyset_chunk *chunk = sums->slots[place.slot].chunk;
+    while (place.bucket + 1 < chunk->count && rank >= chunk->buckets[place.bucket].sum.count) {
+        rank -= chunk->buckets[place.bucket].sum.count;
+        place.bucket++;
+    }
+    return place;
+}
+
+struct ringkey_sum keyset_sums_before(const struct keyset_sums *sums, struct keyset_place place) {
+    struct ringkey_sum sum = {0};
+    for (size_t i = 0; i < place.slot; i++) {
+        ringkey_sum_add(&sum, &sums->slots[i].sum);
+    }
+    for (size_t i = 0; i < place.bucket; i++) {
+        ringkey_sum_add(&sum, &sums->slots[place.slot].chunk->buckets[i].sum);
+    }
+    return sum;
+}
+
+struct ringkey_sum keyset_sums_all(const struct keyset_sums *sums) {
+    return keyset_sums_before(sums, (struct keyset_place){.slot = sums->slots_count});
+}
+
+struct keyset_bucket *keyset_sums_bucket(const struct keyset_sums *sums, struct keyset_place place) {
+    ASSERT(place.slot < sums->slots_count && place.bucket < sums->slots[place.slot].chunk->count);
+    return &sums->slots[place.slot].chunk->buckets[place.bucket];
+}
+
+bool keyset_sums_next(const struct keyset_sums *sums, struct keyset_place *place) {
+    if (place->bucket + 1 < sums->slots[place->slot].chunk->count) {
+        place->bucket++;
+        return true;
+    }
+    if (place->slot + 1 == sums->slots_count) {
+        return false;
+    }
+    *place = (struct keyset_place){.slot = place->slot + 1};
+    return true;
+}
+
+/* ---- changing ---- */
+
+void keyset_sums_add(struct keyset_sums *sums, struct keyset_place place, const struct ringkey_sum *sum) {
+    ringkey_sum_add(&keyset_sums_bucket(sums, place)->sum, sum);
+    ringkey_sum_add(&sums->slots[place.slot].sum, sum);
+}
+
+void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_place place,
+                          const struct ringkey_sum *sum) {
+    struct keyset_bucket *bucket = keyset_sums_bucket(sums, place);
+    ASSERT(bucket->sum.count >= sum->count);
+    ringkey_sum_subtract(&bucket->sum, sum);
+    ringkey_sum_subtract(&sums->slots[place.slot].sum, sum);
+}
+
+enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_place place, const struct ringkey *lower,
+                            const struct ringkey_sum *sum) {
+    struct keyset_slot *slot = &sums->slots[place.slot];
+    if (slot->chunk->count == KEYSET_SUMS_CHUNK_COUNT) {
+        struct ringkey old_lower = keyset_sums_bucket(sums, place)->lower;
+        enum err err = divide_chunk(sums, place.slot);
+        if (err != ERR_OK) {
+            return err;
+        }
+        place = keyset_sums_find(sums, &old_lower);
+        slot = &sums->slots[place.slot];
+    }
+    struct keyset_bucket *bucket = &slot->chunk->buckets[place.bucket];
+    ASSERT(ringkey_compare(&bucket->lower, lower) < 0 && bucket->sum.count >= sum->count);
+    memmove(bucket + 2, bucket + 1, (slot->chunk->count - place.bucket - 1) * sizeof *bucket);
+    slot->chunk->count++;
+    bucket[1] = (struct keyset_bucket){.sum = *sum, .lower = *lower};
+    ringkey_sum_subtract(&bucket->sum, sum);
+    return ERR_OK;
+}
+
+void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_place place) {
+    struct keyset_bucket *bucket = keyset_sums_bucket(sums, place);
+    if (bucket->sum.count > 0 || (place.slot == 0 && place.bucket == 0)) {
+        return;
+    }
+    struct keyset_chunk *chunk = sums->slots[place.slot].chunk;
+    chunk->count--;
+    memmove(bucket, bucket + 1, (chunk->count - place.bucket) * sizeof *bucket);
+    if (chunk->count == 0) {
+        remove_slot(sums, place.slot);
+    }
+}
+
+size_t keyset_sums_size(const struct keyset_sums *sums) {
+    return sums->slots_capacity * sizeof *sums->slots + sums->slots_count * sizeof(struct keyset_chunk);
+}

@@ -1,0 +1,191 @@
+#include "store/remote/remote_sender.h"
+
+#include <stdlib.h>
+
+#include "run/thread.h"
+#include "store/remote/shelf_code.h"
+
+enum { WAIT_MS_MAX = 1000 };
+
+enum err remote_sender_init(struct remote_sender *sender, struct remote_peer *peer, uint16_t number) {
+    *sender = (struct remote_sender){.peer = peer, .number = number, .multi = curl_multi_init()};
+    if (sender->multi == NULL) {
+        return ERR_MEMORY;
+    }
+    curl_multi_setopt(sender->multi, CURLMOPT_MAXCONNECTS, (long)REMOTE_SENDER_JOBS_MAX);
+    pthread_mutex_init(&sender->lock, NULL);
+    pthread_cond_init(&sender->has_room, NULL);
+    return ERR_OK;
+}
+
+static void free_job(struct remote_job *job) {
+    remote_call_done(&job->call);
+    free(job);
+}
+
+void remote_sender_done(struct remote_sender *sender) {
+    remote_sender_drain(sender);
+    pthread_mutex_lock(&sender->lock);
+    sender->is_stopping = true;
+    bool has_thread = sender->has_thread;
+    pthread_mutex_unlock(&sender->lock);
+    if (has_thread) {
+        curl_multi_wakeup(sender->multi);
+        pthread_join(sender->thread, NULL);
+    }
+    while (sender->free_jobs != NULL) {
+        struct remote_job *job = sender->free_jobs;
+        sender->free_jobs = job->next;
+        free_job(job);
+    }
+    curl_multi_cleanup(sender->multi);
+    pthread_cond_destroy(&sender->has_room);
+    pthread_mutex_destroy(&sender->lock);
+}
+
+/* ---- the thread ---- */
+
+/* What done() of the shelf's submit() is to be told. */
+static enum err read_end(struct remote_sender *sender, struct remote_job *job, enum err err,
+                         struct stored *stored) {
+    struct bytes answer;
+    if (err == ERR_OK) {
+        err = scratch_bytes(&job->call.answer, &answer);
+    }
+    if (err == ERR_OK && shelf_code_read_stored(answer, stored, NULL) != ERR_OK) {
+        err = ERR_MISMATCH;
+    }
+    stored->key.volume = sender->number;
+    /* It was a duplicate when it was asked for: to be submitted again, with its body. */
+    return err == ERR_NOT_FOUND && job->is_body_left_out ? ERR_BUSY : err;
+}
+
+static void tell(struct remote_sender *sender, struct remote_job *job, enum err err) {
+    struct stored stored = {0};
+    err = read_end(sender, job, err, &stored);
+    job->done(job->context, err, &stored);
+    remote_sender_give_back(sender, job);
+}
+
+static void begin_jobs(struct remote_sender *sender, struct remote_job *jobs) {
+    while (jobs != NULL) {
+        struct remote_job *job = jobs;
+        jobs = job->next;
+        enum err err = remote_call_begin(&job->call, sender->multi, "POST", "documents",
+                                         SHELF_CODE_SMALL_SIZE_MAX, NULL);
+        if (err != ERR_OK) {
+            tell(sender, job, err);
+            continue;
+        }
+        job->next = sender->running;
+        sender->running = job;
+    }
+}
+
+static void end_jobs(struct remote_sender *sender) {
+    struct remote_job **place = &sender->running;
+    while (*place != NULL) {
+        struct remote_job *job = *place;
+        if (!remote_call_is_over(&job->call)) {
+            place = &job->next;
+            continue;
+        }
+        *place = job->next;
+        tell(sender, job, remote_call_end(&job->call, sender->multi, NULL));
+    }
+}
+
+/* The queue; *ret_is_stopping where there will be no more. */
+static struct remote_job *take_queue(struct remote_sender *sender, bool *ret_is_stopping) {
+    pthread_mutex_lock(&sender->lock);
+    struct remote_job *jobs = sender->first;
+    sender->first = sender->last = NULL;
+    *ret_is_stopping = sender->is_stopping;
+    pthread_mutex_unlock(&sender->lock);
+    return jobs;
+}
+
+static void *run(void *context) {
+    struct remote_sender *sender = context;
+    bool is_stopping = false;
+    while (!is_stopping) {
+        int running;
+        begin_jobs(sender, take_queue(sender, &is_stopping));
+        curl_multi_perform(sender->multi, &running);
+        remote_call_collect(sender->multi);
+        end_jobs(sender);
+        if (!is_stopping) {
+            curl_multi_poll(sender->multi, NULL, 0, WAIT_MS_MAX, NULL); /* wakes with the queue */
+        }
+    }
+    ASSERT(sender->running == NULL); /* remote_sender_done() has waited for them */
+    return NULL;
+}
+
+/* ---- jobs ---- */
+
+static struct remote_job *make_job(struct remote_sender *sender) {
+    struct remote_job *job = calloc(1, sizeof *job);
+    if (job == NULL || remote_call_init(&job->call, sender->peer) != ERR_OK) {
+        free(job);
+        return NULL;
+    }
+    return job;
+}
+
+/* With the lock. NULL: out of memory. */
+static struct remote_job *find_job(struct remote_sender *sender) {
+    struct remote_job *job = sender->free_jobs;
+    if (job != NULL) {
+        sender->free_jobs = job->next;
+        return job;
+    }
+    job = make_job(sender);
+    sender->jobs_count += job == NULL ? 0 : 1;
+    return job;
+}
+
+struct remote_job *remote_sender_take(struct remote_sender *sender) {
+    pthread_mutex_lock(&sender->lock);
+    while (sender->free_jobs == NULL && sender->jobs_count == REMOTE_SENDER_JOBS_MAX) {
+        pthread_cond_wait(&sender->has_room, &sender->lock);
+    }
+    if (!sender->has_thread) {
+        sender->has_thread = thread_start(&sender->thread, "remote-sender", run, sender) == 0;
+    }
+    struct remote_job *job = sender->has_thread ? find_job(sender) : NULL;
+    sender->taken_count += job == NULL ? 0 : 1;
+    pthread_mutex_unlock(&sender->lock);
+    return job;
+}
+
+void remote_sender_queue(struct remote_sender *sender, struct remote_job *job) {
+    job->next = NULL;
+    pthread_mutex_lock(&sender->lock);
+    if (sender->last == NULL) {
+        sender->first = job;
+    } else {
+        sender->last->next = job;
+    }
+    sender->last = job;
+    pthread_mutex_unlock(&sender->lock);
+    curl_multi_wakeup(sender->multi);
+}
+
+void remote_sender_give_back(struct remote_sender *sender, struct remote_job *job) {
+    remote_call_clear(&job->call);
+    pthread_mutex_lock(&sender->lock);
+    job->next = sender->free_jobs;
+    sender->free_jobs = job;
+    sender->taken_count--;
+    pthread_cond_broadcast(&sender->has_room);
+    pthread_mutex_unlock(&sender->lock);
+}
+
+void remote_sender_drain(struct remote_sender *sender) {
+    pthread_mutex_lock(&sender->lock);
+    while (sender->taken_count > 0) {
+        pthread_cond_wait(&sender->has_room, &sender->lock);
+    }
+    pthread_mutex_unlock(&sender->lock);
+}

@@ -1,0 +1,51 @@
+/*
+ * shelf_local - a volume on a disk of this machine, as a shelf.
+ *
+ * ask() and answer() look into the index; everything else is a call of store/volume/volume.h. The vfs, the
+ * volume and its lock live as long as the shelf.
+ */
+#ifndef MNEMON_STORE_SHELF_SHELF_LOCAL_H
+#define MNEMON_STORE_SHELF_SHELF_LOCAL_H
+
+#include "store/shelf/shelf.h"
+#include "store/volume/volume.h"
+
+/* 0 stands for the volume's own defaults. Texts are copied. */
+struct shelf_local_config {
+    uint16_t number;
+    const char *path;   /* of the segments; required */
+    const char *index;  /* required */
+    bool is_made;       /* make the directories that are missing; else a missing one is ERR_NOT_FOUND */
+    bool is_rebuilding; /* throw the index away first */
+    bool uses_gzip;     /* for new segments; else zstd */
+    int level;
+    uint32_t linger_us;
+    uint64_t segment_size_max;
+    unsigned signature_bits;
+    struct bytes user_agent; /* of a crawl, for warcinfo; not copied, as the next */
+    struct bytes robots;
+    const struct clock *clock;
+    volume_progress *progress;
+    void *progress_context;
+    const char *deposit; /* of a deposit: where its segments are, below path; else NULL, and they are there */
+    const atomic_bool *is_cancelled; /* of a deposit; see volume.h */
+};
+
+/* ERR_BUSY where another process has the volume. */
+enum err shelf_local_open(const struct shelf_local_config *config, struct shelf **ret_shelf,
+                          struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
+
+/* The volume behind a shelf that shelf_local_open() gave. */
+struct volume *shelf_local_volume(struct shelf *shelf);
+
+/* What only a local shelf can do, on a session of one: see volume.h. */
+enum err shelf_local_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                    struct err_detail *detail) MUST_CHECK;
+enum err shelf_local_submit_remove_capture(struct shelf_session *session, const struct capture *capture,
+                                           shelf_done *done, void *context,
+                                           struct err_detail *detail) MUST_CHECK;
+enum err shelf_local_repair(struct shelf_session *session, const struct key *key,
+                            const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
+                            struct err_detail *detail) MUST_CHECK;
+
+#endif

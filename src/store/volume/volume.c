@@ -1,0 +1,247 @@
+#include "store/volume/volume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/volume/volume_state.h"
+
+enum { SIGNATURE_BITS_MAX = 8 * KEY_SIGNATURE_SIZE };
+
+static void set_defaults(struct volume_config *config) {
+    if (config->level == 0) {
+        config->level = config->framing == PACK_GZIP ? 6 : 3;
+    }
+    if (config->segment_size_max == 0) {
+        config->segment_size_max = UINT64_C(1) << 30;
+    }
+    if (config->free_size_min == 0) {
+        config->free_size_min = UINT64_C(64) << 20;
+    }
+    if (config->signature_bits == 0) {
+        config->signature_bits = SIGNATURE_BITS_MAX;
+    }
+    if (config->software.size == 0) {
+        config->software = BYTES("mnemon");
+    }
+    if (config->scratch_directory == NULL) {
+        config->scratch_directory = config->index_directory;
+    }
+    if (config->clock == NULL) {
+        config->clock = &clock_system;
+    }
+    ASSERT(config->signature_bits <= SIGNATURE_BITS_MAX);
+    ASSERT(config->vfs != NULL && config->directory != NULL && config->index_directory != NULL);
+    ASSERT(config->random.fill != NULL);
+}
+
+static enum err lock_directory(struct volume *volume, struct err_detail *detail) {
+    enum err err = vfs_make_directory(volume->config.vfs, volume->config.directory);
+    char path[SEGMENT_PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/lock", volume->config.directory);
+    if (err == ERR_OK) {
+        err = vfs_lock(volume->config.vfs, path, &volume->lock_file);
+    }
+    if (err == ERR_BUSY) {
+        return err_set(detail, err, "%s is in use by another process", volume->config.directory);
+    }
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s: %s", volume->config.directory, err_text(err));
+}
+
+/* A damaged or unwanted index is thrown away: the segments have everything. */
+static enum err open_index(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
+                           struct err_detail *detail) {
+    const char *directory = volume->config.index_directory;
+    enum err err = is_rebuilding ? ERR_CORRUPT : index_open(directory, &volume->index, detail);
+    if (err == ERR_CORRUPT || err == ERR_MISMATCH) { /* mismatch: of another version of mnemon */
+        recovery->is_rebuilt = true;
+        err = index_destroy(directory, detail);
+        if (err == ERR_OK) {
+            err = index_open(directory, &volume->index, detail);
+        }
+    }
+    return err == ERR_OK ? ledger_init(&volume->ledger, volume->index) : err;
+}
+
+/* The newest segment is written on, or a first one begins. */
+static enum err choose_active(struct volume *volume, struct err_detail *detail) {
+    struct segment *active = NULL;
+    if (volume->segments_count > 0) {
+        active = volume->segments[volume->segments_count - 1];
+    }
+    bool fits = active != NULL && active->framing == volume->config.framing;
+    bool has_dictionary = fits && active->has_dictionary;
+    if (has_dictionary) {
+        enum err err = buf_put(&volume->dictionary_raw, buf_bytes(&active->dictionary_raw));
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    dictionary_init(&volume->dictionary, volume->config.framing == PACK_ZSTD && !has_dictionary);
+    volume->has_dictionary = true;
+    if (!fits) {
+        enum err err = volume_add_segment(volume, bytes_of(NULL, 0), &active, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    volume->active = volume->encoding = active;
+    return ERR_OK;
+}
+
+/* Read what the index missed; where the index contradicts the segments, all of it anew. */
+static enum err recover(struct volume *volume, struct volume_recovery *recovery, struct err_detail *detail) {
+    enum err err = volume_recover(volume, recovery, detail);
+    if (err != ERR_MISMATCH) {
+        return err;
+    }
+    ledger_done(&volume->ledger);
+    index_close(volume->index);
+    volume->index = NULL;
+    err = open_index(volume, true, recovery, detail);
+    return err == ERR_OK ? volume_recover(volume, recovery, detail) : err;
+}
+
+/* What only writers need: a deposit has none. */
+static enum err prepare_to_write(struct volume *volume, struct err_detail *detail) {
+    volume->blocks = block_cache_new();
+    volume->origins = origins_new();
+    if (volume->blocks == NULL || volume->origins == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = choose_active(volume, detail);
+    return err == ERR_OK ? volume_start_committer(volume) : err;
+}
+
+static enum err open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
+                           struct err_detail *detail) {
+    bool is_deposit = volume->config.is_deposit;
+    enum err err = is_deposit ? ERR_OK : lock_directory(volume, detail);
+    if (err == ERR_OK) {
+        err = open_index(volume, is_rebuilding, recovery, detail);
+    }
+    if (err == ERR_OK) {
+        err = volume_open_segments(volume, recovery, detail);
+    }
+    if (err == ERR_OK) {
+        err = recover(volume, recovery, detail);
+    }
+    return err == ERR_OK && !is_deposit ? prepare_to_write(volume, detail) : err;
+}
+
+static enum err open_volume(const struct volume_config *config, bool is_rebuilding,
+                            struct volume **ret_volume, struct volume_recovery *ret_recovery,
+                            struct err_detail *detail) {
+    struct volume *volume = calloc(1, sizeof *volume);
+    if (volume == NULL) {
+        return ERR_MEMORY;
+    }
+    volume->config = *config;
+    set_defaults(&volume->config);
+    pthread_rwlock_init(&volume->segments_lock, NULL);
+    buf_init(&volume->dictionary_raw, ZDICT_SIZE_MAX);
+    encoders_init(&volume->encoders, volume->config.level, volume->config.random);
+    pthread_mutex_init(&volume->ledger_lock, NULL);
+    recent_init(&volume->recent);
+    pthread_mutex_init(&volume->lock, NULL);
+    pthread_cond_init(&volume->has_work, NULL);
+    pthread_cond_init(&volume->has_room, NULL);
+    pthread_cond_init(&volume->has_done, NULL);
+    struct volume_recovery recovery = {0};
+    enum err err = open_parts(volume, is_rebuilding, &recovery, detail);
+    if (err != ERR_OK) {
+        volume_close(volume);
+        return err;
+    }
+    *ret_volume = volume;
+    *ret_recovery = recovery;
+    return ERR_OK;
+}
+
+enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
+                     struct volume_recovery *ret_recovery, struct err_detail *detail) {
+    return open_volume(config, false, ret_volume, ret_recovery, detail);
+}
+
+enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
+                        struct volume_recovery *ret_recovery, struct err_detail *detail) {
+    return open_volume(config, true, ret_volume, ret_recovery, detail);
+}
+
+void volume_close(struct volume *volume) {
+    volume_stop_committer(volume);
+    ASSERT(volume->items_taken_count == 0);
+    volume_close_segments(volume);
+    ledger_done(&volume->ledger);
+    if (volume->has_dictionary) {
+        dictionary_done(&volume->dictionary);
+    }
+    buf_done(&volume->dictionary_raw);
+    encoders_done(&volume->encoders);
+    if (volume->index != NULL) {
+        index_close(volume->index);
+    }
+    if (volume->lock_file.vfs != NULL) {
+        vfs_close(&volume->lock_file);
+    }
+    pthread_cond_destroy(&volume->has_done);
+    pthread_cond_destroy(&volume->has_room);
+    pthread_cond_destroy(&volume->has_work);
+    pthread_mutex_destroy(&volume->lock);
+    pthread_mutex_destroy(&volume->ledger_lock);
+    recent_done(&volume->recent);
+    pthread_rwlock_destroy(&volume->segments_lock);
+    origins_free(volume->origins);
+    block_cache_free(volume->blocks);
+    free(volume);
+}
+
+void volume_stat(struct volume *volume, struct volume_stat *ret_stat) {
+    struct volume_stat stat = {0};
+    pthread_rwlock_rdlock(&volume->segments_lock);
+    stat.segments_count = volume->segments_count;
+    for (size_t i = 0; i < volume->segments_count; i++) {
+        struct index_segment segment;
+        if (index_find_segment(volume->index, volume->segments[i]->number, &segment) == ERR_OK) {
+            stat.size += segment.size;
+            stat.dead_size += segment.dead_size;
+        }
+    }
+    pthread_rwlock_unlock(&volume->segments_lock);
+    index_counts(volume->index, &stat.index);
+    *ret_stat = stat;
+}
+
+void volume_load(struct volume *volume, struct volume_load *ret_load) {
+    pthread_mutex_lock(&volume->lock);
+    *ret_load = volume->load;
+    ret_load->taken_count = volume->items_taken_count;
+    ret_load->queue_size = volume->queue_size;
+    pthread_mutex_unlock(&volume->lock);
+}
+
+const struct index *volume_index(const struct volume *volume) {
+    return volume->index;
+}
+
+void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],
+                 uint8_t signature[KEY_SIGNATURE_SIZE]) {
+    key_sign(digest, volume->config.signature_bits, signature);
+}
+
+enum err volume_holds(const struct volume *volume, const struct document_sum *sum, bool *ret_holds) {
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    enum err err = ERR_OK;
+    bool holds = false;
+    volume_sign(volume, sum->digest, signature);
+    for (uint16_t number = 0; number < UINT16_MAX && err == ERR_OK && !holds; number++) {
+        struct block block;
+        err = index_probe_block(volume->index, signature, number, &block);
+        holds =
+            err == ERR_OK && block.references > 0 && block.location.segment != 0 && block.size == sum->size;
+    }
+    if (err == ERR_OK || err == ERR_NOT_FOUND) {
+        *ret_holds = holds;
+        err = ERR_OK;
+    }
+    return err;
+}

@@ -1,0 +1,214 @@
+#include "store/volume/volume_record.h"
+#include "store/volume/volume_writer.h"
+#include "web/url/surt.h"
+
+enum { TRIES_MAX = 16 };
+
+static bool is_same_capture(const struct capture *a, const struct capture *b) {
+    return a->block_number == b->block_number && bytes_equal(a->url, b->url) &&
+           memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0;
+}
+
+/* Queue the item, wait for it and give it back. */
+static enum err run_item(struct volume *volume, struct volume_item *item) {
+    volume_queue_item(volume, item);
+    volume_await_item(item);
+    enum err err = item->err;
+    volume_free_item(volume, item);
+    return err;
+}
+
+/* ---- removal ---- */
+
+/* ERR_NOT_FOUND where no such capture is in the index. */
+static enum err look_for_capture(const struct volume *volume, const struct capture *capture) {
+    struct index_cursor *cursor;
+    struct capture found;
+    enum err err = index_cursor_open_time(volume->index, capture->surt, capture->time_us, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    while ((err = index_cursor_next(cursor, &found)) == ERR_OK && !is_same_capture(&found, capture)) {
+    }
+    index_cursor_close(cursor);
+    return err;
+}
+
+static enum err prepare_removal(struct volume_writer *writer, const struct capture *capture,
+                                struct volume_item **ret_item, struct err_detail *detail) {
+    struct volume *volume = writer->volume;
+    struct volume_look look = {.generation = changes_now(&volume->changes), .is_there = true};
+    enum err err = index_find_block(volume->index, capture->signature, capture->block_number, &look.block);
+    if (err == ERR_OK) {
+        err = look.block.references > 0 ? look_for_capture(volume, capture) : ERR_NOT_FOUND;
+    }
+    if (err != ERR_OK) {
+        return err_set(detail, err, err == ERR_NOT_FOUND ? "there is no such capture" : "%s", err_text(err));
+    }
+    struct volume_item *item = volume_take_item(volume);
+    err = volume_encode_removal(writer, capture, item, detail);
+    if (err != ERR_OK) {
+        volume_free_item(volume, item);
+        return err;
+    }
+    item->look = look;
+    item->accepts_twin = false;
+    *ret_item = item;
+    return ERR_OK;
+}
+
+enum err volume_remove_capture(struct volume_writer *writer, const struct capture *capture,
+                               struct err_detail *detail) {
+    enum err err = ERR_BUSY;
+    for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
+        struct volume_item *item = NULL;
+        err = prepare_removal(writer, capture, &item, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+        err = run_item(writer->volume, item);
+    }
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
+enum err volume_submit_remove_capture(struct volume_writer *writer, const struct capture *capture,
+                                      volume_done *done, void *context, struct err_detail *detail) {
+    struct volume_item *item = NULL;
+    enum err err = prepare_removal(writer, capture, &item, detail);
+    if (err == ERR_OK) {
+        item->done = done;
+        item->context = context;
+        volume_queue_item(writer->volume, item);
+    }
+    return err;
+}
+
+/* ---- repair ---- */
+
+/* The first capture of this document whose record is not sound; segment 0: none. */
+static enum err find_damaged_capture(struct volume_writer *writer, const struct volume_plan *plan,
+                                     struct location *ret_location, struct err_detail *detail) {
+    const struct document *document = plan->document;
+    struct index_cursor *cursor;
+    struct capture wanted = {.url = document->url, .block_number = plan->number};
+    struct capture found;
+    bool is_sound = true;
+    *ret_location = (struct location){0};
+    if (document->url.size == 0) {
+        return ERR_OK;
+    }
+    memcpy(wanted.signature, plan->signature, sizeof wanted.signature);
+    buf_clear(&writer->surt);
+    enum err err = canon_run(&writer->canon, document->url, detail);
+    err = err == ERR_OK ? surt_put(&writer->surt, &writer->canon) : err;
+    if (err == ERR_OK) {
+        err = index_cursor_open_time(writer->volume->index, buf_bytes(&writer->surt), document->time_us,
+                                     &cursor);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    while (err == ERR_OK && is_sound && (err = index_cursor_next(cursor, &found)) == ERR_OK) {
+        if (is_same_capture(&found, &wanted)) {
+            err = volume_check_record(writer->reader, &found.location, &is_sound);
+        }
+    }
+    if (err == ERR_OK && !is_sound) {
+        *ret_location = found.location;
+    }
+    index_cursor_close(cursor);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* Was the record of the block stored without a URL, so that it is no capture? */
+static bool is_plain_block(struct volume_writer *writer, const struct volume_plan *plan) {
+    char urn[VOLUME_URN_SIZE];
+    const struct block *block = &plan->look.block;
+    return block->location.segment != 0 &&
+           block->origin_uri_hash == volume_hash_uri(&writer->sha256, volume_urn(plan->digest, urn));
+}
+
+/* Is the document readable, here or where the caller says? */
+static enum err check_block(struct volume_writer *writer, const struct volume_plan *plan, bool is_elsewhere,
+                            bool *ret_is_sound) {
+    const struct location *location = &plan->look.block.location;
+    *ret_is_sound = is_elsewhere;
+    if (is_elsewhere || location->segment == 0) {
+        return ERR_OK;
+    }
+    return volume_check_record(writer->reader, location, ret_is_sound);
+}
+
+/* What has to be written? *ret_is_needed: anything at all. The document may lose its URL on the way. */
+static enum err plan_repair(struct volume_writer *writer, const struct key *key, struct document *document,
+                            bool is_elsewhere, struct volume_plan *plan, bool *ret_is_needed,
+                            struct err_detail *detail) {
+    bool is_sound = true;
+    struct location damaged = {0};
+    enum err err = volume_plan_again(writer, document, key, plan, detail);
+    if (err == ERR_OK) {
+        err = find_damaged_capture(writer, plan, &damaged, detail);
+    }
+    if (err == ERR_OK) {
+        err = check_block(writer, plan, is_elsewhere, &is_sound);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_is_needed = damaged.segment != 0 || !is_sound;
+    plan->is_duplicate = is_sound && plan->look.block.location.segment != 0;
+    if (*ret_is_needed && document->is_body_left_out && !plan->is_duplicate) {
+        return err_set(detail, ERR_NOT_FOUND, "the document is damaged too: its body is needed");
+    }
+    plan->mends = damaged;
+    if (damaged.segment == 0) {
+        bool is_plain = is_plain_block(writer, plan);
+        plan->mends = plan->look.block.location;
+        plan->is_bare = !is_plain;
+        document->url = is_plain ? bytes_of(NULL, 0) : document->url;
+    }
+    return ERR_OK;
+}
+
+/* One record. ERR_BUSY: look again. */
+static enum err repair_once(struct volume_writer *writer, const struct key *key, struct document document,
+                            bool is_elsewhere, bool *ret_is_needed, struct err_detail *detail) {
+    struct volume *volume = writer->volume;
+    struct volume_plan plan;
+    struct volume_item *item = volume_take_item(volume);
+    *ret_is_needed = false;
+    enum err err = plan_repair(writer, key, &document, is_elsewhere, &plan, ret_is_needed, detail);
+    if (err == ERR_OK && *ret_is_needed) {
+        err = volume_encode(writer, &plan, item, detail);
+    }
+    if (err != ERR_OK || !*ret_is_needed) {
+        volume_free_item(volume, item);
+        return err;
+    }
+    item->look = plan.look;
+    item->accepts_twin = false;
+    return run_item(volume, item);
+}
+
+enum err volume_repair(struct volume_writer *writer, const struct key *key, const struct document *document,
+                       bool is_elsewhere, bool *ret_is_repaired, struct err_detail *detail) {
+    struct document whole = *document;
+    bool is_needed = true;
+    bool is_repaired = false;
+    enum err err = ERR_OK;
+    if (!whole.is_body_left_out) {
+        whole.sum = NULL; /* from elsewhere: nobody's word is taken for it */
+    }
+    for (unsigned i = 0; i < TRIES_MAX && is_needed; i++) {
+        err = repair_once(writer, key, whole, is_elsewhere, &is_needed, detail);
+        if (err != ERR_OK && err != ERR_BUSY) {
+            return err;
+        }
+        is_repaired = is_repaired || (is_needed && err == ERR_OK);
+    }
+    if (is_needed) {
+        return err_set(detail, ERR_BUSY, "what was written again is damaged, or changes all the time");
+    }
+    *ret_is_repaired = is_repaired;
+    return ERR_OK;
+}

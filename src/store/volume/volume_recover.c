@@ -1,0 +1,246 @@
+#include <stdio.h>
+
+#include "store/volume/volume_record.h"
+#include "store/volume/volume_state.h"
+
+/* One segment that is being read again. */
+struct recovery {
+    struct volume *volume;
+    struct volume_recovery *report;
+    struct volume_scan *scan;
+    struct segment *segment;
+    struct segment_source source;
+    struct warc_reader reader;
+    uint64_t good_end;      /* up to here everything is a record or known damage */
+    uint64_t from;          /* where reading this segment began */
+    uint64_t done_size;     /* of the segments before it */
+    uint64_t all_size;      /* to be read */
+    uint64_t unpacked_size; /* of the documents of this segment; of a deposit only */
+    bool is_refused;        /* the whole deposit is, not only a record */
+};
+
+enum { UNPACKED_RATIO_MAX = 1000 };
+static const uint64_t UNPACKED_FREE_SIZE = UINT64_C(8) << 30;
+
+static void tell(const struct recovery *recovery) {
+    const struct volume_config *config = &recovery->volume->config;
+    if (config->progress != NULL) {
+        uint64_t done_size = recovery->done_size + recovery->good_end - recovery->from;
+        config->progress(config->progress_context, recovery->report->records_count, done_size,
+                         recovery->all_size);
+    }
+}
+
+static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct err_detail *detail) {
+    struct index_position position = {.segment = recovery->segment->number, .offset = offset};
+    return ledger_commit(&recovery->volume->ledger, &position, detail);
+}
+
+/*
+ * A deposit unpacks to a thousand times its size at most, and some: archives do not, what is meant to keep
+ * others busy does.
+ */
+static enum err check_unpacked(struct recovery *recovery, const struct ledger_entry *entry,
+                               struct err_detail *detail) {
+    uint64_t read_size = entry->location.offset + entry->location.length - recovery->from;
+    recovery->unpacked_size += entry->size;
+    if (recovery->unpacked_size / UNPACKED_RATIO_MAX > read_size + UNPACKED_FREE_SIZE / UNPACKED_RATIO_MAX) {
+        recovery->is_refused = true;
+        return err_set(detail, ERR_LIMIT, "segment %u unpacks to more than %d times its size",
+                       recovery->segment->number, UNPACKED_RATIO_MAX);
+    }
+    return ERR_OK;
+}
+
+static enum err enter_record(struct recovery *recovery, struct err_detail *detail) {
+    struct ledger_entry entry;
+    enum err err =
+        volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
+    if (err == ERR_OK && recovery->volume->config.is_deposit) {
+        err = check_unpacked(recovery, &entry, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (entry.kind == LEDGER_REMOVAL || entry.mends.segment != 0) { /* they look into the index */
+        err = commit_up_to(recovery, recovery->good_end, detail);
+    }
+    if (err == ERR_OK) {
+        err = ledger_apply(&recovery->volume->ledger, &entry);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    recovery->good_end = entry.location.offset + entry.location.length;
+    recovery->report->records_count += entry.kind != LEDGER_OTHER;
+    tell(recovery);
+    return ledger_is_full(&recovery->volume->ledger) ? commit_up_to(recovery, recovery->good_end, detail)
+                                                     : ERR_OK;
+}
+
+void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail) {
+    if (recovery->damaged_count++ == 0) {
+        snprintf(recovery->damage, sizeof recovery->damage, "%s", err_detail_text(detail, err));
+    }
+}
+
+enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on, struct err_detail *detail) {
+    if (reader->state != WARC_READER_DAMAGED) {
+        *ret_goes_on = true;
+        return ERR_OK;
+    }
+    return warc_reader_recover(reader, ret_goes_on, detail);
+}
+
+bool volume_is_damage(enum err err) {
+    return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_CORRUPT || err == ERR_LIMIT ||
+           err == ERR_MISMATCH;
+}
+
+/*
+ * Go on at the next record behind the damage. Where there is none, the rest was being written when the
+ * machine stopped, nobody was told that it is durable, and it is cut off. Where there is one, the damage lies
+ * between durable records and must stay where it is: `verify` names it.
+ */
+static enum err pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {
+    enum err err = warc_reader_recover(&recovery->reader, ret_goes_on, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (*ret_goes_on) {
+        recovery->report->damaged_count++;
+        return ERR_OK;
+    }
+    struct segment *segment = recovery->segment;
+    err = vfs_truncate(&segment->file, recovery->good_end);
+    if (err == ERR_OK) {
+        err = vfs_sync(&segment->file);
+    }
+    if (err != ERR_OK) {
+        return err_set(detail, err, "segment %u cannot be cut: %s", segment->number, err_text(err));
+    }
+    recovery->report->cut_size += segment->size - recovery->good_end;
+    segment->size = recovery->good_end;
+    return ERR_OK;
+}
+
+/*
+ * The same of a deposit. What is torn at its end stays as well: a later version may have the rest of it, and
+ * then reading goes on there. What no mnemon writes is a reason to refuse all of it.
+ */
+static enum err pass_refused(struct recovery *recovery, enum err err, bool *ret_goes_on,
+                             struct err_detail *detail) {
+    struct segment *segment = recovery->segment;
+    struct err_detail reason = detail != NULL ? *detail : (struct err_detail){0};
+    bool is_absurd = err == ERR_LIMIT && recovery->reader.state != WARC_READER_DAMAGED;
+    if (is_absurd || recovery->is_refused) {
+        return err;
+    }
+    enum err passed = volume_pass_damage(&recovery->reader, ret_goes_on, detail);
+    if (passed != ERR_OK) {
+        return passed;
+    }
+    bool is_torn = err == ERR_TRUNCATED && !*ret_goes_on;
+    if (!is_torn) {
+        volume_note_damage(recovery->report, err, &reason);
+    }
+    if (!*ret_goes_on) {
+        recovery->report->cut_size += segment->size - recovery->good_end;
+        segment->size = recovery->good_end;
+    }
+    return ERR_OK;
+}
+
+static bool is_cancelled(const struct recovery *recovery) {
+    const atomic_bool *flag = recovery->volume->config.is_cancelled;
+    return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static enum err read_records(struct recovery *recovery, struct err_detail *detail) {
+    bool is_deposit = recovery->volume->config.is_deposit;
+    bool goes_on = true;
+    while (goes_on) {
+        bool found = false;
+        if (is_cancelled(recovery)) {
+            return ERR_CANCELLED;
+        }
+        enum err err = warc_reader_next(&recovery->reader, &found, detail);
+        if (err == ERR_OK && !found) {
+            return ERR_OK;
+        }
+        if (err == ERR_OK) {
+            err = enter_record(recovery, detail);
+        }
+        if (volume_is_damage(err)) {
+            err = is_deposit ? pass_refused(recovery, err, &goes_on, detail)
+                             : pass_damage(recovery, &goes_on, detail);
+        }
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err recover_segment(struct recovery *recovery, uint64_t from, struct err_detail *detail) {
+    struct segment *segment = recovery->segment;
+    if (from > segment->size) {
+        /* The index has run ahead, or somebody cut the file: the index is not to be believed. */
+        return err_set(detail, ERR_MISMATCH, "segment %u is shorter than its index", segment->number);
+    }
+    struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
+    enum err err = warc_reader_init(&recovery->reader, &options);
+    if (err != ERR_OK) {
+        return err;
+    }
+    segment_source_init(&recovery->source, segment, segment->size);
+    warc_reader_open(&recovery->reader, &recovery->source.source);
+    recovery->good_end = from;
+    recovery->from = from;
+    recovery->unpacked_size = 0;
+    if (from > 0) {
+        err = warc_reader_seek(&recovery->reader, from, detail);
+    }
+    if (err == ERR_OK) {
+        err = read_records(recovery, detail);
+    }
+    warc_reader_done(&recovery->reader);
+    recovery->done_size += segment->size - from;
+    return err == ERR_OK ? commit_up_to(recovery, segment->size, detail) : err;
+}
+
+/* Of the segments that the index has not seen, or not wholly. */
+static uint64_t missed_size(const struct volume *volume, const struct index_position *position) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < volume->segments_count; i++) {
+        const struct segment *segment = volume->segments[i];
+        uint64_t from = segment->number == position->segment ? position->offset : 0;
+        size += segment->number >= position->segment && from < segment->size ? segment->size - from : 0;
+    }
+    return size;
+}
+
+enum err volume_recover(struct volume *volume, struct volume_recovery *report, struct err_detail *detail) {
+    struct index_position position;
+    enum err err = index_position(volume->index, &position);
+    if (err == ERR_NOT_FOUND) {
+        position = (struct index_position){0};
+    } else if (err != ERR_OK) {
+        return err;
+    }
+    struct volume_scan scan;
+    err = volume_scan_init(&scan, volume);
+    struct recovery recovery = {
+        .volume = volume, .report = report, .scan = &scan, .all_size = missed_size(volume, &position)};
+    for (size_t i = 0; i < volume->segments_count && err == ERR_OK; i++) {
+        recovery.segment = volume->segments[i];
+        if (recovery.segment->number < position.segment) {
+            continue;
+        }
+        uint64_t from = recovery.segment->number == position.segment ? position.offset : 0;
+        err = recover_segment(&recovery, from, detail);
+    }
+    volume_scan_done(&scan);
+    ledger_abort(&volume->ledger);
+    return err;
+}

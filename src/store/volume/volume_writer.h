@@ -1,0 +1,73 @@
+/*
+ * volume_writer - what the files share that turn documents into records for the committer. Private to them.
+ *
+ *      volume_plan.c      what is this document: signature, duplicate or new, which block?
+ *      volume_encode.c    its records, compressed
+ *      volume_put.c       the public calls
+ *      volume_mend.c      and those that remove and repair captures
+ */
+#ifndef MNEMON_STORE_VOLUME_VOLUME_WRITER_H
+#define MNEMON_STORE_VOLUME_VOLUME_WRITER_H
+
+#include "base/sha256.h"
+#include "store/volume/volume_state.h"
+#include "warc/payload.h"
+#include "web/url/canon.h"
+
+enum { VOLUME_URN_SIZE = 80 };
+
+struct volume_writer {
+    struct volume *volume;
+    struct volume_reader *reader; /* to compare, and to learn what a duplicate is of */
+    struct payload payload;
+    struct sha256 sha256;
+    struct canon canon;
+    struct buf surt;
+    struct buf origin; /* URI of what a duplicate is of */
+};
+
+/* What is known of a document before it is written. */
+struct volume_plan {
+    const struct document *document;
+    enum store_mode mode;
+    uint8_t digest[SHA256_SIZE];
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint16_t number;
+    uint64_t payload_size;
+    bool is_duplicate;
+    struct volume_look look; /* at the block of that number */
+    uint16_t status;
+    struct bytes mime;     /* in writer->payload or the document */
+    bool is_bare;          /* not as a capture: only for revisits of it */
+    struct location mends; /* the damaged record that it replaces; segment 0: none */
+};
+
+/* ERR_NOT_FOUND where the body is left out and it is no duplicate. */
+enum err volume_make_plan(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                          struct volume_plan *ret_plan, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * For a block that is there: is_duplicate and what follows the look are the caller's to set. ERR_MISMATCH
+ * where the document is another; ERR_NOT_FOUND where there is no such block, or not any more.
+ */
+enum err volume_plan_again(struct volume_writer *writer, const struct document *document,
+                           const struct key *key, struct volume_plan *ret_plan,
+                           struct err_detail *detail) MUST_CHECK;
+
+/* "urn:sha256:…": what a plain document is called in WARC. */
+struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]);
+
+/*
+ * Fill the item with frames and entries. ERR_BUSY: plan again. ERR_CORRUPT: what it is a duplicate of is
+ * damaged.
+ */
+enum err volume_encode(struct volume_writer *writer, const struct volume_plan *plan, struct volume_item *item,
+                       struct err_detail *detail) MUST_CHECK;
+enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
+                                struct err_detail *detail) MUST_CHECK;
+
+/* Of SURT, URL, time, signature and block number; the location does not matter. */
+enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
+                               struct volume_item *item, struct err_detail *detail) MUST_CHECK;
+
+#endif
