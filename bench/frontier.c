@@ -17,8 +17,8 @@
 
 #include "base/prng.h"
 #include "bench.h"
-#include "crawl/frontier.h"
-#include "crawl/frontier_database.h"
+#include "crawl/frontier/frontier.h"
+#include "crawl/frontier/frontier_database.h"
 
 enum {
     HOSTS_COUNT = 200,

@@ -5,7 +5,7 @@
 
 #include "base/value.h"
 #include "cli/commands.h"
-#include "crawl/fetch.h"
+#include "crawl/fetch/fetch.h"
 
 enum {
     SEEDS_TEXT_SIZE_MAX = 64 << 20,

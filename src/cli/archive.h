@@ -3,8 +3,8 @@
 #define MNEMON_CLI_ARCHIVE_H
 
 #include "cli/data.h"
-#include "crawl/campaign.h"
-#include "crawl/job.h"
+#include "crawl/engine/campaign.h"
+#include "crawl/engine/job.h"
 
 struct archive_options {
     const char *data;

@@ -2,9 +2,9 @@
 
 #include "base/utc.h"
 #include "cli/archive.h"
-#include "crawl/robots.h"
-#include "crawl/tally.h"
-#include "crawl/trap.h"
+#include "crawl/engine/tally.h"
+#include "crawl/rules/robots.h"
+#include "crawl/rules/trap.h"
 #include "store/instance/query.h"
 
 enum { PATH_MAX_SIZE = DATA_PATH_SIZE_MAX + 64, SENTENCE_SIZE_MAX = 4096 };

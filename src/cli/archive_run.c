@@ -4,8 +4,8 @@
 #include "base/value.h"
 #include "cli/archive.h"
 #include "cli/progress.h"
-#include "crawl/crawler.h"
-#include "crawl/jobs.h"
+#include "crawl/engine/crawler.h"
+#include "crawl/engine/jobs.h"
 
 enum {
     LIMIT_GRACE_US = 5 * 1000 * 1000,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hex.h"
-#include "crawl/pattern.h"
+#include "crawl/rules/pattern.h"
 #include "node/decrees.h"
 #include "node/ring_files.h"
 #include "node/routing.h"

@@ -4,7 +4,7 @@
 #define MNEMON_CLI_DECREE_H
 
 #include "cli/data.h"
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 
 /* `mnemon job add --ring`, `mnemon job remove --ring`. CLI_DONE, or the status after the error. */
 int decree_add_job(struct cli *cli, const struct data *data, const struct job *job);

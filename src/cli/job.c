@@ -1,4 +1,4 @@
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -10,7 +10,7 @@
 #include "cli/archive.h"
 #include "cli/commands.h"
 #include "cli/decree.h"
-#include "crawl/jobs.h"
+#include "crawl/engine/jobs.h"
 #include "node/job_files.h"
 
 enum { PATH_SIZE_MAX = DATA_PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 32, TEXT_SIZE_MAX = 256 << 20 };

@@ -5,7 +5,7 @@
 #include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/ring.h"
-#include "crawl/pattern.h"
+#include "crawl/rules/pattern.h"
 #include "net/identity.h"
 #include "node/ring_files.h"
 

@@ -1,4 +1,4 @@
-#include "crawl/robots.h"
+#include "crawl/rules/robots.h"
 
 #include <errno.h>
 #include <string.h>

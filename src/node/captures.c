@@ -3,7 +3,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/captures_state.h"
 #include "web/url/url.h"
 

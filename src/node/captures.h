@@ -9,8 +9,8 @@
  * everywhere. A copy of what came in chunks has one large chunk.
  *
  * Nothing is believed: the digest of the payload must be that of the key, time and URL must give the key, and
- * the signature (crawl/attest.h) must be right where there is one. A holder who gives something else is
- * blamed, and the next one is asked. A request that the signature does not cover, as those of the first
+ * the signature (crawl/engine/attest.h) must be right where there is one. A holder who gives something else
+ * is blamed, and the next one is asked. A request that the signature does not cover, as those of the first
  * version do not, is left out. What has no signature was imported by some member: is_signed says so.
  */
 #ifndef MNEMON_NODE_CAPTURES_H

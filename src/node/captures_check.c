@@ -1,5 +1,5 @@
 /* Is what somebody says of a capture true? */
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/captures_state.h"
 #include "store/remote/shelf_code.h"
 #include "web/url/surt.h"

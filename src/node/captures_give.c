@@ -1,5 +1,5 @@
 /* The service: a capture of this node's volumes, described, and its payload in pieces. */
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/capture_by_key.h"
 #include "node/captures_state.h"
 #include "store/remote/shelf_code.h"

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "crawl/jobs.h"
+#include "crawl/engine/jobs.h"
 #include "store/instance/instance.h"
 
 struct crawling;
@@ -20,7 +20,7 @@ struct crawling_config {
     const char *directory; /* of the data; jobs are in its folder "jobs" */
     struct instance *instance;
     bool allows_private;
-    const char *user_agent;  /* (that of crawl/fetch.h) */
+    const char *user_agent;  /* (that of crawl/fetch/fetch.h) */
     size_t connections_max;  /* (200) */
     const char *nameservers; /* (those of the system) */
     const struct clock *clock;
@@ -52,7 +52,7 @@ void crawling_look(struct crawling *crawling);
 /* Run it on the loop soon; jobs is NULL where they have been stopped meanwhile. Until crawling_stop(). */
 void crawling_post(struct crawling *crawling, void (*run)(void *context, struct jobs *jobs), void *context);
 
-/* jobs_read_outgoing() and jobs_drop_outgoing() of crawl/jobs.h. Until crawling_stop(). */
+/* jobs_read_outgoing() and jobs_drop_outgoing() of crawl/engine/jobs.h. Until crawling_stop(). */
 enum err crawling_read_outgoing(struct crawling *crawling, const char *job,
                                 const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
                                 struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,

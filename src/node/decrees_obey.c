@@ -8,7 +8,7 @@
 #include "base/hex.h"
 #include "base/whole_file.h"
 #include "base/wire.h"
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 #include "node/decrees_state.h"
 #include "store/access/access_rules.h"
 

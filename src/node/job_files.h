@@ -1,13 +1,13 @@
 /*
  * job_files - the jobs of a data directory as files: listed, added, paused, removed, with the meaning that
- * `mnemon job` gives to these words. A running crawl sees what has changed (crawl/jobs.h).
+ * `mnemon job` gives to these words. A running crawl sees what has changed (crawl/engine/jobs.h).
  */
 #ifndef MNEMON_NODE_JOB_FILES_H
 #define MNEMON_NODE_JOB_FILES_H
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 
 enum { JOB_FILES_MAX = 10000, JOB_FILES_SEEDS_SHOWN_MAX = 100 };
 

@@ -3,8 +3,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "crawl/pattern.h"
-#include "crawl/scope.h"
+#include "crawl/rules/pattern.h"
+#include "crawl/rules/scope.h"
 
 enum { TEXT_SIZE_MAX = 1 << 20, LIST_COUNT_MAX = 1000 };
 

@@ -3,7 +3,7 @@
 #ifndef MNEMON_NODE_JOB_WISH_H
 #define MNEMON_NODE_JOB_WISH_H
 
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 
 /* Texts in the arena. ERR_INVALID says which key is wrong, and why. */
 enum err job_wish_read(struct bytes wish, struct arena *arena, struct job *ret_job,

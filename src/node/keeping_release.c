@@ -5,7 +5,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/keeping_state.h"
 #include "store/instance/record.h"
 #include "store/volume/volume_record.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "crawl/crawler.h"
+#include "crawl/engine/crawler.h"
 #include "node/lending_state.h"
 #include "store/keyset/place.h"
 #include "web/url/surt.h"

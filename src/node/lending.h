@@ -1,6 +1,6 @@
 /*
  * lending - hosts are lent and borrowed between the nodes of a ring, so that a host is asked by one node at a
- * time: what stands between two crawlers (crawl/permit.h).
+ * time: what stands between two crawlers (crawl/rules/permit.h).
  *
  * The home of a host is the first holder of the place of its SURT's host part, "org,example)". Messages
  * (lending_code.h) go over streams (bulk.h); between the crawl's loop and the bulk thread they are handed
@@ -18,7 +18,7 @@
 
 #include <uv.h>
 
-#include "crawl/permit.h"
+#include "crawl/rules/permit.h"
 #include "node/bulk.h"
 #include "node/holders.h"
 

@@ -1,6 +1,6 @@
 #include "node/lending_code.h"
 
-#include "crawl/pace_code.h"
+#include "crawl/rules/pace_code.h"
 
 enum {
     LEASE_MS_MAX = 60 * 1000,

@@ -12,7 +12,7 @@
 #ifndef MNEMON_NODE_LENDING_CODE_H
 #define MNEMON_NODE_LENDING_CODE_H
 
-#include "crawl/permit.h"
+#include "crawl/rules/permit.h"
 
 enum { LENDING_HEAD_SIZE_MAX = 512, LENDING_SIZE_MAX = LENDING_HEAD_SIZE_MAX + ROBOTS_TEXT_SIZE_MAX };
 

@@ -1,5 +1,5 @@
 /* What the origin gave becomes a capture: signed by this node, offered, stored where that is wanted. */
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/proxy_worker.h"
 
 /* The body without its chunks, in one piece. */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "crawl/pattern.h"
+#include "crawl/rules/pattern.h"
 #include "ring/charter.h"
 #include "web/url/surt.h"
 

@@ -1,5 +1,6 @@
 /*
- * routing - whose a URL is, for the crawl (crawl/route.h): asked of the holders of its place (holders.h).
+ * routing - whose a URL is, for the crawl (crawl/rules/route.h): asked of the holders of its place
+ * (holders.h).
  *
  * Among the holders the first `witnesses` fetch, the others keep. Where nothing is known yet (the node is not
  * in its ring), a URL is kept and nobody fetches it: it is looked at again when the ring has changed.
@@ -9,7 +10,7 @@
 #ifndef MNEMON_NODE_ROUTING_H
 #define MNEMON_NODE_ROUTING_H
 
-#include "crawl/route.h"
+#include "crawl/rules/route.h"
 #include "node/holders.h"
 #include "store/keyset/place.h"
 

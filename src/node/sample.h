@@ -6,7 +6,7 @@
 #ifndef MNEMON_NODE_SAMPLE_H
 #define MNEMON_NODE_SAMPLE_H
 
-#include "crawl/crawler.h"
+#include "crawl/engine/crawler.h"
 #include "http/server/http_server.h"
 #include "node/crawling.h"
 #include "replay/admin.h"

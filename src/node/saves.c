@@ -13,7 +13,7 @@
 
 #include "base/hex.h"
 #include "base/utc.h"
-#include "crawl/jobs.h"
+#include "crawl/engine/jobs.h"
 
 enum {
     PATH_SIZE_MAX = 4096 + 128,

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "crawl/frontier.h"
+#include "crawl/frontier/frontier.h"
 #include "ring/walk.h"
 
 struct walking;

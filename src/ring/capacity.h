@@ -244,7 +244,7 @@ double capacity_changed_after(double changed_per_day, double days);
 
 /*
  * The reverse, from an archive: of so many distances between visits, so many saw a change. Cho and
- * Garcia-Molina's estimate, as crawl/revisit.h; a share a day.
+ * Garcia-Molina's estimate, as crawl/rules/revisit.h; a share a day.
  */
 double capacity_changed_per_day(double distances_count, double changes_count, double mean_days);
 

@@ -56,7 +56,7 @@ struct charter {
     uint32_t period_s; /* of the crawl */
     bool is_open;      /* else by invitation (invitation.h) */
     bool members_may_add_jobs;
-    uint32_t scope_count; /* patterns as in crawl/pattern.h; none: any URL */
+    uint32_t scope_count; /* patterns as in crawl/rules/pattern.h; none: any URL */
     struct charter_pattern scope[CHARTER_SCOPE_COUNT_MAX];
     uint32_t removed_count;
     uint8_t removed[CHARTER_REMOVED_COUNT_MAX][PEER_KEY_SIZE]; /* rising; of nodes and of invitations */

@@ -1,5 +1,5 @@
 /*
- * Visits over time: what the adaptive interval of crawl/revisit.h saves and misses against a visit each
+ * Visits over time: what the adaptive interval of crawl/rules/revisit.h saves and misses against a visit each
  * period.
  *
  * A site of pages that change as Poisson processes, for a year, visited at most once a day. The mixture of
@@ -7,7 +7,7 @@
  * implications for an incremental crawler", 2000): 23 % changed about daily, 30 % not once in four months.
  */
 #include "base/prng.h"
-#include "crawl/revisit.h"
+#include "crawl/rules/revisit.h"
 #include "sim/experiment.h"
 
 enum { DAYS = 365, PAGES_DEFAULT = 1000, RUNS_DEFAULT = 4 };

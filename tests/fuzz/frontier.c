@@ -2,7 +2,7 @@
  * frontier - any bytes as entries of the frontier. The first byte says what kind. Whatever is read must be
  * written as the same entry again.
  */
-#include "crawl/frontier_code.h"
+#include "crawl/frontier/frontier_code.h"
 #include "fuzz.h"
 
 static void check_keys(struct bytes input) {

@@ -6,7 +6,7 @@
  * of chunks.
  */
 #include "base/assert.h"
-#include "crawl/fetch_chunks.h"
+#include "crawl/fetch/fetch_chunks.h"
 #include "fuzz.h"
 #include "http/message/chunked.h"
 #include "http/message/http_head.h"

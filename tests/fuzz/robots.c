@@ -2,9 +2,9 @@
  * robots - anything as a robots.txt. The input is a path, a newline, and the file. The verdict must name a
  * line that is there, and wildcards must match as a slow matcher says that does nothing clever.
  */
-#include "crawl/robots.h"
+#include "crawl/rules/robots.h"
 
-#include "crawl/robots_pattern.h"
+#include "crawl/rules/robots_pattern.h"
 #include "fuzz.h"
 
 enum { SLOW_SIZE_MAX = 200 };

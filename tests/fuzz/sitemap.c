@@ -1,7 +1,7 @@
 /*
  * sitemap - anything as a sitemap. The first byte says how it is cut into pieces, which must not matter.
  */
-#include "crawl/sitemap.h"
+#include "crawl/rules/sitemap.h"
 
 #include "base/map.h"
 #include "fuzz.h"

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "crawl/fetch.h"
+#include "crawl/fetch/fetch.h"
 #include "net/dns.h"
 
 enum { LINES_MAX = 1 << 20, HEADERS_MAX = 16, LANES_MAX = 1 << 14 };

@@ -5,7 +5,7 @@
 #define MNEMON_TESTS_ATTEST_FIXTURE_H
 
 #include "base/wire.h"
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "unit.h"
 
 /* Its sum is set. The text must live as long as the document. */

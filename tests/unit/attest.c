@@ -1,5 +1,5 @@
 /* attest: what a signature covers, and what one of the first version does not. */
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 
 #include <stdlib.h>
 

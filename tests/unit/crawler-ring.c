@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "crawl/attest.h"
-#include "crawl/jobs.h"
+#include "crawl/engine/attest.h"
+#include "crawl/engine/jobs.h"
 #include "origin.h"
 #include "scratch.h"
 #include "store/instance/merge.h"

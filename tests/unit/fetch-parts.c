@@ -1,7 +1,7 @@
 #include "base/prng.h"
-#include "crawl/fetch_chunks.h"
-#include "crawl/fetch_hosts.h"
-#include "crawl/fetch_message.h"
+#include "crawl/fetch/fetch_chunks.h"
+#include "crawl/fetch/fetch_hosts.h"
+#include "crawl/fetch/fetch_message.h"
 #include <stdio.h>
 
 #include "unit.h"

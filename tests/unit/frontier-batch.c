@@ -1,4 +1,4 @@
-#include "crawl/frontier_batch.h"
+#include "crawl/frontier/frontier_batch.h"
 
 #include "unit.h"
 

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
-#include "crawl/frontier_code.h"
-#include "crawl/frontier_database.h"
+#include "crawl/frontier/frontier_code.h"
+#include "crawl/frontier/frontier_database.h"
 #include "frontier-fixture.h"
 
 /*

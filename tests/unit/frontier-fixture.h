@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "crawl/frontier.h"
+#include "crawl/frontier/frontier.h"
 #include "scratch.h"
 #include "unit.h"
 

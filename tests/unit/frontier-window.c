@@ -1,5 +1,5 @@
 /* frontier-window - the window against a plain sorted set, with reads that are late and out of date. */
-#include "crawl/frontier_window.h"
+#include "crawl/frontier/frontier_window.h"
 
 #include "base/prng.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "crawl/frontier.h"
+#include "crawl/frontier/frontier.h"
 
 #include "base/prng.h"
 #include "frontier-fixture.h"

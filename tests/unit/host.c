@@ -1,4 +1,4 @@
-#include "crawl/host.h"
+#include "crawl/engine/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "crawl/job.h"
+#include "crawl/engine/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
 #include "node/keeping.h"

@@ -1,10 +1,10 @@
 /* lend - one lease at a time, first come, first served, with the pace that the last one left. */
-#include "crawl/lend.h"
+#include "crawl/engine/lend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "crawl/pace_code.h"
+#include "crawl/rules/pace_code.h"
 #include "unit.h"
 
 static const uint64_t SECOND = 1000000;

@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "crawl/crawler_state.h"
+#include "crawl/engine/crawler_state.h"
 #include "net/stream.h"
 #include "node/bulk_state.h"
 #include "node/lending_state.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/hex.h"
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "net/identity.h"
 #include "node/captures_state.h"
 #include "node/offers_state.h"

@@ -1,4 +1,4 @@
-#include "crawl/pace.h"
+#include "crawl/rules/pace.h"
 
 #include "base/utc.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "crawl/pattern.h"
+#include "crawl/rules/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

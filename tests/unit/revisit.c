@@ -1,4 +1,4 @@
-#include "crawl/revisit.h"
+#include "crawl/rules/revisit.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 
 #include "attest-fixture.h"
 #include "await.h"
-#include "crawl/attest.h"
+#include "crawl/engine/attest.h"
 #include "node/bulk_state.h"
 #include "node/captures_state.h"
 #include "node/obtaining.h"

@@ -1,4 +1,4 @@
-#include "crawl/robots.h"
+#include "crawl/rules/robots.h"
 
 #include <stdio.h>
 #include <stdlib.h>

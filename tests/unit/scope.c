@@ -1,4 +1,4 @@
-#include "crawl/scope.h"
+#include "crawl/rules/scope.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "crawl/seen.h"
+#include "crawl/frontier/seen.h"
 
 #include "allocations.h"
 #include "base/prng.h"

@@ -1,4 +1,4 @@
-#include "crawl/sitemap.h"
+#include "crawl/rules/sitemap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

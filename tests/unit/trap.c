@@ -1,4 +1,4 @@
-#include "crawl/trap.h"
+#include "crawl/rules/trap.h"
 
 #include <stdio.h>
 

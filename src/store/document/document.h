@@ -33,7 +33,7 @@ struct document {
     struct bytes request;      /* the HTTP request as sent; may be empty */
     struct bytes ip_address;   /* of the server; may be empty */
     struct bytes tls;          /* of https: "verified", or what is wrong with the certificate; else empty */
-    struct bytes signature;    /* who vouches for it (crawl/attest.h); may be empty */
+    struct bytes signature;    /* who vouches for it (crawl/engine/attest.h); may be empty */
     struct bytes truncated;    /* "length", "time", "disconnect"; empty: it is whole */
     /*
      * Of the payload, where it is known already; NULL: it is computed. It is believed: who has it from

@@ -3,7 +3,7 @@
  *
  *      WARC-Target-URI: urn:sha256:<hex>        a plain document, which has no URL
  *      Mnemon-Block: 2                          number of the block, where it is not 0
- *      Mnemon-Signature: <key> <hex>            who vouches for it: crawl/attest.h
+ *      Mnemon-Signature: <key> <hex>            who vouches for it: crawl/engine/attest.h
  *      Mnemon-Delete: <hex>.<number>            one reference to that block is gone (a metadata record)
  *      Mnemon-Capture: <date>                   with it: the captures of the target URI and this date are
  * gone Mnemon-Bare: yes                         not a capture: only holds the document of revisits

@@ -1,0 +1,99 @@
+#include "crawl/engine/attest.h"
+
+#include "base/hex.h"
+#include "base/wire.h"
+#include "store/index/index.h"
+
+enum { KEY_DIGITS = IDENTITY_TEXT_SIZE - 1, WORD_SIZE_MAX = 64 };
+
+/* A signature says by its context alone of which version it is: no field of the record has to. */
+static const char CONTEXT[] = "mnemon capture 2";
+static const char CONTEXT_FIRST[] = "mnemon capture 1"; /* the same message without its end, the request */
+
+static enum err write_message(struct buf *out, struct sha256 *sha256, const struct document *document) {
+    ASSERT(document->head.size > 0 && document->sum != NULL);
+    uint8_t head[SHA256_SIZE];
+    uint8_t request[SHA256_SIZE];
+    struct wire_writer writer;
+    struct bytes message;
+    bool is_bounded = document->url.size <= INDEX_URL_SIZE_MAX &&
+                      document->ip_address.size <= WORD_SIZE_MAX && document->tls.size <= WORD_SIZE_MAX;
+    if (!is_bounded) {
+        return ERR_LIMIT;
+    }
+    buf_clear(out);
+    enum err err = buf_reserve(out, ATTEST_MESSAGE_SIZE_MAX);
+    if (err != ERR_OK) {
+        return err;
+    }
+    sha256_digest(sha256, document->head, head);
+    sha256_digest(sha256, document->request, request);
+    wire_writer_init(&writer, out->data, ATTEST_MESSAGE_SIZE_MAX);
+    wire_write_string(&writer, document->url);
+    wire_write_u64(&writer, (uint64_t)document->time_us);
+    wire_write_bytes(&writer, bytes_of(head, sizeof head));
+    wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_SIGNATURE_SIZE));
+    wire_write_varint(&writer, document->sum->size);
+    wire_write_string(&writer, document->ip_address);
+    wire_write_string(&writer, document->tls);
+    wire_write_bool(&writer, document->is_not_modified);
+    wire_write_bytes(&writer, bytes_of(request, sizeof request));
+    err = wire_writer_finish(&writer, &message);
+    out->size = err == ERR_OK ? message.size : 0;
+    return err;
+}
+
+enum err attest_sign(const struct identity *identity, struct sha256 *sha256, struct buf *message,
+                     struct document *document, char text[ATTEST_TEXT_SIZE]) {
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    document->signature = bytes_of(NULL, 0);
+    enum err err = write_message(message, sha256, document);
+    if (err != ERR_OK) {
+        return err;
+    }
+    identity_sign(identity, CONTEXT, buf_bytes(message), signature);
+    document->signature = bytes_of_string(attest_format(identity->key, signature, text));
+    return ERR_OK;
+}
+
+static enum err refuse(struct err_detail *detail, const char *sentence) {
+    return err_set(detail, ERR_MISMATCH, "%s", sentence);
+}
+
+enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct document *document,
+                       uint8_t ret_signer[PEER_KEY_SIZE], bool *ret_covers_request,
+                       struct err_detail *detail) {
+    uint8_t key[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    if (document->head.size == 0 || !attest_parse(document->signature, key, signature)) {
+        return refuse(detail, "a capture with a signature that is none");
+    }
+    enum err err = write_message(message, sha256, document);
+    if (err != ERR_OK) {
+        return err == ERR_LIMIT ? refuse(detail, "a capture with texts that are too long") : err;
+    }
+    struct bytes whole = buf_bytes(message);
+    struct bytes first = bytes_slice(whole, 0, whole.size - SHA256_SIZE);
+    bool covers_request = identity_verify(key, CONTEXT, whole, signature);
+    if (!covers_request && !identity_verify(key, CONTEXT_FIRST, first, signature)) {
+        return refuse(detail, "a capture whose signature is false");
+    }
+    memcpy(ret_signer, key, sizeof key);
+    *ret_covers_request = covers_request;
+    return ERR_OK;
+}
+
+const char *attest_format(const uint8_t key[PEER_KEY_SIZE], const uint8_t signature[IDENTITY_SIGNATURE_SIZE],
+                          char out[ATTEST_TEXT_SIZE]) {
+    identity_key_format(key, out);
+    out[KEY_DIGITS] = ' ';
+    hex_encode(bytes_of(signature, IDENTITY_SIGNATURE_SIZE), out + KEY_DIGITS + 1);
+    return out;
+}
+
+bool attest_parse(struct bytes text, uint8_t ret_key[PEER_KEY_SIZE],
+                  uint8_t ret_signature[IDENTITY_SIGNATURE_SIZE]) {
+    return text.size == ATTEST_TEXT_SIZE - 1 && text.data[KEY_DIGITS] == ' ' &&
+           identity_key_parse(bytes_slice(text, 0, KEY_DIGITS), ret_key) &&
+           hex_decode(bytes_skip(text, KEY_DIGITS + 1), ret_signature, IDENTITY_SIGNATURE_SIZE);
+}

@@ -1,0 +1,191 @@
+#include "crawl/engine/crawler_state.h"
+#include "crawl/engine/host_trap.h"
+#include "crawl/rules/revisit.h"
+
+void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *url,
+                     enum frontier_state state, uint8_t reason) {
+    struct tally *tally = &campaign->tally;
+    struct frontier_outcome outcome = {
+        .state = state,
+        .reason = reason,
+        .time_us = crawler_wall_us(crawler),
+    };
+    switch (state) {
+    case FRONTIER_RETRY:
+        tally->retried_count++;
+        break;
+    case FRONTIER_FAILED:
+        tally->failed_count++;
+        crawler->failed_count++;
+        tally
+            ->errors[reason > TALLY_FAILED && reason - TALLY_FAILED < TALLY_ERRORS_MAX ? reason - TALLY_FAILED
+                                                                                       : -ERR_UNREACHABLE]++;
+        break;
+    case FRONTIER_CUT:
+        tally->robots_denied_count++;
+        break;
+    case FRONTIER_AGAIN:
+    case FRONTIER_ELSEWHERE:
+    case FRONTIER_DONE:
+        break;
+    }
+    frontier_finish(campaign->frontier, url, &outcome, NULL, 0);
+}
+
+/* ---- links that lead nowhere new ---- */
+
+/* Which of the links are worth it, and whose are they? Only those that are new are looked at. */
+static void cut_traps(struct crawler *crawler, struct trip *trip) {
+    struct campaign *campaign = trip->campaign;
+    struct url *url = &crawler->url;
+    int64_t now_us = crawler_wall_us(crawler);
+    size_t kept_count = 0;
+    for (size_t i = 0; i < trip->links_count; i++) {
+        struct frontier_link *link = &trip->links[i];
+        if (frontier_is_settled(campaign->frontier, link->url) ||
+            url_parse(url, link->url, NULL, NULL) != ERR_OK) {
+            continue;
+        }
+        unsigned pages = scope_depth_pages(link->depth);
+        campaign_route(campaign, link);
+        /* What is not known here comes again and again, and would be counted as often. */
+        bool is_counted = link->verdict != ROUTE_AWAY && bytes_equal(link->host, trip->host->name);
+        struct trap_host *host = is_counted ? host_trap(trip->host) : NULL;
+        enum trap_reason reason = host != NULL ? trap_check(&trap_defaults, host, url, pages, now_us)
+                                               : trap_check_url(&trap_defaults, url, pages, now_us);
+        if (reason != TRAP_NONE) {
+            campaign->tally.traps[reason]++;
+            continue;
+        }
+        trip->host->trap_unkept_count += host != NULL ? 1 : 0;
+        trip->links[kept_count++] = *link;
+    }
+    trip->links_count = kept_count;
+    host_trap_keep(trip->host, trip->url->lane, HOST_TRAP_KEPT_ON_THE_WAY);
+}
+
+static void cut_soft_404(struct crawler *crawler, struct trip *trip) {
+    const struct frontier_outcome *outcome = &trip->outcome;
+    struct trap_host *host = host_trap(trip->host);
+    if (outcome->status != 200 || trip->links_count == 0 || host == NULL || !outcome->has_signature ||
+        url_parse(&crawler->url, trip->url->url, NULL, NULL) != ERR_OK) {
+        return;
+    }
+    struct bytes signature = bytes_of(outcome->signature, KEY_SIGNATURE_SIZE);
+    trip->host->trap_unkept_count++;
+    if (trap_is_soft_404(&trap_defaults, host, &crawler->url, signature)) {
+        trip->campaign->tally.traps[TRAP_SOFT_404] += trip->links_count;
+        trip->links_count = 0;
+    }
+}
+
+/* ---- counting ---- */
+
+static void count(struct trip *trip) {
+    struct tally *tally = &trip->campaign->tally;
+    const struct fetch_result *result = trip->result;
+    const struct stored *stored = &trip->stored;
+    tally->done_count++;
+    trip->crawler->done_count++;
+    tally->changed_count += trip->outcome.is_changed;
+    tally->links_count += trip->links_found_count;
+    tally->out_of_scope_count += trip->links_out_count;
+    if (trip->was_stored_before) {
+        tally->found_before_count++;
+        return;
+    }
+    uint64_t body_size = result->body.size;
+    tally->received_size += result->head.size + body_size;
+    trip->crawler->received_size += result->head.size + body_size;
+    tally->document_size += stored->document_size;
+    tally->truncated_count += result->end != FETCH_WHOLE;
+    tally->bad_tls_count += result->tls == FETCH_TLS_BAD;
+    tally->statuses[result->status < TALLY_STATUSES_MAX ? result->status : 0]++;
+    tally_count_type(tally, trip->mime, body_size);
+    if (trip->is_not_modified) {
+        tally->not_modified_count++;
+        tally->saved_size += stored->document_size;
+    } else if (stored->is_duplicate) {
+        tally->duplicate_count++;
+        tally->saved_size += stored->document_size;
+    }
+}
+
+/* ---- the end of a trip ---- */
+
+static void set_due(struct trip *trip) {
+    const struct job *job = &trip->campaign->job;
+    if (job->revisit != JOB_REVISIT_ADAPTIVE) {
+        return;
+    }
+    const struct frontier_url *url = trip->url;
+    struct frontier_outcome *outcome = &trip->outcome;
+    struct revisit revisit = {
+        .visits_count = url->visits_count + 1,
+        .changes_count = url->changes_count + (url->visits_count > 0 && outcome->is_changed),
+        .first_us = url->visits_count > 0 ? url->first_time_us : outcome->time_us,
+        .previous_us = url->last_time_us,
+        .last_us = outcome->time_us,
+    };
+    outcome->due_us = revisit_due_us(&revisit, job->period_us, 0);
+}
+
+static void finish_page(struct crawler *crawler, struct trip *trip) {
+    struct campaign *campaign = trip->campaign;
+    count(trip);
+    cut_soft_404(crawler, trip);
+    cut_traps(crawler, trip);
+    set_due(trip);
+    if (trip->redirect.size > 0 && campaign->route == NULL) { /* a shared scope is the same on all nodes */
+        campaign_add_seed(campaign, trip->redirect);
+    }
+    frontier_finish(campaign->frontier, trip->url, &trip->outcome, trip->links, trip->links_count);
+    crawler_return_trip(crawler, trip);
+}
+
+/* It was not stored before the crash, or cannot be read: fetch it like any other. */
+static void finish_look(struct crawler *crawler, struct trip *trip) {
+    if (trip->was_stored_before) {
+        finish_page(crawler, trip);
+        return;
+    }
+    crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_AGAIN, 0);
+    crawler_return_trip(crawler, trip);
+}
+
+/* Is it the archive as a whole that takes nothing for now, rather than this document that it refuses? */
+static bool is_archive_down(enum err err) {
+    return err == ERR_NO_SPACE || err == ERR_IO || err == ERR_UNREACHABLE || err == ERR_TIMEOUT ||
+           err == ERR_MEMORY;
+}
+
+/* What the worker found is found again next time. */
+static void forget_findings(struct trip *trip) {
+    arena_reset(&trip->arena);
+    trip->links = NULL;
+    trip->links_count = trip->links_max = 0;
+    trip->links_found_count = trip->links_out_count = 0;
+    trip->redirect = bytes_of(NULL, 0);
+    trip->is_not_modified = false;
+}
+
+void crawler_finish_trip(struct crawler *crawler, struct trip *trip) {
+    if (trip->err == ERR_BUSY) {
+        forget_findings(trip);
+        crawler_store(crawler, trip);
+    } else if (is_archive_down(trip->err)) {
+        forget_findings(trip);
+        crawler->disk_err = trip->err;
+        trip->next = crawler->parked;
+        crawler->parked = trip;
+    } else if (trip->kind == TRIP_ROBOTS) {
+        crawler_return_trip(crawler, trip);
+    } else if (trip->err != ERR_OK) {
+        crawler_give_up(crawler, trip->campaign, trip->url, FRONTIER_FAILED, TALLY_NOT_STORED);
+        crawler_return_trip(crawler, trip);
+    } else if (trip->kind == TRIP_LOOK) {
+        finish_look(crawler, trip);
+    } else {
+        finish_page(crawler, trip);
+    }
+}

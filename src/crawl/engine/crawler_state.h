@@ -1,0 +1,111 @@
+/* crawler_state - what the files of crawler*.c share. Private to them. */
+#ifndef MNEMON_CRAWL_ENGINE_CRAWLER_STATE_H
+#define MNEMON_CRAWL_ENGINE_CRAWLER_STATE_H
+
+#include "crawl/engine/crawler.h"
+#include "crawl/engine/host.h"
+#include "crawl/engine/lend.h"
+#include "crawl/engine/trip.h"
+#include "crawl/engine/workers.h"
+#include "net/dns.h"
+
+enum { CRAWLER_TRIES_MAX = 3, CRAWLER_REFUSALS_MAX = 4, CRAWLER_STORING_MAX = 512 };
+
+struct crawler {
+    struct crawler_config config;
+    struct dns *dns;
+    struct fetch *fetch;
+    struct workers *workers;
+    struct hosts hosts;
+    struct lend lend;          /* of hosts whose home we are, in a ring */
+    struct host_lease *leases; /* asked for and held */
+    struct pace_config pace;
+    struct pace_addresses addresses;
+    struct campaign *campaigns;
+    struct trip *free_trips;
+    struct trip *parked; /* documents that the archive did not take for now */
+    size_t running_count;
+    size_t storing_count;
+    uint64_t storing_size; /* of bodies in memory */
+    uint64_t done_count;   /* documents that were stored, of all campaigns so far */
+    uint64_t received_size;
+    uint64_t failed_count;
+    enum err disk_err; /* why they are parked */
+    struct url url;    /* work space */
+    uv_async_t async;
+    uv_timer_t timer;       /* the next host's time */
+    uv_timer_t tick;        /* parked documents, limits of time */
+    unsigned handles_count; /* of the three that are open */
+    bool is_pumping;
+};
+
+/* crawler.c */
+struct trip *crawler_take_trip(struct crawler *crawler, enum trip_kind kind, struct host *host,
+                               struct campaign *campaign);
+void crawler_return_trip(struct crawler *crawler, struct trip *take_trip);
+void crawler_pump(struct crawler *crawler);
+bool crawler_may_start(const struct crawler *crawler);
+uint64_t crawler_now_us(const struct crawler *crawler);
+int64_t crawler_wall_us(const struct crawler *crawler);
+
+/* Give a trip with its result to the workers. */
+void crawler_store(struct crawler *crawler, struct trip *take_trip);
+
+/* The request of the trip's host has ended: learn from it, and let the host go on when it may. */
+void crawler_end_request(struct crawler *crawler, const struct trip *trip);
+
+/* crawler_robots.c */
+
+/* May the URL be fetched? ROBOTS_MUST_ASK: robots.txt has to be asked for first. */
+enum crawler_permission { CRAWLER_ALLOWED, CRAWLER_DENIED, CRAWLER_NO_ROBOTS, CRAWLER_MUST_ASK };
+enum crawler_permission crawler_ask_robots(struct crawler *crawler, struct host *host,
+                                           const struct campaign *campaign, const struct url *url);
+
+/* Parse the text; without memory it allows nothing. */
+void crawler_read_robots(struct crawler *crawler, struct host_robots *known, struct bytes text);
+
+/* Tell the job of the sitemaps that a robots.txt names. */
+void crawler_name_sitemaps(struct crawler *crawler, struct campaign *campaign, const struct robots *robots);
+
+/* Fetch the robots.txt of the URL's origin; the host is busy until then. */
+void crawler_fetch_robots(struct crawler *crawler, struct host *host, struct campaign *campaign,
+                          const struct url *url);
+
+/* crawler_lease.c: a host of a ring is asked only while its home lends it to us (permit.h). */
+bool crawler_needs_lease(const struct crawler *crawler, const struct host *host);
+bool crawler_has_lease(const struct crawler *crawler, const struct host *host); /* for one request now */
+
+/* Its home was asked, or refused it for now: then it is queued for later. */
+bool crawler_wait_for_lease(struct crawler *crawler, struct host *host, uint64_t now_us);
+
+/* It is queued for when the answer is late. One that is held is given back. */
+void crawler_ask_lease(struct crawler *crawler, struct host *host, bool is_https);
+
+/* A request was started; one has ended, or time has passed: is the lease over? */
+void crawler_use_lease(struct host *host);
+void crawler_check_lease(struct crawler *crawler, struct host *host);
+void crawler_check_leases(struct crawler *crawler);
+void crawler_give_lease_back(struct crawler *crawler, struct host *host);
+
+/* crawler_home.c: what the home lends. The host may be free, or its robots.txt there; time has passed. */
+void crawler_home_serve(struct crawler *crawler, struct host *host);
+void crawler_home_tick(struct crawler *crawler);
+void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool is_https);
+
+/* crawler_finish.c: the trip is back from the workers. */
+void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);
+
+/* crawler_links.c: does another node fetch the URL that was taken, by now? Then it is finished as that. */
+bool crawler_hand_on(struct campaign *campaign, struct frontier_url *url);
+
+/* Of a campaign that is about to be opened: whom it and its frontier ask. */
+void crawler_set_route(struct crawler *crawler, struct campaign *campaign, struct frontier_config *config);
+
+/* There may be outgoing links of an earlier run. */
+void crawler_tell_outgoing(struct campaign *campaign);
+
+/* The URL will not be stored in this visit, or later. */
+void crawler_give_up(struct crawler *crawler, struct campaign *campaign, struct frontier_url *take_url,
+                     enum frontier_state state, uint8_t reason);
+
+#endif

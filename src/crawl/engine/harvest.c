@@ -1,0 +1,430 @@
+#include "crawl/engine/harvest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "crawl/engine/attest.h"
+#include "crawl/engine/campaign.h"
+#include "crawl/engine/harvest_state.h"
+#include "crawl/rules/trap.h"
+
+enum { LINKS_FIRST_MAX = 64 };
+
+static enum err feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    (void)detail;
+    struct harvest *harvest = ((struct harvest_sink *)sink)->harvest;
+    return harvest->is_sitemap ? buf_put(&harvest->decoded, bytes) : links_feed(harvest->links, bytes);
+}
+
+struct harvest *harvest_new(struct instance *instance, const struct identity *identity) {
+    struct harvest *harvest = calloc(1, sizeof *harvest);
+    if (harvest == NULL) {
+        return NULL;
+    }
+    harvest->session = instance_session_new(instance);
+    harvest->identity = identity;
+    buf_init(&harvest->attested, ATTEST_MESSAGE_SIZE_MAX);
+    harvest->links = links_new();
+    buf_init(&harvest->decoded, SITEMAP_SIZE_MAX);
+    harvest->sink = (struct harvest_sink){.sink.append = feed, .harvest = harvest};
+    canon_init(&harvest->canon);
+    url_init(&harvest->base);
+    url_init(&harvest->target);
+    buf_init(&harvest->key_from, INDEX_SURT_SIZE_MAX + 64);
+    buf_init(&harvest->key_to, INDEX_SURT_SIZE_MAX + 64);
+    bool is_good = content_init(&harvest->content) == ERR_OK;
+    is_good = payload_init(&harvest->payload) == ERR_OK && is_good;
+    is_good = sha256_init(&harvest->sha256) == ERR_OK && is_good;
+    if (!is_good || harvest->session == NULL || harvest->links == NULL) {
+        harvest_free(harvest);
+        return NULL;
+    }
+    return harvest;
+}
+
+void harvest_free(struct harvest *harvest) {
+    if (harvest->session != NULL) {
+        instance_session_free(harvest->session);
+    }
+    links_free(harvest->links);
+    buf_done(&harvest->decoded);
+    content_done(&harvest->content);
+    payload_done(&harvest->payload);
+    sha256_done(&harvest->sha256);
+    canon_done(&harvest->canon);
+    url_done(&harvest->base);
+    url_done(&harvest->target);
+    buf_done(&harvest->key_from);
+    buf_done(&harvest->key_to);
+    buf_done(&harvest->attested);
+    free(harvest);
+}
+
+/* ---- links ---- */
+
+static struct frontier_link *new_link(struct trip *trip) {
+    if (trip->links_count == trip->links_max) {
+        size_t max = trip->links_max == 0 ? LINKS_FIRST_MAX : 2 * trip->links_max;
+        struct frontier_link *links = arena_take_array(&trip->arena, max, sizeof *links);
+        if (links == NULL) {
+            return NULL; /* a page of millions of links: the first ones are enough */
+        }
+        if (trip->links_count > 0) {
+            memcpy(links, trip->links, trip->links_count * sizeof *links);
+        }
+        trip->links = links;
+        trip->links_max = max;
+    }
+    return &trip->links[trip->links_count];
+}
+
+static enum frontier_priority priority_of(const struct trip *trip, enum scope_via via) {
+    switch (via) {
+    case SCOPE_VIA_EMBED:
+        return FRONTIER_EMBED;
+    case SCOPE_VIA_GUESS:
+        return FRONTIER_GUESS;
+    case SCOPE_VIA_REDIRECT:
+    case SCOPE_VIA_REFRESH:
+        return trip->url->priority; /* it stands for the URL that was asked for */
+    case SCOPE_VIA_SEED:
+        return FRONTIER_SEED;
+    default:
+        return FRONTIER_PAGE;
+    }
+}
+
+/* Is it the job's? Then it goes with the trip to the frontier. url has no fragment that counts. */
+static void offer(struct harvest *harvest, const struct url *url, enum scope_via via) {
+    struct trip *trip = harvest->trip;
+    struct campaign *campaign = trip->campaign;
+    struct scope_verdict verdict;
+    trip->links_found_count++;
+    if (!campaign_check(campaign, url, via, trip->url->depth, &verdict)) {
+        trip->links_out_count++;
+        return;
+    }
+    struct bytes href = url_href(url);
+    if (url_has_fragment(url)) {
+        href = bytes_slice(href, 0, url->fragment.from - 1);
+    }
+    struct frontier_link *link = new_link(trip);
+    struct bytes copy = link != NULL ? arena_copy(&trip->arena, href) : bytes_of(NULL, 0);
+    if (copy.data == NULL || href.size > FRONTIER_URL_SIZE_MAX) {
+        return;
+    }
+    *link = (struct frontier_link){
+        .url = copy,
+        .host = bytes_slice(copy, url->host.from, url->path.from),
+        .depth = verdict.depth,
+        .priority = priority_of(trip, via),
+        .is_outgoing = campaign->route != NULL,
+    };
+    trip->links_count++;
+}
+
+static void on_link(void *context, const struct link *link) {
+    offer(context, link->url, (enum scope_via)link->kind);
+}
+
+static void on_sitemap(void *context, const struct sitemap_entry *entry) {
+    struct harvest *harvest = context;
+    struct url *target = &harvest->target;
+    if (url_parse(target, entry->url, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
+        return; /* whatever it lists, the scope decides */
+    }
+    size_t count = harvest->trip->links_count;
+    offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
+    if (entry->is_sitemap && harvest->trip->links_count > count) {
+        struct frontier_link *link = &harvest->trip->links[count];
+        campaign_name_sitemap(harvest->trip->campaign, link->url);
+        if (link->is_outgoing) {
+            link->priority = FRONTIER_SEED; /* tells the others what it is: campaign_take_link() */
+        }
+    }
+}
+
+void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields) {
+    struct trip *trip = harvest->trip;
+    struct bytes location = fields_get(fields, BYTES("Location"));
+    struct url *target = &harvest->target;
+    if (location.size == 0 || url_parse(target, location, &harvest->base, NULL) != ERR_OK ||
+        !url_is_web(target)) {
+        return;
+    }
+    size_t count = trip->links_count;
+    offer(harvest, target, SCOPE_VIA_REDIRECT);
+    if (trip->links_count > count && scope_depth_is_seed(trip->url->depth)) {
+        trip->redirect = trip->links[count].url;
+    }
+}
+
+/* Decode the body into harvest->sink. What is damaged is decoded up to the damage. */
+static void decode(struct harvest *harvest, struct bytes head) {
+    enum err err =
+        content_start(&harvest->content, head, HARVEST_DECODED_SIZE_MAX, &harvest->sink.sink, NULL);
+    if (err == ERR_OK) {
+        err = content_put(&harvest->content, harvest->trip->body, NULL);
+    }
+    if (err == ERR_OK) {
+        err = content_finish(&harvest->content, NULL);
+    }
+    (void)err;
+}
+
+static void read_sitemap(struct harvest *harvest, struct bytes head) {
+    struct source_memory source;
+    decode(harvest, head);
+    source_memory_init(&source, buf_bytes(&harvest->decoded));
+    sitemap_init(&harvest->sitemap, on_sitemap, harvest);
+    enum err err = sitemap_read(&harvest->sitemap, &source.source, NULL);
+    (void)err;                   /* what was listed before the damage is good */
+    buf_done(&harvest->decoded); /* it may be large and is rare */
+}
+
+void harvest_find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
+    struct trip *trip = harvest->trip;
+    const struct job *job = &trip->campaign->job;
+    harvest->is_sitemap =
+        !job->skips_sitemaps && campaign_is_sitemap(trip->campaign, buf_bytes(&trip->address));
+    if (harvest->is_sitemap) {
+        read_sitemap(harvest, head);
+        return;
+    }
+    struct bytes content_type = fields_get(fields, BYTES("Content-Type"));
+    if (links_format_of(content_type) == LINKS_NONE) {
+        return;
+    }
+    struct links_options options = {.forms = job->follows_forms, .guesses = job->follows_guesses};
+    links_start(harvest->links, content_type, &harvest->base, &options, on_link, harvest);
+    for (size_t i = 0; i < fields->count; i++) {
+        links_header(harvest->links, fields->items[i].name, fields->items[i].value);
+    }
+    decode(harvest, head);
+    enum err err = links_finish(harvest->links);
+    (void)err; /* what was found before is good */
+}
+
+/* ---- what it is ---- */
+
+void harvest_sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
+                    struct document_sum *ret_sum) {
+    struct bytes pieces[2] = {head, body};
+    struct bytes part;
+    uint64_t size = 0;
+    sha256_start(&harvest->sha256);
+    payload_start(&harvest->payload, true);
+    for (size_t i = 0; i < 2; i++) {
+        while (payload_next(&harvest->payload, &pieces[i], &part)) {
+            sha256_update(&harvest->sha256, part);
+            size += part.size;
+        }
+    }
+    if (payload_finish(&harvest->payload, &part)) {
+        sha256_update(&harvest->sha256, part);
+        size += part.size;
+    }
+    sha256_finish(&harvest->sha256, ret_sum->digest);
+    ret_sum->size = size;
+}
+
+/* A validator for the next visit, in the trip's memory; one that is too long is not kept. */
+static struct bytes keep_validator(struct trip *trip, const struct fields *fields, struct bytes name) {
+    struct bytes value = fields_get(fields, name);
+    if (value.size == 0 || value.size > FRONTIER_VALIDATOR_SIZE_MAX) {
+        return bytes_of(NULL, 0);
+    }
+    return arena_copy(&trip->arena, value);
+}
+
+void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
+                      const struct document_sum *sum) {
+    struct trip *trip = harvest->trip;
+    const struct fields *fields = &harvest->payload.head.fields;
+    const struct frontier_url *url = trip->url;
+    struct bytes mime = http_mime(fields_get(fields, BYTES("Content-Type")));
+    snprintf(trip->mime, sizeof trip->mime, "%.*s", BYTES_ARG(mime));
+    trip->outcome = (struct frontier_outcome){
+        .state = FRONTIER_DONE,
+        .time_us = time_us,
+        .status = status,
+        .etag = keep_validator(trip, fields, BYTES("ETag")),
+        .last_modified = keep_validator(trip, fields, BYTES("Last-Modified")),
+        .has_signature = true,
+        .is_changed = !url->has_signature || memcmp(url->signature, sum->digest, KEY_SIGNATURE_SIZE) != 0,
+    };
+    memcpy(trip->outcome.signature, sum->digest, KEY_SIGNATURE_SIZE);
+}
+
+/*
+ * 304: the document of the last visit is still the right one. Where it has been removed from the archive
+ * meanwhile, the answer is stored for what it is and the next visit asks without conditions.
+ */
+static void describe_not_modified(struct harvest *harvest, struct document *document,
+                                  struct document_sum *sum) {
+    struct trip *trip = harvest->trip;
+    const struct frontier_url *url = trip->url;
+    struct key key;
+    struct block block;
+    if (instance_find_signature(harvest->session, url->signature, 0, &key, &block, NULL) != ERR_OK) {
+        trip->outcome.etag = trip->outcome.last_modified = bytes_of(NULL, 0);
+        trip->outcome.has_signature = false;
+        return;
+    }
+    memcpy(sum->digest, url->signature, KEY_SIGNATURE_SIZE);
+    sum->size = block.size;
+    document->is_not_modified = document->is_body_left_out = true;
+    trip->is_not_modified = true;
+    trip->outcome.is_changed = false;
+    trip->outcome.status = url->last_status;
+    if (trip->outcome.etag.size == 0) {
+        trip->outcome.etag = url->etag;
+    }
+    if (trip->outcome.last_modified.size == 0) {
+        trip->outcome.last_modified = url->last_modified;
+    }
+    memcpy(trip->outcome.signature, url->signature, KEY_SIGNATURE_SIZE);
+}
+
+static struct bytes truncation(enum fetch_end end) {
+    switch (end) {
+    case FETCH_WHOLE:
+        return bytes_of(NULL, 0);
+    case FETCH_TOO_LONG:
+        return BYTES("length");
+    case FETCH_TOO_SLOW:
+        return BYTES("time");
+    case FETCH_DISCONNECTED:
+        return BYTES("disconnect");
+    }
+    assert_failed("every end has a word", __FILE__, __LINE__);
+}
+
+static struct bytes tls_outcome(const struct fetch_result *result) {
+    switch (result->tls) {
+    case FETCH_TLS_NONE:
+        return bytes_of(NULL, 0);
+    case FETCH_TLS_GOOD:
+        return BYTES("verified");
+    case FETCH_TLS_BAD:
+        return bytes_of_string(result->tls_reason);
+    }
+    assert_failed("every outcome has a word", __FILE__, __LINE__);
+}
+
+/* ---- storing ---- */
+
+static void on_stored(void *context, enum err err, const struct stored *stored) {
+    struct trip *trip = context;
+    trip->err = err;
+    if (err == ERR_OK) {
+        trip->stored = *stored;
+    }
+    trip->done(trip);
+}
+
+void harvest_finish(struct trip *trip, enum err err) {
+    trip->err = err;
+    trip->done(trip);
+}
+
+/* This node vouches for it. What cannot be signed is stored without. */
+static void sign(struct harvest *harvest, struct document *document) {
+    if (harvest->identity != NULL) {
+        enum err err = attest_sign(harvest->identity, &harvest->sha256, &harvest->attested, document,
+                                   harvest->trip->attest);
+        (void)err;
+    }
+}
+
+/* own_sum: of what arrived, whatever the document stands for. */
+static void store(struct harvest *harvest, struct document *document, const struct document_sum *own_sum) {
+    struct trip *trip = harvest->trip;
+    sign(harvest, document);
+    enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored,
+                                   trip, NULL);
+    if (err == ERR_NOT_FOUND && document->is_not_modified) {
+        /* It was removed between the two looks: the answer is stored for what it is. */
+        document->is_not_modified = document->is_body_left_out = false;
+        document->sum = own_sum;
+        sign(harvest, document);
+        err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored, trip,
+                              NULL);
+    }
+    if (err != ERR_OK) {
+        harvest_finish(trip, err);
+    }
+}
+
+/* Did a run that crashed store this URL, without the frontier knowing? Then this answer is not stored too. */
+static bool was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
+    struct capture capture;
+    struct merge *merge;
+    int64_t since_us = trip->campaign->doubts_since_us;
+    bool is_found = since_us != 0 && trip->kind == TRIP_PAGE &&
+                    harvest_find_capture(harvest, trip, since_us, &capture, &merge);
+    if (is_found) {
+        merge_close(merge);
+    }
+    return is_found;
+}
+
+bool harvest_is_redirect(uint16_t status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static void run_response(struct harvest *harvest, struct trip *trip) {
+    struct fetch_result *result = trip->result;
+    struct bytes address = buf_bytes(&trip->address);
+    struct document_sum own_sum;
+    enum err err = scratch_bytes(&result->body, &trip->body);
+    if (err == ERR_OK) {
+        err = url_parse(&harvest->base, address, NULL, NULL);
+    }
+    if (err != ERR_OK) {
+        harvest_finish(trip, err);
+        return;
+    }
+    struct bytes head = buf_bytes(&result->head);
+    harvest_sum_up(harvest, head, trip->body, &own_sum);
+    struct document_sum sum = own_sum;
+    struct document document = {
+        .url = address,
+        .time_us = result->time_us,
+        .head = head,
+        .body = trip->body,
+        .request = buf_bytes(&result->request),
+        .ip_address = bytes_of_string(result->ip),
+        .tls = tls_outcome(result),
+        .truncated = truncation(result->end),
+        .sum = &sum,
+    };
+    if (trip->kind != TRIP_ROBOTS) {
+        const struct fields *fields = &harvest->payload.head.fields;
+        harvest_describe(harvest, result->time_us, result->status, &sum);
+        if (result->status == 304 && trip->url->has_signature) {
+            describe_not_modified(harvest, &document, &sum);
+        } else if (harvest_is_redirect(result->status)) {
+            harvest_follow_redirect(harvest, fields);
+        } else if (trip->outcome.is_changed) {
+            harvest_find_links(harvest, head, fields);
+        }
+    }
+    if (was_stored_in_crash(harvest, trip)) {
+        trip->was_stored_before = true;
+        harvest_finish(trip, ERR_OK);
+        return;
+    }
+    store(harvest, &document, &own_sum);
+}
+
+/* ---- one trip ---- */
+
+void harvest_run(struct harvest *harvest, struct trip *trip) {
+    harvest->trip = trip;
+    if (trip->kind == TRIP_LOOK) {
+        harvest_run_look(harvest, trip);
+    } else {
+        run_response(harvest, trip);
+    }
+}

@@ -1,0 +1,191 @@
+#include "crawl/engine/tally.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/value.h"
+
+void tally_count_type(struct tally *tally, const char *mime, uint64_t size) {
+    const char *name = mime[0] != '\0' ? mime : "(none)";
+    size_t i = 0;
+    while (i < tally->types_count && strcmp(tally->types[i].name, name) != 0) {
+        i++;
+    }
+    if (i == tally->types_count && i < TALLY_TYPES_MAX) {
+        snprintf(tally->types[i].name, sizeof tally->types[i].name, "%s",
+                 i == TALLY_TYPES_MAX - 1 ? "other" : name);
+        tally->types_count++;
+    }
+    i = i < TALLY_TYPES_MAX ? i : TALLY_TYPES_MAX - 1;
+    tally->types[i].count++;
+    tally->types[i].size += size;
+}
+
+const char *tally_reason_text(uint8_t reason) {
+    switch ((enum tally_reason)reason) {
+    case TALLY_NONE:
+        return "";
+    case TALLY_ROBOTS:
+        return "robots.txt does not allow it";
+    case TALLY_NO_ROBOTS:
+        return "robots.txt could not be read, so nothing is allowed";
+    case TALLY_HOST_DEAD:
+        return "the host did not answer several times in a row";
+    case TALLY_NOT_STORED:
+        return "the archive could not store it";
+    case TALLY_FAILED:
+        break;
+    }
+    return reason > TALLY_FAILED ? err_text((enum err)(TALLY_FAILED - (int)reason)) : "unknown reason";
+}
+
+/* Types by their count, most first. */
+static size_t order_types(const struct tally *tally, const struct tally_type *ordered[TALLY_TYPES_MAX]) {
+    for (size_t i = 0; i < tally->types_count; i++) {
+        size_t at = i;
+        while (at > 0 && ordered[at - 1]->count < tally->types[i].count) {
+            ordered[at] = ordered[at - 1];
+            at--;
+        }
+        ordered[at] = &tally->types[i];
+    }
+    return tally->types_count;
+}
+
+static void put_counted(struct buf *out, uint64_t count, const char *what) {
+    value_put_count(out, count);
+    buf_put_format(out, " %s", what);
+}
+
+static void put_statuses(const struct tally *tally, struct buf *out) {
+    const char *gap = "  by status   ";
+    for (size_t i = 0; i < TALLY_STATUSES_MAX; i++) {
+        if (tally->statuses[i] > 0) {
+            buf_put_format(out, "%s%zu: ", gap, i);
+            value_put_count(out, tally->statuses[i]);
+            gap = ", ";
+        }
+    }
+    buf_put_string(out, tally->done_count > 0 ? "\n" : "");
+}
+
+static void put_types(const struct tally *tally, struct buf *out) {
+    const struct tally_type *types[TALLY_TYPES_MAX];
+    size_t count = order_types(tally, types);
+    const char *gap = "  by type     ";
+    for (size_t i = 0; i < count && i < 8; i++) {
+        buf_put_format(out, "%s%s: ", gap, types[i]->name);
+        value_put_count(out, types[i]->count);
+        buf_put_string(out, " (");
+        value_put_size(out, types[i]->size);
+        buf_put_string(out, ")");
+        gap = ", ";
+    }
+    buf_put_string(out, count > 8 ? ", …\n" : count > 0 ? "\n" : "");
+}
+
+static void put_left_out(const struct tally *tally, struct buf *out) {
+    const char *gap = "  left out    ";
+    if (tally->robots_denied_count > 0) {
+        buf_put_string(out, gap);
+        put_counted(out, tally->robots_denied_count, "by robots.txt");
+        gap = ", ";
+    }
+    for (size_t i = 1; i < TRAP_REASONS_COUNT; i++) {
+        if (tally->traps[i] > 0) {
+            buf_put_string(out, gap);
+            put_counted(out, tally->traps[i], trap_reason_name((enum trap_reason)i));
+            gap = ", ";
+        }
+    }
+    if (tally->out_of_scope_count > 0) {
+        buf_put_string(out, gap);
+        put_counted(out, tally->out_of_scope_count, "links out of scope");
+        gap = ", ";
+    }
+    buf_put_string(out, gap[0] == ',' ? "\n" : "");
+}
+
+static void put_failures(const struct tally *tally, struct buf *out) {
+    const char *gap = "  failed      ";
+    for (size_t i = 1; i < TALLY_ERRORS_MAX; i++) {
+        if (tally->errors[i] > 0) {
+            buf_put_string(out, gap);
+            put_counted(out, tally->errors[i], err_text((enum err) - (int)i));
+            gap = ", ";
+        }
+    }
+    buf_put_string(out, gap[0] == ',' ? "\n" : "");
+}
+
+void tally_put_summary(const struct tally *tally, uint64_t elapsed_us, struct buf *out) {
+    buf_put_string(out, "  stored      ");
+    put_counted(out, tally->done_count, "responses, ");
+    value_put_size(out, tally->received_size);
+    buf_put_string(out, " received in ");
+    value_put_duration(out, elapsed_us);
+    buf_put_string(out, "\n  duplicates  ");
+    put_counted(out, tally->duplicate_count + tally->not_modified_count, "(");
+    value_put_count(out, tally->not_modified_count);
+    buf_put_string(out, " not modified), ");
+    value_put_size(out, tally->saved_size);
+    buf_put_string(out, " not stored again\n");
+    put_statuses(tally, out);
+    put_types(tally, out);
+    put_failures(tally, out);
+    put_left_out(tally, out);
+}
+
+static void put_member(struct buf *out, const char *name, uint64_t value) {
+    buf_put_format(out, "\"%s\":%ju,", name, (uintmax_t)value);
+}
+
+void tally_put_json(const struct tally *tally, struct buf *out) {
+    put_member(out, "stored", tally->done_count);
+    put_member(out, "changed", tally->changed_count);
+    put_member(out, "duplicates", tally->duplicate_count);
+    put_member(out, "not_modified", tally->not_modified_count);
+    put_member(out, "truncated", tally->truncated_count);
+    put_member(out, "bad_certificates", tally->bad_tls_count);
+    put_member(out, "failed", tally->failed_count);
+    put_member(out, "retried", tally->retried_count);
+    put_member(out, "found_before", tally->found_before_count);
+    put_member(out, "received_bytes", tally->received_size);
+    put_member(out, "document_bytes", tally->document_size);
+    put_member(out, "saved_bytes", tally->saved_size);
+    put_member(out, "links", tally->links_count);
+    put_member(out, "out_of_scope", tally->out_of_scope_count);
+    put_member(out, "robots_denied", tally->robots_denied_count);
+    const char *gap = "\"statuses\":{";
+    for (size_t i = 0; i < TALLY_STATUSES_MAX; i++) {
+        if (tally->statuses[i] > 0) {
+            buf_put_format(out, "%s\"%zu\":%ju", gap, i, (uintmax_t)tally->statuses[i]);
+            gap = ",";
+        }
+    }
+    buf_put_string(out, gap[0] == ',' ? "},\"types\":{" : "\"statuses\":{},\"types\":{");
+    for (size_t i = 0; i < tally->types_count; i++) {
+        buf_put_string(out, i > 0 ? "," : "");
+        buf_put_json(out, bytes_of_string(tally->types[i].name));
+        buf_put_format(out, ":{\"count\":%ju,\"bytes\":%ju}", (uintmax_t)tally->types[i].count,
+                       (uintmax_t)tally->types[i].size);
+    }
+    gap = "},\"errors\":{";
+    for (size_t i = 1; i < TALLY_ERRORS_MAX; i++) {
+        if (tally->errors[i] > 0) {
+            buf_put_format(out, "%s\"%s\":%ju", gap, err_name((enum err) - (int)i),
+                           (uintmax_t)tally->errors[i]);
+            gap = ",";
+        }
+    }
+    buf_put_string(out, gap[0] == ',' ? "},\"traps\":{" : "},\"errors\":{},\"traps\":{");
+    gap = "";
+    for (size_t i = 1; i < TRAP_REASONS_COUNT; i++) {
+        if (tally->traps[i] > 0) {
+            buf_put_format(out, "%s\"%s\":%ju", gap, trap_reason_name((enum trap_reason)i),
+                           (uintmax_t)tally->traps[i]);
+            gap = ",";
+        }
+    }
+    buf_put_string(out, "}");
+}

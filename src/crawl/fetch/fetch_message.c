@@ -1,0 +1,216 @@
+#include "crawl/fetch/fetch_message.h"
+
+#include <openssl/evp.h>
+
+#include "web/url/percent.h"
+
+enum { CREDENTIALS_SIZE_MAX = 1024 };
+
+const char fetch_user_agent[] = "Mozilla/5.0 (compatible; mnemon; web archive)";
+
+/* What replay and link extraction can decode. */
+#define ACCEPT_ENCODING "gzip, deflate, br, zstd"
+#define ACCEPT "*/*"
+
+/* Those that decide how the message is read, or belong to the connection. */
+static const char *const forbidden[] = {
+    "Host",           "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding",
+    "Content-Length", "Expect",     "TE",         "Trailer",          "Upgrade",
+    "Range",          "If-Range",
+};
+
+static bool is_token_byte(uint8_t byte) {
+    return byte_is_alpha(byte) || byte_is_digit(byte) ||
+           (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
+}
+
+static bool is_value(struct bytes value) {
+    for (size_t i = 0; i < value.size; i++) {
+        if ((value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct bytes name_of(struct bytes header) {
+    return bytes_slice(header, 0, bytes_find_byte(header, ':'));
+}
+
+static enum err check_header(struct bytes header, struct err_detail *detail) {
+    struct bytes name = name_of(header);
+    bool is_sound = name.size > 0 && name.size < header.size && is_value(header);
+    for (size_t i = 0; i < name.size && is_sound; i++) {
+        is_sound = is_token_byte(name.data[i]);
+    }
+    if (!is_sound || bytes_trim(bytes_skip(header, name.size + 1)).size == 0) {
+        return err_set(detail, ERR_INVALID, "\"%.*s\" is no header of the form \"Name: value\"",
+                       BYTES_ARG(bytes_slice(header, 0, header.size < 80 ? header.size : 80)));
+    }
+    for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++) {
+        if (bytes_equal_ignore_case(name, bytes_of_string(forbidden[i]))) {
+            return err_set(detail, ERR_INVALID, "the header %s cannot be set", forbidden[i]);
+        }
+    }
+    return ERR_OK;
+}
+
+/* The own header of that name, or NULL. */
+static const char *find_own(const struct fetch_config *config, const char *name) {
+    for (const char *const *header = config->headers; header != NULL && *header != NULL; header++) {
+        if (bytes_equal_ignore_case(name_of(bytes_of_string(*header)), bytes_of_string(name))) {
+            return *header;
+        }
+    }
+    return NULL;
+}
+
+static void put_line(struct buf *out, const char *name, struct bytes value) {
+    buf_put(out, BYTES("\r\n"));
+    buf_put_string(out, name);
+    buf_put(out, BYTES(": "));
+    buf_put(out, value);
+}
+
+static enum err put_rest(struct buf *rest, const struct fetch_config *config, struct err_detail *detail) {
+    const char *agent = config->user_agent != NULL ? config->user_agent : fetch_user_agent;
+    if (!is_value(bytes_of_string(agent)) || bytes_trim(bytes_of_string(agent)).size == 0) {
+        return err_set(detail, ERR_INVALID, "the user agent is empty or has control characters in it");
+    }
+    if (find_own(config, "Accept-Encoding") == NULL) {
+        put_line(rest, "Accept-Encoding", BYTES(ACCEPT_ENCODING));
+    }
+    if (find_own(config, "User-Agent") == NULL) {
+        put_line(rest, "User-Agent", bytes_of_string(agent));
+    }
+    for (const char *const *header = config->headers; header != NULL && *header != NULL; header++) {
+        struct bytes text = bytes_of_string(*header);
+        enum err err = check_header(text, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+        if (!bytes_equal_ignore_case(name_of(text), BYTES("Accept"))) {
+            buf_put(rest, BYTES("\r\n"));
+            buf_put(rest, bytes_trim(text));
+        }
+    }
+    return rest->err == ERR_OK ? ERR_OK : err_set(detail, rest->err, "the headers are too long");
+}
+
+enum err fetch_message_init(struct fetch_message *message, const struct fetch_config *config,
+                            struct err_detail *detail) {
+    const struct url *no_url = NULL;
+    *message = (struct fetch_message){.accept = find_own(config, "Accept")};
+    buf_init(&message->rest, FETCH_MESSAGE_BLOCK_SIZE_MAX / 2);
+    buf_init(&message->block, FETCH_MESSAGE_BLOCK_SIZE_MAX);
+    enum err err = put_rest(&message->rest, config, detail);
+    if (err == ERR_OK) {
+        err = fetch_message_put_block(message, &(struct fetch_request){0}, no_url, &message->block);
+    }
+    if (err != ERR_OK) {
+        fetch_message_done(message);
+    }
+    return err;
+}
+
+void fetch_message_done(struct fetch_message *message) {
+    buf_done(&message->rest);
+    buf_done(&message->block);
+}
+
+static bool has_user(const struct url *url) {
+    return url != NULL && (url_username(url).size > 0 || url_password(url).size > 0);
+}
+
+bool fetch_message_is_usual(const struct fetch_request *request, const struct url *url) {
+    return request->accept.size == 0 && request->if_none_match.size == 0 &&
+           request->if_modified_since.size == 0 && !has_user(url);
+}
+
+static void put_condition(struct buf *block, const char *name, struct bytes value) {
+    value = bytes_trim(value);
+    if (value.size > 0 && value.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && is_value(value)) {
+        put_line(block, name, value);
+    }
+}
+
+static enum err put_authorization(struct buf *block, const struct url *url) {
+    struct buf plain;
+    uint8_t coded[CREDENTIALS_SIZE_MAX / 3 * 4 + 5];
+    buf_init(&plain, CREDENTIALS_SIZE_MAX);
+    percent_put_decoded(&plain, url_username(url));
+    buf_put_byte(&plain, ':');
+    percent_put_decoded(&plain, url_password(url));
+    enum err err = plain.err;
+    if (err == ERR_OK) {
+        int size = EVP_EncodeBlock(coded, plain.data, (int)plain.size);
+        buf_put(block, BYTES("\r\nAuthorization: Basic "));
+        err = buf_put(block, bytes_of(coded, (size_t)size));
+    }
+    buf_done(&plain);
+    return err;
+}
+
+enum err fetch_message_put_block(const struct fetch_message *message, const struct fetch_request *request,
+                                 const struct url *url, struct buf *block) {
+    struct bytes accept = bytes_trim(request->accept);
+    bool is_asked = accept.size > 0 && accept.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && is_value(accept);
+    if (message->accept != NULL) {
+        buf_put(block, bytes_trim(bytes_of_string(message->accept)));
+    } else {
+        buf_put(block, BYTES("Accept: "));
+        buf_put(block, is_asked ? accept : BYTES(ACCEPT));
+    }
+    buf_put(block, buf_bytes(&message->rest));
+    if (has_user(url)) {
+        enum err err = put_authorization(block, url);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    put_condition(block, "If-None-Match", request->if_none_match);
+    put_condition(block, "If-Modified-Since", request->if_modified_since);
+    return buf_string(block) != NULL ? ERR_OK : block->err;
+}
+
+enum err fetch_message_put_origin(const struct url *url, struct buf *origin) {
+    buf_put(origin, url_scheme(url));
+    buf_put(origin, BYTES("://"));
+    buf_put(origin, url_host(url));
+    if (url->port != URL_PORT_NONE) {
+        buf_put_byte(origin, ':');
+        buf_put_u64(origin, (uint64_t)url->port);
+    }
+    return buf_string(origin) != NULL ? ERR_OK : origin->err;
+}
+
+enum err fetch_message_put_target(const struct url *url, bool is_for_proxy, struct buf *target) {
+    if (is_for_proxy) {
+        enum err err = fetch_message_put_origin(url, target);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    buf_put(target, url_path(url));
+    if (url_has_query(url)) {
+        buf_put_byte(target, '?');
+        buf_put(target, url_query(url));
+    }
+    return buf_string(target) != NULL ? ERR_OK : target->err;
+}
+
+enum err fetch_message_put(struct bytes target, const struct url *url, struct bytes block,
+                           struct buf *request) {
+    buf_reserve(request, target.size + url_host(url).size + block.size + 40);
+    buf_put(request, BYTES("GET "));
+    buf_put(request, target);
+    buf_put(request, BYTES(" HTTP/1.1\r\nHost: "));
+    buf_put(request, url_host(url));
+    if (url->port != URL_PORT_NONE) {
+        buf_put_byte(request, ':');
+        buf_put_u64(request, (uint64_t)url->port);
+    }
+    buf_put(request, BYTES("\r\n"));
+    buf_put(request, block);
+    return buf_put(request, BYTES("\r\n\r\n"));
+}

@@ -1,0 +1,400 @@
+#include "crawl/frontier/frontier.h"
+
+#include <stdlib.h>
+
+#include "crawl/frontier/frontier_state.h"
+#include "web/url/domain.h"
+
+enum { LINKS_TOGETHER = 64 }; /* their places in memory are fetched at the same time */
+
+/* ---- opening and closing ---- */
+
+static void free_frontier(struct frontier *frontier) {
+    frontier_lane_free_all(frontier);
+    while (frontier->answers_first != NULL) {
+        struct frontier_request *request = frontier->answers_first;
+        frontier->answers_first = request->next;
+        frontier_request_free(request);
+    }
+    while (frontier->requests_first != NULL) {
+        struct frontier_request *request = frontier->requests_first;
+        frontier->requests_first = request->next;
+        frontier_request_free(request);
+    }
+    frontier_database_done(&frontier->database);
+    frontier_batch_done(&frontier->writes);
+    map_done(&frontier->outgoing);
+    free(frontier->sent);
+    pthread_mutex_destroy(&frontier->lock);
+    pthread_cond_destroy(&frontier->has_work);
+    pthread_cond_destroy(&frontier->has_done);
+    frontier_hosts_done(&frontier->hosts);
+    seen_done(&frontier->seen);
+    url_done(&frontier->url);
+    free(frontier);
+}
+
+static struct frontier *new_frontier(const struct frontier_config *config) {
+    struct frontier *frontier = calloc(1, sizeof *frontier);
+    if (frontier == NULL) {
+        return NULL;
+    }
+    frontier->config = *config;
+    frontier->config.directory = NULL; /* the database has it */
+    if (frontier->config.lanes_max == 0) {
+        frontier->config.lanes_max = FRONTIER_LANES_MAX;
+    }
+    seen_init(&frontier->seen);
+    frontier_hosts_init(&frontier->hosts);
+    url_init(&frontier->url);
+    frontier_batch_init(&frontier->writes);
+    /* Fingerprints are keyed themselves: the map needs no secret of its own. */
+    map_init(&frontier->outgoing, sizeof(uint64_t), 0, FRONTIER_OUTGOING_MAX, 0);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&frontier->lock, NULL);
+    pthread_cond_init(&frontier->has_work, &attributes);
+    pthread_cond_init(&frontier->has_done, NULL);
+    pthread_condattr_destroy(&attributes);
+    return frontier;
+}
+
+enum err frontier_open(const struct frontier_config *config, struct frontier **ret_frontier,
+                       struct err_detail *detail) {
+    struct frontier *frontier = new_frontier(config);
+    if (frontier == NULL) {
+        return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
+    }
+    enum err err = frontier_database_init(&frontier->database, config->directory, detail);
+    if (err == ERR_OK) {
+        err = frontier_database_open(&frontier->database, detail);
+    }
+    if (err == ERR_OK) {
+        err = frontier_load(frontier, detail);
+    }
+    if (err == ERR_OK) {
+        frontier->written_serial = frontier->meta.serial;
+        frontier->queued_serial = frontier->meta.serial + 1;
+        err = frontier_thread_start(frontier, detail);
+    }
+    if (err != ERR_OK) {
+        free_frontier(frontier);
+        return err;
+    }
+    frontier_ask_for_poll(frontier);
+    *ret_frontier = frontier;
+    return ERR_OK;
+}
+
+void frontier_close(struct frontier *frontier) {
+    frontier_thread_stop(frontier);
+    free_frontier(frontier);
+}
+
+/* ---- adding ---- */
+
+/* The hash of what a budget counts: the registrable domain, or the host where it has none. */
+static uint64_t hash_domain(struct frontier *frontier, const struct frontier_link *link) {
+    struct bytes domain = link->host;
+    if (url_parse(&frontier->url, link->url, NULL, NULL) == ERR_OK) {
+        domain = domain_registrable(&frontier->url);
+        domain = domain.size > 0 ? domain : url_host(&frontier->url);
+    }
+    return map_hash(domain, frontier->key);
+}
+
+static bool is_over(uint32_t count, uint32_t max) {
+    return max > 0 && count >= max;
+}
+
+/* The host of the link; FRONTIER_HOST_NONE where a budget or the memory forbids another URL of it. */
+static uint32_t find_host(struct frontier *frontier, const struct frontier_link *link) {
+    const struct frontier_config *config = &frontier->config;
+    struct frontier_hosts *hosts = &frontier->hosts;
+    uint64_t hash = map_hash(link->host, frontier->key);
+    uint32_t number = frontier_hosts_find(hosts, hash);
+    uint64_t domain_hash = 0;
+    uint32_t domain;
+    if (number != FRONTIER_HOST_NONE) {
+        domain = frontier_hosts_at(hosts, number)->domain;
+    } else {
+        domain_hash = hash_domain(frontier, link);
+        domain = frontier_hosts_find_domain(hosts, domain_hash);
+    }
+    uint32_t host_count = number == FRONTIER_HOST_NONE ? 0 : frontier_hosts_at(hosts, number)->known_count;
+    uint32_t domain_count =
+        domain == FRONTIER_HOST_NONE ? 0 : frontier_hosts_domain_at(hosts, domain)->known_count;
+    if (is_over(host_count, config->host_urls_max) || is_over(domain_count, config->domain_urls_max)) {
+        frontier->over_budget_count++;
+        return FRONTIER_HOST_NONE;
+    }
+    if (number != FRONTIER_HOST_NONE) {
+        return number;
+    }
+    if (frontier_hosts_put(hosts, hash, domain_hash, &number) != ERR_OK) {
+        return FRONTIER_HOST_NONE;
+    }
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    frontier_queue_put(frontier, frontier_code_host_key(key, 'h', number),
+                       frontier_code_host(frontier->value, domain_hash, link->host));
+    return number;
+}
+
+/* Another node fetches it. With the lock. */
+static void add_elsewhere(struct frontier *frontier, const struct frontier_place *place, struct bytes url,
+                          uint64_t fingerprint) {
+    struct frontier_record record = {.place = *place, .state = FRONTIER_ELSEWHERE, .url = url};
+    frontier_queue_put_record(frontier, fingerprint, &record);
+}
+
+static void add_waiting(struct frontier *frontier, const struct frontier_place *place,
+                        const struct frontier_link *link) {
+    uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
+    struct frontier_waiting waiting = {.url = link->url, .is_doubtful = link->is_doubtful};
+    frontier_queue_put_waiting(frontier, place->host, position, &waiting);
+    frontier_count_waiting(frontier, place->host, 1);
+    frontier_lane_offer(frontier, place->host, link->host, position, &waiting);
+}
+
+/* Known from now on, and waiting or elsewhere. With the lock. */
+static bool add_link(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint) {
+    bool is_known = seen_has(&frontier->seen, fingerprint);
+    if (link->is_outgoing) {
+        frontier_outgoing_put(frontier, link, fingerprint, is_known);
+    }
+    if (is_known || link->verdict == ROUTE_AWAY) {
+        return false;
+    }
+    struct frontier_place place = {
+        .host = find_host(frontier, link),
+        .priority = link->priority,
+        .depth = link->depth,
+        .sequence = frontier->meta.sequence,
+    };
+    if (place.host == FRONTIER_HOST_NONE || seen_put(&frontier->seen, fingerprint) != ERR_OK) {
+        return false;
+    }
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
+    struct frontier_host *host = frontier_hosts_at(&frontier->hosts, place.host);
+    frontier->meta.sequence++;
+    host->known_count++;
+    frontier_hosts_domain_at(&frontier->hosts, host->domain)->known_count++;
+    frontier_queue_put(frontier, frontier_code_url_key(key, 'k', fingerprint),
+                       frontier_code_place(value, &place));
+    if (link->verdict == ROUTE_ELSEWHERE) {
+        add_elsewhere(frontier, &place, link->url, fingerprint);
+    } else {
+        add_waiting(frontier, &place, link);
+    }
+    return true;
+}
+
+static bool is_fit(const struct frontier_link *link) {
+    return link->url.size > 0 && link->url.size <= FRONTIER_URL_SIZE_MAX && link->host.size > 0 &&
+           link->host.size <= FRONTIER_CODE_HOST_SIZE_MAX;
+}
+
+/* With the lock. */
+static size_t add_links(struct frontier *frontier, const struct frontier_link *links, size_t count) {
+    uint64_t fingerprints[LINKS_TOGETHER];
+    size_t added_count = 0;
+    for (size_t from = 0; from < count; from += LINKS_TOGETHER) {
+        size_t here = count - from < LINKS_TOGETHER ? count - from : LINKS_TOGETHER;
+        for (size_t i = 0; i < here; i++) {
+            fingerprints[i] = seen_fingerprint(links[from + i].url, frontier->key);
+            seen_prefetch(&frontier->seen, fingerprints[i]);
+        }
+        for (size_t i = 0; i < here; i++) {
+            bool fits = is_fit(&links[from + i]);
+            frontier->too_long_count += fits ? 0 : 1;
+            added_count += fits && add_link(frontier, &links[from + i], fingerprints[i]) ? 1 : 0;
+        }
+    }
+    return added_count;
+}
+
+void frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
+                  size_t *ret_added_count) {
+    frontier_queue_begin(frontier);
+    size_t added_count = add_links(frontier, links, count);
+    frontier_queue_end(frontier);
+    if (ret_added_count != NULL) {
+        *ret_added_count = added_count;
+    }
+}
+
+bool frontier_knows(const struct frontier *frontier, struct bytes url) {
+    return seen_has(&frontier->seen, seen_fingerprint(url, frontier->key));
+}
+
+bool frontier_is_settled(const struct frontier *frontier, struct bytes url) {
+    uint64_t fingerprint = seen_fingerprint(url, frontier->key);
+    return seen_has(&frontier->seen, fingerprint) || frontier_outgoing_was_sent(frontier, fingerprint);
+}
+
+/* ---- finishing ---- */
+
+/* A validator that is too long to be kept is none. */
+static struct bytes kept_validator(struct bytes validator) {
+    return validator.size <= FRONTIER_VALIDATOR_SIZE_MAX ? validator : bytes_of(NULL, 0);
+}
+
+/* What is known after the visit. */
+static void note_response(struct frontier_history *history, const struct frontier_outcome *outcome) {
+    bool is_unmodified = outcome->status == 304;
+    bool is_first = history->visits_count == 0;
+    history->visits_count += history->visits_count < UINT32_MAX ? 1 : 0;
+    history->changes_count += outcome->is_changed && !is_first && history->changes_count < UINT32_MAX ? 1 : 0;
+    history->last_time_us = outcome->time_us;
+    history->first_time_us = is_first ? outcome->time_us : history->first_time_us;
+    history->last_status = outcome->status;
+    if (!is_unmodified || outcome->etag.size > 0) {
+        history->etag = kept_validator(outcome->etag);
+    }
+    if (!is_unmodified || outcome->last_modified.size > 0) {
+        history->last_modified = kept_validator(outcome->last_modified);
+    }
+    if (!is_unmodified || outcome->has_signature) {
+        history->has_signature = outcome->has_signature;
+        memcpy(history->signature, outcome->signature, sizeof history->signature);
+    }
+}
+
+/* With the lock. */
+static void count_outcome(struct frontier *frontier, enum frontier_state state) {
+    frontier->meta.done_count += state == FRONTIER_DONE ? 1 : 0;
+    frontier->meta.failed_count += state == FRONTIER_FAILED ? 1 : 0;
+    frontier->meta.cut_count += state == FRONTIER_CUT ? 1 : 0;
+}
+
+/* It waits again, at the end of its priority. With the lock. */
+static void wait_again(struct frontier *frontier, const struct frontier_item *item, uint32_t host,
+                       struct frontier_record *record) {
+    struct frontier_waiting waiting = frontier_item_waiting(item);
+    waiting.tries = waiting.tries < UINT16_MAX ? (uint16_t)(waiting.tries + 1) : UINT16_MAX;
+    record->tries = waiting.tries;
+    record->retry_sequence = frontier->meta.sequence++;
+    uint64_t position = frontier_code_record_position(record);
+    frontier_queue_put_waiting(frontier, host, position, &waiting);
+    frontier_count_waiting(frontier, host, 1);
+    frontier_lane_offer(frontier, host, bytes_of(NULL, 0), position, &waiting);
+}
+
+/* With the lock. */
+static void write_outcome(struct frontier *frontier, const struct frontier_item *item,
+                          const struct frontier_outcome *outcome) {
+    uint32_t host = item->url.lane->host;
+    struct frontier_record record = {
+        .place = {host, item->url.priority, item->url.depth, item->sequence},
+        .state = outcome->state,
+        .reason = outcome->reason,
+        .visit = outcome->state == FRONTIER_ELSEWHERE ? 0 : frontier->meta.visit, /* nothing is found out */
+        .due_us = outcome->due_us,
+        .history = frontier_item_waiting(item).history,
+        .url = item->url.url,
+    };
+    if (outcome->state == FRONTIER_DONE) {
+        note_response(&record.history, outcome);
+    }
+    frontier_queue_remove_waiting(frontier, host, item->position);
+    frontier_count_waiting(frontier, host, -1);
+    if (outcome->state == FRONTIER_RETRY) {
+        wait_again(frontier, item, host, &record);
+    }
+    uint64_t fingerprint = seen_fingerprint(item->url.url, frontier->key);
+    frontier_queue_put_record(frontier, fingerprint, &record);
+}
+
+void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
+                     const struct frontier_outcome *outcome, const struct frontier_link *links,
+                     size_t count) {
+    struct frontier_item *item = (struct frontier_item *)take_url;
+    struct frontier_lane *lane = take_url->lane;
+    bool is_again = outcome->state == FRONTIER_AGAIN;
+    frontier_queue_begin(frontier);
+    if (!is_again) {
+        write_outcome(frontier, item, outcome);
+        count_outcome(frontier, outcome->state);
+    }
+    add_links(frontier, links, count);
+    frontier_queue_end(frontier);
+    if (is_again) {
+        frontier_lane_put_back(lane, item);
+    } else {
+        frontier_lane_finish(lane, item);
+    }
+}
+
+/* ---- the loop ---- */
+
+void frontier_poll(struct frontier *frontier) {
+    frontier->is_poll_asked = false;
+    pthread_mutex_lock(&frontier->lock);
+    struct frontier_request *request = frontier->answers_first;
+    frontier->answers_first = NULL;
+    pthread_mutex_unlock(&frontier->lock);
+    while (request != NULL) {
+        struct frontier_request *next = request->next;
+        if (request->lane != NULL) {
+            frontier_lane_answer(request->lane, request);
+        } else {
+            frontier_visit_answer(frontier, request);
+        }
+        frontier_request_free(request);
+        request = next;
+    }
+    frontier_lane_fill(frontier);
+    frontier_lane_notify(frontier);
+    frontier_visit_go_on(frontier);
+    if (frontier->has_stalled) {
+        frontier_ask_for_poll(frontier);
+    }
+}
+
+bool frontier_is_empty(const struct frontier *frontier) {
+    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
+    pthread_mutex_lock(&shared->lock);
+    bool is_written = frontier_batch_size(&frontier->writes) + frontier->writing_size == 0;
+    pthread_mutex_unlock(&shared->lock);
+    return is_written && frontier_is_over(frontier);
+}
+
+bool frontier_is_over(const struct frontier *frontier) {
+    return frontier->waiting_count == 0 && frontier->taken_count == 0 && !frontier->meta.is_moving;
+}
+
+void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat) {
+    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
+    pthread_mutex_lock(&shared->lock);
+    uint64_t queued_size = frontier_batch_size(&frontier->writes) + frontier->writing_size;
+    uint64_t outgoing_count = frontier->outgoing.count;
+    uint64_t outgoing_size = frontier->outgoing.entries_max * frontier->outgoing.entry_size +
+                             frontier->outgoing.slots_count * sizeof *frontier->outgoing.slots +
+                             (frontier->sent != NULL ? FRONTIER_SENT_COUNT * sizeof *frontier->sent : 0);
+    pthread_mutex_unlock(&shared->lock);
+    const struct frontier_meta *meta = &frontier->meta;
+    uint64_t known_count = frontier->seen.count;
+    bool has_more = meta->is_moving && known_count > meta->moved_count;
+    *ret_stat = (struct frontier_stat){
+        .known_count = known_count,
+        .waiting_count = frontier->waiting_count,
+        .taken_count = frontier->taken_count,
+        .done_count = meta->done_count,
+        .failed_count = meta->failed_count,
+        .cut_count = meta->cut_count,
+        .coming_count = has_more ? known_count - meta->moved_count : 0,
+        .over_budget_count = frontier->over_budget_count,
+        .too_long_count = frontier->too_long_count,
+        .outgoing_count = outgoing_count,
+        .outgoing_lost_count = frontier->outgoing_lost_count,
+        .hosts_count = frontier_hosts_count(&frontier->hosts),
+        .visit = meta->visit,
+        .visit_start_us = meta->visit_start_us,
+        .lanes_count = frontier->lanes_count,
+        .memory_size = sizeof *frontier + frontier->seen.memory_size +
+                       frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size +
+                       outgoing_size,
+    };
+}

@@ -1,0 +1,343 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "crawl/frontier/frontier_state.h"
+#include "run/thread.h"
+
+static const uint64_t GATHER_US = 100 * 1000; /* a batch waits so long for more: one write for many pages */
+static const uint64_t SYNC_US = 1000 * 1000;  /* what a crash of the machine may take */
+static const uint64_t TRY_AGAIN_US = 1000 * 1000;
+
+/* What the thread has in hand. */
+struct work {
+    struct frontier *frontier;
+    struct frontier_batch batch;
+    rocksdb_writebatch_t *writes; /* what RocksDB is given of it */
+    bool has_writes;
+    struct frontier_meta meta;
+    struct frontier_request *requests;
+    bool is_last;        /* the frontier is being closed */
+    bool has_failed;     /* the disk refuses to the end */
+    uint64_t sync_at_us; /* 0: all is synced */
+};
+
+static uint64_t now_us(void) {
+    return clock_monotonic_us(&clock_system);
+}
+
+/* With the lock. */
+static void wait_until(struct frontier *frontier, uint64_t time_us) {
+    struct timespec time = {
+        .tv_sec = (time_t)(time_us / 1000000),
+        .tv_nsec = (long)(time_us % 1000000 * 1000),
+    };
+    pthread_cond_timedwait(&frontier->has_work, &frontier->lock, &time);
+}
+
+/* ---- errors ---- */
+
+static void set_error(struct frontier *frontier, enum err err, const struct err_detail *detail) {
+    pthread_mutex_lock(&frontier->lock);
+    bool is_news = frontier->err != err;
+    frontier->err = err;
+    frontier->detail = *detail;
+    pthread_cond_broadcast(&frontier->has_done);
+    pthread_mutex_unlock(&frontier->lock);
+    if (is_news && frontier->config.wake != NULL) {
+        frontier->config.wake(frontier->config.context);
+    }
+}
+
+static void clear_error(struct frontier *frontier) {
+    static const struct err_detail none;
+    if (frontier->err != ERR_OK) { /* nobody else writes it */
+        set_error(frontier, ERR_OK, &none);
+    }
+}
+
+static bool is_stopping(struct frontier *frontier) {
+    pthread_mutex_lock(&frontier->lock);
+    bool is_so = frontier->is_stopping;
+    pthread_mutex_unlock(&frontier->lock);
+    return is_so;
+}
+
+/* A second, unless the frontier is being closed. */
+static void pause_after_error(struct frontier *frontier) {
+    uint64_t until_us = now_us() + TRY_AGAIN_US;
+    pthread_mutex_lock(&frontier->lock);
+    while (!frontier->is_stopping && now_us() < until_us) {
+        wait_until(frontier, until_us);
+    }
+    pthread_mutex_unlock(&frontier->lock);
+}
+
+/* The serial of the newest batch on disk. */
+static enum err read_serial(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    struct frontier_meta meta;
+    struct buf value;
+    buf_init(&value, FRONTIER_CODE_SMALL_SIZE_MAX);
+    enum err err =
+        frontier_database_get(&frontier->database, frontier_code_name_key(key, 'm', "state"), &value, detail);
+    if (err == ERR_OK) {
+        err = frontier_code_read_meta(buf_bytes(&value), &meta);
+    }
+    if (err == ERR_OK) {
+        *ret_serial = meta.serial;
+    }
+    buf_done(&value);
+    return err;
+}
+
+/* Have the database open. *ret_serial tells how far it has come. */
+static enum err reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
+    enum err err = frontier_database_open(&frontier->database, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = read_serial(frontier, ret_serial, detail);
+    if (err == ERR_OK && *ret_serial < frontier->written_serial) {
+        err = err_set(detail, ERR_IO, "the disk has lost what it had taken; close the frontier and open it");
+    }
+    if (err != ERR_OK) {
+        frontier_database_close(&frontier->database);
+    }
+    return err;
+}
+
+/*
+ * Do the step until it succeeds, opening the database anew in between: RocksDB takes nothing more after a
+ * write that failed. A batch is not written twice: its serial tells whether it was written after all. When
+ * the frontier is being closed, a second failure is the end.
+ */
+static void persist(struct work *work, enum err (*step)(struct work *work, struct err_detail *detail)) {
+    struct frontier *frontier = work->frontier;
+    for (bool is_again = false; !work->has_failed; is_again = true) {
+        struct err_detail detail = {0};
+        uint64_t serial = 0;
+        bool is_final = is_again && is_stopping(frontier);
+        enum err err = frontier->database.rocksdb == NULL ? reopen(frontier, &serial, &detail) : ERR_OK;
+        if (err == ERR_OK && work->has_writes && serial >= work->meta.serial) {
+            work->has_writes = false;
+        }
+        if (err == ERR_OK) {
+            err = step(work, &detail);
+        }
+        if (err == ERR_OK) {
+            clear_error(frontier);
+            return;
+        }
+        err_set(detail.text[0] == '\0' ? &detail : NULL, err, "%s", err_text(err));
+        frontier_database_close(&frontier->database);
+        set_error(frontier, err, &detail);
+        work->has_failed = is_final;
+        pause_after_error(frontier);
+    }
+}
+
+/* ---- writing ---- */
+
+static void append_meta(struct work *work) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
+    frontier_batch_put(&work->batch, frontier_code_name_key(key, 'm', "state"),
+                       frontier_code_meta(value, &work->meta));
+}
+
+static enum err write_step(struct work *work, struct err_detail *detail) {
+    if (!work->has_writes) {
+        return ERR_OK; /* it was written after all */
+    }
+    return frontier_database_write(&work->frontier->database, work->writes, detail);
+}
+
+static void write_batch(struct work *work) {
+    struct frontier *frontier = work->frontier;
+    if (!work->has_writes) {
+        return;
+    }
+    append_meta(work);
+    frontier_batch_give(&work->batch, work->writes);
+    persist(work, write_step);
+    rocksdb_writebatch_clear(work->writes);
+    frontier_batch_clear(&work->batch);
+    work->has_writes = false;
+    if (work->has_failed) {
+        return;
+    }
+    work->sync_at_us = work->sync_at_us == 0 ? now_us() + SYNC_US : work->sync_at_us;
+    pthread_mutex_lock(&frontier->lock);
+    frontier->written_serial = work->meta.serial;
+    frontier->writing_size = 0;
+    pthread_cond_broadcast(&frontier->has_done);
+    pthread_mutex_unlock(&frontier->lock);
+    if (frontier->config.wake != NULL) {
+        frontier->config.wake(frontier->config.context); /* it may be empty now, or no longer behind */
+    }
+}
+
+static enum err sync_step(struct work *work, struct err_detail *detail) {
+    return frontier_database_sync(&work->frontier->database, detail);
+}
+
+static void sync_if_due(struct work *work) {
+    if (work->sync_at_us > 0 && (work->is_last || now_us() >= work->sync_at_us)) {
+        persist(work, sync_step);
+        work->sync_at_us = 0;
+    }
+}
+
+/* How many URLs of each host wait. The loop thread waits for this one to end, so its hosts may be read. */
+static void append_counts(struct work *work) {
+    struct frontier *frontier = work->frontier;
+    uint32_t hosts_count = (uint32_t)frontier_hosts_count(&frontier->hosts);
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    uint8_t number[FRONTIER_CODE_SMALL_SIZE_MAX];
+    struct buf value;
+    buf_init(&value, FRONTIER_CODE_COUNTS_SIZE_MAX);
+    for (uint32_t i = 0; i < hosts_count; i++) {
+        buf_put(&value, frontier_code_count(number, frontier_hosts_at(&frontier->hosts, i)->waiting_count));
+        if ((i + 1) % FRONTIER_CODE_COUNTS_MAX == 0 || i + 1 == hosts_count) {
+            ASSERT(value.err == ERR_OK);
+            uint32_t first = i / FRONTIER_CODE_COUNTS_MAX * FRONTIER_CODE_COUNTS_MAX;
+            frontier_database_put(work->writes, frontier_code_host_key(key, 'c', first), buf_bytes(&value));
+            buf_clear(&value);
+        }
+    }
+    buf_done(&value);
+}
+
+/* The last word of an orderly end. */
+static enum err mark_clean(struct work *work, struct err_detail *detail) {
+    uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
+    rocksdb_writebatch_clear(work->writes);
+    append_counts(work);
+    frontier_database_put(work->writes, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
+    enum err err = frontier_database_write(&work->frontier->database, work->writes, detail);
+    return err == ERR_OK ? frontier_database_sync(&work->frontier->database, detail) : err;
+}
+
+/* ---- reading ---- */
+
+static enum err read_step(struct work *work, struct err_detail *detail) {
+    return frontier_read(work->frontier, work->requests, detail);
+}
+
+static void answer(struct frontier *frontier, struct frontier_request *take_request) {
+    take_request->next = NULL;
+    pthread_mutex_lock(&frontier->lock);
+    bool is_first = frontier->answers_first == NULL;
+    if (is_first) {
+        frontier->answers_first = take_request;
+    } else {
+        frontier->answers_last->next = take_request;
+    }
+    frontier->answers_last = take_request;
+    pthread_mutex_unlock(&frontier->lock);
+    if (is_first && frontier->config.wake != NULL) {
+        frontier->config.wake(frontier->config.context);
+    }
+}
+
+static void do_requests(struct work *work) {
+    while (work->requests != NULL) {
+        if (!work->is_last) {
+            persist(work, read_step);
+        }
+        struct frontier_request *request = work->requests;
+        work->requests = request->next;
+        if (work->is_last || work->has_failed) {
+            frontier_request_free(request);
+        } else {
+            answer(work->frontier, request);
+        }
+    }
+}
+
+/* ---- the thread ---- */
+
+/* Wait until there is enough to do. With the lock. */
+static void gather(struct work *work) {
+    struct frontier *frontier = work->frontier;
+    uint64_t write_at_us = 0;
+    while (!frontier->is_urgent && !frontier->is_stopping) {
+        uint64_t time_us = now_us();
+        bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
+        if (has_work && write_at_us == 0) {
+            write_at_us = time_us + GATHER_US;
+        }
+        uint64_t until_us = write_at_us > 0 ? write_at_us : work->sync_at_us;
+        if (until_us == 0) {
+            pthread_cond_wait(&frontier->has_work, &frontier->lock);
+        } else if (time_us < until_us) {
+            wait_until(frontier, until_us);
+        } else {
+            return;
+        }
+    }
+}
+
+/* All that is queued. With the lock. */
+static void take(struct work *work) {
+    struct frontier *frontier = work->frontier;
+    if (frontier->writes.count > 0) {
+        struct frontier_batch empty = work->batch;
+        work->batch = frontier->writes;
+        work->has_writes = true;
+        work->meta = frontier->meta;
+        work->meta.serial = frontier->queued_serial++;
+        frontier->writes = empty;
+        frontier->writing_size = frontier_batch_size(&work->batch);
+    }
+    work->requests = frontier->requests_first;
+    frontier->requests_first = NULL;
+    frontier->is_urgent = false;
+    work->is_last = frontier->is_stopping;
+}
+
+static void *run(void *argument) {
+    struct work work = {.frontier = argument, .writes = rocksdb_writebatch_create()};
+    struct frontier *frontier = work.frontier;
+    rocksdb_set_perf_level(rocksdb_disable); /* of this thread: its counters cost 5 % */
+    frontier_batch_init(&work.batch);
+    while (!work.is_last && !work.has_failed) {
+        pthread_mutex_lock(&frontier->lock);
+        gather(&work);
+        take(&work);
+        pthread_mutex_unlock(&frontier->lock);
+        write_batch(&work);
+        do_requests(&work);
+        sync_if_due(&work);
+    }
+    if (!work.has_failed) {
+        persist(&work, mark_clean);
+    }
+    rocksdb_writebatch_destroy(work.writes);
+    frontier_batch_done(&work.batch);
+    return NULL;
+}
+
+enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) {
+    int number = thread_start(&frontier->thread, "frontier", run, frontier);
+    if (number != 0) {
+        enum err err = err_from_errno(number);
+        return err_set(detail, err, "cannot start a thread: %s", err_text(err));
+    }
+    frontier->has_thread = true;
+    return ERR_OK;
+}
+
+void frontier_thread_stop(struct frontier *frontier) {
+    if (!frontier->has_thread) {
+        return;
+    }
+    pthread_mutex_lock(&frontier->lock);
+    frontier->is_stopping = true;
+    pthread_cond_signal(&frontier->has_work);
+    pthread_mutex_unlock(&frontier->lock);
+    pthread_join(frontier->thread, NULL);
+    frontier->has_thread = false;
+}
