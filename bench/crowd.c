@@ -1,6 +1,6 @@
 /*
- * The crowd's steps (crowd/crowd.h), in processor time of one core. There is nothing to compare them with but
- * what carries them: a datagram on loopback, of the same size, between two sockets of this process.
+ * The crowd's steps (protocol/crowd/crowd.h), in processor time of one core. There is nothing to compare them
+ * with but what carries them: a datagram on loopback, of the same size, between two sockets of this process.
  *
  *      shuffle   two nodes with full views and keys, back to back: whomever one shuffles with, the other
  *                answers in his name. Three steps each: begun, answered, merged; each message is written,
@@ -15,7 +15,7 @@
 
 #include "base/prng.h"
 #include "bench.h"
-#include "crowd/crowd_message.h"
+#include "protocol/crowd/crowd_message.h"
 
 enum {
     VIEW_SIZE = 25,

@@ -1,5 +1,5 @@
 /*
- * Mirroring (group/chunker.h, group/manifest*.h), in processor time of one core.
+ * Mirroring (protocol/mirror/chunker.h, group/manifest*.h), in processor time of one core.
  *
  *      cutting    random bytes, beside the SHA-256 of the same bytes, which every chunk needs anyway
  *      manifest   a million files: written, compared with a version in which one file differs, and what is
@@ -12,8 +12,8 @@
 #include "base/map.h"
 #include "base/prng.h"
 #include "bench.h"
-#include "group/manifest_compare.h"
-#include "group/manifest_writer.h"
+#include "protocol/mirror/manifest_compare.h"
+#include "protocol/mirror/manifest_writer.h"
 
 enum {
     DATA_SIZE = 128 << 20,

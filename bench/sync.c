@@ -2,11 +2,11 @@
  * Two nodes compare their captures, against rsync over the same captures as one file each.
  *
  * N captures (first argument, 1,000,000) in two sets of keys (store/keyset/keyset.h), which talk as two nodes
- * do (ring/reconcile.h): bytes of the messages with 32 more for the arc in each question, round trips,
- * processor time of both sides. rsync gets M files (second argument, N) in 256 directories, with the shortest
- * names that do not collide, empty, since bodies are not what is compared, and with the second tree made of
- * hard links, so that nothing differs but what shall; its bytes are those of its own statistics. Then 1 and
- * 100 captures are missing on the other side, asked from either side.
+ * do (protocol/copies/reconcile.h): bytes of the messages with 32 more for the arc in each question, round
+ * trips, processor time of both sides. rsync gets M files (second argument, N) in 256 directories, with the
+ * shortest names that do not collide, empty, since bodies are not what is compared, and with the second tree
+ * made of hard links, so that nothing differs but what shall; its bytes are those of its own statistics. Then
+ * 1 and 100 captures are missing on the other side, asked from either side.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -17,7 +17,7 @@
 
 #include "base/prng.h"
 #include "bench.h"
-#include "ring/reconcile.h"
+#include "protocol/copies/reconcile.h"
 #include "store/keyset/keyset.h"
 
 enum { PATH_SIZE = 4096, ARC_SIZE = 2 * RINGKEY_PLACE_SIZE, SURT_SIZE_MAX = 64 };

@@ -11,8 +11,8 @@
  * a little-endian number. Sums of parts add up to the sum of the whole, so a set can keep them and never
  * scan.
  *
- * The set is a table, so that ring/reconcile.h compares what store/keyset/keyset.h keeps, and neither knows
- * the other.
+ * The set is a table, so that protocol/copies/reconcile.h compares what store/keyset/keyset.h keeps, and
+ * neither knows the other.
  */
 #ifndef MNEMON_BASE_RINGKEY_H
 #define MNEMON_BASE_RINGKEY_H

@@ -1,5 +1,5 @@
-/* decree - commands that speak to the whole ring: they sign a decree (ring/decree.h) and leave it to the
- * node. */
+/* decree - commands that speak to the whole ring: they sign a decree (protocol/ring/decree.h) and leave it to
+ * the node. */
 #ifndef MNEMON_CLI_DECREE_H
 #define MNEMON_CLI_DECREE_H
 

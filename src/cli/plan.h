@@ -1,13 +1,13 @@
 /*
  * plan - the parts of `mnemon plan`: what was asked for, what an archive shows, and how it is printed.
  *
- * The arithmetic is ring/capacity.h.
+ * The arithmetic is protocol/copies/capacity.h.
  */
 #ifndef MNEMON_CLI_PLAN_H
 #define MNEMON_CLI_PLAN_H
 
 #include "cli/data.h"
-#include "ring/capacity.h"
+#include "protocol/copies/capacity.h"
 
 struct plan_options {
     uint32_t preset; /* enum capacity_preset */

@@ -1,6 +1,7 @@
 #include "cli/plan.h"
 
-/* Enough digits that nothing is lost that anybody could use; every figure is finite (ring/capacity.h). */
+/* Enough digits that nothing is lost that anybody could use; every figure is finite
+ * (protocol/copies/capacity.h). */
 static void put(struct buf *out, const char *name, double value) {
     buf_put_format(out, "\"%s\":%.12g,", name, value);
 }

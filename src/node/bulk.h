@@ -41,7 +41,7 @@ enum {
 /* The values are on the wire. One line each in docs/protocol/together.md. */
 enum bulk_service {
     BULK_PING,    /* answers what it got */
-    BULK_COMPARE, /* keeping: ring/reconcile.h */
+    BULK_COMPARE, /* keeping: protocol/copies/reconcile.h */
     BULK_OFFER, /* keeping: keys that he should have; answer: which he wants, and of which he has the body */
     BULK_CONFIRM,  /* keeping: does he hold these keys? */
     BULK_PROVE,    /* keeping: a challenge */

@@ -8,8 +8,8 @@
 #ifndef MNEMON_NODE_COLLECTION_NODES_H
 #define MNEMON_NODE_COLLECTION_NODES_H
 
-#include "group/manifest_reader.h"
-#include "group/manifest_writer.h"
+#include "protocol/mirror/manifest_reader.h"
+#include "protocol/mirror/manifest_writer.h"
 
 struct collection_nodes {
     int directory; /* DIR/collections/NAME/nodes; the owner's to close */

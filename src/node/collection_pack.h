@@ -10,7 +10,7 @@
 #ifndef MNEMON_NODE_COLLECTION_PACK_H
 #define MNEMON_NODE_COLLECTION_PACK_H
 
-#include "group/manifest.h"
+#include "protocol/mirror/manifest.h"
 
 struct collection_pack;
 

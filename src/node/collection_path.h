@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "group/path_rule.h"
+#include "protocol/mirror/path_rule.h"
 
 struct collection_path {
     int root;   /* the owner's */

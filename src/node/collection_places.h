@@ -13,7 +13,7 @@
 #ifndef MNEMON_NODE_COLLECTION_PLACES_H
 #define MNEMON_NODE_COLLECTION_PLACES_H
 
-#include "group/manifest_reader.h"
+#include "protocol/mirror/manifest_reader.h"
 
 struct collection_places;
 

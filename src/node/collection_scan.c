@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "group/case_watch.h"
+#include "protocol/mirror/case_watch.h"
 
 enum {
     PIECE_SIZE = 1 << 20,

@@ -12,8 +12,8 @@
 #ifndef MNEMON_NODE_COLLECTION_SCAN_H
 #define MNEMON_NODE_COLLECTION_SCAN_H
 
-#include "group/version.h"
 #include "node/collection_nodes.h"
+#include "protocol/mirror/version.h"
 
 struct collection_scan_config {
     int directory; /* that is published */

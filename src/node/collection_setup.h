@@ -3,8 +3,8 @@
  *
  *      DIR/collections/NAME/
  *          setup.json             whose it is, and where it comes from or goes to
- *          version                the newest version that is complete here, signed (group/version.h)
- *          nodes/HEX              the nodes of its manifest, by their digests
+ *          version                the newest version that is complete here, signed
+ * (protocol/mirror/version.h) nodes/HEX              the nodes of its manifest, by their digests
  *          places.NUMBER          where the bytes of each digest are in it (collection_places.h)
  *          trees/NUMBER           of a subscriber: the files of a version
  *          current -> trees/NUMBER
@@ -24,7 +24,7 @@
 #include "base/address.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "group/version.h"
+#include "protocol/mirror/version.h"
 
 enum {
     COLLECTION_SETUP_PATH_SIZE_MAX = 4096,

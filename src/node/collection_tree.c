@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/whole_file.h"
-#include "group/manifest_compare.h"
 #include "node/collection_path.h"
+#include "protocol/mirror/manifest_compare.h"
 
 enum { USED_FILE_MODE = S_IRUSR, USED_DIRECTORY_MODE = S_IRUSR | S_IXUSR };
 

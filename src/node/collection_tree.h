@@ -11,8 +11,8 @@
 #ifndef MNEMON_NODE_COLLECTION_TREE_H
 #define MNEMON_NODE_COLLECTION_TREE_H
 
-#include "group/manifest_reader.h"
 #include "node/collection_places.h"
+#include "protocol/mirror/manifest_reader.h"
 
 struct collection_tree {
     int directory; /* empty */

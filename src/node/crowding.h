@@ -1,5 +1,5 @@
 /*
- * crowding - the crowd on a real node: drives crowd/crowd.h on the ring's loop, and its files.
+ * crowding - the crowd on a real node: drives protocol/crowd/crowd.h on the ring's loop, and its files.
  *
  *      EVENT_MESSAGE <── crowding_receive() <── ringing.h (DATAGRAM_CROWD, admitted by the gate)
  *      ACTION_SEND  ──> ringing_send()
@@ -15,9 +15,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "crowd/crowd.h"
-#include "crowd/wish.h"
-#include "ring/ring.h"
+#include "protocol/crowd/crowd.h"
+#include "protocol/crowd/wish.h"
+#include "protocol/ring/ring.h"
 
 struct crowding;
 struct datagram_message;

@@ -1,5 +1,5 @@
 /*
- * decrees - the decrees of the ring on this node (ring/decree.h): kept, obeyed, passed on.
+ * decrees - the decrees of the ring on this node (protocol/ring/decree.h): kept, obeyed, passed on.
  *
  *      DIR/ring/decrees/ID           each as it was signed; a file that appears there ("mnemon job add
  * --ring") is taken within a second DIR/jobs/ring-NAME/           of a job that counts: run as any other, but
@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "net/identity.h"
 #include "node/bulk.h"
-#include "ring/decree.h"
+#include "protocol/ring/decree.h"
 
 enum { DECREES_MAX = 4096, DECREES_PER_AUTHOR_MAX = 1024 };
 

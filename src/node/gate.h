@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "net/datagram.h"
 #include "net/lru.h"
-#include "ring/greeting.h"
+#include "protocol/ring/greeting.h"
 
 struct gate;
 

@@ -14,8 +14,8 @@
 
 #include "base/buf.h"
 #include "base/peer.h"
-#include "group/group.h"
-#include "ring/invitation.h"
+#include "protocol/group/group.h"
+#include "protocol/ring/invitation.h"
 
 enum {
     GROUP_FILES_NAME_SIZE_MAX = CHARTER_NAME_SIZE_MAX + 1, /* with its zero byte */

@@ -1,5 +1,5 @@
 /*
- * grouping - the groups of a real node: runs one group/group.h for each of them on the ring's loop.
+ * grouping - the groups of a real node: runs one protocol/group/group.h for each of them on the ring's loop.
  *
  *      EVENT_MESSAGE <── grouping_receive() <── ringing.h (DATAGRAM_GROUP; does not pass the gate of the
  * ring) ACTION_SEND  ──> ringing_send() ACTION_SAVE  ──> a thread of its own writes DIR/groups/NAME.state ──>

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "group/topology_picture.h"
 #include "net/identity.h"
+#include "node/group/topology_picture.h"
 #include "node/grouping_state.h"
 
 /* A copy, so that the loop does not wait while it is written. */

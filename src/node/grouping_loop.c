@@ -8,7 +8,7 @@
 #include "node/ringing.h"
 
 enum {
-    ID_OFFSET = 2, /* in a message: behind version and kind (group/group_message.h) */
+    ID_OFFSET = 2, /* in a message: behind version and kind (protocol/group/group_message.h) */
     US_PER_MS = 1000,
     PERIOD_MINUTES = 15, /* the paper's, as all that is reckoned from it */
     SILENCE_MINUTES = 60,

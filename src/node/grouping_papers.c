@@ -1,11 +1,12 @@
-/* Invitations to a group: those of a ring (ring/invitation.h), with the group's id in place of the ring's. */
+/* Invitations to a group: those of a ring (protocol/ring/invitation.h), with the group's id in place of the
+ * ring's. */
 #include <sodium.h>
 #include <stdlib.h>
 
 #include "net/identity.h"
 #include "node/grouping_state.h"
 #include "node/ringing.h"
-#include "ring/membership.h"
+#include "protocol/ring/membership.h"
 
 enum { US_PER_S = 1000000 };
 _Static_assert((int)GROUP_ID_SIZE == (int)CHARTER_ID_SIZE, "one layout of invitations");

@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "base/peer.h"
-#include "ring/charter.h"
-#include "ring/ring_id.h"
+#include "protocol/ring/charter.h"
+#include "protocol/ring/ring_id.h"
 
 struct holders;
 struct ring;

@@ -2,8 +2,8 @@
  * keeping - this node's part in keeping the archive of the ring (decision 0011, "Who keeps what").
  *
  *      volumes ──feed──> keyset ──new keys──> offers to the other holders
- *                           ^                 comparisons of our arcs (ring/keeper.h says when, with whom)
- *                           └── what others offered or we found missing is fetched, checked and stored
+ *                           ^                 comparisons of our arcs (protocol/copies/keeper.h says when,
+ * with whom) └── what others offered or we found missing is fetched, checked and stored
  *
  * A node that keeps everything compares the arcs of others, too, with one of their holders at a time, and
  * fetches what it lacks; and it follows their primaries (BULK_FOLLOW), which offer it what is new. It is no
@@ -50,14 +50,15 @@ struct keeping_config {
     uint64_t compare_interval_us;   /* (5 min) */
     uint64_t challenge_interval_us; /* (10 min) */
     uint64_t space_min;             /* (256 MiB) below that much free on the disk, the node is full */
-    bool keeps_everything;          /* all captures of the ring, not only those of our arcs (ring/tour.h) */
-    bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
-    const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
-                                       and nothing without a signature, which was imported here */
-    bool has_slow_lines; /* they are what copies wait for: one giver, one taker at a time (ring/turns.h) */
-    uint64_t scrub_period_us;  /* (30 days) in which everything is read again once */
-    uint64_t seed;             /* of jitter */
-    const struct clock *clock; /* (clock_system) */
+    bool keeps_everything; /* all captures of the ring, not only those of our arcs (protocol/copies/tour.h) */
+    bool keeps_surplus;    /* what others hold now is handed on to them but stays here too */
+    const uint8_t *keeps_but_of; /* (none) of surplus, give up only what others vouch for: not this key's,
+                                    and nothing without a signature, which was imported here */
+    bool has_slow_lines;         /* they are what copies wait for: one giver, one taker at a time
+                                    (protocol/copies/turns.h) */
+    uint64_t scrub_period_us;    /* (30 days) in which everything is read again once */
+    uint64_t seed;               /* of jitter */
+    const struct clock *clock;   /* (clock_system) */
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
     void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
     void *context;
@@ -100,7 +101,7 @@ enum err keeping_find_digest(struct keeping *keeping, const uint8_t digest[RINGK
 void keeping_report_damage(struct keeping *keeping, const struct ringkey *key);
 
 /* He gave something that was false. For a while he counts as no copy: as a holder of our arcs, as the primary
- * before us (ring/guard.h), and as one who confirms what is surplus here. */
+ * before us (protocol/copies/guard.h), and as one who confirms what is surplus here. */
 void keeping_distrust(struct keeping *keeping, const struct peer *peer);
 
 /* Look now for what is new in the volumes and in the ring. */

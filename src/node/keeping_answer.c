@@ -84,8 +84,8 @@ static void take_nudge(struct keeping *keeping, const struct peer *from) {
 }
 
 /* Shall we have what he offers: are we a holder, or does one of them want us to be one, since he is the
- * primary or sees to what the primary does not (ring/guard.h)? *ret_giver: where he is reached, which an
- * incoming stream does not show. */
+ * primary or sees to what the primary does not (protocol/copies/guard.h)? *ret_giver: where he is reached,
+ * which an incoming stream does not show. */
 static bool is_ours(struct keeping *keeping, const struct peer *from, struct ring_id place,
                     struct holders_arc *arc, struct peer *ret_giver) {
     const struct keeping_ring *ring = &keeping->config.ring;

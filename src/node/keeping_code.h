@@ -1,7 +1,7 @@
 /*
  * keeping_code - what nodes say to each other to keep an archive together, as bytes in base/wire.h terms.
  *
- *      COMPARE   question   from[16] to[16] message            ring/reconcile.h, to the end
+ *      COMPARE   question   from[16] to[16] message            protocol/copies/reconcile.h, to the end
  *                answer     message
  *      OFFER     question   count:varint<=4096 { key[40] }
  *                answer     two bits for each key, the first in the lowest of byte 0: enum keeping_wish
@@ -19,7 +19,7 @@
 
 #include "base/buf.h"
 #include "base/ringkey.h"
-#include "ring/ring_id.h"
+#include "protocol/ring/ring_id.h"
 
 enum {
     KEEPING_KEYS_MAX = 4096,

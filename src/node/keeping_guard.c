@@ -1,4 +1,4 @@
-/* Those before us, as ring/guard.h judges them. */
+/* Those before us, as protocol/copies/guard.h judges them. */
 #include "node/keeping_state.h"
 
 enum {

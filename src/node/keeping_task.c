@@ -1,4 +1,4 @@
-/* What ring/keeper.h wants to be done; comparisons for ring/tour.h, too. */
+/* What protocol/copies/keeper.h wants to be done; comparisons for protocol/copies/tour.h, too. */
 #include <stdlib.h>
 
 #include "node/keeping_state.h"

@@ -1,4 +1,4 @@
-/* What is wanted of others and waits to be fetched; and whom we give copies to (ring/turns.h). */
+/* What is wanted of others and waits to be fetched; and whom we give copies to (protocol/copies/turns.h). */
 #include <stdlib.h>
 
 #include "base/assert.h"

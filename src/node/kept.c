@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ring/charter.h"
+#include "protocol/ring/charter.h"
 #include "run/thread.h"
 
 enum { WAITING_MAX = 64 };

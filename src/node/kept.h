@@ -12,9 +12,9 @@
 #ifndef MNEMON_NODE_KEPT_H
 #define MNEMON_NODE_KEPT_H
 
-#include "crowd/wish.h"
 #include "node/keeping.h"
 #include "node/offers.h"
+#include "protocol/crowd/wish.h"
 
 struct kept;
 

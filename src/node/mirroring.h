@@ -2,8 +2,8 @@
  * mirroring - mirror-d on a real node: the collections of the data directory, kept up to date.
  *
  *      DIR/collections/NAME ──> collection.h      what is here and on its way
- *      group/mirror.h                             which version, from whom, whom to tell: one for each
- *      BULK_MIRROR                                questions to others and of others (mirroring_code.h)
+ *      protocol/mirror/mirror.h                             which version, from whom, whom to tell: one for
+ * each BULK_MIRROR                                questions to others and of others (mirroring_code.h)
  *
  * A thread of its own does all the work and waits for nobody: its questions go through bulk, the answers come
  * back to its queue. Questions of others are answered by the bulk thread, from files.
@@ -21,8 +21,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "group/mirror.h"
 #include "node/bulk.h"
+#include "protocol/mirror/mirror.h"
 
 struct mirroring;
 
@@ -33,7 +33,7 @@ struct mirroring_config {
     const char *directory; /* of the data; outlives it */
     struct bulk *bulk;
     struct peer self;
-    uint64_t gather_us;               /* (1 min) group/mirror.h, as the next */
+    uint64_t gather_us;               /* (1 min) protocol/mirror/mirror.h, as the next */
     uint64_t ask_us;                  /* (10 min) */
     const struct mirror_limit *limit; /* (none) how fast collections are fetched; copied, as the next */
     const struct mirror_limit *upload_limit; /* (none) and given */

@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/wire.h"
-#include "group/version.h"
 #include "node/bulk.h"
+#include "protocol/mirror/version.h"
 
 enum {
     MIRRORING_DIGESTS_MAX = 8192, /* of a question */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "group/mirror_limit.h"
+#include "protocol/mirror/mirror_limit.h"
 
 /* *ret_limit may be copied; it begins to count when it is first used. */
 enum err mirroring_rates_read(struct bytes limit, const struct config_list *windows,

@@ -47,7 +47,7 @@ struct mirroring_holder {
     uint8_t *withheld; /* of them, what we should ask others for; NULL: nothing */
 };
 
-/* Some of what is wanted, with a number that group/mirror.h knows. */
+/* Some of what is wanted, with a number that protocol/mirror/mirror.h knows. */
 struct mirroring_batch {
     uint64_t number; /* 0: free */
     uint32_t *items; /* in the list */

@@ -19,8 +19,8 @@
 #define MNEMON_NODE_OFFERS_H
 
 #include "base/clock.h"
-#include "crowd/wish.h"
 #include "node/captures.h"
+#include "protocol/crowd/wish.h"
 
 struct offers;
 

@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 #include "base/ringkey.h"
-#include "crowd/wish.h"
 #include "node/captures_code.h"
+#include "protocol/crowd/wish.h"
 #include "store/document/document.h"
 
 enum {

@@ -6,7 +6,7 @@
 #ifndef MNEMON_NODE_OFFERS_TITLE_H
 #define MNEMON_NODE_OFFERS_TITLE_H
 
-#include "crowd/wish.h"
+#include "protocol/crowd/wish.h"
 #include "store/document/document.h"
 #include "warc/content.h"
 #include "web/html/text.h"

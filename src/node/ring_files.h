@@ -11,7 +11,7 @@
 #ifndef MNEMON_NODE_RING_FILES_H
 #define MNEMON_NODE_RING_FILES_H
 
-#include "ring/membership.h"
+#include "protocol/ring/membership.h"
 
 enum { RING_FILES_PEERS_MAX = 100 };
 

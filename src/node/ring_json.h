@@ -3,7 +3,7 @@
 #define MNEMON_NODE_RING_JSON_H
 
 #include "node/ringing.h"
-#include "ring/charter.h"
+#include "protocol/ring/charter.h"
 
 enum { RING_JSON_ID_SIZE = 2 * RING_ID_SIZE + 1 };
 

@@ -22,8 +22,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "ring/charter.h"
-#include "ring/ring.h"
+#include "protocol/ring/charter.h"
+#include "protocol/ring/ring.h"
 
 struct datagram_message;
 struct identity;

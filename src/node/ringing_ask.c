@@ -1,6 +1,6 @@
 #include "base/wire.h"
 #include "node/ringing_state.h"
-#include "ring/message.h"
+#include "protocol/ring/message.h"
 #include "store/keyset/place.h"
 #include "web/url/surt.h"
 

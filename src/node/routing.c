@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "crawl/rules/pattern.h"
-#include "ring/charter.h"
+#include "protocol/ring/charter.h"
 #include "web/url/surt.h"
 
 /* What one call needs; kept for the next. */

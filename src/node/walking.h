@@ -1,5 +1,6 @@
 /*
- * walking - links on their way between this node and others: drives ring/walk.h, on a thread of its own.
+ * walking - links on their way between this node and others: drives protocol/links/walk.h, on a thread of its
+ * own.
  *
  *      frontiers      ── read, drop: may wait for the disk ──┐
  *      route.h        ── walking_outgoing() ───────────────> │ the thread: walk_step()
@@ -18,7 +19,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "crawl/frontier/frontier.h"
-#include "ring/walk.h"
+#include "protocol/links/walk.h"
 
 struct walking;
 

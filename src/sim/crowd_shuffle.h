@@ -1,11 +1,12 @@
 /*
- * crowd_shuffle - one shuffle of two views as crowd/overlay.c does it, of either kind, with chosen neighbours
- * instead of random ones and without messages. For theorem 1; tests/sim/crowd.c holds it to the real thing.
+ * crowd_shuffle - one shuffle of two views as protocol/crowd/overlay.c does it, of either kind, with chosen
+ * neighbours instead of random ones and without messages. For theorem 1; tests/sim/crowd.c holds it to the
+ * real thing.
  */
 #ifndef MNEMON_SIM_CROWD_SHUFFLE_H
 #define MNEMON_SIM_CROWD_SHUFFLE_H
 
-#include "crowd/view.h"
+#include "protocol/crowd/view.h"
 
 /* Whom the two send to each other, in the order of the messages; without themselves. */
 struct crowd_choice {

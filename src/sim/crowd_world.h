@@ -14,7 +14,7 @@
 #ifndef MNEMON_SIM_CROWD_WORLD_H
 #define MNEMON_SIM_CROWD_WORLD_H
 
-#include "crowd/crowd.h"
+#include "protocol/crowd/crowd.h"
 #include "sim/sim.h"
 
 enum { CROWD_WORLD_LIST_MAX = 128 };

@@ -7,7 +7,7 @@
  * of that time to such a place. Segments of 512 bytes and a first window of one, as in 1995; the same with
  * today's in the columns behind.
  */
-#include "group/estimate.h"
+#include "protocol/group/estimate.h"
 #include "sim/experiment.h"
 #include "sim/probe_path.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "group/topology.h"
+#include "protocol/group/topology.h"
 #include "sim/experiment.h"
 #include "sim/group_costs.h"
 #include "sim/group_rivals.h"

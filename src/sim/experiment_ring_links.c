@@ -1,14 +1,14 @@
 /*
  * ring-links: what it costs to tell the other nodes of a link, for a node that finds links to everywhere.
  *
- * An ideal ring; the code of a node (ring/walk.h) sends and receives, the ring below it is a sorted list. One
- * node sends rounds of links, sixteen for each arc, and every delivery is checked: who got a link must be a
- * holder of its place, and in the end all holders must have it. The rows of the thesis follow its own
- * reckoning (4.4), with the URLs and the hops of this run.
+ * An ideal ring; the code of a node (protocol/links/walk.h) sends and receives, the ring below it is a sorted
+ * list. One node sends rounds of links, sixteen for each arc, and every delivery is checked: who got a link
+ * must be a holder of its place, and in the end all holders must have it. The rows of the thesis follow its
+ * own reckoning (4.4), with the URLs and the hops of this run.
  */
 #include <stdlib.h>
 
-#include "ring/walk.h"
+#include "protocol/links/walk.h"
 #include "sim/experiment.h"
 #include "sim/sim.h"
 #include "sim/urls.h"

@@ -9,7 +9,7 @@
  * Beyond the thesis, each beside it: nodes that go on also lose their disks, every 1,000 days; the same with
  * a line that is faster; a third of all nodes is gone for good in one moment.
  */
-#include "ring/capacity.h"
+#include "protocol/copies/capacity.h"
 #include "sim/experiment.h"
 #include "sim/replica_world.h"
 

@@ -1,6 +1,6 @@
 #include "sim/group_costs.h"
 
-#include "group/estimate.h"
+#include "protocol/group/estimate.h"
 
 enum {
     MEMBERS_PER_SITE = 5,

@@ -13,7 +13,7 @@
 #define MNEMON_SIM_GROUP_COSTS_H
 
 #include "base/prng.h"
-#include "group/costs.h"
+#include "protocol/group/costs.h"
 
 enum group_costs_world { GROUP_COSTS_SITES, GROUP_COSTS_PLANE, GROUP_COSTS_RANDOM };
 

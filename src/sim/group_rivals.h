@@ -1,5 +1,5 @@
 /*
- * group_rivals - other ways to make an update topology, to compare those of group/topology.h with.
+ * group_rivals - other ways to make an update topology, to compare those of protocol/group/topology.h with.
  *
  *      ring        a Hamiltonian cycle in random order: what is configured without any measurement
  *      annealed    simulated annealing of cost and diameter, as flood-d's first generator did. The paper
@@ -11,7 +11,7 @@
 #define MNEMON_SIM_GROUP_RIVALS_H
 
 #include "base/prng.h"
-#include "group/costs.h"
+#include "protocol/group/costs.h"
 
 /* At least three members. */
 void group_rivals_make_ring(uint32_t members_count, struct prng *prng, struct graph *ret_graph);

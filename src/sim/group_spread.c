@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/step.h"
-#include "group/mirror.h"
+#include "protocol/mirror/mirror.h"
 #include "sim/queue.h"
 
 static const uint64_t SECOND_US = 1000000;

@@ -1,6 +1,6 @@
 /*
  * group_spread - one update on its way through a union of groups: every replica runs the daemon's own policy
- * (group/mirror.h), with the daemon's periods.
+ * (protocol/mirror/mirror.h), with the daemon's periods.
  *
  * What is made up is the network. A batch takes as long as its path needs, and waits in the line of who sends
  * it and of who gets it: a line carries one byte after the other, to or from all neighbours together. Paths

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "group/estimate.h"
+#include "protocol/group/estimate.h"
 #include "sim/group_costs.h"
 
 enum {

@@ -3,9 +3,9 @@
  * where one group would be too large.
  *
  * Groups of about `group_size` are made and measured each for itself (group_costs.h, sites) and have each a
- * topology of its own (group/topology.h). Two neighbouring groups share two replicas, their corners, which
- * are members of both and of no third; so no single replica joins any two groups alone. Which groups are
- * neighbours:
+ * topology of its own (protocol/group/topology.h). Two neighbouring groups share two replicas, their corners,
+ * which are members of both and of no third; so no single replica joins any two groups alone. Which groups
+ * are neighbours:
  *
  *      tree        each has GROUP_UNION_CHILDREN below it
  *      mesh        the same, and each with the one before it too, so that a pair may fail whole
@@ -16,7 +16,7 @@
 #ifndef MNEMON_SIM_GROUP_UNION_H
 #define MNEMON_SIM_GROUP_UNION_H
 
-#include "group/topology.h"
+#include "protocol/group/topology.h"
 
 enum {
     GROUP_UNION_CHILDREN = 8,

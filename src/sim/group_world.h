@@ -9,7 +9,7 @@
 #ifndef MNEMON_SIM_GROUP_WORLD_H
 #define MNEMON_SIM_GROUP_WORLD_H
 
-#include "group/group.h"
+#include "protocol/group/group.h"
 #include "sim/sim.h"
 
 enum {

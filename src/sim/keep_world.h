@@ -1,6 +1,6 @@
 /*
  * keep_world - hours of a small ring whose nodes keep captures together, at the pace of real nodes: the
- * policy of ring/keeper.h, and how node/keeping.h does what it says.
+ * policy of protocol/copies/keeper.h, and how node/keeping.h does what it says.
  *
  * Simulated: one thread for each node, which fetches a batch, then does a task; comparisons that take at most
  * so many keys, queues of what is wanted that fill up, offers of what is new; a cut in two halves, each of
@@ -12,7 +12,7 @@
 #define MNEMON_SIM_KEEP_WORLD_H
 
 #include "base/prng.h"
-#include "ring/keeper.h"
+#include "protocol/copies/keeper.h"
 #include "sim/digest.h"
 #include "sim/queue.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/prng.h"
-#include "ring/ring_id.h"
+#include "protocol/ring/ring_id.h"
 
 enum { REPLICA_WHOLE = 255 }; /* parts of a copy */
 

@@ -1,6 +1,6 @@
 /*
- * replica_world - years of a ring whose nodes keep objects together: the policy of ring/keeper.h, run by
- * every node, over a ring that is always right.
+ * replica_world - years of a ring whose nodes keep objects together: the policy of protocol/copies/keeper.h,
+ * run by every node, over a ring that is always right.
  *
  * Simulated in full: what each keeper decides, who has what, nodes that leave for good and come new, outages,
  * disks that are lost or full, how long transfers take. Idealised: everybody knows at once who is up (the
@@ -14,8 +14,8 @@
 #ifndef MNEMON_SIM_REPLICA_WORLD_H
 #define MNEMON_SIM_REPLICA_WORLD_H
 
-#include "ring/keeper.h"
-#include "ring/turns.h"
+#include "protocol/copies/keeper.h"
+#include "protocol/copies/turns.h"
 #include "sim/digest.h"
 #include "sim/queue.h"
 #include "sim/replica_copies.h"

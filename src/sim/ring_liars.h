@@ -9,7 +9,7 @@
 #define MNEMON_SIM_RING_LIARS_H
 
 #include "base/prng.h"
-#include "ring/message.h"
+#include "protocol/ring/message.h"
 
 enum ring_lie {
     RING_LIE_NONE,

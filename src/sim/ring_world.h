@@ -7,7 +7,7 @@
 #ifndef MNEMON_SIM_RING_WORLD_H
 #define MNEMON_SIM_RING_WORLD_H
 
-#include "ring/ring.h"
+#include "protocol/ring/ring.h"
 #include "sim/ring_liars.h"
 #include "sim/sim.h"
 

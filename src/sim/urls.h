@@ -4,8 +4,8 @@
  * Hosts by Zipf's law (the n-th is met with a chance of 1/n), each with a shape of its own: a blog by dates,
  * a shop, a forum with queries, plain files … Two of three links are to one of the two dozen pages of a host
  * that all its pages link to, the others to any of its pages. About 57 characters on average (thesis,
- * chapter 3: 59). Many of the common words and shapes are in ring/links_text.c, too: packed, these URLs come
- * out smaller than real ones (docs/experiments.md).
+ * chapter 3: 59). Many of the common words and shapes are in protocol/links/links_text.c, too: packed, these
+ * URLs come out smaller than real ones (docs/experiments.md).
  */
 #ifndef MNEMON_SIM_URLS_H
 #define MNEMON_SIM_URLS_H

@@ -7,12 +7,12 @@
  * Signatures count as good, so that what is behind them is reached. What is read must be within its bounds
  * and, written again, give the same bytes.
  */
-#include "ring/charter.h"
+#include "protocol/ring/charter.h"
 
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "ring/greeting.h"
+#include "protocol/ring/greeting.h"
 
 enum { KINDS_COUNT = 4 };
 

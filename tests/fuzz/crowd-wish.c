@@ -1,7 +1,7 @@
 /* Arbitrary bytes as a wish and as findings. Held to: what is read is written again as the same bytes. */
 #include "fuzz.h"
 
-#include "crowd/wish.h"
+#include "protocol/crowd/wish.h"
 
 static void try_wish(struct bytes bytes) {
     uint8_t memory[CROWD_WISH_SIZE_MAX];

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "crowd/state.h"
+#include "protocol/crowd/state.h"
 
 enum {
     NUMBER_OFFSET = 18,

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "group/manifest_reader.h"
-#include "group/manifest_writer.h"
+#include "protocol/mirror/manifest_reader.h"
+#include "protocol/mirror/manifest_writer.h"
 
 enum { NODES_MAX = 16 };
 

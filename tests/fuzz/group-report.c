@@ -1,7 +1,7 @@
 /* Arbitrary bytes as a report of estimates. Held to: what is read is written again as the same bytes. */
 #include "fuzz.h"
 
-#include "group/estimate.h"
+#include "protocol/group/estimate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct estimate_entry entries[GROUP_MEMBERS_MAX];

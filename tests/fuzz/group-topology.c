@@ -2,7 +2,7 @@
  * and judged. */
 #include "fuzz.h"
 
-#include "group/topology_picture.h"
+#include "node/group/topology_picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct topology topology;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "group/mirror.h"
+#include "protocol/mirror/mirror.h"
 
 static bool believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
                     const uint8_t signature[VERSION_SIGNATURE_SIZE]) {

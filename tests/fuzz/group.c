@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "group/group_state.h"
+#include "protocol/group/group_state.h"
 
 enum {
     MEMBERS_COUNT = 6,

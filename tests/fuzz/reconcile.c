@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 #include "../unit/ringkey-fixture.h"
-#include "ring/reconcile.h"
+#include "protocol/copies/reconcile.h"
 
 struct driver {
     struct memory_set set;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ring/links_code.h"
+#include "protocol/links/links_code.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct links_code *code;

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "ring/walk.h"
+#include "protocol/links/walk.h"
 
 static struct links_code *code;
 

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-#include "ring/message.h"
-#include "ring/state.h"
+#include "protocol/ring/message.h"
+#include "protocol/ring/state.h"
 
 enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8 };
 

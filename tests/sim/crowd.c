@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "../unit/unit.h"
-#include "crowd/crowd_message.h"
+#include "protocol/crowd/crowd_message.h"
 #include "sim/crowd_churn.h"
 #include "sim/crowd_shuffle.h"
 #include "sim/experiment.h"

@@ -4,7 +4,7 @@
  */
 #include "../unit/unit.h"
 #include "base/wire.h"
-#include "ring/message.h"
+#include "protocol/ring/message.h"
 #include "sim/ring_world.h"
 
 enum {

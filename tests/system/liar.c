@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
-#include "crowd/wish.h"
 #include "node/captures_code.h"
 #include "node/offers.h"
+#include "protocol/crowd/wish.h"
 
 enum { SIZE = 300000 };
 

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "base/hex.h"
-#include "group/manifest_writer.h"
 #include "node/bulk.h"
 #include "node/mirroring_code.h"
+#include "protocol/mirror/manifest_writer.h"
 
 bulk_handler __real_mirroring_answer;
 bulk_handler __wrap_mirroring_answer;

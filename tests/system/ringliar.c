@@ -26,7 +26,7 @@
 #include "node/crawling.h"
 #include "node/keeping_code.h"
 #include "node/ring_shelf_scope.h"
-#include "ring/reconcile.h"
+#include "protocol/copies/reconcile.h"
 #include "store/remote/shelf_code.h"
 
 static bool lies(const char *lie) {

@@ -30,8 +30,8 @@ def test_layers_pass_on_the_tree(root, tree):
         ("src/web/url/bad.h", '#include "sim/sim.h"\n', "web/ may not include sim/"),
         ("src/web/url/bad.c", '#include "url.h"\n', 'write "folder/file.h"'),
         ("src/web/url/bad.c", '#include "web/../base/buf.h"\n', 'write "folder/file.h"'),
-        ("src/ring/bad.c", "#include <time.h>\n", "ring/ is pure and may not include <time.h>"),
-        ("src/ring/bad.c", '#include "crowd/crowd.h"\n', "ring/ may not include crowd/"),
+        ("src/protocol/ring/bad.c", "#include <time.h>\n", "protocol/ is pure and may not include <time.h>"),
+        ("src/protocol/ring/bad.c", '#include "net/identity.h"\n', "protocol/ may not include net/"),
         ("src/attic/bad.c", "\n", "attic/ has no row"),
     ],
 )

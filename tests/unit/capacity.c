@@ -1,5 +1,5 @@
 /* capacity: every figure of the thesis's chapters 3, 4.4 and 6, each formula, absurd inputs. */
-#include "ring/capacity.h"
+#include "protocol/copies/capacity.h"
 
 #include "unit.h"
 

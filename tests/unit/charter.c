@@ -1,12 +1,12 @@
 /* charter: what is signed, what is refused, what follows from it; with real keys (net/identity.h). */
-#include "ring/charter.h"
+#include "protocol/ring/charter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hex.h"
 #include "net/identity.h"
-#include "ring/membership.h"
+#include "protocol/ring/membership.h"
 #include "unit.h"
 
 enum { DOCUMENT_SIZE_MAX = 1 << 16, NOW_S = 1800000000, DAY_S = 86400 };

@@ -1,5 +1,5 @@
 /* The neighbours of a node of the crowd: the paper's four rules, and what they leave open. */
-#include "crowd/view.h"
+#include "protocol/crowd/view.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "crowd/wish.h"
+#include "protocol/crowd/wish.h"
 #include "unit.h"
 
 static struct wish url_wish(enum wish_time time, int64_t from_us, int64_t to_us) {

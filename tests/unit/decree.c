@@ -1,6 +1,6 @@
 /* decree, decrees: what is signed and by whom, what counts, how it spreads and what becomes of it on the
  * disk. */
-#include "ring/decree.h"
+#include "protocol/ring/decree.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* greeting: the vectors of docs/protocol/charter.md, and what is said about a refusal. */
-#include "ring/greeting.h"
+#include "protocol/ring/greeting.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* chunker: cuts depend on content alone, so what has not changed is not sent. */
-#include "group/chunker.h"
+#include "protocol/mirror/chunker.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Estimates of paths: damping, what counts, costs, and reports on the wire. */
-#include "group/estimate.h"
+#include "protocol/group/estimate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

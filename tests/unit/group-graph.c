@@ -1,5 +1,5 @@
 /* Graphs of groups: against what counting says, on all small graphs and on random larger ones. */
-#include "group/graph.h"
+#include "protocol/group/graph.h"
 
 #include "base/prng.h"
 #include "unit.h"

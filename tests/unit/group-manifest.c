@@ -1,6 +1,6 @@
 /* manifest, manifest_writer, manifest_reader, manifest_compare: entries become nodes and come back; what did
  * not change is not new; what nobody may write is not read. */
-#include "group/manifest_compare.h"
+#include "protocol/mirror/manifest_compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "allocations.h"
 #include "base/map.h"
 #include "base/prng.h"
-#include "group/manifest_writer.h"
+#include "protocol/mirror/manifest_writer.h"
 #include "unit.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* mirror: sources that have a part of a version, and an origin that withholds what others have by now. */
 #include <stdlib.h>
 
-#include "group/mirror.h"
+#include "protocol/mirror/mirror.h"
 #include "unit.h"
 
 enum { SOURCES_COUNT = 3, MB = 1 << 20 };

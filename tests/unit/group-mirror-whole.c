@@ -8,9 +8,9 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/prng.h"
-#include "group/manifest_compare.h"
-#include "group/manifest_writer.h"
-#include "group/mirror.h"
+#include "protocol/mirror/manifest_compare.h"
+#include "protocol/mirror/manifest_writer.h"
+#include "protocol/mirror/mirror.h"
 #include "unit.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* mirror, mirror_limit: driven by hand, what a replica does next. Signatures are a sum, as in the simulator.
  */
-#include "group/mirror.h"
+#include "protocol/mirror/mirror.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* path_rule, case_watch: nothing in a collection leads out of it. */
-#include "group/path_rule.h"
+#include "protocol/mirror/path_rule.h"
 
-#include "group/case_watch.h"
+#include "protocol/mirror/case_watch.h"
 #include "unit.h"
 
 static const char *fault(const char *path) {

@@ -1,5 +1,5 @@
 /* Topologies as bytes and as pictures: vectors, hostile input, escapes. */
-#include "group/topology_picture.h"
+#include "node/group/topology_picture.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Update topologies: what the generators guarantee, when one replaces another. */
-#include "group/topology.h"
+#include "protocol/group/topology.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* version: only the publisher makes one, and the newer one is known. */
-#include "group/version.h"
+#include "protocol/mirror/version.h"
 
 #include "net/identity.h"
 #include "unit.h"

@@ -1,6 +1,6 @@
 /* guard: a primary that is false or silent is found out by the one behind it, and believed again when it is
  * better. */
-#include "ring/guard.h"
+#include "protocol/copies/guard.h"
 
 #include "unit.h"
 

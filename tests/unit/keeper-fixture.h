@@ -1,11 +1,12 @@
-/* keeper-fixture - nodes and places for the tests of ring/keeper.h: node n is 10.0.0.n, a place has one byte.
+/* keeper-fixture - nodes and places for the tests of protocol/copies/keeper.h: node n is 10.0.0.n, a place
+ * has one byte.
  */
 #ifndef MNEMON_TESTS_KEEPER_FIXTURE_H
 #define MNEMON_TESTS_KEEPER_FIXTURE_H
 
 #include <string.h>
 
-#include "ring/keeper.h"
+#include "protocol/copies/keeper.h"
 #include "unit.h"
 
 static const uint64_t SECOND = 1000000;

@@ -1,5 +1,5 @@
 /* keeper: who is compared when, who counts as a copy, what is surplus. */
-#include "ring/keeper.h"
+#include "protocol/copies/keeper.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +253,8 @@ static void the_former_primary_of_what_we_inherit_counts_as_away(void **state) {
     free(keeper);
 }
 
-/* He is there, but not relied on (ring/guard.h): what he has is no copy, and another one is made at once. */
+/* He is there, but not relied on (protocol/copies/guard.h): what he has is no copy, and another one is made
+ * at once. */
 static void a_primary_that_fails_counts_as_no_copy(void **state) {
     struct keeper *keeper = make();
     char out[TASKS_MAX];

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ring/reconcile.h"
+#include "protocol/copies/reconcile.h"
 #include "ringkey-fixture.h"
 #include "scratch.h"
 #include "store/keyset/keyset_sums.h"

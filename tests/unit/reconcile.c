@@ -1,5 +1,5 @@
 /* Two sets compared as two nodes do it, against a model; the vectors of docs/protocol/together.md. */
-#include "ring/reconcile.h"
+#include "protocol/copies/reconcile.h"
 
 #include <stdio.h>
 

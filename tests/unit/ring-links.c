@@ -1,5 +1,5 @@
 /* Links packed and read again; hostile bytes; the vectors of docs/protocol/together.md. */
-#include "ring/links_code.h"
+#include "protocol/links/links_code.h"
 
 #include <stdio.h>
 #include <stdlib.h>

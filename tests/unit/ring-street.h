@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "ring/ring.h"
+#include "protocol/ring/ring.h"
 #include "unit.h"
 
 enum { STREET_HOUSES_MAX = 48, STREET_LETTERS_MAX = 1 << 14, STREET_LATENCY_US = 2000 };

@@ -1,5 +1,5 @@
 /* The location table: in order, and nobody's alone. */
-#include "ring/table.h"
+#include "protocol/ring/table.h"
 
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * Links that walk a small ring whose nodes are simulated by hand: silent, busy, not responsible ones; and a
  * simulated ring where messages get lost.
  */
-#include "ring/walk.h"
+#include "protocol/links/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>

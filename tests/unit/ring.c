@@ -1,11 +1,11 @@
 /* One ring without a world: what it does with messages of its own making, of strangers and of liars. */
-#include "ring/ring.h"
+#include "protocol/ring/ring.h"
 
 #include <stdlib.h>
 
 #include "allocations.h"
 #include "base/prng.h"
-#include "ring/message.h"
+#include "protocol/ring/message.h"
 #include "unit.h"
 
 enum { LIST_SIZE = 4, OTHERS_COUNT = 200 };

@@ -1,5 +1,5 @@
 /* tour: one arc after the other, another holder each round, soon again where something is missing. */
-#include "ring/tour.h"
+#include "protocol/copies/tour.h"
 
 #include "unit.h"
 

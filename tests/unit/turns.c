@@ -1,5 +1,5 @@
 /* turns: own arcs come first but not alone; copies are given to one taker after the other. */
-#include "ring/turns.h"
+#include "protocol/copies/turns.h"
 
 #include "unit.h"
 

@@ -68,7 +68,7 @@ enum err keyset_cut(struct keyset *keyset, const struct ringkey_range *range, ui
 enum err keyset_list(struct keyset *keyset, const struct ringkey_range *range, struct ringkey *out,
                      size_t count_max, size_t *ret_count) MUST_CHECK;
 
-/* For ring/reconcile.h. */
+/* For protocol/copies/reconcile.h. */
 struct ringkey_set keyset_set(struct keyset *keyset);
 
 /* All zero where nothing was read of that volume. */

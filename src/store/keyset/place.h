@@ -15,7 +15,7 @@
 #include "base/ringkey.h"
 #include "store/index/index.h"
 
-/* As in the charter (ring/charter.h), in the same order. */
+/* As in the charter (protocol/ring/charter.h), in the same order. */
 enum place_mapping { PLACE_BY_URL, PLACE_BY_HOST, PLACE_BY_SECTION };
 
 void place_of_surt(struct sha256 *sha256, struct bytes surt, enum place_mapping mapping,

@@ -1,0 +1,86 @@
+/*
+ * guard - is the primary of the arc before ours to be relied on, and who sees to it if not?
+ *
+ *      ── (p, q] ── Q ── (q, self] ── we ── those who follow us
+ *
+ * A primary sees to the copies of its arc (protocol/copies/keeper.h), and nobody to the primary: one that
+ * only claims to hold, gives what is false or never compares would leave all of its arc to chance. So every
+ * node watches the one before each of its places. It challenges him now and then with a key of his arc, hears
+ * of what he gave that was false, and knows when he last compared with it. One that was found out fails until
+ * he has shown, some time later, that he holds what he should; one that has not compared for long fails until
+ * he does.
+ *
+ * Where he fails, his arc is ours too, for the keeper of this node: its copies are then our own and those of
+ * the nodes that follow us, as many as if he were not in the ring. For everybody else he stays what he is.
+ * Where several in a row fail, the caller goes on to the one before (guard_set() with all of them).
+ *
+ * Pure, of one size. What does not fit is not watched. Not for several threads at once.
+ */
+#ifndef MNEMON_PROTOCOL_COPIES_GUARD_H
+#define MNEMON_PROTOCOL_COPIES_GUARD_H
+
+#include "base/err.h"
+#include "base/peer.h"
+#include "base/prng.h"
+#include "protocol/ring/ring_id.h"
+
+enum { GUARD_WATCHED_MAX = 64 };
+
+/* 0 stands for the default in parentheses. */
+struct guard_config {
+    uint64_t challenge_interval_us; /* (10 min) */
+    uint64_t silence_us;            /* (2 h) without a comparison */
+    uint64_t bar_us;                /* (30 min) before one that was found out may show that he is better */
+    uint64_t seed;                  /* of the jitter */
+};
+
+/* Somebody else's, before ours. */
+struct guard_arc {
+    struct peer primary;
+    struct ring_id from;
+    struct ring_id to;
+};
+
+struct guard_watched {
+    struct guard_arc arc;
+    uint64_t heard_us;     /* when he last compared with us, or came to be watched */
+    uint64_t challenge_us; /* when next */
+    uint64_t barred_until_us;
+    uint32_t lost_count; /* challenges in a row to which he said that he does not have it */
+    bool is_false;
+};
+
+struct guard {
+    struct guard_config config;
+    struct prng prng;
+    struct guard_watched watched[GUARD_WATCHED_MAX];
+    size_t count;
+};
+
+void guard_init(struct guard *guard, const struct guard_config *config);
+
+/* All that are to be watched from now on; of those that were already, what is known stays. */
+void guard_set(struct guard *guard, const struct guard_arc *arcs, size_t count, uint64_t now_us);
+
+/* He compared with us. */
+void guard_hear(struct guard *guard, const struct peer *peer, uint64_t now_us);
+
+/* He gave something false, whatever it was. */
+void guard_accuse(struct guard *guard, const struct peer *peer, uint64_t now_us);
+
+/* Challenge the primary of this arc. False: nobody now. */
+bool guard_next(struct guard *guard, uint64_t now_us, struct guard_arc *ret_arc);
+
+/*
+ * How it went. ERR_MISMATCH: he cannot prove it. ERR_NOT_FOUND, ERR_CORRUPT: he says that he does not have
+ * it, which may be new; after some in a row it is the same. ERR_OK: he has it, or we had nothing to ask for.
+ * Else: no answer.
+ */
+void guard_done(struct guard *guard, const struct peer *peer, enum err err, uint64_t now_us);
+
+bool guard_fails(const struct guard *guard, const struct peer *peer, uint64_t now_us);
+
+/* One bit for each that is watched, in the order of guard_set(): who fails now. */
+uint64_t guard_failing(const struct guard *guard, uint64_t now_us);
+
+#endif

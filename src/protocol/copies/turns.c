@@ -1,0 +1,50 @@
+#include "protocol/copies/turns.h"
+
+#include <string.h>
+
+enum { OWN_ROW_MAX = 3 };
+static const uint64_t IDLE_US = 1000000;      /* without a question: he has what he wanted */
+static const uint64_t TURN_US = 60 * 1000000; /* at most, where others wait */
+static const uint64_t PAST_US = 3 * 1000000;  /* longer than who was told that we are busy stays away */
+
+enum turns_lane turns_next(const struct turns_queue *queue, bool has_own, bool has_offered) {
+    bool is_own = has_own && (!has_offered || queue->own_row < OWN_ROW_MAX);
+    return is_own ? TURNS_OWN : TURNS_OFFERED;
+}
+
+void turns_took(struct turns_queue *queue, enum turns_lane lane) {
+    queue->own_row = lane == TURNS_OWN ? queue->own_row + (queue->own_row < OWN_ROW_MAX) : 0;
+}
+
+static bool is_same(const struct peer *a, const struct peer *b) {
+    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
+}
+
+static void end_turn(struct turns_giving *giving, uint64_t now_us) {
+    giving->has_taker = false;
+    giving->past = giving->taker;
+    giving->past_us = now_us + PAST_US;
+}
+
+bool turns_may_take(struct turns_giving *giving, const struct peer *taker, uint64_t now_us) {
+    if (giving->has_taker && now_us >= giving->last_us + IDLE_US) {
+        giving->has_taker = false;
+    }
+    if (giving->has_taker && is_same(&giving->taker, taker)) {
+        giving->last_us = now_us;
+        if (giving->is_awaited && now_us >= giving->since_us + TURN_US) {
+            end_turn(giving, now_us);
+        }
+        return giving->has_taker;
+    }
+    if (giving->has_taker || (now_us < giving->past_us && is_same(&giving->past, taker))) {
+        giving->is_awaited = true;
+        return false;
+    }
+    giving->has_taker = true;
+    giving->taker = *taker;
+    giving->since_us = now_us;
+    giving->last_us = now_us;
+    giving->is_awaited = false;
+    return true;
+}

@@ -1,0 +1,50 @@
+/*
+ * turns - in which order copies go over the lines of a node, where these are what repair waits for.
+ *
+ * A refill takes as long as the line needs for it. Ten at a time all end late, and until then none of them
+ * is a copy; one after the other, each but the last ends sooner. So a node gives copies to one taker at a
+ * time, and takes from one giver at a time.
+ *
+ * What it lacks of its own arcs comes first: their other holders get from it what they lack
+ * (protocol/copies/keeper.h), and cannot before it is here. What others offer gets every fourth turn at
+ * least, so that what is new comes while a disk is being filled for weeks.
+ *
+ * Pure, of one size. Not for several threads at once.
+ */
+#ifndef MNEMON_PROTOCOL_COPIES_TURNS_H
+#define MNEMON_PROTOCOL_COPIES_TURNS_H
+
+#include "base/peer.h"
+
+/* ---- what comes next ---- */
+
+enum turns_lane { TURNS_OWN, TURNS_OFFERED, TURNS_LANES_COUNT };
+
+struct turns_queue {
+    uint32_t own_row; /* turns that own arcs had since others had one */
+};
+
+/* Of which lane the next one is; where only one has something, of that one. */
+enum turns_lane turns_next(const struct turns_queue *queue, bool has_own, bool has_offered);
+void turns_took(struct turns_queue *queue, enum turns_lane lane);
+
+/* ---- who is given something ---- */
+
+/* Zeroed: nobody is. */
+struct turns_giving {
+    bool has_taker;
+    struct peer taker;
+    uint64_t since_us; /* of his turn */
+    uint64_t last_us;  /* that he asked */
+    bool is_awaited;   /* by another one */
+    struct peer past;  /* who had the turn before, and … */
+    uint64_t past_us;  /* … leaves it to others until then */
+};
+
+/*
+ * He asks for a copy: may he have it now? Who may goes on until he has not asked for a while, or a minute has
+ * passed and another one waits. The others are told that we are busy, and ask again.
+ */
+bool turns_may_take(struct turns_giving *giving, const struct peer *taker, uint64_t now_us);
+
+#endif

@@ -1,0 +1,298 @@
+#include "protocol/crowd/crowd.h"
+
+#include "base/map.h"
+#include "protocol/crowd/state.h"
+
+enum {
+    VIEW_SIZE_DEFAULT = 25,
+    SHUFFLE_SIZE_DEFAULT = 5,
+    WALK_HOPS_DEFAULT = 2,
+    FANOUT_DEFAULT = 5,
+    TTL_LAST_DEFAULT = 6,
+    TTL_CAP_DEFAULT = 7,
+    SEARCHES_DEFAULT = 64,
+    SEEN_DEFAULT = 4096,
+    WAITING_DEFAULT = 256,
+    PEER_RATE_DEFAULT = 50,
+    TOTAL_RATE_DEFAULT = 500,
+    SHUFFLE_US_DEFAULT = 10000000,
+    ANSWER_US_DEFAULT = 2000000,
+    HOP_US_DEFAULT = 300000,
+    ACK_US_DEFAULT = 500000,
+    ABSENT_US_DEFAULT = 20000000,
+    BLAME_US = 1000000,
+    MEMORY_SIZE_MAX = 1 << 30,
+};
+
+/* ---- life ---- */
+
+static uint8_t or_default_u8(uint8_t value, uint8_t otherwise) {
+    return value == 0 ? otherwise : value;
+}
+
+static uint32_t or_default_u32(uint32_t value, uint32_t otherwise) {
+    return value == 0 ? otherwise : value;
+}
+
+static uint64_t or_default_u64(uint64_t value, uint64_t otherwise) {
+    return value == 0 ? otherwise : value;
+}
+
+static void fill_overlay_defaults(struct crowd_config *config) {
+    config->view_size = or_default_u8(config->view_size, VIEW_SIZE_DEFAULT);
+    config->shuffle_size = or_default_u8(config->shuffle_size, SHUFFLE_SIZE_DEFAULT);
+    config->shuffle_us = or_default_u64(config->shuffle_us, SHUFFLE_US_DEFAULT);
+    config->answer_us = or_default_u64(config->answer_us, ANSWER_US_DEFAULT);
+    config->walk_hops = or_default_u8(config->walk_hops, WALK_HOPS_DEFAULT);
+    if (config->shuffle_size > config->view_size) { /* what a shuffle brings must have room */
+        config->shuffle_size = config->view_size;
+    }
+    ASSERT(config->self.address.port != 0);
+    ASSERT(config->kind <= CROWD_PROOFS && config->part < CROWD_PARTS_COUNT);
+    ASSERT(config->view_size <= CROWD_VIEW_MAX && config->shuffle_size <= CROWD_SHUFFLE_MAX);
+    ASSERT(config->walk_hops <= CROWD_WALK_HOPS_MAX);
+}
+
+static void fill_search_defaults(struct crowd_config *config) {
+    config->fanout = or_default_u8(config->fanout, FANOUT_DEFAULT);
+    config->ttl_first = or_default_u8(config->ttl_first, 1);
+    config->ttl_last = or_default_u8(config->ttl_last, TTL_LAST_DEFAULT);
+    config->tries_at_last = or_default_u8(config->tries_at_last, 1);
+    config->ttl_cap = or_default_u8(config->ttl_cap, TTL_CAP_DEFAULT);
+    config->hop_us = or_default_u64(config->hop_us, HOP_US_DEFAULT);
+    config->ack_us = or_default_u64(config->ack_us, ACK_US_DEFAULT);
+    config->searches_max = or_default_u32(config->searches_max, SEARCHES_DEFAULT);
+    config->seen_max = or_default_u32(config->seen_max, SEEN_DEFAULT);
+    config->waiting_max = or_default_u32(config->waiting_max, WAITING_DEFAULT);
+    config->peer_rate = or_default_u32(config->peer_rate, PEER_RATE_DEFAULT);
+    config->total_rate = or_default_u32(config->total_rate, TOTAL_RATE_DEFAULT);
+    config->absent_us = or_default_u64(config->absent_us, ABSENT_US_DEFAULT);
+    ASSERT(config->fanout <= CROWD_FANOUT_MAX);
+    ASSERT(config->ttl_first <= config->ttl_last && config->ttl_last <= CROWD_TTL_CAP);
+    ASSERT(config->ttl_cap <= CROWD_TTL_CAP);
+}
+
+static struct crowd_config with_defaults(const struct crowd_config *given) {
+    struct crowd_config config = *given;
+    fill_overlay_defaults(&config);
+    fill_search_defaults(&config);
+    return config;
+}
+
+static enum err init(struct crowd *crowd, const struct crowd_config *config) {
+    crowd->config = *config;
+    prng_init(&crowd->prng, config->seed);
+    crowd->secret = prng_u64(&crowd->prng);
+    view_init(&crowd->view, &config->self, config->view_size);
+    enum err err = overlay_init(crowd);
+    return err != ERR_OK ? err : locate_init(crowd);
+}
+
+enum err crowd_new(const struct crowd_config *given, struct crowd **ret_crowd) {
+    struct crowd_config config = with_defaults(given);
+    struct arena arena;
+    arena_init(&arena, MEMORY_SIZE_MAX);
+    struct crowd *crowd = arena_take(&arena, sizeof *crowd);
+    if (crowd == NULL) {
+        arena_done(&arena);
+        return ERR_MEMORY;
+    }
+    crowd->arena = arena;
+    enum err err = init(crowd, &config);
+    if (err != ERR_OK) {
+        crowd_free(crowd);
+        return err;
+    }
+    *ret_crowd = crowd;
+    return ERR_OK;
+}
+
+void crowd_free(struct crowd *crowd) {
+    if (crowd == NULL) {
+        return;
+    }
+    struct arena arena = crowd->arena; /* the crowd itself is in it */
+    arena_done(&arena);
+}
+
+size_t crowd_actions_max(const struct crowd_config *given) {
+    struct crowd_config config = with_defaults(given);
+    return 1 + overlay_actions_max(&config) + locate_actions_max(&config); /* 1: a blame */
+}
+
+size_t crowd_memory_size(const struct crowd_config *config) {
+    return crowd_actions_max(config) * (size_t)STEP_MESSAGE_SIZE_MAX;
+}
+
+/* ---- for the other files ---- */
+
+void crowd_send(struct crowd *crowd, const struct peer *to, const struct crowd_message *message) {
+    outbox_send_peer(crowd->out, to, crowd_message_write(message, crowd->config.network, crowd->memory));
+}
+
+void crowd_answer(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
+    struct peer to = crowd_sender(event);
+    crowd_send(crowd, &to, message);
+}
+
+struct peer crowd_sender(const struct event *event) {
+    struct peer peer = {.address = event->from};
+    memcpy(peer.key, event->from_key, PEER_KEY_SIZE);
+    return peer;
+}
+
+uint64_t crowd_token(const struct crowd *crowd, const struct address *address) {
+    uint8_t text[sizeof address->ip + 2];
+    memcpy(text, address->ip, sizeof address->ip);
+    text[sizeof text - 2] = (uint8_t)(address->port >> 8);
+    text[sizeof text - 1] = (uint8_t)address->port;
+    uint64_t hash = map_hash(bytes_of(text, sizeof text), crowd->secret);
+    return hash == 0 ? 1 : hash; /* 0 stands for none */
+}
+
+bool crowd_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst) {
+    uint64_t at_us = *full_at_us > now_us ? *full_at_us : now_us;
+    if (at_us - now_us > each_us * (burst - 1)) {
+        return false;
+    }
+    *full_at_us = at_us + each_us;
+    return true;
+}
+
+void crowd_blame(struct crowd *crowd, const struct event *event, const char *text) {
+    crowd->counters.blamed_count++;
+    ASSERT(strlen(text) <= CROWD_BLAME_TEXT_SIZE_MAX);
+    if (crowd->now_us < crowd->blame_at_us) {
+        return;
+    }
+    crowd->blame_at_us = crowd->now_us + BLAME_US;
+    uint8_t memory[CROWD_MESSAGE_PEER_SIZE_MAX + CROWD_BLAME_TEXT_SIZE_MAX];
+    struct wire_writer writer;
+    struct peer who = crowd_sender(event);
+    wire_writer_init(&writer, memory, sizeof memory);
+    crowd_message_write_peer(&writer, &who);
+    wire_write_bytes(&writer, bytes_of_string(text));
+    outbox_notice(crowd->out, CROWD_BLAMED, bytes_of(memory, writer.size));
+}
+
+/* ---- events ---- */
+
+static void on_message(struct crowd *crowd, const struct event *event) {
+    struct crowd_message *message = &crowd->message;
+    crowd->counters.received_count++;
+    if (!address_is_possible(&event->from) || address_equal(&event->from, &crowd->config.self.address)) {
+        crowd->counters.malformed_count++;
+        return;
+    }
+    switch (crowd_message_read(event->bytes, crowd->config.network, message)) {
+    case CROWD_MESSAGE_MALFORMED:
+        crowd->counters.malformed_count++;
+        crowd_blame(crowd, event, "a malformed message");
+        return;
+    case CROWD_MESSAGE_FOREIGN:
+        crowd->counters.foreign_count++;
+        return;
+    case CROWD_MESSAGE_GOOD:
+        break;
+    }
+    if (message->kind <= CROWD_MESSAGE_WELCOME) {
+        overlay_receive(crowd, event, message);
+    } else {
+        locate_receive(crowd, event, message);
+    }
+}
+
+static void on_drop(struct crowd *crowd, struct bytes bytes) {
+    struct wire_reader reader;
+    struct peer peer;
+    wire_reader_init(&reader, bytes);
+    crowd_message_read_peer(&reader, &peer);
+    ASSERT(reader.err == ERR_OK);
+    overlay_drop(crowd, &peer.address);
+}
+
+static void on_command(struct crowd *crowd, const struct event *event) {
+    switch ((enum crowd_command)event->code) {
+    case CROWD_JOIN:
+        overlay_join(crowd, event->bytes);
+        break;
+    case CROWD_FIND:
+        locate_find(crowd, event->number, event->bytes);
+        break;
+    case CROWD_ENOUGH:
+        locate_enough(crowd, event->number);
+        break;
+    case CROWD_HAVE:
+        ASSERT(event->bytes.size > 0);
+        locate_have(crowd, event->number, event->bytes);
+        break;
+    case CROWD_DISCOUNT:
+        locate_discount(crowd, event->number);
+        break;
+    case CROWD_HAVE_NOT:
+        locate_have(crowd, event->number, bytes_of(NULL, 0));
+        break;
+    case CROWD_DROP:
+        on_drop(crowd, event->bytes);
+        break;
+    }
+}
+
+void crowd_step(struct crowd *crowd, const struct event *event, struct outbox *out) {
+    crowd->now_us = event->now_us;
+    crowd->out = out;
+    switch (event->kind) {
+    case EVENT_START:
+        overlay_start(crowd);
+        break;
+    case EVENT_MESSAGE:
+        on_message(crowd, event);
+        break;
+    case EVENT_COMMAND:
+        on_command(crowd, event);
+        break;
+    case EVENT_WAKE:
+    case EVENT_RESTORED:
+    case EVENT_SAVED:
+        break;
+    }
+    overlay_tick(crowd);
+    locate_tick(crowd);
+    crowd->out = NULL;
+}
+
+/* ---- for the owner ---- */
+
+struct bytes crowd_write_contacts(const struct peer *peers, size_t peers_count, void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    for (size_t i = 0; i < peers_count && i < CROWD_CONTACTS_MAX; i++) {
+        crowd_message_write_peer(&writer, &peers[i]);
+    }
+    return bytes_of(memory, writer.size);
+}
+
+void crowd_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
+    crowd_message_read_peer(reader, ret_peer);
+}
+
+const struct crowd_counters *crowd_counters(const struct crowd *crowd) {
+    return &crowd->counters;
+}
+
+size_t crowd_neighbours(const struct crowd *crowd, struct crowd_neighbour out[CROWD_VIEW_MAX]) {
+    memcpy(out, crowd->view.neighbours, crowd->view.count * sizeof *out);
+    return crowd->view.count;
+}
+
+bool crowd_is_searching(const struct crowd *crowd, uint64_t number, uint8_t *ret_ttl) {
+    return locate_is_searching(crowd, number, ret_ttl);
+}
+
+void crowd_install_for_experiment(struct crowd *crowd, const struct peer *peers, size_t peers_count) {
+    crowd->view.count = 0;
+    for (size_t i = 0; i < peers_count; i++) {
+        struct crowd_neighbour neighbour = {.peer = peers[i]};
+        view_add(&crowd->view, &neighbour);
+    }
+}

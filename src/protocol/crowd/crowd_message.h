@@ -1,0 +1,78 @@
+/*
+ * crowd_message - what nodes of a crowd say to each other, and its bytes. Layouts: docs/protocol/crowd.md.
+ *
+ * One struct for all kinds; which members count is said beside each. Every message begins with version (1),
+ * kind (1), network (16) and number (8).
+ */
+#ifndef MNEMON_PROTOCOL_CROWD_CROWD_MESSAGE_H
+#define MNEMON_PROTOCOL_CROWD_CROWD_MESSAGE_H
+
+#include "base/wire.h"
+#include "protocol/crowd/crowd.h"
+
+/* The values are on the wire. */
+enum crowd_message_kind {
+    CROWD_MESSAGE_SHUFFLE = 1, /* entries: those that leave the sender's view, without the receiver; the
+                                  sender itself is not written: the receiver adds it with age 0 */
+    CROWD_MESSAGE_SHUFFLED,    /* entries */
+    CROWD_MESSAGE_BUSY,        /* the shuffle is rejected: one of the sender's own is open */
+    CROWD_MESSAGE_JOIN,        /* token; padded where it is 0 */
+    CROWD_MESSAGE_CHALLENGE,   /* token: join again with it */
+    CROWD_MESSAGE_JOINED,      /* entries: a random part of the view */
+    CROWD_MESSAGE_WALK,        /* hops left, entries[0]: who joins */
+    CROWD_MESSAGE_WELCOME, /* to who joins: entries, at most one: whose place in the sender's view he took */
+    CROWD_MESSAGE_QUERY,   /* number: of the query; ttl, hops, fanout, contents: the wish */
+    CROWD_MESSAGE_ACK,     /* number: of the query */
+    CROWD_MESSAGE_HIT, /* number: of the query; hops, holder (port 0: the sender), contents: the finding */
+    CROWD_MESSAGE_KINDS_END,
+};
+
+enum {
+    CROWD_MESSAGE_HEADER_SIZE = 26,
+    CROWD_MESSAGE_PEER_SIZE_MAX = 51, /* IPv6 and key */
+    CROWD_MESSAGE_ENTRY_SIZE_MAX = CROWD_MESSAGE_PEER_SIZE_MAX + 2,
+    CROWD_MESSAGE_PADDED_SIZE = (STEP_MESSAGE_SIZE_MAX + 2) / 3,
+    CROWD_WALK_HOPS_MAX = 16,
+};
+
+_Static_assert(CROWD_MESSAGE_HEADER_SIZE + 1 + CROWD_SHUFFLE_MAX * CROWD_MESSAGE_ENTRY_SIZE_MAX <=
+                   STEP_MESSAGE_SIZE_MAX,
+               "SHUFFLE");
+_Static_assert(CROWD_MESSAGE_HEADER_SIZE + 3 + CROWD_MESSAGE_PEER_SIZE_MAX + CROWD_FINDING_SIZE_MAX <=
+                   STEP_MESSAGE_SIZE_MAX,
+               "HIT");
+
+struct crowd_message {
+    uint8_t version; /* as read; ours is written */
+    uint8_t kind;
+    uint64_t number;
+    uint64_t token;
+    uint8_t ttl;
+    uint8_t hops; /* QUERY, HIT: that the query has gone; WALK: that are left */
+    uint8_t fanout;
+    uint8_t entries_count;
+    struct crowd_neighbour entries[CROWD_SHUFFLE_MAX];
+    struct peer holder;
+    struct bytes contents; /* borrowed */
+};
+
+/* Always fits. Returns what was written to memory. */
+struct bytes crowd_message_write(const struct crowd_message *message,
+                                 const uint8_t network[CROWD_NETWORK_SIZE],
+                                 uint8_t memory[STEP_MESSAGE_SIZE_MAX]);
+
+enum crowd_message_verdict { CROWD_MESSAGE_GOOD, CROWD_MESSAGE_MALFORMED, CROWD_MESSAGE_FOREIGN };
+
+/* Of another version or network, only the header is read. Members of another kind keep what they held: *ret
+ * need not be cleared, which matters at a million shuffles a second. */
+enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t network[CROWD_NETWORK_SIZE],
+                                              struct crowd_message *ret_message);
+
+/* How long it is among entries. */
+size_t crowd_message_entry_size(const struct crowd_neighbour *entry);
+
+/* Address, then key. A port of 0 or an address that is none fails the reader. */
+void crowd_message_write_peer(struct wire_writer *writer, const struct peer *peer);
+void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer);
+
+#endif

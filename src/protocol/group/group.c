@@ -1,0 +1,486 @@
+#include "protocol/group/group.h"
+
+#include "protocol/group/group_state.h"
+
+enum {
+    SECOND_US = 1000000,
+    FAST_S = 10,
+    ECHO_MINUTES = 15,
+    PROBE_MINUTES = 60,
+    REPORT_MINUTES = 30,
+    SLOWING_MINUTES = 90,
+    COMPUTE_MINUTES = 60,
+    GATHER_S = 5,
+    SILENCE_MINUTES = 60,
+    PULSE_MINUTES = 5,
+    MASTER_SILENCE_MINUTES = 15,
+    ORDER_S = 30,
+    PROBE_SIZE = 32 << 10,
+    BLAME_US = SECOND_US,
+    MESSAGES_EACH_US = 20000, /* of one member: 50 a second, 256 at once */
+    MESSAGES_BURST = 256,
+    STRANGERS_EACH_US = 100000,
+    STRANGERS_BURST = 32,
+    PUSH_US = 60 * SECOND_US, /* to a member that is behind, not more often */
+    MEMORY_SIZE_MAX = 16 << 20,
+};
+
+/* ---- life ---- */
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise) {
+    return value == 0 ? otherwise : value;
+}
+
+static struct group_config with_defaults(const struct group_config *given) {
+    struct group_config config = *given;
+    const uint64_t minute_us = GROUP_MINUTE_US;
+    config.members_max = (uint16_t)or_default(config.members_max, GROUP_MEMBERS_MAX);
+    config.echo_us = or_default(config.echo_us, ECHO_MINUTES * minute_us);
+    config.probe_us = or_default(config.probe_us, PROBE_MINUTES * minute_us);
+    config.probe_size = (uint32_t)or_default(config.probe_size, PROBE_SIZE);
+    config.report_us = or_default(config.report_us, REPORT_MINUTES * minute_us);
+    config.slowing_us = or_default(config.slowing_us, SLOWING_MINUTES * minute_us);
+    config.fast_us = or_default(config.fast_us, (uint64_t)FAST_S * SECOND_US);
+    config.connectivity = (uint8_t)or_default(config.connectivity, TOPOLOGY_K_DEFAULT);
+    config.compute_us = or_default(config.compute_us, COMPUTE_MINUTES * minute_us);
+    config.gather_us = or_default(config.gather_us, (uint64_t)GATHER_S * SECOND_US);
+    config.silence_us = or_default(config.silence_us, SILENCE_MINUTES * minute_us);
+    config.pulse_us = or_default(config.pulse_us, PULSE_MINUTES * minute_us);
+    config.master_silence_us = or_default(config.master_silence_us, MASTER_SILENCE_MINUTES * minute_us);
+    config.order_us = or_default(config.order_us, (uint64_t)ORDER_S * SECOND_US);
+    ASSERT(config.self.address.port != 0);
+    ASSERT(config.members_max <= GROUP_MEMBERS_MAX && config.neighbours_count <= GROUP_NEIGHBOURS_MAX);
+    ASSERT(config.connectivity <= TOPOLOGY_K_MAX && config.kind <= TOPOLOGY_TREE);
+    ASSERT(config.signer.sign != NULL && config.signer.verify != NULL);
+    return config;
+}
+
+static bool take_mastership(struct group *group) {
+    struct group_mastership *master = &group->master;
+    master->costs = arena_take(&group->arena, sizeof *master->costs);
+    master->next_costs = arena_take(&group->arena, sizeof *master->next_costs);
+    master->work = arena_take(&group->arena, sizeof *master->work);
+    master->graph = arena_take(&group->arena, sizeof *master->graph);
+    master->is_leaving = arena_take_array(&group->arena, GROUP_MEMBERS_MAX, sizeof *master->is_leaving);
+    master->arrivals = arena_take_array(&group->arena, GROUP_MEMBERS_MAX, sizeof *master->arrivals);
+    return master->costs != NULL && master->next_costs != NULL && master->work != NULL &&
+           master->graph != NULL && master->is_leaving != NULL && master->arrivals != NULL;
+}
+
+static bool take_memory(struct group *group) {
+    struct arena *arena = &group->arena;
+    struct group_flood *flood = &group->flood;
+    group->topology = arena_take(arena, sizeof *group->topology);
+    group->draft = arena_take(arena, sizeof *group->draft);
+    group->members = arena_take_array(arena, GROUP_MEMBERS_MAX, sizeof *group->members);
+    group->members_before = arena_take_array(arena, GROUP_MEMBERS_MAX, sizeof *group->members_before);
+    group->former = arena_take_array(arena, GROUP_MEMBERS_MAX, sizeof *group->former);
+    flood->document = arena_take(arena, GROUP_DOCUMENT_SIZE_MAX);
+    flood->arriving = arena_take(arena, (size_t)GROUP_PIECES_MAX * GROUP_PIECE_SIZE);
+    flood->targets = arena_take_array(arena, (size_t)2 * GROUP_MEMBERS_MAX, sizeof *flood->targets);
+    return group->topology != NULL && group->draft != NULL && group->members != NULL &&
+           group->members_before != NULL && group->former != NULL && flood->document != NULL &&
+           flood->arriving != NULL && flood->targets != NULL && take_mastership(group);
+}
+
+enum err group_new(const struct group_config *given, struct group **ret_group) {
+    struct group_config config = with_defaults(given);
+    struct arena arena;
+    arena_init(&arena, MEMORY_SIZE_MAX);
+    struct group *group = arena_take(&arena, sizeof *group);
+    if (group == NULL) {
+        arena_done(&arena);
+        return ERR_MEMORY;
+    }
+    group->arena = arena;
+    group->config = config;
+    group->position = GROUP_NOWHERE;
+    prng_init(&group->prng, config.seed);
+    group->secret = prng_u64(&group->prng);
+    if (config.neighbours_count > 0) {
+        group->mode = GROUP_FIXED;
+        memcpy(group->fixed, config.neighbours, config.neighbours_count * sizeof *config.neighbours);
+    } else if (!take_memory(group)) {
+        group_free(group);
+        return ERR_MEMORY;
+    }
+    *ret_group = group;
+    return ERR_OK;
+}
+
+void group_free(struct group *group) {
+    if (group == NULL) {
+        return;
+    }
+    struct arena arena = group->arena; /* the group itself is in it */
+    arena_done(&arena);
+}
+
+/* Once to all neighbours in answer to an event, once because it is time; pieces; and some. */
+size_t group_actions_max(const struct group_config *config) {
+    (void)config;
+    return 2 * (size_t)GROUP_MEMBERS_MAX + GROUP_SENDS_MAX + GROUP_MISC_MAX;
+}
+
+size_t group_memory_size(const struct group_config *config) {
+    return group_actions_max(config) * (size_t)STEP_MESSAGE_SIZE_MAX + 2 * (size_t)GROUP_DOCUMENT_SIZE_MAX;
+}
+
+/* ---- for the other files ---- */
+
+struct peer group_sender(const struct event *event) {
+    struct peer peer = {.address = event->from};
+    memcpy(peer.key, event->from_key, PEER_KEY_SIZE);
+    return peer;
+}
+
+void group_send(struct group *group, const struct peer *to, struct group_message *message) {
+    message->held = group->version;
+    outbox_send_peer(group->out, to, group_message_write(message, group->config.id, group->memory));
+}
+
+void group_send_neighbours(struct group *group, const struct peer *but, struct group_message *message) {
+    const struct graph_set *neighbours = &group->neighbours;
+    for (uint32_t at = graph_set_next(neighbours, 0); at < group->topology->members_count;
+         at = graph_set_next(neighbours, at + 1)) {
+        if (but == NULL || !peer_equal(but, &group->topology->members[at])) {
+            group_send(group, &group->topology->members[at], message);
+        }
+    }
+}
+
+void group_answer(struct group *group, const struct event *event, enum group_message_kind kind,
+                  uint64_t number) {
+    struct peer to = group_sender(event);
+    struct group_message message = {.kind = (uint8_t)kind, .number = number};
+    group_send(group, &to, &message);
+}
+
+void group_notice_peer(struct group *group, enum group_notice notice, const struct peer *peer,
+                       struct bytes rest) {
+    outbox_notice(group->out, notice, group_write_peer(peer, rest, group->memory));
+}
+
+void group_blame(struct group *group, const struct event *event, const char *text) {
+    struct peer who = group_sender(event);
+    ASSERT(strlen(text) <= GROUP_BLAME_TEXT_SIZE_MAX);
+    group->counters.blamed_count++;
+    if (group->now_us >= group->blame_at_us) {
+        group->blame_at_us = group->now_us + BLAME_US;
+        group_notice_peer(group, GROUP_BLAMED, &who, bytes_of_string(text));
+    }
+}
+
+bool group_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst) {
+    uint64_t at_us = *full_at_us > now_us ? *full_at_us : now_us;
+    if (at_us - now_us > each_us * (burst - 1)) {
+        return false;
+    }
+    *full_at_us = at_us + each_us;
+    return true;
+}
+
+uint64_t group_spread(struct group *group, uint64_t period_us) {
+    return period_us - period_us / 8 + prng_below(&group->prng, period_us / 4 + 1);
+}
+
+/* ---- messages ---- */
+
+static void receive_member(struct group *group, const struct event *event,
+                           const struct group_message *message) {
+    switch ((enum group_message_kind)message->kind) {
+    case GROUP_MESSAGE_REQUEST:
+        group_join_on_request(group, event, message);
+        break;
+    case GROUP_MESSAGE_ECHO:
+        group_answer(group, event, GROUP_MESSAGE_ECHOED, message->number);
+        break;
+    case GROUP_MESSAGE_REPORT:
+        group_master_on_report(group, event, message);
+        break;
+    case GROUP_MESSAGE_PULSE:
+        group_succession_on_pulse(group, event, message);
+        break;
+    case GROUP_MESSAGE_LEAVE:
+        group_master_on_leave(group, event, message);
+        break;
+    default:
+        ASSERT(false); /* receive() takes the others */
+    }
+}
+
+/* Who believes to be a member is told that he is not, by less than he said. */
+static void receive_stranger(struct group *group, const struct event *event,
+                             const struct group_message *message) {
+    group->counters.strange_count++;
+    if (group->mode == GROUP_MEMBER &&
+        group_take(&group->requests.strangers_bucket_us, group->now_us, STRANGERS_EACH_US, STRANGERS_BURST)) {
+        group_answer(group, event, GROUP_MESSAGE_STRANGER, message->number);
+    }
+}
+
+static void receive(struct group *group, const struct event *event, const struct group_message *message,
+                    uint32_t position) {
+    switch ((enum group_message_kind)message->kind) {
+    case GROUP_MESSAGE_JOIN:
+        group_join_on_join(group, event, message);
+        break;
+    case GROUP_MESSAGE_CHALLENGE:
+        group_join_on_challenge(group, event, message);
+        break;
+    case GROUP_MESSAGE_TAKEN:
+        group_join_on_taken(group, event, message);
+        break;
+    case GROUP_MESSAGE_REFUSED:
+        group_join_on_refused(group, event, message);
+        break;
+    case GROUP_MESSAGE_ECHOED:
+        group_measure_on_echoed(group, event, message);
+        break;
+    case GROUP_MESSAGE_STRANGER:
+        group_join_on_stranger(group, event, message);
+        break;
+    case GROUP_MESSAGE_REPORTED:
+        group_measure_on_reported(group, event, message);
+        break;
+    case GROUP_MESSAGE_PIECE:
+        group_flood_on_piece(group, event, message);
+        break;
+    case GROUP_MESSAGE_ACK:
+        group_flood_on_ack(group, event, message);
+        break;
+    case GROUP_MESSAGE_LEFT:
+        group_join_on_left(group, event, message);
+        break;
+    case GROUP_MESSAGE_REQUEST:
+    case GROUP_MESSAGE_ECHO:
+    case GROUP_MESSAGE_REPORT:
+    case GROUP_MESSAGE_PULSE:
+    case GROUP_MESSAGE_LEAVE:
+        if (position == GROUP_NOWHERE || group->mode != GROUP_MEMBER) {
+            receive_stranger(group, event, message);
+        } else {
+            receive_member(group, event, message);
+        }
+        break;
+    case GROUP_MESSAGE_KINDS_END:
+        ASSERT(false);
+    }
+}
+
+/* Any word of a member says that he is there, and which topology he holds. */
+static bool hear_member(struct group *group, uint32_t position, const struct group_message *message) {
+    struct group_member *member = &group->members[position];
+    const struct peer *peer = &group->topology->members[position];
+    if (!group_take(&member->bucket_us, group->now_us, MESSAGES_EACH_US, MESSAGES_BURST)) {
+        group->counters.flooded_count++;
+        return false;
+    }
+    member->heard_at_us = group->now_us;
+    member->known_at_us = group->now_us;
+    if (position == 0 && message->kind == GROUP_MESSAGE_JOIN) {
+        group->succession.heard_at_us = 0; /* a master that asks to join is none any more */
+    } else if (position == 0) {
+        group_succession_heard(group, message->held);
+    }
+    bool may_push = member->pushed_at_us == 0 || group->now_us - member->pushed_at_us >= PUSH_US;
+    if (group_version_compare(message->held, group->version) < 0 && may_push &&
+        message->kind != GROUP_MESSAGE_ACK && group->mode == GROUP_MEMBER) {
+        member->pushed_at_us = group->now_us;
+        group_flood_to(group, peer);
+    }
+    return true;
+}
+
+static void on_message(struct group *group, const struct event *event) {
+    struct group_message message;
+    struct peer from = group_sender(event);
+    group->counters.received_count++;
+    if (!member_is_possible(&from) || address_equal(&from.address, &group->config.self.address) ||
+        memcmp(from.key, group->config.self.key, PEER_KEY_SIZE) == 0) {
+        group->counters.strange_count++;
+        return;
+    }
+    switch (group_message_read(event->bytes, group->config.id, &message)) {
+    case GROUP_MESSAGE_MALFORMED:
+        group->counters.malformed_count++;
+        group_blame(group, event, "a malformed message");
+        return;
+    case GROUP_MESSAGE_FOREIGN:
+        group->counters.foreign_count++;
+        return;
+    case GROUP_MESSAGE_GOOD:
+        break;
+    }
+    uint32_t position = group_find(group, &from);
+    if (position == GROUP_NOWHERE || hear_member(group, position, &message)) {
+        receive(group, event, &message, position);
+    }
+}
+
+/* ---- other events ---- */
+
+static void on_command(struct group *group, const struct event *event) {
+    switch ((enum group_command)event->code) {
+    case GROUP_CREATE:
+        group_master_create(group);
+        break;
+    case GROUP_JOIN:
+        group_join_begin(group, event->bytes);
+        break;
+    case GROUP_LEAVE:
+        group_join_leave(group);
+        break;
+    case GROUP_APPROVE:
+        group_master_approve(group, event->bytes);
+        break;
+    case GROUP_REFUSE:
+        group_master_refuse(group, event->bytes);
+        break;
+    case GROUP_PROBED:
+        group_measure_probed(group, event->bytes);
+        break;
+    case GROUP_CLAIM:
+        group_succession_claim(group);
+        break;
+    case GROUP_RULES:
+        group_master_set_rules(group, event->bytes);
+        break;
+    }
+}
+
+/* What was saved held then; a master says so again, under a new number, because what it sent last may have
+ * been newer than what it saved. */
+static void on_start(struct group *group) {
+    group_measure_begin(group);
+    group_succession_begin(group, false);
+    if (group_is_master(group)) {
+        *group->draft = *group->topology;
+        group_document_publish(group, group->version.term, (uint64_t)group->version.sequence + 1);
+    }
+}
+
+static void on_fixed(struct group *group, const struct event *event) {
+    if (event->kind == EVENT_MESSAGE) {
+        group->counters.received_count++;
+        group->counters.strange_count++;
+    } else if (event->kind == EVENT_COMMAND && event->code == GROUP_PROBED) {
+        group_measure_probed(group, event->bytes);
+    }
+}
+
+static void on_event(struct group *group, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_RESTORED:
+        if (event->code == GROUP_SLOT) {
+            group_document_restore(group, event->bytes);
+        } else if (event->code == GROUP_SLOT_FORMER) {
+            group_restore_former(group, event->bytes);
+        }
+        break;
+    case EVENT_START:
+        on_start(group);
+        break;
+    case EVENT_MESSAGE:
+        on_message(group, event);
+        break;
+    case EVENT_COMMAND:
+        on_command(group, event);
+        break;
+    case EVENT_SAVED:
+        if (event->code == GROUP_SLOT && event->number == group->flood.save_number) {
+            group_flood_begin(group);
+        }
+        break;
+    case EVENT_WAKE:
+        break;
+    }
+}
+
+void group_step(struct group *group, const struct event *event, struct outbox *out) {
+    group->now_us = event->now_us;
+    group->out = out;
+    group->sends_left = GROUP_SENDS_MAX;
+    if (group->mode == GROUP_FIXED) {
+        on_fixed(group, event);
+    } else {
+        on_event(group, event);
+        if (event->kind != EVENT_RESTORED) {
+            group_join_tick(group);
+            group_succession_tick(group);
+            group_master_tick(group);
+            group_measure_tick(group);
+            group_flood_tick(group);
+        }
+    }
+    group->out = NULL;
+}
+
+/* ---- for the owner ---- */
+
+struct bytes group_write_peer(const struct peer *peer, struct bytes papers, void *memory) {
+    struct wire_writer writer;
+    struct bytes bytes;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    member_write(&writer, peer);
+    wire_write_bytes(&writer, papers);
+    enum err err = wire_writer_finish(&writer, &bytes);
+    ASSERT(err == ERR_OK);
+    return bytes;
+}
+
+struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64_t duration_us,
+                                  void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    member_write(&writer, peer);
+    wire_write_u64(&writer, size);
+    wire_write_u64(&writer, duration_us);
+    return bytes_of(memory, writer.size);
+}
+
+struct bytes group_write_rules(bool is_open, enum topology_kind kind, uint8_t connectivity, void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    wire_write_bool(&writer, is_open);
+    wire_write_u8(&writer, (uint8_t)kind);
+    wire_write_u8(&writer, connectivity);
+    return bytes_of(memory, writer.size);
+}
+
+void group_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
+    member_read(reader, ret_peer);
+}
+
+enum group_mode group_mode(const struct group *group) {
+    return group->mode;
+}
+
+bool group_is_master(const struct group *group) {
+    return group->mode == GROUP_MEMBER && group->position == 0;
+}
+
+const struct group_counters *group_counters(const struct group *group) {
+    return &group->counters;
+}
+
+const struct topology *group_topology(const struct group *group) {
+    return group->mode == GROUP_FIXED || group->topology->members_count == 0 ? NULL : group->topology;
+}
+
+uint32_t group_term(const struct group *group) {
+    return group->version.term;
+}
+
+uint32_t group_sequence(const struct group *group) {
+    return group->version.sequence;
+}
+
+const struct peer *group_master(const struct group *group) {
+    const struct topology *topology = group_topology(group);
+    return topology == NULL ? NULL : &topology->members[0];
+}
+
+bool group_has_member(const struct group *group, const struct peer *peer) {
+    return group->mode != GROUP_FIXED && group_find(group, peer) != GROUP_NOWHERE;
+}

@@ -1,0 +1,101 @@
+/* mirror_state - what the files of mirror*.c share. Private to them. */
+#ifndef MNEMON_PROTOCOL_MIRROR_MIRROR_STATE_H
+#define MNEMON_PROTOCOL_MIRROR_MIRROR_STATE_H
+
+#include "base/prng.h"
+#include "base/step.h"
+#include "protocol/mirror/mirror.h"
+
+enum { MIRROR_BAD_MAX = 4 };
+static const uint64_t MIRROR_OFFERS_ALL = UINT64_MAX;
+
+struct mirror_neighbour {
+    struct mirror_source source;
+    bool is_listed;    /* only while the list is made anew */
+    bool has_version;  /* he told us that he has this one */
+    bool lacks_target; /* he said so, whatever he told before */
+    struct version version;
+
+    uint64_t rate; /* bytes a second, as fetching found it; 0: not yet */
+    uint64_t fetched_size;
+    uint64_t batch; /* that is open with him; 0: none */
+    uint64_t started_us;
+    uint64_t expected_us;
+    uint64_t cancelled; /* a batch that he need not go on with, to be said; 0: none */
+
+    uint64_t offered_size; /* MIRROR_OFFERS_ALL: not said yet */
+    uint64_t withheld_size;
+    bool is_part; /* he is getting the rest himself */
+    bool is_looked_at;
+    uint64_t look_at_us;
+    uint32_t vain_count; /* looks in a row without anything coming of it */
+
+    uint64_t barred_until_us;
+    uint64_t wait_until_us;
+    uint32_t failed_count; /* batches in a row */
+
+    uint64_t ask_at_us;
+    uint32_t silent_count;
+
+    bool is_told; /* of what we hold */
+    uint64_t tell_at_us;
+    uint32_t untold_count; /* tries in a row that failed */
+};
+
+/* It waits for a source where no neighbour has it open. */
+struct mirror_batch {
+    uint64_t number;
+    uint64_t size;
+    bool is_needed; /* of what was withheld */
+};
+
+struct mirror {
+    struct mirror_config config; /* complete; held and name as below */
+    struct prng prng;
+    enum mirror_phase phase;
+    bool has_held;
+    struct version held;
+    struct version target;              /* while fetching and applying */
+    struct version bad[MIRROR_BAD_MAX]; /* the last ones that could not be used */
+    size_t bad_count;                   /* ever */
+    uint64_t gather_until_us;
+    uint32_t unapplied_count; /* in a row */
+
+    struct mirror_neighbour *neighbours;
+    size_t neighbours_count;
+
+    struct mirror_batch *batches;
+    size_t batches_count;
+    uint64_t batch_number; /* the last one */
+    uint64_t wanted_size;
+    bool is_all_wanted;
+    bool is_shared; /* the target: others are told of it before it is held */
+    bool is_in_need;
+    uint64_t progress_us; /* when something came last, or the version began */
+
+    struct mirror_counters counters;
+};
+
+static inline bool mirror_is_barred(const struct mirror_neighbour *neighbour, uint64_t now_us) {
+    return now_us < neighbour->barred_until_us;
+}
+
+/* mirror.c */
+struct mirror_neighbour *mirror_find(const struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE]);
+void mirror_bar(struct mirror *mirror, struct mirror_neighbour *neighbour, uint64_t now_us);
+uint64_t mirror_jitter(struct mirror *mirror, uint64_t interval_us); /* three to five quarters of it */
+uint64_t mirror_backoff_us(struct mirror *mirror, uint32_t failed_count);
+
+/* mirror_fetch.c */
+uint64_t mirror_expected_us(const struct mirror_neighbour *neighbour, uint64_t size);
+bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
+                         uint64_t now_us);
+size_t mirror_candidates(const struct mirror *mirror, uint64_t now_us);
+struct mirror_neighbour *mirror_best(const struct mirror *mirror, uint64_t now_us); /* NULL: no candidate */
+void mirror_drop_batches(struct mirror *mirror);
+void mirror_forget_offers(struct mirror *mirror, uint64_t now_us);
+bool mirror_next_look(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task);
+bool mirror_next_fetch(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task);
+uint64_t mirror_fetch_wake_at(struct mirror *mirror, uint64_t now_us);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * decree - what a ring shall do or not show, in a signed text: a job for all nodes, rules of access. Pure.
+ *
+ *      author, kind, name      which decree it is; its id is their digest
+ *      version                 the higher one counts; made from the clock, so that an author need not
+ * remember text                    what the kind says; empty: withdrawn
+ *
+ * The founder's decrees always count; a member's count where the charter allows jobs of members, and only
+ * jobs. A decree of a removed member no longer counts. Every node keeps every decree that counts, and passes
+ * it on (docs/protocol/together.md); withdrawn ones are kept too, so that nobody brings them back.
+ *
+ * Format: docs/formats/decree.md.
+ */
+#ifndef MNEMON_PROTOCOL_RING_DECREE_H
+#define MNEMON_PROTOCOL_RING_DECREE_H
+
+#include "protocol/ring/charter.h"
+
+enum {
+    DECREE_ID_SIZE = 16,
+    DECREE_NAME_SIZE_MAX = 95,
+    DECREE_TEXT_SIZE_MAX = 64 << 10,
+    DECREE_SIZE_MAX = DECREE_TEXT_SIZE_MAX + 512, /* of the encoding: above all maxima together */
+};
+
+enum decree_kind {
+    DECREE_JOB = 1,   /* text: job.conf and seeds (docs/formats/decree.md) */
+    DECREE_RULES = 2, /* text: lines of .aclj (docs/formats/access.md) */
+};
+
+/* Slices borrow from what was read. */
+struct decree {
+    uint8_t ring[CHARTER_ID_SIZE];
+    uint8_t author[PEER_KEY_SIZE];
+    enum decree_kind kind;
+    struct bytes name; /* 1 to 95 of a-z 0-9 . _ -, the first no dot */
+    uint64_t version;
+    struct bytes text;
+};
+
+#define DECREE_CONTEXT "mnemon decree 1"
+
+bool decree_name_is_valid(struct bytes name);
+
+/* Values must be within their bounds; out has room for DECREE_SIZE_MAX. Returns what was written. */
+struct bytes decree_write(const struct decree *decree, charter_sign *sign, const void *signer, uint8_t *out);
+
+/* ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: it is none; ERR_UNSUPPORTED: a later layout or kind; ERR_MISMATCH:
+ * the signature is not the author's. */
+enum err decree_read(struct bytes input, charter_verify *verify, struct decree *ret_decree,
+                     struct err_detail *detail) MUST_CHECK;
+
+void decree_id(const struct decree *decree, struct sha256 *sha256, uint8_t out[DECREE_ID_SIZE]);
+
+/* Does it count under this charter? ERR_MISMATCH: of another ring; ERR_PERMISSION with the reason. */
+enum err decree_counts(const struct decree *decree, const struct charter *charter,
+                       const uint8_t ring[CHARTER_ID_SIZE], struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,213 @@
+#include "protocol/ring/holders.h"
+
+#include "protocol/ring/circle.h"
+#include "protocol/ring/state.h"
+
+enum { WINDOW_MAX = 2 * RING_LIST_MAX + 2 };
+
+/* ---- different nodes ---- */
+
+static bool has_node(const struct ring_place *places, unsigned count, const struct ring_place *place) {
+    for (unsigned i = 0; i < count; i++) {
+        if (address_equal(&places[i].peer.address, &place->peer.address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- holders ---- */
+
+static unsigned holders_in_circle(const struct ring *ring, struct ring_id key, unsigned count,
+                                  struct ring_place *places) {
+    struct circle circle;
+    unsigned found = 0;
+    circle_of(ring, &circle);
+    unsigned at = circle_at_or_after(&circle, key);
+    for (unsigned i = 0; i < circle.count && found < count; i++) {
+        const struct ring_place *place = circle_after(&circle, at, i);
+        if (!has_node(places, found, place)) {
+            places[found++] = *place;
+        }
+    }
+    return found;
+}
+
+/* What one of our places knows of the circle, in order: its chain, itself, its list up to the first gap. */
+static unsigned window_of(const struct ring *ring, const struct chord *chord,
+                          struct ring_place window[WINDOW_MAX]) {
+    unsigned count = 0;
+    for (unsigned i = chord->before_count; i > 0; i--) {
+        window[count++] = chord->before[i - 1];
+    }
+    window[count++] = chord->predecessor;
+    window[count++] = chord->self;
+    for (unsigned i = 0; i < ring->config.list_size && !ring_place_is_padding(&chord->list[i]); i++) {
+        window[count++] = chord->list[i];
+    }
+    return count;
+}
+
+static unsigned holders_in_window(const struct ring *ring, const struct chord *chord, struct ring_id key,
+                                  unsigned count, struct ring_place *places) {
+    struct ring_place window[WINDOW_MAX];
+    unsigned window_count = window_of(ring, chord, window);
+    unsigned at = 1;
+    while (at < window_count && !ring_id_is_owned(window[at - 1].id, key, window[at].id)) {
+        at++;
+    }
+    unsigned found = 0;
+    for (; at < window_count && found < count; at++) {
+        if (!has_node(places, found, &window[at])) {
+            places[found++] = window[at];
+        }
+    }
+    return found == count ? found : 0;
+}
+
+unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count,
+                      struct ring_place *places) {
+    ASSERT(count > 0 && count <= RING_LIST_MAX);
+    if (ring->mode == MODE_SMALL) {
+        return holders_in_circle(ring, key, count, places);
+    }
+    unsigned found = 0;
+    for (unsigned i = 0; i < ring->config.places_count && ring->mode == MODE_CHORD && found == 0; i++) {
+        if (ring->places[i].is_member) {
+            found = holders_in_window(ring, &ring->places[i], key, count, places);
+        }
+    }
+    return found;
+}
+
+/* ---- the held arc ---- */
+
+/* Those before a place, one after the other. */
+struct backwards {
+    const struct ring *ring;
+    struct ring_place nodes[RING_LIST_MAX]; /* other nodes so far */
+    unsigned nodes_count;
+};
+
+/* Does what is held begin behind this place? */
+static bool is_end(struct backwards *backwards, const struct ring_place *place, unsigned copies) {
+    if (ring_is_own(backwards->ring, place)) {
+        return true;
+    }
+    if (!has_node(backwards->nodes, backwards->nodes_count, place)) {
+        backwards->nodes[backwards->nodes_count++] = *place;
+    }
+    return backwards->nodes_count == copies;
+}
+
+static struct ring_id held_in_circle(const struct ring *ring, const struct chord *chord, unsigned copies) {
+    struct backwards backwards = {.ring = ring};
+    struct circle circle;
+    circle_of(ring, &circle);
+    unsigned at = circle_at_or_after(&circle, chord->self.id);
+    for (unsigned i = 1; i < circle.count; i++) {
+        const struct ring_place *place = circle_before(&circle, at, i);
+        if (is_end(&backwards, place, copies)) {
+            return place->id;
+        }
+    }
+    return chord->self.id;
+}
+
+static bool held_in_chain(const struct ring *ring, const struct chord *chord, unsigned copies,
+                          struct ring_id *ret_from) {
+    struct backwards backwards = {.ring = ring};
+    for (unsigned i = 0; i <= chord->before_count; i++) {
+        const struct ring_place *place = i == 0 ? &chord->predecessor : &chord->before[i - 1];
+        if (is_end(&backwards, place, copies)) {
+            *ret_from = place->id;
+            return true;
+        }
+    }
+    *ret_from = chord->self.id;
+    return chord->is_before_whole;
+}
+
+bool ring_held_arc(const struct ring *ring, uint8_t place, unsigned copies, struct ring_id *ret_from,
+                   struct ring_id *ret_to) {
+    ASSERT(place < ring->config.places_count && copies > 0 && copies <= RING_LIST_MAX);
+    const struct chord *chord = &ring->places[place];
+    if (!chord->is_member) {
+        return false;
+    }
+    struct ring_id from;
+    if (ring->mode == MODE_SMALL) {
+        from = held_in_circle(ring, chord, copies);
+    } else if (!held_in_chain(ring, chord, copies, &from)) {
+        return false;
+    }
+    *ret_from = from;
+    *ret_to = chord->self.id;
+    return true;
+}
+
+/* ---- notices ---- */
+
+static void tell(struct ring *ring, enum ring_notice notice, const struct chord *chord, struct ring_id from) {
+    uint8_t memory[1 + 2 * RING_ID_SIZE];
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u8(&writer, chord->self.index);
+    message_write_id(&writer, from);
+    message_write_id(&writer, chord->self.id);
+    outbox_notice(ring->out, notice, bytes_of(memory, writer.size));
+}
+
+static void announce_own(struct ring *ring, struct chord *chord) {
+    bool is_news = !chord->has_arc || !ring_id_equal(chord->arc_from, chord->predecessor.id);
+    chord->has_arc = true;
+    if (is_news) {
+        chord->arc_from = chord->predecessor.id;
+        tell(ring, RING_ARC, chord, chord->arc_from);
+    }
+}
+
+static void announce_held(struct ring *ring, struct chord *chord) {
+    struct ring_id from;
+    struct ring_id to;
+    chord->is_held_stale = false;
+    if (!ring_held_arc(ring, (uint8_t)(chord - ring->places), ring->config.copies, &from, &to)) {
+        return; /* told when it is known */
+    }
+    bool is_news = !chord->has_held || !ring_id_equal(chord->held_from, from);
+    chord->has_held = true;
+    chord->held_from = from;
+    if (is_news) {
+        tell(ring, RING_HELD, chord, from);
+    }
+}
+
+static void announce_gone(struct ring *ring, struct chord *chord) {
+    if (chord->has_arc) {
+        outbox_notice(ring->out, RING_GONE, bytes_of(&chord->self.index, 1));
+    }
+    chord->has_arc = false;
+    chord->has_held = false;
+    chord->is_held_stale = true;
+}
+
+void holders_announce(struct ring *ring) {
+    bool is_member = false;
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        struct chord *chord = &ring->places[i];
+        is_member |= chord->is_member;
+        if (!chord->is_member) {
+            announce_gone(ring, chord);
+            continue;
+        }
+        announce_own(ring, chord);
+        if (chord->is_held_stale) {
+            announce_held(ring, chord);
+        }
+    }
+    if (is_member != ring->was_member) {
+        ring->was_member = is_member;
+        uint8_t byte = is_member;
+        outbox_notice(ring->out, RING_MEMBER, bytes_of(&byte, 1));
+    }
+}

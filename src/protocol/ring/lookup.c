@@ -1,0 +1,310 @@
+#include "protocol/ring/lookup.h"
+
+#include "protocol/ring/candidate.h"
+#include "protocol/ring/state.h"
+
+static void add_own_knowledge(struct ring *ring, struct lookup *lookup, unsigned preceding_max) {
+    struct ring_place places[LOOKUP_CANDIDATES_MAX];
+    unsigned count = local_succeeding(ring, lookup->key, places, RING_LIST_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        candidate_add(ring, lookup, &places[i], true, 1);
+    }
+    count = local_preceding(ring, lookup->key, places, preceding_max);
+    for (unsigned i = 0; i < count; i++) {
+        candidate_add(ring, lookup, &places[i], false, 1);
+    }
+    const struct chord *first = local_first(ring, lookup->key);
+    if (first != NULL && local_is_near(ring, lookup->key, first->self.id)) {
+        candidate_add(ring, lookup, &first->predecessor, true, 1);
+    }
+    if (ring->table.count == 0) {
+        return;
+    }
+    const struct table_entry *behind = table_at(&ring->table, table_at_or_after(&ring->table, lookup->key));
+    bool is_owner = behind->has_arc && ring_id_is_owned(behind->predecessor, lookup->key, behind->place.id);
+    if (is_owner || (local_is_useful(ring, behind) && local_is_near(ring, lookup->key, behind->place.id))) {
+        candidate_add(ring, lookup, &behind->place, true, 1);
+    }
+}
+
+/* ---- ends ---- */
+
+static void write_found(struct ring *ring, uint64_t number, const struct ring_place *places, unsigned count,
+                        uint8_t hops_count) {
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u64(&writer, number);
+    wire_write_u8(&writer, hops_count);
+    wire_write_u8(&writer, (uint8_t)count);
+    for (unsigned i = 0; i < count; i++) {
+        message_write_place(&writer, &places[i]);
+    }
+    outbox_notice(ring->out, count > 0 ? RING_FOUND : RING_LOST, bytes_of(memory, writer.size));
+}
+
+static void finish(struct ring *ring, struct lookup *lookup) {
+    uint32_t index = (uint32_t)(lookup - ring->lookups);
+    query_close(ring, QUERY_LOOKUP, index);
+    enum lookup_purpose purpose = lookup->purpose;
+    lookup->purpose = LOOKUP_FREE;
+    const struct ring_place *owner = lookup->has_owner ? &lookup->found[0] : NULL;
+    struct chord *chord = &ring->places[lookup->owner_index];
+    ring->counters.lookups_count++;
+    ring->counters.lost_count += owner == NULL;
+    ring->counters.hops_count += lookup->hops_count;
+    switch (purpose) {
+    case LOOKUP_FREE:
+        break;
+    case LOOKUP_USER:
+        write_found(ring, lookup->number, lookup->found, owner == NULL ? 0 : lookup->found_count,
+                    lookup->hops_count);
+        break;
+    case LOOKUP_JOIN:
+        if (owner != NULL && taken_is_rival(chord, owner)) {
+            taken_note(ring, chord->self.index, owner);
+            owner = NULL;
+        }
+        chord_join(ring, chord, owner == NULL ? NULL : &lookup->predecessor);
+        break;
+    case LOOKUP_FINGER:
+        if (owner != NULL && !ring_is_own(ring, owner)) {
+            table_enter(&ring->table, owner);
+            chord_set_finger(chord, lookup->detail, lookup->found, lookup->found_count);
+        }
+        break;
+    case LOOKUP_HEAL:
+        if (owner != NULL && taken_is_rival(chord, owner)) {
+            if (lookup->detail == 1 || taken_gives_way(ring, &owner->peer.address)) {
+                taken_note(ring, chord->self.index, owner);
+            }
+        } else if (owner != NULL && !ring_is_own(ring, owner)) {
+            chord_meet(ring, chord, owner);
+        }
+        break;
+    }
+}
+
+/* Our own place, where it owns the key by now, or follows it and its predecessor is silent. */
+static const struct chord *own_heir(const struct ring *ring, const struct lookup *lookup) {
+    const struct chord *first = local_first(ring, lookup->key);
+    if (first != NULL && local_owner(ring, lookup->key) == first) {
+        return first;
+    }
+    for (unsigned i = 0; first != NULL && i < lookup->candidates_count; i++) {
+        const struct lookup_candidate *candidate = &lookup->candidates[i];
+        if (ring_place_equal(&candidate->place, &first->predecessor)) {
+            return candidate->has_answered ? NULL : first;
+        }
+    }
+    return NULL;
+}
+
+/* Nobody says that the key is his: the first behind it that lives has it, as soon as he knows. */
+static void take_heir(const struct ring *ring, struct lookup *lookup) {
+    const struct ring_place *heir = NULL;
+    for (unsigned i = 0; i < lookup->candidates_count; i++) {
+        const struct lookup_candidate *candidate = &lookup->candidates[i];
+        if (candidate->is_behind && candidate->has_answered &&
+            (heir == NULL || ring_id_is_between(lookup->key, candidate->place.id, heir->id))) {
+            heir = &candidate->place;
+            lookup->hops_count = candidate->hops_count;
+        }
+    }
+    const struct chord *own = own_heir(ring, lookup);
+    if (own != NULL && (heir == NULL || ring_id_is_between(lookup->key, own->self.id, heir->id))) {
+        heir = &own->self;
+    }
+    if (heir != NULL) {
+        lookup->has_owner = true;
+        lookup->found[0] = *heir;
+        lookup->found_count = 1;
+    }
+}
+
+static bool ask(struct ring *ring, struct lookup *lookup, struct lookup_candidate *candidate) {
+    struct query query = {
+        .purpose = QUERY_LOOKUP,
+        .owner = (uint32_t)(lookup - ring->lookups),
+        .kind = MESSAGE_FIND,
+        .to = candidate->place,
+        .key = lookup->key,
+        .wanted = lookup->wanted,
+        .tries_max = QUERY_TRIES_LOOKUP,
+    };
+    candidate->state = CANDIDATE_ASKED;
+    lookup->asked_count++;
+    bool is_open = query_open(ring, &query);
+    lookup->flight_count += is_open;
+    return is_open;
+}
+
+static void ask_best(struct ring *ring, struct lookup *lookup) {
+    /* Nobody waits for fingers and the like: one after the other costs less. */
+    bool is_urgent = lookup->purpose == LOOKUP_USER || lookup->purpose == LOOKUP_JOIN;
+    unsigned flight_max = is_urgent ? LOOKUP_FLIGHT_MAX : 1;
+    while (lookup->flight_count < flight_max && lookup->asked_count < LOOKUP_ASKED_MAX) {
+        struct lookup_candidate *candidate = candidate_best(ring, lookup);
+        if (candidate == NULL || !ask(ring, lookup, candidate)) {
+            break;
+        }
+    }
+}
+
+static void go_on(struct ring *ring, struct lookup *lookup) {
+    if (lookup->is_known || (lookup->has_owner && !candidate_is_in_doubt(lookup))) {
+        finish(ring, lookup);
+        return;
+    }
+    ask_best(ring, lookup);
+    if (lookup->flight_count == 0 && !lookup->has_owner && !lookup->is_widened) {
+        lookup->is_widened = true;
+        add_own_knowledge(ring, lookup, LOOKUP_CANDIDATES_MAX);
+        ask_best(ring, lookup);
+    }
+    bool needs_heir = !lookup->has_owner && lookup->purpose == LOOKUP_USER;
+    if (lookup->flight_count == 0 && needs_heir && candidate_repeat(lookup)) {
+        ask_best(ring, lookup);
+    }
+    if (lookup->flight_count == 0) {
+        if (needs_heir) {
+            take_heir(ring, lookup);
+        }
+        finish(ring, lookup);
+    }
+}
+
+/* ---- starts ---- */
+
+static struct lookup *find_free(struct ring *ring) {
+    for (uint32_t i = 0; i < ring->lookups_count; i++) {
+        if (ring->lookups[i].purpose == LOOKUP_FREE) {
+            return &ring->lookups[i];
+        }
+    }
+    return NULL;
+}
+
+static struct lookup *begin(struct ring *ring, enum lookup_purpose purpose, struct ring_id key,
+                            uint8_t wanted) {
+    struct lookup *lookup = find_free(ring);
+    if (lookup != NULL) {
+        memset(lookup, 0, sizeof *lookup);
+        lookup->purpose = (uint8_t)purpose;
+        lookup->key = key;
+        lookup->wanted = wanted;
+    }
+    return lookup;
+}
+
+bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t place_index, uint32_t detail,
+                  struct ring_id key, uint8_t wanted, const struct ring_place *only) {
+    struct lookup *lookup = begin(ring, purpose, key, wanted);
+    if (lookup == NULL) {
+        return false;
+    }
+    lookup->owner_index = place_index;
+    lookup->detail = detail;
+    lookup->is_widened = only != NULL; /* what we know is our own part of the ring */
+    const struct chord *owner = local_owner(ring, key);
+    if (only != NULL) {
+        candidate_add(ring, lookup, only, false, 1);
+    } else if (owner != NULL) {
+        lookup->has_owner = true;
+        lookup->found[0] = owner->self;
+        lookup->found_count = 1;
+        lookup->predecessor = owner->predecessor;
+    } else {
+        add_own_knowledge(ring, lookup, LOCAL_NEXT_MAX);
+    }
+    go_on(ring, lookup);
+    return true;
+}
+
+void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint8_t wanted) {
+    struct ring_place places[RING_LIST_MAX];
+    const struct chord *owner = local_owner(ring, key);
+    unsigned count =
+        owner != NULL ? local_copy(ring, owner, places, wanted) : local_fresh(ring, key, places, wanted);
+    if (count > 0) {
+        ring->counters.lookups_count++;
+        ring->counters.from_table_count++;
+        write_found(ring, number, places, count, 0);
+        return;
+    }
+    struct lookup *lookup = begin(ring, LOOKUP_USER, key, wanted);
+    if (lookup == NULL) {
+        write_found(ring, number, NULL, 0, 0);
+        return;
+    }
+    lookup->number = number;
+    add_own_knowledge(ring, lookup, LOCAL_NEXT_MAX);
+    go_on(ring, lookup);
+}
+
+/* ---- answers ---- */
+
+static void take_owner(struct ring *ring, struct lookup *lookup, const struct query *query,
+                       const struct message *answer, uint8_t hops_count) {
+    const struct ring_place *owner = answer->places_count > 0 ? &answer->places[0] : NULL;
+    if (owner == NULL || !address_equal(&owner->peer.address, &query->to.peer.address) ||
+        !ring_id_is_owned(answer->predecessor.id, lookup->key, owner->id)) {
+        ring_blame(ring, &query->to, "claims a key that is not its own");
+        return;
+    }
+    bool is_nearer =
+        !lookup->has_owner || ring_id_compare(ring_id_distance(lookup->key, owner->id),
+                                              ring_id_distance(lookup->key, lookup->found[0].id)) < 0;
+    if (is_nearer) {
+        lookup->has_owner = true;
+        lookup->hops_count = hops_count;
+        lookup->predecessor = answer->predecessor;
+        lookup->found_count = 0;
+        for (unsigned i = 0; i < answer->places_count && lookup->found_count < lookup->wanted; i++) {
+            if (!ring_place_is_padding(&answer->places[i])) {
+                lookup->found[lookup->found_count++] = answer->places[i];
+            }
+        }
+    }
+}
+
+static void take_next(struct ring *ring, struct lookup *lookup, const struct query *query,
+                      const struct message *answer, uint8_t hops_count) {
+    for (unsigned i = 0; i < answer->places_count; i++) {
+        const struct ring_place *place = &answer->places[i];
+        if (ring_place_is_padding(place)) {
+            continue;
+        }
+        lookup->is_known |= lookup->purpose == LOOKUP_HEAL && ring_is_own(ring, place) &&
+                            ring_id_equal(place->id, lookup->key);
+        /* Between the key and one who is behind it: his predecessor. */
+        bool is_behind = answer->status == FOUND_SUCCESSORS;
+        for (unsigned j = 0; j < lookup->candidates_count; j++) {
+            const struct lookup_candidate *asked = &lookup->candidates[j];
+            is_behind |= asked->is_behind && ring_place_equal(&asked->place, &query->to) &&
+                         (ring_id_equal(place->id, lookup->key) ||
+                          ring_id_is_between(lookup->key, place->id, query->to.id));
+        }
+        ring_heard_of(ring, place);
+        candidate_add(ring, lookup, place, is_behind, (uint8_t)(hops_count + 1));
+    }
+}
+
+void lookup_answered(struct ring *ring, struct lookup *lookup, const struct query *query,
+                     const struct message *answer) {
+    uint8_t hops_count = 0;
+    for (unsigned i = 0; i < lookup->candidates_count; i++) {
+        if (ring_place_equal(&lookup->candidates[i].place, &query->to)) {
+            lookup->candidates[i].state = CANDIDATE_DONE;
+            lookup->candidates[i].has_answered = answer != NULL && answer->status != FOUND_NONE;
+            hops_count = lookup->candidates[i].hops_count;
+        }
+    }
+    lookup->flight_count--;
+    if (answer != NULL && answer->status == FOUND_OWNER) {
+        take_owner(ring, lookup, query, answer, hops_count);
+    } else if (answer != NULL && (answer->status == FOUND_NEXT || answer->status == FOUND_SUCCESSORS)) {
+        take_next(ring, lookup, query, answer, hops_count);
+    }
+    go_on(ring, lookup);
+}

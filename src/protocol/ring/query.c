@@ -1,0 +1,260 @@
+#include "protocol/ring/query.h"
+
+#include "base/map.h"
+#include "protocol/ring/state.h"
+
+enum { SILENCE_US = 10000000 }; /* so long a verdict holds: who comes back is asked again */
+
+uint64_t query_token(const struct ring *ring, const struct address *address) {
+    uint8_t text[18];
+    memcpy(text, address->ip, sizeof address->ip);
+    text[16] = (uint8_t)(address->port >> 8);
+    text[17] = (uint8_t)address->port;
+    return map_hash(bytes_of(text, sizeof text), ring->secret);
+}
+
+bool query_may_answer(const struct ring *ring, const struct event *event, uint64_t token, size_t size) {
+    return size <= 3 * event->bytes.size || token == query_token(ring, &event->from);
+}
+
+/* The round trips of virtual places are those of their node, but only a place has an entry. */
+static void send_query(struct ring *ring, struct query *query) {
+    struct message message = {
+        .kind = query->kind,
+        .number = query->number,
+        .to = query->to.index,
+        .from = query->from,
+        .key = query->key,
+        .wanted = query->wanted,
+        .digest = query->digest,
+    };
+    if (query->kind == MESSAGE_ASK_NODES) {
+        small_describe(ring, &message);
+    }
+    const struct table_entry *entry = table_find(&ring->table, query->to.id);
+    struct rtt unknown = {0};
+    query->tries_count++;
+    query->sent_at_us = query->tries_count == 1 ? ring->now_us : query->sent_at_us;
+    query->timeout_at_us =
+        ring->now_us + rtt_timeout_us(entry != NULL ? &entry->rtt : &unknown, query->tries_count);
+    ring_send(ring, &query->to, &message);
+}
+
+bool query_open(struct ring *ring, const struct query *query) {
+    ASSERT(!ring_place_is_padding(&query->to));
+    if (ring->queries_count == ring->queries_max) {
+        return false;
+    }
+    struct query *opened = &ring->queries[ring->queries_count++];
+    *opened = *query;
+    opened->number = prng_u64(&ring->prng);
+    opened->tries_count = 0;
+    send_query(ring, opened);
+    return true;
+}
+
+static struct query take_query(struct ring *ring, uint32_t index) {
+    struct query query = ring->queries[index];
+    ring->queries[index] = ring->queries[--ring->queries_count];
+    return query;
+}
+
+void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner) {
+    for (uint32_t i = ring->queries_count; i > 0; i--) {
+        if (ring->queries[i - 1].purpose == purpose && ring->queries[i - 1].owner == owner) {
+            take_query(ring, i - 1);
+        }
+    }
+}
+
+bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct ring_place *to) {
+    for (uint32_t i = 0; i < ring->queries_count; i++) {
+        if (ring->queries[i].purpose == purpose && ring_place_equal(&ring->queries[i].to, to)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Its index, or silences_count. */
+static uint32_t find_silence(const struct ring *ring, const struct ring_place *place) {
+    uint32_t index = 0;
+    while (index < ring->silences_count && !ring_place_equal(&ring->silences[index].who, place)) {
+        index++;
+    }
+    return index;
+}
+
+bool query_is_silent(const struct ring *ring, const struct ring_place *place) {
+    uint32_t index = find_silence(ring, place);
+    return index < ring->silences_count && ring->now_us - ring->silences[index].at_us < SILENCE_US;
+}
+
+static void end_silence(struct ring *ring, const struct ring_place *place) {
+    uint32_t index = find_silence(ring, place);
+    if (index < ring->silences_count) {
+        ring->silences[index] = ring->silences[--ring->silences_count];
+    }
+}
+
+/* Full: the oldest verdict goes. */
+static void note_silence(struct ring *ring, const struct ring_place *place) {
+    end_silence(ring, place);
+    uint32_t at = ring->silences_count;
+    if (at == QUERY_SILENCES_MAX) {
+        at = 0;
+        for (uint32_t i = 1; i < QUERY_SILENCES_MAX; i++) {
+            at = ring->silences[i].at_us < ring->silences[at].at_us ? i : at;
+        }
+    } else {
+        ring->silences_count++;
+    }
+    ring->silences[at] = (struct query_silence){*place, ring->now_us};
+}
+
+static void tell_owner(struct ring *ring, const struct query *query, const struct message *answer) {
+    switch ((enum query_purpose)query->purpose) {
+    case QUERY_SUCCESSOR:
+    case QUERY_PREDECESSOR:
+    case QUERY_RECTIFY:
+    case QUERY_JOIN:
+    case QUERY_PROBE:
+        chord_answered(ring, &ring->places[query->owner], query, answer);
+        break;
+    case QUERY_LOOKUP:
+        lookup_answered(ring, &ring->lookups[query->owner], query, answer);
+        break;
+    case QUERY_NODES:
+        small_answered(ring, query, answer);
+        break;
+    case QUERY_BEFORE:
+        before_answered(ring, &ring->places[query->owner], query, answer);
+        break;
+    }
+}
+
+/* ---- answers ---- */
+
+static bool fits(const struct query *query, const struct message *message) {
+    switch ((enum message_kind)message->kind) {
+    case MESSAGE_STATE:
+        return query->kind == MESSAGE_ASK_STATE && message->to == query->to.index;
+    case MESSAGE_PONG:
+        return query->kind == MESSAGE_PING && message->to == query->to.index;
+    case MESSAGE_FOUND:
+        return query->kind == MESSAGE_FIND;
+    case MESSAGE_BEFORE:
+        return query->kind == MESSAGE_ASK_BEFORE && message->to == query->to.index;
+    case MESSAGE_NODES:
+        return query->kind == MESSAGE_ASK_NODES;
+    case MESSAGE_CHALLENGE:
+    case MESSAGE_REFUSED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Its own word makes a place fresh, measures it and says where its arc begins. */
+static void note_answer(struct ring *ring, const struct query *query, const struct message *message) {
+    end_silence(ring, &query->to);
+    struct table_entry *entry = table_enter(&ring->table, &query->to);
+    if (entry == NULL) {
+        return;
+    }
+    entry->token = message->token;
+    if (!address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+        /* Two nodes behind one address at one ID: the entry is of who answers. */
+        if (entry->heard_at_us > 0 && entry->misses_count == 0) {
+            return;
+        }
+        *entry =
+            (struct table_entry){.place = query->to, .predecessor = query->to.id, .token = message->token};
+    }
+    entry->heard_at_us = ring->now_us == 0 ? 1 : ring->now_us;
+    entry->misses_count = 0;
+    if (query->tries_count == 1) {
+        rtt_sample(&entry->rtt, ring->now_us - query->sent_at_us);
+    }
+    bool is_state = message->kind == MESSAGE_STATE && message->status == MESSAGE_MEMBER;
+    bool is_owner = message->kind == MESSAGE_FOUND && message->status == FOUND_OWNER &&
+                    message->places_count > 0 && ring_place_equal(&message->places[0], &query->to);
+    if (is_state || is_owner) {
+        entry->predecessor = message->predecessor.id;
+        entry->has_arc = true;
+        entry->arc_at_us = ring->now_us;
+    } else if (message->kind == MESSAGE_STATE && message->status == MESSAGE_NONE) {
+        entry->has_arc = false;
+    }
+}
+
+bool query_answer(struct ring *ring, const struct event *event, const struct message *message) {
+    uint32_t index = 0;
+    while (index < ring->queries_count && ring->queries[index].number != message->number) {
+        index++;
+    }
+    if (index == ring->queries_count || !event_is_from(event, &ring->queries[index].to.peer) ||
+        !fits(&ring->queries[index], message)) {
+        return false;
+    }
+    struct query query = take_query(ring, index);
+    memcpy(query.to.peer.key, event->from_key, PEER_KEY_SIZE);
+    if (message->kind == MESSAGE_REFUSED) {
+        tell_owner(ring, &query, NULL);
+        return true;
+    }
+    note_answer(ring, &query, message);
+    if (message->kind == MESSAGE_CHALLENGE) { /* now we have his token: once more, without counting it */
+        struct query *again = &ring->queries[ring->queries_count++];
+        *again = query;
+        again->tries_count = query.tries_count < query.tries_max ? query.tries_count : query.tries_max - 1;
+        send_query(ring, again);
+        return true;
+    }
+    tell_owner(ring, &query, message);
+    return true;
+}
+
+/* ---- silence ---- */
+
+static void give_up(struct ring *ring, const struct query *query) {
+    struct table_entry *entry = table_find(&ring->table, query->to.id);
+    if (entry != NULL && !address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+        entry = NULL; /* of another node behind his address */
+    }
+    if (entry != NULL) {
+        entry->misses_count = (uint8_t)(entry->misses_count + (entry->misses_count < UINT8_MAX));
+        entry->missed_at_us = ring->now_us;
+    }
+    if (entry != NULL && entry->misses_count >= TABLE_MISSES_MAX) {
+        entry->has_arc = false;
+        bool is_useless = query->purpose == QUERY_LOOKUP && entry->misses_count > 2 * TABLE_MISSES_MAX;
+        if (is_useless || query->tries_max == QUERY_TRIES_DEAD) {
+            table_remove(&ring->table, query->to.id);
+        }
+    }
+    ring->counters.silent_count++;
+    if (query->tries_max == QUERY_TRIES_DEAD) {
+        note_silence(ring, &query->to);
+    }
+    tell_owner(ring, query, NULL);
+}
+
+void query_tick(struct ring *ring) {
+    for (uint32_t i = 0; i < ring->queries_count;) {
+        struct query *query = &ring->queries[i];
+        if (query->timeout_at_us > ring->now_us) {
+            i++;
+        } else if (query->tries_count < query->tries_max) {
+            send_query(ring, query);
+            bool is_doubt = query->purpose == QUERY_SUCCESSOR && query->tries_count == QUERY_TRIES_DOUBT;
+            if (is_doubt) {
+                chord_doubt(ring, &ring->places[query->owner]);
+            }
+            i++;
+        } else { /* what its owner asks next is appended and is not overdue */
+            struct query overdue = take_query(ring, i);
+            give_up(ring, &overdue);
+        }
+    }
+}

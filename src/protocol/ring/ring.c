@@ -1,0 +1,454 @@
+#include "protocol/ring/ring.h"
+
+#include "protocol/ring/state.h"
+
+enum {
+    TABLE_CAPACITY_DEFAULT = 20000,
+    LOOKUPS_DEFAULT = 1024,
+    COPIES_DEFAULT = 3,
+    STABILIZE_US_DEFAULT = 10000000,
+    HEAL_US_DEFAULT = 120000000,
+    HEAL_SPEED_ALONE = 16,
+    STALL_US = 30000000, /* longer asleep than this: others took us for dead */
+    MEMORY_SIZE_MAX = 1 << 30,
+    OWN_LOOKUPS_COUNT = 2, /* beside those of the user */
+};
+
+/* ---- life ---- */
+
+static void fill_defaults(struct ring_config *config) {
+    config->places_count = config->places_count == 0 ? 1 : config->places_count;
+    config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
+    config->copies = config->copies == 0 ? COPIES_DEFAULT : config->copies;
+    config->table_capacity = config->table_capacity == 0 ? TABLE_CAPACITY_DEFAULT : config->table_capacity;
+    config->lookups_max = config->lookups_max == 0 ? LOOKUPS_DEFAULT : config->lookups_max;
+    config->stabilize_us = config->stabilize_us == 0 ? STABILIZE_US_DEFAULT : config->stabilize_us;
+    config->heal_us = config->heal_us == 0 ? HEAL_US_DEFAULT : config->heal_us;
+    ASSERT(config->list_size <= RING_LIST_MAX && config->copies <= RING_LIST_MAX);
+    ASSERT(config->first_index + config->places_count <= RING_VIRTUAL_MAX);
+    ASSERT(config->self.address.port != 0);
+}
+
+static uint32_t queries_max(const struct ring_config *config) {
+    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
+    uint32_t of_place = 2 + config->list_size + 1; /* a round, the chain, doubts */
+    return config->places_count * of_place + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
+           SMALL_CANDIDATES_MAX;
+}
+
+static bool is_needed(const void *context, struct ring_id id) {
+    const struct ring *ring = context;
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        if (chord_needs(ring, &ring->places[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err init(struct ring *ring, const struct ring_config *config) {
+    ring->config = *config;
+    ring->queries_max = queries_max(config);
+    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
+    ring->places = arena_take_array(&ring->arena, config->places_count, sizeof *ring->places);
+    ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
+    ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
+    if (ring->places == NULL || ring->lookups == NULL || ring->queries == NULL) {
+        return ERR_MEMORY;
+    }
+    prng_init(&ring->prng, config->seed);
+    ring->secret = prng_u64(&ring->prng);
+    taken_init(&ring->taken);
+    enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
+                              is_needed, ring);
+    err = err != ERR_OK ? err : sha256_init(&ring->sha256);
+    for (unsigned i = 0; i < config->places_count && err == ERR_OK; i++) {
+        struct ring_place self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->places[i], &self);
+    }
+    return err;
+}
+
+enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
+    struct ring_config config = *given;
+    fill_defaults(&config);
+    struct arena arena;
+    arena_init(&arena, MEMORY_SIZE_MAX);
+    struct ring *ring = arena_take(&arena, sizeof *ring);
+    if (ring == NULL) {
+        arena_done(&arena);
+        return ERR_MEMORY;
+    }
+    ring->arena = arena;
+    enum err err = init(ring, &config);
+    if (err != ERR_OK) {
+        ring_free(ring);
+        return err;
+    }
+    *ret_ring = ring;
+    return ERR_OK;
+}
+
+void ring_free(struct ring *ring) {
+    if (ring == NULL) {
+        return;
+    }
+    if (ring->sha256.context != NULL) {
+        sha256_done(&ring->sha256);
+    }
+    struct arena arena = ring->arena; /* the ring itself is in it */
+    arena_done(&arena);
+}
+
+/* Every open question repeated, one answer, per place two notifies and three notices, lookups started. */
+size_t ring_actions_max(const struct ring_config *given) {
+    struct ring_config config = *given;
+    fill_defaults(&config);
+    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.places_count + 16;
+}
+
+size_t ring_memory_size(const struct ring_config *config) {
+    return ring_actions_max(config) * (size_t)STEP_MESSAGE_SIZE_MAX;
+}
+
+/* ---- for the other files ---- */
+
+uint64_t ring_jitter(struct ring *ring, uint64_t us) {
+    return us / 2 + prng_below(&ring->prng, us + 1);
+}
+
+bool ring_is_own(const struct ring *ring, const struct ring_place *place) {
+    return address_equal(&ring->config.self.address, &place->peer.address);
+}
+
+void ring_heard_of(struct ring *ring, const struct ring_place *place) {
+    if (!ring_is_own(ring, place)) {
+        table_enter(&ring->table, place);
+    }
+}
+
+void ring_send(struct ring *ring, const struct ring_place *to, struct message *message) {
+    message->version = RING_VERSION;
+    memcpy(message->charter, ring->config.charter, RING_CHARTER_SIZE);
+    if (message_is_question(message->kind) || message->kind == MESSAGE_NOTIFY) {
+        const struct table_entry *entry = table_find(&ring->table, to->id);
+        message->token = entry != NULL ? entry->token : 0;
+        message->is_padded = message->token == 0;
+    }
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    outbox_send_peer(ring->out, &to->peer, message_write(message, memory));
+}
+
+void ring_blame(struct ring *ring, const struct ring_place *who, const char *text) {
+    uint32_t index = 0;
+    while (index < ring->blames_count && !ring_place_equal(&ring->blames[index].who, who)) {
+        index++;
+    }
+    if (index == RING_BLAMES_MAX) {
+        index = (uint32_t)prng_below(&ring->prng, RING_BLAMES_MAX);
+        ring->blames[index].count = 0;
+    } else if (index == ring->blames_count) {
+        ring->blames_count++;
+    }
+    struct ring_blame *blame = &ring->blames[index];
+    bool is_news = blame->count == 0;
+    blame->who = *who;
+    blame->at_us = ring->now_us;
+    blame->count++;
+    size_t size = strlen(text) < sizeof blame->text ? strlen(text) : sizeof blame->text - 1;
+    memcpy(blame->text, text, size);
+    blame->text[size] = '\0';
+    ring->counters.blamed_count++;
+    if (is_news) {
+        uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+        struct wire_writer writer;
+        wire_writer_init(&writer, memory, sizeof memory);
+        message_write_place(&writer, who);
+        wire_write_bytes(&writer, bytes_of(blame->text, size));
+        outbox_notice(ring->out, RING_BLAMED, bytes_of(memory, writer.size));
+    }
+}
+
+/* ---- messages ---- */
+
+static struct ring_place sender_of(struct ring *ring, const struct event *event, uint8_t index) {
+    struct ring_place place = {.index = index};
+    place.peer.address = event->from;
+    memcpy(place.peer.key, event->from_key, PEER_KEY_SIZE);
+    place.id = ring_id_of_node(&ring->sha256, &event->from, index);
+    return place;
+}
+
+/* Or, where it would be too long for somebody who has not proved his address, the way to prove it. */
+static void answer(struct ring *ring, const struct event *event, uint64_t token, struct message *answer) {
+    answer->version = RING_VERSION;
+    memcpy(answer->charter, ring->config.charter, RING_CHARTER_SIZE);
+    answer->token = query_token(ring, &event->from);
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    struct bytes bytes = message_write(answer, memory);
+    if (!query_may_answer(ring, event, token, bytes.size)) {
+        ring->counters.challenged_count++;
+        answer->kind = MESSAGE_CHALLENGE;
+        bytes = message_write(answer, memory);
+    }
+    struct peer to = {.address = event->from};
+    memcpy(to.key, event->from_key, PEER_KEY_SIZE);
+    outbox_send_peer(ring->out, &to, bytes);
+}
+
+static struct chord *place_of(struct ring *ring, uint8_t index) {
+    unsigned offset = (unsigned)index - ring->config.first_index;
+    return index >= ring->config.first_index && offset < ring->config.places_count ? &ring->places[offset]
+                                                                                   : NULL;
+}
+
+/* Nobody asked for it, so it is bounded: nothing that one peer sends keeps us busy. */
+static bool is_notify_admitted(struct ring *ring, const struct event *event, const struct message *message) {
+    uint64_t token = query_token(ring, &event->from);
+    bool is_proved = message->token == token;
+    bool is_admitted = is_proved ? throttle_admits(&ring->throttle, token, ring->now_us)
+                                 : throttle_admits_stranger(&ring->throttle, ring->now_us);
+    if (!is_admitted) {
+        ring->counters.flood_count++;
+    }
+    if (!is_admitted && is_proved) { /* a stranger's address may be made up */
+        struct ring_place from = sender_of(ring, event, message->from);
+        ring_blame(ring, &from, "a flood of notifies");
+    }
+    return is_admitted;
+}
+
+static void on_notify(struct ring *ring, const struct event *event, const struct message *message) {
+    struct chord *chord = place_of(ring, message->to);
+    if (!is_notify_admitted(ring, event, message)) {
+        return;
+    }
+    if (message->token != query_token(ring, &event->from)) { /* he may be elsewhere: let him prove it */
+        struct message challenge = {.kind = MESSAGE_CHALLENGE, .number = message->number};
+        answer(ring, event, message->token, &challenge);
+        return;
+    }
+    struct ring_place from = sender_of(ring, event, message->from);
+    if (chord != NULL) {
+        chord_on_notify(ring, chord, &from);
+    }
+    if (chord != NULL && ring->mode == MODE_CHORD && ring_place_equal(&from, &chord->predecessor)) {
+        before_on_notify(ring, chord, message->digest);
+    }
+    if (!ring_is_own(ring, &from)) {
+        small_meet(ring, &from);
+    }
+}
+
+static void on_question(struct ring *ring, const struct event *event, const struct message *message) {
+    struct message reply = {.number = message->number, .to = message->to};
+    struct chord *chord = place_of(ring, message->to);
+    switch ((enum message_kind)message->kind) {
+    case MESSAGE_ASK_STATE:
+        reply.kind = MESSAGE_STATE;
+        reply.status = MESSAGE_NONE;
+        if (chord != NULL) {
+            chord_on_ask_state(ring, chord, &reply);
+        }
+        break;
+    case MESSAGE_PING:
+        reply.kind = MESSAGE_PONG;
+        reply.status = chord != NULL && chord->is_member ? MESSAGE_MEMBER : MESSAGE_NONE;
+        break;
+    case MESSAGE_FIND:
+        local_on_find(ring, message, &reply);
+        break;
+    case MESSAGE_ASK_BEFORE:
+        reply.kind = MESSAGE_BEFORE;
+        reply.status = MESSAGE_NONE;
+        if (chord != NULL) {
+            struct ring_place from = sender_of(ring, event, message->from);
+            before_on_ask(ring, chord, &from, message, &reply);
+        }
+        break;
+    default:
+        reply.kind = MESSAGE_NODES;
+        small_describe(ring, &reply);
+        break;
+    }
+    answer(ring, event, message->token, &reply);
+    /* Who has not proved his address is not asked in return. */
+    if (message->kind == MESSAGE_ASK_NODES && message->token == query_token(ring, &event->from)) {
+        small_on_ask_nodes(ring, event, message);
+    }
+}
+
+static void note_refusal(struct ring *ring, const struct event *event, enum ring_reason reason, bool is_his) {
+    struct ring_place who = sender_of(ring, event, 0);
+    uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u8(&writer, (uint8_t)reason);
+    wire_write_bool(&writer, is_his);
+    message_write_place(&writer, &who);
+    outbox_notice(ring->out, RING_REFUSED, bytes_of(memory, writer.size));
+}
+
+static void on_foreign(struct ring *ring, const struct event *event, const struct message *message) {
+    ring->counters.foreign_count++;
+    if (!message_is_question(message->kind)) {
+        return;
+    }
+    enum ring_reason reason = message->version != RING_VERSION ? RING_OTHER_VERSION : RING_OTHER_CHARTER;
+    struct message refusal = {.kind = MESSAGE_REFUSED, .number = message->number, .status = (uint8_t)reason};
+    answer(ring, event, 0, &refusal);
+    note_refusal(ring, event, reason, false);
+}
+
+static void on_message(struct ring *ring, const struct event *event) {
+    struct message message;
+    ring->counters.received_count++;
+    if (event->from.port == 0 || !message_read(event->bytes, ring->config.charter, &ring->sha256, &message)) {
+        ring->counters.malformed_count++;
+        return;
+    }
+    bool is_ours = message.version == RING_VERSION &&
+                   memcmp(message.charter, ring->config.charter, RING_CHARTER_SIZE) == 0;
+    if (!is_ours && message.kind != MESSAGE_REFUSED) {
+        on_foreign(ring, event, &message);
+    } else if (message.kind == MESSAGE_NOTIFY) {
+        on_notify(ring, event, &message);
+    } else if (message_is_question(message.kind)) {
+        on_question(ring, event, &message);
+    } else if (!query_answer(ring, event, &message)) {
+        ring->counters.unasked_count++;
+    } else if (message.kind == MESSAGE_REFUSED) {
+        note_refusal(ring, event, message.status, true);
+    }
+}
+
+/* ---- commands ---- */
+
+static void on_join(struct ring *ring, struct bytes bytes) {
+    struct ring_place contacts[SMALL_CANDIDATES_MAX];
+    uint32_t count = 0;
+    struct wire_reader reader;
+    wire_reader_init(&reader, bytes);
+    while (wire_reader_left(&reader) > 0 && count < SMALL_CANDIDATES_MAX) {
+        message_read_place(&reader, &ring->sha256, &contacts[count]);
+        count += reader.err == ERR_OK && !ring_place_is_padding(&contacts[count]);
+    }
+    if (ring->mode == MODE_IDLE) {
+        taken_init(&ring->taken);
+    }
+    small_join(ring, contacts, count);
+}
+
+static void on_find(struct ring *ring, const struct event *event) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, event->bytes);
+    struct ring_id key = message_read_id(&reader);
+    uint8_t wanted = wire_read_u8_max(&reader, MESSAGE_PLACES_MAX);
+    enum err err = wire_reader_finish(&reader, NULL);
+    ASSERT(err == ERR_OK);
+    wanted = wanted < RING_LIST_MAX ? wanted : RING_LIST_MAX;
+    lookup_command(ring, event->number, key, wanted == 0 ? 1 : wanted);
+}
+
+struct bytes ring_write_contacts(const struct peer *peers, size_t peers_count, void *memory) {
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
+    for (size_t i = 0; i < peers_count && i < SMALL_CANDIDATES_MAX; i++) {
+        struct ring_place place = {.peer = peers[i]};
+        message_write_place(&writer, &place);
+    }
+    return bytes_of(memory, writer.size);
+}
+
+void ring_read_place(const struct ring *ring, struct wire_reader *reader, struct ring_place *ret_place) {
+    struct sha256 sha256 = ring->sha256;
+    message_read_place(reader, &sha256, ret_place);
+}
+
+/* ---- steps ---- */
+
+/* In Chord one remembered place is asked who owns our ID, in a small ring several are asked for their table.
+ */
+static void ask_remembered(struct ring *ring) {
+    uint32_t count = ring->table.count;
+    if (count == 0) {
+        return;
+    }
+    uint32_t position = (uint32_t)prng_below(&ring->prng, count);
+    if (ring->mode == MODE_CHORD) {
+        struct ring_place asked = table_at(&ring->table, position)->place;
+        uint32_t place = (uint32_t)prng_below(&ring->prng, ring->config.places_count);
+        lookup_start(ring, LOOKUP_HEAL, place, 0, ring->places[place].self.id, 1, &asked);
+        return;
+    }
+    for (uint32_t i = 0; i < count && i < SMALL_CANDIDATES_MAX; i++) {
+        small_meet(ring, &table_at(&ring->table, position + i)->place);
+    }
+}
+
+/* Does somebody whom we remember know us? If his ring is another one, they become one. */
+static void heal(struct ring *ring) {
+    if (ring->mode != MODE_CHORD && ring->mode != MODE_SMALL) {
+        return;
+    }
+    if (ring->now_us >= ring->heal_at_us) {
+        bool is_alone = ring->mode == MODE_SMALL && ring->small.nodes_count == 0;
+        uint64_t heal_us = is_alone ? ring->config.heal_us / HEAL_SPEED_ALONE : ring->config.heal_us;
+        ring->heal_at_us = ring->now_us + ring_jitter(ring, heal_us);
+        ask_remembered(ring);
+    }
+    outbox_wake_at(ring->out, ring->heal_at_us);
+}
+
+/*
+ * The machine slept, or the process did: what we hold is old, and the others have gone on without us. Then we
+ * are as good as dead, and join again.
+ */
+static void check_stall(struct ring *ring) {
+    uint64_t slept_us = ring->now_us - ring->stepped_at_us;
+    if (ring->mode == MODE_CHORD && slept_us > STALL_US + 2 * ring->config.stabilize_us) {
+        mode_rejoin(ring);
+    }
+    ring->stepped_at_us = ring->now_us;
+}
+
+void ring_step(struct ring *ring, const struct event *event, struct outbox *out) {
+    ring->now_us = event->now_us;
+    ring->out = out;
+    switch (event->kind) {
+    case EVENT_START:
+        ring->stepped_at_us = ring->now_us;
+        ring->heal_at_us = ring->now_us + ring_jitter(ring, ring->config.heal_us);
+        break;
+    case EVENT_MESSAGE:
+        check_stall(ring);
+        on_message(ring, event);
+        break;
+    case EVENT_COMMAND:
+        if (event->code == RING_JOIN) {
+            on_join(ring, event->bytes);
+        } else if (event->code == RING_FIND) {
+            on_find(ring, event);
+        }
+        break;
+    case EVENT_WAKE:
+        check_stall(ring);
+        break;
+    case EVENT_RESTORED:
+    case EVENT_SAVED:
+        break;
+    }
+    query_tick(ring);
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        chord_tick(ring, &ring->places[i]);
+    }
+    heal(ring);
+    taken_settle(ring);
+    small_tick(ring); /* after what may have named somebody to it */
+    for (uint32_t i = 0; i < ring->queries_count; i++) {
+        outbox_wake_at(out, ring->queries[i].timeout_at_us);
+    }
+    holders_announce(ring);
+    ring->out = NULL;
+}

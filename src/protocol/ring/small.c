@@ -1,0 +1,423 @@
+#include "protocol/ring/small.h"
+
+#include "protocol/ring/circle.h"
+#include "protocol/ring/state.h"
+
+enum {
+    SPEED = 2,            /* each node is asked so many times per round of stabilizing … */
+    SPEED_UNSETTLED = 10, /* … and so many times while tables differ */
+    JOINING_ANSWERS = 4,  /* who joins asks each so many times at once: to be met, asked, and entered */
+    JOINING_US = 150000,
+    CONTACTS_US = 3000000, /* between two attempts to reach anybody at all */
+};
+
+static uint64_t ask_again_us(struct ring *ring, bool is_settled) {
+    return ring->now_us +
+           ring_jitter(ring, ring->config.stabilize_us / (is_settled ? SPEED : SPEED_UNSETTLED));
+}
+
+/* ---- the table ---- */
+
+static struct small_node *find_node(struct small_node *nodes, uint32_t count, const struct address *address) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (address_equal(&nodes[i].first.peer.address, address)) {
+            return &nodes[i];
+        }
+    }
+    return NULL;
+}
+
+struct small_node *small_find(struct ring *ring, const struct address *address) {
+    return find_node(ring->small.nodes, ring->small.nodes_count, address);
+}
+
+static bool is_self(const struct ring *ring, const struct address *address) {
+    return address_equal(&ring->config.self.address, address);
+}
+
+/* The lists of one of our places, from all places in order. */
+static void install_place(struct ring *ring, struct chord *chord, const struct circle *circle) {
+    unsigned at = circle_at_or_after(circle, chord->self.id);
+    unsigned others = circle->count - 1;
+    chord->predecessor = *circle_before(circle, at, 1);
+    for (unsigned i = 0; i < ring->config.list_size; i++) {
+        const struct ring_place *last = i == 0 ? &chord->self : &chord->list[i - 1];
+        chord->list[i] = i < others ? *circle_after(circle, at, i + 1)
+                                    : (struct ring_place){.id = ring_id_add_power(last->id, 0)};
+    }
+    chord->before_count = 0;
+    for (unsigned i = 2; i <= others && i <= before_size(ring); i++) {
+        chord->before[chord->before_count++] = *circle_before(circle, at, i);
+    }
+    chord->is_before_whole = others <= before_size(ring);
+    chord->is_member = ring->mode == MODE_SMALL;
+    chord->changed_at_us = ring->now_us;
+    chord->is_held_stale = true;
+}
+
+static void install(struct ring *ring) {
+    struct circle circle;
+    circle_of(ring, &circle);
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        install_place(ring, &ring->places[i], &circle);
+    }
+}
+
+void small_changed(struct ring *ring) {
+    for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
+        ring->small.nodes[i].agrees = false;
+    }
+    install(ring);
+}
+
+static void remove_node(struct small_node *nodes, uint32_t *count, struct small_node *node) {
+    *node = nodes[--*count];
+}
+
+bool small_add(struct ring *ring, const struct small_node *node) {
+    struct small *small = &ring->small;
+    if (small->nodes_count == SMALL_NODES_MAX) {
+        struct small_node *largest = &small->nodes[0];
+        for (uint32_t i = 1; i < small->nodes_count; i++) {
+            if (ring_id_compare(small->nodes[i].first.id, largest->first.id) > 0) {
+                largest = &small->nodes[i];
+            }
+        }
+        if (ring_id_compare(node->first.id, largest->first.id) > 0) {
+            return false;
+        }
+        remove_node(small->nodes, &small->nodes_count, largest);
+    }
+    small->nodes[small->nodes_count++] = *node;
+    return true;
+}
+
+/* True where he will be asked. */
+static bool add_candidate(struct ring *ring, const struct ring_place *place) {
+    struct small *small = &ring->small;
+    if (is_self(ring, &place->peer.address) || small_find(ring, &place->peer.address) != NULL) {
+        return false;
+    }
+    if (find_node(small->candidates, small->candidates_count, &place->peer.address) != NULL) {
+        return true;
+    }
+    if (small->candidates_count == SMALL_CANDIDATES_MAX) {
+        return false;
+    }
+    small->candidates[small->candidates_count++] = (struct small_node){.first = *place, .places_count = 1};
+    return true;
+}
+
+static bool is_contact_open(const struct small *small) {
+    for (uint32_t i = 0; i < small->contacts_count; i++) {
+        if (small->is_contact_open[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Who is about to join says nothing of others before all his contacts have answered or are dead: one of them
+ * may be in a ring, and two who wait at its door must not found a second one.
+ */
+static bool is_at_the_door(const struct ring *ring) {
+    return ring->mode == MODE_JOINING && (ring->small.is_ring_met || is_contact_open(&ring->small));
+}
+
+/* ---- asking ---- */
+
+static void ask(struct ring *ring, struct small_node *node, uint8_t tries_max) {
+    struct query query = {
+        .purpose = QUERY_NODES,
+        .kind = MESSAGE_ASK_NODES,
+        .to = node->first,
+        .tries_max = tries_max,
+    };
+    node->is_asked = query_open(ring, &query);
+}
+
+void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t contacts_count) {
+    struct small *small = &ring->small;
+    small->contacts_count = 0;
+    memset(small->is_contact_open, 0, sizeof small->is_contact_open);
+    for (uint32_t i = 0; i < contacts_count && i < SMALL_CANDIDATES_MAX; i++) {
+        if (!is_self(ring, &contacts[i].peer.address)) {
+            small->contacts[small->contacts_count++] = contacts[i];
+            if (ring->mode == MODE_SMALL) { /* he may be of a part that was lost */
+                add_candidate(ring, &contacts[i]);
+            }
+        }
+    }
+    small->contacts_at_us = ring->now_us;
+    if (ring->mode == MODE_IDLE || ring->mode == MODE_JOINING) {
+        ring->mode = contacts_count == 0 ? MODE_SMALL : MODE_JOINING;
+        install(ring);
+    }
+}
+
+static void ask_contacts(struct ring *ring) {
+    struct small *small = &ring->small;
+    for (uint32_t i = 0; i < small->contacts_count; i++) {
+        if (ring->mode == MODE_CHORD) {
+            lookup_start(ring, LOOKUP_HEAL, 0, 0, ring->places[0].self.id, 1, &small->contacts[i]);
+        } else {
+            small->is_contact_open[i] = add_candidate(ring, &small->contacts[i]);
+        }
+    }
+    small->is_ring_met = false; /* it may be gone; whoever is in one says so again */
+    if (ring->mode == MODE_CHORD) {
+        small->contacts_count = 0; /* once is enough: the table remembers who answered */
+    }
+    small->contacts_at_us = ring->now_us + ring_jitter(ring, CONTACTS_US);
+}
+
+static void ask_due(struct ring *ring, struct small_node *nodes, uint32_t count, uint8_t tries_max) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!nodes[i].is_asked && ring->now_us >= nodes[i].ask_at_us) {
+            ask(ring, &nodes[i], tries_max);
+        }
+        if (!nodes[i].is_asked) {
+            outbox_wake_at(ring->out, nodes[i].ask_at_us);
+        }
+    }
+}
+
+void small_tick(struct ring *ring) {
+    struct small *small = &ring->small;
+    bool is_alone = small->nodes_count == 0 || ring->mode == MODE_JOINING;
+    bool is_wanted = small->contacts_count > 0 && (is_alone || ring->mode == MODE_CHORD);
+    if (is_wanted && !is_contact_open(small)) {
+        if (ring->now_us >= small->contacts_at_us) {
+            ask_contacts(ring);
+        }
+        outbox_wake_at(ring->out, small->contacts_at_us);
+    }
+    if (ring->mode == MODE_SMALL || ring->mode == MODE_JOINING) {
+        ask_due(ring, small->nodes, small->nodes_count, QUERY_TRIES_DEAD);
+        uint8_t tries_max = ring->mode == MODE_JOINING ? QUERY_TRIES_DEAD : QUERY_TRIES_LOOKUP;
+        ask_due(ring, small->candidates, small->candidates_count, tries_max);
+    }
+}
+
+void small_describe(const struct ring *ring, struct message *message) {
+    const struct small *small = &ring->small;
+    message->status = ring->mode;
+    message->is_whole = ring->mode != MODE_CHORD;
+    message->places[0] = ring->places[0].self;
+    message->nodes_places_count[0] = ring->config.places_count;
+    unsigned count = 1;
+    if (ring->mode != MODE_CHORD && !is_at_the_door(ring)) {
+        for (uint32_t i = 0; i < small->nodes_count; i++) {
+            message->places[count] = small->nodes[i].first;
+            message->nodes_places_count[count++] = small->nodes[i].places_count;
+        }
+    }
+    for (unsigned i = 0; ring->mode == MODE_CHORD && i < ring->config.list_size; i++) {
+        const struct ring_place *place = &ring->places[0].list[i];
+        message->is_whole |= ring_id_equal(place->id, ring->places[0].self.id);
+        if (!ring_place_is_padding(place) && !ring_is_own(ring, place)) {
+            message->places[count] = *place;
+            message->nodes_places_count[count++] = 1;
+        }
+    }
+    message->places_count = (uint8_t)count;
+}
+
+/* ---- messages ---- */
+
+static bool do_all_agree(const struct ring *ring) {
+    if (ring->small.nodes_count < ring->config.list_size) {
+        return false;
+    }
+    for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
+        if (!ring->small.nodes[i].agrees) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_node(const struct message *message, const struct address *address, uint8_t places_count) {
+    for (unsigned i = 0; i < message->places_count; i++) {
+        if (address_equal(&message->places[i].peer.address, address)) {
+            return places_count == 0 || message->nodes_places_count[i] == places_count;
+        }
+    }
+    return false;
+}
+
+static bool is_same_table(const struct ring *ring, const struct message *message) {
+    const struct small *small = &ring->small;
+    if (message->places_count != small->nodes_count + 1 ||
+        !has_node(message, &ring->config.self.address, ring->config.places_count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < small->nodes_count; i++) {
+        if (!has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].places_count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Are all nodes of his known to us? Then his Chord is what is left of our own ring. */
+static bool is_part_of_ours(struct ring *ring, const struct message *message) {
+    for (unsigned i = 1; i < message->places_count; i++) {
+        const struct address *address = &message->places[i].peer.address;
+        if (!is_self(ring, address) && small_find(ring, address) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void small_meet(struct ring *ring, const struct ring_place *stranger) {
+    if (ring->mode == MODE_SMALL || ring->mode == MODE_JOINING) {
+        add_candidate(ring, stranger);
+    }
+}
+
+void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message) {
+    if (message->places_count == 0 || !address_equal(&event->from, &message->places[0].peer.address) ||
+        is_self(ring, &event->from)) {
+        return;
+    }
+    if (ring->mode != MODE_CHORD) {
+        small_meet(ring, &message->places[0]);
+        return;
+    }
+    struct chord *chord = &ring->places[0];
+    bool is_fewer = message->status == MODE_SMALL && message->places_count <= ring->config.list_size;
+    bool is_successor = false;
+    for (unsigned i = 0; i < ring->config.list_size && is_fewer; i++) {
+        const struct ring_place *place = &chord->list[i];
+        is_successor |= address_equal(&place->peer.address, &event->from);
+        is_fewer = ring_place_is_padding(place) || ring_is_own(ring, place) ||
+                   has_node(message, &place->peer.address, 0);
+    }
+    if (is_fewer && is_successor) {
+        mode_follow_down(ring, message);
+    }
+}
+
+/* What he says of himself; one who has a place of somebody else is left out until he has others. */
+static void take_node(struct ring *ring, const struct small_node *heard, bool is_joining) {
+    struct small *small = &ring->small;
+    struct small_node *node = small_find(ring, &heard->first.peer.address);
+    bool is_new =
+        node == NULL || node->places_count != heard->places_count || node->first.index != heard->first.index;
+    if (is_new && taken_is_known(ring, heard)) {
+        if (node != NULL) {
+            remove_node(small->nodes, &small->nodes_count, node);
+            small_changed(ring);
+        }
+    } else if (node == NULL && (!is_joining || small->nodes_count < ring->config.list_size)) {
+        if (small_add(ring, heard)) {
+            small_changed(ring);
+        }
+    } else if (node != NULL && is_new) {
+        node->first = heard->first;
+        node->places_count = heard->places_count;
+        small_changed(ring);
+    }
+}
+
+static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
+    struct small *small = &ring->small;
+    struct small_node heard = {.first = answer->places[0], .places_count = answer->nodes_places_count[0]};
+    bool is_joining = answer->status == MODE_JOINING;
+    struct small_node *node = small_find(ring, &query->to.peer.address);
+    if (taken_on_node(ring, &heard, !is_joining)) {
+        if (node != NULL) {
+            remove_node(small->nodes, &small->nodes_count, node);
+            small_changed(ring);
+        }
+        return;
+    }
+    take_node(ring, &heard, is_joining);
+    for (unsigned i = 1; i < answer->places_count; i++) {
+        add_candidate(ring, &answer->places[i]);
+    }
+    if (ring->mode == MODE_JOINING && !is_at_the_door(ring) &&
+        has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
+        ring->mode = MODE_SMALL;
+        small_changed(ring);
+    }
+    node = small_find(ring, &query->to.peer.address);
+    if (node != NULL) {
+        node->agrees = answer->status == MODE_SMALL && is_same_table(ring, answer);
+        node->is_asked = false;
+        node->ask_at_us = ask_again_us(ring, node->agrees);
+        if (ring->mode == MODE_JOINING && node->answers_count < JOINING_ANSWERS) {
+            node->answers_count++;
+            node->ask_at_us = ring->now_us + ring_jitter(ring, JOINING_US);
+        }
+    }
+    if (ring->mode == MODE_SMALL && do_all_agree(ring)) {
+        mode_become_chord(ring);
+    }
+}
+
+/*
+ * He is part of a Chord ring of more than his list shows. In our table: he has not noticed yet that the ring
+ * is small, or has moved to a larger one, which those will say whom he names. Not in it: his ring is another
+ * one, unless all of his list is ours.
+ */
+static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {
+    if (ring->mode == MODE_JOINING) {
+        ring->small.is_ring_met = true;
+        return;
+    }
+    bool is_ours = small_find(ring, &query->to.peer.address) != NULL;
+    if (is_ours && ring->small.nodes_count >= ring->config.list_size) {
+        mode_become_chord(ring);
+    } else if (is_ours || is_part_of_ours(ring, answer)) {
+        heard_table(ring, query, answer);
+    } else {
+        mode_move(ring, &query->to);
+    }
+}
+
+void small_answered(struct ring *ring, const struct query *query, const struct message *answer) {
+    struct small *small = &ring->small;
+    const struct address *address = &query->to.peer.address;
+    struct small_node *candidate = find_node(small->candidates, small->candidates_count, address);
+    if (candidate != NULL) {
+        remove_node(small->candidates, &small->candidates_count, candidate);
+    }
+    for (uint32_t i = 0; i < small->contacts_count; i++) {
+        if (small->is_contact_open[i] && address_equal(&small->contacts[i].peer.address, address)) {
+            small->is_contact_open[i] = false;
+            small->contacts_at_us = ring->now_us + ring_jitter(ring, CONTACTS_US);
+        }
+    }
+    if (ring->mode != MODE_SMALL && ring->mode != MODE_JOINING) {
+        return;
+    }
+    struct small_node *node = small_find(ring, address);
+    if (answer == NULL || answer->status == MODE_IDLE) {
+        if (node != NULL) {
+            remove_node(small->nodes, &small->nodes_count, node);
+            small_changed(ring);
+        }
+        return;
+    }
+    if (answer->places_count == 0 || !address_equal(&answer->places[0].peer.address, address)) {
+        ring_blame(ring, &query->to, "a table of nodes that does not begin with its own");
+        return;
+    }
+    for (unsigned i = 0; i < answer->places_count; i++) {
+        ring_heard_of(ring, &answer->places[i]);
+    }
+    if (answer->status == MODE_CHORD && !answer->is_whole) {
+        heard_chord(ring, query, answer);
+        node = small_find(ring, address);
+        if (node != NULL) {
+            node->is_asked = false;
+            node->ask_at_us = ask_again_us(ring, false);
+        }
+        return;
+    }
+    heard_table(ring, query, answer);
+}

@@ -1,0 +1,69 @@
+/* state - what is inside struct ring; for the files of this folder only. */
+#ifndef MNEMON_PROTOCOL_RING_STATE_H
+#define MNEMON_PROTOCOL_RING_STATE_H
+
+#include "base/arena.h"
+#include "protocol/ring/before.h"
+#include "protocol/ring/chord.h"
+#include "protocol/ring/holders.h"
+#include "protocol/ring/local.h"
+#include "protocol/ring/lookup.h"
+#include "protocol/ring/mode.h"
+#include "protocol/ring/query.h"
+#include "protocol/ring/small.h"
+#include "protocol/ring/table.h"
+#include "protocol/ring/taken.h"
+#include "protocol/ring/throttle.h"
+
+struct ring {
+    struct ring_config config;
+    struct arena arena; /* of everything below and of this */
+    struct sha256 sha256;
+    struct prng prng;
+    uint64_t secret; /* of tokens */
+    uint8_t mode;    /* enum message_mode */
+    struct chord *places;
+    struct small small;
+    struct table table;
+    struct lookup *lookups;
+    uint32_t lookups_count;
+    struct query *queries; /* open ones, in no order */
+    uint32_t queries_count;
+    uint32_t queries_max;
+    struct query_silence silences[QUERY_SILENCES_MAX]; /* in no order */
+    uint32_t silences_count;
+    struct throttle throttle; /* of notify */
+    struct taken taken;
+    uint64_t heal_at_us;
+    uint64_t stepped_at_us;
+    struct ring_counters counters;
+    struct ring_blame blames[RING_BLAMES_MAX];
+    uint32_t blames_count;
+    bool was_member; /* as announced */
+
+    /* During a step. */
+    uint64_t now_us;
+    struct outbox *out;
+};
+
+/* ---- ring.c ---- */
+
+/* Fill in the header and send; a question is padded where its receiver has given no token. */
+void ring_send(struct ring *ring, const struct ring_place *to, struct message *message);
+
+/* Everything that is known of him came to us unasked or makes no sense. */
+void ring_blame(struct ring *ring, const struct ring_place *who, const char *text);
+
+/* Enter by hearsay. */
+void ring_heard_of(struct ring *ring, const struct ring_place *place);
+
+bool ring_is_own(const struct ring *ring, const struct ring_place *place);
+
+/* 0.5 to 1.5 times. */
+uint64_t ring_jitter(struct ring *ring, uint64_t us);
+
+static inline bool ring_place_equal(const struct ring_place *a, const struct ring_place *b) {
+    return ring_id_equal(a->id, b->id) && address_equal(&a->peer.address, &b->peer.address);
+}
+
+#endif

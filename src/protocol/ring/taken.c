@@ -1,0 +1,139 @@
+#include "protocol/ring/taken.h"
+
+#include "protocol/ring/state.h"
+
+enum { IPV6_NETWORK_SIZE = 8 }; /* as ring_id.c has it */
+
+void taken_init(struct taken *taken) {
+    *taken = (struct taken){.moves_left = RING_VIRTUAL_MAX};
+}
+
+/* ---- who has what ---- */
+
+static bool is_one_host(const struct address *a, const struct address *b) {
+    size_t size = address_is_ipv4(a) ? sizeof a->ip : IPV6_NETWORK_SIZE;
+    return address_is_ipv4(a) == address_is_ipv4(b) && memcmp(a->ip, b->ip, size) == 0;
+}
+
+bool taken_is_shared(const struct small_node *a, const struct small_node *b) {
+    const struct address *of_a = &a->first.peer.address;
+    const struct address *of_b = &b->first.peer.address;
+    return !address_equal(of_a, of_b) && is_one_host(of_a, of_b) &&
+           a->first.index < b->first.index + b->places_count &&
+           b->first.index < a->first.index + a->places_count;
+}
+
+bool taken_is_rival(const struct chord *chord, const struct ring_place *place) {
+    return !ring_place_is_padding(place) && ring_id_equal(place->id, chord->self.id) &&
+           !address_equal(&place->peer.address, &chord->self.peer.address);
+}
+
+static struct small_node ourselves(const struct ring *ring) {
+    return (struct small_node){.first = ring->places[0].self, .places_count = ring->config.places_count};
+}
+
+bool taken_gives_way(const struct ring *ring, const struct address *to) {
+    const struct address *own = &ring->config.self.address;
+    int order = memcmp(own->ip, to->ip, sizeof own->ip);
+    return order > 0 || (order == 0 && own->port > to->port);
+}
+
+bool taken_on_node(struct ring *ring, const struct small_node *node, bool is_member) {
+    struct small_node own = ourselves(ring);
+    if (!taken_is_shared(&own, node)) {
+        return false;
+    }
+    bool are_we_members = ring->mode == MODE_SMALL || ring->mode == MODE_CHORD;
+    bool is_his = is_member != are_we_members ? is_member : taken_gives_way(ring, &node->first.peer.address);
+    if (is_his) { /* the last that we have in common: the next may be free */
+        unsigned own_end = own.first.index + own.places_count - 1u;
+        unsigned his_end = node->first.index + node->places_count - 1u;
+        taken_note(ring, (uint8_t)(own_end < his_end ? own_end : his_end), &node->first);
+    }
+    return true;
+}
+
+bool taken_is_known(const struct ring *ring, const struct small_node *node) {
+    for (uint32_t i = 0; i < ring->small.nodes_count; i++) {
+        if (taken_is_shared(&ring->small.nodes[i], node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool taken_is_named(const struct ring *ring, const struct message *nodes) {
+    struct small_node own = ourselves(ring);
+    for (unsigned i = 0; i < nodes->places_count; i++) {
+        struct small_node named = {.first = nodes->places[i], .places_count = nodes->nodes_places_count[i]};
+        if (taken_is_shared(&own, &named)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what follows ---- */
+
+void taken_note(struct ring *ring, uint8_t index, const struct ring_place *holder) {
+    if (!ring->taken.is_noted) {
+        ring->taken.is_noted = true;
+        ring->taken.index = index;
+        ring->taken.holder = *holder;
+    }
+}
+
+static void tell(struct ring *ring, uint8_t next) {
+    uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, sizeof memory);
+    wire_write_u8(&writer, ring->taken.index);
+    wire_write_u8(&writer, next);
+    message_write_place(&writer, &ring->taken.holder);
+    outbox_notice(ring->out, RING_TAKEN, bytes_of(memory, writer.size));
+}
+
+/* Whoever has our place is in the ring, or at its door as we are. */
+static void turn_to_holder(struct ring *ring) {
+    struct small *small = &ring->small;
+    for (uint32_t i = 0; i < small->contacts_count; i++) {
+        if (ring_place_equal(&small->contacts[i], &ring->taken.holder)) {
+            return;
+        }
+    }
+    small->contacts_count -= small->contacts_count == SMALL_CANDIDATES_MAX;
+    small->contacts[small->contacts_count++] = ring->taken.holder;
+}
+
+static void move(struct ring *ring, uint8_t first) {
+    ring->taken.moves_left--;
+    ring->config.first_index = first;
+    for (unsigned i = 0; i < ring->config.places_count; i++) {
+        struct ring_place self = {.peer = ring->config.self, .index = (uint8_t)(first + i)};
+        self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
+        chord_init(&ring->places[i], &self);
+    }
+    turn_to_holder(ring);
+    small_changed(ring);
+}
+
+void taken_settle(struct ring *ring) {
+    struct taken *taken = &ring->taken;
+    if (!taken->is_noted) {
+        return;
+    }
+    taken->is_noted = false;
+    unsigned first = taken->index + 1u;
+    first = first + ring->config.places_count <= RING_VIRTUAL_MAX ? first : 0;
+    bool is_moving =
+        !ring->config.is_first_fixed && taken->moves_left > 0 && first != ring->config.first_index;
+    tell(ring, is_moving ? (uint8_t)first : RING_VIRTUAL_MAX);
+    mode_rejoin(ring);
+    holders_announce(ring); /* what we had is gone, while it has its old name */
+    if (is_moving) {
+        move(ring, (uint8_t)first);
+    } else {
+        ring->mode = MODE_IDLE; /* until RING_JOIN */
+        ring->small.contacts_count = 0;
+    }
+}
