@@ -9,7 +9,7 @@
 #include "net/identity.h"
 #include "node/ring_files.h"
 #include "node/ring_json.h"
-#include "replay/ring_text.h"
+#include "replay/admin/ring_text.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
 

@@ -1,5 +1,5 @@
 /*
- * desk_work - does for replay/desk.h what only the node can: jobs, saves, and how the node is.
+ * desk_work - does for replay/admin/desk.h what only the node can: jobs, saves, and how the node is.
  */
 #ifndef MNEMON_NODE_DESK_WORK_H
 #define MNEMON_NODE_DESK_WORK_H
@@ -10,7 +10,7 @@
 #include "node/ringing.h"
 #include "node/saves.h"
 #include "node/together.h"
-#include "replay/desk.h"
+#include "replay/admin/desk.h"
 
 /* The context of the table. All of it outlives the server; pulse is set before the first request. */
 struct desk_work {

@@ -6,7 +6,7 @@
 #define MNEMON_NODE_LOCATING_H
 
 #include "node/together.h"
-#include "replay/desk.h"
+#include "replay/admin/desk.h"
 
 struct access;
 struct locating;

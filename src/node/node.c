@@ -13,8 +13,8 @@
 #include "node/together.h"
 #include "node/token.h"
 #include "replay/routes.h"
-#include "replay/survey.h"
-#include "replay/volume_service.h"
+#include "replay/survey/survey.h"
+#include "replay/volumes/volume_service.h"
 
 enum {
     GRACE_MS = 5000,

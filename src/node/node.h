@@ -2,9 +2,9 @@
  * node - the running node: the archive of a data directory, and what it offers to others.
  *
  *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/routes.h)
- *             /jobs /save /dashboard … what it does, and what it may be told (replay/desk.h,
- * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volume_service.h), for who has the
- * token
+ *             /jobs /save /dashboard … what it does, and what it may be told (replay/admin/desk.h,
+ * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for who has
+ * the token
  *
  *      proxy  the web for one's own browser, where that is wanted (node/proxy.h)
  *
@@ -33,11 +33,11 @@ struct node_config {
     struct address http;           /* port 0: any that is free */
     unsigned connections_max;      /* of HTTP (http/server/http_server.h) */
     uint32_t request_timeout_ms;   /* likewise */
-    struct config_list hosts;      /* of HTTP, as the three below (replay/admin.h); outlive the node */
+    struct config_list hosts;      /* of HTTP, as the three below (replay/admin/admin.h); outlive the node */
     uint64_t rate;                 /* likewise; 0: any */
     bool reads_need_login;         /* likewise */
     const char *title;             /* of the archive ("mnemon"); outlives the node */
-    bool searches;                 /* full text (replay/search.h) */
+    bool searches;                 /* full text (replay/search/search.h) */
     const char *crawl_user_agent;  /* of the crawl; as in node/crawling.h */
     const char *crawl_nameservers; /* likewise */
     size_t crawl_connections_max;  /* likewise */
@@ -51,7 +51,7 @@ struct node_config {
     uint64_t ring_download_rate;
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
     struct together_keeping keeping;
-    bool leads_away;           /* readers of what is not here (replay/replay.h) */
+    bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
     const char *public_origin; /* (none) node/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;

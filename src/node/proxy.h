@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "node/ringing.h"
 #include "node/together.h"
-#include "replay/archive.h"
+#include "replay/archive/archive.h"
 
 struct proxy;
 

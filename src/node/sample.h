@@ -9,8 +9,8 @@
 #include "crawl/engine/crawler.h"
 #include "http/server/http_server.h"
 #include "node/crawling.h"
-#include "replay/admin.h"
-#include "replay/search.h"
+#include "replay/admin/admin.h"
+#include "replay/search/search.h"
 #include "store/instance/connector.h"
 #include "store/instance/instance.h"
 

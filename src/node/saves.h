@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "node/crawling.h"
-#include "replay/archive.h"
-#include "replay/desk.h"
+#include "replay/admin/desk.h"
+#include "replay/archive/archive.h"
 
 struct saves;
 

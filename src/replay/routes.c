@@ -1,13 +1,13 @@
 #include "replay/routes.h"
 
 #include "base/assert.h"
-#include "replay/assets.h"
-#include "replay/cdx.h"
-#include "replay/desk.h"
-#include "replay/find.h"
-#include "replay/memento.h"
-#include "replay/pages.h"
-#include "replay/wayback.h"
+#include "replay/admin/desk.h"
+#include "replay/cdx/cdx.h"
+#include "replay/pages/find.h"
+#include "replay/pages/pages.h"
+#include "replay/site/assets.h"
+#include "replay/wayback/memento.h"
+#include "replay/wayback/wayback.h"
 
 size_t routes_fill(struct replay *replay, struct http_route out[ROUTES_MAX]) {
     _Static_assert(WAYBACK_ROUTES_MAX + MEMENTO_ROUTES_MAX + CDX_ROUTES_MAX + PAGES_ROUTES_MAX +

@@ -12,7 +12,7 @@
 #ifndef MNEMON_REPLAY_ROUTES_H
 #define MNEMON_REPLAY_ROUTES_H
 
-#include "replay/replay.h"
+#include "replay/site/replay.h"
 
 enum { ROUTES_MAX = 80 };
 

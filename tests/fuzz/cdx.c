@@ -1,7 +1,7 @@
 /* cdx - arbitrary bytes as the query string of a CDX request, and its filters over a line. */
 #include "base/assert.h"
 #include "fuzz.h"
-#include "replay/cdx_query.h"
+#include "replay/cdx/cdx_query.h"
 
 static void run_filters(const struct cdx_query *query) {
     struct cdx_line line;

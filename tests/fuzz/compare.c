@@ -4,9 +4,9 @@
  * markup.
  */
 #include "fuzz.h"
-#include "replay/pages_content.h"
-#include "replay/pages_diff.h"
-#include "replay/sheet.h"
+#include "replay/pages/pages_content.h"
+#include "replay/pages/pages_diff.h"
+#include "replay/site/sheet.h"
 
 enum { OUT_SIZE_MAX = 16 << 20 };
 

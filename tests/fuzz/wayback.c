@@ -3,7 +3,7 @@
  * page, and a path that is written out again must mean the same.
  */
 #include "fuzz.h"
-#include "replay/wayback_path.h"
+#include "replay/archive/wayback_path.h"
 
 static void check_url(struct bytes url) {
     ASSERT(url.size > 0 && url.size <= URL_SIZE_MAX);

@@ -1,4 +1,4 @@
-#include "replay/archive.h"
+#include "replay/archive/archive.h"
 
 #include <pthread.h>
 #include <stdlib.h>

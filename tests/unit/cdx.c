@@ -1,5 +1,5 @@
 /* cdx: parameters, filters, and answers that are made piece by piece, over three volumes. */
-#include "replay/cdx_answer.h"
+#include "replay/cdx/cdx_answer.h"
 
 #include "base/prng.h"
 #include "instance-fixture.h"

@@ -1,7 +1,7 @@
 /* desk-parts: what the desk is made of, where it needs no node: names of hosts, forms, metrics. */
 #include "http/server/form.h"
-#include "replay/admin_host.h"
-#include "replay/metrics.h"
+#include "replay/admin/admin_host.h"
+#include "replay/admin/metrics.h"
 #include "unit.h"
 
 static void names_of_this_machine_are_known(void **state) {

@@ -1,10 +1,10 @@
-#include "replay/pages_diff.h"
+#include "replay/pages/pages_diff.h"
 
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/prng.h"
-#include "replay/pages_content.h"
+#include "replay/pages/pages_content.h"
 #include "unit.h"
 
 /* "=one -two +TWO": what the diff says, a line each. */

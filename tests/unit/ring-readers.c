@@ -2,7 +2,7 @@
 #include "http-client.h"
 #include "node/proxy_worker.h"
 #include "node/together_state.h"
-#include "replay/pages.h"
+#include "replay/pages/pages.h"
 #include "ring-shelf-fixture.h"
 
 #define PAGE "http://example.org/a"

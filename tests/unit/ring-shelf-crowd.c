@@ -3,7 +3,7 @@
 #include "node/ring_shelf_scope.h"
 #include "node/ring_shelf_state.h"
 #include "offers-fixture.h"
-#include "replay/archive.h"
+#include "replay/archive/archive.h"
 #include "ring-shelf-fixture.h"
 #include "store/volume/volume_record.h"
 

@@ -2,7 +2,7 @@
 #include "await.h"
 #include "node/ring_shelf_scope.h"
 #include "node/ring_shelf_state.h"
-#include "replay/archive.h"
+#include "replay/archive/archive.h"
 #include "ring-shelf-fixture.h"
 #include "store/instance/merge.h"
 #include "store/instance/record.h"

@@ -1,4 +1,4 @@
-#include "replay/ring_text.h"
+#include "replay/admin/ring_text.h"
 
 #include "unit.h"
 

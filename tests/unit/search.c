@@ -1,5 +1,5 @@
 /* search: what is fed from a real archive, and what questions find in it. */
-#include "replay/search.h"
+#include "replay/search/search.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/prng.h"
 #include "base/utf8.h"
-#include "replay/search_database.h"
-#include "replay/search_words.h"
+#include "replay/search/search_database.h"
+#include "replay/search/search_words.h"
 #include "scratch.h"
 #include "store/volume/compact.h"
 #include "unit.h"

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "base/utc.h"
 #include "http-client.h"
-#include "replay/volume_service.h"
+#include "replay/volumes/volume_service.h"
 #include "scratch.h"
 #include "store/remote/shelf_code.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "replay/survey_tally.h"
+#include "replay/survey/survey_tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>

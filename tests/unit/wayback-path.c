@@ -1,4 +1,4 @@
-#include "replay/wayback_path.h"
+#include "replay/archive/wayback_path.h"
 
 #include <stdlib.h>
 

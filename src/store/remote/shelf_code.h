@@ -15,8 +15,8 @@
  * varints location   segment:varint offset:varint length:varint
  *
  * Readers take any bytes: every length has a bound, every value its range, and *detail says at which byte and
- * why. Slices borrow from the bytes that were read. Used by shelf_remote.c and replay/volume_service.c; the
- * whole protocol is in docs/protocol/volumes.md.
+ * why. Slices borrow from the bytes that were read. Used by shelf_remote.c and
+ * replay/volumes/volume_service.c; the whole protocol is in docs/protocol/volumes.md.
  */
 #ifndef MNEMON_STORE_REMOTE_SHELF_CODE_H
 #define MNEMON_STORE_REMOTE_SHELF_CODE_H

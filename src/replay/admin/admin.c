@@ -1,0 +1,332 @@
+#include "replay/admin/admin.h"
+
+#include <microhttpd.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/hex.h"
+#include "http/server/http_limit.h"
+#include "replay/admin/admin_host.h"
+
+enum {
+    ID_SIZE = 32,
+    ID_TEXT_SIZE = 2 * ID_SIZE,
+    SESSION_S = 12 * 3600,
+    FAILURES_PER_MINUTE = 10,
+    COOKIE_NAME_SIZE_MAX = 32,
+};
+
+struct session {
+    char id[ID_TEXT_SIZE + 1];
+    uint64_t until_us; /* 0: free */
+    struct address client;
+};
+
+struct admin {
+    struct admin_config config;
+    struct http_limit requests; /* where there is a rate */
+    struct http_limit failures;
+    pthread_mutex_t lock;
+    struct session sessions[ADMIN_SESSIONS_MAX]; /* lock */
+};
+
+struct admin *admin_new(const struct admin_config *config) {
+    struct admin *admin = calloc(1, sizeof *admin);
+    uint64_t seeds[2];
+    if (admin == NULL || getrandom(seeds, sizeof seeds, 0) != sizeof seeds) {
+        free(admin);
+        return NULL;
+    }
+    ASSERT(config->token[0] != '\0' && config->clock != NULL);
+    admin->config = *config;
+    pthread_mutex_init(&admin->lock, NULL);
+    uint64_t rate = config->rate > 0 ? config->rate : 1;
+    http_limit_init(&admin->requests, rate, 1000000, 2 * rate, seeds[0]);
+    http_limit_init(&admin->failures, FAILURES_PER_MINUTE, 60 * 1000000, FAILURES_PER_MINUTE, seeds[1]);
+    return admin;
+}
+
+void admin_free(struct admin *admin) {
+    http_limit_done(&admin->requests);
+    http_limit_done(&admin->failures);
+    pthread_mutex_destroy(&admin->lock);
+    free(admin);
+}
+
+uint64_t admin_refused_count(struct admin *admin) {
+    return http_limit_refused_count(&admin->requests);
+}
+
+static uint64_t now_us(const struct admin *admin) {
+    return clock_monotonic_us(admin->config.clock);
+}
+
+static void add_retry_after(struct http_request *request, uint64_t wait_us) {
+    char text[24];
+    snprintf(text, sizeof text, "%ju", (uintmax_t)(wait_us / 1000000 + 1));
+    http_add_header(request, MHD_HTTP_HEADER_RETRY_AFTER, text);
+}
+
+/* ---- tokens and cookies ---- */
+
+/* The time that this takes does not depend on how much of it is right. */
+static bool is_equal(struct bytes given, const char *secret) {
+    size_t size = strlen(secret);
+    return given.size == size && CRYPTO_memcmp(given.data, secret, size) == 0;
+}
+
+static struct bytes bearer_of(const struct http_request *request) {
+    struct bytes value = bytes_trim(http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    static const char scheme[] = "Bearer ";
+    size_t size = sizeof scheme - 1;
+    bool fits =
+        value.size > size && bytes_equal_ignore_case(bytes_slice(value, 0, size), bytes_of(scheme, size));
+    return fits ? bytes_trim(bytes_skip(value, size)) : bytes_of(NULL, 0);
+}
+
+/* Cookies go to all ports of a host: each node has a name of its own. */
+static void cookie_name(const struct http_request *request, char out[COOKIE_NAME_SIZE_MAX]) {
+    snprintf(out, COOKIE_NAME_SIZE_MAX, "mnemon_%u", http_request_port(request));
+}
+
+static struct bytes cookie_of(const struct http_request *request) {
+    struct bytes rest = http_request_header(request, MHD_HTTP_HEADER_COOKIE);
+    char name[COOKIE_NAME_SIZE_MAX];
+    struct bytes part;
+    cookie_name(request, name);
+    while (rest.size > 0 && bytes_split(&rest, ';', &part)) {
+        part = bytes_trim(part);
+        size_t equals = bytes_find_byte(part, '=');
+        if (equals < part.size && bytes_equal(bytes_slice(part, 0, equals), bytes_of_string(name))) {
+            return bytes_skip(part, equals + 1);
+        }
+    }
+    return bytes_of(NULL, 0);
+}
+
+/* With the lock. NULL where there is none, or where it has ended. */
+static struct session *find_session(struct admin *admin, struct bytes id) {
+    uint64_t now = now_us(admin);
+    struct session *found = NULL;
+    for (size_t i = 0; i < ADMIN_SESSIONS_MAX && id.size == ID_TEXT_SIZE; i++) {
+        struct session *session = &admin->sessions[i];
+        if (session->until_us > now && is_equal(id, session->id)) {
+            found = session;
+        }
+    }
+    return found;
+}
+
+static bool has_session(struct admin *admin, const struct http_request *request) {
+    pthread_mutex_lock(&admin->lock);
+    bool is_there = find_session(admin, cookie_of(request)) != NULL;
+    pthread_mutex_unlock(&admin->lock);
+    return is_there;
+}
+
+static bool has_session_from(struct admin *admin, const struct address *client) {
+    uint64_t now = now_us(admin);
+    bool is_there = false;
+    pthread_mutex_lock(&admin->lock);
+    for (size_t i = 0; i < ADMIN_SESSIONS_MAX && !is_there; i++) {
+        const struct session *session = &admin->sessions[i];
+        is_there = session->until_us > now && memcmp(session->client.ip, client->ip, sizeof client->ip) == 0;
+    }
+    pthread_mutex_unlock(&admin->lock);
+    return is_there;
+}
+
+/* ---- may it? ---- */
+
+bool admin_is_own_page(const struct http_request *request, bool is_lenient) {
+    struct bytes site = http_request_header(request, "Sec-Fetch-Site");
+    struct bytes origin = http_request_header(request, MHD_HTTP_HEADER_ORIGIN);
+    struct bytes host = http_request_header(request, MHD_HTTP_HEADER_HOST);
+    if (site.size > 0 && !bytes_equal(site, BYTES("same-origin"))) {
+        return false;
+    }
+    if (origin.size == 0) {
+        return site.size > 0 || is_lenient;
+    }
+    size_t at = bytes_find(origin, BYTES("://")); /* behind a proxy it may be https */
+    return at < origin.size && host.size > 0 && bytes_equal_ignore_case(bytes_skip(origin, at + 3), host);
+}
+
+/* A token, wherever it came from: who tries too many does not learn whether one is right. */
+static enum admin_verdict try_token(struct admin *admin, struct http_request *request, struct bytes token) {
+    struct address client;
+    uint64_t wait_us;
+    http_request_client(request, &client);
+    bool is_open = http_limit_is_open(&admin->failures, &client, now_us(admin), &wait_us);
+    bool is_right = is_equal(token, admin->config.token);
+    if (is_open && !is_right) {
+        http_limit_take(&admin->failures, &client, now_us(admin), &wait_us);
+    }
+    if (!is_open) {
+        add_retry_after(request, wait_us);
+        return ADMIN_LIMITED;
+    }
+    return is_right ? ADMIN_ALLOWED : ADMIN_WRONG;
+}
+
+enum admin_verdict admin_verdict(struct admin *admin, struct http_request *request) {
+    struct bytes token = bearer_of(request);
+    if (token.size > 0) {
+        return try_token(admin, request, token);
+    }
+    if (cookie_of(request).size == 0) {
+        return ADMIN_UNKNOWN;
+    }
+    if (!has_session(admin, request)) {
+        return ADMIN_WRONG;
+    }
+    return admin_is_own_page(request, false) ? ADMIN_ALLOWED : ADMIN_FOREIGN;
+}
+
+const char *admin_verdict_text(enum admin_verdict verdict) {
+    switch (verdict) {
+    case ADMIN_ALLOWED:
+        break;
+    case ADMIN_UNKNOWN:
+        return "this changes something: log in at /login, or send the token (Authorization: Bearer TOKEN)";
+    case ADMIN_WRONG:
+        return "the token is wrong, or the login has ended; the token is in the data directory of the node";
+    case ADMIN_FOREIGN:
+        return "this came from a page of another site, or does not say from where: use this node's own pages";
+    case ADMIN_LIMITED:
+        return "too many wrong tokens came from this address: wait a minute";
+    }
+    return "allowed";
+}
+
+unsigned admin_verdict_status(enum admin_verdict verdict) {
+    switch (verdict) {
+    case ADMIN_ALLOWED:
+        return MHD_HTTP_OK;
+    case ADMIN_FOREIGN:
+        return MHD_HTTP_FORBIDDEN;
+    case ADMIN_LIMITED:
+        return MHD_HTTP_TOO_MANY_REQUESTS;
+    case ADMIN_UNKNOWN:
+    case ADMIN_WRONG:
+        break;
+    }
+    return MHD_HTTP_UNAUTHORIZED;
+}
+
+bool admin_is_known(struct admin *admin, const struct http_request *request) {
+    struct bytes token = bearer_of(request);
+    return token.size > 0 ? is_equal(token, admin->config.token) : has_session(admin, request);
+}
+
+/* ---- logging in and out ---- */
+
+static void add_cookie(struct http_request *request, const char *id, unsigned seconds) {
+    char name[COOKIE_NAME_SIZE_MAX];
+    char text[ADMIN_COOKIE_SIZE_MAX];
+    cookie_name(request, name);
+    snprintf(text, sizeof text, "%s=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Strict", name, id, seconds);
+    http_add_header(request, MHD_HTTP_HEADER_SET_COOKIE, text);
+}
+
+/* The one that ends first makes room. */
+static void add_session(struct admin *admin, const char *id, const struct address *client) {
+    pthread_mutex_lock(&admin->lock);
+    struct session *place = &admin->sessions[0];
+    for (size_t i = 1; i < ADMIN_SESSIONS_MAX; i++) {
+        place = admin->sessions[i].until_us < place->until_us ? &admin->sessions[i] : place;
+    }
+    memcpy(place->id, id, sizeof place->id);
+    place->until_us = now_us(admin) + SESSION_S * UINT64_C(1000000);
+    place->client = *client;
+    pthread_mutex_unlock(&admin->lock);
+}
+
+enum admin_verdict admin_login(struct admin *admin, struct http_request *request, struct bytes token) {
+    uint8_t random[ID_SIZE];
+    char id[ID_TEXT_SIZE + 1];
+    struct address client;
+    enum admin_verdict verdict = try_token(admin, request, bytes_trim(token));
+    if (verdict != ADMIN_ALLOWED) {
+        return verdict;
+    }
+    if (getrandom(random, sizeof random, 0) != sizeof random) {
+        return ADMIN_LIMITED;
+    }
+    hex_encode(bytes_of(random, sizeof random), id);
+    http_request_client(request, &client);
+    add_session(admin, id, &client);
+    add_cookie(request, id, SESSION_S);
+    return ADMIN_ALLOWED;
+}
+
+void admin_logout(struct admin *admin, struct http_request *request) {
+    pthread_mutex_lock(&admin->lock);
+    struct session *session = find_session(admin, cookie_of(request));
+    if (session != NULL) {
+        *session = (struct session){0};
+    }
+    pthread_mutex_unlock(&admin->lock);
+    add_cookie(request, "", 0);
+}
+
+/* ---- in front of every request ---- */
+
+/* What must be there for a login, or has checks of its own. */
+static bool is_open_to_all(struct bytes path) {
+    static const char *const paths[] = {"/login", "/health", "/robots.txt", "/favicon.ico"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (bytes_equal(path, bytes_of_string(paths[i]))) {
+            return true;
+        }
+    }
+    return bytes_starts_with(path, BYTES("/static/")) || bytes_starts_with(path, BYTES("/api/v1/volumes"));
+}
+
+static bool may_read(struct admin *admin, const struct http_request *request, const struct address *client) {
+    struct bytes path = http_request_path(request);
+    return !admin->config.reads_need_login || is_open_to_all(path) || admin_is_known(admin, request) ||
+           (bytes_starts_with(path, BYTES("/web/")) && has_session_from(admin, client));
+}
+
+static void ask_to_login(struct http_request *request) {
+    struct bytes accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
+    if (bytes_find(accept, BYTES("text/html")) < accept.size) {
+        http_add_header(request, MHD_HTTP_HEADER_LOCATION, "/login");
+        http_answer_status(request, MHD_HTTP_SEE_OTHER, ERR_PERMISSION, "log in first");
+        return;
+    }
+    http_add_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mnemon\"");
+    http_answer_status(request, MHD_HTTP_UNAUTHORIZED, ERR_PERMISSION,
+                       "this archive is not open: log in at /login, or send the token (Authorization: Bearer "
+                       "TOKEN)");
+}
+
+bool admin_check(void *context, struct http_request *request) {
+    struct admin *admin = context;
+    struct address client;
+    uint64_t wait_us;
+    http_request_client(request, &client);
+    if (admin->config.is_loopback &&
+        !admin_host_is_own(http_request_header(request, MHD_HTTP_HEADER_HOST), &admin->config.hosts)) {
+        http_answer_status(request, MHD_HTTP_MISDIRECTED_REQUEST, ERR_PERMISSION,
+                           "this node is not called so: use localhost, its IP address, or a name that the "
+                           "setting http.hosts lists");
+        return false;
+    }
+    if (admin->config.rate > 0 && !address_is_loopback(&client) &&
+        !http_limit_take(&admin->requests, &client, now_us(admin), &wait_us)) {
+        add_retry_after(request, wait_us);
+        http_answer_status(request, MHD_HTTP_TOO_MANY_REQUESTS, ERR_LIMIT,
+                           "too many requests from this address");
+        return false;
+    }
+    if (!may_read(admin, request, &client)) {
+        ask_to_login(request);
+        return false;
+    }
+    return true;
+}

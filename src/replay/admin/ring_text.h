@@ -1,0 +1,37 @@
+/*
+ * ring_text - what the nodes of a ring do together, in words: the same sentences on the dashboard and in
+ * "mnemon ring status", from what /api/v1/ring says (docs/api.md).
+ *
+ * Plain text, not escaped for HTML: it holds names and reasons that other nodes have chosen.
+ */
+#ifndef MNEMON_REPLAY_ADMIN_RING_TEXT_H
+#define MNEMON_REPLAY_ADMIN_RING_TEXT_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+enum ring_text {
+    RING_TEXT_KEEPING, /* how much is here, and how many copies there are */
+    RING_TEXT_REPAIR,  /* what is missing, and for how long yet */
+    RING_TEXT_CHECKS,  /* challenges, damage, surplus */
+    RING_TEXT_LINKS,
+    RING_TEXT_HOSTS,
+    RING_TEXT_BYTES,
+    RING_TEXT_DECREES,
+    RING_TEXT_COUNT
+};
+
+/* "keeping", "repair" …: of a line; lower case. */
+extern const char *const ring_text_names[];
+
+/* Append the sentence, without an end; nothing where there is nothing to say. */
+void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out);
+
+/* An arc's repair: "for 5 s, about 20 s left"; nothing where nothing is repaired. */
+void ring_text_put_arc_repair(const json_t *arc, struct buf *out);
+
+/* A member of an arc, by the worst that is to be said of it: "away", "full" … "complete". */
+const char *ring_text_member(const json_t *member);
+
+#endif

@@ -1,0 +1,281 @@
+#include "replay/archive/archive.h"
+
+#include <stdlib.h>
+
+#include "replay/archive/archive_state.h"
+#include "store/shelf/shelf_deposit.h"
+#include "web/url/surt.h"
+
+enum {
+    HELD_MAX = 256, /* visits, a few MiB of memory each */
+    FREE_MAX = 32,  /* that wait in the pool */
+};
+
+/* ---- visits ---- */
+
+static void visit_free(struct archive_visit *visit) {
+    if (visit->extra != NULL) {
+        visit->free_extra(visit->extra);
+    }
+    archive_part_free(visit->own);
+    archive_part_free(visit->original);
+    archive_timeline_done(&visit->timeline);
+    buf_done(&visit->found);
+    buf_done(&visit->surt);
+    canon_done(&visit->canon);
+    if (visit->session != NULL) {
+        instance_session_free(visit->session);
+    }
+    free(visit);
+}
+
+static struct archive_visit *visit_new(struct archive *archive) {
+    struct archive_visit *visit = calloc(1, sizeof *visit);
+    if (visit == NULL) {
+        return NULL;
+    }
+    visit->archive = archive;
+    canon_init(&visit->canon);
+    buf_init(&visit->surt, URL_SIZE_MAX + 16);
+    buf_init(&visit->found, ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
+    archive_timeline_init(&visit->timeline);
+    visit->session = instance_session_new(archive->instance);
+    if (visit->session == NULL) {
+        visit_free(visit);
+        return NULL;
+    }
+    return visit;
+}
+
+struct archive *archive_new(const struct archive_config *config) {
+    struct archive *archive = calloc(1, sizeof *archive);
+    if (archive == NULL) {
+        return NULL;
+    }
+    archive->instance = config->instance;
+    archive->access = config->access;
+    archive->scratch_directory = config->scratch_directory;
+    archive->clock = config->clock != NULL ? config->clock : &clock_system;
+    pthread_mutex_init(&archive->lock, NULL);
+    return archive;
+}
+
+void archive_free(struct archive *archive) {
+    while (archive->free_visits != NULL) {
+        struct archive_visit *visit = archive->free_visits;
+        archive->free_visits = visit->next;
+        visit_free(visit);
+    }
+    for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
+        archive_part_free(archive->large[i]);
+    }
+    pthread_mutex_destroy(&archive->lock);
+    free(archive);
+}
+
+struct instance *archive_instance(const struct archive *archive) {
+    return archive->instance;
+}
+
+const char *archive_scratch_directory(const struct archive *archive) {
+    return archive->scratch_directory;
+}
+
+struct archive_visit *archive_visit_begin(struct archive *archive) {
+    pthread_mutex_lock(&archive->lock);
+    struct archive_visit *visit = archive->free_visits;
+    if (visit != NULL) {
+        archive->free_visits = visit->next;
+        archive->free_count--;
+    }
+    pthread_mutex_unlock(&archive->lock);
+    visit = visit != NULL ? visit : visit_new(archive);
+    if (visit != NULL) {
+        instance_session_set_guest(visit->session, true);
+        instance_session_set_deposits(visit->session, true);
+    }
+    return visit;
+}
+
+struct archive_visit *archive_visit_begin_here(struct archive *archive) {
+    struct archive_visit *visit = archive_visit_begin(archive);
+    if (visit != NULL) {
+        instance_session_set_guest(visit->session, false);
+    }
+    return visit;
+}
+
+struct archive_visit *archive_visit_begin_own(struct archive *archive) {
+    struct archive_visit *visit = archive_visit_begin_here(archive);
+    if (visit != NULL) {
+        instance_session_set_deposits(visit->session, false);
+    }
+    return visit;
+}
+
+void archive_visit_renew(struct archive_visit *visit) {
+    visit->timeline.is_known = false;
+    archive_part_rest(&visit->own, visit->archive);
+    archive_part_rest(&visit->original, visit->archive);
+    instance_session_set_deposits(visit->session, true);
+}
+
+void archive_visit_end(struct archive_visit *visit) {
+    struct archive *archive = visit->archive;
+    archive_part_rest(&visit->own, archive);
+    archive_part_rest(&visit->original, archive);
+    visit->timeline.is_known = false; /* the next visit wants to see what is new */
+    instance_session_set_deposits(visit->session, false);
+    pthread_mutex_lock(&archive->lock);
+    archive->held_count -= visit->is_held ? 1 : 0;
+    visit->is_held = false;
+    bool is_kept = archive->free_count < FREE_MAX;
+    if (is_kept) {
+        visit->next = archive->free_visits;
+        archive->free_visits = visit;
+        archive->free_count++;
+    }
+    pthread_mutex_unlock(&archive->lock);
+    if (!is_kept) {
+        visit_free(visit);
+    }
+}
+
+bool archive_visit_hold(struct archive_visit *visit) {
+    struct archive *archive = visit->archive;
+    pthread_mutex_lock(&archive->lock);
+    bool may_hold = archive->held_count < HELD_MAX;
+    archive->held_count += may_hold ? 1 : 0;
+    visit->is_held = may_hold;
+    pthread_mutex_unlock(&archive->lock);
+    return may_hold;
+}
+
+struct instance *archive_visit_instance(const struct archive_visit *visit) {
+    return visit->archive->instance;
+}
+
+struct instance_session *archive_visit_session(struct archive_visit *visit) {
+    return visit->session;
+}
+
+const char *archive_visit_scratch_directory(const struct archive_visit *visit) {
+    return visit->archive->scratch_directory;
+}
+
+void *archive_visit_extra(const struct archive_visit *visit) {
+    return visit->extra;
+}
+
+void archive_visit_set_extra(struct archive_visit *visit, void *take_extra, void (*free_extra)(void *)) {
+    ASSERT(visit->extra == NULL);
+    visit->extra = take_extra;
+    visit->free_extra = free_extra;
+}
+
+/* ---- finding ---- */
+
+enum err archive_key(struct archive_visit *visit, struct bytes url, struct bytes *ret_surt,
+                     struct err_detail *detail) {
+    enum err err = canon_run(&visit->canon, url, detail);
+    if (err == ERR_OK) {
+        buf_clear(&visit->surt);
+        err = surt_put(&visit->surt, &visit->canon);
+    }
+    if (err == ERR_OK) {
+        *ret_surt = buf_bytes(&visit->surt);
+    }
+    return err;
+}
+
+enum access_verdict archive_verdict(const struct archive_visit *visit, const struct capture *capture) {
+    struct access *access = visit->archive->access;
+    if (access == NULL) {
+        return ACCESS_ALLOW;
+    }
+    struct shelf *deposit = instance_deposit(visit->archive->instance, capture->volume);
+    enum access_verdict own =
+        access_has_rules(access) ? access_check(access, capture->surt, capture->time_us) : ACCESS_ALLOW;
+    enum access_verdict owners =
+        deposit == NULL ? ACCESS_ALLOW : shelf_deposit_check(deposit, capture->surt, capture->time_us);
+    return own > owners ? own : owners; /* the stricter one */
+}
+
+enum err archive_see(struct archive_visit *visit, const struct capture *capture) {
+    enum err err = instance_check(visit->session, capture);
+    if (err == ERR_OK && archive_verdict(visit, capture) == ACCESS_EXCLUDE) {
+        err = ERR_NOT_FOUND;
+    }
+    return err;
+}
+
+/* ---- opening ---- */
+
+/*
+ * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
+ * then look again.
+ */
+static enum err read_own(struct archive_visit *visit, const struct capture *capture,
+                         struct err_detail *detail) {
+    enum err err = archive_part_read(&visit->own, visit->archive, capture->volume, &capture->location,
+                                     capture->signature, detail);
+    struct capture moved;
+    if (err == ERR_NOT_FOUND && instance_is_deposit(capture->volume)) {
+        instance_session_set_deposits(visit->session, true);
+    }
+    if (err != ERR_NOT_FOUND || archive_find_again(visit, capture, &moved) != ERR_OK) {
+        return err;
+    }
+    return archive_part_read(&visit->own, visit->archive, moved.volume, &moved.location, capture->signature,
+                             detail);
+}
+
+/* What the server said: of this capture, or of the original where it said only that nothing had changed. */
+static void describe(const struct archive_part *part, struct archive_record *out) {
+    static const struct fields no_fields = {.count = 0};
+    const struct record *record = &part->record;
+    out->is_http = record->head.size > 0;
+    out->head = record->head;
+    out->fields = out->is_http ? &record->payload.head.fields : &no_fields;
+    out->status = out->is_http ? record->payload.head.status : 200;
+    out->content_type =
+        out->is_http ? fields_get(out->fields, BYTES("Content-Type")) : record->header.content_type;
+}
+
+/* Only revisits have theirs elsewhere; the others need not be looked up, unless documents were removed. */
+static enum err find_block(struct archive_visit *visit, const struct capture *capture,
+                           struct archive_record *out, struct err_detail *detail) {
+    if (out->is_revisit) {
+        return instance_locate(visit->session, capture, &out->key, &out->block, detail);
+    }
+    out->key = (struct key){.volume = capture->volume, .number = capture->block_number};
+    memcpy(out->key.signature, capture->signature, sizeof out->key.signature);
+    out->block.location = capture->location;
+    return instance_check(visit->session, capture);
+}
+
+enum err archive_open(struct archive_visit *visit, const struct capture *capture,
+                      struct archive_record *ret_record, struct err_detail *detail) {
+    struct archive_record out = {.is_revisit = (capture->flags & CAPTURE_REVISIT) != 0};
+    if (archive_verdict(visit, capture) != ACCESS_ALLOW) {
+        return err_set(detail, ERR_PERMISSION, "a rule of this archive blocks this capture");
+    }
+    enum err err = find_block(visit, capture, &out, detail);
+    if (err == ERR_OK) {
+        err = read_own(visit, capture, detail);
+    }
+    if (err == ERR_OK && out.is_revisit) {
+        err = archive_part_read(&visit->original, visit->archive, out.key.volume, &out.block.location,
+                                out.key.signature, detail);
+    }
+    if (archive_note_read(visit, capture, err) != ERR_OK) {
+        return err;
+    }
+    out.body = out.is_revisit ? visit->original->document : visit->own->document;
+    out.block.size = out.body.size;
+    out.header = &visit->own->record.header;
+    out.is_not_modified = out.is_revisit && record_is_not_modified(out.header);
+    describe(out.is_not_modified ? visit->original : visit->own, &out);
+    *ret_record = out;
+    return ERR_OK;
+}

@@ -1,0 +1,188 @@
+/*
+ * archive - what replay sees of the archive: find a capture, walk over captures, open one.
+ *
+ * Everything that is shown to anybody comes through here, so here the access rules (store/access/access.h)
+ * are applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To
+ * the captures of an archive that another node has deposited here its owner's rules apply as well.
+ *
+ * A visit is what one request needs: sessions, readers, buffers. It is taken from a pool, since which thread
+ * serves which request is the server's choice, and belongs to one thread at a time.
+ */
+#ifndef MNEMON_REPLAY_ARCHIVE_ARCHIVE_H
+#define MNEMON_REPLAY_ARCHIVE_ARCHIVE_H
+
+#include "base/clock.h"
+#include "http/message/http_head.h"
+#include "store/access/access.h"
+#include "store/instance/instance.h"
+#include "store/instance/query.h"
+#include "store/instance/record.h"
+
+struct archive;
+struct archive_visit;
+struct archive_walk;
+
+struct archive_config {
+    struct instance *instance;     /* outlives the archive */
+    struct access *access;         /* likewise; NULL: everything is allowed */
+    const char *scratch_directory; /* likewise; for what is large */
+    const struct clock *clock;     /* likewise; NULL: the system's */
+};
+
+struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */
+
+/* All visits must have ended. */
+void archive_free(struct archive *archive);
+
+struct instance *archive_instance(const struct archive *archive);
+const char *archive_scratch_directory(const struct archive *archive);
+
+struct archive_visit *archive_visit_begin(struct archive *archive); /* NULL: out of memory */
+void archive_visit_end(struct archive_visit *visit);
+
+/* One that sees only what is on this machine, not what its ring has: for what is asked at every key press. */
+struct archive_visit *archive_visit_begin_here(struct archive *archive);
+
+/* One that sees only what this node has stored itself, not the archives of others that it keeps: for counts.
+ */
+struct archive_visit *archive_visit_begin_own(struct archive *archive);
+
+/* For a visit that lasts: from now on it sees the archives of others as they are now. What was opened is not
+ * valid any more. */
+void archive_visit_renew(struct archive_visit *visit);
+
+/*
+ * The visit will last as long as a client takes to read what it holds. False where too many do so already:
+ * visits have files and memory.
+ */
+bool archive_visit_hold(struct archive_visit *visit) MUST_CHECK;
+
+/* Where large things may lie meanwhile. */
+const char *archive_visit_scratch_directory(const struct archive_visit *visit);
+
+/* Its session, and the instance of that, for what is not here. */
+struct instance *archive_visit_instance(const struct archive_visit *visit);
+struct instance_session *archive_visit_session(struct archive_visit *visit);
+
+/* What wayback.c wants to use again with the next visit, NULL at first; freed with the visit. */
+void *archive_visit_extra(const struct archive_visit *visit);
+void archive_visit_set_extra(struct archive_visit *visit, void *take_extra, void (*free_extra)(void *));
+
+/* ---- finding ---- */
+
+/* The key of a URL as anybody writes it, until the next call; ERR_INVALID with the reason. */
+enum err archive_key(struct archive_visit *visit, struct bytes url, struct bytes *ret_surt,
+                     struct err_detail *detail) MUST_CHECK;
+
+enum archive_choice {
+    ARCHIVE_CLOSEST,
+    ARCHIVE_NOT_NEWER, /* the newest that is not newer than the time, else the closest: for parts of a page */
+    ARCHIVE_EXACT,     /* of this very second, else ERR_NOT_FOUND */
+    ARCHIVE_SETTLED,   /* the closest that is neither a redirect nor "not modified" */
+};
+
+/*
+ * ERR_NOT_FOUND; ERR_UNREACHABLE where nothing was found but a volume is down. Of several captures in the
+ * second that was asked for, the last. The slices live in the visit until the next find. One visit sees the
+ * captures of a SURT as they were at its first look.
+ */
+enum err archive_find(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+                      enum archive_choice choice, struct capture *ret_capture,
+                      struct err_detail *detail) MUST_CHECK;
+
+/* Times of the captures of a SURT around one: for Memento's links. INT64_MIN: there is none. */
+struct archive_neighbours {
+    int64_t first_us;
+    int64_t previous_us;
+    int64_t next_us;
+    int64_t last_us;
+};
+
+enum err archive_neighbours(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+                            struct archive_neighbours *ret_neighbours) MUST_CHECK;
+
+enum access_verdict archive_verdict(const struct archive_visit *visit, const struct capture *capture);
+
+/* ---- walking: in the order of the index or exactly the reverse; excluded captures are left out ---- */
+
+struct archive_range {
+    struct bytes url;       /* as store/instance/query.h reads it: "example.org/a*", "*.example.org" … */
+    enum query_match match; /* QUERY_BY_URL goes by its stars */
+    int64_t from_us;        /* INT64_MIN … INT64_MAX for all */
+    int64_t to_us;
+    bool in_reverse;
+    struct bytes after; /* go on behind this archive_walk_key(); empty: from the start */
+    size_t steps_max;   /* of one archive_walk_next(), which is then ERR_BUSY; 0: as many as it takes */
+};
+
+enum err archive_walk_open(struct archive_visit *visit, const struct archive_range *range,
+                           struct archive_walk **ret_walk, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * ERR_NOT_FOUND at the end. The capture's slices last until the next call. ERR_BUSY: so many were passed over
+ * as range->steps_max says; call again.
+ */
+enum err archive_walk_next(struct archive_walk *walk, struct capture *ret_capture,
+                           struct err_detail *detail) MUST_CHECK;
+
+/*
+ * Append the key of the capture that was looked at last, given or passed over: opaque bytes for
+ * archive_range.after. ERR_NOT_FOUND where there is none yet.
+ */
+enum err archive_walk_key(const struct archive_walk *walk, struct buf *out) MUST_CHECK;
+
+/* The same of any capture that a walk has given. */
+enum err archive_capture_key(const struct capture *capture, struct buf *out) MUST_CHECK;
+
+/* Were there volumes that could not be asked? */
+bool archive_walk_is_partial(const struct archive_walk *walk);
+void archive_walk_close(struct archive_walk *walk);
+
+/* ---- opening ---- */
+
+/* A capture as it is to be replayed. Slices last until the next open of the visit. */
+struct archive_record {
+    uint16_t status;             /* of HTTP; 200 for what is not HTTP. Of a "not modified": the original's */
+    struct bytes head;           /* the HTTP head of this capture; of a "not modified": the original's */
+    const struct fields *fields; /* of the head; empty for what is not HTTP */
+    struct bytes content_type;   /* of the head, or of the resource record; may be empty */
+    struct bytes body;           /* without chunks; content encodings as received; empty for an empty body */
+    bool is_http;
+    bool is_revisit;
+    bool is_not_modified;             /* the server said so */
+    const struct warc_record *header; /* of the capture's own record */
+    struct key key;                   /* of the document */
+    struct block block;               /* its location and size */
+};
+
+/*
+ * ERR_PERMISSION where the rules block it; ERR_NOT_FOUND where its document was removed; ERR_CORRUPT where it
+ * is damaged; ERR_UNREACHABLE where its volume is down.
+ */
+enum err archive_open(struct archive_visit *visit, const struct capture *capture,
+                      struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;
+
+/* For who reads a capture in another way: how that went. Returns err. */
+enum err archive_note_read(struct archive_visit *visit, const struct capture *capture, enum err err);
+
+/* ---- finding one that can be opened ---- */
+
+/* What a reader does, with its context. */
+struct archive_attempt {
+    enum err (*find)(void *context, struct capture *ret_capture, struct err_detail *detail);
+    enum err (*use)(void *context, const struct capture *capture, struct err_detail *detail);
+    void *context;
+};
+
+/*
+ * Find a capture and use it. Where it cannot be had: of a ring, somebody may have listed what nobody holds,
+ * and it is not listed any more (node/ring_shelf.h). Then the next nearest is found and used, as if the other
+ * had never been there: four tries within six seconds. So use() opens before it changes anything that cannot
+ * be done again; when it succeeds, it may have given the visit away. The slices of a capture last until the
+ * next find(), also one in vain. Returns what went wrong with the last that was used; the errors of the first
+ * find().
+ */
+enum err archive_try(struct archive_visit *visit, const struct archive_attempt *attempt,
+                     struct err_detail *detail) MUST_CHECK;
+
+#endif

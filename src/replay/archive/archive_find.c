@@ -1,0 +1,311 @@
+#include "replay/archive/archive_state.h"
+#include "store/instance/merge.h"
+
+enum { SECOND_US = 1000000 };
+
+/* Timestamps have no fractions, captures have: one within the second that was asked for is meant. */
+static int64_t second_end(int64_t time_us) {
+    return time_us > INT64_MAX - SECOND_US ? INT64_MAX : time_us + SECOND_US;
+}
+
+static uint64_t distance(int64_t a_us, int64_t b_us) {
+    return a_us > b_us ? (uint64_t)a_us - (uint64_t)b_us : (uint64_t)b_us - (uint64_t)a_us;
+}
+
+/* Replaying it shows a document, not the way to another. */
+static bool is_settled(const struct capture *capture) {
+    return capture->status < 300 || capture->status > 399 ||
+           (capture->flags & CAPTURE_REVISIT && capture->status == 304);
+}
+
+/* ---- one by one ---- */
+
+static void put_slices(struct buf *out, const struct capture *capture) {
+    buf_put(out, capture->surt);
+    buf_put(out, capture->url);
+    buf_put(out, capture->mime);
+}
+
+/* The slices are where put_slices() put them. Returns where they end. */
+static size_t set_slices(const struct buf *text, size_t at, struct capture *capture) {
+    struct bytes *slices[] = {&capture->surt, &capture->url, &capture->mime};
+    for (size_t i = 0; i < 3; i++) {
+        *slices[i] = bytes_slice(buf_bytes(text), at, at + slices[i]->size);
+        at += slices[i]->size;
+    }
+    return at;
+}
+
+static enum err keep(struct archive_visit *visit, struct capture *capture) {
+    buf_clear(&visit->found);
+    put_slices(&visit->found, capture);
+    if (visit->found.err == ERR_OK) {
+        set_slices(&visit->found, 0, capture);
+    }
+    return visit->found.err;
+}
+
+static enum err open_range(struct archive_visit *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+                           bool in_reverse, struct merge **ret_merge, struct err_detail *detail) {
+    struct buf from;
+    struct buf to;
+    buf_init(&from, ARCHIVE_KEY_SIZE_MAX);
+    buf_init(&to, ARCHIVE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&from, surt, from_us);
+    index_put_capture_prefix(&to, surt, to_us);
+    enum err err = from.err != ERR_OK ? from.err : to.err;
+    if (err == ERR_OK) {
+        err = merge_open(visit->session, buf_bytes(&from), buf_bytes(&to), in_reverse, ret_merge, detail);
+    }
+    buf_done(&from);
+    buf_done(&to);
+    return err;
+}
+
+/* The first to be seen between two times, from the early or from the late end. The SURT must not be in
+ * `found`. */
+static enum err find_first(struct archive_visit *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+                           bool in_reverse, bool is_any, struct capture *ret_capture,
+                           struct err_detail *detail) {
+    struct merge *merge;
+    enum err err = open_range(visit, surt, from_us, to_us, in_reverse, &merge, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    enum err seen = ERR_NOT_FOUND;
+    while (err == ERR_OK && seen == ERR_NOT_FOUND) {
+        err = merge_next(merge, ret_capture, detail);
+        if (err == ERR_OK && (is_any || is_settled(ret_capture))) {
+            seen = archive_see(visit, ret_capture);
+        }
+    }
+    err = err == ERR_OK ? seen : err;
+    visit->timeline.is_partial = visit->timeline.is_partial || merge_is_partial(merge);
+    if (err == ERR_OK) {
+        err = keep(visit, ret_capture);
+    }
+    merge_close(merge);
+    return err;
+}
+
+static enum err seek_around(struct archive_visit *visit, struct bytes surt, int64_t time_us, bool is_any,
+                            struct capture *ret_capture, struct err_detail *detail) {
+    struct capture capture;
+    enum err err = find_first(visit, surt, INT64_MIN, second_end(time_us), true, is_any, &capture, detail);
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return err;
+    }
+    bool has_before = err == ERR_OK;
+    int64_t before_us = has_before ? capture.time_us : 0;
+    if (has_before && before_us >= time_us) {
+        *ret_capture = capture;
+        return ERR_OK;
+    }
+    err = find_first(visit, surt, second_end(time_us), INT64_MAX, false, is_any, &capture, detail);
+    bool is_after_closer =
+        err == ERR_OK && (!has_before || distance(capture.time_us, time_us) < distance(before_us, time_us));
+    if (has_before && !is_after_closer && (err == ERR_OK || err == ERR_NOT_FOUND)) {
+        err = find_first(visit, surt, before_us, before_us + 1, true, is_any, &capture, detail);
+    }
+    if (err == ERR_OK) {
+        *ret_capture = capture;
+    }
+    return err;
+}
+
+static enum err seek(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+                     enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
+    if (choice == ARCHIVE_EXACT) {
+        return find_first(visit, surt, time_us, second_end(time_us), true, true, ret_capture, detail);
+    }
+    if (choice == ARCHIVE_NOT_NEWER) {
+        enum err err =
+            find_first(visit, surt, INT64_MIN, second_end(time_us), true, true, ret_capture, detail);
+        if (err != ERR_NOT_FOUND) {
+            return err;
+        }
+    }
+    return seek_around(visit, surt, time_us, choice != ARCHIVE_SETTLED, ret_capture, detail);
+}
+
+/* ---- at once ---- */
+
+void archive_timeline_init(struct archive_timeline *timeline) {
+    buf_init(&timeline->surt, URL_SIZE_MAX + 16);
+    buf_init(&timeline->text, ARCHIVE_TIMELINE_MAX * (ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX));
+}
+
+void archive_timeline_done(struct archive_timeline *timeline) {
+    buf_done(&timeline->surt);
+    buf_done(&timeline->text);
+}
+
+static enum err read_timeline(struct archive_visit *visit, struct err_detail *detail) {
+    struct archive_timeline *timeline = &visit->timeline;
+    struct merge *merge;
+    enum err err = open_range(visit, buf_bytes(&timeline->surt), INT64_MIN, INT64_MAX, false, &merge, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    timeline->count = 0;
+    timeline->is_whole = true;
+    buf_clear(&timeline->text);
+    struct capture capture;
+    while (timeline->is_whole && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
+        enum err seen = archive_see(visit, &capture);
+        if (seen == ERR_OK && timeline->count < ARCHIVE_TIMELINE_MAX) {
+            timeline->captures[timeline->count++] = capture;
+            put_slices(&timeline->text, &capture);
+        } else if (seen != ERR_NOT_FOUND) { /* too many, or one by one it may go better */
+            timeline->is_whole = false;
+        }
+    }
+    timeline->is_partial = merge_is_partial(merge);
+    timeline->is_whole = timeline->is_whole && !timeline->is_partial && timeline->text.err == ERR_OK;
+    merge_close(merge);
+    if (err != ERR_OK && err != ERR_NOT_FOUND) {
+        return err;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < timeline->count && timeline->is_whole; i++) {
+        at = set_slices(&timeline->text, at, &timeline->captures[i]);
+    }
+    timeline->is_known = true;
+    return ERR_OK;
+}
+
+static enum err know_timeline(struct archive_visit *visit, struct bytes surt, struct err_detail *detail) {
+    struct archive_timeline *timeline = &visit->timeline;
+    if (timeline->is_known && bytes_equal(buf_bytes(&timeline->surt), surt)) {
+        return ERR_OK;
+    }
+    timeline->is_known = false;
+    buf_clear(&timeline->surt);
+    enum err err = buf_put(&timeline->surt, surt);
+    return err == ERR_OK ? read_timeline(visit, detail) : err;
+}
+
+/* How far it is from what was asked for; UINT64_MAX: it is none of those. The second that was asked for is 0.
+ */
+static uint64_t rate(const struct capture *capture, int64_t time_us, enum archive_choice choice) {
+    bool is_now = capture->time_us >= time_us && capture->time_us < second_end(time_us);
+    if ((choice == ARCHIVE_EXACT && !is_now) || (choice == ARCHIVE_SETTLED && !is_settled(capture))) {
+        return UINT64_MAX;
+    }
+    if (is_now) {
+        return 0;
+    }
+    uint64_t far = distance(capture->time_us, time_us);
+    bool is_late = choice == ARCHIVE_NOT_NEWER && capture->time_us > time_us;
+    return is_late ? far / 2 + UINT64_MAX / 2 : far < UINT64_MAX / 2 ? far : UINT64_MAX / 2 - 1;
+}
+
+static const struct capture *choose(const struct archive_timeline *timeline, int64_t time_us,
+                                    enum archive_choice choice) {
+    const struct capture *best = NULL;
+    uint64_t best_far = UINT64_MAX;
+    for (size_t i = 0; i < timeline->count; i++) {
+        uint64_t far = rate(&timeline->captures[i], time_us, choice);
+        if (far < best_far ||
+            (far == 0 && best_far == 0)) { /* of two as close, the earlier; of one second, the last */
+            best = &timeline->captures[i];
+            best_far = far;
+        }
+    }
+    return best;
+}
+
+/* ---- */
+
+enum err archive_find(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+                      enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
+    struct archive_timeline *timeline = &visit->timeline;
+    enum err err = know_timeline(visit, surt, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (!timeline->is_whole) {
+        err = seek(visit, buf_bytes(&timeline->surt), time_us, choice, ret_capture, detail);
+        return err == ERR_NOT_FOUND && timeline->is_partial
+                   ? err_set(detail, ERR_UNREACHABLE, "a volume of this archive is not there")
+                   : err;
+    }
+    const struct capture *found = choose(timeline, time_us, choice);
+    if (found == NULL) {
+        return ERR_NOT_FOUND;
+    }
+    *ret_capture = *found;
+    return ERR_OK;
+}
+
+enum err archive_find_again(struct archive_visit *visit, const struct capture *capture,
+                            struct capture *ret_capture) {
+    struct merge *merge;
+    enum err err =
+        open_range(visit, capture->surt, capture->time_us, capture->time_us + 1, false, &merge, NULL);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture found;
+    do {
+        err = merge_next(merge, &found, NULL);
+    } while (err == ERR_OK && memcmp(found.signature, capture->signature, sizeof found.signature) != 0);
+    if (err == ERR_OK) {
+        *ret_capture = found;
+        ret_capture->surt = ret_capture->url = ret_capture->mime = bytes_of(NULL, 0);
+    }
+    merge_close(merge);
+    return err;
+}
+
+static enum err seek_time(struct archive_visit *visit, int64_t from_us, int64_t to_us, bool in_reverse,
+                          int64_t *ret_us) {
+    struct capture capture;
+    enum err err =
+        find_first(visit, buf_bytes(&visit->timeline.surt), from_us, to_us, in_reverse, true, &capture, NULL);
+    *ret_us = err == ERR_OK ? capture.time_us : INT64_MIN;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+static enum err seek_neighbours(struct archive_visit *visit, int64_t second_us,
+                                struct archive_neighbours *out) {
+    enum err err = seek_time(visit, INT64_MIN, second_us, true, &out->previous_us);
+    if (err == ERR_OK) {
+        err = seek_time(visit, second_end(second_us), INT64_MAX, false, &out->next_us);
+    }
+    if (err == ERR_OK && out->previous_us != INT64_MIN) {
+        err = seek_time(visit, INT64_MIN, INT64_MAX, false, &out->first_us);
+    }
+    if (err == ERR_OK && out->next_us != INT64_MIN) {
+        err = seek_time(visit, INT64_MIN, INT64_MAX, true, &out->last_us);
+    }
+    return err;
+}
+
+static void choose_neighbours(const struct archive_timeline *timeline, int64_t second_us,
+                              struct archive_neighbours *out) {
+    for (size_t i = 0; i < timeline->count; i++) {
+        int64_t time_us = timeline->captures[i].time_us;
+        out->first_us = i == 0 && time_us < second_us ? time_us : out->first_us;
+        out->previous_us = time_us < second_us ? time_us : out->previous_us;
+        bool is_later = time_us >= second_end(second_us);
+        out->next_us = is_later && out->next_us == INT64_MIN ? time_us : out->next_us;
+        out->last_us = is_later ? time_us : out->last_us;
+    }
+}
+
+enum err archive_neighbours(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+                            struct archive_neighbours *ret_neighbours) {
+    int64_t second_us = time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
+    *ret_neighbours = (struct archive_neighbours){
+        .first_us = time_us, .previous_us = INT64_MIN, .next_us = INT64_MIN, .last_us = time_us};
+    enum err err = know_timeline(visit, surt, NULL);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (!visit->timeline.is_whole) {
+        return seek_neighbours(visit, second_us, ret_neighbours);
+    }
+    choose_neighbours(&visit->timeline, second_us, ret_neighbours);
+    return ERR_OK;
+}

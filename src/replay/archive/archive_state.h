@@ -1,0 +1,103 @@
+/* archive_state - what archive*.c share. Private to them. */
+#ifndef MNEMON_REPLAY_ARCHIVE_ARCHIVE_STATE_H
+#define MNEMON_REPLAY_ARCHIVE_ARCHIVE_STATE_H
+
+#include <pthread.h>
+
+#include "base/scratch.h"
+#include "replay/archive/archive.h"
+#include "web/url/canon.h"
+#include "web/url/url.h"
+
+enum { ARCHIVE_LARGE_COUNT = 4 };
+
+struct archive_part;
+
+struct archive {
+    struct instance *instance;
+    struct access *access;
+    const char *scratch_directory;
+    const struct clock *clock;
+    pthread_mutex_t lock;
+    struct archive_visit *free_visits; /* lock */
+    size_t free_count;                 /* lock: of them */
+    size_t held_count;                 /* lock: visits that clients keep */
+    struct archive_part
+        *large[ARCHIVE_LARGE_COUNT]; /* lock: large records that were read last; may be NULL */
+    size_t large_next;               /* lock: the oldest of them */
+};
+
+/* One record that was read, and its body without chunks. */
+struct archive_part {
+    struct archive *archive;
+    struct instance_session *session; /* what was read lasts until its next get */
+    struct record record;
+    struct bytes document; /* the body of the record, or chunks */
+    struct scratch chunks; /* the body of a chunked one, put together */
+    bool is_read;          /* what follows says what the record is */
+    uint16_t volume;
+    struct location location;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+};
+
+/* Into *ret_part, which is made where it is NULL, and replaced by one that holds the record already. */
+enum err archive_part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
+                           const struct location *location, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           struct err_detail *detail) MUST_CHECK;
+
+/* Nobody uses what was read any more. Large records go to archive->large; the part is NULL then. */
+void archive_part_rest(struct archive_part **part, struct archive *archive);
+void archive_part_free(struct archive_part *part); /* may be NULL */
+
+enum { ARCHIVE_TIMELINE_MAX = 32 };
+
+/*
+ * The captures of one SURT, read at once: what is found, and its neighbours, then cost a single look at the
+ * index. SURTs with more captures than fit are looked up one by one.
+ */
+struct archive_timeline {
+    struct buf surt; /* whose it is; also a copy that does not move while others do */
+    bool is_known;   /* what follows is of this SURT */
+    bool is_whole;   /* it has no more captures than these */
+    bool is_partial; /* there were volumes that could not be asked */
+    size_t count;
+    struct capture captures[ARCHIVE_TIMELINE_MAX]; /* in order; those to be seen */
+    struct buf text;                               /* their slices */
+};
+
+void archive_timeline_init(struct archive_timeline *timeline);
+void archive_timeline_done(struct archive_timeline *timeline);
+
+/* How the last reading went, and of what. */
+struct archive_lost {
+    bool is_lost; /* it can never be had */
+    int64_t time_us;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+};
+
+struct archive_visit {
+    struct archive_visit *next; /* in the pool */
+    bool is_held;
+    struct archive *archive;
+    struct instance_session *session; /* of walks and lookups */
+    struct canon canon;
+    struct buf surt;
+    struct buf found; /* the slices of the capture that was found */
+    struct archive_timeline timeline;
+    struct archive_lost lost;
+    struct archive_part *own;      /* NULL until something is read */
+    struct archive_part *original; /* of a revisit; likewise */
+    void *extra;
+    void (*free_extra)(void *extra);
+};
+
+enum { ARCHIVE_KEY_SIZE_MAX = 2 * URL_SIZE_MAX + 64 };
+
+/* Is it to be seen: its document is there, and no rule excludes it? ERR_NOT_FOUND where not. */
+enum err archive_see(struct archive_visit *visit, const struct capture *capture) MUST_CHECK;
+
+/* The same capture as the index has it now; for this, slices are not looked at. */
+enum err archive_find_again(struct archive_visit *visit, const struct capture *capture,
+                            struct capture *ret_capture) MUST_CHECK;
+
+#endif

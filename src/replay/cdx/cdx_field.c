@@ -1,0 +1,133 @@
+#include "replay/cdx/cdx_field.h"
+
+enum { WHOLE_SIZE_MAX = 256 << 10 };
+
+static const struct {
+    const char *archive_org;
+    const char *pywb;
+    const char *letter; /* pywb's short name */
+} names[CDX_FIELDS_COUNT] = {
+    [CDX_URLKEY] = {"urlkey", "urlkey", "k"},
+    [CDX_TIMESTAMP] = {"timestamp", "timestamp", "t"},
+    [CDX_ORIGINAL] = {"original", "url", "u"},
+    [CDX_MIMETYPE] = {"mimetype", "mime", "m"},
+    [CDX_STATUSCODE] = {"statuscode", "status", "s"},
+    [CDX_DIGEST] = {"digest", "digest", "d"},
+    [CDX_LENGTH] = {"length", "length", "l"},
+    [CDX_OFFSET] = {"offset", "offset", "o"},
+    [CDX_FILENAME] = {"filename", "filename", "f"},
+    [CDX_ACCESS] = {"access", "access", ""},
+    [CDX_ORIGINAL_LENGTH] = {"orig.length", "orig.length", ""},
+    [CDX_ORIGINAL_OFFSET] = {"orig.offset", "orig.offset", ""},
+    [CDX_ORIGINAL_FILENAME] = {"orig.filename", "orig.filename", ""},
+};
+
+bool cdx_field_parse(struct bytes name, enum cdx_field *ret_field) {
+    for (unsigned i = 0; i < CDX_FIELDS_COUNT && name.size > 0; i++) {
+        if (bytes_equal(name, bytes_of_string(names[i].archive_org)) ||
+            bytes_equal(name, bytes_of_string(names[i].pywb)) ||
+            bytes_equal(name, bytes_of_string(names[i].letter))) {
+            *ret_field = (enum cdx_field)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *cdx_field_name(enum cdx_dialect dialect, enum cdx_field field) {
+    return dialect == CDX_PYWB ? names[field].pywb : names[field].archive_org;
+}
+
+void cdx_line_init(struct cdx_line *line, struct instance *instance, bool is_resolved) {
+    memset(line->values, 0, sizeof line->values);
+    capture_line_init(&line->text, instance);
+    capture_line_init(&line->original_text, instance);
+    line->is_resolved = is_resolved;
+    buf_init(&line->whole, WHOLE_SIZE_MAX);
+}
+
+void cdx_line_done(struct cdx_line *line) {
+    buf_done(&line->whole);
+}
+
+static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
+    char *at = out + CDX_NUMBER_SIZE;
+    do {
+        *--at = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return bytes_of(at, (size_t)(out + CDX_NUMBER_SIZE - at));
+}
+
+/* Where the payload of a revisit is; nothing where that is not known now. */
+static void fill_original(struct cdx_line *line, struct archive_visit *visit, const struct capture *capture) {
+    struct key key;
+    struct block block;
+    bool is_known = (capture->flags & CAPTURE_REVISIT) != 0 &&
+                    instance_locate(archive_visit_session(visit), capture, &key, &block, NULL) == ERR_OK;
+    for (unsigned i = CDX_ORIGINAL_LENGTH; i <= CDX_ORIGINAL_FILENAME; i++) {
+        line->values[i] = bytes_of(NULL, 0);
+    }
+    if (is_known) {
+        line->values[CDX_ORIGINAL_LENGTH] = put_number(block.location.length, line->original_length);
+        line->values[CDX_ORIGINAL_OFFSET] = put_number(block.location.offset, line->original_offset);
+        line->values[CDX_ORIGINAL_FILENAME] =
+            capture_line_file(&line->original_text, key.volume, block.location.segment);
+    }
+}
+
+static struct bytes fill_one(struct cdx_line *line, struct archive_visit *visit,
+                             const struct capture *capture, enum cdx_field field) {
+    switch (field) {
+    case CDX_URLKEY:
+        return capture->surt;
+    case CDX_TIMESTAMP:
+        return bytes_of(utc_format_digits(capture->time_us, line->timestamp), UTC_DIGITS_SIZE - 1);
+    case CDX_ORIGINAL:
+        return capture->url;
+    case CDX_MIMETYPE:
+        return line->is_resolved && capture->mime.size > 0 ? capture->mime : capture_line_mime(capture);
+    case CDX_STATUSCODE:
+        return capture->status == 0 ? bytes_of(NULL, 0) : put_number(capture->status, line->status);
+    case CDX_DIGEST:
+        return capture_line_digest(&line->text, capture->signature);
+    case CDX_LENGTH:
+        return put_number(capture->location.length, line->length);
+    case CDX_OFFSET:
+        return put_number(capture->location.offset, line->offset);
+    case CDX_FILENAME:
+        return capture_line_file(&line->text, capture->volume, capture->location.segment);
+    case CDX_ACCESS:
+        return archive_verdict(visit, capture) == ACCESS_ALLOW ? BYTES("allow") : BYTES("block");
+    case CDX_ORIGINAL_LENGTH:
+    case CDX_ORIGINAL_OFFSET:
+    case CDX_ORIGINAL_FILENAME:
+    case CDX_FIELDS_COUNT:
+        break;
+    }
+    return line->values[field]; /* by fill_original() */
+}
+
+void cdx_line_fill(struct cdx_line *line, struct archive_visit *visit, const struct capture *capture,
+                   unsigned fields) {
+    if (fields >> CDX_ORIGINAL_LENGTH != 0) {
+        fill_original(line, visit, capture);
+    }
+    for (unsigned i = 0; i < CDX_FIELDS_COUNT; i++) {
+        if ((fields & cdx_field_bit((enum cdx_field)i)) != 0) {
+            line->values[i] = fill_one(line, visit, capture, (enum cdx_field)i);
+        }
+    }
+}
+
+struct bytes cdx_line_value(struct cdx_line *line, enum cdx_field field) {
+    if (field != CDX_WHOLE_LINE) {
+        return line->values[field].size > 0 ? line->values[field] : BYTES("-");
+    }
+    buf_clear(&line->whole);
+    for (unsigned i = 0; i < CDX_PUBLIC_COUNT; i++) {
+        buf_put_string(&line->whole, i == 0 ? "" : " ");
+        buf_put(&line->whole, cdx_line_value(line, (enum cdx_field)i));
+    }
+    return buf_bytes(&line->whole);
+}

@@ -1,0 +1,426 @@
+#include "replay/cdx/cdx_query.h"
+
+#include "web/url/percent.h"
+
+enum { SECOND_US = 1000000, TEXT_SIZE_MAX = 4 << 20 };
+
+static const uint64_t NUMBER_MAX = INT64_MAX;
+
+/* What is decided when all has been read. */
+struct reading {
+    struct cdx_query *query;
+    struct err_detail *detail;
+    bool is_latest; /* fastLatest */
+    bool has_limit;
+    bool has_sort;
+    bool has_closest;
+    bool has_output;
+};
+
+/* ---- the query string ---- */
+
+static void put_decoded(struct buf *out, struct bytes text) {
+    struct bytes part;
+    for (bool is_first = true; bytes_split(&text, '+', &part); is_first = false) {
+        if (!is_first) {
+            buf_put_byte(out, ' ');
+        }
+        percent_put_decoded(out, part);
+    }
+}
+
+bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name, struct bytes *ret_value) {
+    struct bytes pair;
+    while (rest->data != NULL && bytes_split(rest, '&', &pair)) {
+        size_t equals = bytes_find_byte(pair, '=');
+        if (equals == 0) {
+            continue;
+        }
+        size_t from = text->size;
+        *ret_name = bytes_slice(pair, 0, equals);
+        put_decoded(text, bytes_skip(pair, equals < pair.size ? equals + 1 : equals));
+        *ret_value = bytes_skip(buf_bytes(text), from);
+        return true;
+    }
+    return false;
+}
+
+/* ---- values ---- */
+
+static enum err refuse(struct reading *reading, const char *name, struct bytes value, const char *wanted) {
+    return err_set(reading->detail, ERR_INVALID, "%s=%.*s: %s", name,
+                   (int)(value.size < 60 ? value.size : 60), (const char *)value.data, wanted);
+}
+
+/* As the original servers: anything but these is yes. */
+static bool is_yes(struct bytes value) {
+    static const char *const no[] = {"", "0", "false", "no", "off"};
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        if (bytes_equal_ignore_case(value, bytes_of_string(no[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum err read_number(struct reading *reading, const char *name, struct bytes value,
+                            uint64_t *ret_number) {
+    return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK
+                                                       : refuse(reading, name, value, "this is no number");
+}
+
+static enum err read_time(struct reading *reading, const char *name, struct bytes value, bool is_end,
+                          int64_t *ret_us) {
+    int64_t time_us;
+    if (value.size == 0) {
+        return ERR_OK;
+    }
+    if (!utc_parse_digits(value, is_end, &time_us)) {
+        return refuse(reading, name, value, "this is no time; write 1 to 14 digits");
+    }
+    *ret_us = is_end ? time_us + SECOND_US - 1 : time_us; /* all of the last second */
+    return ERR_OK;
+}
+
+static enum err read_url(struct reading *reading, const char *name, struct bytes value) {
+    (void)name;
+    reading->query->url = value;
+    return ERR_OK;
+}
+
+static enum err read_match(struct reading *reading, const char *name, struct bytes value) {
+    for (unsigned i = QUERY_EXACT; query_matches[i] != NULL; i++) {
+        if (bytes_equal(value, bytes_of_string(query_matches[i]))) {
+            reading->query->match = (enum query_match)i;
+            return ERR_OK;
+        }
+    }
+    return value.size == 0 ? ERR_OK : refuse(reading, name, value, "write exact, prefix, host or domain");
+}
+
+static enum err read_from(struct reading *reading, const char *name, struct bytes value) {
+    return read_time(reading, name, value, false, &reading->query->from_us);
+}
+
+static enum err read_to(struct reading *reading, const char *name, struct bytes value) {
+    return read_time(reading, name, value, true, &reading->query->to_us);
+}
+
+static enum err read_limit(struct reading *reading, const char *name, struct bytes value) {
+    struct cdx_query *query = reading->query;
+    struct bytes digits = value;
+    if (value.size == 0) {
+        return ERR_OK;
+    }
+    query->is_of_last = query->dialect == CDX_ARCHIVE_ORG && value.data[0] == '-';
+    if (query->is_of_last) {
+        digits = bytes_skip(value, 1);
+    }
+    uint64_t limit;
+    enum err err = read_number(reading, name, digits, &limit);
+    if (err == ERR_OK) {
+        reading->has_limit = true;
+        query->limit = limit < CDX_LINES_MAX ? limit : CDX_LINES_MAX;
+    }
+    return err;
+}
+
+static enum err read_offset(struct reading *reading, const char *name, struct bytes value) {
+    return read_number(reading, name, value, &reading->query->offset);
+}
+
+static enum err read_latest(struct reading *reading, const char *name, struct bytes value) {
+    (void)name;
+    reading->is_latest = is_yes(value);
+    return ERR_OK;
+}
+
+static enum err read_sort(struct reading *reading, const char *name, struct bytes value) {
+    reading->has_sort = true;
+    if (bytes_equal(value, BYTES("reverse"))) {
+        reading->query->sort = CDX_REVERSE;
+    } else if (bytes_equal(value, BYTES("closest"))) {
+        reading->query->sort = CDX_CLOSEST;
+    } else if (value.size > 0 && !bytes_equal(value, BYTES("default")) &&
+               !bytes_equal(value, BYTES("regular"))) {
+        return refuse(reading, name, value, "write reverse or closest");
+    }
+    return ERR_OK;
+}
+
+static enum err read_reverse(struct reading *reading, const char *name, struct bytes value) {
+    return is_yes(value) ? read_sort(reading, name, BYTES("reverse")) : ERR_OK;
+}
+
+static enum err read_closest(struct reading *reading, const char *name, struct bytes value) {
+    reading->has_closest = value.size > 0;
+    return read_time(reading, name, value, false, &reading->query->closest_us);
+}
+
+static enum err read_filter(struct reading *reading, const char *name, struct bytes value) {
+    struct cdx_query *query = reading->query;
+    (void)name;
+    if (query->filters_count == CDX_FILTERS_MAX) {
+        return err_set(reading->detail, ERR_INVALID, "there are more than %d filters", CDX_FILTERS_MAX);
+    }
+    enum err err =
+        cdx_filter_init(&query->filters[query->filters_count], query->dialect, value, reading->detail);
+    query->filters_count += err == ERR_OK;
+    return err;
+}
+
+static enum err add_collapse(struct reading *reading, enum cdx_field field, uint64_t size) {
+    struct cdx_query *query = reading->query;
+    if (query->collapses_count == CDX_COLLAPSES_MAX) {
+        return err_set(reading->detail, ERR_INVALID, "collapse: at most %d", CDX_COLLAPSES_MAX);
+    }
+    query->collapses[query->collapses_count++] = (struct cdx_collapse){.field = field, .size = size};
+    return ERR_OK;
+}
+
+static enum err read_collapse(struct reading *reading, const char *name, struct bytes value) {
+    struct bytes rest = value;
+    struct bytes field_name = value;
+    enum cdx_field field;
+    uint64_t size = SIZE_MAX;
+    if (value.size == 0) {
+        return ERR_OK;
+    }
+    bytes_split(&rest, ':', &field_name);
+    if (!cdx_field_parse(field_name, &field)) {
+        return refuse(reading, name, value, "there is no such field");
+    }
+    if (rest.data != NULL && (!bytes_to_u64(rest, NUMBER_MAX, &size) || size == 0)) {
+        return refuse(reading, name, value, "behind the field and a colon comes how many characters count");
+    }
+    return add_collapse(reading, field, size);
+}
+
+/* pywb's name for collapse=timestamp:N. */
+static enum err read_collapse_time(struct reading *reading, const char *name, struct bytes value) {
+    uint64_t size;
+    enum err err = read_number(reading, name, value, &size);
+    return err != ERR_OK || size == 0 ? err : add_collapse(reading, CDX_TIMESTAMP, size);
+}
+
+static enum err read_fields(struct reading *reading, const char *name, struct bytes value) {
+    struct cdx_query *query = reading->query;
+    struct bytes part;
+    struct bytes rest = value;
+    if (value.size == 0) {
+        return ERR_OK;
+    }
+    query->shown_count = 0;
+    query->is_shown_chosen = true;
+    while (bytes_split(&rest, ',', &part)) {
+        part = bytes_trim(part);
+        if (query->shown_count == CDX_SHOWN_MAX ||
+            !cdx_field_parse(part, &query->shown[query->shown_count])) {
+            return refuse(reading, name, part, "there is no such field");
+        }
+        query->shown_count++;
+    }
+    return ERR_OK;
+}
+
+static enum err read_output(struct reading *reading, const char *name, struct bytes value) {
+    static const char *const outputs[] = {[CDX_TEXT] = "text", [CDX_JSON] = "json", [CDX_CDXJ] = "cdxj"};
+    for (unsigned i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
+        if (bytes_equal_ignore_case(value, bytes_of_string(outputs[i]))) {
+            reading->query->output = (enum cdx_output)i;
+            reading->has_output = true;
+            return ERR_OK;
+        }
+    }
+    return value.size == 0 ? ERR_OK : refuse(reading, name, value, "write text, json or cdxj");
+}
+
+/* Negative: there are no pages. */
+static enum err read_page(struct reading *reading, const char *name, struct bytes value) {
+    if (value.size == 0 || value.data[0] == '-') {
+        return ERR_OK;
+    }
+    reading->query->has_page = true;
+    return read_number(reading, name, value, &reading->query->page);
+}
+
+static enum err read_page_size(struct reading *reading, const char *name, struct bytes value) {
+    uint64_t size;
+    enum err err = read_number(reading, name, value, &size);
+    if (err == ERR_OK && (size == 0 || size > CDX_LINES_MAX)) {
+        err = refuse(reading, name, value, "write 1 to 100000");
+    }
+    if (err == ERR_OK) {
+        reading->query->page_size = size;
+    }
+    return err;
+}
+
+static enum err read_pages_count(struct reading *reading, const char *name, struct bytes value) {
+    (void)name;
+    reading->query->wants_pages_count = is_yes(value);
+    return ERR_OK;
+}
+
+static enum err read_show_key(struct reading *reading, const char *name, struct bytes value) {
+    (void)name;
+    reading->query->wants_resume_key = is_yes(value);
+    return ERR_OK;
+}
+
+/* Keys are shown encoded. Who encodes that once more gets it right all the same: every key has spaces. */
+static enum err read_key(struct reading *reading, const char *name, struct bytes value) {
+    struct cdx_query *query = reading->query;
+    (void)name;
+    if (value.size > 0 && bytes_find_byte(value, ' ') == value.size) {
+        size_t from = query->text.size;
+        put_decoded(&query->text, value); /* it has room: the string was encoded twice */
+        value = bytes_skip(buf_bytes(&query->text), from);
+    }
+    query->resume_key = value;
+    return ERR_OK;
+}
+
+static enum err read_resolve(struct reading *reading, const char *name, struct bytes value) {
+    (void)name;
+    reading->query->is_resolved = is_yes(value);
+    return ERR_OK;
+}
+
+static const struct {
+    const char *name;
+    enum err (*read)(struct reading *reading, const char *name, struct bytes value);
+} parameters[] = {
+    {"url", read_url},
+    {"limit", read_limit},
+    {"matchType", read_match},
+    {"from", read_from},
+    {"to", read_to},
+    {"offset", read_offset},
+    {"fastLatest", read_latest},
+    {"filter", read_filter},
+    {"collapse", read_collapse},
+    {"collapseTime", read_collapse_time},
+    {"fl", read_fields},
+    {"fields", read_fields},
+    {"output", read_output},
+    {"sort", read_sort},
+    {"reverse", read_reverse},
+    {"closest", read_closest},
+    {"page", read_page},
+    {"pageSize", read_page_size},
+    {"showNumPages", read_pages_count},
+    {"showResumeKey", read_show_key},
+    {"resumeKey", read_key},
+    {"resolveRevisits", read_resolve},
+};
+
+static enum err read_one(struct reading *reading, struct bytes name, struct bytes value) {
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
+        if (bytes_equal(name, bytes_of_string(parameters[i].name))) {
+            return parameters[i].read(reading, parameters[i].name, value);
+        }
+    }
+    return ERR_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Without a choice, and where revisits are resolved. */
+static void choose_shown(struct cdx_query *query) {
+    unsigned count = query->dialect == CDX_PYWB ? CDX_ACCESS + 1 : CDX_PUBLIC_COUNT;
+    for (unsigned i = 0; i < count && !query->is_shown_chosen; i++) {
+        query->shown[query->shown_count++] = (enum cdx_field)i;
+    }
+    for (unsigned i = CDX_ORIGINAL_LENGTH; i <= CDX_ORIGINAL_FILENAME && query->is_resolved; i++) {
+        if (!query->is_shown_chosen) {
+            query->shown[query->shown_count++] = (enum cdx_field)i;
+        }
+    }
+}
+
+static enum err settle(struct reading *reading) {
+    struct cdx_query *query = reading->query;
+    struct err_detail *detail = reading->detail;
+    if (query->url.size == 0) {
+        return err_set(detail, ERR_INVALID, "url= is missing");
+    }
+    if (reading->is_latest) {
+        query->is_of_last = true;
+        query->limit = reading->has_limit ? query->limit : 1;
+    }
+    if (reading->has_closest && !reading->has_sort) {
+        query->sort = CDX_CLOSEST;
+    }
+    if (query->sort == CDX_CLOSEST && !reading->has_closest) {
+        return err_set(detail, ERR_INVALID, "sort=closest needs closest= and a time");
+    }
+    if (query->sort == CDX_CLOSEST && (query->has_page || query->resume_key.size > 0 || query->is_of_last)) {
+        return err_set(detail, ERR_INVALID, "sort=closest has no pages, no resume keys and no last ones");
+    }
+    if (query->is_of_last && query->resume_key.size > 0) {
+        return err_set(detail, ERR_INVALID, "the last ones cannot be resumed; use sort=reverse");
+    }
+    if (query->has_page && query->page > NUMBER_MAX / query->page_size) {
+        return err_set(detail, ERR_INVALID, "there are not so many pages");
+    }
+    if (query->dialect == CDX_PYWB && !reading->has_output) {
+        query->output = query->is_shown_chosen ? CDX_TEXT : CDX_CDXJ;
+    }
+    choose_shown(query);
+    return ERR_OK;
+}
+
+void cdx_query_init(struct cdx_query *query, enum cdx_dialect dialect) {
+    query->dialect = dialect;
+    buf_init(&query->text, TEXT_SIZE_MAX);
+    query->url = bytes_of(NULL, 0);
+    query->match = QUERY_BY_URL;
+    query->from_us = INT64_MIN;
+    query->to_us = INT64_MAX;
+    query->limit = CDX_LINES_MAX;
+    query->is_of_last = false;
+    query->offset = 0;
+    query->sort = CDX_FORWARD;
+    query->closest_us = 0;
+    query->filters_count = 0;
+    query->collapses_count = 0;
+    query->shown_count = 0;
+    query->is_shown_chosen = false;
+    query->output = CDX_TEXT;
+    query->has_page = false;
+    query->page = 0;
+    query->page_size = CDX_PAGE_SIZE;
+    query->wants_pages_count = false;
+    query->wants_resume_key = false;
+    query->resume_key = bytes_of(NULL, 0);
+    query->is_resolved = false;
+}
+
+enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, struct bytes text,
+                         struct err_detail *detail) {
+    struct reading reading = {.query = query, .detail = detail};
+    struct bytes name;
+    struct bytes value;
+    cdx_query_init(query, dialect);
+    /* Nothing may move: the slices stay. Values shrink when decoded, and the key may be so twice. */
+    enum err err = buf_reserve(&query->text, 2 * text.size + 1);
+    while (err == ERR_OK && cdx_query_next(&text, &query->text, &name, &value)) {
+        err = read_one(&reading, name, value);
+    }
+    if (err == ERR_OK) {
+        err = settle(&reading);
+    }
+    if (err != ERR_OK) {
+        cdx_query_done(query);
+    }
+    return err;
+}
+
+void cdx_query_done(struct cdx_query *query) {
+    for (size_t i = 0; i < query->filters_count; i++) {
+        cdx_filter_done(&query->filters[i]);
+    }
+    query->filters_count = 0;
+    buf_done(&query->text);
+}

@@ -1,0 +1,313 @@
+#include "base/hex.h"
+#include "base/utc.h"
+#include "replay/pages/pages_content.h"
+#include "replay/pages/pages_diff.h"
+#include "replay/pages/pages_parts.h"
+
+enum { STATUS_OK = 200, CONTEXT_LINES = 3, LINE_SHOWN_MAX = 2000 };
+
+/* One of the two captures. */
+struct version {
+    int64_t time_us;
+    uint16_t status;
+    uint64_t size;
+    uint8_t signature[KEY_SIGNATURE_SIZE];
+    struct archive_neighbours neighbours;
+    struct buf url;
+    struct buf mime;
+    struct buf text; /* that is compared: lines that are read, or the source */
+    bool is_text;
+    bool is_html;
+    bool is_cut;
+};
+
+struct comparison {
+    struct version versions[2]; /* the older one first, if they were asked for so */
+    enum pages_view view;
+};
+
+/* ---- reading ---- */
+
+static enum err read_text(struct version *version, const struct pages_content *content,
+                          enum pages_view view) {
+    struct buf utf8;
+    version->is_html = pages_content_is_html(content);
+    version->is_text = pages_content_is_text(content);
+    version->is_cut = content->is_cut;
+    if (!version->is_text) {
+        return ERR_OK;
+    }
+    if (!version->is_html || view == PAGES_VIEW_SOURCE) {
+        return pages_content_put_utf8(content, &version->text);
+    }
+    buf_init(&utf8, 4 * PAGES_CONTENT_SIZE_MAX);
+    enum err err = pages_content_put_utf8(content, &utf8);
+    err = err == ERR_OK ? pages_put_lines(&version->text, buf_bytes(&utf8)) : err;
+    buf_done(&utf8);
+    return err;
+}
+
+/* How one of them is read. */
+struct reading {
+    struct version *version;
+    struct archive_visit *visit;
+    const struct pages_target *target;
+    int64_t time_us;
+};
+
+static enum err find_version(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    const struct reading *reading = context;
+    return pages_find(reading->visit, buf_bytes(&reading->target->path.url), reading->time_us, ret_capture,
+                      detail);
+}
+
+static enum err read_version(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct reading *reading = context;
+    struct version *version = reading->version;
+    struct pages_content content;
+    enum err err = pages_content_read(&content, reading->visit, capture, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    version->time_us = capture->time_us;
+    version->status = capture->status;
+    version->size = content.record.block.size;
+    memcpy(version->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    buf_put(&version->url, capture->url);
+    buf_put(&version->mime, capture->mime);
+    err = read_text(version, &content, reading->target->view);
+    pages_content_done(&content);
+    return err == ERR_OK
+               ? archive_neighbours(reading->visit, capture->surt, capture->time_us, &version->neighbours)
+               : err;
+}
+
+static enum err read_versions(struct comparison *comparison, struct archive_visit *visit,
+                              const struct pages_target *target, struct err_detail *detail) {
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
+        struct reading reading = {&comparison->versions[i], visit, target, target->times_us[i]};
+        struct archive_attempt attempt = {.find = find_version, .use = read_version, .context = &reading};
+        err = archive_try(visit, &attempt, detail);
+    }
+    return err;
+}
+
+static bool are_equal(const struct comparison *comparison) {
+    return memcmp(comparison->versions[0].signature, comparison->versions[1].signature, KEY_SIGNATURE_SIZE) ==
+           0;
+}
+
+/* ---- the page ---- */
+
+/* The same comparison with one of its versions, or its view, changed. */
+static void put_link(struct sheet *sheet, const struct comparison *comparison, size_t index, int64_t time_us,
+                     enum pages_view view) {
+    char digits[UTC_DIGITS_SIZE];
+    int64_t left_us = index == 0 ? time_us : comparison->versions[0].time_us;
+    int64_t right_us = index == 1 ? time_us : comparison->versions[1].time_us;
+    sheet_format(sheet, "/compare/%s", utc_format_digits(left_us, digits));
+    pages_put_path(sheet, "", right_us, buf_bytes(&comparison->versions[1].url), view);
+}
+
+static void put_choice(struct sheet *sheet, const struct comparison *comparison, size_t index,
+                       const char *name, int64_t time_us) {
+    if (time_us == INT64_MIN) {
+        return;
+    }
+    sheet_html(sheet, "<a href=\"");
+    put_link(sheet, comparison, index, time_us, comparison->view);
+    sheet_format(sheet, "\">%s<span class=unseen> version on the %s</span></a> · ", name,
+                 index == 0 ? "left" : "right");
+}
+
+static void put_version(struct sheet *sheet, const struct comparison *comparison, size_t index) {
+    const struct version *version = &comparison->versions[index];
+    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    sheet_format(sheet, "<section aria-labelledby=version-%zu><h2 id=version-%zu><a href=\"", index, index);
+    sheet_replay_url(sheet, version->time_us, "", buf_bytes(&version->url));
+    sheet_html(sheet, "\">");
+    sheet_time(sheet, version->time_us);
+    sheet_html(sheet, "</a></h2>\n<p class=quiet>");
+    sheet_status(sheet, version->status);
+    sheet_html(sheet, " ");
+    sheet_text(sheet, buf_bytes(&version->mime));
+    sheet_html(sheet, ", ");
+    sheet_size(sheet, version->size);
+    hex_encode(bytes_of(version->signature, KEY_SIGNATURE_SIZE), digest);
+    sheet_format(sheet, ", <span class=key>sha256:%.16s…</span><br>", digest);
+    put_choice(sheet, comparison, index, "earlier", version->neighbours.previous_us);
+    put_choice(sheet, comparison, index, "later", version->neighbours.next_us);
+    sheet_html(sheet, "<a href=\"");
+    pages_put_path(sheet, "/details", version->time_us, buf_bytes(&version->url), PAGES_VIEW_PAGE);
+    sheet_html(sheet, "\">details</a></p>\n");
+    if (comparison->view == PAGES_VIEW_PAGE) {
+        sheet_format(sheet, "<iframe title=\"%s version\" sandbox=\"allow-scripts\" src=\"",
+                     index == 0 ? "Left" : "Right");
+        sheet_replay_url(sheet, version->time_us, "mp_", buf_bytes(&version->url));
+        sheet_html(sheet, "\"></iframe>");
+    }
+    sheet_html(sheet, "</section>\n");
+}
+
+static void put_tab(struct sheet *sheet, const struct comparison *comparison, enum pages_view view,
+                    const char *name) {
+    sheet_html(sheet, "<li><a href=\"");
+    put_link(sheet, comparison, 2, 0, view);
+    sheet_format(sheet, "\"%s>%s</a>", comparison->view == view ? " aria-current=page" : "", name);
+}
+
+static void put_diff_line(struct sheet *sheet, const struct pages_diff_line *line) {
+    static const char *const elements[] = {"div", "del", "ins"};
+    struct bytes text = line->text;
+    bool is_long = text.size > LINE_SHOWN_MAX;
+    text.size = is_long ? LINE_SHOWN_MAX : text.size;
+    sheet_format(sheet, "<%s>", elements[line->kind]);
+    sheet_text(sheet, text);
+    sheet_format(sheet, "%s</%s>", is_long ? "…" : "", elements[line->kind]);
+}
+
+/* Is a difference near? */
+static bool is_context(const struct pages_diff *diff, size_t index) {
+    size_t from = index > CONTEXT_LINES ? index - CONTEXT_LINES : 0;
+    size_t to = index + CONTEXT_LINES < diff->lines_count ? index + CONTEXT_LINES + 1 : diff->lines_count;
+    for (size_t i = from; i < to; i++) {
+        if (diff->lines[i].kind != PAGES_DIFF_SAME) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_diff_lines(struct sheet *sheet, const struct pages_diff *diff) {
+    size_t folded = 0;
+    sheet_html(sheet, "<div class=diff tabindex=0 role=region aria-label=Differences>");
+    for (size_t i = 0; i <= diff->lines_count; i++) {
+        if (i < diff->lines_count && !is_context(diff, i)) {
+            folded++;
+            continue;
+        }
+        if (folded > 0) {
+            sheet_format(sheet, "<div class=fold>%zu equal %s</div>", folded, folded == 1 ? "line" : "lines");
+            folded = 0;
+        }
+        if (i < diff->lines_count) {
+            put_diff_line(sheet, &diff->lines[i]);
+        }
+    }
+    sheet_html(sheet, "</div>\n");
+}
+
+static enum err put_diff(struct sheet *sheet, const struct comparison *comparison) {
+    const struct version *versions = comparison->versions;
+    struct pages_diff diff;
+    enum err err = pages_diff_init(&diff, buf_bytes(&versions[0].text), buf_bytes(&versions[1].text));
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (versions[0].is_cut || versions[1].is_cut || diff.is_cut) {
+        sheet_notice(sheet, SHEET_WARNING,
+                     "Only the beginning is compared: up to 1 MiB and 20,000 lines of each version.");
+    }
+    if (diff.is_coarse) {
+        sheet_notice(sheet, SHEET_WARNING,
+                     "The versions differ in more than 2,000 lines; they are shown one after the other.");
+    }
+    if (diff.removed_count + diff.added_count == 0) {
+        sheet_notice(sheet, SHEET_GOOD,
+                     comparison->view == PAGES_VIEW_TEXT ? "The text that a reader sees is the same."
+                                                         : "The source is the same.");
+    } else {
+        sheet_html(sheet, "<p>");
+        sheet_count(sheet, diff.removed_count);
+        sheet_format(sheet, " %s removed, ", diff.removed_count == 1 ? "line" : "lines");
+        sheet_count(sheet, diff.added_count);
+        sheet_format(sheet, " %s added.</p>\n", diff.added_count == 1 ? "line" : "lines");
+        put_diff_lines(sheet, &diff);
+    }
+    pages_diff_done(&diff);
+    return ERR_OK;
+}
+
+static enum err put_page(struct sheet *sheet, struct comparison *comparison) {
+    const struct version *versions = comparison->versions;
+    bool has_text = versions[0].is_text && versions[1].is_text;
+    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
+    pages_put_calendar_path(sheet, 0, buf_bytes(&versions[1].url));
+    sheet_html(sheet, "\">Calendar</a> / Comparison</p>\n<h1 class=url>");
+    sheet_text(sheet, buf_bytes(&versions[1].url));
+    sheet_html(sheet, "</h1>\n<nav aria-label=Views><ul class=tabs>");
+    put_tab(sheet, comparison, PAGES_VIEW_PAGE, "Side by side");
+    if (has_text) {
+        put_tab(sheet, comparison, PAGES_VIEW_TEXT, "Text");
+        put_tab(sheet, comparison, PAGES_VIEW_SOURCE, "Source");
+    }
+    sheet_html(sheet, "</ul></nav>\n");
+    if (are_equal(comparison)) {
+        sheet_notice(sheet, SHEET_GOOD, "Both versions are the same, byte for byte.");
+    } else if (!has_text) {
+        sheet_notice(sheet, SHEET_PLAIN,
+                     "The versions differ. They are not text: there are no lines to show.");
+    }
+    sheet_html(sheet, "<div class=pair>\n");
+    put_version(sheet, comparison, 0);
+    put_version(sheet, comparison, 1);
+    sheet_html(sheet, "</div>\n");
+    bool wants_diff = comparison->view == PAGES_VIEW_TEXT || comparison->view == PAGES_VIEW_SOURCE;
+    return wants_diff && has_text && !are_equal(comparison) ? put_diff(sheet, comparison) : ERR_OK;
+}
+
+static void comparison_init(struct comparison *comparison, enum pages_view view) {
+    *comparison = (struct comparison){.view = view == PAGES_VIEW_WARC ? PAGES_VIEW_PAGE : view};
+    for (size_t i = 0; i < 2; i++) {
+        buf_init(&comparison->versions[i].url, INDEX_URL_SIZE_MAX);
+        buf_init(&comparison->versions[i].mime, INDEX_MIME_SIZE_MAX);
+        buf_init(&comparison->versions[i].text, 8 * PAGES_CONTENT_SIZE_MAX);
+    }
+}
+
+static void comparison_done(struct comparison *comparison) {
+    for (size_t i = 0; i < 2; i++) {
+        buf_done(&comparison->versions[i].url);
+        buf_done(&comparison->versions[i].mime);
+        buf_done(&comparison->versions[i].text);
+    }
+}
+
+static enum err answer_comparison(struct replay *replay, struct http_request *request,
+                                  const struct pages_target *target, struct err_detail *detail) {
+    struct comparison comparison;
+    struct sheet sheet;
+    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    if (visit == NULL) {
+        return ERR_MEMORY;
+    }
+    comparison_init(&comparison, target->view);
+    enum err err = read_versions(&comparison, visit, target, detail);
+    archive_visit_end(visit);
+    if (err == ERR_OK) {
+        sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);
+        err = put_page(&sheet, &comparison);
+        if (err == ERR_OK) {
+            sheet_answer(&sheet, STATUS_OK);
+        } else {
+            sheet_drop(&sheet);
+        }
+    }
+    comparison_done(&comparison);
+    return err;
+}
+
+void pages_compare(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct err_detail detail = {0};
+    struct pages_target target;
+    enum err err = pages_target_read(&target, request, 2, &detail);
+    if (err == ERR_OK) {
+        err = answer_comparison(replay, request, &target, &detail);
+    }
+    if (err != ERR_OK) {
+        pages_answer_error(replay, request, err, &detail);
+    }
+    pages_target_done(&target);
+}

@@ -1,0 +1,415 @@
+#include <stdio.h>
+
+#include "base/hex.h"
+#include "base/utc.h"
+#include "replay/pages/pages_parts.h"
+#include "store/volume/segment.h"
+#include "store/volume/volume_record.h"
+
+enum {
+    STATUS_OK = 200,
+    STATUS_FOUND = 302,
+    LOCATION_SIZE_MAX =
+        6000, /* longer URLs, percent-encoded, have no room in a header: they are shown at once */
+    HEAD_SHOWN_MAX = 64 << 10,
+};
+
+/* One capture with all that is said of it. */
+struct details {
+    struct capture capture; /* its slices live in the visit, as found */
+    struct record record;   /* of its own */
+    struct key key;
+    struct block block;
+    struct archive_neighbours neighbours;
+    struct buf url; /* copies: looking for the neighbours is another find */
+    struct buf mime;
+    struct buf request; /* as it was sent */
+    const char *origin; /* of an archive of others: whose it is; else NULL */
+};
+
+/* Record and request, as they are kept. */
+static enum err read_record(struct details *details, struct archive_visit *visit, struct err_detail *detail) {
+    struct instance_session *session = archive_visit_session(visit);
+    const struct capture *capture = &details->capture;
+    struct bytes request;
+    enum err err = instance_locate(session, capture, &details->key, &details->block, detail);
+    if (err == ERR_OK) {
+        err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
+    }
+    if (err == ERR_OK) {
+        request.size = request.size < HEAD_SHOWN_MAX ? request.size : HEAD_SHOWN_MAX;
+        err = buf_put(&details->request, request);
+    }
+    if (err == ERR_OK) {
+        err = record_read(&details->record, session, capture->volume, &capture->location, detail);
+    }
+    return archive_note_read(visit, capture, err);
+}
+
+static enum err read_details(struct details *details, struct archive_visit *visit,
+                             const struct capture *found, struct err_detail *detail) {
+    struct capture *capture = &details->capture;
+    if (archive_verdict(visit, found) != ACCESS_ALLOW) {
+        return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
+    }
+    *capture = *found;
+    buf_put(&details->url, capture->url);
+    buf_put(&details->mime, capture->mime);
+    if (instance_is_deposit(capture->volume)) {
+        details->origin = instance_deposit_origin(archive_visit_instance(visit), capture->volume);
+    }
+    enum err err = read_record(details, visit, detail);
+    if (err == ERR_OK) {
+        err = archive_neighbours(visit, capture->surt, capture->time_us, &details->neighbours);
+    }
+    capture->url = buf_bytes(&details->url);
+    capture->mime = buf_bytes(&details->mime);
+    return err;
+}
+
+static enum err details_init(struct details *details) {
+    *details = (struct details){0};
+    buf_init(&details->url, INDEX_URL_SIZE_MAX);
+    buf_init(&details->mime, INDEX_MIME_SIZE_MAX);
+    buf_init(&details->request, HEAD_SHOWN_MAX);
+    return record_init(&details->record);
+}
+
+static void details_done(struct details *details) {
+    record_done(&details->record);
+    buf_done(&details->request);
+    buf_done(&details->mime);
+    buf_done(&details->url);
+}
+
+static struct bytes field_of(const struct details *details, const char *name) {
+    return fields_get(&details->record.header.fields, bytes_of_string(name));
+}
+
+static bool is_revisit(const struct details *details) {
+    return (details->capture.flags & CAPTURE_REVISIT) != 0;
+}
+
+/* The capture that a revisit says it repeats; false where it does not say. */
+static bool find_origin(const struct details *details, struct bytes *ret_uri, int64_t *ret_time_us) {
+    *ret_uri = warc_bare_uri(field_of(details, "WARC-Refers-To-Target-URI"));
+    return is_revisit(details) && ret_uri->size > 0 &&
+           utc_parse_rfc3339(field_of(details, "WARC-Refers-To-Date"), ret_time_us);
+}
+
+static const char *digest_text(const struct capture *capture, char out[2 * KEY_SIGNATURE_SIZE + 1]) {
+    return hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), out);
+}
+
+/* As its file is named, but for what follows the dot: "00000001", "00000001-2" when it was compacted. */
+static const char *segment_text(const struct capture *capture, char out[SEGMENT_NAME_SIZE_MAX]) {
+    uint32_t generation = capture->location.segment % SEGMENT_GENERATIONS;
+    int size = snprintf(out, SEGMENT_NAME_SIZE_MAX, "%08u", capture->location.segment / SEGMENT_GENERATIONS);
+    if (generation > 0) {
+        snprintf(out + size, (size_t)(SEGMENT_NAME_SIZE_MAX - size), "-%u", generation);
+    }
+    return out;
+}
+
+/* ---- the page ---- */
+
+static void put_fact(struct sheet *sheet, const char *name, struct bytes value) {
+    if (value.size > 0) {
+        sheet_fact(sheet, name);
+        sheet_text(sheet, value);
+        sheet_html(sheet, "</dd>\n");
+    }
+}
+
+static void put_revisit(struct sheet *sheet, const struct details *details) {
+    struct bytes uri;
+    int64_t time_us;
+    if (!is_revisit(details)) {
+        return;
+    }
+    sheet_fact(sheet, "Repeats");
+    if (find_origin(details, &uri, &time_us)) {
+        sheet_html(sheet, "<a href=\"");
+        pages_put_path(sheet, "/details", time_us, uri, PAGES_VIEW_PAGE);
+        sheet_html(sheet, "\">");
+        sheet_text(sheet, uri);
+        sheet_html(sheet, "</a> of ");
+        sheet_time(sheet, time_us);
+        sheet_html(sheet, ": ");
+    }
+    sheet_html(sheet, record_is_not_modified(&details->record.header)
+                          ? "the server said that nothing had changed."
+                          : "the same bytes, which are kept once.");
+    sheet_html(sheet, "</dd>\n");
+}
+
+static void put_facts(struct sheet *sheet, const struct details *details) {
+    const struct capture *capture = &details->capture;
+    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char key[KEY_TEXT_SIZE_MAX];
+    char segment[SEGMENT_NAME_SIZE_MAX];
+    struct bytes truncated = field_of(details, "WARC-Truncated");
+    struct bytes signature = field_of(details, VOLUME_SIGNATURE_FIELD); /* the node's key, a space … */
+    struct bytes signer = bytes_slice(signature, 0, bytes_find_byte(signature, ' '));
+    sheet_html(sheet, "<dl class=facts>\n");
+    sheet_fact(sheet, "Captured");
+    sheet_time(sheet, capture->time_us);
+    sheet_html(sheet, "</dd>\n");
+    sheet_fact(sheet, "Status");
+    sheet_status(sheet, capture->status);
+    sheet_html(sheet, "</dd>\n");
+    put_fact(sheet, "Type", capture->mime);
+    sheet_fact(sheet, "Size");
+    sheet_size(sheet, details->block.size);
+    sheet_html(sheet, "</dd>\n");
+    put_revisit(sheet, details);
+    if (truncated.size > 0 && !is_revisit(details)) {
+        put_fact(sheet, "Cut short", truncated);
+    }
+    put_fact(sheet, "Server address", field_of(details, "WARC-IP-Address"));
+    put_fact(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
+    put_fact(sheet, "Fetched by", signer);
+    if (capture->volume == INSTANCE_GUEST_NUMBER) {
+        put_fact(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
+    }
+    if (details->origin != NULL) {
+        put_fact(sheet, "Collection", bytes_of_string(details->origin));
+    }
+    sheet_fact(sheet, "Payload digest");
+    sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
+    sheet_fact(sheet, "Content key");
+    sheet_format(sheet, "<span class=key>%s</span></dd>\n", key_format(&details->key, key));
+    sheet_fact(sheet, "Stored");
+    sheet_format(sheet, "volume %u, segment %s, offset ", capture->volume, segment_text(capture, segment));
+    sheet_count(sheet, capture->location.offset);
+    sheet_html(sheet, ", ");
+    sheet_size(sheet, capture->location.length);
+    sheet_html(sheet, "</dd>\n");
+    put_fact(sheet, "Record", field_of(details, "WARC-Record-ID"));
+    sheet_html(sheet, "</dl>\n");
+}
+
+static void put_actions(struct sheet *sheet, const struct capture *capture) {
+    sheet_html(sheet, "<p class=actions><a class=\"button main\" href=\"");
+    sheet_replay_url(sheet, capture->time_us, "", capture->url);
+    sheet_html(sheet, "\">Show the page</a><a class=button href=\"");
+    sheet_replay_url(sheet, capture->time_us, "id_", capture->url);
+    sheet_html(sheet, "\">As it was received</a><a class=button href=\"");
+    pages_put_path(sheet, "/details", capture->time_us, capture->url, PAGES_VIEW_WARC);
+    sheet_html(sheet, "\" download>Download as WARC</a><a class=button href=\"");
+    pages_put_calendar_path(sheet, 0, capture->url);
+    sheet_html(sheet, "\">Calendar</a></p>\n");
+}
+
+static void put_version(struct sheet *sheet, const struct capture *capture, const char *name, int64_t time_us,
+                        bool is_before) {
+    char digits[UTC_DIGITS_SIZE];
+    if (time_us == INT64_MIN) {
+        return;
+    }
+    sheet_format(sheet, "<li>%s: <a href=\"", name);
+    pages_put_path(sheet, "/details", time_us, capture->url, PAGES_VIEW_PAGE);
+    sheet_html(sheet, "\">");
+    sheet_time(sheet, time_us);
+    sheet_html(sheet, "</a>, <a href=\"");
+    sheet_format(sheet, "/compare/%s", utc_format_digits(is_before ? time_us : capture->time_us, digits));
+    pages_put_path(sheet, "", is_before ? capture->time_us : time_us, capture->url, PAGES_VIEW_TEXT);
+    sheet_format(sheet, "\">what changed<span class=unseen> between this and the %s</span></a></li>\n",
+                 is_before ? "one before" : "one after");
+}
+
+static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text) {
+    sheet_format(sheet, "<h2 id=%s>%s</h2>\n", id, name);
+    if (text.size == 0) {
+        sheet_html(sheet, "<p class=quiet>None was kept.</p>\n");
+        return;
+    }
+    sheet_format(sheet, "<pre class=pre tabindex=0 role=region aria-labelledby=%s>", id);
+    sheet_text(sheet, bytes_trim(text));
+    sheet_html(sheet, "</pre>\n");
+}
+
+static void put_page(struct sheet *sheet, const struct details *details) {
+    const struct capture *capture = &details->capture;
+    const struct archive_neighbours *neighbours = &details->neighbours;
+    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / <a href=\"");
+    pages_put_calendar_path(sheet, 0, capture->url);
+    sheet_html(sheet, "\">Calendar</a> / Details</p>\n<h1 class=url>");
+    sheet_text(sheet, capture->url);
+    sheet_html(sheet, "</h1>\n");
+    put_actions(sheet, capture);
+    put_facts(sheet, details);
+    if (neighbours->previous_us != INT64_MIN || neighbours->next_us != INT64_MIN) {
+        sheet_html(sheet, "<h2>Other versions</h2>\n<ul>");
+        put_version(sheet, capture, "Before", neighbours->previous_us, true);
+        put_version(sheet, capture, "After", neighbours->next_us, false);
+        sheet_html(sheet, "</ul>\n");
+    }
+    put_message(sheet, "Response header", "response", details->record.head);
+    put_message(sheet, "Request", "request", buf_bytes(&details->request));
+}
+
+static bool is_exact(const struct pages_target *target, const struct capture *capture) {
+    int64_t apart_us = capture->time_us - target->times_us[0];
+    return apart_us >= 0 && apart_us < 1000000;
+}
+
+/* To the address that names it exactly. */
+static void redirect(struct http_request *request, const struct pages_target *target,
+                     const struct capture *capture) {
+    struct buf location;
+    buf_init(&location, 4 * LOCATION_SIZE_MAX);
+    pages_put_location(&location, "/details", capture->time_us, capture->url, target->view);
+    const char *text = buf_string(&location);
+    if (text != NULL) {
+        http_add_header(request, "Location", text);
+        http_answer(request, STATUS_FOUND, "text/plain; charset=utf-8", bytes_of(NULL, 0));
+    } else {
+        http_answer_error(request, location.err, NULL);
+    }
+    buf_done(&location);
+}
+
+/* One request for a capture. */
+struct asking {
+    struct replay *replay;
+    struct http_request *request;
+    struct archive_visit *visit;
+    struct pages_target target;
+};
+
+static enum err show(struct asking *asking, const struct capture *capture, struct err_detail *detail) {
+    struct details details;
+    enum err err = details_init(&details);
+    if (err == ERR_OK) {
+        err = read_details(&details, asking->visit, capture, detail);
+    }
+    if (err == ERR_OK) {
+        struct sheet sheet;
+        sheet_begin_bare(&sheet, asking->replay, asking->request, "Details", SHEET_NONE);
+        put_page(&sheet, &details);
+        sheet_answer(&sheet, STATUS_OK);
+    }
+    details_done(&details);
+    return err;
+}
+
+static enum err find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct asking *asking = context;
+    const struct pages_target *target = &asking->target;
+    return pages_find(asking->visit, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
+}
+
+static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct asking *asking = context;
+    const struct pages_target *target = &asking->target;
+    if (!is_exact(target, capture) && capture->url.size < LOCATION_SIZE_MAX / 3) {
+        redirect(asking->request, target, capture);
+        return ERR_OK;
+    }
+    return target->view == PAGES_VIEW_WARC
+               ? pages_answer_warc(asking->replay, asking->request, asking->visit, capture, detail)
+               : show(asking, capture, detail);
+}
+
+void pages_details(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct asking asking = {
+        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+    struct archive_attempt attempt = {.find = find_target, .use = answer_found, .context = &asking};
+    struct err_detail detail = {0};
+    enum err err = pages_target_read(&asking.target, request, 1, &detail);
+    if (err == ERR_OK) {
+        err = asking.visit == NULL ? ERR_MEMORY : archive_try(asking.visit, &attempt, &detail);
+    }
+    if (err != ERR_OK) {
+        pages_answer_error(replay, request, err, &detail);
+    }
+    pages_target_done(&asking.target);
+    if (asking.visit != NULL) {
+        archive_visit_end(asking.visit);
+    }
+}
+
+/* ---- as JSON ---- */
+
+static void put_headers_json(struct buf *json, const struct details *details) {
+    const struct fields *fields = &details->record.payload.head.fields;
+    buf_put_string(json, ",\"headers\":[");
+    for (size_t i = 0; details->record.head.size > 0 && i < fields->count; i++) {
+        buf_put_string(json, i == 0 ? "[" : ",[");
+        buf_put_json(json, fields->items[i].name);
+        buf_put_string(json, ",");
+        buf_put_json(json, fields->items[i].value);
+        buf_put_string(json, "]");
+    }
+    buf_put_string(json, "]");
+}
+
+static void put_json(struct buf *json, const struct details *details) {
+    const struct capture *capture = &details->capture;
+    char text[2 * KEY_SIGNATURE_SIZE + 16];
+    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char key[KEY_TEXT_SIZE_MAX];
+    char segment[SEGMENT_NAME_SIZE_MAX];
+    struct bytes uri;
+    int64_t time_us;
+    snprintf(text, sizeof text, "sha256:%s", digest_text(capture, digest));
+    buf_put_string(json, "{");
+    pages_json_text(json, "url", capture->url);
+    pages_json_time(json, "timestamp", capture->time_us);
+    pages_json_number(json, "status", capture->status);
+    pages_json_text(json, "type", capture->mime);
+    pages_json_number(json, "size", details->block.size);
+    pages_json_text(json, "digest", bytes_of_string(text));
+    pages_json_text(json, "key", bytes_of_string(key_format(&details->key, key)));
+    pages_json_switch(json, "revisit", is_revisit(details));
+    if (find_origin(details, &uri, &time_us)) {
+        buf_put_string(json, ",\"repeats\":{");
+        pages_json_text(json, "url", uri);
+        pages_json_time(json, "timestamp", time_us);
+        buf_put_string(json, "}");
+    }
+    pages_json_text(json, "truncated",
+                    is_revisit(details) ? bytes_of(NULL, 0) : field_of(details, "WARC-Truncated"));
+    pages_json_text(json, "ip_address", field_of(details, "WARC-IP-Address"));
+    pages_json_text(json, "tls", field_of(details, VOLUME_TLS_FIELD));
+    pages_json_text(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
+    pages_json_text(json, "record_id", field_of(details, "WARC-Record-ID"));
+    pages_json_text(json, "collection",
+                    details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));
+    pages_json_number(json, "volume", capture->volume);
+    pages_json_text(json, "segment", bytes_of_string(segment_text(capture, segment)));
+    pages_json_number(json, "offset", capture->location.offset);
+    pages_json_number(json, "length", capture->location.length);
+    put_headers_json(json, details);
+    pages_json_text(json, "request", buf_bytes(&details->request));
+    if (details->neighbours.previous_us != INT64_MIN) {
+        pages_json_time(json, "previous", details->neighbours.previous_us);
+    }
+    if (details->neighbours.next_us != INT64_MIN) {
+        pages_json_time(json, "next", details->neighbours.next_us);
+    }
+    buf_put_string(json, "}");
+}
+
+static enum err answer_json(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct pages_asked *asked = context;
+    struct details details;
+    enum err err = details_init(&details);
+    if (err == ERR_OK) {
+        err = read_details(&details, asked->visit, capture, detail);
+    }
+    if (err == ERR_OK) {
+        struct buf json;
+        buf_init(&json, PAGES_JSON_SIZE_MAX);
+        put_json(&json, &details);
+        pages_answer_json(asked->request, &json);
+    }
+    details_done(&details);
+    return err;
+}
+
+void pages_capture_json(struct http_request *request) {
+    pages_answer_asked(request, answer_json);
+}

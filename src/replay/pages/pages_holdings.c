@@ -1,0 +1,369 @@
+#include "base/utc.h"
+#include "replay/pages/pages_parts.h"
+#include "replay/survey/survey.h"
+
+enum {
+    STATUS_OK = 200,
+    HOSTS_SHOWN_MAX = 25,
+    TYPES_SHOWN_MAX = 12,
+    CHART_WIDTH = 960,
+    CHART_HEIGHT = 200,
+    CHART_FOOT = 24,
+    BARS_MIN = 12,   /* a year has its width, however little of it there is */
+    BARS_MAX = 60,   /* months up to so many, else years */
+    YEARS_MAX = 200, /* of the chart; older ones are left out */
+};
+
+static const char *const orders[] = {[SURVEY_BY_CAPTURES] = "captures",
+                                     [SURVEY_BY_SIZE] = "size",
+                                     [SURVEY_BY_NAME] = "name",
+                                     [SURVEY_BY_LAST] = "last"};
+
+static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+/* ---- over time ---- */
+
+struct bar {
+    int32_t number; /* a month, or a year */
+    uint64_t captures_count;
+    uint64_t size;
+};
+
+struct bars {
+    bool is_yearly;
+    size_t count;
+    struct bar items[YEARS_MAX];
+};
+
+/* Months without captures have a place too: time passes evenly. */
+static void make_bars(struct bars *bars, const struct survey_snapshot *snapshot) {
+    *bars = (struct bars){.count = 0};
+    if (snapshot->months_count == 0) {
+        return;
+    }
+    int32_t last = snapshot->months[snapshot->months_count - 1].month;
+    bars->is_yearly = last - snapshot->months[0].month >= BARS_MAX;
+    int32_t unit = bars->is_yearly ? 12 : 1;
+    int32_t max = bars->is_yearly ? YEARS_MAX : BARS_MAX;
+    int32_t start = snapshot->months[0].month / unit;
+    start = last / unit - start < BARS_MIN - 1 ? last / unit - BARS_MIN + 1 : start;
+    start = last / unit - start >= max ? last / unit - max + 1 : start;
+    bars->count = (size_t)(last / unit - start + 1);
+    for (size_t i = 0; i < bars->count; i++) {
+        bars->items[i].number = start + (int32_t)i;
+    }
+    for (size_t i = 0; i < snapshot->months_count; i++) {
+        int32_t index = snapshot->months[i].month / unit - start;
+        if (index >= 0) {
+            bars->items[index].captures_count += snapshot->months[i].captures_count;
+            bars->items[index].size += snapshot->months[i].size;
+        }
+    }
+}
+
+static void put_bar_name(struct sheet *sheet, const struct bars *bars, const struct bar *bar) {
+    if (bars->is_yearly) {
+        sheet_format(sheet, "%d", bar->number);
+    } else {
+        sheet_format(sheet, "%s %d", months[bar->number % 12], bar->number / 12);
+    }
+}
+
+static void put_bar(struct sheet *sheet, const struct bars *bars, size_t index, uint64_t max) {
+    const struct bar *bar = &bars->items[index];
+    double slot = (double)CHART_WIDTH / (double)bars->count;
+    double width = slot > 48 ? 40 : slot * 0.8;
+    double height = max == 0 ? 0 : (double)bar->captures_count * (CHART_HEIGHT - 8) / (double)max;
+    height = bar->captures_count > 0 && height < 2 ? 2 : height;
+    double middle = (double)index * slot + slot / 2;
+    sheet_format(sheet, "<rect class=bar x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=2><title>",
+                 middle - width / 2, CHART_HEIGHT - height, width, height);
+    put_bar_name(sheet, bars, bar);
+    sheet_html(sheet, ": ");
+    sheet_count(sheet, bar->captures_count);
+    sheet_html(sheet, " captures</title></rect>");
+    size_t every = bars->count / 12 + 1;
+    if (index % every == 0) {
+        sheet_format(sheet, "<text x=\"%.1f\" y=%d text-anchor=middle>", middle,
+                     CHART_HEIGHT + CHART_FOOT - 6);
+        put_bar_name(sheet, bars, bar);
+        sheet_html(sheet, "</text>");
+    }
+}
+
+static void put_bars_table(struct sheet *sheet, const struct bars *bars) {
+    sheet_html(sheet, "<details><summary>The same as a table</summary>\n");
+    sheet_table_begin(sheet, "Captures over time");
+    sheet_format(sheet,
+                 "<thead><tr><th scope=col>%s<th scope=col class=number>Captures<th scope=col "
+                 "class=number>Size<tbody>\n",
+                 bars->is_yearly ? "Year" : "Month");
+    for (size_t i = 0; i < bars->count; i++) {
+        if (bars->items[i].captures_count > 0) {
+            sheet_html(sheet, "<tr><th scope=row>");
+            put_bar_name(sheet, bars, &bars->items[i]);
+            sheet_html(sheet, "<td class=number>");
+            sheet_count(sheet, bars->items[i].captures_count);
+            sheet_html(sheet, "<td class=number>");
+            sheet_size(sheet, bars->items[i].size);
+            sheet_html(sheet, "\n");
+        }
+    }
+    sheet_table_end(sheet);
+    sheet_html(sheet, "</details>\n");
+}
+
+static void put_time(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    struct bars bars;
+    uint64_t max = 0;
+    make_bars(&bars, snapshot);
+    for (size_t i = 0; i < bars.count; i++) {
+        max = bars.items[i].captures_count > max ? bars.items[i].captures_count : max;
+    }
+    sheet_html(sheet, "<h2>Over time</h2>\n<figure>");
+    sheet_format(sheet,
+                 "<svg class=chart viewBox=\"0 0 %d %d\" role=img aria-labelledby=\"chart-title chart-text\">"
+                 "<title id=chart-title>Captures per %s</title><desc id=chart-text>From ",
+                 CHART_WIDTH, CHART_HEIGHT + CHART_FOOT, bars.is_yearly ? "year" : "month");
+    put_bar_name(sheet, &bars, &bars.items[0]);
+    sheet_html(sheet, " to ");
+    put_bar_name(sheet, &bars, &bars.items[bars.count - 1]);
+    sheet_html(sheet, ", at most ");
+    sheet_count(sheet, max);
+    sheet_html(sheet, ".</desc>");
+    for (size_t i = 0; i < bars.count; i++) {
+        put_bar(sheet, &bars, i, max);
+    }
+    sheet_format(
+        sheet, "<path class=axis d=\"M0 %dH%d\" /></svg><figcaption>Captures per %s</figcaption></figure>\n",
+        CHART_HEIGHT, CHART_WIDTH, bars.is_yearly ? "year" : "month");
+    put_bars_table(sheet, &bars);
+}
+
+/* ---- hosts ---- */
+
+static enum survey_order read_order(const struct http_request *request) {
+    struct buf text;
+    enum survey_order order = SURVEY_BY_CAPTURES;
+    buf_init(&text, 32);
+    if (pages_argument(request, "sort", &text)) {
+        for (size_t i = 0; i < SURVEY_ORDERS_COUNT; i++) {
+            if (bytes_equal(buf_bytes(&text), bytes_of_string(orders[i]))) {
+                order = (enum survey_order)i;
+            }
+        }
+    }
+    buf_done(&text);
+    return order;
+}
+
+static void put_column(struct sheet *sheet, enum survey_order order, enum survey_order column,
+                       const char *name, const char *class_name) {
+    bool is_current = order == column;
+    sheet_format(sheet, "<th scope=col%s%s><a href=\"/holdings?sort=%s#hosts\">%s%s</a>", class_name,
+                 !is_current                ? ""
+                 : column == SURVEY_BY_NAME ? " aria-sort=ascending"
+                                            : " aria-sort=descending",
+                 orders[column], name,
+                 !is_current                ? ""
+                 : column == SURVEY_BY_NAME ? " <span aria-hidden=true>▴</span>"
+                                            : " <span aria-hidden=true>▾</span>");
+}
+
+static void put_host(struct sheet *sheet, const struct survey_host *host) {
+    sheet_html(sheet, "<tr><th scope=row class=grow>");
+    bool is_scheme = bytes_ends_with(host->surt, BYTES(":")); /* dns: … */
+    if (!is_scheme) {
+        sheet_html(sheet, "<a href=\"/web/*/");
+        sheet_url(sheet, host->name);
+        sheet_html(sheet, "/*\">");
+    }
+    sheet_text(sheet, host->name);
+    sheet_html(sheet, is_scheme ? "<td class=number>" : "</a><td class=number>");
+    sheet_count(sheet, host->total.captures_count);
+    sheet_html(sheet, "<td class=number>");
+    sheet_size(sheet, host->total.size);
+    sheet_html(sheet, "<td>");
+    sheet_date(sheet, host->first_us);
+    sheet_html(sheet, "<td>");
+    sheet_date(sheet, host->last_us);
+    sheet_html(sheet, "\n");
+}
+
+static void put_pager(struct sheet *sheet, enum survey_order order, size_t from, size_t count) {
+    if (from == 0 && count <= HOSTS_SHOWN_MAX) {
+        return;
+    }
+    sheet_html(sheet, "<nav class=actions aria-label=\"Pages of hosts\">");
+    if (from > 0) {
+        sheet_format(sheet,
+                     "<a class=button rel=prev href=\"/holdings?sort=%s&amp;from=%zu#hosts\">Before</a>",
+                     orders[order], from > HOSTS_SHOWN_MAX ? from - HOSTS_SHOWN_MAX : 0);
+    }
+    sheet_html(sheet, "<span class=quiet>");
+    sheet_count(sheet, from + 1);
+    sheet_html(sheet, " to ");
+    sheet_count(sheet, from + HOSTS_SHOWN_MAX < count ? from + HOSTS_SHOWN_MAX : count);
+    sheet_html(sheet, " of ");
+    sheet_count(sheet, count);
+    sheet_html(sheet, "</span>");
+    if (from + HOSTS_SHOWN_MAX < count) {
+        sheet_format(sheet, "<a class=button rel=next href=\"/holdings?sort=%s&amp;from=%zu#hosts\">More</a>",
+                     orders[order], from + HOSTS_SHOWN_MAX);
+    }
+    sheet_html(sheet, "</nav>\n");
+}
+
+static void put_hosts(struct sheet *sheet, struct archive_visit *visit,
+                      const struct survey_snapshot *snapshot) {
+    enum survey_order order = read_order(sheet->request);
+    size_t from = (size_t)pages_argument_number(sheet->request, "from", SURVEY_HOSTS_MAX, 0);
+    from = from < snapshot->hosts_count ? from : 0;
+    sheet_html(sheet, "<h2 id=hosts>Hosts</h2>\n");
+    sheet_table_begin(sheet, "Hosts");
+    sheet_html(sheet, "<thead><tr>");
+    put_column(sheet, order, SURVEY_BY_NAME, "Host", "");
+    put_column(sheet, order, SURVEY_BY_CAPTURES, "Captures", " class=number");
+    put_column(sheet, order, SURVEY_BY_SIZE, "Size", " class=number");
+    sheet_html(sheet, "<th scope=col>First");
+    put_column(sheet, order, SURVEY_BY_LAST, "Last", "");
+    sheet_html(sheet, "<tbody>\n");
+    for (size_t i = from; i < snapshot->hosts_count && i < from + HOSTS_SHOWN_MAX; i++) {
+        const struct survey_host *host = snapshot->hosts[order][i];
+        if (pages_host_is_seen(visit, host)) {
+            put_host(sheet, host);
+        }
+    }
+    sheet_table_end(sheet);
+    put_pager(sheet, order, from, snapshot->hosts_count);
+    if (snapshot->others.captures_count > 0) {
+        sheet_html(sheet, "<p class=quiet>And more hosts, which together have ");
+        sheet_count(sheet, snapshot->others.captures_count);
+        sheet_html(sheet, " captures.</p>\n");
+    }
+}
+
+/* ---- types, statuses, volumes ---- */
+
+static void put_share(struct sheet *sheet, uint64_t part, uint64_t whole) {
+    double share = whole == 0 ? 0 : (double)part * 100 / (double)whole;
+    sheet_format(sheet, "<td class=number>%.1f %%", share);
+}
+
+static void put_types(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    sheet_html(sheet, "<section><h2>Types</h2>\n");
+    sheet_table_begin(sheet, "Types of documents");
+    sheet_html(sheet, "<thead><tr><th scope=col>Type<th scope=col class=number>Captures<th scope=col "
+                      "class=number>Share<th scope=col class=number>Size<tbody>\n");
+    for (size_t i = 0; i < snapshot->types_count && i < TYPES_SHOWN_MAX; i++) {
+        const struct survey_type *type = &snapshot->types[i];
+        sheet_html(sheet, "<tr><th scope=row>");
+        sheet_text(sheet, type->name.size > 0 ? type->name : BYTES("unknown"));
+        sheet_html(sheet, "<td class=number>");
+        sheet_count(sheet, type->total.captures_count);
+        put_share(sheet, type->total.captures_count, snapshot->total.captures_count);
+        sheet_html(sheet, "<td class=number>");
+        sheet_size(sheet, type->total.size);
+        sheet_html(sheet, "\n");
+    }
+    sheet_table_end(sheet);
+    sheet_html(sheet, "</section>\n");
+}
+
+static void put_statuses(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    sheet_html(sheet, "<section><h2>Statuses</h2>\n");
+    sheet_table_begin(sheet, "Statuses");
+    sheet_html(sheet, "<thead><tr><th scope=col>Status<th scope=col class=number>Captures<th scope=col "
+                      "class=number>Share<tbody>\n");
+    for (size_t i = 0; i < SURVEY_STATUSES_MAX; i++) {
+        if (snapshot->statuses[i] > 0) {
+            sheet_html(sheet, "<tr><th scope=row>");
+            sheet_status(sheet, (uint16_t)i);
+            sheet_html(sheet, "<td class=number>");
+            sheet_count(sheet, snapshot->statuses[i]);
+            put_share(sheet, snapshot->statuses[i], snapshot->total.captures_count);
+            sheet_html(sheet, "\n");
+        }
+    }
+    sheet_table_end(sheet);
+    sheet_html(sheet, "</section>\n");
+}
+
+static void put_volumes(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    sheet_html(sheet, "<h2>Volumes</h2>\n");
+    sheet_table_begin(sheet, "Volumes");
+    sheet_html(sheet, "<thead><tr><th scope=col>Volume<th scope=col>Where<th scope=col>State<th scope=col "
+                      "class=number>Segments<th scope=col class=number>Size<th scope=col class=number>Of it "
+                      "given up<th scope=col class=number>Index<tbody>\n");
+    for (size_t i = 0; i < snapshot->volumes_count; i++) {
+        const struct survey_volume *volume = &snapshot->volumes[i];
+        sheet_format(sheet, "<tr><th scope=row>%u<td>%s<td>", volume->number,
+                     volume->is_remote ? "another machine" : "this machine");
+        sheet_badge(sheet, volume->is_up ? SHEET_GOOD : SHEET_BAD, volume->is_up ? "up" : "down");
+        sheet_html(sheet, "<td class=number>");
+        sheet_count(sheet, volume->stat.segments_count);
+        sheet_html(sheet, "<td class=number>");
+        sheet_size(sheet, volume->stat.size);
+        sheet_html(sheet, "<td class=number>");
+        sheet_size(sheet, volume->stat.dead_size);
+        sheet_html(sheet, "<td class=number>");
+        sheet_size(sheet, volume->stat.index_size);
+        sheet_html(sheet, "\n");
+    }
+    sheet_table_end(sheet);
+}
+
+/* ---- the page ---- */
+
+static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    sheet_html(sheet, "<p class=quiet>Counted ");
+    sheet_time(sheet, snapshot->made_us);
+    sheet_html(sheet, snapshot->is_complete ? ".</p>\n" : "; the count goes on.</p>\n");
+    if (snapshot->is_partial) {
+        sheet_notice(sheet, SHEET_WARNING,
+                     "A volume of this archive could not be reached; what lies there is left out.");
+    }
+}
+
+static void put_page(struct sheet *sheet, struct archive_visit *visit,
+                     const struct survey_snapshot *snapshot) {
+    if (snapshot == NULL) {
+        sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
+        return;
+    }
+    if (snapshot->total.captures_count == 0) {
+        sheet_html(sheet, "<p class=lead>Nothing yet. <a href=\"/\">How to begin</a></p>\n");
+    } else {
+        pages_put_figures(sheet, snapshot);
+        sheet_html(sheet, "<p>From ");
+        sheet_date(sheet, snapshot->first_us);
+        sheet_html(sheet, " to ");
+        sheet_date(sheet, snapshot->last_us);
+        sheet_html(sheet, ".</p>\n");
+        put_time(sheet, snapshot);
+        put_hosts(sheet, visit, snapshot);
+        sheet_html(sheet, "<div class=cards>\n");
+        put_types(sheet, snapshot);
+        put_statuses(sheet, snapshot);
+        sheet_html(sheet, "</div>\n");
+    }
+    put_volumes(sheet, snapshot);
+    put_age(sheet, snapshot);
+}
+
+void pages_holdings(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    if (visit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    const struct survey_snapshot *snapshot = survey_get(replay->survey);
+    struct sheet sheet;
+    sheet_begin(&sheet, replay, request, "What this archive holds", SHEET_HOLDINGS);
+    put_page(&sheet, visit, snapshot);
+    survey_release(snapshot);
+    archive_visit_end(visit);
+    sheet_answer(&sheet, STATUS_OK);
+}

@@ -1,0 +1,271 @@
+#include "replay/pages/pages_kit.h"
+
+#include "base/utc.h"
+#include "web/url/percent.h"
+
+enum {
+    STATUS_OK = 200,
+    STATUS_BLOCKED = 451,
+    TARGET_SIZE_MAX = 2 * URL_SIZE_MAX,
+    LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX
+};
+
+static const char *const views[] = {[PAGES_VIEW_PAGE] = "view=page",
+                                    [PAGES_VIEW_TEXT] = "view=text",
+                                    [PAGES_VIEW_SOURCE] = "view=source",
+                                    [PAGES_VIEW_WARC] = "warc"};
+
+enum { VIEWS_COUNT = sizeof views / sizeof *views };
+
+/* ---- what a path names ---- */
+
+/* The last argument of a URL's query, where it is a view; VIEWS_COUNT where it is none. */
+static size_t find_view(struct bytes url, size_t *ret_start) {
+    size_t start = url.size;
+    while (start > 0 && url.data[start - 1] != '&' && url.data[start - 1] != '?') {
+        start--;
+    }
+    *ret_start = start == 0 ? 0 : start - 1;
+    for (size_t i = 0; i < VIEWS_COUNT && start > 0; i++) {
+        if (bytes_equal(bytes_skip(url, start), bytes_of_string(views[i]))) {
+            return i;
+        }
+    }
+    return VIEWS_COUNT;
+}
+
+bool pages_read_time(struct bytes digits, int64_t *ret_time_us) {
+    return utc_parse_digits(digits, digits.size < WAYBACK_DIGITS_MAX, ret_time_us);
+}
+
+/* The time before the next slash is cut off *text. */
+static enum err take_time(struct bytes *text, int64_t *ret_time_us, struct err_detail *detail) {
+    size_t end = bytes_find_byte(*text, '/');
+    struct bytes digits = bytes_slice(*text, 0, end);
+    if (!pages_read_time(digits, ret_time_us)) {
+        return err_set(detail, ERR_INVALID, "\"%.*s\" is no time: it has 1 to 14 digits, 20260102030405",
+                       (int)(digits.size < 40 ? digits.size : 40), (const char *)digits.data);
+    }
+    *text = bytes_skip(*text, end < text->size ? end + 1 : end);
+    return ERR_OK;
+}
+
+enum err pages_target_read(struct pages_target *target, const struct http_request *request,
+                           size_t times_count, struct err_detail *detail) {
+    *target = (struct pages_target){.view = PAGES_VIEW_PAGE};
+    wayback_path_init(&target->path);
+    buf_init(&target->text, TARGET_SIZE_MAX);
+    buf_put(&target->text, http_request_rest(request));
+    if (http_request_query(request).size > 0) {
+        buf_put_string(&target->text, "?");
+        buf_put(&target->text, http_request_query(request));
+    }
+    if (target->text.err != ERR_OK) {
+        return target->text.err;
+    }
+    struct bytes text = buf_bytes(&target->text);
+    size_t start;
+    size_t view = find_view(text, &start);
+    if (view < VIEWS_COUNT) {
+        target->view = (enum pages_view)view;
+        text = bytes_slice(text, 0, start);
+    }
+    for (size_t i = 0; i < times_count; i++) {
+        enum err err = take_time(&text, &target->times_us[i], detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    /* Digits behind the time are the start of a URL, not another time. */
+    if (text.size == 0) {
+        return err_set(detail, ERR_INVALID, "no URL follows the time");
+    }
+    return wayback_path_parse(&target->path, text, detail);
+}
+
+void pages_target_done(struct pages_target *target) {
+    buf_done(&target->text);
+    wayback_path_done(&target->path);
+}
+
+void pages_put_location(struct buf *out, const char *place, int64_t time_us, struct bytes url,
+                        enum pages_view view) {
+    char digits[UTC_DIGITS_SIZE];
+    size_t start;
+    buf_put_format(out, "%s/%s/", place, utc_format_digits(time_us, digits));
+    wayback_put_url(out, url);
+    if (view != PAGES_VIEW_PAGE || find_view(url, &start) < VIEWS_COUNT) {
+        buf_put_string(out, bytes_find_byte(url, '?') < url.size ? "&" : "?");
+        buf_put_string(out, views[view]);
+    }
+}
+
+void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
+                    enum pages_view view) {
+    struct buf path;
+    buf_init(&path, LOCATION_SIZE_MAX);
+    pages_put_location(&path, place, time_us, url, view);
+    sheet_text(sheet, buf_bytes(&path));
+    buf_done(&path);
+}
+
+void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url) {
+    if (year != 0) {
+        sheet_format(sheet, "/web/%04d*/", year);
+    } else {
+        sheet_html(sheet, "/web/*/");
+    }
+    sheet_url(sheet, url);
+}
+
+/* ---- queries ---- */
+
+/* As forms send it: "+" is a space. */
+static void put_decoded(struct buf *out, struct bytes text) {
+    struct bytes part;
+    for (size_t i = 0; bytes_split(&text, '+', &part); i++) {
+        if (i > 0) {
+            buf_put_byte(out, ' ');
+        }
+        percent_put_decoded(out, part);
+    }
+}
+
+bool pages_argument(const struct http_request *request, const char *name, struct buf *out) {
+    struct bytes rest = http_request_query(request);
+    struct bytes part;
+    buf_clear(out);
+    while (rest.size > 0 && bytes_split(&rest, '&', &part)) {
+        size_t end = bytes_find_byte(part, '=');
+        if (bytes_equal(bytes_slice(part, 0, end), bytes_of_string(name))) {
+            put_decoded(out, bytes_skip(part, end < part.size ? end + 1 : end));
+            return out->err == ERR_OK;
+        }
+    }
+    return false;
+}
+
+uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,
+                               uint64_t number) {
+    struct buf text;
+    buf_init(&text, 32);
+    if (pages_argument(request, name, &text)) {
+        bytes_to_u64(buf_bytes(&text), max, &number);
+    }
+    buf_done(&text);
+    return number;
+}
+
+enum err pages_find(struct archive_visit *visit, struct bytes url, int64_t time_us,
+                    struct capture *ret_capture, struct err_detail *detail) {
+    struct bytes surt;
+    enum err err = archive_key(visit, url, &surt, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = archive_find(visit, surt, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    return err == ERR_NOT_FOUND ? err_set(detail, err, "This archive has no capture of this URL.") : err;
+}
+
+/* ---- answers ---- */
+
+static const char *error_title(unsigned status) {
+    switch (status) {
+    case 400:
+        return "This cannot be understood";
+    case 404:
+        return "Not in this archive";
+    case STATUS_BLOCKED:
+        return "Not shown";
+    default:
+        return status < 500 ? "This cannot be done" : "Something is wrong here";
+    }
+}
+
+void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,
+                        const struct err_detail *detail) {
+    unsigned status = err == ERR_PERMISSION ? STATUS_BLOCKED : http_status(err);
+    const char *text = err_detail_text(detail, err);
+    if (bytes_starts_with(http_request_path(request), BYTES("/api/"))) {
+        http_answer_status(request, status, err, text);
+    } else {
+        sheet_answer_error(replay, request, status, error_title(status), text);
+    }
+}
+
+static enum err find_asked(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    const struct pages_asked *asked = context;
+    struct buf url;
+    struct buf digits;
+    int64_t time_us = UTC_MAX_US;
+    buf_init(&url, URL_SIZE_MAX);
+    buf_init(&digits, WAYBACK_DIGITS_MAX);
+    enum err err = ERR_OK;
+    if (!pages_argument(asked->request, "url", &url) || url.size == 0) {
+        err = err_set(detail, ERR_INVALID, "url is missing");
+    } else if (pages_argument(asked->request, "timestamp", &digits) || digits.err != ERR_OK) {
+        bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &time_us);
+        err = is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp has 1 to 14 digits");
+    }
+    if (err == ERR_OK) {
+        err = pages_find(asked->visit, buf_bytes(&url), time_us, ret_capture, detail);
+    }
+    buf_done(&url);
+    buf_done(&digits);
+    return err;
+}
+
+void pages_answer_asked(struct http_request *request,
+                        enum err (*use)(void *context, const struct capture *capture,
+                                        struct err_detail *detail)) {
+    struct replay *replay = http_request_context(request);
+    struct pages_asked asked = {
+        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+    struct archive_attempt attempt = {.find = find_asked, .use = use, .context = &asked};
+    struct err_detail detail = {0};
+    enum err err = asked.visit == NULL ? ERR_MEMORY : archive_try(asked.visit, &attempt, &detail);
+    if (err != ERR_OK) {
+        pages_answer_error(replay, request, err, &detail);
+    }
+    if (asked.visit != NULL) {
+        archive_visit_end(asked.visit);
+    }
+}
+
+void pages_answer_json(struct http_request *request, struct buf *json) {
+    buf_put_string(json, "\n");
+    if (json->err != ERR_OK) {
+        http_answer_error(request, json->err, NULL);
+    } else {
+        http_add_header(request, "Cache-Control", "no-cache");
+        http_add_header(request, "X-Content-Type-Options", "nosniff");
+        http_answer(request, STATUS_OK, "application/json", buf_bytes(json));
+    }
+    buf_done(json);
+}
+
+static void put_name(struct buf *json, const char *name) {
+    uint8_t last = json->size == 0 ? '{' : json->data[json->size - 1];
+    buf_put_format(json, "%s\"%s\":", last == '{' ? "" : ",", name);
+}
+
+void pages_json_time(struct buf *json, const char *name, int64_t time_us) {
+    char digits[UTC_DIGITS_SIZE];
+    put_name(json, name);
+    buf_put_format(json, "\"%s\"", utc_format_digits(time_us, digits));
+}
+
+void pages_json_text(struct buf *json, const char *name, struct bytes text) {
+    put_name(json, name);
+    buf_put_json(json, text);
+}
+
+void pages_json_number(struct buf *json, const char *name, uint64_t number) {
+    put_name(json, name);
+    buf_put_u64(json, number);
+}
+
+void pages_json_switch(struct buf *json, const char *name, bool is_on) {
+    put_name(json, name);
+    buf_put_string(json, is_on ? "true" : "false");
+}

@@ -1,0 +1,83 @@
+/*
+ * pages_kit - what the pages for people share: arguments of a query, the capture that a path names, errors.
+ *
+ *      /details/TIME/URL        the URL is all that follows, its query included
+ *      /details/TIME/URL?warc   the last argument is ours where it is one of pages_views: what shall be shown
+ *
+ * A URL that ends so itself gets "&view=page" (pages_put_path() does that).
+ */
+#ifndef MNEMON_REPLAY_PAGES_PAGES_KIT_H
+#define MNEMON_REPLAY_PAGES_PAGES_KIT_H
+
+#include "replay/archive/wayback_path.h"
+#include "replay/site/sheet.h"
+
+enum pages_view { PAGES_VIEW_PAGE, PAGES_VIEW_TEXT, PAGES_VIEW_SOURCE, PAGES_VIEW_WARC };
+
+/* What "TIME/URL" or "TIME/TIME/URL" asks for. */
+struct pages_target {
+    struct buf text; /* what the slices below borrow */
+    struct wayback_path path;
+    enum pages_view view;
+    int64_t times_us[2];
+};
+
+/* times_count: 1 or 2. ERR_INVALID with the reason. */
+enum err pages_target_read(struct pages_target *target, const struct http_request *request,
+                           size_t times_count, struct err_detail *detail) MUST_CHECK;
+void pages_target_done(struct pages_target *target);
+
+/* 1 to 14 digits: that second, or the end of the year, month … that they stand for. */
+bool pages_read_time(struct bytes digits, int64_t *ret_time_us);
+
+/* Append "/details/20260102030405/URL", with "/details" as the place and the view at its end: for a header.
+ */
+void pages_put_location(struct buf *out, const char *place, int64_t time_us, struct bytes url,
+                        enum pages_view view);
+
+/* The same for an attribute. */
+void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
+                    enum pages_view view);
+
+/* "/web/STAR/URL": its calendar, or its list where the text has a star. */
+void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url);
+
+/* Replace *out by the decoded value of an argument of the query; false where there is none. */
+bool pages_argument(const struct http_request *request, const char *name, struct buf *out);
+
+/* A number of the query; the default where there is none or it is none. */
+uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,
+                               uint64_t number);
+
+/* The capture of the URL that is closest to the time; its slices live in the visit until the next find. */
+enum err pages_find(struct archive_visit *visit, struct bytes url, int64_t time_us,
+                    struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
+
+/* A request whose arguments url and timestamp (the newest without) ask for a capture. */
+struct pages_asked {
+    struct replay *replay;
+    struct http_request *request;
+    struct archive_visit *visit;
+};
+
+/* Answer it by use(), whose context is the struct pages_asked, as archive_try() does; or with its error. */
+void pages_answer_asked(struct http_request *request,
+                        enum err (*use)(void *context, const struct capture *capture,
+                                        struct err_detail *detail));
+
+/* ERR_PERMISSION stands for a rule that blocks: 451. JSON under /api/, else a page. */
+void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,
+                        const struct err_detail *detail);
+
+/* Send what was written as JSON, with a line end, and free it. */
+void pages_answer_json(struct http_request *request, struct buf *take_json);
+
+/* Append ,"name":"20260102030405"; the comma only where something stands before. */
+void pages_json_time(struct buf *json, const char *name, int64_t time_us);
+void pages_json_text(struct buf *json, const char *name, struct bytes text);
+void pages_json_number(struct buf *json, const char *name, uint64_t number);
+void pages_json_switch(struct buf *json, const char *name, bool is_on);
+
+enum { PAGES_JSON_SIZE_MAX = 16 << 20 };
+
+#endif

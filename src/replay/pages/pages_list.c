@@ -1,0 +1,316 @@
+#include "replay/pages/pages.h"
+#include "replay/pages/pages_parts.h"
+
+/*
+ * A walk in the order of the index: all captures of a SURT are neighbours, so one group is held at a time. A
+ * request looks at so many captures at most; where they end before the page is full, the page says so and
+ * goes on from there.
+ */
+enum {
+    STATUS_OK = 200,
+    ROWS_MAX = 100,
+    LOOKED_AT_MAX = 100000,
+    FILTER_SIZE_MAX = 200,
+    KEY_SIZE_MAX = 4 * URL_SIZE_MAX,
+};
+
+struct filter {
+    struct buf text;   /* part of the URL, in any case */
+    struct buf type;   /* "image" or "text/html" */
+    struct buf status; /* "200" or "4" for all from 400 to 499 */
+};
+
+/* All captures of one SURT. */
+struct group {
+    struct buf surt;
+    struct buf url;  /* of the newest */
+    struct buf mime; /* likewise */
+    uint16_t status; /* likewise */
+    uint64_t count;
+    int64_t first_us;
+    int64_t last_us;
+};
+
+struct listing {
+    struct sheet *sheet;
+    struct filter filter;
+    struct group group;
+    size_t rows_count;
+    uint64_t looked_at_count;
+    bool has_more;
+    bool is_group_cut; /* there is more of the last group */
+    struct buf after;  /* the key of the last capture that has been dealt with */
+};
+
+/* ---- filters ---- */
+
+static bool contains_ignore_case(struct bytes text, struct bytes part) {
+    for (size_t i = 0; i + part.size <= text.size; i++) {
+        if (bytes_equal_ignore_case(bytes_slice(text, i, i + part.size), part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "image" stands for all of "image/…". */
+static bool has_type(struct bytes mime, struct bytes type) {
+    return mime.size >= type.size && bytes_equal_ignore_case(bytes_slice(mime, 0, type.size), type) &&
+           (mime.size == type.size || type.size == 0 || mime.data[type.size] == '/' ||
+            bytes_find_byte(type, '/') < type.size);
+}
+
+static bool has_status(uint16_t status, struct bytes wanted) {
+    uint64_t number;
+    if (!bytes_to_u64(wanted, 999, &number)) {
+        return true;
+    }
+    return number < 10 ? status / 100u == number : status == number;
+}
+
+static bool passes(const struct filter *filter, const struct group *group) {
+    return contains_ignore_case(buf_bytes(&group->url), buf_bytes(&filter->text)) &&
+           has_type(buf_bytes(&group->mime), buf_bytes(&filter->type)) &&
+           has_status(group->status, buf_bytes(&filter->status));
+}
+
+static void read_filter(struct filter *filter, const struct http_request *request) {
+    buf_init(&filter->text, FILTER_SIZE_MAX);
+    buf_init(&filter->type, FILTER_SIZE_MAX);
+    buf_init(&filter->status, FILTER_SIZE_MAX);
+    pages_argument(request, "text", &filter->text);
+    pages_argument(request, "type", &filter->type);
+    pages_argument(request, "status", &filter->status);
+}
+
+/* ---- rows ---- */
+
+static void put_row(struct sheet *sheet, const struct group *group) {
+    struct bytes url = buf_bytes(&group->url);
+    sheet_html(sheet, "<tr><th scope=row class=grow><a href=\"");
+    pages_put_calendar_path(sheet, 0, url);
+    sheet_html(sheet, "\">");
+    sheet_text(sheet, url);
+    sheet_html(sheet, "</a><td class=number>");
+    sheet_count(sheet, group->count);
+    sheet_html(sheet, "<td><a href=\"");
+    sheet_replay_url(sheet, group->first_us, "", url);
+    sheet_html(sheet, "\"><span class=unseen>first: </span>");
+    sheet_date(sheet, group->first_us);
+    sheet_html(sheet, "</a><td><a href=\"");
+    sheet_replay_url(sheet, group->last_us, "", url);
+    sheet_html(sheet, "\"><span class=unseen>last: </span>");
+    sheet_date(sheet, group->last_us);
+    sheet_html(sheet, "</a><td>");
+    sheet_text(sheet, group->mime.size > 0 ? buf_bytes(&group->mime) : BYTES("unknown"));
+    sheet_html(sheet, "<td>");
+    sheet_status(sheet, group->status);
+    sheet_html(sheet, "\n");
+}
+
+static void end_group(struct listing *listing) {
+    struct group *group = &listing->group;
+    if (group->count > 0 && passes(&listing->filter, group)) {
+        put_row(listing->sheet, group);
+        listing->rows_count++;
+    }
+    group->count = 0;
+}
+
+static void add(struct group *group, const struct capture *capture) {
+    if (group->count++ == 0) {
+        buf_clear(&group->surt);
+        buf_put(&group->surt, capture->surt);
+        group->first_us = capture->time_us;
+    }
+    buf_clear(&group->url);
+    buf_put(&group->url, capture->url);
+    buf_clear(&group->mime);
+    buf_put(&group->mime, capture->mime);
+    group->status = capture->status;
+    group->last_us = capture->time_us;
+}
+
+/* Until the page is full, the captures end, or enough of them have been looked at. */
+static enum err walk_groups(struct listing *listing, struct archive_walk *walk, struct err_detail *detail) {
+    struct group *group = &listing->group;
+    struct capture capture;
+    enum err err;
+    while ((err = archive_walk_next(walk, &capture, detail)) == ERR_OK) {
+        bool is_same = group->count > 0 && bytes_equal(buf_bytes(&group->surt), capture.surt);
+        if (!is_same) {
+            end_group(listing);
+        }
+        listing->has_more = listing->rows_count == ROWS_MAX || listing->looked_at_count == LOOKED_AT_MAX;
+        if (listing->has_more) {
+            listing->is_group_cut = is_same;
+            break;
+        }
+        add(group, &capture);
+        listing->looked_at_count++;
+        buf_clear(&listing->after);
+        err = archive_walk_key(walk, &listing->after);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    end_group(listing);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* ---- the page ---- */
+
+static void put_option(struct sheet *sheet, struct bytes chosen, const char *value, const char *name) {
+    sheet_format(sheet, "<option value=\"%s\"%s>%s", value,
+                 bytes_equal(chosen, bytes_of_string(value)) ? " selected" : "", name);
+}
+
+static void put_form(struct sheet *sheet, const struct filter *filter, struct bytes prefix) {
+    struct bytes type = buf_bytes(&filter->type);
+    struct bytes status = buf_bytes(&filter->status);
+    sheet_html(sheet,
+               "<form class=form-row action=\"/list\" method=get><input type=hidden name=url value=\"");
+    sheet_text(sheet, prefix);
+    sheet_html(sheet, "\"><div class=\"field wide\"><label for=text>Address contains</label>"
+                      "<input id=text name=text type=search maxlength=200 value=\"");
+    sheet_text(sheet, buf_bytes(&filter->text));
+    sheet_html(sheet, "\"></div><div class=field><label for=type>Type</label><select id=type name=type>");
+    put_option(sheet, type, "", "any");
+    put_option(sheet, type, "text/html", "pages (HTML)");
+    put_option(sheet, type, "image", "images");
+    put_option(sheet, type, "text/css", "style sheets");
+    put_option(sheet, type, "text/javascript", "scripts");
+    put_option(sheet, type, "application/pdf", "PDF");
+    put_option(sheet, type, "video", "video");
+    put_option(sheet, type, "audio", "audio");
+    put_option(sheet, type, "font", "fonts");
+    sheet_html(sheet, "</select></div><div class=field><label for=status>Status</label>"
+                      "<select id=status name=status>");
+    put_option(sheet, status, "", "any");
+    put_option(sheet, status, "2", "found (2xx)");
+    put_option(sheet, status, "3", "redirect (3xx)");
+    put_option(sheet, status, "4", "client error (4xx)");
+    put_option(sheet, status, "5", "server error (5xx)");
+    sheet_html(sheet, "</select></div><button>Filter</button></form>\n");
+}
+
+static void put_argument(struct sheet *sheet, const char *name, struct bytes value) {
+    if (value.size > 0) {
+        sheet_format(sheet, "&amp;%s=", name);
+        sheet_argument(sheet, value);
+    }
+}
+
+static void put_end(const struct listing *listing, struct bytes prefix) {
+    struct sheet *sheet = listing->sheet;
+    if (listing->rows_count == 0) {
+        sheet_notice(sheet, SHEET_PLAIN,
+                     listing->has_more ? "Nothing that fits so far; the search is not at its end."
+                                       : "No address fits.");
+    }
+    if (listing->is_group_cut) {
+        sheet_notice(
+            sheet, SHEET_PLAIN,
+            "The last address has more captures than are counted here; they follow on the next page.");
+    }
+    if (listing->has_more) {
+        sheet_html(sheet, "<p class=actions><a class=\"button main\" rel=next href=\"/list?url=");
+        sheet_argument(sheet, prefix);
+        put_argument(sheet, "text", buf_bytes(&listing->filter.text));
+        put_argument(sheet, "type", buf_bytes(&listing->filter.type));
+        put_argument(sheet, "status", buf_bytes(&listing->filter.status));
+        put_argument(sheet, "after", buf_bytes(&listing->after));
+        sheet_html(sheet, "\">More addresses</a></p>\n");
+    }
+}
+
+static enum err put_list(struct listing *listing, struct archive_visit *visit,
+                         const struct archive_range *range, struct err_detail *detail) {
+    struct sheet *sheet = listing->sheet;
+    struct archive_walk *walk;
+    enum err err = archive_walk_open(visit, range, &walk, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    sheet_html(sheet, "<p class=trail><a href=\"/\">Archive</a> / Addresses</p>\n<h1 class=url>");
+    sheet_text(sheet, range->url);
+    sheet_html(sheet, "</h1>\n");
+    put_form(sheet, &listing->filter, range->url);
+    sheet_table_begin(sheet, "Addresses in this archive");
+    sheet_html(sheet, "<thead><tr><th scope=col>Address<th scope=col class=number>Captures<th scope=col>First"
+                      "<th scope=col>Last<th scope=col>Type<th scope=col>Status<tbody>\n");
+    err = walk_groups(listing, walk, detail);
+    sheet_table_end(sheet);
+    if (archive_walk_is_partial(walk)) {
+        sheet_notice(sheet, SHEET_WARNING,
+                     "A volume of this archive cannot be reached now; what lies there is left out.");
+    }
+    archive_walk_close(walk);
+    put_end(listing, range->url);
+    return err;
+}
+
+static void listing_init(struct listing *listing, struct sheet *sheet, const struct http_request *request) {
+    *listing = (struct listing){.sheet = sheet};
+    read_filter(&listing->filter, request);
+    buf_init(&listing->after, KEY_SIZE_MAX);
+    buf_init(&listing->group.surt, INDEX_SURT_SIZE_MAX);
+    buf_init(&listing->group.url, INDEX_URL_SIZE_MAX);
+    buf_init(&listing->group.mime, INDEX_MIME_SIZE_MAX);
+}
+
+static void listing_done(struct listing *listing) {
+    buf_done(&listing->filter.text);
+    buf_done(&listing->filter.type);
+    buf_done(&listing->filter.status);
+    buf_done(&listing->after);
+    buf_done(&listing->group.surt);
+    buf_done(&listing->group.url);
+    buf_done(&listing->group.mime);
+}
+
+static void answer(struct replay *replay, struct http_request *request, struct bytes prefix,
+                   struct bytes after) {
+    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    if (visit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    struct err_detail detail = {0};
+    struct sheet sheet;
+    struct listing listing;
+    struct archive_range range = {.url = prefix, .from_us = INT64_MIN, .to_us = INT64_MAX, .after = after};
+    sheet_begin_bare(&sheet, replay, request, "Addresses", SHEET_NONE);
+    listing_init(&listing, &sheet, request);
+    enum err err = put_list(&listing, visit, &range, &detail);
+    listing_done(&listing);
+    archive_visit_end(visit);
+    if (err == ERR_OK) {
+        sheet_answer(&sheet, STATUS_OK);
+    } else {
+        sheet_drop(&sheet);
+        pages_answer_error(replay, request, err, &detail);
+    }
+}
+
+void pages_list(struct replay *replay, struct http_request *request, struct bytes prefix) {
+    answer(replay, request, prefix, bytes_of(NULL, 0));
+}
+
+void pages_list_form(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct buf prefix;
+    struct buf after;
+    buf_init(&prefix, URL_SIZE_MAX);
+    buf_init(&after, KEY_SIZE_MAX);
+    if (!pages_argument(request, "url", &prefix) || prefix.size == 0) {
+        struct err_detail detail;
+        enum err err = err_set(&detail, ERR_INVALID, "No address is given.");
+        pages_answer_error(replay, request, err, &detail);
+    } else {
+        pages_argument(request, "after", &after);
+        answer(replay, request, buf_bytes(&prefix), buf_bytes(&after));
+    }
+    buf_done(&prefix);
+    buf_done(&after);
+}

@@ -1,0 +1,189 @@
+#include "replay/pages/pages_parts.h"
+
+#include "base/utc.h"
+#include "replay/survey/survey.h"
+
+enum {
+    STATUS_OK = 200,
+    STATUS_FOUND = 302,
+    QUESTION_SIZE_MAX = 2000,
+    LOCATION_SIZE_MAX = 3 * QUESTION_SIZE_MAX + 64,
+    RECENT_MAX = 8,
+};
+
+/* ---- where a question leads ---- */
+
+static bool looks_like_url(struct bytes text) {
+    bool has_space = bytes_find_byte(text, ' ') < text.size;
+    size_t dot = bytes_find_byte(text, '.');
+    bool has_dot = dot < text.size && dot + 1 < text.size && dot > 0;
+    return !has_space && (bytes_find(text, BYTES("://")) < text.size || has_dot ||
+                          bytes_starts_with(text, BYTES("localhost")) ||
+                          bytes_find_byte(text, ':') < text.size || text.data[0] == '[');
+}
+
+static void answer_question(struct replay *replay, struct http_request *request, struct bytes question) {
+    struct sheet location = {.replay = replay}; /* only to write a URL in it */
+    buf_init(&location.out, LOCATION_SIZE_MAX);
+    bool has_star = bytes_find_byte(question, '*') < question.size;
+    if (has_star || looks_like_url(question)) {
+        sheet_html(&location, "/web/*/");
+        wayback_put_url(&location.out, question);
+    } else {
+        sheet_html(&location, "/search?q=");
+        sheet_argument(&location, question);
+    }
+    const char *text = buf_string(&location.out);
+    if (text == NULL) {
+        http_answer_error(request, location.out.err, NULL);
+    } else {
+        http_add_header(request, "Location", text);
+        http_answer(request, STATUS_FOUND, "text/plain; charset=utf-8", bytes_of(NULL, 0));
+    }
+    buf_done(&location.out);
+}
+
+/* ---- the page ---- */
+
+static void put_form(struct sheet *sheet) {
+    sheet_html(sheet, "<form class=search role=search action=\"/\" method=get>"
+                      "<label class=unseen for=question>Address, beginning of an address, or words</label>"
+                      "<input id=question name=q type=search required maxlength=2000 autocomplete=off "
+                      "autocapitalize=none spellcheck=false enterkeyhint=search "
+                      "placeholder=\"example.org\">"
+                      "<button class=main>Look</button>"
+                      "<ul class=suggestions id=suggestions role=listbox aria-label=Suggestions hidden></ul>"
+                      "</form>\n<p class=quiet>An address shows its calendar. With a star at its end, "
+                      "<code>example.org/news*</code>, it lists all addresses that begin so. "
+                      "Words are searched in the text of the pages.</p>\n");
+}
+
+static void put_figure(struct sheet *sheet, const char *name, uint64_t value, bool is_size) {
+    sheet_format(sheet, "<div><dt>%s</dt><dd>", name);
+    if (is_size) {
+        sheet_size(sheet, value);
+    } else {
+        sheet_count(sheet, value);
+    }
+    sheet_html(sheet, "</dd></div>");
+}
+
+void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapshot) {
+    const struct survey_total *total = &snapshot->total;
+    uint64_t size = 0;
+    for (size_t i = 0; i < snapshot->volumes_count; i++) {
+        size += snapshot->volumes[i].stat.size;
+    }
+    sheet_html(sheet, "<dl class=figures>");
+    put_figure(sheet, "captures", total->captures_count, false);
+    put_figure(sheet, "different documents", total->captures_count - total->revisits_count, false);
+    put_figure(sheet, snapshot->hosts_count == 1 ? "host" : "hosts", snapshot->hosts_count, false);
+    put_figure(sheet, "on disk", size, true);
+    put_figure(sheet, "saved by keeping it once", total->saved_size, true);
+    sheet_html(sheet, "</dl>\n");
+}
+
+/* Rules may have changed since the survey: each is looked for again. */
+static void put_recent(struct sheet *sheet, struct archive_visit *visit,
+                       const struct survey_snapshot *snapshot) {
+    struct capture capture;
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot->newest_count && count < RECENT_MAX; i++) {
+        const struct survey_page *page = &snapshot->newest[i];
+        if (archive_find(visit, page->surt, page->time_us, ARCHIVE_CLOSEST, &capture, NULL) != ERR_OK) {
+            continue;
+        }
+        sheet_html(sheet, count++ == 0 ? "<h2>Archived last</h2>\n<ul class=entries>" : "");
+        sheet_html(sheet, "<li><a class=url href=\"");
+        sheet_replay_url(sheet, capture.time_us, "", capture.url);
+        sheet_html(sheet, "\">");
+        sheet_text(sheet, capture.url);
+        sheet_html(sheet, "</a><span class=quiet>");
+        sheet_time(sheet, capture.time_us);
+        sheet_html(sheet, " · <a href=\"");
+        pages_put_calendar_path(sheet, 0, capture.url);
+        sheet_html(sheet, "\">all versions<span class=unseen> of ");
+        sheet_text(sheet, capture.url);
+        sheet_html(sheet, "</span></a></span></li>\n");
+    }
+    sheet_html(sheet, count > 0 ? "</ul>\n" : "");
+}
+
+static bool is_empty(struct archive_visit *visit) {
+    struct archive_walk *walk;
+    struct archive_range range = {.url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX};
+    struct capture capture;
+    if (archive_walk_open(visit, &range, &walk, NULL) != ERR_OK) {
+        return false;
+    }
+    enum err err = archive_walk_next(walk, &capture, NULL);
+    archive_walk_close(walk);
+    return err == ERR_NOT_FOUND;
+}
+
+static void put_beginning(struct sheet *sheet) {
+    sheet_html(
+        sheet,
+        "<section class=card aria-labelledby=begin><h2 id=begin>Nothing is kept here yet</h2>\n"
+        "<p>Any of these is a beginning:</p>\n<ol class=steps>"
+        "<li><a href=\"/save\">Save a page</a> now, or give the archive <a href=\"/jobs\">a job</a>: a whole "
+        "site, once or again and again.</li>"
+        "<li>On the command line, while this node does not run: "
+        "<code>mnemon archive https://example.org/</code></li>"
+        "<li>Bring what you have, WARC or WACZ: <code>mnemon import FILE…</code></li></ol></section>\n");
+}
+
+static void put_holdings(struct sheet *sheet, struct archive_visit *visit) {
+    const struct survey_snapshot *snapshot = survey_get(sheet->replay->survey);
+    bool has_figures = snapshot != NULL && snapshot->total.captures_count > 0;
+    if (has_figures) {
+        put_recent(sheet, visit, snapshot);
+        sheet_html(sheet, "<h2>What it holds</h2>\n");
+        pages_put_figures(sheet, snapshot);
+        sheet_html(sheet, snapshot->is_complete ? "" : "<p class=quiet>So far: the count goes on.</p>\n");
+        sheet_html(sheet, "<p class=actions><a class=button href=\"/holdings\">Hosts, types and years</a>"
+                          "<a class=button href=\"/save\">Save a page now</a></p>\n");
+    } else if (is_empty(visit)) {
+        put_beginning(sheet);
+    } else {
+        sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
+    }
+    survey_release(snapshot);
+}
+
+static void answer_page(struct replay *replay, struct http_request *request) {
+    struct archive_visit *visit = archive_visit_begin_here(replay->archive);
+    if (visit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    struct sheet sheet;
+    sheet_begin_bare(&sheet, replay, request, replay->title, SHEET_START);
+    sheet_html(&sheet, "<section class=hero><h1>Pages as they were</h1>\n"
+                       "<p class=lead>This archive keeps what was on the web, day by day. Type an address "
+                       "to see its versions.</p>\n");
+    put_form(&sheet);
+    sheet_html(&sheet, "</section>\n");
+    put_holdings(&sheet, visit);
+    archive_visit_end(visit);
+    sheet_script(&sheet, "start.js");
+    sheet_answer(&sheet, STATUS_OK);
+}
+
+void pages_start(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct buf question;
+    buf_init(&question, QUESTION_SIZE_MAX);
+    bool has_question = pages_argument(request, "q", &question);
+    struct bytes text = bytes_trim(buf_bytes(&question));
+    if (question.err != ERR_OK) {
+        struct err_detail detail;
+        enum err err = err_set(&detail, ERR_INVALID, "The question is too long.");
+        pages_answer_error(replay, request, err, &detail);
+    } else if (has_question && text.size > 0) {
+        answer_question(replay, request, text);
+    } else {
+        answer_page(replay, request);
+    }
+    buf_done(&question);
+}

@@ -1,0 +1,513 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "replay/search/search_state.h"
+#include "run/priority.h"
+#include "store/volume/follow.h"
+#include "warc/content.h"
+#include "web/html/text.h"
+#include "web/url/canon.h"
+#include "web/url/url.h"
+
+enum {
+    /*
+     * Of a transaction, so much is read again after a crash. On a busy machine the least urgent thread does
+     * not get far in that time, and what is entered in small pieces is merged again and again.
+     */
+    BATCH_TIME_US = 2000000,
+    BATCH_COUNT = 1000,  /* documents */
+    PAUSE_US = 20000,    /* between batches */
+    POLL_US = 1000000,   /* where all was read: what comes now gathers */
+    RETRY_US = 10000000, /* after an error */
+    CONTENT_SIZE_MAX = 4 << 20,
+    PACK_LEVEL = 3,
+};
+
+struct feed {
+    struct search *search;
+    struct search_writer writer;
+    bool is_open;
+    uint64_t documents_count; /* with what the transaction has done so far */
+    size_t added_count;       /* in this transaction */
+    struct follow **follows;  /* one per volume */
+    struct search_deposits *deposits;
+    struct archive_visit *visit;
+    struct content content;
+    bool has_content; /* content is set up */
+    struct text *text;
+    struct canon canon;
+    struct buf packed;
+    struct sink sink;
+};
+
+/* ---- what becomes of a record ---- */
+
+static bool is_html(struct bytes mime) {
+    return bytes_equal_ignore_case(mime, BYTES("text/html")) ||
+           bytes_equal_ignore_case(mime, BYTES("application/xhtml+xml"));
+}
+
+/* A resource has no status and is replayed as 200. */
+static bool is_page(const struct capture *capture) {
+    return is_html(capture->mime) && (capture->status == 200 || capture->status == 0);
+}
+
+static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+    struct feed *feed = (struct feed *)((char *)sink - offsetof(struct feed, sink));
+    (void)detail;
+    enum err err = text_feed(feed->text, bytes);
+    return err == ERR_OK && text_is_full(feed->text) ? ERR_CANCELLED : err;
+}
+
+/* What is damaged counts as far as it can be read. */
+static enum err read_text(struct feed *feed, const struct archive_record *record) {
+    text_start(feed->text, record->content_type);
+    enum err err = content_start(&feed->content, record->head, CONTENT_SIZE_MAX, &feed->sink, NULL);
+    feed->content.payload.is_chunked = false; /* the archive has undone that */
+    if (err == ERR_OK) {
+        err = content_put(&feed->content, record->body, NULL);
+    }
+    if (err == ERR_OK) {
+        err = content_finish(&feed->content, NULL);
+    }
+    return err == ERR_MEMORY ? err : text_finish(feed->text);
+}
+
+static enum err pack_body(struct feed *feed) {
+    struct bytes body = text_body(feed->text);
+    size_t bound = ZSTD_compressBound(body.size);
+    buf_clear(&feed->packed);
+    enum err err = buf_reserve(&feed->packed, bound);
+    if (err == ERR_OK) {
+        size_t size = ZSTD_compress(feed->packed.data, bound, body.data, body.size, PACK_LEVEL);
+        err = ZSTD_isError(size) ? ERR_MEMORY : ERR_OK;
+        feed->packed.size = ZSTD_isError(size) ? 0 : size;
+    }
+    return err;
+}
+
+static struct bytes host_of(struct canon *canon, struct bytes url) {
+    if (canon_run(canon, url, NULL) != ERR_OK) {
+        return bytes_of(NULL, 0);
+    }
+    return bytes_slice(canon_url(canon), canon->host_start, canon->host_end);
+}
+
+/* Is it the document's fault, or that of another machine, that it cannot be read? Then it is left out. */
+static bool is_passed_over(enum err err) {
+    return err == ERR_NOT_FOUND || err == ERR_CORRUPT || err == ERR_INVALID || err == ERR_TRUNCATED ||
+           err == ERR_LIMIT || err == ERR_MISMATCH || err == ERR_UNREACHABLE || err == ERR_TIMEOUT ||
+           err == ERR_CLOSED;
+}
+
+static enum err add_page(struct feed *feed, const struct capture *capture, struct err_detail *detail) {
+    struct archive_record record;
+    enum err err = archive_open(feed->visit, capture, &record, detail);
+    if (err != ERR_OK) {
+        return is_passed_over(err) ? ERR_OK : err;
+    }
+    err = read_text(feed, &record);
+    priority_yield();
+    err = err == ERR_OK ? pack_body(feed) : err;
+    priority_yield();
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct search_page page = {
+        .capture = capture,
+        .host = host_of(&feed->canon, capture->url),
+        .language = text_language(feed->text),
+        .title = text_title(feed->text),
+        .description = text_description(feed->text),
+        .body = text_body(feed->text),
+        .packed = buf_bytes(&feed->packed),
+    };
+    err = search_writer_add(&feed->writer, &page, detail);
+    feed->documents_count += err == ERR_OK;
+    feed->added_count++;
+    priority_yield();
+    return err;
+}
+
+static enum err see_capture(struct feed *feed, const struct capture *capture, struct err_detail *detail) {
+    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
+    if (!is_page(capture) && !is_revisit) {
+        return ERR_OK;
+    }
+    bool is_known;
+    enum err err = search_writer_see(&feed->writer, capture, &is_known, detail);
+    return err == ERR_OK && !is_known && is_page(capture) ? add_page(feed, capture, detail) : err;
+}
+
+static void count_dropped(struct feed *feed, uint64_t count) {
+    feed->documents_count -= count < feed->documents_count ? count : feed->documents_count;
+}
+
+/* Take the rows of a document on a volume out, unless it is there after all. */
+static enum err forget_on(struct feed *feed, const struct key *key, struct err_detail *detail) {
+    struct instance_session *session = archive_visit_session(feed->visit);
+    struct capture capture = {.volume = key->volume, .block_number = key->number};
+    struct key located;
+    struct block block;
+    uint64_t count = 0;
+    enum err err = ERR_OK;
+    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    if (instance_session_sees(session, key->volume) &&
+        instance_locate(session, &capture, &located, &block, NULL) == ERR_NOT_FOUND) {
+        err = search_writer_drop(&feed->writer, key, &count, detail);
+    }
+    count_dropped(feed, count);
+    return err;
+}
+
+/* Somebody says that the document is removed: take its rows out, wherever it really is. */
+static enum err forget(struct feed *feed, const struct key *key, struct err_detail *detail) {
+    struct search *search = feed->search;
+    struct key at = *key;
+    enum err err = ERR_OK;
+    if (instance_is_deposit(key->volume)) { /* of an archive of others: there */
+        return forget_on(feed, key, detail);
+    }
+    for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
+        at.volume = search->volumes[i].number;
+        err = forget_on(feed, &at, detail);
+    }
+    return err;
+}
+
+static enum err enter(struct feed *feed, uint16_t volume, const struct ledger_entry *entry,
+                      struct err_detail *detail) {
+    if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
+        struct key key = {.volume = volume, .number = entry->number};
+        memcpy(key.signature, entry->signature, sizeof key.signature);
+        return forget(feed, &key, detail);
+    }
+    if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {
+        return ERR_OK;
+    }
+    struct capture capture = ledger_capture(entry);
+    capture.volume = volume;
+    return see_capture(feed, &capture, detail);
+}
+
+/* ---- batches ---- */
+
+static bool is_stopping(struct search *search) {
+    pthread_mutex_lock(&search->lock);
+    bool is_stopping = search->is_stopping;
+    pthread_mutex_unlock(&search->lock);
+    return is_stopping;
+}
+
+/* What the askers found removed. */
+static enum err forget_stale(struct feed *feed, struct err_detail *detail) {
+    struct search *search = feed->search;
+    struct key stale[SEARCH_STALE_MAX];
+    pthread_mutex_lock(&search->lock);
+    size_t count = search->stale_count;
+    memcpy(stale, search->stale, count * sizeof *stale);
+    search->stale_count = 0;
+    pthread_mutex_unlock(&search->lock);
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count && err == ERR_OK; i++) {
+        err = forget(feed, &stale[i], detail);
+    }
+    return err;
+}
+
+/* Read on in a volume while there is time. */
+static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t number, uint64_t due_us,
+                            bool *ret_has_more, struct err_detail *detail) {
+    struct search *search = feed->search;
+    const struct clock *clock = search->config.clock;
+    struct ledger_entry entry;
+    enum err err = ERR_OK;
+    bool has_more = true;
+    while (has_more && err == ERR_OK && clock_monotonic_us(clock) < due_us &&
+           feed->added_count < BATCH_COUNT && !is_stopping(search)) {
+        err = follow_next(follow, &entry, detail);
+        has_more = err == ERR_OK;
+        if (err == ERR_OK) {
+            err = enter(feed, number, &entry, detail);
+        } else if (err == ERR_NOT_FOUND) {
+            err = ERR_OK;
+        }
+    }
+    follow_pause(follow);
+    if (err == ERR_OK) {
+        struct index_position position = follow_position(follow);
+        err = search_writer_move(&feed->writer, number, &position, detail);
+    }
+    *ret_has_more = *ret_has_more || has_more;
+    return err;
+}
+
+/* The archives of others, after this node's own. */
+static enum err read_deposits(struct feed *feed, uint64_t due_us, bool *ret_has_more,
+                              struct err_detail *detail) {
+    uint64_t dropped_count = 0;
+    uint16_t number;
+    struct follow *follow;
+    enum err err =
+        search_deposits_settle(feed->deposits, &feed->writer, &dropped_count, ret_has_more, detail);
+    count_dropped(feed, dropped_count);
+    for (size_t i = 0; err == ERR_OK && (follow = search_deposits_follow(feed->deposits, i, &number)) != NULL;
+         i++) {
+        if (follow_is_behind(follow)) {
+            err = read_volume(feed, follow, number, due_us, ret_has_more, detail);
+        }
+        if (err == ERR_MISMATCH) { /* its index is another one: only its own rows are made again */
+            err = search_writer_set_mark(&feed->writer, number, 0, detail);
+            search_deposits_forget(feed->deposits);
+            *ret_has_more = true;
+        }
+    }
+    return err;
+}
+
+static void take_over(struct feed *feed) {
+    struct search *search = feed->search;
+    size_t deposits_left = search_deposits_left(feed->deposits);
+    pthread_mutex_lock(&search->lock);
+    search->deposits_left = deposits_left;
+    for (size_t i = 0; i < search->volumes_count; i++) {
+        search->volumes[i].position = follow_position(feed->follows[i]);
+    }
+    search->documents_count = feed->documents_count;
+    search->error[0] = '\0';
+    pthread_mutex_unlock(&search->lock);
+}
+
+/* Is there anything to do? Else no transaction is begun, and nothing written. */
+static bool has_work(struct feed *feed) {
+    struct search *search = feed->search;
+    bool has_work = search_deposits_look(feed->deposits);
+    archive_visit_renew(feed->visit);
+    for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
+        has_work = follow_is_behind(feed->follows[i]);
+    }
+    pthread_mutex_lock(&search->lock);
+    has_work = has_work || search->stale_count > 0;
+    pthread_mutex_unlock(&search->lock);
+    return has_work;
+}
+
+static enum err run_batch(struct feed *feed, bool *ret_has_more, struct err_detail *detail) {
+    struct search *search = feed->search;
+    *ret_has_more = false;
+    if (!has_work(feed)) {
+        return ERR_OK;
+    }
+    uint64_t due_us = clock_monotonic_us(search->config.clock) + BATCH_TIME_US;
+    feed->added_count = 0;
+    enum err err = search_database_run(feed->writer.database, "BEGIN IMMEDIATE", detail);
+    err = err == ERR_OK ? forget_stale(feed, detail) : err;
+    for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
+        err = read_volume(feed, feed->follows[i], search->volumes[i].number, due_us, ret_has_more, detail);
+    }
+    err = err == ERR_OK ? read_deposits(feed, due_us, ret_has_more, detail) : err;
+    err = err == ERR_OK ? search_database_run(feed->writer.database, "COMMIT", detail) : err;
+    if (err == ERR_OK) {
+        take_over(feed);
+    }
+    return err;
+}
+
+/* ---- the database ---- */
+
+static void close_database(struct feed *feed) {
+    struct search *search = feed->search;
+    pthread_mutex_lock(&search->lock);
+    search->is_open = false;
+    pthread_mutex_unlock(&search->lock);
+    if (feed->is_open) {
+        search_writer_close(&feed->writer); /* undoes what was not committed */
+        feed->is_open = false;
+    }
+}
+
+static enum err read_positions(struct feed *feed, struct err_detail *detail) {
+    struct search *search = feed->search;
+    enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
+    search_deposits_forget(feed->deposits);
+    for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
+        struct index_position position;
+        err = search_writer_position(&feed->writer, search->volumes[i].number, &position, detail);
+        if (err == ERR_OK) {
+            follow_seek(feed->follows[i], &position);
+        }
+    }
+    return err;
+}
+
+static enum err open_database(struct feed *feed, struct err_detail *detail) {
+    struct search *search = feed->search;
+    if (mkdir(search->directory, 0777) != 0 && access(search->directory, W_OK) != 0) {
+        return err_set(detail, ERR_IO, "%.200s cannot be written to", search->directory);
+    }
+    enum err err = search_writer_open(&feed->writer, search->path, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    feed->is_open = true;
+    err = read_positions(feed, detail);
+    if (err != ERR_OK) {
+        close_database(feed);
+        return err;
+    }
+    pthread_mutex_lock(&search->lock);
+    search->generation++;
+    search->is_open = true;
+    search->is_damaged = false;
+    pthread_mutex_unlock(&search->lock);
+    take_over(feed);
+    return ERR_OK;
+}
+
+static void tell(const struct search *search, const char *sentence) {
+    if (search->config.tell != NULL) {
+        search->config.tell(search->config.context, "search", sentence);
+    }
+}
+
+/* Throw the database away; it is opened again, empty, in the next round. */
+static enum err start_over(struct feed *feed, const char *reason, struct err_detail *detail) {
+    char sentence[2 * ERR_TEXT_SIZE_MAX];
+    snprintf(sentence, sizeof sentence, "the full-text index is made again from the archive: %s", reason);
+    tell(feed->search, sentence);
+    close_database(feed);
+    return search_database_remove(feed->search->path, detail);
+}
+
+/* Has somebody removed the file, or found it damaged? */
+static const char *trouble(struct feed *feed) {
+    struct search *search = feed->search;
+    pthread_mutex_lock(&search->lock);
+    bool is_damaged = search->is_damaged;
+    pthread_mutex_unlock(&search->lock);
+    if (is_damaged) {
+        return "it is damaged";
+    }
+    return feed->is_open && access(search->path, F_OK) != 0 ? "its file has gone" : NULL;
+}
+
+/* ---- the thread ---- */
+
+static enum err run_round(struct feed *feed, bool *ret_has_more, struct err_detail *detail) {
+    *ret_has_more = false;
+    const char *reason = trouble(feed);
+    enum err err = reason != NULL ? start_over(feed, reason, detail) : ERR_OK;
+    if (err == ERR_OK && !feed->is_open) {
+        err = open_database(feed, detail);
+    }
+    if (err == ERR_OK) {
+        err = run_batch(feed, ret_has_more, detail);
+    }
+    if (err == ERR_CORRUPT || err == ERR_MISMATCH) {
+        char text[ERR_TEXT_SIZE_MAX];
+        snprintf(text, sizeof text, "%s", err_detail_text(detail, err));
+        *ret_has_more = true;
+        return start_over(feed, text, detail);
+    }
+    if (err != ERR_OK) {
+        close_database(feed); /* what was half done is undone */
+    }
+    return err;
+}
+
+static void note(struct search *search, enum err err, const struct err_detail *detail) {
+    char before[ERR_TEXT_SIZE_MAX];
+    char now[ERR_TEXT_SIZE_MAX] = "";
+    if (err != ERR_OK) {
+        snprintf(now, sizeof now, "%s", err_detail_text(detail, err));
+    }
+    pthread_mutex_lock(&search->lock);
+    memcpy(before, search->error, sizeof before);
+    memcpy(search->error, now, sizeof now);
+    pthread_mutex_unlock(&search->lock);
+    if (err != ERR_OK && strcmp(before, now) != 0) {
+        tell(search, now);
+    }
+}
+
+/* Until it is time, or something is to be done, or all is over. */
+static void pause_for(struct search *search, uint64_t time_us) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t nanoseconds = (uint64_t)until.tv_nsec + time_us * 1000;
+    until.tv_sec += (time_t)(nanoseconds / 1000000000);
+    until.tv_nsec = (long)(nanoseconds % 1000000000);
+    pthread_mutex_lock(&search->lock);
+    int result = 0;
+    while (!search->is_stopping && result == 0) {
+        result = pthread_cond_timedwait(&search->wakes_feeder, &search->lock, &until);
+    }
+    pthread_mutex_unlock(&search->lock);
+}
+
+static enum err feed_init(struct feed *feed, struct search *search) {
+    *feed = (struct feed){.search = search, .sink = {.append = feed_text}};
+    canon_init(&feed->canon);
+    buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
+    feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
+    feed->text = text_new();
+    feed->deposits = search_deposits_new(search->config.instance);
+    feed->visit = archive_visit_begin_here(search->archive);
+    enum err err = content_init(&feed->content);
+    feed->has_content = err == ERR_OK;
+    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->deposits == NULL) {
+        err = ERR_MEMORY;
+    }
+    for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
+        feed->follows[i] = follow_new(search->volumes[i].volume);
+        err = feed->follows[i] == NULL ? ERR_MEMORY : ERR_OK;
+    }
+    return err;
+}
+
+static void feed_done(struct feed *feed) {
+    close_database(feed);
+    for (size_t i = 0; feed->follows != NULL && i < feed->search->volumes_count; i++) {
+        if (feed->follows[i] != NULL) {
+            follow_free(feed->follows[i]);
+        }
+    }
+    free(feed->follows);
+    search_deposits_free(feed->deposits);
+    if (feed->text != NULL) {
+        text_free(feed->text);
+    }
+    if (feed->visit != NULL) {
+        archive_visit_end(feed->visit);
+    }
+    if (feed->has_content) {
+        content_done(&feed->content);
+    }
+    canon_done(&feed->canon);
+    buf_done(&feed->packed);
+}
+
+void *search_feed(void *context) {
+    struct search *search = context;
+    struct feed feed;
+    enum err err = feed_init(&feed, search);
+    struct err_detail detail = {0};
+    note(search, err, &detail);
+    if (err == ERR_OK) {
+        enum err opened = open_database(&feed, &detail); /* before it can take long */
+        (void)opened;                                    /* is tried again below */
+    }
+    priority_lower(PRIORITY_IDLE);
+    while (err == ERR_OK && !is_stopping(search)) {
+        bool has_more;
+        detail = (struct err_detail){0};
+        enum err outcome = run_round(&feed, &has_more, &detail);
+        note(search, outcome, &detail);
+        pause_for(search, outcome != ERR_OK ? RETRY_US : has_more ? PAUSE_US : POLL_US);
+    }
+    feed_done(&feed);
+    return NULL;
+}

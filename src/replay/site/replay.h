@@ -1,0 +1,36 @@
+/*
+ * replay - what every handler of the archive's paths gets as its context (replay/routes.h lists the paths).
+ */
+#ifndef MNEMON_REPLAY_SITE_REPLAY_H
+#define MNEMON_REPLAY_SITE_REPLAY_H
+
+#include "base/clock.h"
+#include "http/server/http_server.h"
+#include "replay/archive/archive.h"
+
+struct search;
+struct survey;
+struct desk;
+
+enum { REPLAY_KEY_SIZE = 33 }; /* with its zero byte */
+
+/* All of it outlives the server. */
+struct replay {
+    struct archive *archive;
+    struct search *search; /* NULL: full text is switched off */
+    struct survey *survey; /* NULL: nobody counts what the archive holds */
+    struct desk *desk;     /* NULL: nothing can be changed, as in tests of reading */
+    const struct clock *clock;
+    const char *title; /* of the archive, for its pages; "mnemon" */
+    /* Where readers of a SURT of which nothing is here are led to, an origin that is appended; false:
+     * nowhere. Any thread; may wait for other nodes. NULL: they are led nowhere, and what others have is
+     * fetched. */
+    bool (*lead)(void *context, struct bytes surt, struct buf *out);
+    void *lead_context;
+    /* Of what its operator should know, a line each; any thread; NULL: nobody is told. */
+    void (*tell)(void *context, const char *sentence);
+    void *tell_context;
+    char frame_key[REPLAY_KEY_SIZE]; /* made by wayback_routes(): replay/wayback/wayback_safety.h */
+};
+
+#endif

@@ -1,0 +1,225 @@
+#include "replay/volumes/volume_service.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+#include "replay/volumes/volume_writers.h"
+#include "store/remote/shelf_code.h"
+
+#define ROOT "/api/v1/volumes"
+
+enum { STATUS_OK = 200, STATUS_UNAUTHORIZED = 401, STATUS_NOT_FOUND = 404, LIST_SIZE_MAX = 1 << 20 };
+
+struct offered {
+    uint16_t number;
+    struct volume *volume;
+    struct volume_kits kits;
+};
+
+struct volume_service {
+    char token[VOLUME_SERVICE_TOKEN_SIZE_MAX];
+    const char *scratch_directory;
+    struct volume_writers *writers;
+    size_t volumes_count;
+    struct offered volumes[];
+};
+
+/* ---- the paths ---- */
+
+static const struct volume_page pages[] = {
+    {"POST", "ask", false, SHELF_CODE_CLAIMS_SIZE_MAX, volume_call_ask},
+    {"POST", "documents", false, UINT64_MAX, volume_call_put},
+    {"GET", "documents", true, 0, volume_call_get},
+    {"DELETE", "documents", true, 0, volume_call_remove},
+    {"GET", "records", true, 0, volume_call_get_record},
+    {"GET", "requests", true, 0, volume_call_get_request},
+    {"GET", "blocks", true, 0, volume_call_find_block},
+    {"POST", "blocks", false, SHELF_CODE_WALK_SIZE_MAX, volume_call_blocks},
+    {"POST", "captures", false, SHELF_CODE_WALK_SIZE_MAX, volume_call_captures},
+    {"GET", "stat", false, 0, volume_call_stat},
+};
+
+/* The time that this takes does not depend on how much of the token is right. */
+static bool is_allowed(struct http_request *request) {
+    const struct volume_service *service = http_request_context(request);
+    struct bytes token = bytes_of_string(service->token);
+    struct bytes given = http_request_header(request, "Authorization");
+    struct bytes scheme = BYTES("Bearer ");
+    const char *text = "a token is needed here: Authorization: Bearer TOKEN";
+    if (given.size > scheme.size && bytes_equal_ignore_case(bytes_slice(given, 0, scheme.size), scheme)) {
+        given = bytes_trim(bytes_skip(given, scheme.size));
+        if (given.size == token.size && CRYPTO_memcmp(given.data, token.data, token.size) == 0) {
+            return true;
+        }
+        text = "the token is wrong";
+    }
+    http_add_header(request, "WWW-Authenticate", "Bearer realm=\"volumes\"");
+    http_answer_status(request, STATUS_UNAUTHORIZED, ERR_PERMISSION, text);
+    return false;
+}
+
+static struct offered *find_volume(struct volume_service *service, struct bytes text) {
+    uint64_t number;
+    if (!bytes_to_u64(text, KEY_VOLUMES_MAX - 1, &number)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < service->volumes_count; i++) {
+        if (service->volumes[i].number == number) {
+            return &service->volumes[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct volume_page *find_page(const char *method, struct bytes name, bool has_argument) {
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        if (strcmp(pages[i].method, method) == 0 && bytes_equal(name, bytes_of_string(pages[i].name)) &&
+            pages[i].has_argument == has_argument) {
+            return &pages[i];
+        }
+    }
+    return NULL;
+}
+
+/* "0/documents/ba78…": which volume, what with it, what of it. */
+static void begin_call(struct http_request *request) {
+    if (!is_allowed(request)) {
+        return;
+    }
+    struct volume_service *service = http_request_context(request);
+    struct bytes rest = http_request_rest(request);
+    struct bytes number = {NULL, 0};
+    struct bytes name = {NULL, 0};
+    bytes_split(&rest, '/', &number);
+    bytes_split(&rest, '/', &name);
+    struct offered *offered = find_volume(service, number);
+    const struct volume_page *page = find_page(http_request_method(request), name, rest.data != NULL);
+    if (offered == NULL) {
+        /* Not ERR_NOT_FOUND: that is said of documents. */
+        http_answer_status(request, STATUS_NOT_FOUND, ERR_MISMATCH, "there is no volume of that number here");
+        return;
+    }
+    if (page == NULL) {
+        http_answer_status(request, STATUS_NOT_FOUND, ERR_UNSUPPORTED, "a volume has no such page");
+        return;
+    }
+    struct volume_call *call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    *call = (struct volume_call){
+        .request = request,
+        .writers = service->writers,
+        .number = offered->number,
+        .volume = offered->volume,
+        .kits = &offered->kits,
+        .scratch_directory = service->scratch_directory,
+        .page = page,
+        .argument = rest,
+    };
+    http_request_set_state(request, call);
+    http_request_limit_body(request, page->body_size_max);
+}
+
+static void answer_call(struct http_request *request) {
+    struct volume_call *call = http_request_state(request);
+    struct volume_kit *kit = volume_kits_take(call->kits);
+    if (kit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    struct err_detail detail = {0};
+    enum err err = call->page->answer(call, kit, &detail);
+    if (err != ERR_OK) {
+        http_answer_error(request, err, err_detail_text(&detail, err));
+    }
+    volume_kits_give_back(call->kits, kit);
+}
+
+static void end_call(struct http_request *request) {
+    free(http_request_state(request));
+}
+
+/* ---- the list ---- */
+
+static void begin_list(struct http_request *request) {
+    (void)is_allowed(request);
+}
+
+static void answer_list(struct http_request *request) {
+    struct volume_service *service = http_request_context(request);
+    struct buf out;
+    buf_init(&out, LIST_SIZE_MAX);
+    buf_put_string(&out, "{\"volumes\":[");
+    for (size_t i = 0; i < service->volumes_count; i++) {
+        struct volume_stat stat;
+        volume_stat(service->volumes[i].volume, &stat);
+        buf_put_format(&out,
+                       "%s{\"number\":%u,\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,"
+                       "\"dead_size\":%ju,\"index_size\":%ju}",
+                       i == 0 ? "" : ",", service->volumes[i].number, (uintmax_t)stat.index.blocks_count,
+                       (uintmax_t)stat.index.captures_count, (uintmax_t)stat.segments_count,
+                       (uintmax_t)stat.size, (uintmax_t)stat.dead_size, (uintmax_t)stat.index.disk_size);
+    }
+    buf_put_string(&out, "]}\n");
+    if (out.err == ERR_OK) {
+        http_answer(request, STATUS_OK, "application/json", buf_bytes(&out));
+    } else {
+        http_answer_error(request, out.err, NULL);
+    }
+    buf_done(&out);
+}
+
+/* ---- the service ---- */
+
+struct volume_service *volume_service_new(const struct volume_service_config *config) {
+    ASSERT(config->token[0] != '\0' && strlen(config->token) < VOLUME_SERVICE_TOKEN_SIZE_MAX);
+    struct volume_service *service =
+        calloc(1, sizeof *service + config->volumes_count * sizeof *service->volumes);
+    if (service == NULL) {
+        return NULL;
+    }
+    service->writers = volume_writers_new();
+    if (service->writers == NULL) {
+        free(service);
+        return NULL;
+    }
+    strcpy(service->token, config->token);
+    service->scratch_directory = config->scratch_directory;
+    service->volumes_count = config->volumes_count;
+    for (size_t i = 0; i < config->volumes_count; i++) {
+        struct offered *offered = &service->volumes[i];
+        offered->number = config->volumes[i].number;
+        offered->volume = config->volumes[i].volume;
+        volume_kits_init(&offered->kits, offered->volume, config->scratch_directory);
+    }
+    return service;
+}
+
+void volume_service_free(struct volume_service *service) {
+    volume_writers_free(service->writers);
+    for (size_t i = 0; i < service->volumes_count; i++) {
+        volume_kits_done(&service->volumes[i].kits);
+    }
+    free(service);
+}
+
+void volume_service_routes(struct volume_service *service,
+                           struct http_route out[VOLUME_SERVICE_ROUTES_COUNT]) {
+    static const char *const methods[] = {"GET", "POST", "DELETE"};
+    out[0] = (struct http_route){
+        .method = "GET", .path = ROOT, .context = service, .begin = begin_list, .answer = answer_list};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        out[1 + i] = (struct http_route){
+            .method = methods[i],
+            .path = ROOT "/*",
+            .body_size_max =
+                strcmp(methods[i], "POST") == 0 ? VOLUME_DOCUMENT_SIZE_MAX + SHELF_CODE_META_SIZE_MAX : 0,
+            .context = service,
+            .begin = begin_call,
+            .answer = answer_call,
+            .end = end_call,
+        };
+    }
+}

@@ -1,0 +1,431 @@
+#include "replay/wayback/wayback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "replay/pages/pages.h"
+#include "replay/site/sheet.h"
+#include "replay/wayback/memento.h"
+#include "replay/wayback/wayback_state.h"
+
+enum { TEXT_SIZE_MAX = 2048, INSERT_SIZE_MAX = 6 * URL_SIZE_MAX + 1024, SHOWN_SIZE_MAX = 512 };
+
+static const char plain_prefix[] = "/web/";
+
+/* ---- the kit ---- */
+
+static void kit_free(void *context) {
+    struct wayback_kit *kit = context;
+    wayback_path_done(&kit->path);
+    content_done(&kit->content);
+    if (kit->rewrite != NULL) {
+        rewrite_free(kit->rewrite);
+    }
+    url_done(&kit->url);
+    url_done(&kit->target);
+    buf_done(&kit->text);
+    buf_done(&kit->insert);
+    scratch_done(&kit->decoded);
+    scratch_done(&kit->output);
+    free(kit);
+}
+
+static struct wayback_kit *kit_new(struct archive_visit *visit) {
+    struct wayback_kit *kit = calloc(1, sizeof *kit);
+    if (kit == NULL) {
+        return NULL;
+    }
+    const char *directory = archive_visit_scratch_directory(visit);
+    kit->visit = visit;
+    wayback_path_init(&kit->path);
+    url_init(&kit->url);
+    url_init(&kit->target);
+    buf_init(&kit->text, WAYBACK_HEADER_SIZE_MAX);
+    buf_init(&kit->insert, INSERT_SIZE_MAX);
+    scratch_init(&kit->decoded, directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    scratch_init(&kit->output, directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    kit->rewrite = rewrite_new();
+    if (content_init(&kit->content) != ERR_OK || kit->rewrite == NULL) {
+        kit_free(kit);
+        return NULL;
+    }
+    return kit;
+}
+
+static struct wayback_kit *kit_of(struct archive_visit *visit) {
+    struct wayback_kit *kit = archive_visit_extra(visit);
+    if (kit == NULL && (kit = kit_new(visit)) != NULL) {
+        archive_visit_set_extra(visit, kit, kit_free);
+    }
+    return kit;
+}
+
+/* ---- refusing ---- */
+
+/* A page of the archive's own is never shown in a frame; there a line of text does. */
+static bool wants_page(const struct wayback *wayback) {
+    bool is_elsewhere = http_request_header(wayback->request, "Sec-Fetch-Dest").size > 0 && !wayback->is_top;
+    return sheet_is_wanted(wayback->request) && !is_elsewhere;
+}
+
+void wayback_refuse(struct wayback *wayback, unsigned status, const char *title, const char *text) {
+    if (wants_page(wayback)) {
+        sheet_answer_error(wayback->replay, wayback->request, status, title, text);
+        return;
+    }
+    char line[TEXT_SIZE_MAX];
+    snprintf(line, sizeof line, "%s: %.1024s", title, text);
+    http_add_header(wayback->request, "Cache-Control", "no-cache");
+    http_answer_status(wayback->request, status, ERR_NOT_FOUND, line);
+}
+
+static void put_link(struct sheet *sheet, const char *path, struct bytes url, const char *rest,
+                     const char *words) {
+    sheet_html(sheet, "<li><a href=\"");
+    sheet_html(sheet, path);
+    sheet_url(sheet, url);
+    sheet_html(sheet, rest);
+    sheet_html(sheet, "\">");
+    sheet_html(sheet, words);
+    sheet_html(sheet, "</a>\n");
+}
+
+/* Nothing of it is held: what can be done about that. */
+static void answer_missing(struct wayback *wayback, const char *reason) {
+    struct bytes url = buf_bytes(&wayback->path->url);
+    if (!wants_page(wayback)) {
+        char text[TEXT_SIZE_MAX];
+        struct bytes shown = bytes_slice(url, 0, url.size < SHOWN_SIZE_MAX ? url.size : SHOWN_SIZE_MAX);
+        snprintf(text, sizeof text, "%.*s (%s)", BYTES_ARG(shown), reason);
+        wayback_refuse(wayback, STATUS_NOT_FOUND, "not in this archive", text);
+        return;
+    }
+    struct sheet sheet;
+    sheet_begin(&sheet, wayback->replay, wayback->request, "Not in this archive", SHEET_NONE);
+    sheet_html(&sheet, "<p class=url>");
+    sheet_text(&sheet, url);
+    sheet_html(&sheet, "\n<p>");
+    sheet_text(&sheet, bytes_of_string(reason));
+    sheet_html(&sheet, "\n<ul>\n");
+    put_link(&sheet, "/save/", url, "", "Archive this page now");
+    put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins like this");
+    if (url_parse(&wayback->kit->url, url, NULL, NULL) == ERR_OK && url_host(&wayback->kit->url).size > 0) {
+        put_link(&sheet, "/web/*/", url_host(&wayback->kit->url), "/*", "All that is held of this site");
+    }
+    sheet_html(&sheet, "</ul>\n");
+    sheet_answer(&sheet, STATUS_NOT_FOUND);
+}
+
+/* One line for the operator: readers can do nothing about it. */
+static void tell(struct wayback *wayback, const char *text) {
+    char line[TEXT_SIZE_MAX];
+    struct bytes url = wayback->capture.url;
+    if (wayback->replay->tell == NULL) {
+        return;
+    }
+    snprintf(line, sizeof line, "replay of %s %.*s: %s", wayback->stamp,
+             (int)(url.size < SHOWN_SIZE_MAX ? url.size : SHOWN_SIZE_MAX), (const char *)url.data, text);
+    wayback->replay->tell(wayback->replay->tell_context, line);
+}
+
+void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail) {
+    const char *text = err_detail_text(detail, err);
+    switch (err) {
+    case ERR_NOT_FOUND:
+        answer_missing(wayback, detail->err == err ? text : "no capture of this URL is held");
+        return;
+    case ERR_PERMISSION:
+        wayback_refuse(wayback, STATUS_BLOCKED, "blocked",
+                       "a rule of this archive does not allow to show this capture");
+        return;
+    case ERR_UNREACHABLE:
+    case ERR_TIMEOUT:
+    case ERR_CLOSED:
+    case ERR_BUSY:
+        tell(wayback, text);
+        http_add_header(wayback->request, "Retry-After", "30");
+        wayback_refuse(wayback, STATUS_UNAVAILABLE, "not available now",
+                       "the volume that holds this capture cannot be reached");
+        return;
+    case ERR_CORRUPT:
+    case ERR_TRUNCATED:
+    case ERR_MISMATCH:
+    case ERR_IO:
+        tell(wayback, text);
+        wayback_refuse(wayback, STATUS_BAD_GATEWAY, "damaged",
+                       "the record of this capture is damaged and cannot be read");
+        return;
+    default:
+        tell(wayback, text);
+        wayback_refuse(wayback, STATUS_INTERNAL, "failed", text);
+    }
+}
+
+/* ---- leading elsewhere ---- */
+
+void wayback_redirect(struct wayback *wayback, const char *prefix, const char *stamp, struct bytes modifier,
+                      struct bytes url) {
+    struct buf *text = &wayback->kit->text;
+    buf_clear(text);
+    buf_put_format(text, "%s%s%.*s%s", prefix, stamp, BYTES_ARG(modifier),
+                   stamp[0] != '\0' || modifier.size > 0 ? "/" : "");
+    wayback_put_url(text, url);
+    if (text->err != ERR_OK) {
+        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", "the URL is too long to be led to");
+        return;
+    }
+    http_add_header(wayback->request, "Location", buf_string(text));
+    http_add_header(wayback->request, "Cache-Control", "private, no-cache");
+    http_answer(wayback->request, STATUS_FOUND, "text/plain; charset=utf-8", bytes_of(NULL, 0));
+}
+
+/* The TimeGate's answer, and that to any time which is not exactly a capture's. */
+static enum err lead_to_capture(struct wayback *wayback) {
+    http_add_header(wayback->request, "Vary", "accept-datetime");
+    enum err err = memento_add_links(wayback->request, wayback->visit, wayback->capture.url,
+                                     &wayback->capture, &wayback->kit->text);
+    if (err == ERR_OK) {
+        wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier,
+                         wayback->capture.url);
+    }
+    return err;
+}
+
+/*
+ * Browsers get pages in our frame only, and frames of ours get the secret (wayback_safety.h). True: it was
+ * answered.
+ */
+static bool lead_to_frame(struct wayback *wayback) {
+    const struct wayback_path *path = wayback->path;
+    char digits[UTC_DIGITS_SIZE];
+    struct bytes url = buf_bytes(&path->url);
+    snprintf(digits, sizeof digits, "%.*s", BYTES_ARG(path->digits));
+    bool is_bare_page = wayback_is_page(path) && path->modifier.size > 0;
+    if (wayback->is_top && (path->key.size > 0 || is_bare_page)) {
+        wayback_redirect(wayback, plain_prefix, digits, is_bare_page ? bytes_of(NULL, 0) : path->modifier,
+                         url);
+        return true;
+    }
+    if (!wayback->is_ours && wayback_is_own_frame(wayback->request)) {
+        char prefix[WAYBACK_PREFIX_SIZE_MAX];
+        snprintf(prefix, sizeof prefix, "%s~%s/", plain_prefix, wayback->replay->frame_key);
+        wayback_redirect(wayback, prefix, digits, path->modifier, url);
+        return true;
+    }
+    return false;
+}
+
+/* Is anything of it on this node's own disks? */
+static bool is_here(struct wayback *wayback, struct bytes surt) {
+    struct archive_visit *visit = archive_visit_begin_here(wayback->replay->archive);
+    struct capture capture;
+    struct err_detail detail = {0};
+    if (visit == NULL) {
+        return true;
+    }
+    enum err err = archive_find(visit, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
+    archive_visit_end(visit);
+    return err != ERR_NOT_FOUND;
+}
+
+/*
+ * To the node that is responsible, where nothing is here and the operator wants that. Never parts of a page:
+ * a replayed page may load nothing from elsewhere (wayback_safety.h). True: it was answered.
+ */
+static bool lead_away(struct wayback *wayback) {
+    const struct replay *replay = wayback->replay;
+    const struct wayback_path *path = wayback->path;
+    struct buf *prefix = &wayback->kit->insert;
+    char digits[UTC_DIGITS_SIZE];
+    struct bytes surt;
+    bool is_part = http_request_header(wayback->request, "Sec-Fetch-Dest").size > 0 && !wayback->is_top;
+    if (replay->lead == NULL || is_part || wayback->is_ours ||
+        archive_key(wayback->visit, buf_bytes(&path->url), &surt, NULL) != ERR_OK || is_here(wayback, surt)) {
+        return false;
+    }
+    buf_clear(prefix);
+    if (!replay->lead(replay->lead_context, surt, prefix)) {
+        return false;
+    }
+    buf_put_string(prefix, plain_prefix);
+    const char *text = buf_string(prefix);
+    snprintf(digits, sizeof digits, "%.*s", BYTES_ARG(path->digits));
+    if (text != NULL) {
+        wayback_redirect(wayback, text, digits, path->modifier, buf_bytes(&path->url));
+    }
+    return text != NULL;
+}
+
+/* ---- one capture ---- */
+
+bool wayback_is_page(const struct wayback_path *path) {
+    return path->as == REWRITE_PAGE || path->as == REWRITE_IFRAME || path->as == REWRITE_FRAME;
+}
+
+void wayback_choose(struct wayback *wayback, const struct capture *capture) {
+    const struct wayback_path *path = wayback->path;
+    wayback->capture = *capture;
+    utc_format_digits(capture->time_us, wayback->stamp);
+    wayback->is_exact = bytes_equal(path->digits, bytes_of_string(wayback->stamp));
+    bool is_part = !wayback_is_page(path) && path->digits.size == WAYBACK_DIGITS_MAX;
+    snprintf(wayback->around, sizeof wayback->around, "%.*s",
+             BYTES_ARG(is_part ? path->digits : bytes_of_string(wayback->stamp)));
+}
+
+/* The newest of the period that the digits stand for, else what is closest to its end. */
+static enum err find_in_period(struct wayback *wayback, struct bytes surt, struct capture *ret_capture,
+                               struct err_detail *detail) {
+    const struct wayback_path *path = wayback->path;
+    int64_t from_us = INT64_MIN;
+    bool is_sound = utc_parse_digits(path->digits, false, &from_us);
+    enum err err = archive_find(wayback->visit, surt, path->time_us, ARCHIVE_NOT_NEWER, ret_capture, detail);
+    if (err != ERR_OK || !is_sound || ret_capture->time_us >= from_us) {
+        return err;
+    }
+    return archive_find(wayback->visit, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+}
+
+static enum err find(void *context, struct capture *ret_capture, struct err_detail *detail) {
+    struct wayback *wayback = context;
+    const struct wayback_path *path = wayback->path;
+    struct bytes surt;
+    enum archive_choice choice = ARCHIVE_CLOSEST;
+    int64_t time_us = path->time_us;
+    wayback->capture.url = buf_bytes(&path->url); /* what was found before goes with this look */
+    enum err err = archive_key(wayback->visit, buf_bytes(&path->url), &surt, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (wayback_path_is_gate(path)) {
+        struct bytes date = http_request_header(wayback->request, "Accept-Datetime");
+        if (date.size > 0 && !utc_parse_http(bytes_trim(date), &time_us)) {
+            return err_set(detail, ERR_INVALID, "Accept-Datetime is no date: \"%.64s\"",
+                           (const char *)date.data);
+        }
+        choice = date.size > 0 ? ARCHIVE_CLOSEST : ARCHIVE_NOT_NEWER;
+    } else if (!wayback_is_page(path) && path->digits.size == WAYBACK_DIGITS_MAX) {
+        choice = ARCHIVE_NOT_NEWER;
+    }
+    bool is_period = path->digits.size > 0 && path->digits.size < WAYBACK_DIGITS_MAX;
+    return is_period ? find_in_period(wayback, surt, ret_capture, detail)
+                     : archive_find(wayback->visit, surt, time_us, choice, ret_capture, detail);
+}
+
+/* The client has it already. Rules were asked before: they may have changed. */
+static bool is_known_to_client(struct wayback *wayback) {
+    struct bytes known = http_request_header(wayback->request, "If-None-Match");
+    char etag[WAYBACK_ETAG_SIZE_MAX];
+    bool is_framed =
+        wayback->is_top && wayback->path->modifier.size == 0; /* what it has may be from inside */
+    if (known.size == 0 || is_framed || archive_verdict(wayback->visit, &wayback->capture) != ACCESS_ALLOW) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        wayback_etag(wayback, i == 0, etag);
+        if (bytes_find(known, bytes_of_string(etag)) < known.size) {
+            http_add_header(wayback->request, "ETag", etag);
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
+    struct wayback *wayback = context;
+    bool is_any_time = wayback->path->digits.size < WAYBACK_DIGITS_MAX;
+    wayback_choose(wayback, capture);
+    if (!wayback->is_exact && (is_any_time || wayback_is_page(wayback->path))) {
+        return lead_to_capture(wayback);
+    }
+    if (is_known_to_client(wayback)) {
+        http_add_header(wayback->request, "Cache-Control", "private, no-cache");
+        http_answer(wayback->request, STATUS_NOT_MODIFIED, "", bytes_of(NULL, 0));
+        return ERR_OK;
+    }
+    return wayback_serve(wayback, detail);
+}
+
+static void answer_capture(struct wayback *wayback) {
+    struct err_detail detail = {0};
+    if (lead_to_frame(wayback) || lead_away(wayback)) {
+        return;
+    }
+    struct archive_attempt attempt = {.find = find, .use = answer_found, .context = wayback};
+    enum err err = archive_try(wayback->visit, &attempt, &detail);
+    bool is_found = wayback->stamp[0] != '\0';
+    if (!is_found && (err == ERR_INVALID || err == ERR_LIMIT)) {
+        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
+    } else if (err != ERR_OK) {
+        wayback_refuse_error(wayback, err, &detail);
+    }
+}
+
+/* ---- */
+
+static int32_t year_of(struct bytes digits) {
+    uint64_t year = 0;
+    return digits.size >= 4 && bytes_to_u64(bytes_slice(digits, 0, 4), 9999, &year) ? (int32_t)year : 0;
+}
+
+/* All of the target behind "/web/": the query belongs to the URL. */
+static struct bytes target_of(const struct http_request *request) {
+    struct bytes rest = http_request_rest(request);
+    struct bytes query = http_request_query(request);
+    return query.data == NULL ? rest : bytes_of(rest.data, (size_t)(query.data + query.size - rest.data));
+}
+
+static void dispatch(struct wayback *wayback) {
+    struct err_detail detail = {0};
+    struct wayback_path *path = &wayback->kit->path;
+    enum err err = wayback_path_parse(path, target_of(wayback->request), &detail);
+    wayback->path = path;
+    wayback->is_top = wayback_is_top_level(wayback->request);
+    if (err == ERR_NOT_FOUND) {
+        wayback_redirect(wayback, "/", "", bytes_of(NULL, 0), bytes_of(NULL, 0));
+        return;
+    }
+    if (err != ERR_OK) {
+        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
+        return;
+    }
+    wayback->is_ours = wayback_is_key(wayback->replay, path->key);
+    snprintf(wayback->prefix, sizeof wayback->prefix, "%s%s%s%s", plain_prefix, wayback->is_ours ? "~" : "",
+             wayback->is_ours ? wayback->replay->frame_key : "", wayback->is_ours ? "/" : "");
+    wayback_add_sharing(wayback->request, wayback->is_ours);
+    switch (path->kind) {
+    case WAYBACK_CALENDAR:
+        pages_calendar(wayback->replay, wayback->request, buf_bytes(&path->url), year_of(path->digits));
+        return;
+    case WAYBACK_LIST:
+        pages_list(wayback->replay, wayback->request, buf_bytes(&path->url));
+        return;
+    case WAYBACK_CAPTURE:
+        answer_capture(wayback);
+        return;
+    }
+}
+
+static void answer(struct http_request *request) {
+    struct replay *replay = http_request_context(request);
+    struct wayback wayback = {.replay = replay, .request = request};
+    wayback.visit = archive_visit_begin(replay->archive);
+    if (wayback.visit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    wayback.kit = kit_of(wayback.visit);
+    if (wayback.kit == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+    } else {
+        dispatch(&wayback);
+    }
+    if (!wayback.keeps_visit) {
+        archive_visit_end(wayback.visit);
+    }
+}
+
+size_t wayback_routes(struct replay *replay, struct http_route out[WAYBACK_ROUTES_MAX]) {
+    wayback_make_key(replay);
+    out[0] = (struct http_route){.method = "GET", .path = "/web/*", .context = replay, .answer = answer};
+    return 1;
+}

@@ -1,0 +1,136 @@
+#include "replay/wayback/wayback_safety.h"
+
+#include <stdio.h>
+
+#include "base/hex.h"
+#include "http/message/http_head.h"
+#include "warc/warc_id.h"
+
+enum { HOST_SIZE_MAX = 255, POLICY_SIZE_MAX = 2048 };
+
+/* ---- types ---- */
+
+enum wayback_danger wayback_danger_of(struct bytes content_type) {
+    static const char *const inert[] = {"image/",           "audio/",
+                                        "video/",           "font/",
+                                        "application/font", "application/x-font",
+                                        "application/pdf",  "application/vnd.ms-fontobject"};
+    struct bytes mime = http_mime(content_type);
+    char lower[INDEX_MIME_SIZE_MAX + 1];
+    size_t size = mime.size < sizeof lower - 1 ? mime.size : sizeof lower - 1;
+    for (size_t i = 0; i < size; i++) {
+        lower[i] = (char)byte_lower(mime.data[i]);
+    }
+    lower[size] = '\0';
+    if (strstr(lower, "xml") != NULL) { /* SVG runs scripts */
+        return WAYBACK_ACTIVE;
+    }
+    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) {
+        if (strncmp(lower, inert[i], strlen(inert[i])) == 0) {
+            return WAYBACK_INERT;
+        }
+    }
+    return WAYBACK_ACTIVE;
+}
+
+/* ---- the secret ---- */
+
+void wayback_make_key(struct replay *replay) {
+    uint8_t bytes[(sizeof replay->frame_key - 1) / 2];
+    warc_random_system.fill(warc_random_system.context, bytes, sizeof bytes);
+    hex_encode(bytes_of(bytes, sizeof bytes), replay->frame_key);
+}
+
+bool wayback_is_key(const struct replay *replay, struct bytes key) {
+    size_t size = sizeof replay->frame_key - 1;
+    unsigned difference = key.size != size;
+    for (size_t i = 0; i < size && i < key.size; i++) { /* how long it takes tells nothing */
+        difference |= key.data[i] ^ (uint8_t)replay->frame_key[i];
+    }
+    return difference == 0;
+}
+
+/* ---- who asks ---- */
+
+struct bytes wayback_host(const struct http_request *request) {
+    struct bytes host = http_request_header(request, "Host");
+    bool is_sound = host.size > 0 && host.size <= HOST_SIZE_MAX;
+    for (size_t i = 0; i < host.size && is_sound; i++) {
+        uint8_t byte = host.data[i];
+        is_sound =
+            byte_is_alpha(byte) || byte_is_digit(byte) || (byte != '\0' && strchr(".:-_[]", byte) != NULL);
+    }
+    return is_sound ? host : BYTES("localhost");
+}
+
+bool wayback_is_top_level(const struct http_request *request) {
+    struct bytes destination = http_request_header(request, "Sec-Fetch-Dest");
+    if (destination.size > 0) {
+        return bytes_equal(destination, BYTES("document"));
+    }
+    struct bytes accept = http_request_header(request, "Accept");
+    return http_request_header(request, "Upgrade-Insecure-Requests").size > 0 &&
+           bytes_find(accept, BYTES("text/html")) < accept.size;
+}
+
+bool wayback_is_own_frame(const struct http_request *request) {
+    struct bytes destination = http_request_header(request, "Sec-Fetch-Dest");
+    return (bytes_equal(destination, BYTES("iframe")) || bytes_equal(destination, BYTES("frame"))) &&
+           bytes_equal(http_request_header(request, "Sec-Fetch-Site"), BYTES("same-origin"));
+}
+
+/* ---- headers ---- */
+
+/*
+ * frame-ancestors is left out: the frames around a replayed frame have opaque origins, which no source
+ * matches. A page that is alone could leave for the live web by a script, so none runs in it.
+ */
+static void add_active_policy(struct http_request *request, bool is_mute) {
+    char policy[POLICY_SIZE_MAX];
+    struct bytes host = wayback_host(request);
+    snprintf(policy, sizeof policy,
+             "sandbox%s allow-forms allow-modals allow-downloads allow-pointer-lock allow-presentation; "
+             "default-src "
+             "'unsafe-inline' 'unsafe-eval' data: blob: %.*s/web/ %.*s/static/;%s frame-src %.*s/web/; "
+             "form-action "
+             "%.*s/web/; base-uri %.*s/web/",
+             is_mute ? "" : " allow-scripts", BYTES_ARG(host), BYTES_ARG(host),
+             is_mute ? " script-src 'none';" : "", BYTES_ARG(host), BYTES_ARG(host), BYTES_ARG(host));
+    http_add_header(request, "Content-Security-Policy", policy);
+}
+
+/*
+ * Types that browsers never take for a page. Without a sandbox, because Chromium's PDF viewer does not run in
+ * one; media documents load themselves, so they may load from here. nosniff is right for these only: archived
+ * sites rely on scripts and styles of wrong types being guessed.
+ */
+static void add_inert_policy(struct http_request *request) {
+    http_add_header(
+        request, "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; object-src 'self'");
+    http_add_header(request, "X-Content-Type-Options", "nosniff");
+}
+
+void wayback_add_safety(struct http_request *request, enum wayback_danger danger, bool is_alone) {
+    if (danger != WAYBACK_INERT) {
+        add_active_policy(request, is_alone || danger == WAYBACK_MUTE);
+    } else {
+        add_inert_policy(request);
+    }
+    http_add_header(request, "Referrer-Policy", "no-referrer");
+    if (is_alone) {
+        http_add_header(request, "Cross-Origin-Opener-Policy", "same-origin");
+    }
+}
+
+/* Browsers that do not say where they come from are never given the secret: their pages must do without it.
+ */
+void wayback_add_sharing(struct http_request *request, bool is_ours) {
+    bool is_telling = http_request_header(request, "Sec-Fetch-Site").size > 0;
+    if (!is_ours && is_telling) {
+        http_add_header(request, "Cross-Origin-Resource-Policy", "same-origin");
+    } else if (is_ours && bytes_equal(http_request_header(request, "Origin"), BYTES("null"))) {
+        http_add_header(request, "Access-Control-Allow-Origin", "null");
+        http_add_header(request, "Access-Control-Expose-Headers", "*");
+    }
+}

@@ -1,0 +1,276 @@
+#include <stdio.h>
+
+#include "replay/site/assets.h"
+#include "replay/site/sheet.h"
+#include "replay/wayback/wayback_state.h"
+#include "web/html/encoding.h"
+
+enum { FEED_SIZE = 64 << 10 };
+
+/* ---- redirects ---- */
+
+static bool is_redirect(unsigned status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* Into kit->target. False where it leads nowhere that an archive has. */
+static bool find_target(struct wayback *wayback) {
+    struct wayback_kit *kit = wayback->kit;
+    struct bytes location = fields_get(wayback->record.fields, BYTES("Location"));
+    return is_redirect(wayback->record.status) && location.size > 0 &&
+           url_parse(&kit->url, wayback->capture.url, NULL, NULL) == ERR_OK &&
+           url_parse(&kit->target, location, &kit->url, NULL) == ERR_OK && url_is_web(&kit->target);
+}
+
+/*
+ * To another spelling of the same URL, which the archive knows under the same key: it would lead here again.
+ * "Not modified" without what it was leads nowhere at all.
+ */
+static bool leads_to_itself(struct wayback *wayback, bool has_target) {
+    struct bytes surt;
+    if (!has_target) {
+        return wayback->record.status == STATUS_NOT_MODIFIED;
+    }
+    return archive_key(wayback->visit, url_href(&wayback->kit->target), &surt, NULL) == ERR_OK &&
+           bytes_equal(surt, wayback->capture.surt);
+}
+
+static enum err serve_redirect(struct wayback *wayback) {
+    struct buf *text = &wayback->kit->text;
+    struct bytes modifier = wayback->path->modifier;
+    buf_clear(text);
+    buf_put_format(text, "%s%s%.*s/", wayback->prefix, wayback->around, BYTES_ARG(modifier));
+    wayback_put_url(text, url_href(&wayback->kit->target));
+    if (text->err != ERR_OK) {
+        return text->err;
+    }
+    http_add_header(wayback->request, "Location", buf_string(text));
+    enum err err = wayback_add_headers(wayback);
+    if (err != ERR_OK) {
+        return err;
+    }
+    wayback_add_safety(wayback->request, WAYBACK_ACTIVE, wayback->is_top);
+    http_answer(wayback->request, wayback->record.status, "text/plain; charset=utf-8", bytes_of(NULL, 0));
+    return ERR_OK;
+}
+
+/* ---- rewriting ---- */
+
+static enum err put_output(void *context, struct bytes piece) {
+    return scratch_put(context, piece);
+}
+
+/* Our script, which runs before all others of the page. */
+static void make_insert(struct wayback *wayback) {
+    struct buf *insert = &wayback->kit->insert;
+    buf_clear(insert);
+    if (assets_find(BYTES("replay.js")) == NULL) {
+        return;
+    }
+    buf_put_string(insert, "<script src=\"");
+    assets_put_url(insert, "replay.js");
+    buf_put_string(insert, "\" data-url=\"");
+    sheet_escape(insert, url_href(&wayback->kit->url));
+    buf_put_format(insert, "\" data-time=\"%s\" data-prefix=\"%s\"></script>", wayback->around,
+                   wayback->prefix);
+}
+
+static enum err rewrite_body(struct wayback *wayback, const struct rewrite_place *place, struct bytes body) {
+    struct wayback_kit *kit = wayback->kit;
+    scratch_clear(&kit->output);
+    if (body.size < SCRATCH_MEMORY_MAX / 2) { /* most references become longer */
+        buf_reserve(&kit->output.memory, body.size + body.size / 2 + kit->insert.size);
+    }
+    rewrite_start(kit->rewrite, place, put_output, &kit->output);
+    enum err err = ERR_OK;
+    while (body.size > 0 && err == ERR_OK) {
+        struct bytes piece = bytes_slice(body, 0, body.size < FEED_SIZE ? body.size : FEED_SIZE);
+        err = rewrite_feed(kit->rewrite, piece);
+        body = bytes_skip(body, piece.size);
+    }
+    return err == ERR_OK ? rewrite_finish(kit->rewrite) : err;
+}
+
+/*
+ * The encoding made explicit: the <meta> that says so may come too late behind our script, and what comes out
+ * may be in another than what went in. Where nothing says it, the browser may guess as it did.
+ */
+static void make_type(const struct wayback *wayback, char out[WAYBACK_TYPE_SIZE_MAX]) {
+    struct bytes stated = wayback->record.content_type;
+    struct bytes mime = http_mime(stated);
+    const char *charset = rewrite_charset(wayback->kit->rewrite);
+    char plain[WAYBACK_TYPE_SIZE_MAX / 2];
+    if (charset == NULL || mime.size >= sizeof plain ||
+        bytes_equal_ignore_case(encoding_charset(stated), bytes_of_string(charset))) {
+        wayback_clean(stated, out, WAYBACK_TYPE_SIZE_MAX);
+        return;
+    }
+    wayback_clean(mime.size > 0 ? mime : BYTES("text/html"), plain, sizeof plain);
+    snprintf(out, WAYBACK_TYPE_SIZE_MAX, "%s; charset=%s", plain, charset);
+}
+
+static void send_output(struct wayback *wayback, unsigned status, const char *type) {
+    struct scratch *output = &wayback->kit->output;
+    if (!scratch_is_in_memory(output)) {
+        http_answer_scratch(wayback->request, status, type, output);
+        return;
+    }
+    http_answer(wayback->request, status, type, buf_bytes(&output->memory));
+}
+
+/* Does the rewritten document begin with our script? XML does where its root is <html>; nobody else knows the
+ * key. */
+static bool has_insert(const struct wayback_kit *kit, enum rewrite_format format) {
+    struct bytes output = buf_bytes(&kit->output.memory);
+    return format == REWRITE_HTML || (format == REWRITE_XML && scratch_is_in_memory(&kit->output) &&
+                                      bytes_find(output, buf_bytes(&kit->insert)) < output.size);
+}
+
+/* Scripts run only where ours is the first. */
+static enum wayback_danger danger_of(const struct wayback *wayback, bool is_prepared) {
+    enum wayback_danger danger = wayback_danger_of(wayback->record.content_type);
+    return danger == WAYBACK_ACTIVE && !is_prepared ? WAYBACK_MUTE : danger;
+}
+
+static enum err serve_rewritten(struct wayback *wayback, enum rewrite_format format, struct bytes body,
+                                unsigned status) {
+    struct wayback_kit *kit = wayback->kit;
+    make_insert(wayback);
+    struct rewrite_place place = {
+        .prefix = bytes_of_string(wayback->prefix),
+        .timestamp = bytes_of_string(wayback->around),
+        .url = &kit->url,
+        .content_type = wayback->record.content_type,
+        .format = format,
+        .insert = buf_bytes(&kit->insert),
+    };
+    enum err err = kit->insert.err != ERR_OK ? kit->insert.err : rewrite_body(wayback, &place, body);
+    if (err == ERR_OK) {
+        err = wayback_add_headers(wayback);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    char type[WAYBACK_TYPE_SIZE_MAX];
+    char etag[WAYBACK_ETAG_SIZE_MAX];
+    make_type(wayback, type);
+    wayback_etag(wayback, true, etag);
+    if (status == STATUS_OK) {
+        http_add_header(wayback->request, "ETag", etag);
+    }
+    wayback_add_safety(wayback->request, danger_of(wayback, has_insert(kit, format)), wayback->is_top);
+    send_output(wayback, status, type);
+    return ERR_OK;
+}
+
+/* ---- as it is ---- */
+
+static enum err serve_stored(struct wayback *wayback, unsigned status, struct err_detail *detail) {
+    char type[WAYBACK_TYPE_SIZE_MAX];
+    char range[96];
+    struct bytes content_range = fields_get(wayback->record.fields, BYTES("Content-Range"));
+    enum err err = wayback_add_headers(wayback);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (status == STATUS_PARTIAL && content_range.size > 0) {
+        http_add_header(wayback->request, "Content-Range", wayback_clean(content_range, range, sizeof range));
+    }
+    wayback_clean(wayback->record.content_type, type, sizeof type);
+    wayback_add_safety(wayback->request, danger_of(wayback, false), wayback->is_top);
+    return wayback_send_stored(wayback, status, type, detail);
+}
+
+/* ---- */
+
+/* A status that can be sent with a body; browsers take a 206 that begins at 0 and is whole for nothing else.
+ */
+static unsigned status_of(const struct archive_record *record) {
+    struct bytes range = fields_get(record->fields, BYTES("Content-Range"));
+    char whole[96];
+    snprintf(whole, sizeof whole, "bytes 0-%zu/%zu", record->body.size - 1, record->body.size);
+    if (record->status < STATUS_OK || record->status > 999 || record->status == STATUS_NOT_MODIFIED ||
+        (record->status == STATUS_PARTIAL && bytes_equal(range, bytes_of_string(whole)))) {
+        return STATUS_OK;
+    }
+    return record->status;
+}
+
+static struct bytes head_of(struct bytes body) {
+    return bytes_slice(body, 0, body.size < ENCODING_HEAD_SIZE ? body.size : ENCODING_HEAD_SIZE);
+}
+
+/* The document as its author wrote it, where it is small enough to be rewritten. False: it is sent as it is.
+ */
+static bool find_document(struct wayback *wayback, struct bytes *ret_body) {
+    *ret_body = wayback->record.body;
+    if (wayback->path->as == REWRITE_RAW || ret_body->size > WAYBACK_REWRITE_SIZE_MAX ||
+        wayback_danger_of(wayback->record.content_type) == WAYBACK_INERT ||
+        url_parse(&wayback->kit->url, wayback->capture.url, NULL, NULL) != ERR_OK) {
+        return false;
+    }
+    return wayback_coding(&wayback->record).size == 0 ||
+           wayback_decode(wayback, WAYBACK_REWRITE_SIZE_MAX, ret_body) == ERR_OK;
+}
+
+static enum err serve_document(struct wayback *wayback, struct err_detail *detail) {
+    const struct archive_record *record = &wayback->record;
+    unsigned status = status_of(record);
+    struct bytes body;
+    enum rewrite_format format = REWRITE_AS_IS;
+    if (status != STATUS_PARTIAL && find_document(wayback, &body)) {
+        format = rewrite_format_of(record->content_type, wayback->path->as, head_of(body));
+    }
+    bool is_page = format == REWRITE_HTML ||
+                   bytes_equal_ignore_case(http_mime(record->content_type), BYTES("application/xhtml+xml"));
+    if (wayback->is_top && wayback->path->modifier.size == 0 && is_page) {
+        return wayback_answer_frame(wayback);
+    }
+    return format == REWRITE_AS_IS ? serve_stored(wayback, status, detail)
+                                   : serve_rewritten(wayback, format, body, status);
+}
+
+/* Past all that would lead here again. ERR_NOT_FOUND: there is nothing else. */
+static enum err find_settled(struct wayback *wayback, struct err_detail *detail) {
+    struct capture settled;
+    enum err err = archive_find(wayback->visit, wayback->capture.surt, wayback->capture.time_us,
+                                ARCHIVE_SETTLED, &settled, detail);
+    if (err == ERR_NOT_FOUND) {
+        return err_set(detail, err, "only a redirect to itself is held, and not where that led");
+    }
+    if (err == ERR_OK) {
+        wayback_choose(wayback, &settled);
+    }
+    return err;
+}
+
+/* What else is held of the URL, as another page or, for what is part of one, at once. */
+static enum err serve_settled(struct wayback *wayback, struct err_detail *detail) {
+    char asked[UTC_DIGITS_SIZE];
+    memcpy(asked, wayback->stamp, sizeof asked);
+    enum err err = find_settled(wayback, detail);
+    if (err == ERR_OK && wayback_is_page(wayback->path) && strcmp(asked, wayback->stamp) != 0) {
+        wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier,
+                         wayback->capture.url);
+        return ERR_OK;
+    }
+    if (err == ERR_OK) {
+        err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
+    }
+    if (err == ERR_OK && wayback->record.status == STATUS_NOT_MODIFIED) {
+        return err_set(detail, ERR_NOT_FOUND, "only that it was not modified is held, and not what it was");
+    }
+    return err == ERR_OK ? serve_document(wayback, detail) : err;
+}
+
+enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
+    enum err err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bool has_target = find_target(wayback);
+    if (leads_to_itself(wayback, has_target)) {
+        return serve_settled(wayback, detail);
+    }
+    return has_target ? serve_redirect(wayback) : serve_document(wayback, detail);
+}

@@ -1,0 +1,123 @@
+/*
+ * wayback_state - one request under /web/, as the wayback_*.c files pass it on. Private to them.
+ *
+ *      wayback.c           what is asked for, which capture that is, what is said where there is none
+ *      wayback_serve.c     a capture that was found: as a redirect, in a frame, as it is, rewritten
+ *      wayback_body.c      the bytes: stored, decoded, in ranges, streamed
+ *      wayback_header.c    the headers that go with them
+ *      wayback_frame.c     the page around a replayed page
+ */
+#ifndef MNEMON_REPLAY_WAYBACK_WAYBACK_STATE_H
+#define MNEMON_REPLAY_WAYBACK_WAYBACK_STATE_H
+
+#include "base/utc.h"
+#include "replay/archive/wayback_path.h"
+#include "replay/site/replay.h"
+#include "replay/wayback/wayback_safety.h"
+#include "warc/content.h"
+
+enum {
+    STATUS_OK = 200,
+    STATUS_PARTIAL = 206,
+    STATUS_FOUND = 302,
+    STATUS_NOT_MODIFIED = 304,
+    STATUS_BAD_REQUEST = 400,
+    STATUS_NOT_FOUND = 404,
+    STATUS_BAD_RANGE = 416,
+    STATUS_BLOCKED = 451,
+    STATUS_INTERNAL = 500,
+    STATUS_BAD_GATEWAY = 502,
+    STATUS_UNAVAILABLE = 503,
+};
+
+enum {
+    WAYBACK_TYPE_SIZE_MAX = 256,
+    WAYBACK_PREFIX_SIZE_MAX = 64,
+    WAYBACK_ETAG_SIZE_MAX = 128,
+    WAYBACK_HEADER_SIZE_MAX = 28 << 10, /* of one value; the server has room for 48 KiB of them */
+};
+
+/* Above this, documents are not rewritten but sent as they are; so much of them is decoded at most. */
+static const uint64_t WAYBACK_REWRITE_SIZE_MAX = 64 << 20;
+
+/* What requests use one after the other; it goes with a visit through the archive's pool. */
+struct wayback_kit {
+    struct archive_visit *visit;
+    struct wayback_path path;
+    struct content content;
+    struct rewrite *rewrite;
+    struct url url;         /* of the capture */
+    struct url target;      /* of a redirect */
+    struct buf text;        /* the value of the header that is being made */
+    struct buf insert;      /* put into HTML */
+    struct scratch decoded; /* the body without content encodings */
+    struct scratch output;  /* rewritten */
+    struct bytes streamed;  /* what is sent while the visit is kept for it */
+};
+
+struct wayback {
+    struct replay *replay;
+    struct http_request *request;
+    struct archive_visit *visit;
+    struct wayback_kit *kit;
+    const struct wayback_path *path;
+    bool is_ours; /* a page of ours asks: it knows the secret */
+    bool is_top;  /* a browser's page of its own */
+    char prefix[WAYBACK_PREFIX_SIZE_MAX];
+    struct capture capture;
+    char stamp[UTC_DIGITS_SIZE];  /* the capture's time */
+    char around[UTC_DIGITS_SIZE]; /* the time of references in it */
+    bool is_exact;                /* it is of the very time that was asked for */
+    struct archive_record record;
+    bool keeps_visit; /* a stream ends it */
+};
+
+/* ---- wayback.c ---- */
+
+/* Say what went wrong, to people or programs, and tell the operator what is his business. */
+void wayback_refuse(struct wayback *wayback, unsigned status, const char *title, const char *text);
+void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail);
+
+/* Lead to another capture, or to the same under another prefix or modifier. */
+void wayback_redirect(struct wayback *wayback, const char *prefix, const char *stamp, struct bytes modifier,
+                      struct bytes url);
+
+/* This is the capture that is served. */
+void wayback_choose(struct wayback *wayback, const struct capture *capture);
+
+/* Is it a page, rather than a part of one? */
+bool wayback_is_page(const struct wayback_path *path);
+
+/* ---- wayback_serve.c ---- */
+
+/* Answer with the capture. ERR_…: nothing was answered. */
+enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) MUST_CHECK;
+
+/* ---- wayback_body.c ---- */
+
+/* The content encoding of the record, as it is labelled; empty for none. */
+struct bytes wayback_coding(const struct archive_record *record);
+
+/* Into kit->decoded, as far as it can be decoded. ERR_LIMIT: it is larger. */
+enum err wayback_decode(struct wayback *wayback, uint64_t size_max, struct bytes *ret_body) MUST_CHECK;
+
+/* Send the body as it is stored, or decoded where the client does not take it so. */
+enum err wayback_send_stored(struct wayback *wayback, unsigned status, const char *type,
+                             struct err_detail *detail) MUST_CHECK;
+
+/* ---- wayback_header.c ---- */
+
+/* A field's value as a header can have it: without control characters, cut at the size. Returns out. */
+char *wayback_clean(struct bytes value, char *out, size_t out_size);
+
+/* Whatever the server said, under names that do nothing; and Memento's links. */
+enum err wayback_add_headers(struct wayback *wayback) MUST_CHECK;
+
+/* What names these bytes; it depends on the time too where references are rewritten. */
+void wayback_etag(const struct wayback *wayback, bool is_rewritten, char out[WAYBACK_ETAG_SIZE_MAX]);
+
+/* ---- wayback_frame.c ---- */
+
+enum err wayback_answer_frame(struct wayback *wayback) MUST_CHECK;
+
+#endif
