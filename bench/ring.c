@@ -1,6 +1,6 @@
 /*
  * Who is responsible? Lookups of real nodes in this one process, each with its own thread and UDP socket on
- * loopback, asked from another thread as the crawl asks (node/ringing.h).
+ * loopback, asked from another thread as the crawl asks (node/transport/ringing.h).
  *
  *      known     the owner is this node itself or in its location table: nothing is sent
  *      asked     more places are wanted than there are, so that the table never suffices: questions over UDP
@@ -21,8 +21,8 @@
 
 #include "bench.h"
 #include "net/identity.h"
-#include "node/ring_files.h"
-#include "node/ringing.h"
+#include "node/transport/ring_files.h"
+#include "node/transport/ringing.h"
 
 enum {
     NODES_COUNT = 10,

@@ -3,7 +3,7 @@
 #include <curl/curl.h>
 
 #include "base/whole_file.h"
-#include "node/token.h"
+#include "node/admin/token.h"
 
 enum { TIMEOUT_MS = 15000, URL_TEXT_SIZE_MAX = 16 << 10, ANSWER_SIZE_MAX = 16 << 20 };
 

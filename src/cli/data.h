@@ -10,8 +10,8 @@
 #define MNEMON_CLI_DATA_H
 
 #include "cli/cli.h"
+#include "node/admin/token.h"
 #include "node/node_file.h"
-#include "node/token.h"
 #include "store/instance/instance.h"
 
 enum { DATA_PATH_SIZE_MAX = 4096 };

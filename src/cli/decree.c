@@ -4,9 +4,9 @@
 
 #include "base/hex.h"
 #include "crawl/rules/pattern.h"
-#include "node/decrees.h"
-#include "node/ring_files.h"
-#include "node/routing.h"
+#include "node/ring/decrees.h"
+#include "node/ring/routing.h"
+#include "node/transport/ring_files.h"
 #include "store/instance/query.h"
 #include "web/url/surt.h"
 

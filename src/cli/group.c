@@ -1,7 +1,7 @@
 #include "cli/group.h"
 
 #include "cli/commands.h"
-#include "node/group_files.h"
+#include "node/group/group_files.h"
 
 /* What one may do, and with how many arguments. */
 struct group_action {

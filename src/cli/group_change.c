@@ -8,8 +8,8 @@
 #include "cli/group.h"
 #include "net/identity.h"
 #include "net/socket_address.h"
-#include "node/grouping.h"
-#include "node/ringing.h"
+#include "node/group/grouping.h"
+#include "node/transport/ringing.h"
 
 enum { HOST_SIZE_MAX = 256 };
 

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/group.h"
 #include "net/identity.h"
-#include "node/group_files.h"
+#include "node/group/group_files.h"
 
 enum { EXPIRES_S_DEFAULT = 7 * 86400, US_PER_S = 1000000 };
 

@@ -4,7 +4,7 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/group.h"
-#include "node/grouping.h"
+#include "node/group/grouping.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
 

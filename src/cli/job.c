@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/decree.h"
 #include "crawl/engine/jobs.h"
-#include "node/job_files.h"
+#include "node/crawl/job_files.h"
 
 enum { PATH_SIZE_MAX = DATA_PATH_SIZE_MAX + JOB_NAME_SIZE_MAX + 32, TEXT_SIZE_MAX = 256 << 20 };
 

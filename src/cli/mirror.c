@@ -4,8 +4,8 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "net/identity.h"
-#include "node/collection_publish.h"
-#include "node/ringing.h"
+#include "node/mirror/collection_publish.h"
+#include "node/transport/ringing.h"
 
 enum { LINE_SIZE_MAX = 64 << 10, REMARKS_SHOWN_MAX = 20 };
 

@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/serve.h"
-#include "node/proxy_authority.h"
+#include "node/proxy/proxy_authority.h"
 
 enum { CERTIFICATE_SIZE_MAX = 64 << 10 };
 

@@ -3,8 +3,8 @@
 #include "cli/commands.h"
 #include "cli/decree.h"
 #include "node/node_file.h"
-#include "node/ring_files.h"
-#include "node/ringing.h"
+#include "node/transport/ring_files.h"
+#include "node/transport/ringing.h"
 
 static const char *const actions[] = {"create", "invite", "status",   "amend",   "remove",
                                       "leave",  "lookup", "takedown", "restore", NULL};

@@ -7,7 +7,7 @@
 #include "cli/ring.h"
 #include "crawl/rules/pattern.h"
 #include "net/identity.h"
-#include "node/ring_files.h"
+#include "node/transport/ring_files.h"
 
 enum { EXPIRES_S_DEFAULT = 7 * 86400, US_PER_S = 1000000, PORT_DEFAULT = 7070 };
 

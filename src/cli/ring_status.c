@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/ring.h"
 #include "net/identity.h"
-#include "node/ring_files.h"
-#include "node/ring_json.h"
+#include "node/transport/ring_files.h"
+#include "node/transport/ring_json.h"
 #include "replay/admin/ring_text.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };

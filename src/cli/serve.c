@@ -4,8 +4,8 @@
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/serve.h"
-#include "node/group_files.h"
-#include "node/mirroring_rates.h"
+#include "node/group/group_files.h"
+#include "node/mirror/mirroring_rates.h"
 #include "node/node.h"
 #include "node/settings.h"
 

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node/crawling.h"
-#include "node/desk_work.h"
+#include "node/admin/desk_work.h"
+#include "node/admin/token.h"
+#include "node/crawl/crawling.h"
 #include "node/node_file.h"
-#include "node/proxy.h"
+#include "node/proxy/proxy.h"
 #include "node/together.h"
-#include "node/token.h"
 #include "replay/routes.h"
 #include "replay/survey/survey.h"
 #include "replay/volumes/volume_service.h"
@@ -20,7 +20,7 @@ enum {
     GRACE_MS = 5000,
     NODE_ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + ROUTES_MAX,
     NOTE_SIZE_MAX = 512,
-    RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/ring_shelf.h */
+    RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/reading/ring_shelf.h */
 };
 
 struct node {

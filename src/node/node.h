@@ -3,16 +3,16 @@
  *
  *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/routes.h)
  *             /jobs /save /dashboard … what it does, and what it may be told (replay/admin/desk.h,
- * node/desk_work.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for who has
- * the token
+ * node/admin/desk_work.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for
+ * who has the token
  *
- *      proxy  the web for one's own browser, where that is wanted (node/proxy.h)
+ *      proxy  the web for one's own browser, where that is wanted (node/proxy/proxy.h)
  *
- * and it runs the jobs of the data directory (node/crawling.h) and is part of its ring (node/ringing.h).
- * Where it is found, DIR/node.json says (node/node_file.h).
+ * and it runs the jobs of the data directory (node/crawl/crawling.h) and is part of its ring
+ * (node/transport/ringing.h). Where it is found, DIR/node.json says (node/node_file.h).
  *
  * Threads: the ring's loop, the crawl's loop and its workers, those of the HTTP server, one committer per
- * volume, the pulse (node/pulse.h), those of search and survey, and the caller's, which only waits.
+ * volume, the pulse (node/admin/pulse.h), those of search and survey, and the caller's, which only waits.
  */
 #ifndef MNEMON_NODE_NODE_H
 #define MNEMON_NODE_NODE_H
@@ -38,11 +38,11 @@ struct node_config {
     bool reads_need_login;         /* likewise */
     const char *title;             /* of the archive ("mnemon"); outlives the node */
     bool searches;                 /* full text (replay/search/search.h) */
-    const char *crawl_user_agent;  /* of the crawl; as in node/crawling.h */
+    const char *crawl_user_agent;  /* of the crawl; as in node/crawl/crawling.h */
     const char *crawl_nameservers; /* likewise */
     size_t crawl_connections_max;  /* likewise */
     bool crawl_allows_private;     /* likewise */
-    struct address ring;           /* as others reach it (node/ringing.h, as the four below) */
+    struct address ring;           /* as others reach it (node/transport/ringing.h, as the four below) */
     const char *ring_join;         /* HOST[:PORT] of somebody in it */
     const char *ring_token;
     uint8_t ring_places;
@@ -52,11 +52,11 @@ struct node_config {
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
     struct together_keeping keeping;
     bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
-    const char *public_origin; /* (none) node/entrances.h */
+    const char *public_origin; /* (none) node/reading/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;
-    bool has_proxy; /* (node/proxy.h, as the four below) */
+    bool has_proxy; /* (node/proxy/proxy.h, as the four below) */
     struct address proxy;
     uint64_t proxy_timeout_us;
     bool proxy_intercepts;
@@ -68,7 +68,7 @@ struct node_config {
     const struct clock *clock; /* (clock_system) */
 };
 
-/* ERR_BUSY where the port is taken; the errors of node/token.h. */
+/* ERR_BUSY where the port is taken; the errors of node/admin/token.h. */
 enum err node_start(const struct node_config *config, struct node **ret_node,
                     struct err_detail *detail) MUST_CHECK;
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "node/entrances.h"
+#include "node/reading/entrances.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20, PIECE_SIZE = 64 << 10 };
 

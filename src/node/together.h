@@ -23,9 +23,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "node/bulk.h"
-#include "node/decrees.h"
-#include "node/holders.h"
+#include "node/ring/decrees.h"
+#include "node/ring/holders.h"
+#include "node/rpc/bulk.h"
 #include "store/instance/instance.h"
 
 struct crowding;
@@ -36,7 +36,7 @@ struct offers;
 struct ringing;
 struct together;
 
-/* Of keeping, node/keeping.h. 0 stands for the default there. */
+/* Of keeping, node/copies/keeping.h. 0 stands for the default there. */
 struct together_keeping {
     bool keeps_everything;
     uint64_t grace_us;
@@ -49,21 +49,21 @@ struct together_crowd {
     bool is_off;
     uint8_t overlay;   /* (CROWD_CYCLON) enum crowd_kind */
     uint8_t part;      /* (CROWD_FULL) enum crowd_part */
-    uint8_t view_size; /* (node/crowding.h), as the next */
+    uint8_t view_size; /* (node/crowd/crowding.h), as the next */
     uint8_t fanout;
     bool offers_kept;    /* also what the store keeps for the ring */
     uint64_t shuffle_us; /* (10 s) */
-    uint64_t cache_size; /* (node/offers.h) */
+    uint64_t cache_size; /* (node/crowd/offers.h) */
 };
 
-/* Of the groups, likewise: node/grouping.h. */
+/* Of the groups, likewise: node/group/grouping.h. */
 struct together_groups {
     uint64_t period_us;
     uint64_t silence_us;
     uint32_t probe_size;
 };
 
-/* Of the collections, likewise: node/mirroring.h. */
+/* Of the collections, likewise: node/mirror/mirroring.h. */
 struct together_mirrors {
     uint64_t gather_us;
     uint64_t ask_us;
@@ -77,9 +77,9 @@ struct together_config {
     struct instance *instance;
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
-    uint32_t reads_rate;    /* (any) node/bulk.h */
+    uint32_t reads_rate;    /* (any) node/rpc/bulk.h */
     struct together_keeping keeping;
-    const char *public_origin; /* (none) where browsers find this node: node/entrances.h */
+    const char *public_origin; /* (none) where browsers find this node: node/reading/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;

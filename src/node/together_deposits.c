@@ -1,5 +1,5 @@
 /* Archives of other nodes as a part of what nodes do together: they are served without any network too. */
-#include "node/depositing.h"
+#include "node/mirror/depositing.h"
 #include "node/together_state.h"
 
 static void on_note(void *context, const char *sentence) {

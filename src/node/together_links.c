@@ -1,9 +1,9 @@
-/* Links between the crawl of this node and those of others: what node/walking.h asks for. */
+/* Links between the crawl of this node and those of others: what node/links/walking.h asks for. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/datagram.h"
-#include "node/job_files.h"
+#include "node/crawl/job_files.h"
 #include "node/together_state.h"
 
 enum { LINKS_MAX = WALK_LINKS_MAX };

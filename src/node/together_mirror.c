@@ -1,5 +1,5 @@
 /* Collections as a part of what nodes do together: decision 0013. */
-#include "node/collection_setup.h"
+#include "node/mirror/collection_setup.h"
 #include "node/together_state.h"
 
 static size_t neighbours(void *context, struct mirror_source out[MIRRORING_SOURCES_MAX]) {

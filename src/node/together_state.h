@@ -5,20 +5,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "node/captures.h"
-#include "node/crawling.h"
-#include "node/entrances.h"
-#include "node/grouping.h"
-#include "node/keeping.h"
-#include "node/kept.h"
-#include "node/lending.h"
-#include "node/mirroring.h"
-#include "node/obtaining.h"
-#include "node/ring_shelf.h"
-#include "node/ringing.h"
-#include "node/routing.h"
+#include "node/captures/captures.h"
+#include "node/copies/keeping.h"
+#include "node/crawl/crawling.h"
+#include "node/crowd/kept.h"
+#include "node/crowd/obtaining.h"
+#include "node/group/grouping.h"
+#include "node/links/lending.h"
+#include "node/links/walking.h"
+#include "node/mirror/mirroring.h"
+#include "node/reading/entrances.h"
+#include "node/reading/ring_shelf.h"
+#include "node/ring/routing.h"
 #include "node/together.h"
-#include "node/walking.h"
+#include "node/transport/ringing.h"
 
 struct depositing;
 
@@ -109,7 +109,7 @@ void together_beat_deposits(struct together *together);
 void together_stop_deposits(struct together *together);
 void together_put_deposit(void *context, const char *name, struct buf *out);
 
-/* Any thread: node/mirroring.h. */
+/* Any thread: node/mirror/mirroring.h. */
 bool together_hears(struct together *together, const struct peer *peer);
 
 /* together.c: bulk is made, or started, where it was not. */

@@ -1,4 +1,5 @@
-/* What a keeper's tasks do in a small ring: as node/keeping_task.c and node/keeping_release.c. */
+/* What a keeper's tasks do in a small ring: as node/copies/keeping_task.c and node/copies/keeping_release.c.
+ */
 #include "base/assert.h"
 #include "sim/keep_world.h"
 

@@ -1,6 +1,6 @@
 /*
  * keep_world - hours of a small ring whose nodes keep captures together, at the pace of real nodes: the
- * policy of protocol/copies/keeper.h, and how node/keeping.h does what it says.
+ * policy of protocol/copies/keeper.h, and how node/copies/keeping.h does what it says.
  *
  * Simulated: one thread for each node, which fetches a batch, then does a task; comparisons that take at most
  * so many keys, queues of what is wanted that fill up, offers of what is new; a cut in two halves, each of
@@ -18,10 +18,10 @@
 
 enum {
     KEEP_NODES_MAX = 64,
-    KEEP_WANTED_MAX = 16384, /* as in node/keeping_state.h */
+    KEEP_WANTED_MAX = 16384, /* as in node/copies/keeping_state.h */
     KEEP_WANTED_BUSY = 1024,
     KEEP_BATCH_COUNT = 256,
-    KEEP_FOUND_MAX = 8192, /* as in node/keeping_task.c */
+    KEEP_FOUND_MAX = 8192, /* as in node/copies/keeping_task.c */
 };
 
 struct keep_config {

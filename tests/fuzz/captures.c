@@ -4,9 +4,9 @@
  */
 #include "fuzz.h"
 
-#include "node/captures_code.h"
-#include "node/captures_state.h"
-#include "node/ring_shelf_scope.h"
+#include "node/captures/captures_code.h"
+#include "node/captures/captures_state.h"
+#include "node/reading/ring_shelf_scope.h"
 #include "store/remote/shelf_code.h"
 
 enum { KINDS_COUNT = 4, WRITTEN_SIZE_MAX = 4 << 20 };

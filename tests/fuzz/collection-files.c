@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "node/collection_pack.h"
-#include "node/collection_places.h"
-#include "node/collection_setup.h"
+#include "node/mirror/collection_pack.h"
+#include "node/mirror/collection_places.h"
+#include "node/mirror/collection_setup.h"
 #include "protocol/mirror/chunker.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, TEXT_SIZE_MAX = 64 << 10, DIGEST_STEP = 4 };

@@ -2,7 +2,7 @@
  * group-files - any bytes as NAME.group and as NAME.state. A wish that is read and written again is the same
  * wish; a state is the same bytes.
  */
-#include "node/group_files.h"
+#include "node/group/group_files.h"
 
 #include <stdlib.h>
 

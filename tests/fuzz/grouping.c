@@ -1,5 +1,5 @@
 /* grouping - a question about a group, and its answers, from anybody: what is read is written as it was. */
-#include "node/grouping_code.h"
+#include "node/group/grouping_code.h"
 
 #include "fuzz.h"
 

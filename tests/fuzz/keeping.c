@@ -7,7 +7,7 @@
  */
 #include "fuzz.h"
 
-#include "node/keeping_code.h"
+#include "node/copies/keeping_code.h"
 
 enum { OUT_SIZE_MAX = 256 << 10 };
 

@@ -1,5 +1,5 @@
 /* lending - what another node says about a host: what is read is written as it was. */
-#include "node/lending_code.h"
+#include "node/links/lending_code.h"
 
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 /* mirroring - what another node asks about a collection, and answers: what is read is written as it was. */
-#include "node/mirroring_code.h"
+#include "node/mirror/mirroring_code.h"
 
 #include "fuzz.h"
 

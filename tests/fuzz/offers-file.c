@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "node/offers_file.h"
+#include "node/crowd/offers_file.h"
 
 static void check_head(struct sha256 *sha256, struct bytes input) {
     struct offers_file_head head;

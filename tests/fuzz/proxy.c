@@ -6,7 +6,7 @@
  */
 #include "base/assert.h"
 #include "fuzz.h"
-#include "node/proxy_head.h"
+#include "node/proxy/proxy_head.h"
 
 static void check_line_ends(struct bytes text) {
     for (size_t i = 0; i < text.size; i++) {

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
-#include "node/captures_code.h"
-#include "node/offers.h"
+#include "node/captures/captures_code.h"
+#include "node/crowd/offers.h"
 #include "protocol/crowd/wish.h"
 
 enum { SIZE = 300000 };

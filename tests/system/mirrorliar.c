@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "base/hex.h"
-#include "node/bulk.h"
-#include "node/mirroring_code.h"
+#include "node/mirror/mirroring_code.h"
+#include "node/rpc/bulk.h"
 #include "protocol/mirror/manifest_writer.h"
 
 bulk_handler __real_mirroring_answer;

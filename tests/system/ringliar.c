@@ -22,10 +22,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "node/captures_code.h"
-#include "node/crawling.h"
-#include "node/keeping_code.h"
-#include "node/ring_shelf_scope.h"
+#include "node/captures/captures_code.h"
+#include "node/copies/keeping_code.h"
+#include "node/crawl/crawling.h"
+#include "node/reading/ring_shelf_scope.h"
 #include "protocol/copies/reconcile.h"
 #include "store/remote/shelf_code.h"
 

@@ -1,5 +1,5 @@
 /* bulk: real threads, real streams on loopback; peers that fail, stall, flood and are strangers. */
-#include "node/bulk.h"
+#include "node/rpc/bulk.h"
 
 #include <signal.h>
 #include <sodium.h>
@@ -8,7 +8,7 @@
 
 #include "await.h"
 #include "net/stream.h"
-#include "node/bulk_state.h"
+#include "node/rpc/bulk_state.h"
 #include "unit.h"
 
 enum { NODES_MAX = 4, TIMEOUT_MS = 20000, SHORT_MS = 100 };

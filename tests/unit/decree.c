@@ -8,7 +8,7 @@
 
 #include "base/hex.h"
 #include "base/whole_file.h"
-#include "node/decrees.h"
+#include "node/ring/decrees.h"
 #include "scratch.h"
 #include "unit.h"
 

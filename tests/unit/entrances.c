@@ -1,11 +1,11 @@
 /* entrances: a node is believed of itself what it has signed, and nothing else. */
-#include "node/entrances.h"
+#include "node/reading/entrances.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "node/bulk_state.h"
+#include "node/rpc/bulk_state.h"
 #include "unit.h"
 
 enum { ASKER, HONEST, SILENT, FORGER, PATHFUL, NODES_COUNT };

@@ -1,6 +1,6 @@
 /* gate: two real sockets on one loop, and messages made by hand: members, strangers, liars, floods, charters.
  */
-#include "node/gate.h"
+#include "node/transport/gate.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* group_files: what people want of a group, and what the node knows, on real files: whole, damaged, missing.
  */
-#include "node/group_files.h"
+#include "node/group/group_files.h"
 
 #include <sys/stat.h>
 

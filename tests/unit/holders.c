@@ -1,7 +1,7 @@
 /* holders: which nodes shall hold a place, from what is known and from what was looked up. */
-#include "node/holders.h"
+#include "node/ring/holders.h"
 
-#include "node/ringing.h"
+#include "node/transport/ringing.h"
 #include "ring-street.h"
 
 enum { HOUSES_COUNT = 6, COPIES = 3, PATIENCE_S = 120, SELF = 0 };
@@ -13,7 +13,7 @@ struct fixture {
     unsigned asked_count;
 };
 
-/* In the place of the ring's own (node/ringing_ask.c): it knows all places, and answers at once. */
+/* In the place of the ring's own (node/transport/ringing_ask.c): it knows all places, and answers at once. */
 void ringing_ask(struct ringing *ringing, struct ringing_question *question) {
     struct fixture *fixture = (struct fixture *)ringing;
     const struct street_map *map = &fixture->map;

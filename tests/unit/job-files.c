@@ -1,10 +1,10 @@
 /* job-files: jobs as files, and wishes for them in JSON. */
-#include "node/job_files.h"
+#include "node/crawl/job_files.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
 
-#include "node/job_wish.h"
+#include "node/crawl/job_wish.h"
 #include "node/node_file.h"
 #include "scratch.h"
 #include "unit.h"

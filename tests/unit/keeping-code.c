@@ -1,5 +1,5 @@
 /* keeping_code: every message comes back as it was written; everything else is refused. */
-#include "node/keeping_code.h"
+#include "node/copies/keeping_code.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* keeping_find: the captures of a place by their times, few and many, and by their digest. */
 #include <stdlib.h>
 
-#include "node/keeping_state.h"
+#include "node/copies/keeping_state.h"
 #include "scratch.h"
 #include "unit.h"
 

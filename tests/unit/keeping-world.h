@@ -1,6 +1,6 @@
 /*
  * keeping-world - several nodes in one process, each with its own disk and streams on loopback, and a table
- * for a ring: for tests of node/keeping.h.
+ * for a ring: for tests of node/copies/keeping.h.
  */
 #ifndef MNEMON_TESTS_KEEPING_WORLD_H
 #define MNEMON_TESTS_KEEPING_WORLD_H
@@ -15,10 +15,10 @@
 #include <time.h>
 
 #include "crawl/engine/attest.h"
-#include "node/bulk_state.h"
-#include "node/captures_state.h"
-#include "node/keeping.h"
-#include "node/keeping_state.h"
+#include "node/captures/captures_state.h"
+#include "node/copies/keeping.h"
+#include "node/copies/keeping_state.h"
+#include "node/rpc/bulk_state.h"
 #include "scratch.h"
 #include "unit.h"
 

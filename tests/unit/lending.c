@@ -2,14 +2,14 @@
  * lending - three nodes with real streams and real crawlers want the same host: together they are as polite
  * as one. The loop of the test is the crawl's loop of all of them; each has its own bulk thread.
  */
-#include "node/lending.h"
+#include "node/links/lending.h"
 
 #include <stdatomic.h>
 
 #include "crawl/engine/crawler_state.h"
 #include "net/stream.h"
-#include "node/bulk_state.h"
-#include "node/lending_state.h"
+#include "node/links/lending_state.h"
+#include "node/rpc/bulk_state.h"
 #include "scratch.h"
 #include "store/instance/instance.h"
 #include "unit.h"

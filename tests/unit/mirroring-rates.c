@@ -1,5 +1,5 @@
 /* mirroring_rates, mirror_limit: what people write, what the clock on the wall makes of it, what they see. */
-#include "node/mirroring_rates.h"
+#include "node/mirror/mirroring_rates.h"
 
 #include <stdlib.h>
 #include <time.h>

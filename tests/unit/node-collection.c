@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "node/collection.h"
-#include "node/collection_places.h"
-#include "node/collection_publish.h"
+#include "node/mirror/collection.h"
+#include "node/mirror/collection_places.h"
+#include "node/mirror/collection_publish.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * crowding: several nodes in one process, each with its own ring loop, socket and directory on loopback; what
  * one has is found by others, the dead and the liars are dropped, contacts outlive a process.
  */
-#include "node/crowding.h"
+#include "node/crowd/crowding.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "await.h"
 #include "net/datagram.h"
 #include "net/identity.h"
-#include "node/complaints.h"
-#include "node/crowding_state.h"
-#include "node/ring_files.h"
-#include "node/ringing.h"
+#include "node/crowd/crowding_state.h"
+#include "node/transport/complaints.h"
+#include "node/transport/ring_files.h"
+#include "node/transport/ringing.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -2,14 +2,14 @@
  * grouping: nodes in one process, in no ring, each with its own loop, socket, bulk thread and directory on
  * loopback: two in a group, and one that is in another. Who may ask whom for what.
  */
-#include "node/grouping.h"
+#include "node/group/grouping.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "net/identity.h"
-#include "node/group_files.h"
+#include "node/group/group_files.h"
 #include "node/together_state.h"
 #include "scratch.h"
 #include "unit.h"

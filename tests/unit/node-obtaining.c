@@ -7,8 +7,8 @@
 
 #include "await.h"
 #include "base/prng.h"
-#include "node/bulk_state.h"
-#include "node/obtaining.h"
+#include "node/crowd/obtaining.h"
+#include "node/rpc/bulk_state.h"
 #include "offers-fixture.h"
 
 enum { NODES_COUNT = 14, READER = 0, LARGE_SIZE = 5 << 20, TIMEOUT_MS = 20000 };

@@ -1,4 +1,4 @@
-#include "node/proxy_head.h"
+#include "node/proxy/proxy_head.h"
 
 #include <stdio.h>
 

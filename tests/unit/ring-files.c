@@ -1,12 +1,12 @@
 /* ring_files and complaints: what is kept comes back, what is damaged is named, what is left stays readable.
  */
-#include "node/ring_files.h"
+#include "node/transport/ring_files.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "net/identity.h"
-#include "node/complaints.h"
+#include "node/transport/complaints.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* Who reads an archive whose captures other nodes hold, and list: the pages for people, the proxy. */
 #include "http-client.h"
-#include "node/proxy_worker.h"
+#include "node/proxy/proxy_worker.h"
 #include "node/together_state.h"
 #include "replay/pages/pages.h"
 #include "ring-shelf-fixture.h"

@@ -1,7 +1,7 @@
 /* ring_shelf and the crowd: what is read where the holders are busy or slow, and what is handed on. */
 #include "await.h"
-#include "node/ring_shelf_scope.h"
-#include "node/ring_shelf_state.h"
+#include "node/reading/ring_shelf_scope.h"
+#include "node/reading/ring_shelf_state.h"
 #include "offers-fixture.h"
 #include "replay/archive/archive.h"
 #include "ring-shelf-fixture.h"

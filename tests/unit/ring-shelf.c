@@ -1,7 +1,7 @@
 /* ring_shelf: an archive that is read through a node that holds none of it. */
 #include "await.h"
-#include "node/ring_shelf_scope.h"
-#include "node/ring_shelf_state.h"
+#include "node/reading/ring_shelf_scope.h"
+#include "node/reading/ring_shelf_state.h"
 #include "replay/archive/archive.h"
 #include "ring-shelf-fixture.h"
 #include "store/instance/merge.h"

@@ -2,7 +2,7 @@
  * ringing: a node that takes any port has it for datagrams and for streams, also where half of the ports are
  * taken for one of them.
  */
-#include "node/ringing.h"
+#include "node/transport/ringing.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "net/socket_address.h"
-#include "node/bulk.h"
+#include "node/rpc/bulk.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* routing: where a URL belongs, asked once or often, under the rules of the charter that holds now. */
-#include "node/routing.h"
+#include "node/ring/routing.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* token: a secret is made once, kept, and refused when it is none any more. */
-#include "node/token.h"
+#include "node/admin/token.h"
 
 #include <string.h>
 #include <sys/stat.h>

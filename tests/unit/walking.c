@@ -1,6 +1,6 @@
 /* Links between four nodes over real sockets: each with its thread, its frontier in memory, one loop for all
  * sockets. */
-#include "node/walking.h"
+#include "node/links/walking.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* why: what holds a node up is said from what was measured, and nothing where nothing does. */
-#include "node/why.h"
+#include "node/admin/why.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "node/status.h"
+#include "node/admin/status.h"
 #include "unit.h"
 
 struct fixture {

@@ -52,7 +52,7 @@ struct job {
     uint64_t period_us; /* between visits, of a node that runs the job by itself */
     uint32_t revisit;   /* enum job_revisit */
     bool is_paused;
-    bool is_shared; /* by a decree of the ring (node/decrees.h) */
+    bool is_shared; /* by a decree of the ring (node/ring/decrees.h) */
 };
 
 /* "example.org-1f3a9c00": the first seed's host and a fingerprint of seeds, scope, depth and patterns. */

@@ -132,7 +132,7 @@ enum err merge_open(struct instance_session *session, struct bytes from, struct 
     merge->has_others = session->slots_count > instance->slots_count;
     buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
     enum err err = ERR_OK;
-    /* The volumes last: a guest may leave to them what they have got by now (node/ring_shelf.h). */
+    /* The volumes last: a guest may leave to them what they have got by now (node/reading/ring_shelf.h). */
     for (size_t i = session->slots_count; i-- > 0 && err == ERR_OK;) {
         err = instance_reads(session, i) ? add_lane(merge, session, i, from, to, detail) : ERR_OK;
     }

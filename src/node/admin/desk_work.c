@@ -1,0 +1,173 @@
+#include "node/admin/desk_work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/crawl/job_files.h"
+#include "node/group/grouping.h"
+#include "node/transport/ring_json.h"
+
+static enum err save(void *context, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
+                     struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return saves_begin(work->saves, url, ret_id, detail);
+}
+
+static enum err put_save(void *context, struct bytes id, struct buf *out, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return saves_put(work->saves, id, out, detail);
+}
+
+static void put_jobs(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    struct buf live;
+    buf_init(&live, DESK_TEXT_SIZE_MAX);
+    crawling_put_jobs(work->crawling, &live);
+    job_files_put_all(work->directory, buf_bytes(&live), out);
+    buf_done(&live);
+}
+
+static enum err put_job(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    struct buf live;
+    buf_init(&live, DESK_TEXT_SIZE_MAX);
+    crawling_put_jobs(work->crawling, &live);
+    enum err err = job_files_put(work->directory, name, buf_bytes(&live), out, detail);
+    buf_done(&live);
+    return err;
+}
+
+static enum err add_job(void *context, struct bytes wish, char ret_name[DESK_NAME_SIZE_MAX],
+                        struct err_detail *detail) {
+    const struct desk_work *work = context;
+    char name[JOB_NAME_SIZE_MAX];
+    enum err err = job_files_add(work->directory, wish, name, detail);
+    if (err == ERR_OK) {
+        snprintf(ret_name, DESK_NAME_SIZE_MAX, "%s", name);
+        crawling_look(work->crawling);
+    }
+    return err;
+}
+
+static enum err pause_job(void *context, struct bytes name, bool is_paused, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    enum err err = job_files_pause(work->directory, name, is_paused, detail);
+    crawling_look(work->crawling);
+    return err;
+}
+
+static enum err remove_job(void *context, struct bytes name, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    enum err err = job_files_remove(work->directory, name, detail);
+    crawling_look(work->crawling);
+    return err;
+}
+
+static void put_status(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    pulse_put_status(work->pulse, out);
+}
+
+static void put_history(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    pulse_put_history(work->pulse, out);
+}
+
+static void put_ring(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    ringing_put(work->ringing, out);
+    if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
+        buf_truncate(out, out->size - 1);
+        buf_put_string(out, ",\"together\":");
+        together_put(work->together, out);
+        buf_put_byte(out, '}');
+    }
+}
+
+static void put_crowd(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    together_put_crowd(work->together, out);
+}
+
+static void put_mirrors(void *context, struct buf *out) {
+    const struct desk_work *work = context;
+    together_put_mirrors(work->together, out);
+}
+
+static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return grouping_put(together_grouping(work->together), name, out, detail);
+}
+
+static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
+                                  struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return grouping_put_picture(together_grouping(work->together), name, is_dot, out, detail);
+}
+
+struct lookup {
+    struct ringing_question question;
+    struct desk_find *find;
+};
+
+static void on_answer(struct ringing_question *question, const struct ringing_answer *answer) {
+    struct lookup *lookup = question->context;
+    struct desk_find *find = lookup->find;
+    find->err = answer->err;
+    if (answer->err == ERR_OK) {
+        ring_json_put_answer(question, answer, &find->text);
+    } else if (answer->err == ERR_BUSY) {
+        (void)err_set(&find->detail, ERR_BUSY, "this node is not in its ring yet");
+    } else if (answer->err == ERR_UNREACHABLE) {
+        (void)err_set(&find->detail, ERR_UNREACHABLE, "nobody of the ring could say");
+    }
+    free(lookup);
+    find->done(find);
+}
+
+static void find(void *context, struct desk_find *find) {
+    const struct desk_work *work = context;
+    if (find->kind == DESK_FIND_CAPTURE) {
+        locating_ask(work->locating, find);
+        return;
+    }
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    find->err = lookup != NULL ? ringing_key(work->ringing, find->url, &lookup->question.key, &find->detail)
+                               : ERR_MEMORY;
+    if (find->err != ERR_OK) {
+        free(lookup);
+        find->done(find);
+        return;
+    }
+    lookup->find = find;
+    lookup->question.places_wanted = find->places_wanted;
+    lookup->question.answered = on_answer;
+    lookup->question.context = lookup;
+    ringing_ask(work->ringing, &lookup->question);
+}
+
+static bool is_healthy(void *context, struct err_detail *detail) {
+    const struct desk_work *work = context;
+    return pulse_is_healthy(work->pulse, detail);
+}
+
+_Static_assert((int)DESK_PLACES_MAX == (int)RINGING_PLACES_MAX, "what may be asked is what can be answered");
+
+const struct desk_table desk_work_table = {
+    .save = save,
+    .put_save = put_save,
+    .put_jobs = put_jobs,
+    .put_job = put_job,
+    .add_job = add_job,
+    .pause_job = pause_job,
+    .remove_job = remove_job,
+    .put_status = put_status,
+    .put_history = put_history,
+    .put_ring = put_ring,
+    .put_crowd = put_crowd,
+    .put_mirrors = put_mirrors,
+    .put_groups = put_groups,
+    .put_group_picture = put_group_picture,
+    .find = find,
+    .is_healthy = is_healthy,
+};

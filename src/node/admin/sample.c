@@ -1,0 +1,186 @@
+#include "node/admin/sample.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { JOBS_SIZE_MAX = 64 << 20 };
+
+/* ---- crawl ---- */
+
+static void take_crawl(const struct sample_sources *sources, struct sample *sample) {
+    struct buf text;
+    buf_init(&text, JOBS_SIZE_MAX);
+    crawling_stat(sources->crawling, &sample->crawl);
+    crawling_put_jobs(sources->crawling, &text);
+    json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
+    buf_done(&text);
+    sample->jobs_count = json_array_size(jobs);
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+        sample->urls_known_count += (uint64_t)json_integer_value(json_object_get(job, "known"));
+        sample->urls_waiting_count += (uint64_t)json_integer_value(json_object_get(job, "waiting"));
+    }
+    json_decref(jobs);
+}
+
+/* ---- store ---- */
+
+static void take_disk(struct sample_volume *volume) {
+    struct statvfs disk;
+    volume->has_disk = !volume->volume.is_remote && statvfs(volume->volume.place, &disk) == 0;
+    if (volume->has_disk) {
+        volume->free_size = (uint64_t)disk.f_bavail * disk.f_frsize;
+        volume->disk_size = (uint64_t)disk.f_blocks * disk.f_frsize;
+    }
+}
+
+static void add_load(struct sample *sample, struct volume *volume) {
+    struct volume_load load;
+    struct index_counts counts;
+    volume_load(volume, &load);
+    index_counts(volume_index(volume), &counts);
+    sample->load.groups_count += load.groups_count;
+    sample->load.documents_count += load.documents_count;
+    sample->load.commit_us += load.commit_us;
+    sample->load.sync_us += load.sync_us;
+    sample->load.taken_count += load.taken_count;
+    sample->load.queue_size += load.queue_size;
+    sample->load.err = load.err != ERR_OK ? load.err : sample->load.err;
+    sample->index_memory_size += counts.memory_size;
+    sample->compactions_count += counts.compactions_count;
+    uint64_t by_count = load.taken_count * 100 / VOLUME_QUEUE_COUNT_MAX;
+    uint64_t by_size = load.queue_size * 100 / VOLUME_QUEUE_SIZE_MAX;
+    uint64_t percent = by_count > by_size ? by_count : by_size;
+    sample->queue_percent = percent > sample->queue_percent ? percent : sample->queue_percent;
+}
+
+static void add_volume(struct sample *sample, const struct sample_volume *volume) {
+    if (volume->has_stat) {
+        sample->store.segments_count += volume->stat.segments_count;
+        sample->store.size += volume->stat.size;
+        sample->store.dead_size += volume->stat.dead_size;
+        sample->store.blocks_count += volume->stat.blocks_count;
+        sample->store.captures_count += volume->stat.captures_count;
+        sample->store.index_size += volume->stat.index_size;
+    }
+    if (volume->has_disk && volume->free_size < sample->free_size) {
+        sample->free_size = volume->free_size;
+    }
+    sample->writable_count += volume->volume.is_writable && volume->volume.err == ERR_OK;
+    if (volume->volume.volume != NULL) {
+        add_load(sample, volume->volume.volume);
+    }
+}
+
+static void take_store(const struct sample_sources *sources, bool asks_remote, struct sample *sample,
+                       struct sample_volumes *volumes) {
+    volumes->count = instance_volumes_count(sources->instance);
+    sample->free_size = UINT64_MAX;
+    for (size_t i = 0; i < volumes->count; i++) {
+        struct sample_volume *volume = &volumes->items[i];
+        instance_volume(sources->instance, i, &volume->volume);
+        bool is_up = volume->volume.shelf != NULL &&
+                     (volume->volume.err == ERR_OK || volume->volume.err == ERR_NO_SPACE);
+        if (is_up && (asks_remote || !volume->volume.is_remote)) {
+            volume->has_stat = instance_stat(sources->session, i, &volume->stat, NULL) == ERR_OK;
+        }
+        take_disk(volume);
+        add_volume(sample, volume);
+    }
+    sample->free_size = sample->free_size == UINT64_MAX ? 0 : sample->free_size;
+}
+
+/* ---- HTTP ---- */
+
+static void take_http(const struct sample_sources *sources, struct sample *sample) {
+    http_server_stat(sources->http, &sample->http);
+    sample->refused_count = admin_refused_count(sources->admin);
+    for (size_t i = 0; i <= sources->routes_count; i++) {
+        struct http_route_stat route;
+        http_server_route_stat(sources->http, i, &route);
+        sample->server_errors_count += route.statuses[5];
+        for (size_t j = 0; j <= HTTP_DELAYS_COUNT; j++) {
+            sample->delays[j] += route.delays[j];
+        }
+    }
+}
+
+double sample_delay_ms(const struct sample *now, const struct sample *before, unsigned per_mille) {
+    uint64_t all = 0;
+    for (size_t i = 0; i <= HTTP_DELAYS_COUNT; i++) {
+        all += now->delays[i] - before->delays[i];
+    }
+    double wanted = (double)all * per_mille / 1000;
+    double below = 0;
+    for (size_t i = 0; i <= HTTP_DELAYS_COUNT && all > 0; i++) {
+        double here = (double)(now->delays[i] - before->delays[i]);
+        double from_us = i > 0 ? http_delays_us[i - 1] : 0;
+        double to_us = i < HTTP_DELAYS_COUNT ? http_delays_us[i] : 2 * from_us;
+        if (here > 0 && below + here >= wanted) {
+            return (from_us + (to_us - from_us) * (wanted - below) / here) / 1000;
+        }
+        below += here;
+    }
+    return 0;
+}
+
+/* ---- process ---- */
+
+static uint64_t count_entries(const char *path) {
+    DIR *directory = opendir(path);
+    uint64_t count = 0;
+    while (directory != NULL && readdir(directory) != NULL) {
+        count++;
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return count > 2 ? count - 2 : 0;
+}
+
+static void take_process(struct sample *sample) {
+    struct rusage usage;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*s %lu", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    sample->memory_size = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        sample->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                         (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    }
+    sample->threads_count = count_entries("/proc/self/task");
+    sample->descriptors_count = count_entries("/proc/self/fd");
+}
+
+void sample_take(const struct sample_sources *sources, bool asks_remote, struct sample *ret_sample,
+                 struct sample_volumes *volumes) {
+    *ret_sample = (struct sample){
+        .at_us = clock_monotonic_us(sources->clock),
+        .wall_us = clock_wall_us(sources->clock),
+        .has_search = sources->search != NULL,
+    };
+    take_crawl(sources, ret_sample);
+    take_store(sources, asks_remote, ret_sample, volumes);
+    if (sources->http != NULL) {
+        take_http(sources, ret_sample);
+    }
+    if (sources->search != NULL) {
+        search_stat(sources->search, &ret_sample->search);
+    }
+    take_process(ret_sample);
+}
+
+double sample_rate(const struct sample *now, const struct sample *before, uint64_t count,
+                   uint64_t count_before) {
+    double seconds = (double)(now->at_us - before->at_us) / 1e6;
+    return seconds > 0 && count > count_before ? (double)(count - count_before) / seconds : 0;
+}

@@ -1,0 +1,140 @@
+#include "node/captures/captures_code.h"
+
+#include "base/wire.h"
+#include "store/index/index.h"
+#include "store/volume/volume.h"
+
+enum {
+    SMALL_SIZE_MAX = 128,
+    ADDRESS_SIZE = 18,
+    REFERRAL_SIZE_MAX = 2 + CAPTURES_CODE_PEERS_MAX * (ADDRESS_SIZE + PEER_KEY_SIZE),
+};
+enum status { STATUS_ABSENT, STATUS_THERE, STATUS_REFERRAL };
+
+static enum err finish(const struct wire_writer *writer, struct buf *out) {
+    out->size += writer->err == ERR_OK ? writer->size : 0;
+    return writer->err;
+}
+
+static enum err start(struct wire_writer *writer, struct buf *out, size_t size) {
+    enum err err = buf_reserve(out, size);
+    if (err == ERR_OK) {
+        wire_writer_init(writer, out->data + out->size, size);
+    }
+    return err;
+}
+
+static void write_address(struct wire_writer *writer, const struct address *address) {
+    wire_write_bytes(writer, bytes_of(address->ip, sizeof address->ip));
+    wire_write_u16(writer, address->port);
+}
+
+static void read_address(struct wire_reader *reader, struct address *ret_address) {
+    wire_read_array(reader, ret_address->ip, sizeof ret_address->ip);
+    ret_address->port = wire_read_u16(reader);
+    if (ret_address->port == 0) {
+        wire_read_fail(reader, ERR_INVALID, "port 0");
+    }
+}
+
+enum err captures_code_put_question(struct buf *out, const struct captures_question *question) {
+    struct wire_writer writer;
+    enum err err = start(&writer, out, question->surt.size + SMALL_SIZE_MAX);
+    if (err != ERR_OK) {
+        return err;
+    }
+    wire_write_bytes(&writer, bytes_of(question->key.bytes, RINGKEY_SIZE));
+    wire_write_string(&writer, question->surt);
+    wire_write_bool(&writer, question->wants_description);
+    wire_write_varint(&writer, question->offset);
+    wire_write_varint(&writer, question->size_max);
+    if (question->address.port != 0) {
+        write_address(&writer, &question->address);
+    }
+    return finish(&writer, out);
+}
+
+enum err captures_code_read_question(struct bytes in, struct captures_question *ret_question,
+                                     struct err_detail *detail) {
+    struct wire_reader reader;
+    struct captures_question question = {0};
+    wire_reader_init(&reader, in);
+    wire_read_array(&reader, question.key.bytes, RINGKEY_SIZE);
+    question.surt = wire_read_string(&reader, INDEX_SURT_SIZE_MAX);
+    question.wants_description = wire_read_bool(&reader);
+    question.offset = wire_read_varint(&reader, VOLUME_DOCUMENT_SIZE_MAX);
+    question.size_max = (uint32_t)wire_read_varint(&reader, BULK_PIECE_SIZE_MAX);
+    if (wire_reader_left(&reader) > 0) {
+        read_address(&reader, &question.address);
+    }
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK) {
+        *ret_question = question;
+    }
+    return err;
+}
+
+static void write_referral(struct wire_writer *writer, const struct captures_answer *answer) {
+    ASSERT(answer->peers_count <= CAPTURES_CODE_PEERS_MAX);
+    wire_write_u8(writer, answer->peers_count);
+    for (size_t i = 0; i < answer->peers_count; i++) {
+        write_address(writer, &answer->peers[i].address);
+        wire_write_bytes(writer, bytes_of(answer->peers[i].key, PEER_KEY_SIZE));
+    }
+}
+
+static void read_referral(struct wire_reader *reader, struct captures_answer *answer) {
+    answer->peers_count = wire_read_u8_max(reader, CAPTURES_CODE_PEERS_MAX);
+    for (size_t i = 0; i < answer->peers_count; i++) {
+        read_address(reader, &answer->peers[i].address);
+        wire_read_array(reader, answer->peers[i].key, PEER_KEY_SIZE);
+    }
+}
+
+enum err captures_code_put_answer(struct buf *out, const struct captures_answer *answer) {
+    struct wire_writer writer;
+    size_t size = answer->description.size + answer->piece.size + SMALL_SIZE_MAX;
+    enum status status = answer->is_referral ? STATUS_REFERRAL
+                         : answer->is_there  ? STATUS_THERE
+                                             : STATUS_ABSENT;
+    enum err err = start(&writer, out,
+                         status == STATUS_THERE    ? size
+                         : status == STATUS_ABSENT ? 1
+                                                   : REFERRAL_SIZE_MAX);
+    if (err != ERR_OK) {
+        return err;
+    }
+    wire_write_u8(&writer, (uint8_t)status);
+    if (status == STATUS_REFERRAL) {
+        write_referral(&writer, answer);
+    } else if (status == STATUS_THERE) {
+        wire_write_string(&writer, answer->description);
+        wire_write_varint(&writer, answer->size);
+        wire_write_bool(&writer, answer->is_packed);
+        wire_write_bytes(&writer, answer->piece);
+    }
+    return finish(&writer, out);
+}
+
+enum err captures_code_read_answer(struct bytes in, struct captures_answer *ret_answer,
+                                   struct err_detail *detail) {
+    struct wire_reader reader;
+    struct captures_answer answer = {0};
+    wire_reader_init(&reader, in);
+    uint8_t status = wire_read_u8_max(&reader, STATUS_REFERRAL);
+    answer.is_there = status == STATUS_THERE;
+    answer.is_referral = status == STATUS_REFERRAL;
+    if (answer.is_referral) {
+        read_referral(&reader, &answer);
+    } else if (answer.is_there) {
+        answer.description = wire_read_string(&reader, CAPTURES_CODE_DESCRIPTION_SIZE_MAX);
+        answer.size = wire_read_varint(&reader, VOLUME_DOCUMENT_SIZE_MAX);
+        answer.is_packed = wire_read_bool(&reader);
+        answer.piece = wire_read_bytes(&reader, wire_reader_left(&reader));
+    }
+    enum err err = wire_reader_finish(&reader, detail);
+    if (err == ERR_OK) {
+        *ret_answer = answer;
+    }
+    return err;
+}

@@ -1,0 +1,466 @@
+#include "node/crawl/saves.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/utc.h"
+#include "crawl/engine/jobs.h"
+
+enum {
+    PATH_SIZE_MAX = 4096 + 128,
+    ID_RANDOM_SIZE = 8,
+    ID_SIZE = 5 + 2 * ID_RANDOM_SIZE, /* "save-" and its digits */
+    SAVE_URL_SIZE_MAX = 64 << 10,
+    ARENA_SIZE_MAX = 1 << 20,
+    JOBS_SIZE_MAX = 64 << 20,
+    RESULT_SIZE_MAX = 256 << 10,
+    TIME_MAX_S = 300,
+    GONE_S = 2, /* a job without its file that is not open after so long will not be */
+    KEPT_S = 24 * 3600,
+    SWEEP_S = 600,
+    BODY_SIZE_MAX = 100 << 20,
+    URLS_MAX = 2000,
+};
+
+struct save {
+    char id[ID_SIZE + 1]; /* empty: free */
+    char *url;
+    int64_t begun_us;    /* wall clock */
+    uint64_t seen_at_us; /* monotonic: its job was open, or it began, then */
+    uint64_t stored_count;
+    uint64_t waiting_count;
+    uint64_t failed_count;
+};
+
+struct saves {
+    struct saves_config config;
+    uint64_t swept_at_us;
+    pthread_mutex_t lock;
+    struct save running[SAVES_RUNNING_MAX]; /* lock */
+};
+
+static uint64_t now_us(const struct saves *saves) {
+    return clock_monotonic_us(saves->config.clock);
+}
+
+bool saves_is_name(struct bytes name) {
+    bool is_name = name.size == ID_SIZE && bytes_starts_with(name, BYTES("save-"));
+    for (size_t i = 5; i < name.size && is_name; i++) {
+        is_name = hex_digit(name.data[i]) >= 0;
+    }
+    return is_name;
+}
+
+static void job_directory(const struct saves *saves, const char *id, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s", saves->config.directory, id);
+}
+
+static void job_file(const struct saves *saves, const char *id, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", saves->config.directory, id);
+}
+
+/* With the lock. */
+static struct save *find_running(struct saves *saves, struct bytes id) {
+    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+        if (saves->running[i].url != NULL && bytes_equal(bytes_of_string(saves->running[i].id), id)) {
+            return &saves->running[i];
+        }
+    }
+    return NULL;
+}
+
+static struct save *find_url(struct saves *saves, const char *url) {
+    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+        if (saves->running[i].url != NULL && strcmp(saves->running[i].url, url) == 0) {
+            return &saves->running[i];
+        }
+    }
+    return NULL;
+}
+
+static struct save *find_free(struct saves *saves) {
+    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+        if (saves->running[i].url == NULL) {
+            return &saves->running[i];
+        }
+    }
+    return NULL;
+}
+
+static void forget(struct save *save) {
+    free(save->url);
+    *save = (struct save){0};
+}
+
+/* ---- beginning ---- */
+
+static enum err make_directory(const struct saves *saves, const char *name, struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/%s", saves->config.directory, name);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
+    }
+    return ERR_OK;
+}
+
+/* One page, and what belongs to it. */
+static enum err make_job(struct bytes url, struct arena *arena, struct job *job, struct err_detail *detail) {
+    *job = (struct job){
+        .scope = SCOPE_PAGE,
+        .depth = JOB_DEPTH_ANY,
+        .skips_sitemaps = true,
+        .urls_max = URLS_MAX,
+        .time_max_us = TIME_MAX_S * UINT64_C(1000000),
+        .body_size_max = BODY_SIZE_MAX,
+        .period_us = UINT64_C(3650) * 24 * 3600 * 1000000, /* it is removed long before */
+    };
+    struct err_detail reason = {0};
+    enum err err = job_add_seeds(job, url, arena, &reason);
+    if (err == ERR_OK && job->seeds.count != 1) {
+        return err_set(detail, ERR_INVALID, "that is not one URL");
+    }
+    /* "line 1: " means nothing to who typed one URL. */
+    const char *text = err_detail_text(&reason, err);
+    const char *colon = strstr(text, ": ");
+    bool has_line = strncmp(text, "line ", 5) == 0 && colon != NULL;
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", has_line ? colon + 2 : text);
+}
+
+static enum err make_id(char id[ID_SIZE + 1]) {
+    uint8_t random[ID_RANDOM_SIZE];
+    if (getrandom(random, sizeof random, 0) != sizeof random) {
+        return ERR_SYSTEM;
+    }
+    memcpy(id, "save-", 5);
+    hex_encode(bytes_of(random, sizeof random), id + 5);
+    return ERR_OK;
+}
+
+/* With the lock. */
+static enum err begin(struct saves *saves, const struct job *job, char ret_id[DESK_NAME_SIZE_MAX],
+                      struct err_detail *detail) {
+    char directory[PATH_SIZE_MAX];
+    char *url = strndup((const char *)job->seeds.items[0].data, job->seeds.items[0].size);
+    struct save *save = url != NULL ? find_url(saves, url) : NULL;
+    if (save != NULL) {
+        snprintf(ret_id, DESK_NAME_SIZE_MAX, "%s", save->id);
+        free(url);
+        return ERR_OK;
+    }
+    save = find_free(saves);
+    if (url == NULL || save == NULL) {
+        free(url);
+        return save == NULL
+                   ? err_set(detail, ERR_BUSY, "%d pages are being saved: try again soon", SAVES_RUNNING_MAX)
+                   : ERR_MEMORY;
+    }
+    struct save made = {
+        .url = url, .begun_us = clock_wall_us(saves->config.clock), .seen_at_us = now_us(saves)};
+    enum err err = make_id(made.id);
+    if (err == ERR_OK) {
+        job_directory(saves, made.id, directory);
+        err = job_write(job, directory, detail);
+    }
+    if (err != ERR_OK) {
+        free(url);
+        return err;
+    }
+    *save = made;
+    snprintf(ret_id, DESK_NAME_SIZE_MAX, "%s", made.id);
+    return ERR_OK;
+}
+
+enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
+                     struct err_detail *detail) {
+    struct arena arena;
+    struct job job;
+    arena_init(&arena, ARENA_SIZE_MAX);
+    enum err err = url.size > SAVE_URL_SIZE_MAX ? err_set(detail, ERR_INVALID, "the URL is too long")
+                                                : make_job(url, &arena, &job, detail);
+    if (err == ERR_OK) {
+        err = make_directory(saves, "jobs", detail);
+    }
+    if (err == ERR_OK) {
+        pthread_mutex_lock(&saves->lock);
+        err = begin(saves, &job, ret_id, detail);
+        pthread_mutex_unlock(&saves->lock);
+    }
+    arena_done(&arena);
+    if (err == ERR_OK) {
+        crawling_look(saves->config.crawling);
+    }
+    return err;
+}
+
+/* ---- how it goes ---- */
+
+static void put_result(struct buf *out, const struct save *save, const char *status, const char *timestamp,
+                       const char *message) {
+    buf_put_format(out, "{\"job_id\":\"%s\",\"status\":\"%s\",\"original_url\":", save->id, status);
+    buf_put_json(out, bytes_of_string(save->url));
+    if (timestamp != NULL) {
+        buf_put_format(out, ",\"timestamp\":\"%s\"", timestamp);
+    }
+    if (message != NULL) {
+        buf_put_string(out, ",\"message\":");
+        buf_put_json(out, bytes_of_string(message));
+    }
+    buf_put_format(out, ",\"stored\":%ju,\"waiting\":%ju,\"failed\":%ju}", (uintmax_t)save->stored_count,
+                   (uintmax_t)save->waiting_count, (uintmax_t)save->failed_count);
+}
+
+static enum err read_result(const struct saves *saves, struct bytes id, struct buf *out) {
+    char path[PATH_SIZE_MAX];
+    char text[4096];
+    snprintf(path, sizeof path, "%s/saves/%.*s", saves->config.directory, BYTES_ARG(id));
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return err_from_errno(errno);
+    }
+    size_t got;
+    while ((got = fread(text, 1, sizeof text, file)) > 0 && out->size < RESULT_SIZE_MAX) {
+        buf_put(out, bytes_of(text, got));
+    }
+    fclose(file);
+    return out->err;
+}
+
+enum err saves_put(struct saves *saves, struct bytes id, struct buf *out, struct err_detail *detail) {
+    if (!saves_is_name(id)) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no such save");
+    }
+    pthread_mutex_lock(&saves->lock);
+    const struct save *save = find_running(saves, id);
+    if (save != NULL) {
+        put_result(out, save, "pending", NULL, NULL);
+    }
+    pthread_mutex_unlock(&saves->lock);
+    if (save != NULL) {
+        return ERR_OK;
+    }
+    enum err err = read_result(saves, id, out);
+    return err == ERR_NOT_FOUND ? err_set(detail, err, "there is no such save: results are kept for a day")
+                                : err;
+}
+
+/* ---- the end ---- */
+
+/* Is there a capture of it since it began? Times of captures may be whole seconds. */
+static bool find_capture(const struct saves *saves, const struct save *save,
+                         char timestamp[UTC_DIGITS_SIZE]) {
+    struct archive_visit *visit = archive_visit_begin_own(saves->config.archive);
+    struct bytes surt;
+    struct capture capture;
+    if (visit == NULL) {
+        return false;
+    }
+    enum err err = archive_key(visit, bytes_of_string(save->url), &surt, NULL);
+    if (err == ERR_OK) {
+        err = archive_find(visit, surt, clock_wall_us(saves->config.clock), ARCHIVE_CLOSEST, &capture, NULL);
+    }
+    bool is_there = err == ERR_OK && capture.time_us / 1000000 >= save->begun_us / 1000000;
+    if (is_there) {
+        utc_format_digits(capture.time_us, timestamp);
+    }
+    archive_visit_end(visit);
+    return is_there;
+}
+
+/* Of a visit that stored nothing of it. */
+static const char *reason_of(const json_t *job) {
+    const json_t *errors = json_object_get(job, "errors");
+    const char *state = json_string_value(json_object_get(job, "state"));
+    for (int i = ERR_SYSTEM; i < ERR_OK; i++) {
+        if (json_object_get(errors, err_name((enum err)i)) != NULL) {
+            return err_text((enum err)i);
+        }
+    }
+    if (json_integer_value(json_object_get(job, "robots_denied")) > 0) {
+        return "robots.txt of the host does not allow it";
+    }
+    return state != NULL && strcmp(state, "limited") == 0 ? "it took too long" : "nothing came back";
+}
+
+static void write_result(const struct saves *saves, const struct save *save, struct bytes text) {
+    char path[PATH_SIZE_MAX];
+    char part[PATH_SIZE_MAX + 8];
+    snprintf(path, sizeof path, "%s/saves/%s", saves->config.directory, save->id);
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *file = fopen(part, "we");
+    bool is_good = file != NULL && fwrite(text.data, 1, text.size, file) == text.size;
+    if (file != NULL && fclose(file) != 0) {
+        is_good = false;
+    }
+    if (!is_good || rename(part, path) != 0) {
+        unlink(part); /* the save itself is in the archive */
+    }
+}
+
+/* Its result first, then its job: a crash between the two finishes it once more. */
+static void finish(struct saves *saves, const struct save *save, const json_t *job) {
+    char timestamp[UTC_DIGITS_SIZE];
+    char path[PATH_SIZE_MAX];
+    struct buf text;
+    buf_init(&text, RESULT_SIZE_MAX);
+    if (find_capture(saves, save, timestamp)) {
+        put_result(&text, save, "success", timestamp, NULL);
+    } else {
+        put_result(&text, save, "error", NULL, job != NULL ? reason_of(job) : "its job was removed");
+    }
+    if (text.err == ERR_OK && make_directory(saves, "saves", NULL) == ERR_OK) {
+        write_result(saves, save, buf_bytes(&text));
+    }
+    buf_done(&text);
+    job_file(saves, save->id, path);
+    unlink(path);
+    crawling_look(saves->config.crawling);
+}
+
+static uint64_t count_of(const json_t *job, const char *name) {
+    return (uint64_t)json_integer_value(json_object_get(job, name));
+}
+
+static bool has_job(const struct saves *saves, const char *id) {
+    char path[PATH_SIZE_MAX];
+    job_file(saves, id, path);
+    return access(path, F_OK) == 0;
+}
+
+/* True where it is over; *ret_save is then a copy. */
+static bool step_one(struct saves *saves, size_t index, const json_t *jobs, struct save *ret_save,
+                     const json_t **ret_job) {
+    pthread_mutex_lock(&saves->lock);
+    struct save *save = &saves->running[index];
+    bool is_over = false;
+    *ret_job = NULL;
+    for (size_t i = 0; i < json_array_size(jobs) && save->url != NULL; i++) {
+        const json_t *job = json_array_get(jobs, i);
+        const char *name = json_string_value(json_object_get(job, "job"));
+        const char *state = json_string_value(json_object_get(job, "state"));
+        if (name != NULL && state != NULL && strcmp(name, save->id) == 0) {
+            save->stored_count = count_of(job, "stored");
+            save->waiting_count = count_of(job, "waiting");
+            save->failed_count = count_of(job, "failed");
+            save->seen_at_us = now_us(saves);
+            is_over = strcmp(state, "complete") == 0 || strcmp(state, "limited") == 0;
+            *ret_job = job;
+        }
+    }
+    uint64_t unseen_us = now_us(saves) - save->seen_at_us;
+    bool is_gone =
+        save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(saves, save->id)) ||
+                              unseen_us > 2 * TIME_MAX_S * UINT64_C(1000000));
+    *ret_save = *save;
+    pthread_mutex_unlock(&saves->lock);
+    return is_over || is_gone;
+}
+
+/* Results that nobody will ask for any more. */
+static void sweep(struct saves *saves) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/saves", saves->config.directory);
+    DIR *directory = opendir(path);
+    const struct dirent *item;
+    int64_t oldest_s = clock_wall_us(saves->config.clock) / 1000000 - KEPT_S;
+    while (directory != NULL && (item = readdir(directory)) != NULL) {
+        struct stat status;
+        bool is_old = item->d_name[0] != '.' && fstatat(dirfd(directory), item->d_name, &status, 0) == 0 &&
+                      status.st_mtim.tv_sec < oldest_s;
+        if (is_old) {
+            unlinkat(dirfd(directory), item->d_name, 0);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+}
+
+void saves_step(struct saves *saves) {
+    struct buf text;
+    buf_init(&text, JOBS_SIZE_MAX);
+    crawling_put_jobs(saves->config.crawling, &text);
+    json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
+    buf_done(&text);
+    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+        struct save save;
+        const json_t *job;
+        if (step_one(saves, i, jobs, &save, &job)) {
+            finish(saves, &save, job);
+            pthread_mutex_lock(&saves->lock);
+            forget(&saves->running[i]);
+            pthread_mutex_unlock(&saves->lock);
+        }
+    }
+    json_decref(jobs);
+    if (now_us(saves) - saves->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
+        saves->swept_at_us = now_us(saves);
+        sweep(saves);
+    }
+}
+
+/* ---- its own life ---- */
+
+/* One that was running when the node was stopped. */
+static void take_up(struct saves *saves, const char *name) {
+    char directory[PATH_SIZE_MAX];
+    char path[PATH_SIZE_MAX];
+    struct arena arena;
+    struct job job;
+    struct stat status;
+    struct save *save = find_free(saves);
+    job_directory(saves, name, directory);
+    job_file(saves, name, path);
+    arena_init(&arena, ARENA_SIZE_MAX);
+    if (save != NULL && stat(path, &status) == 0 && job_read(&job, directory, &arena, NULL) == ERR_OK &&
+        job.seeds.count == 1) {
+        *save = (struct save){
+            .url = strndup((const char *)job.seeds.items[0].data, job.seeds.items[0].size),
+            .begun_us = (int64_t)status.st_mtim.tv_sec * 1000000,
+            .seen_at_us = now_us(saves),
+        };
+        snprintf(save->id, sizeof save->id, "%s", name);
+    }
+    arena_done(&arena);
+}
+
+enum err saves_new(const struct saves_config *config, struct saves **ret_saves, struct err_detail *detail) {
+    struct saves *saves = calloc(1, sizeof *saves);
+    char path[PATH_SIZE_MAX];
+    if (saves == NULL) {
+        return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
+    }
+    saves->config = *config;
+    saves->swept_at_us = now_us(saves);
+    pthread_mutex_init(&saves->lock, NULL);
+    snprintf(path, sizeof path, "%s/jobs", config->directory);
+    DIR *directory = opendir(path);
+    const struct dirent *item;
+    while (directory != NULL && (item = readdir(directory)) != NULL) {
+        if (saves_is_name(bytes_of_string(item->d_name))) {
+            take_up(saves, item->d_name);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    sweep(saves);
+    *ret_saves = saves;
+    return ERR_OK;
+}
+
+void saves_free(struct saves *saves) {
+    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+        forget(&saves->running[i]);
+    }
+    pthread_mutex_destroy(&saves->lock);
+    free(saves);
+}

@@ -1,0 +1,39 @@
+/*
+ * kept - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
+ *
+ *      the ring's loop   kept_look(number, wish) ──> its thread: key (keeping.h) ─ capture ─ offers_put()
+ *                        crowding_looked(number, finding) <──
+ *
+ * What was found is put to the offers, as though it had been read here: so it is given to a few only, who
+ * then hand it on. A wish for a URL is found by its place, so only where the charter maps by URL; one for a
+ * digest always; words never, since titles are not kept. A bounded number waits; what is too much is answered
+ * with nothing.
+ */
+#ifndef MNEMON_NODE_CROWD_KEPT_H
+#define MNEMON_NODE_CROWD_KEPT_H
+
+#include "node/copies/keeping.h"
+#include "node/crowd/offers.h"
+#include "protocol/crowd/wish.h"
+
+struct kept;
+
+struct kept_config {
+    struct keeping *keeping;
+    struct offers *offers;
+    struct captures_config captures;                                      /* without a bulk: of its own */
+    void (*looked)(void *context, uint64_t number, struct bytes finding); /* its thread; empty: nothing */
+    void *context;
+};
+
+/* ERR_MEMORY, ERR_SYSTEM. */
+enum err kept_start(const struct kept_config *config, struct kept **ret_kept) MUST_CHECK;
+
+/* Nothing is looked for any more. Then keeping may end. */
+void kept_stop(struct kept *kept);
+void kept_free(struct kept *kept);
+
+/* Any thread, does not wait. False: it cannot be found here, or too many wait. */
+bool kept_look(struct kept *kept, uint64_t number, struct bytes wish);
+
+#endif

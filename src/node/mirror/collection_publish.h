@@ -1,0 +1,43 @@
+/*
+ * collection_publish - a new version of a collection from a directory: scanned, numbered, signed.
+ *
+ * Works on the files of the data directory, whether its node runs or not; the node sees the version within a
+ * second. The nodes of the version before are kept, for those who are just fetching it; the content is
+ * always that of the directory.
+ *
+ * Of an archive the segments are published, and the access rules. Segments only grow, also while a node
+ * writes to them: the last one is published as far as it is, and the next version adds to it. A compacted one
+ * is a new file.
+ */
+#ifndef MNEMON_NODE_MIRROR_COLLECTION_PUBLISH_H
+#define MNEMON_NODE_MIRROR_COLLECTION_PUBLISH_H
+
+#include "base/clock.h"
+#include "net/identity.h"
+#include "node/mirror/collection_scan.h"
+#include "node/mirror/collection_setup.h"
+
+struct collection_publish_config {
+    const char *directory;           /* of the data */
+    const struct identity *identity; /* the publisher */
+    const char *name;
+    const char *source;                       /* the directory that is published; NULL: the one of before */
+    const struct collection_readers *readers; /* NULL: as before */
+    bool is_archive;                          /* source is a data directory: its segments and access rules */
+    const struct clock *clock;
+    void (*remark)(void *context, struct bytes path, const char *remark); /* collection_scan.h */
+    void *context;
+};
+
+struct collection_publish_result {
+    struct version version;
+    struct collection_scan_stat stat;
+    bool is_new; /* false: nothing has changed, it is the version of before */
+};
+
+/* ERR_BUSY: it is just being published; ERR_EXISTS: we subscribe to one of that name. */
+enum err collection_publish(const struct collection_publish_config *config,
+                            struct collection_publish_result *ret_result,
+                            struct err_detail *detail) MUST_CHECK;
+
+#endif

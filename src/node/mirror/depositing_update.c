@@ -1,0 +1,452 @@
+/* Of depositing: from one version of an archive to the next. */
+#include <dirent.h>
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "net/identity.h"
+#include "node/mirror/depositing_state.h"
+#include "store/access/access_files.h"
+#include "store/shelf/shelf_deposit.h"
+#include "store/shelf/shelf_local.h"
+
+static const uint64_t RETRY_US = 10000000;
+enum { TREE_SIZE_MAX = 64, SENTENCE_SIZE_MAX = ERR_TEXT_SIZE_MAX + 160 };
+
+/* A version that is being looked at. */
+struct updating {
+    struct depositing *depositing;
+    struct deposit *deposit;
+    uint64_t number;
+    char root[COLLECTION_SETUP_PATH_SIZE_MAX]; /* of the collection */
+    struct vfs_posix vfs;                      /* likewise */
+    struct volume_recovery sum;
+    struct err_detail detail;
+};
+
+void depositing_origin(const struct deposit *deposit, char out[INSTANCE_ORIGIN_SIZE_MAX]) {
+    char key[IDENTITY_TEXT_SIZE];
+    snprintf(out, INSTANCE_ORIGIN_SIZE_MAX, "%s@%s", deposit->name,
+             identity_key_format(deposit->file.publisher, key));
+}
+
+static const char *tree_of(uint64_t number, const struct depositing_volume *volume, char out[TREE_SIZE_MAX]) {
+    snprintf(out, TREE_SIZE_MAX, "trees/%ju/volumes/%u", (uintmax_t)number, volume->name);
+    return out;
+}
+
+static void on_progress(void *context, uint64_t records_count, uint64_t done_size, uint64_t all_size) {
+    struct updating *updating = context;
+    struct deposit *deposit = updating->deposit;
+    pthread_mutex_lock(&updating->depositing->lock);
+    deposit->records_count = updating->sum.records_count + records_count;
+    deposit->done_size = done_size;
+    deposit->all_size = all_size;
+    pthread_mutex_unlock(&updating->depositing->lock);
+}
+
+static void add_up(struct updating *updating, const struct volume_recovery *recovery) {
+    struct volume_recovery *sum = &updating->sum;
+    if (sum->damaged_count == 0) {
+        memcpy(sum->damage, recovery->damage, sizeof sum->damage);
+    }
+    sum->records_count += recovery->records_count;
+    sum->damaged_count += recovery->damaged_count;
+}
+
+/* ---- which volumes there are ---- */
+
+/* "0", "12", but not "01": a number has one name. */
+static bool parse_name(const char *name, uint16_t *ret_number) {
+    char written[8];
+    uint64_t number;
+    if (!bytes_to_u64(bytes_of_string(name), KEY_VOLUMES_MAX - 1, &number)) {
+        return false;
+    }
+    snprintf(written, sizeof written, "%u", (unsigned)number);
+    *ret_number = (uint16_t)number;
+    return strcmp(written, name) == 0;
+}
+
+static struct depositing_volume *find_volume(struct depositing_file *file, uint16_t name) {
+    for (size_t i = 0; i < file->volumes_count; i++) {
+        if (file->volumes[i].name == name) {
+            return &file->volumes[i];
+        }
+    }
+    if (file->volumes_count == DEPOSITING_VOLUMES_MAX) {
+        return NULL;
+    }
+    struct depositing_volume *volume = &file->volumes[file->volumes_count++];
+    *volume = (struct depositing_volume){.name = name};
+    return volume;
+}
+
+static enum err list_volumes(struct updating *updating) {
+    struct depositing_file *file = &updating->deposit->file;
+    char tree[TREE_SIZE_MAX];
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    snprintf(tree, sizeof tree, "trees/%ju/volumes", (uintmax_t)updating->number);
+    DIR *opened = opendir(
+        collection_setup_path(updating->depositing->config.directory, updating->deposit->name, tree, path));
+    const struct dirent *item;
+    enum err err = opened != NULL ? ERR_OK : ERR_NOT_FOUND;
+    for (size_t i = 0; i < file->volumes_count; i++) {
+        file->volumes[i].is_listed = false;
+    }
+    while (err == ERR_OK && (item = readdir(opened)) != NULL) {
+        uint16_t name;
+        struct depositing_volume *volume = parse_name(item->d_name, &name) ? find_volume(file, name) : NULL;
+        if (volume != NULL) {
+            volume->is_listed = true;
+        }
+    }
+    if (opened != NULL) {
+        closedir(opened);
+    }
+    return err;
+}
+
+/* ---- numbers and shelves ---- */
+
+/* A number that no collection here has, nor had since the start: captures that somebody holds may name it. */
+static uint16_t find_number(const struct depositing *depositing) {
+    for (uint16_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
+        uint16_t number = (uint16_t)(INSTANCE_DEPOSIT_NUMBER + i);
+        if (!depositing->is_used[i] && instance_deposit(depositing->config.instance, number) == NULL) {
+            return number;
+        }
+    }
+    return 0;
+}
+
+/* The same archive again, after it had been dropped, has its old number. */
+static uint16_t find_old_number(const struct updating *updating) {
+    const struct instance *instance = updating->depositing->config.instance;
+    char origin[INSTANCE_ORIGIN_SIZE_MAX];
+    depositing_origin(updating->deposit, origin);
+    for (uint16_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
+        uint16_t number = (uint16_t)(INSTANCE_DEPOSIT_NUMBER + i);
+        bool is_same = instance_deposit(instance, number) != NULL && !updating->depositing->is_used[i] &&
+                       strcmp(instance_deposit_origin(instance, number), origin) == 0;
+        if (is_same) {
+            return number;
+        }
+    }
+    return 0;
+}
+
+static enum err reach_shelf(struct updating *updating, struct depositing_volume *volume,
+                            struct shelf **ret_shelf) {
+    struct depositing *depositing = updating->depositing;
+    struct instance *instance = depositing->config.instance;
+    char origin[INSTANCE_ORIGIN_SIZE_MAX];
+    if (volume->number == 0) {
+        volume->number = find_old_number(updating);
+        volume->number = volume->number != 0 ? volume->number : find_number(depositing);
+    }
+    if (volume->number == 0) {
+        return err_set(&updating->detail, ERR_LIMIT,
+                       "at most %d volumes of archives of others are served between two starts",
+                       INSTANCE_DEPOSITS_MAX);
+    }
+    depositing->is_used[volume->number - INSTANCE_DEPOSIT_NUMBER] = true;
+    struct shelf *shelf = instance_deposit(instance, volume->number);
+    if (shelf == NULL) {
+        shelf = shelf_deposit_new();
+        if (shelf == NULL) {
+            return ERR_MEMORY;
+        }
+        depositing_origin(updating->deposit, origin);
+        instance_add_deposit(instance, volume->number, origin, shelf);
+    }
+    *ret_shelf = shelf;
+    return ERR_OK;
+}
+
+static enum err set_rules(struct updating *updating, struct shelf *shelf) {
+    char tree[TREE_SIZE_MAX];
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    struct access_rules *rules;
+    snprintf(tree, sizeof tree, "trees/%ju", (uintmax_t)updating->number);
+    collection_setup_path(updating->depositing->config.directory, updating->deposit->name, tree, path);
+    enum err err = access_files_load(path, &rules, &updating->detail);
+    if (err == ERR_OK) {
+        shelf_deposit_set_rules(shelf, rules);
+    }
+    return err;
+}
+
+/* ---- one volume ---- */
+
+static enum err open_index(struct updating *updating, struct depositing_volume *volume, struct shelf *shelf) {
+    char tree[TREE_SIZE_MAX];
+    char name[DEPOSITING_INDEX_NAME_SIZE];
+    char index[COLLECTION_SETUP_PATH_SIZE_MAX + DEPOSITING_INDEX_NAME_SIZE];
+    struct volume_recovery recovery = {0};
+    struct shelf *local;
+    snprintf(index, sizeof index, "%s/%s", updating->root, depositing_index_name(volume, name));
+    struct shelf_local_config config = {
+        .number = volume->number,
+        .path = updating->root,
+        .deposit = tree_of(updating->number, volume, tree),
+        .index = index,
+        .clock = updating->depositing->config.clock,
+        .progress = on_progress,
+        .progress_context = updating,
+        .is_cancelled = &updating->depositing->is_stopping,
+    };
+    enum err err = shelf_local_open(&config, &local, &recovery, &updating->detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    index_set_cache_size(volume_index(shelf_local_volume(local)), DEPOSITING_CACHE_SIZE);
+    struct deposit_holding *holding = deposit_holding_new(local, volume->mark);
+    if (holding == NULL) {
+        return ERR_MEMORY;
+    }
+    add_up(updating, &recovery);
+    shelf_deposit_replace(shelf, holding);
+    return ERR_OK;
+}
+
+static enum err is_grown(struct updating *updating, const struct depositing_volume *volume,
+                         bool *ret_is_grown) {
+    char before[TREE_SIZE_MAX];
+    char after[TREE_SIZE_MAX];
+    uint64_t indexed_number = updating->deposit->file.number;
+    if (indexed_number == updating->number) {
+        *ret_is_grown = true;
+        return ERR_OK;
+    }
+    enum err err = volume_is_grown(&updating->vfs.vfs, tree_of(indexed_number, volume, before),
+                                   tree_of(updating->number, volume, after), ret_is_grown);
+    if (err == ERR_NOT_FOUND) { /* the old tree, or this volume of it, has gone */
+        *ret_is_grown = false;
+        err = ERR_OK;
+    }
+    return err;
+}
+
+static enum err extend(struct updating *updating, struct depositing_volume *volume,
+                       struct deposit_holding *holding) {
+    char tree[TREE_SIZE_MAX];
+    struct volume_recovery recovery;
+    enum err err = volume_extend(deposit_volume(holding), tree_of(updating->number, volume, tree), &recovery,
+                                 &updating->detail);
+    if (err == ERR_OK) {
+        add_up(updating, &recovery);
+    }
+    return err;
+}
+
+/* A new index: the first, or the old one is of segments that are not there any more. */
+static enum err make_index(struct updating *updating, struct depositing_volume *volume, struct shelf *shelf) {
+    struct depositing_volume made = *volume;
+    randombytes_buf(&made.mark, sizeof made.mark);
+    made.mark = made.mark >> 2 | 1; /* as large as SQLite and JSON take, and never 0 */
+    bool is_first = volume->mark == 0;
+    if (is_first) { /* written down at once: a crash is gone on from */
+        *volume = made;
+        updating->deposit->file.number =
+            updating->deposit->file.number == 0 ? updating->number : updating->deposit->file.number;
+        enum err err = depositing_file_write(updating->depositing->config.directory, updating->deposit->name,
+                                             &updating->deposit->file, &updating->detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+    enum err err = open_index(updating, &made, shelf);
+    if (err == ERR_OK) {
+        volume->mark = made.mark;
+    }
+    return err;
+}
+
+static enum err update_volume(struct updating *updating, struct depositing_volume *volume) {
+    struct shelf *shelf = NULL;
+    bool can_go_on = false;
+    enum err err = reach_shelf(updating, volume, &shelf);
+    err = err == ERR_OK ? set_rules(updating, shelf) : err;
+    if (err == ERR_OK && volume->mark != 0) {
+        err = is_grown(updating, volume, &can_go_on);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct deposit_holding *holding = shelf_deposit_hold(shelf);
+    if (can_go_on) {
+        err = holding != NULL ? extend(updating, volume, holding) : open_index(updating, volume, shelf);
+        can_go_on = err != ERR_MISMATCH; /* the index contradicts the segments */
+    }
+    deposit_release(holding);
+    return can_go_on ? err : make_index(updating, volume, shelf);
+}
+
+/* ---- all of it ---- */
+
+static void empty_shelf(const struct depositing *depositing, const struct depositing_volume *volume) {
+    struct shelf *shelf = instance_deposit(depositing->config.instance, volume->number);
+    if (shelf != NULL) {
+        shelf_deposit_replace(shelf, NULL);
+        shelf_deposit_set_rules(shelf, NULL);
+    }
+}
+
+/* Volumes that the version does not have any more. */
+static void drop_volumes(struct updating *updating) {
+    struct depositing_file *file = &updating->deposit->file;
+    size_t kept = 0;
+    for (size_t i = 0; i < file->volumes_count; i++) {
+        if (file->volumes[i].is_listed) {
+            file->volumes[kept++] = file->volumes[i];
+            continue;
+        }
+        empty_shelf(updating->depositing, &file->volumes[i]);
+        if (file->volumes[i].number != 0) {
+            updating->depositing->is_used[file->volumes[i].number - INSTANCE_DEPOSIT_NUMBER] = false;
+        }
+    }
+    file->volumes_count = kept;
+}
+
+static uint64_t count_captures(const struct updating *updating) {
+    const struct depositing_file *file = &updating->deposit->file;
+    uint64_t count = 0;
+    for (size_t i = 0; i < file->volumes_count; i++) {
+        struct shelf *shelf =
+            instance_deposit(updating->depositing->config.instance, file->volumes[i].number);
+        struct deposit_holding *holding = shelf != NULL ? shelf_deposit_hold(shelf) : NULL;
+        if (holding != NULL) {
+            struct index_counts counts;
+            index_counts(volume_index(deposit_volume(holding)), &counts);
+            count += counts.captures_count;
+        }
+        deposit_release(holding);
+    }
+    return count;
+}
+
+static enum err update(struct updating *updating) {
+    struct deposit *deposit = updating->deposit;
+    struct depositing_file *file = &deposit->file;
+    enum err err = list_volumes(updating);
+    for (size_t i = 0; i < file->volumes_count && err == ERR_OK; i++) {
+        if (file->volumes[i].is_listed) {
+            err = update_volume(updating, &file->volumes[i]);
+        }
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    drop_volumes(updating);
+    file->number = updating->number;
+    return depositing_file_write(updating->depositing->config.directory, deposit->name, file,
+                                 &updating->detail);
+}
+
+static void blame(struct updating *updating, const char *what, const char *reason) {
+    const struct depositing_config *config = &updating->depositing->config;
+    char sentence[SENTENCE_SIZE_MAX];
+    snprintf(sentence, sizeof sentence, "has published an archive as %s, version %ju, %s: %.200s",
+             updating->deposit->name, (uintmax_t)updating->number, what, reason);
+    config->blame(config->context, updating->deposit->file.publisher, sentence);
+}
+
+static void tell(struct updating *updating, enum err err, uint64_t took_us) {
+    const struct depositing_config *config = &updating->depositing->config;
+    const struct deposit *deposit = updating->deposit;
+    char sentence[SENTENCE_SIZE_MAX];
+    if (err == ERR_OK) {
+        snprintf(sentence, sizeof sentence,
+                 "collection %s: version %ju is indexed, %ju new records in %ju ms; %ju were left out",
+                 deposit->name, (uintmax_t)updating->number, (uintmax_t)updating->sum.records_count,
+                 (uintmax_t)took_us / 1000, (uintmax_t)updating->sum.damaged_count);
+    } else {
+        snprintf(sentence, sizeof sentence, "collection %s: version %ju is not served: %s", deposit->name,
+                 (uintmax_t)updating->number, err_detail_text(&updating->detail, err));
+    }
+    config->note(config->context, sentence);
+}
+
+/* Of the version itself, so that another try would end the same. */
+static bool is_refusal(enum err err) {
+    return err == ERR_INVALID || err == ERR_LIMIT || err == ERR_CORRUPT || err == ERR_TRUNCATED ||
+           err == ERR_MISMATCH;
+}
+
+static void take_outcome(struct updating *updating, enum err err, uint64_t took_us) {
+    struct deposit *deposit = updating->deposit;
+    const struct volume_recovery *sum = &updating->sum;
+    uint64_t captures_count = err == ERR_OK ? count_captures(updating) : 0;
+    pthread_mutex_lock(&updating->depositing->lock);
+    deposit->took_us = took_us;
+    deposit->records_count = sum->records_count;
+    deposit->damaged_count = sum->damaged_count;
+    deposit->phase = err == ERR_OK ? DEPOSITING_READY : DEPOSITING_REFUSED;
+    if (err == ERR_OK) {
+        deposit->number = updating->number;
+        deposit->captures_count = captures_count;
+        memcpy(deposit->reason, sum->damage, sizeof deposit->reason);
+    } else {
+        snprintf(deposit->reason, sizeof deposit->reason, "%s", err_detail_text(&updating->detail, err));
+    }
+    pthread_mutex_unlock(&updating->depositing->lock);
+}
+
+void depositing_update(struct depositing *depositing, struct deposit *deposit, uint64_t number) {
+    struct updating updating = {.depositing = depositing, .deposit = deposit, .number = number};
+    const char *directory = depositing->config.directory;
+    uint64_t begun_us = clock_monotonic_us(depositing->config.clock);
+    pthread_mutex_lock(&depositing->lock);
+    deposit->phase = DEPOSITING_INDEXING;
+    deposit->done_size = deposit->all_size = 0;
+    pthread_mutex_unlock(&depositing->lock);
+    collection_setup_path(directory, deposit->name, NULL, updating.root);
+    enum err err = vfs_posix_init(&updating.vfs, updating.root, &updating.detail);
+    if (err == ERR_OK) {
+        err = update(&updating);
+        vfs_posix_done(&updating.vfs);
+    }
+    if (err == ERR_CANCELLED) {
+        return;
+    }
+    uint64_t now_us = clock_monotonic_us(depositing->config.clock);
+    uint64_t took_us = now_us - begun_us;
+    deposit->seen_number = number;
+    deposit->retry_at_us = err == ERR_OK || is_refusal(err) ? 0 : now_us + RETRY_US;
+    take_outcome(&updating, err, took_us);
+    tell(&updating, err, took_us);
+    if (is_refusal(err)) {
+        blame(&updating, "that cannot be used", err_detail_text(&updating.detail, err));
+    } else if (err == ERR_OK && updating.sum.damaged_count > 0) {
+        blame(&updating, "with records that cannot be used", updating.sum.damage);
+    }
+}
+
+void depositing_drop(struct depositing *depositing, struct deposit *deposit) {
+    struct depositing_file none = {0};
+    const char *directory = depositing->config.directory;
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    for (size_t i = 0; i < deposit->file.volumes_count; i++) {
+        empty_shelf(depositing, &deposit->file.volumes[i]);
+        if (deposit->file.volumes[i].number != 0) {
+            depositing->is_used[deposit->file.volumes[i].number - INSTANCE_DEPOSIT_NUMBER] = false;
+        }
+    }
+    unlink(collection_setup_path(directory, deposit->name, "deposit/state.json", path));
+    deposit->file = none;
+    deposit->is_dropped = true;
+    pthread_mutex_lock(&depositing->lock);
+    deposit->phase = DEPOSITING_NONE;
+    deposit->number = 0;
+    pthread_mutex_unlock(&depositing->lock);
+}
+
+bool depositing_clean(const struct depositing *depositing, const struct deposit *deposit) {
+    const char *directory = depositing->config.directory;
+    char path[COLLECTION_SETUP_PATH_SIZE_MAX];
+    depositing_file_clean(directory, deposit->name, &deposit->file);
+    return rmdir(collection_setup_path(directory, deposit->name, "deposit", path)) == 0 || errno != ENOTEMPTY;
+}

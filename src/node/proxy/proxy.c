@@ -1,0 +1,147 @@
+#include "node/proxy/proxy.h"
+
+#include <stdlib.h>
+
+#include "net/socket_address.h"
+#include "node/proxy/proxy_state.h"
+#include "run/thread.h"
+
+enum { BACKLOG = 128, TICK_MS = 100 };
+
+static const uint64_t timeout_us_default = 3000000;
+
+/* ---- the loop ---- */
+
+static void on_tick(uv_timer_t *timer) {
+    struct proxy *proxy = timer->data;
+    struct proxy_connection *next;
+    for (struct proxy_connection *each = proxy->connections; each != NULL; each = next) {
+        next = each->next;
+        proxy_connection_tick(each);
+    }
+    if (proxy->connections == NULL) {
+        (void)uv_timer_stop(timer);
+    }
+}
+
+static void on_connection(uv_stream_t *listener, int status) {
+    struct proxy *proxy = listener->data;
+    if (status != 0) {
+        return;
+    }
+    proxy_connection_open(proxy, listener);
+    if (!uv_is_active((uv_handle_t *)&proxy->tick)) {
+        (void)uv_timer_start(&proxy->tick, on_tick, TICK_MS, TICK_MS);
+    }
+}
+
+static void close_handles(struct proxy *proxy) {
+    while (proxy->connections != NULL) {
+        proxy_connection_free(proxy->connections);
+    }
+    uv_close((uv_handle_t *)&proxy->listener, NULL);
+    uv_close((uv_handle_t *)&proxy->stop, NULL);
+    uv_close((uv_handle_t *)&proxy->tick, NULL);
+    if (proxy->jobs != NULL) {
+        proxy_jobs_close(proxy->jobs);
+    }
+    if (proxy->dns != NULL) {
+        dns_free(proxy->dns);
+    }
+}
+
+static void on_stop(uv_async_t *async) {
+    close_handles(async->data);
+}
+
+static void *run(void *context) {
+    struct proxy *proxy = context;
+    uv_run(&proxy->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* ---- starting ---- */
+
+static enum err open_listener(struct proxy *proxy, struct err_detail *detail) {
+    struct sockaddr_storage storage;
+    char text[ADDRESS_TEXT_SIZE_MAX];
+    int size = sizeof storage;
+    const struct address *address = &proxy->config.listen;
+    int status = uv_tcp_bind(&proxy->listener, socket_address_put(address, &storage), 0);
+    if (status == 0) {
+        status = uv_listen((uv_stream_t *)&proxy->listener, BACKLOG, on_connection);
+    }
+    if (status == 0) {
+        status = uv_tcp_getsockname(&proxy->listener, (struct sockaddr *)&storage, &size);
+    }
+    if (status != 0 || !socket_address_get((struct sockaddr *)&storage, &proxy->bound)) {
+        return err_set(detail, status == UV_EADDRINUSE ? ERR_BUSY : ERR_SYSTEM, "the proxy at %s: %s",
+                       address_format(address, text), uv_strerror(status));
+    }
+    return ERR_OK;
+}
+
+static enum err open_parts(struct proxy *proxy, struct err_detail *detail) {
+    const struct proxy_config *config = &proxy->config;
+    struct dns_config dns = {.loop = &proxy->loop, .nameservers = config->nameservers};
+    enum err err = open_listener(proxy, detail);
+    if (err == ERR_OK) {
+        err = dns_new(&dns, &proxy->dns, detail);
+    }
+    if (err == ERR_OK && config->intercepts) {
+        err = proxy_authority_open(config->directory, config->clock, &proxy->authority, detail);
+    }
+    if (err == ERR_OK) {
+        err = proxy_jobs_start(config, &proxy->loop, proxy_exchange_looked, &proxy->jobs, detail);
+    }
+    if (err == ERR_OK && thread_start(&proxy->thread, "proxy", run, proxy) != 0) {
+        err = err_set(detail, ERR_SYSTEM, "no thread for the proxy");
+    }
+    return err;
+}
+
+/* The loop has ended, or ends here. */
+static void free_proxy(struct proxy *proxy) {
+    uv_run(&proxy->loop, UV_RUN_DEFAULT);
+    int result = uv_loop_close(&proxy->loop);
+    ASSERT(result == 0);
+    if (proxy->jobs != NULL) {
+        proxy_jobs_free(proxy->jobs);
+    }
+    proxy_authority_free(proxy->authority);
+    free(proxy);
+}
+
+enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_detail *detail) {
+    struct proxy *proxy = calloc(1, sizeof *proxy);
+    if (proxy == NULL || uv_loop_init(&proxy->loop) != 0) {
+        free(proxy);
+        return ERR_MEMORY;
+    }
+    proxy->config = *config;
+    proxy->config.clock = config->clock != NULL ? config->clock : &clock_system;
+    proxy->config.timeout_us = config->timeout_us > 0 ? config->timeout_us : timeout_us_default;
+    proxy->is_private = address_is_loopback(&config->listen);
+    uv_tcp_init(&proxy->loop, &proxy->listener);
+    uv_async_init(&proxy->loop, &proxy->stop, on_stop);
+    uv_timer_init(&proxy->loop, &proxy->tick);
+    proxy->listener.data = proxy->stop.data = proxy->tick.data = proxy;
+    enum err err = open_parts(proxy, detail);
+    if (err != ERR_OK) {
+        close_handles(proxy);
+        free_proxy(proxy);
+        return err;
+    }
+    *ret_proxy = proxy;
+    return ERR_OK;
+}
+
+void proxy_stop(struct proxy *proxy) {
+    uv_async_send(&proxy->stop);
+    pthread_join(proxy->thread, NULL);
+    free_proxy(proxy);
+}
+
+void proxy_address(const struct proxy *proxy, struct address *ret_address) {
+    *ret_address = proxy->bound;
+}

@@ -1,0 +1,65 @@
+/*
+ * proxy - an HTTP proxy for one's own browser: the web as it is, and as others have just seen it where it is
+ * not there.
+ *
+ *      browser ──> origin ─ answers ─────────────────────────────> passed through; what may be public is
+ *                         │                                        offered to the crowd (proxy_keep.c)
+ *                         ─ no name, no connection, 502 to 504, ─> the crowd, then the archive, then a page
+ *                           no byte for timeout_us                 that says what was tried
+ *
+ * Only GET and HEAD without a body are answered from elsewhere, marked by X-Mnemon-Source. An origin that is
+ * only slow is waited for while others are asked, and still answers if it is first or they have nothing.
+ * https: is a tunnel that is not looked into, unless the user asked for it (proxy_authority.h).
+ *
+ *      proxy.c             the socket, the loop, time-outs
+ *      proxy_connection.c  one browser's connection: requests one after the other, tunnels
+ *      proxy_exchange.c    one request: who answers it
+ *      proxy_origin.c      name, connection, request, head of the answer
+ *      proxy_relay.c       what passes through, and what of it may be kept
+ *      proxy_wire.c        TCP and TLS;  proxy_head.c, proxy_body.c  the bytes of HTTP
+ *      proxy_jobs.c        threads for what may wait: proxy_look.c, proxy_keep.c
+ *
+ * Threads: a loop of its own, which never waits, and PROXY_THREADS_COUNT for the rest. What is refused, and
+ * why, is in docs/proxy.md.
+ */
+#ifndef MNEMON_NODE_PROXY_PROXY_H
+#define MNEMON_NODE_PROXY_PROXY_H
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "node/together.h"
+#include "node/transport/ringing.h"
+#include "replay/archive/archive.h"
+
+struct proxy;
+
+enum { PROXY_CONNECTIONS_MAX = 256, PROXY_THREADS_COUNT = 8 };
+
+/* 0 or NULL stands for the default in parentheses. All of it outlives the proxy. */
+struct proxy_config {
+    const char *directory; /* of the data */
+    struct address listen; /* port 0: any that is free */
+    uint64_t timeout_us;   /* (3 s) for the first byte of the origin; then others are asked, too */
+    bool intercepts;       /* takes https: apart, with certificates of its own */
+    bool archives;         /* what may be public is stored, too */
+    bool allows_private;   /* names may lead to private addresses, and what is there may be offered */
+    const char *nameservers;
+    struct archive *archive;
+    struct access *access; /* its rules count for the crowd, too */
+    bool reads_need_login; /* then only those who must be at this machine are shown the archive */
+    struct together *together;
+    struct ringing *ringing;
+    struct address http; /* the node's own pages: not to be had through the proxy */
+    const struct clock *clock;
+};
+
+/* ERR_BUSY where the port is taken; the errors of proxy_authority_open(). */
+enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy,
+                     struct err_detail *detail) MUST_CHECK;
+
+/* Connections break off. After together_stop(), so that nobody waits for the crowd. */
+void proxy_stop(struct proxy *take_proxy);
+
+void proxy_address(const struct proxy *proxy, struct address *ret_address);
+
+#endif

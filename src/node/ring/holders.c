@@ -1,0 +1,487 @@
+#include "node/ring/holders.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "node/transport/ringing.h"
+
+enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
+static const uint64_t CACHE_US = 5 * 1000000;
+
+/* Where an answer holds, and how long. Apart from it: to look through them all reads 10 KB, not 300. */
+struct found {
+    struct ring_id from;
+    struct ring_id to;
+    uint64_t until_us;
+};
+
+/* The ring as we know it: all places, by id. */
+struct view {
+    struct ring_place *places;
+    size_t count;
+    struct peer *nodes; /* each once */
+    size_t nodes_count;
+    struct holders_arc own[HOLDERS_ARCS_MAX];
+    size_t own_count;
+    struct address self;
+    size_t copies;
+};
+
+struct holders {
+    struct ringing *ringing;
+    pthread_mutex_t lock;
+    struct view view;                         /* lock */
+    uint64_t generation;                      /* lock */
+    struct found cache[CACHE_MAX];            /* lock */
+    struct holders_arc cache_arcs[CACHE_MAX]; /* lock: what was found there */
+    size_t cache_next;                        /* lock */
+    uint64_t cache_until_us;                  /* lock: of the last that was found */
+};
+
+struct holders *holders_new(struct ringing *ringing) {
+    struct holders *holders = calloc(1, sizeof *holders);
+    if (holders != NULL) {
+        holders->ringing = ringing;
+        pthread_mutex_init(&holders->lock, NULL);
+    }
+    return holders;
+}
+
+void holders_free(struct holders *holders) {
+    if (holders != NULL) {
+        free(holders->view.places);
+        free(holders->view.nodes);
+        pthread_mutex_destroy(&holders->lock);
+        free(holders);
+    }
+}
+
+/* ---- distinct nodes ---- */
+
+static void add(struct holders_arc *arc, const struct peer *peer, const struct address *self) {
+    for (size_t i = 0; i < arc->count; i++) {
+        if (address_equal(&arc->peers[i].address, &peer->address)) {
+            return;
+        }
+    }
+    if (address_equal(&peer->address, self)) {
+        arc->self_rank = (int)arc->count;
+    }
+    arc->peers[arc->count++] = *peer;
+}
+
+/* The first place of the view that is not before the id; the count wraps to 0. */
+static size_t first_from(const struct view *view, struct ring_id id) {
+    size_t from = 0;
+    size_t to = view->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (ring_id_compare(view->places[middle].id, id) < 0) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from < view->count ? from : 0;
+}
+
+/* Fill up with the nodes that follow in the view. */
+static void add_from_view(struct holders_arc *arc, const struct view *view, size_t position) {
+    for (size_t i = 0; i < view->count && arc->count < view->copies; i++) {
+        add(arc, &view->places[(position + i) % view->count].peer, &view->self);
+    }
+}
+
+static bool guess(const struct view *view, struct ring_id place, struct holders_arc *ret_arc) {
+    if (view->count == 0) {
+        return false;
+    }
+    size_t position = first_from(view, place);
+    *ret_arc = (struct holders_arc){
+        .from = view->places[(position + view->count - 1) % view->count].id,
+        .to = view->places[position].id,
+        .self_rank = -1,
+    };
+    add_from_view(ret_arc, view, position);
+    return true;
+}
+
+/* ---- the ring's loop ---- */
+
+static int compare_places(const void *a, const void *b) {
+    const struct ring_place *left = a;
+    const struct ring_place *right = b;
+    return ring_id_compare(left->id, right->id);
+}
+
+static bool is_alive(const struct ring_known *known) {
+    return known->place.peer.address.port != 0 && known->misses_count == 0;
+}
+
+static void put_place(struct view *view, const struct ring_place *place) {
+    if (place->peer.address.port != 0) {
+        view->places[view->count++] = *place;
+    }
+}
+
+/* Everybody we have heard of who is not silent, our lists, ourselves; each place once. */
+static bool collect(const struct ring *ring, struct view *view) {
+    uint32_t known_count = ring_known_count(ring);
+    size_t own = ring_places_count(ring);
+    size_t max = known_count + own * (2 + (size_t)ring_list_size(ring));
+    view->places = malloc((max + 1) * sizeof *view->places);
+    if (view->places == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < known_count; i++) {
+        struct ring_known known = ring_known_at(ring, i);
+        if (is_alive(&known)) {
+            put_place(view, &known.place);
+        }
+    }
+    for (uint8_t i = 0; i < own; i++) {
+        put_place(view, ring_place_at(ring, i));
+        if (!ring_is_member(ring, i)) {
+            continue;
+        }
+        put_place(view, ring_predecessor(ring, i));
+        for (uint8_t j = 0; j < ring_list_size(ring); j++) {
+            put_place(view, ring_successor(ring, i, j));
+        }
+    }
+    qsort(view->places, view->count, sizeof *view->places, compare_places);
+    size_t count = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        if (count == 0 || !ring_id_equal(view->places[count - 1].id, view->places[i].id)) {
+            view->places[count++] = view->places[i];
+        }
+    }
+    view->count = count;
+    return true;
+}
+
+static int compare_nodes(const void *a, const void *b) {
+    const struct peer *left = a;
+    const struct peer *right = b;
+    int order = memcmp(left->address.ip, right->address.ip, sizeof left->address.ip);
+    return order != 0 ? order : (int)left->address.port - (int)right->address.port;
+}
+
+static bool collect_nodes(struct view *view) {
+    view->nodes = malloc((view->count + 1) * sizeof *view->nodes);
+    if (view->nodes == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        view->nodes[i] = view->places[i].peer;
+    }
+    qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
+    for (size_t i = 0; i < view->count; i++) {
+        if (i == 0 || compare_nodes(&view->nodes[view->nodes_count - 1], &view->nodes[i]) != 0) {
+            view->nodes[view->nodes_count++] = view->nodes[i];
+        }
+    }
+    return true;
+}
+
+static void collect_own(const struct ring *ring, struct view *view) {
+    for (uint8_t i = 0; i < ring_places_count(ring); i++) {
+        if (!ring_is_member(ring, i)) {
+            continue;
+        }
+        const struct ring_place *self = ring_place_at(ring, i);
+        struct holders_arc *arc = &view->own[view->own_count++];
+        *arc = (struct holders_arc){.from = ring_predecessor(ring, i)->id, .to = self->id, .self_rank = -1};
+        add(arc, &self->peer, &view->self);
+        for (uint8_t j = 0; j < ring_list_size(ring) && arc->count < view->copies; j++) {
+            const struct ring_place *next = ring_successor(ring, i, j);
+            if (next->peer.address.port != 0) {
+                add(arc, &next->peer, &view->self);
+            }
+        }
+        add_from_view(arc, view, first_from(view, ring_id_add_power(self->id, 0)));
+    }
+}
+
+static bool arcs_equal(const struct holders_arc *a, const struct holders_arc *b) {
+    bool is_equal = ring_id_equal(a->from, b->from) && ring_id_equal(a->to, b->to) && a->count == b->count;
+    for (size_t i = 0; is_equal && i < a->count; i++) {
+        is_equal = address_equal(&a->peers[i].address, &b->peers[i].address);
+    }
+    return is_equal;
+}
+
+static bool is_changed(const struct view *a, const struct view *b) {
+    bool is_equal = a->own_count == b->own_count && a->copies == b->copies && a->count == b->count;
+    for (size_t i = 0; is_equal && i < a->own_count; i++) {
+        is_equal = arcs_equal(&a->own[i], &b->own[i]);
+    }
+    for (size_t i = 0; is_equal && i < a->count; i++) {
+        is_equal = ring_id_equal(a->places[i].id, b->places[i].id);
+    }
+    return !is_equal;
+}
+
+void holders_update(struct holders *holders, const struct ring *ring, size_t copies) {
+    struct view *view = calloc(1, sizeof *view);
+    if (view == NULL) {
+        return; /* the old one is better than none */
+    }
+    view->copies = copies < HOLDERS_MAX ? copies : HOLDERS_MAX;
+    view->self = ring_place_at(ring, 0)->peer.address;
+    if (collect(ring, view) && collect_nodes(view)) {
+        collect_own(ring, view);
+        pthread_mutex_lock(&holders->lock);
+        if (is_changed(&holders->view, view)) {
+            holders->generation++;
+            memset(holders->cache, 0, sizeof holders->cache);
+            holders->cache_until_us = 0;
+        }
+        struct view old = holders->view;
+        holders->view = *view;
+        pthread_mutex_unlock(&holders->lock);
+        *view = old;
+    }
+    free(view->places);
+    free(view->nodes);
+    free(view);
+}
+
+/* ---- any thread ---- */
+
+static bool find_own(const struct view *view, struct ring_id place, struct holders_arc *ret_arc) {
+    for (size_t i = 0; i < view->own_count; i++) {
+        if (ring_id_is_owned(view->own[i].from, place, view->own[i].to)) {
+            *ret_arc = view->own[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_cached(const struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+    uint64_t now_us = holders->cache_until_us > 0 ? clock_monotonic_us(&clock_system) : 0;
+    if (now_us >= holders->cache_until_us) {
+        return false;
+    }
+    for (size_t i = 0; i < CACHE_MAX; i++) {
+        const struct found *found = &holders->cache[i];
+        if (now_us < found->until_us && ring_id_is_owned(found->from, place, found->to)) {
+            *ret_arc = holders->cache_arcs[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void keep_found(struct holders *holders, const struct holders_arc *arc) {
+    size_t i = holders->cache_next;
+    uint64_t until_us = clock_monotonic_us(&clock_system) + CACHE_US;
+    holders->cache[i] = (struct found){.from = arc->from, .to = arc->to, .until_us = until_us};
+    holders->cache_arcs[i] = *arc;
+    holders->cache_until_us = until_us;
+    holders->cache_next = (i + 1) % CACHE_MAX;
+}
+
+/* A lookup says who holds a place and all behind it, not where the arc begins: whoever wants to know of the
+ * whole arc would take a part for it. */
+static void widen(const struct view *view, struct ring_id place, struct holders_arc *arc) {
+    struct holders_arc guessed;
+    if (guess(view, place, &guessed) && ring_id_equal(guessed.to, arc->to)) {
+        arc->from = guessed.from;
+    }
+}
+
+bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+    pthread_mutex_lock(&holders->lock);
+    bool is_known = find_own(&holders->view, place, ret_arc);
+    if (!is_known && find_cached(holders, place, ret_arc)) {
+        widen(&holders->view, place, ret_arc);
+        is_known = true;
+    }
+    is_known = is_known || guess(&holders->view, place, ret_arc);
+    pthread_mutex_unlock(&holders->lock);
+    return is_known;
+}
+
+size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_MAX]) {
+    pthread_mutex_lock(&holders->lock);
+    size_t count = holders->view.own_count;
+    memcpy(out, holders->view.own, count * sizeof *out);
+    pthread_mutex_unlock(&holders->lock);
+    return count;
+}
+
+size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max) {
+    pthread_mutex_lock(&holders->lock);
+    size_t count = holders->view.nodes_count;
+    if (peers_max > 0 && count > 0) {
+        memcpy(out, holders->view.nodes, (count < peers_max ? count : peers_max) * sizeof *out);
+    }
+    pthread_mutex_unlock(&holders->lock);
+    return count;
+}
+
+bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
+    bool is_found = false;
+    pthread_mutex_lock(&holders->lock);
+    for (size_t i = 0; i < holders->view.nodes_count && !is_found; i++) {
+        is_found = memcmp(holders->view.nodes[i].key, key, PEER_KEY_SIZE) == 0;
+        if (is_found) {
+            *ret_peer = holders->view.nodes[i];
+        }
+    }
+    pthread_mutex_unlock(&holders->lock);
+    return is_found;
+}
+
+bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]) {
+    struct peer peer;
+    return holders_locate(holders, key, &peer);
+}
+
+static bool is_own(const struct view *view, struct ring_id id) {
+    for (size_t i = 0; i < view->own_count; i++) {
+        if (ring_id_equal(view->own[i].to, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t holders_after(struct holders *holders, struct ring_id own_place, struct ring_place *out,
+                     size_t places_max) {
+    size_t count = 0;
+    pthread_mutex_lock(&holders->lock);
+    const struct view *view = &holders->view;
+    if (is_own(view, own_place)) {
+        size_t position = first_from(view, ring_id_add_power(own_place, 0));
+        for (; count < places_max && count < view->count; count++) {
+            out[count] = view->places[(position + count) % view->count];
+        }
+    }
+    pthread_mutex_unlock(&holders->lock);
+    return count;
+}
+
+size_t holders_places_count(struct holders *holders) {
+    pthread_mutex_lock(&holders->lock);
+    size_t count = holders->view.count;
+    pthread_mutex_unlock(&holders->lock);
+    return count;
+}
+
+size_t holders_copies(struct holders *holders) {
+    pthread_mutex_lock(&holders->lock);
+    size_t copies = holders->view.own_count > 0 ? holders->view.copies : 0;
+    pthread_mutex_unlock(&holders->lock);
+    return copies;
+}
+
+uint64_t holders_generation(struct holders *holders) {
+    pthread_mutex_lock(&holders->lock);
+    uint64_t generation = holders->generation;
+    pthread_mutex_unlock(&holders->lock);
+    return generation;
+}
+
+/* ---- lookups ---- */
+
+struct search {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool is_over;
+    struct ringing_question question;
+    struct ringing_answer answer;
+};
+
+static void on_answered(struct ringing_question *question, const struct ringing_answer *answer) {
+    struct search *search = question->context;
+    pthread_mutex_lock(&search->lock);
+    search->answer = *answer;
+    search->is_over = true;
+    pthread_cond_signal(&search->over);
+    pthread_mutex_unlock(&search->lock);
+}
+
+/* The ring answers every question by itself, at the latest after its own time-outs: nothing is left behind.
+ */
+static void look_up(struct holders *holders, struct search *search, struct ring_id key) {
+    search->is_over = false;
+    search->question = (struct ringing_question){
+        .key = key, .places_wanted = RINGING_PLACES_MAX, .answered = on_answered, .context = search};
+    ringing_ask(holders->ringing, &search->question);
+    pthread_mutex_lock(&search->lock);
+    while (!search->is_over) {
+        pthread_cond_wait(&search->over, &search->lock);
+    }
+    pthread_mutex_unlock(&search->lock);
+}
+
+/* One id before it, so that (from, to] holds the place itself. */
+static struct ring_id before(struct ring_id id) {
+    return (struct ring_id){id.high - (id.low == 0), id.low - 1};
+}
+
+static enum err search_ring(struct holders *holders, struct search *search, struct ring_id place,
+                            const struct address *self, size_t copies, struct holders_arc *arc) {
+    struct ring_id key = place;
+    struct ring_id first = {0};
+    *arc = (struct holders_arc){.from = before(place), .self_rank = -1};
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        look_up(holders, search, key);
+        const struct ringing_answer *answer = &search->answer;
+        if (answer->err != ERR_OK) {
+            return arc->count > 0 ? ERR_OK : answer->err;
+        }
+        if (round == 0) {
+            first = answer->places[0].id;
+            arc->to = first;
+        }
+        for (uint8_t i = 0; i < answer->places_count && arc->count < copies; i++) {
+            bool is_around = (round > 0 || i > 0) && ring_id_equal(answer->places[i].id, first);
+            if (is_around) {
+                return ERR_OK;
+            }
+            if (answer->places[i].peer.address.port != 0) {
+                add(arc, &answer->places[i].peer, self);
+            }
+        }
+        if (arc->count >= copies || answer->places_count < 2) {
+            return ERR_OK;
+        }
+        key = ring_id_add_power(answer->places[answer->places_count - 1].id, 0);
+    }
+    return ERR_OK;
+}
+
+enum err holders_find(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+    pthread_mutex_lock(&holders->lock);
+    bool is_known = find_own(&holders->view, place, ret_arc) || find_cached(holders, place, ret_arc);
+    struct address self = holders->view.self;
+    size_t copies = holders->view.copies;
+    pthread_mutex_unlock(&holders->lock);
+    if (is_known) {
+        return ERR_OK;
+    }
+    if (holders->ringing == NULL || copies == 0) {
+        return ERR_NOT_FOUND;
+    }
+    struct search search = {.is_over = false};
+    struct holders_arc arc;
+    pthread_mutex_init(&search.lock, NULL);
+    pthread_cond_init(&search.over, NULL);
+    enum err err = search_ring(holders, &search, place, &self, copies, &arc);
+    pthread_cond_destroy(&search.over);
+    pthread_mutex_destroy(&search.lock);
+    if (err != ERR_OK) {
+        return err;
+    }
+    pthread_mutex_lock(&holders->lock);
+    keep_found(holders, &arc);
+    pthread_mutex_unlock(&holders->lock);
+    *ret_arc = arc;
+    return ERR_OK;
+}

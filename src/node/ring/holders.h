@@ -1,0 +1,72 @@
+/*
+ * holders - which nodes shall hold a place of the ring: the first R distinct ones clockwise from it.
+ *
+ * Three sources, the surest first: of our own arcs, our successor lists; of others, a lookup that was made
+ * within the last seconds; else what we have heard of (the location table), which near us is nearly always
+ * right and further away may name somebody who has gone. Two places of one node count once.
+ *
+ * Any thread may ask. The ring's loop brings the news with holders_update().
+ */
+#ifndef MNEMON_NODE_RING_HOLDERS_H
+#define MNEMON_NODE_RING_HOLDERS_H
+
+#include "base/err.h"
+#include "base/peer.h"
+#include "protocol/ring/charter.h"
+#include "protocol/ring/ring_id.h"
+
+struct holders;
+struct ring;
+struct ring_place;
+struct ringing;
+
+enum { HOLDERS_MAX = CHARTER_REPLICAS_MAX, HOLDERS_ARCS_MAX = RING_VIRTUAL_MAX, HOLDERS_ALL_MAX = 1 << 15 };
+
+/* Places in (from, to] have these holders, the primary first. */
+struct holders_arc {
+    struct ring_id from;
+    struct ring_id to;
+    size_t count; /* fewer than R only where the ring has fewer nodes */
+    struct peer peers[HOLDERS_MAX];
+    int self_rank; /* our own position among them; -1: none */
+};
+
+/* `ringing` outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
+struct holders *holders_new(struct ringing *ringing);
+void holders_free(struct holders *holders);
+
+/* The ring's loop: the ring as it is now. copies: R of the charter. */
+void holders_update(struct holders *holders, const struct ring *ring, size_t copies);
+
+/* From what is known now, without waiting. False: not known. Any thread. */
+bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc);
+
+/* The same, but surely: look it up if need be. Waits for the ring; not on its loop. ERR_NOT_FOUND: we are in
+ * no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say. */
+enum err holders_find(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) MUST_CHECK;
+
+/* The arcs that are ours as primary, with their holders; as many as we have places. Any thread. */
+size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_MAX]);
+
+/* All nodes that are known, ourselves included. Any thread. Returns how many there are; writes at most
+ * peers_max. */
+size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max);
+
+/* Does one of them have this key, and where is it reached? Any thread. */
+bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]);
+bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
+
+/* The places behind one of our own, clockwise, as we know them; of any other ID none. Any thread. */
+size_t holders_after(struct holders *holders, struct ring_id own_place, struct ring_place *out,
+                     size_t places_max);
+
+/* Places of the ring that are known. */
+size_t holders_places_count(struct holders *holders);
+
+/* How many nodes hold a key; 0: we are in no ring. */
+size_t holders_copies(struct holders *holders);
+
+/* Counts up with every change of an arc or a holder near us. Any thread. */
+uint64_t holders_generation(struct holders *holders);
+
+#endif

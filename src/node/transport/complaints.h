@@ -1,0 +1,33 @@
+/*
+ * complaints - who was refused by whom, and who sent what makes no sense, for people to read.
+ *
+ * Equal sentences are one entry with a count; the oldest makes room. A sentence is told at once when it is
+ * new, and again at most every COMPLAINTS_PAUSE_S, however often it comes: who floods does not fill the log.
+ */
+#ifndef MNEMON_NODE_TRANSPORT_COMPLAINTS_H
+#define MNEMON_NODE_TRANSPORT_COMPLAINTS_H
+
+#include "base/buf.h"
+
+enum { COMPLAINTS_MAX = 32, COMPLAINT_SIZE_MAX = 320, COMPLAINTS_PAUSE_S = 60 };
+
+struct complaint {
+    char sentence[COMPLAINT_SIZE_MAX];
+    uint64_t count;
+    int64_t first_us; /* wall */
+    int64_t last_us;
+    int64_t told_us;
+};
+
+struct complaints {
+    struct complaint items[COMPLAINTS_MAX];
+    size_t count;
+};
+
+/* True where it shall be told. */
+bool complaints_add(struct complaints *complaints, const char *sentence, int64_t now_us);
+
+/* Append an array of objects, the newest first. */
+void complaints_put(const struct complaints *complaints, struct buf *out);
+
+#endif

@@ -1,0 +1,456 @@
+#include "node/transport/gate.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    MEMBERS_MAX = 20000,
+    STRANGERS_MAX = 1024,
+    REASON_SIZE_MAX = 256,
+    SENTENCE_SIZE_MAX = REASON_SIZE_MAX + ADDRESS_TEXT_SIZE_MAX + 32,
+    FETCH_TRIES_MAX = 10,
+    US_PER_S = 1000000,
+};
+static const uint64_t RETRY_US = 500000; /* a piece of a charter that did not come */
+static const uint64_t FETCH_US = 120 * UINT64_C(1000000);
+static const uint64_t STRANGER_US = 1000000; /* between two greetings, or refusals, of a stranger */
+static const uint64_t FAILED_US =
+    60 * UINT64_C(1000000); /* before somebody is believed again to have a newer charter */
+static const uint64_t INTRODUCE_US = 600 * UINT64_C(1000000); /* he may have been started again since */
+
+static const uint8_t no_id[CHARTER_ID_SIZE];
+static const uint8_t no_key[PEER_KEY_SIZE];
+
+struct acquaintance {
+    uint64_t introduced_at_us; /* our membership was shown; 0: never */
+    uint64_t refused_at_us;    /* 0: never */
+    uint64_t failed_at_us;     /* a fetch from him came to nothing; 0: never */
+    uint64_t until_s;          /* of a member: 0: no end */
+    uint32_t version;          /* of a member: of the charter that it was judged by */
+};
+
+/* A charter that is being fetched, piece by piece. */
+struct fetch {
+    bool is_running;
+    struct peer from;
+    uint8_t wanted[CHARTER_ID_SIZE]; /* zeros: any */
+    uint32_t version;                /* of what has come so far; 0: nothing */
+    uint32_t size;
+    uint32_t offset;
+    unsigned tries;
+    uint64_t asked_at_us;
+    uint64_t ends_at_us; /* however lively he is */
+    uint8_t bytes[CHARTER_SIZE_MAX];
+};
+
+struct gate {
+    struct gate_config config;
+    struct sha256 sha256;
+    uint8_t ring[CHARTER_ID_SIZE]; /* zeros: no charter yet */
+    struct charter charter;
+    uint8_t encoded[CHARTER_SIZE_MAX];
+    uint32_t encoded_size; /* 0: no charter yet */
+    struct charter arrived;
+    struct lru members;   /* key: struct acquaintance */
+    struct lru strangers; /* likewise */
+    struct fetch fetch;
+    struct gate_stat stat;
+};
+
+/* ---- helpers ---- */
+
+static uint64_t now_us(const struct gate *gate) {
+    return clock_monotonic_us(gate->config.clock);
+}
+
+static uint64_t wall_s(const struct gate *gate) {
+    return (uint64_t)(clock_wall_us(gate->config.clock) / US_PER_S);
+}
+
+static bool has_charter(const struct gate *gate) {
+    return gate->encoded_size > 0;
+}
+
+/* What does not leave, or not arrive, is said again when it is needed. */
+static void say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
+    uint8_t memory[GREETING_SIZE_MAX];
+    memcpy(greeting->ring, gate->ring, CHARTER_ID_SIZE);
+    greeting->version = has_charter(gate) ? gate->charter.version : 0;
+    (void)datagram_send(gate->config.datagram, to, DATAGRAM_CHARTER, greeting_write(greeting, memory));
+}
+
+static void send_hello(struct gate *gate, const struct peer *to, bool wants_answer) {
+    uint8_t memory[MEMBERSHIP_SIZE_MAX];
+    struct greeting greeting = {
+        .kind = GREETING_HELLO,
+        .membership = membership_write(&gate->config.membership, memory),
+        .wants_answer = wants_answer,
+    };
+    say(gate, to, &greeting);
+}
+
+static void complain(struct gate *gate, const struct address *address, bool is_by_us, const char *reason) {
+    char place[ADDRESS_TEXT_SIZE_MAX];
+    char sentence[SENTENCE_SIZE_MAX];
+    address_format(address, place);
+    if (is_by_us) {
+        snprintf(sentence, sizeof sentence, "%s is refused: %s", place, reason);
+    } else {
+        snprintf(sentence, sizeof sentence, "%s refuses this node: %s", place, reason);
+    }
+    gate->config.complain(gate->config.context, address, sentence);
+}
+
+/* ---- who is who ---- */
+
+static struct acquaintance *find(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+    struct acquaintance *member = lru_find(&gate->members, key);
+    return member != NULL ? member : lru_find(&gate->strangers, key);
+}
+
+static struct acquaintance *find_or_add(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+    struct acquaintance *known = find(gate, key);
+    return known != NULL ? known : lru_add(&gate->strangers, key);
+}
+
+static bool is_member(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+    const struct acquaintance *member = lru_find(&gate->members, key);
+    return member != NULL && member->version == gate->charter.version &&
+           (member->until_s == 0 || wall_s(gate) <= member->until_s);
+}
+
+static void admit(struct gate *gate, const uint8_t key[PEER_KEY_SIZE], const struct membership *membership) {
+    struct acquaintance known = {0};
+    const struct acquaintance *before = find(gate, key);
+    if (before != NULL) {
+        known = *before;
+    }
+    bool has_end = membership->is_there && !membership->invitation.is_bearer && !gate->charter.is_open;
+    known.until_s = has_end ? membership->invitation.until_s : 0;
+    known.version = gate->charter.version;
+    lru_remove(&gate->strangers, key);
+    struct acquaintance *member = lru_find(&gate->members, key);
+    member = member != NULL ? member : lru_add(&gate->members, key);
+    *member = known;
+}
+
+/* At most once in a while to each, so that nobody can make us talk. */
+static void refuse(struct gate *gate, const struct peer *to, uint8_t reason) {
+    struct acquaintance *stranger = find_or_add(gate, to->key);
+    uint64_t now = now_us(gate);
+    if (stranger->refused_at_us != 0 && now - stranger->refused_at_us < STRANGER_US) {
+        return;
+    }
+    stranger->refused_at_us = now;
+    struct greeting greeting = {.kind = GREETING_REFUSE, .reason = reason};
+    memcpy(greeting.name, gate->charter.name, sizeof greeting.name);
+    say(gate, to, &greeting);
+    gate->stat.refused_count++;
+    complain(gate, &to->address, true, greeting_reason_text(reason));
+}
+
+static bool is_muted(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+    const struct acquaintance *known = find(gate, key);
+    return known != NULL && known->refused_at_us != 0 && now_us(gate) - known->refused_at_us < STRANGER_US;
+}
+
+bool gate_admits(struct gate *gate, const struct peer *from) {
+    if (!has_charter(gate)) {
+        return false;
+    }
+    if (charter_is_removed(&gate->charter, from->key)) {
+        refuse(gate, from, GREETING_NO_MEMBER + MEMBERSHIP_REMOVED);
+        return false;
+    }
+    if (gate->charter.is_open || is_member(gate, from->key)) {
+        return true;
+    }
+    gate->stat.turned_away_count++;
+    struct acquaintance *stranger = find_or_add(gate, from->key);
+    uint64_t now = now_us(gate);
+    if (stranger->introduced_at_us == 0 || now - stranger->introduced_at_us >= STRANGER_US) {
+        stranger->introduced_at_us = now;
+        send_hello(gate, from, true);
+    }
+    return false;
+}
+
+void gate_introduce(struct gate *gate, const struct peer *to) {
+    if (!has_charter(gate) || gate->charter.is_open) {
+        return;
+    }
+    struct acquaintance *known = find_or_add(gate, to->key);
+    uint64_t now = now_us(gate);
+    uint64_t pause_us = is_member(gate, to->key) ? INTRODUCE_US : STRANGER_US;
+    if (known->introduced_at_us == 0 || now - known->introduced_at_us >= pause_us) {
+        known->introduced_at_us = now;
+        send_hello(gate, to, !is_member(gate, to->key));
+    }
+}
+
+void gate_greet(struct gate *gate, const struct peer *to) {
+    send_hello(gate, to, true);
+}
+
+/* ---- charters of others ---- */
+
+/* Whoever boasts of a version that he does not have must not keep us from those who have it. */
+static void note_failure(struct gate *gate, const struct peer *from) {
+    if (memcmp(from->key, no_key, PEER_KEY_SIZE) != 0) {
+        find_or_add(gate, from->key)->failed_at_us = now_us(gate);
+    }
+}
+
+static bool has_failed(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+    const struct acquaintance *known = find(gate, key);
+    return known != NULL && known->failed_at_us != 0 && now_us(gate) - known->failed_at_us < FAILED_US;
+}
+
+static void ask_piece(struct gate *gate) {
+    struct fetch *fetch = &gate->fetch;
+    struct greeting greeting = {.kind = GREETING_ASK, .offset = fetch->offset};
+    fetch->asked_at_us = now_us(gate);
+    fetch->tries++;
+    say(gate, &fetch->from, &greeting);
+}
+
+static void ask_first_piece(struct gate *gate, const struct peer *from) {
+    struct fetch *fetch = &gate->fetch;
+    fetch->from = *from;
+    fetch->version = fetch->size = fetch->offset = 0;
+    fetch->tries = 0;
+    ask_piece(gate);
+}
+
+void gate_fetch(struct gate *gate, const struct peer *from, const uint8_t *wanted) {
+    struct fetch *fetch = &gate->fetch;
+    fetch->is_running = true;
+    memcpy(fetch->wanted, wanted != NULL ? wanted : no_id, CHARTER_ID_SIZE);
+    fetch->ends_at_us = now_us(gate) + FETCH_US;
+    ask_first_piece(gate, from);
+}
+
+bool gate_is_fetching(const struct gate *gate) {
+    return gate->fetch.is_running;
+}
+
+void gate_tick(struct gate *gate) {
+    struct fetch *fetch = &gate->fetch;
+    bool is_over = fetch->is_running && now_us(gate) >= fetch->ends_at_us;
+    if (!fetch->is_running || (!is_over && now_us(gate) - fetch->asked_at_us < RETRY_US)) {
+        return;
+    }
+    if (is_over || fetch->tries >= FETCH_TRIES_MAX) {
+        fetch->is_running = false;
+        note_failure(gate, &fetch->from);
+        return;
+    }
+    ask_piece(gate);
+}
+
+static enum err judge_charter(struct gate *gate, const uint8_t claimed[CHARTER_ID_SIZE],
+                              struct err_detail *detail) {
+    uint8_t id[CHARTER_ID_SIZE];
+    struct fetch *fetch = &gate->fetch;
+    enum err err = charter_read(bytes_of(fetch->bytes, fetch->size), identity_verify, &gate->arrived, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    charter_id(&gate->arrived, &gate->sha256, id);
+    bool is_wanted =
+        memcmp(fetch->wanted, no_id, CHARTER_ID_SIZE) == 0 || memcmp(fetch->wanted, id, CHARTER_ID_SIZE) == 0;
+    if (memcmp(id, claimed, CHARTER_ID_SIZE) != 0 || !is_wanted) {
+        return err_set(detail, ERR_MISMATCH, "it is the charter of another ring, \"%s\"", gate->arrived.name);
+    }
+    return has_charter(gate) ? charter_succeeds(&gate->charter, &gate->arrived, detail) : ERR_OK;
+}
+
+static void finish_fetch(struct gate *gate, const struct peer *from, const uint8_t claimed[CHARTER_ID_SIZE]) {
+    struct err_detail detail = {0};
+    struct fetch *fetch = &gate->fetch;
+    fetch->is_running = false;
+    enum err err = judge_charter(gate, claimed, &detail);
+    if (err != ERR_OK) {
+        note_failure(gate, from);
+    }
+    if (err == ERR_OK) {
+        gate->config.learned(gate->config.context, from, &gate->arrived, bytes_of(fetch->bytes, fetch->size));
+    } else if (err != ERR_EXISTS) {
+        complain(gate, &from->address, true, err_detail_text(&detail, err));
+    }
+}
+
+/* Pieces come in order, since the next is asked for when one is there. */
+static void on_piece(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
+    struct fetch *fetch = &gate->fetch;
+    bool is_asked = fetch->is_running && address_equal(&fetch->from.address, &from->address) &&
+                    (memcmp(fetch->from.key, no_key, PEER_KEY_SIZE) == 0 ||
+                     memcmp(fetch->from.key, from->key, PEER_KEY_SIZE) == 0);
+    if (!is_asked || greeting->offset != fetch->offset) {
+        return;
+    }
+    if (fetch->offset > 0 && (greeting->version != fetch->version || greeting->size != fetch->size)) {
+        ask_first_piece(gate, from); /* he has a newer one meanwhile */
+        return;
+    }
+    fetch->from = *from;
+    fetch->version = greeting->version;
+    fetch->size = greeting->size;
+    memcpy(fetch->bytes + fetch->offset, greeting->piece.data, greeting->piece.size);
+    fetch->offset += (uint32_t)greeting->piece.size;
+    fetch->tries = 0;
+    if (fetch->offset == fetch->size) {
+        finish_fetch(gate, from, greeting->ring);
+    } else {
+        ask_piece(gate);
+    }
+}
+
+static void on_ask(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
+    bool is_any = memcmp(greeting->ring, no_id, CHARTER_ID_SIZE) == 0;
+    if (!has_charter(gate)) {
+        return;
+    }
+    if (!is_any && memcmp(greeting->ring, gate->ring, CHARTER_ID_SIZE) != 0) {
+        refuse(gate, from, GREETING_OTHER_RING);
+        return;
+    }
+    if (greeting->offset >= gate->encoded_size) {
+        return;
+    }
+    uint32_t left = gate->encoded_size - greeting->offset;
+    struct greeting answer = {
+        .kind = GREETING_PIECE,
+        .size = gate->encoded_size,
+        .offset = greeting->offset,
+        .piece = bytes_of(gate->encoded + greeting->offset,
+                          left < GREETING_PIECE_SIZE_MAX ? left : GREETING_PIECE_SIZE_MAX),
+    };
+    say(gate, from, &answer);
+}
+
+/* ---- greetings ---- */
+
+static void on_hello(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
+    struct membership membership;
+    gate->stat.hellos_count++;
+    if (!has_charter(gate) || is_muted(gate, from->key)) {
+        return;
+    }
+    if (memcmp(greeting->ring, gate->ring, CHARTER_ID_SIZE) != 0) {
+        refuse(gate, from, GREETING_OTHER_RING);
+        return;
+    }
+    if (membership_read(greeting->membership, &membership, NULL) != ERR_OK) {
+        gate->stat.malformed_count++;
+        return;
+    }
+    if (!is_member(gate, from->key)) {
+        enum membership_verdict verdict = membership_judge(&membership, &gate->charter, gate->ring, from->key,
+                                                           wall_s(gate), identity_verify);
+        if (verdict != MEMBERSHIP_GOOD) {
+            refuse(gate, from, (uint8_t)(GREETING_NO_MEMBER + verdict));
+            return;
+        }
+        admit(gate, from->key, &membership);
+    }
+    if (greeting->wants_answer) {
+        send_hello(gate, from, false);
+    }
+    bool is_newer = greeting->version > gate->charter.version;
+    if (is_newer && !gate->fetch.is_running && !has_failed(gate, from->key)) {
+        gate_fetch(gate, from, gate->ring);
+    }
+    gate->config.met(gate->config.context, from);
+}
+
+static void on_refuse(struct gate *gate, const struct peer *from, const struct greeting *greeting) {
+    char reason[REASON_SIZE_MAX];
+    gate->stat.refusals_count++;
+    snprintf(reason, sizeof reason, "ring \"%s\": %s", greeting->name,
+             greeting_reason_text(greeting->reason));
+    complain(gate, &from->address, false, reason);
+}
+
+void gate_receive(struct gate *gate, const struct datagram_message *message) {
+    struct greeting greeting;
+    if (greeting_read(message->bytes, &greeting, NULL) != ERR_OK) {
+        gate->stat.malformed_count++;
+        return;
+    }
+    switch (greeting.kind) {
+    case GREETING_HELLO:
+        on_hello(gate, &message->from, &greeting);
+        break;
+    case GREETING_REFUSE:
+        on_refuse(gate, &message->from, &greeting);
+        break;
+    case GREETING_ASK:
+        on_ask(gate, &message->from, &greeting);
+        break;
+    default:
+        on_piece(gate, &message->from, &greeting);
+    }
+}
+
+/* ---- life ---- */
+
+static enum err init_tables(struct gate *gate) {
+    uint64_t seeds[2];
+    randombytes_buf(seeds, sizeof seeds);
+    enum err err =
+        lru_init(&gate->members, PEER_KEY_SIZE, sizeof(struct acquaintance), MEMBERS_MAX, seeds[0]);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = lru_init(&gate->strangers, PEER_KEY_SIZE, sizeof(struct acquaintance), STRANGERS_MAX, seeds[1]);
+    if (err != ERR_OK) {
+        lru_done(&gate->members);
+    }
+    return err;
+}
+
+void gate_set_charter(struct gate *gate, const struct charter *charter, struct bytes encoded) {
+    ASSERT(encoded.size > 0 && encoded.size <= CHARTER_SIZE_MAX);
+    gate->charter = *charter;
+    memmove(gate->encoded, encoded.data, encoded.size);
+    gate->encoded_size = (uint32_t)encoded.size;
+    charter_id(charter, &gate->sha256, gate->ring);
+}
+
+void gate_set_membership(struct gate *gate, const struct membership *membership) {
+    gate->config.membership = *membership;
+}
+
+enum err gate_new(const struct gate_config *config, struct gate **ret_gate) {
+    struct gate *gate = calloc(1, sizeof *gate);
+    if (gate == NULL) {
+        return ERR_MEMORY;
+    }
+    gate->config = *config;
+    enum err err = sha256_init(&gate->sha256);
+    if (err == ERR_OK) {
+        err = init_tables(gate);
+        if (err != ERR_OK) {
+            sha256_done(&gate->sha256);
+        }
+    }
+    if (err != ERR_OK) {
+        free(gate);
+        return err;
+    }
+    *ret_gate = gate;
+    return ERR_OK;
+}
+
+void gate_free(struct gate *gate) {
+    lru_done(&gate->members);
+    lru_done(&gate->strangers);
+    sha256_done(&gate->sha256);
+    free(gate);
+}
+
+const struct gate_stat *gate_stat(const struct gate *gate) {
+    return &gate->stat;
+}

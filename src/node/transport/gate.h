@@ -1,0 +1,79 @@
+/*
+ * gate - whom this node talks to: it shows its membership to others, judges theirs, and learns new charters.
+ *
+ *      message of the ring ─ gate_admits() ─ a member ──────────────────────────────> the ring
+ *                                          └ unknown: HELLO, "and who are you?"       dropped, asked again
+ *      HELLO ─ judged by the charter ─ good: remembered; else REFUSE                  both sides are told
+ *            └ his version is higher ─ ASK, PIECE, ASK, PIECE … ─ signature ────────> learned()
+ *
+ * In an open ring everybody is admitted who has not been removed, and nobody need show anything. Under a new
+ * charter everybody is judged again. Memory is bounded: strangers push out strangers only.
+ * docs/protocol/charter.md. All functions belong to the loop's thread; no disk.
+ */
+#ifndef MNEMON_NODE_TRANSPORT_GATE_H
+#define MNEMON_NODE_TRANSPORT_GATE_H
+
+#include "base/clock.h"
+#include "net/datagram.h"
+#include "net/lru.h"
+#include "protocol/ring/greeting.h"
+
+struct gate;
+
+struct gate_config {
+    const struct identity *identity;
+    struct datagram *datagram;
+    const struct clock *clock;
+    struct membership membership; /* ours */
+
+    /* A charter came, signed by its founder: the first one, or one that succeeds ours. */
+    void (*learned)(void *context, const struct peer *from, const struct charter *charter,
+                    struct bytes encoded);
+    /* He spoke: an address now has a key. */
+    void (*met)(void *context, const struct peer *peer);
+    /* For people: who was refused by whom, and why. */
+    void (*complain)(void *context, const struct address *address, const char *sentence);
+    void *context;
+};
+
+struct gate_stat {
+    uint64_t hellos_count;      /* received */
+    uint64_t refused_count;     /* by us */
+    uint64_t refusals_count;    /* by others */
+    uint64_t malformed_count;   /* greetings that are none */
+    uint64_t turned_away_count; /* messages of the ring from who has not shown a membership yet */
+};
+
+enum err gate_new(const struct gate_config *config, struct gate **ret_gate) MUST_CHECK;
+void gate_free(struct gate *gate);
+
+/* From now on this is the charter; encoded as charter_write() gave it. */
+void gate_set_charter(struct gate *gate, const struct charter *charter, struct bytes encoded);
+void gate_set_membership(struct gate *gate, const struct membership *membership);
+
+/* A message of kind DATAGRAM_CHARTER. */
+void gate_receive(struct gate *gate, const struct datagram_message *message);
+
+/* May this one talk to the ring? If not, what follows from it has been done. */
+bool gate_admits(struct gate *gate, const struct peer *from);
+
+/* Before a message of the ring goes there: who needs to see our membership first is shown it. */
+void gate_introduce(struct gate *gate, const struct peer *to);
+
+/* "This is me, and who are you?" */
+void gate_greet(struct gate *gate, const struct peer *to);
+
+/*
+ * Fetch a charter. wanted: the id of the ring that it must be of, or NULL for any. A fetch that is under way
+ * is given up. A key of zeros stands for whoever is at the address.
+ */
+void gate_fetch(struct gate *gate, const struct peer *from, const uint8_t *wanted);
+
+bool gate_is_fetching(const struct gate *gate);
+
+/* Now and then, some times a second: what got no answer is asked again. */
+void gate_tick(struct gate *gate);
+
+const struct gate_stat *gate_stat(const struct gate *gate);
+
+#endif

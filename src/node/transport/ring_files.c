@@ -1,0 +1,137 @@
+#include "node/transport/ring_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/whole_file.h"
+#include "net/identity.h"
+#include "node/transport/peers_file.h"
+
+enum {
+    PATH_SIZE_MAX = 4096 + 64,
+    MODE = 0600,
+};
+
+static const char peers_mark[] = "mnpe";
+_Static_assert((int)RING_FILES_PEERS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
+
+static const char *path_of(const char *directory, const char *name, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/ring/%s", directory, name);
+    return out;
+}
+
+static enum err fail(const char *path, struct err_detail *detail) {
+    int number = errno;
+    return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
+}
+
+/* ---- files ---- */
+
+/* ERR_LIMIT where it holds more than size_max bytes. */
+static enum err read_file(const char *path, uint8_t *memory, size_t size_max, struct bytes *ret_bytes,
+                          struct err_detail *detail) {
+    struct buf text;
+    buf_init(&text, size_max);
+    enum err err = whole_file_read(path, &text, detail);
+    if (err == ERR_OK && text.size > 0) {
+        memcpy(memory, text.data, text.size);
+    }
+    *ret_bytes = bytes_of(memory, text.size);
+    buf_done(&text);
+    return err;
+}
+
+static enum err write_file(const char *directory, const char *name, struct bytes bytes,
+                           struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    snprintf(path, sizeof path, "%s/ring", directory);
+    enum err err = whole_file_make_directory(directory, detail);
+    err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
+    return err == ERR_OK ? whole_file_replace(path_of(directory, name, path), bytes, MODE, detail) : err;
+}
+
+/* ---- the charter and the membership ---- */
+
+enum err ring_files_read_charter(const char *directory, struct charter *ret_charter,
+                                 uint8_t memory[CHARTER_SIZE_MAX], struct bytes *ret_encoded,
+                                 struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    struct bytes encoded;
+    struct err_detail reason = {0};
+    enum err err = read_file(path_of(directory, "charter", path), memory, CHARTER_SIZE_MAX, &encoded, detail);
+    if (err == ERR_NOT_FOUND) {
+        return err_set(detail, err, "%.200s is in no ring", directory);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = charter_read(encoded, identity_verify, ret_charter, &reason);
+    if (err != ERR_OK) {
+        return err_set(detail, ERR_CORRUPT, "%.120s is damaged: %.100s", path, err_detail_text(&reason, err));
+    }
+    *ret_encoded = encoded;
+    return ERR_OK;
+}
+
+enum err ring_files_write_charter(const char *directory, struct bytes charter, struct err_detail *detail) {
+    return write_file(directory, "charter", charter, detail);
+}
+
+enum err ring_files_read_membership(const char *directory, struct membership *ret_membership,
+                                    struct err_detail *detail) {
+    char path[PATH_SIZE_MAX];
+    uint8_t memory[MEMBERSHIP_SIZE_MAX];
+    struct bytes bytes;
+    struct err_detail reason = {0};
+    *ret_membership = (struct membership){0};
+    enum err err = read_file(path_of(directory, "membership", path), memory, sizeof memory, &bytes, detail);
+    if (err != ERR_OK) {
+        return err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    err = membership_read(bytes, ret_membership, &reason);
+    if (err != ERR_OK) {
+        return err_set(detail, ERR_CORRUPT, "%.120s is damaged: %.100s", path, err_detail_text(&reason, err));
+    }
+    return ERR_OK;
+}
+
+enum err ring_files_write_membership(const char *directory, const struct membership *membership,
+                                     struct err_detail *detail) {
+    uint8_t memory[MEMBERSHIP_SIZE_MAX];
+    return write_file(directory, "membership", membership_write(membership, memory), detail);
+}
+
+/* ---- peers ---- */
+
+size_t ring_files_read_peers(const char *directory, struct peer out[RING_FILES_PEERS_MAX]) {
+    char path[PATH_SIZE_MAX];
+    uint8_t memory[PEERS_FILE_SIZE_MAX];
+    struct bytes bytes;
+    enum err err = read_file(path_of(directory, "peers", path), memory, sizeof memory, &bytes, NULL);
+    return err == ERR_OK ? peers_file_read(peers_mark, bytes, out, RING_FILES_PEERS_MAX) : 0;
+}
+
+enum err ring_files_write_peers(const char *directory, const struct peer *peers, size_t count,
+                                struct err_detail *detail) {
+    uint8_t memory[PEERS_FILE_SIZE_MAX];
+    return write_file(directory, "peers", peers_file_write(peers_mark, peers, count, memory), detail);
+}
+
+/* ---- leaving ---- */
+
+enum err ring_files_leave(const char *directory, struct err_detail *detail) {
+    static const char *const names[] = {"peers", "membership", "charter"}; /* the charter last: it counts */
+    char path[PATH_SIZE_MAX];
+    char left[PATH_SIZE_MAX + 8];
+    if (access(path_of(directory, "charter", path), F_OK) != 0) {
+        return err_set(detail, ERR_NOT_FOUND, "%.200s is in no ring", directory);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(left, sizeof left, "%s.left", path_of(directory, names[i], path));
+        if (rename(path, left) != 0 && errno != ENOENT) {
+            return fail(path, detail);
+        }
+    }
+    return ERR_OK;
+}

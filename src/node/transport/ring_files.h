@@ -1,0 +1,41 @@
+/*
+ * ring_files - what a data directory keeps of its ring:
+ *
+ *      DIR/ring/charter       the newest version that this node has seen (docs/formats/charter.md)
+ *      DIR/ring/membership    its invitation, where it has one
+ *      DIR/ring/peers         places of the ring where it was last reached, to come back after a restart
+ *
+ * Each is written beside its place, synced and renamed: whole or not at all. What is damaged is named, and
+ * never replaced by something else; only the peers, which are hints, count as none then.
+ */
+#ifndef MNEMON_NODE_TRANSPORT_RING_FILES_H
+#define MNEMON_NODE_TRANSPORT_RING_FILES_H
+
+#include "protocol/ring/membership.h"
+
+enum { RING_FILES_PEERS_MAX = 100 };
+
+/* ERR_NOT_FOUND: the node is in no ring. The signature is checked; memory gets the bytes of the file. */
+enum err ring_files_read_charter(const char *directory, struct charter *ret_charter,
+                                 uint8_t memory[CHARTER_SIZE_MAX], struct bytes *ret_encoded,
+                                 struct err_detail *detail) MUST_CHECK;
+
+/* As charter_write() gives it. The directories are made. */
+enum err ring_files_write_charter(const char *directory, struct bytes charter,
+                                  struct err_detail *detail) MUST_CHECK;
+
+/* None is a success. */
+enum err ring_files_read_membership(const char *directory, struct membership *ret_membership,
+                                    struct err_detail *detail) MUST_CHECK;
+enum err ring_files_write_membership(const char *directory, const struct membership *membership,
+                                     struct err_detail *detail) MUST_CHECK;
+
+/* How many there are. */
+size_t ring_files_read_peers(const char *directory, struct peer out[RING_FILES_PEERS_MAX]);
+enum err ring_files_write_peers(const char *directory, const struct peer *peers, size_t count,
+                                struct err_detail *detail) MUST_CHECK;
+
+/* They are kept as *.left, since a founder's charter cannot be made again. ERR_NOT_FOUND. */
+enum err ring_files_leave(const char *directory, struct err_detail *detail) MUST_CHECK;
+
+#endif
