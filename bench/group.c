@@ -1,13 +1,13 @@
 /*
  * How long the master of a group takes to compute a topology (protocol/group/topology.h), in processor time
  * of one core: the paper's generator, ours, and ours with a cap of degrees. The costs are those of
- * sim/group_costs.h.
+ * sim/experiments/group_costs.h.
  */
 #include <stdlib.h>
 
 #include "bench.h"
 #include "protocol/group/topology.h"
-#include "sim/group_costs.h"
+#include "sim/experiments/group_costs.h"
 
 enum { ROUNDS_COUNT = 3 };
 

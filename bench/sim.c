@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "sim/sim.h"
+#include "sim/world/sim.h"
 
 enum { MESSAGE_SIZE = 64, ROUNDS_COUNT = 3, IDLE_NODES_COUNT = 100000, WINDOW_COUNT = 64 };
 static const uint64_t EVENTS_COUNT = 4000000;

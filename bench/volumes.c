@@ -30,8 +30,8 @@
 #include "corpus.h"
 #include "nfs.h"
 #include "node/node.h"
-#include "sim/plot.h"
-#include "sim/report.h"
+#include "sim/report/plot.h"
+#include "sim/report/report.h"
 #include "store/instance/instance.h"
 
 enum {

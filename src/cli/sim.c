@@ -3,8 +3,8 @@
 
 #include "base/nearest.h"
 #include "cli/commands.h"
-#include "sim/experiment.h"
-#include "sim/plot.h"
+#include "sim/experiments/experiment.h"
+#include "sim/report/plot.h"
 
 enum { REPORT_SIZE_MAX = 64 << 20 };
 

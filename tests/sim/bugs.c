@@ -4,7 +4,7 @@
  */
 #include "../unit/allocations.h"
 #include "../unit/unit.h"
-#include "sim/swarm.h"
+#include "sim/world/swarm.h"
 #include "story.h"
 
 enum { NODES_COUNT = 8, CORRECT_SEEDS_COUNT = 1000 };

@@ -1,8 +1,8 @@
 /* Searches in small crowds: who limits his participation, how searches arrive, what is limited and what not.
  */
 #include "../unit/unit.h"
-#include "sim/crowd_searches.h"
-#include "sim/experiment.h"
+#include "sim/experiments/crowd_searches.h"
+#include "sim/experiments/experiment.h"
 
 enum { NODES_COUNT = 300, RUNS_COUNT = 2 };
 

@@ -3,9 +3,9 @@
 
 #include "../unit/unit.h"
 #include "protocol/crowd/crowd_message.h"
-#include "sim/crowd_churn.h"
-#include "sim/crowd_shuffle.h"
-#include "sim/experiment.h"
+#include "sim/experiments/crowd_churn.h"
+#include "sim/experiments/crowd_shuffle.h"
+#include "sim/experiments/experiment.h"
 
 /* ---- the graph ---- */
 

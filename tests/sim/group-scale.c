@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "../unit/unit.h"
-#include "sim/experiment.h"
-#include "sim/group_spread.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/group_spread.h"
 
 enum { REPLICAS_COUNT = 500, GROUP_SIZE = 50, UPDATE_SIZE = 4000000 };
 

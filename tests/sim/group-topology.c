@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "../unit/unit.h"
-#include "sim/experiment.h"
-#include "sim/group_costs.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/group_costs.h"
 
 enum { NODES_COUNT = 20, RUNS_COUNT = 20, TREE_ROW = 0, SPARSE_ROW = 1, RING_ROW = 2 };
 

@@ -1,9 +1,9 @@
 /* Groups in simulation: joining one by one, failures, succession, partitions, and their experiments. */
 #include "../unit/unit.h"
-#include "sim/experiment.h"
-#include "sim/group_world.h"
-#include "sim/probe_path.h"
-#include "sim/swarm.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/group_world.h"
+#include "sim/experiments/probe_path.h"
+#include "sim/world/swarm.h"
 
 enum { NODES = 12 };
 static const uint64_t MINUTE_US = 60000000;

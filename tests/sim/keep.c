@@ -1,7 +1,7 @@
 /* A small ring at the pace of real nodes: soon after a cut everything is where it belongs, and a lost disk is
  * filled without pauses. The keeper that lacks the two rules for that is the counter-check. */
 #include "../unit/unit.h"
-#include "sim/keep_world.h"
+#include "sim/experiments/keep_world.h"
 
 static const uint64_t SECOND_US = 1000000;
 static const uint64_t LEARN_US = UINT64_C(30) * 1000000;

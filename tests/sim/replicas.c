@@ -1,6 +1,6 @@
 /* A small world of replicas: repair is what keeps objects, and equal seeds give equal worlds. */
 #include "../unit/unit.h"
-#include "sim/replica_world.h"
+#include "sim/experiments/replica_world.h"
 
 static const uint64_t HOUR_US = UINT64_C(3600) * 1000000;
 

@@ -1,6 +1,6 @@
 /* ring-links in the small: every link reaches its holders (the experiment checks it), and costs what it may.
  */
-#include "sim/experiment.h"
+#include "sim/experiments/experiment.h"
 
 #include "../unit/unit.h"
 

@@ -5,7 +5,7 @@
 #include "../unit/unit.h"
 #include "base/wire.h"
 #include "protocol/ring/message.h"
-#include "sim/ring_world.h"
+#include "sim/experiments/ring_world.h"
 
 enum {
     BEYOND = 6,

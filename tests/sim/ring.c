@@ -2,8 +2,8 @@
  * The ring in small worlds: from one node to many and back, and what the checkers of ring-invariants find.
  */
 #include "../unit/unit.h"
-#include "sim/experiment.h"
-#include "sim/ring_world.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/ring_world.h"
 
 enum { NODES_COUNT = 12 };
 

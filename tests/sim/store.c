@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
-#include "sim/disk_vfs.h"
+#include "sim/world/disk_vfs.h"
 #include "store/volume/compact.h"
 #include "store/volume/verify.h"
 

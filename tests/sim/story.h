@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "counter.h"
-#include "sim/sim.h"
+#include "sim/world/sim.h"
 
 struct story {
     uint64_t seed;

@@ -27,7 +27,7 @@ def test_layers_pass_on_the_tree(root, tree):
     "path, text, complaint",
     [
         ("src/base/bad.c", '#include "web/url/url.h"\n', "base/ may not include web/"),
-        ("src/web/url/bad.h", '#include "sim/sim.h"\n', "web/ may not include sim/"),
+        ("src/web/url/bad.h", '#include "sim/world/sim.h"\n', "web/ may not include sim/"),
         ("src/web/url/bad.c", '#include "url.h"\n', 'write "folder/file.h"'),
         ("src/web/url/bad.c", '#include "web/../base/buf.h"\n', 'write "folder/file.h"'),
         ("src/protocol/ring/bad.c", "#include <time.h>\n", "protocol/ is pure and may not include <time.h>"),

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "sim/experiment.h"
+#include "sim/experiments/experiment.h"
 #include "unit.h"
 
 static const uint64_t DAY_US = UINT64_C(86400) * 1000000;

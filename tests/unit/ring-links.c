@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/hex.h"
 #include "base/sha256.h"
-#include "sim/urls.h"
+#include "sim/experiments/urls.h"
 #include "unit.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/sim.h"
+#include "sim/world/sim.h"
 #include "unit.h"
 
 enum { NODES_MAX = 40, LINKS_MAX = 2000, HOLDERS = 3, ARRIVALS_MAX = 4096 };

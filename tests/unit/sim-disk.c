@@ -1,4 +1,4 @@
-#include "sim/disk.h"
+#include "sim/world/disk.h"
 
 #include "unit.h"
 

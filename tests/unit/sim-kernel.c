@@ -1,6 +1,6 @@
-#include "sim/pool.h"
-#include "sim/queue.h"
-#include "sim/sim.h"
+#include "sim/world/pool.h"
+#include "sim/world/queue.h"
+#include "sim/world/sim.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "sim/network.h"
+#include "sim/world/network.h"
 
 #include "unit.h"
 

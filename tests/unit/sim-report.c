@@ -1,7 +1,7 @@
-#include "sim/report.h"
+#include "sim/report/report.h"
 
-#include "sim/experiment.h"
-#include "sim/plot.h"
+#include "sim/experiments/experiment.h"
+#include "sim/report/plot.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "sim/slots.h"
+#include "sim/world/slots.h"
 
 #include "unit.h"
 

@@ -1,0 +1,185 @@
+/*
+ * group-topology, group-topology-plane, group-topology-random: the paper's generator, ours, a random ring and
+ * simulated annealing on the same made-up groups (sim/experiments/group_costs.h).
+ *
+ * --nodes: only groups of this size, 3 to 256; --runs: groups of each size. Annealing is slow: of groups
+ * above 50 only every tenth is annealed. Each of our topologies must keep its rules, or the experiment fails.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "protocol/group/topology.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/group_costs.h"
+#include "sim/experiments/group_rivals.h"
+
+enum {
+    RUNS_DEFAULT = 50,
+    SIZES_COUNT = 5,
+    ANNEALED_ALL_MAX = 50, /* members; beyond, only some groups */
+    ANNEALED_SHARE = 10,
+};
+static const uint32_t sizes[SIZES_COUNT] = {10, 20, 50, 100, 200};
+
+enum way { WAY_TREE, WAY_SPARSE, WAY_RING, WAY_ANNEALED, WAYS_COUNT };
+static const char *const way_names[WAYS_COUNT] = {"tree (paper)", "sparse", "random ring", "annealed"};
+
+struct sums {
+    uint32_t count;
+    uint32_t with_bridge_count;
+    double cost_s;
+    double edges;
+    double hops;
+    double bridges;
+    double articulations;
+    double degree;
+    double propagation_s;
+};
+
+/* Too large for a stack. */
+struct bench {
+    struct costs costs;
+    struct topology_work work;
+    struct graph graph;
+    uint64_t tree_cost_us;
+    struct sums sums[WAYS_COUNT];
+};
+
+static void add(struct bench *bench, enum way way, struct digest *digest) {
+    struct topology_judgement judgement;
+    topology_judge(&bench->graph, &bench->costs, &judgement);
+    uint64_t propagation_us = costs_propagation_us(&bench->costs, &bench->graph, 0);
+    struct sums *sums = &bench->sums[way];
+    sums->count++;
+    sums->with_bridge_count += judgement.weakness.bridges_count > 0;
+    sums->cost_s += (double)judgement.cost_us / 1e6;
+    sums->edges += judgement.edges_count;
+    sums->hops += judgement.hops_max;
+    sums->bridges += judgement.weakness.bridges_count;
+    sums->articulations += judgement.weakness.articulations_count;
+    sums->degree += judgement.degree_max;
+    sums->propagation_s += (double)propagation_us / 1e6;
+    if (way == WAY_TREE) {
+        bench->tree_cost_us = judgement.cost_us;
+    }
+    digest_u64(digest, judgement.cost_us);
+    digest_u64(digest, propagation_us);
+}
+
+static bool compare(struct bench *bench, enum group_costs_world world, uint32_t members_count, uint64_t seed,
+                    uint32_t run, struct digest *digest) {
+    struct prng prng;
+    prng_init_stream(&prng, seed, (uint64_t)members_count << 32 | run);
+    group_costs_make(world, &prng, members_count, &bench->costs);
+    struct topology_rules tree = {.kind = TOPOLOGY_TREE};
+    struct topology_rules sparse = {.kind = TOPOLOGY_SPARSE};
+    topology_make(&tree, &bench->costs, &bench->work, &bench->graph);
+    bool is_well = topology_keeps_rules(&tree, &bench->graph);
+    add(bench, WAY_TREE, digest);
+    topology_make(&sparse, &bench->costs, &bench->work, &bench->graph);
+    is_well = is_well && topology_keeps_rules(&sparse, &bench->graph);
+    add(bench, WAY_SPARSE, digest);
+    group_rivals_make_ring(members_count, &prng, &bench->graph);
+    add(bench, WAY_RING, digest);
+    if (members_count <= ANNEALED_ALL_MAX || run % ANNEALED_SHARE == 0) {
+        group_rivals_anneal(&bench->costs, bench->tree_cost_us, &prng, &bench->graph);
+        add(bench, WAY_ANNEALED, digest);
+    }
+    return is_well;
+}
+
+/* ---- the report ---- */
+
+static void write_columns(struct report *report, const char *title) {
+    report_init(report, title, "");
+    report_column_text(report, "topology");
+    report_column(report, "members", 0, REPORT_SHOWN);
+    report_column(report, "groups", 0, REPORT_SHOWN);
+    report_column(report, "edges", 1, REPORT_SHOWN);
+    report_column(report, "cost (s)", 2, REPORT_SHOWN);
+    report_column(report, "cost (of the tree's)", 2, REPORT_Y);
+    report_column(report, "diameter (hops)", 1, REPORT_Y);
+    report_column(report, "with a bridge (%)", 0, REPORT_Y);
+    report_column(report, "bridges", 2, REPORT_SHOWN);
+    report_column(report, "articulation points", 2, REPORT_SHOWN);
+    report_column(report, "most edges of one", 1, REPORT_SHOWN);
+    report_column(report, "update reaches all (s)", 2, REPORT_Y);
+}
+
+static void write_rows(struct report *report, const struct bench *bench, uint32_t members_count) {
+    double tree_cost_s = bench->sums[WAY_TREE].cost_s / bench->sums[WAY_TREE].count;
+    for (unsigned way = 0; way < WAYS_COUNT; way++) {
+        const struct sums *sums = &bench->sums[way];
+        double count = sums->count;
+        char name[REPORT_TEXT_SIZE_MAX];
+        snprintf(name, sizeof name, "%s, %u", way_names[way], members_count);
+        report_text(report, name);
+        report_number(report, members_count);
+        report_number(report, count);
+        report_number(report, sums->edges / count);
+        report_number(report, sums->cost_s / count);
+        report_number(report, sums->cost_s / count / tree_cost_s);
+        report_number(report, sums->hops / count);
+        report_number(report, 100.0 * sums->with_bridge_count / count);
+        report_number(report, sums->bridges / count);
+        report_number(report, sums->articulations / count);
+        report_number(report, sums->degree / count);
+        report_number(report, sums->propagation_s / count);
+    }
+}
+
+static enum err run_size(struct bench *bench, enum group_costs_world world, uint32_t members_count,
+                         const struct experiment_args *args, struct report *report,
+                         struct err_detail *detail) {
+    memset(bench->sums, 0, sizeof bench->sums);
+    uint32_t runs = args->runs == 0 ? RUNS_DEFAULT : args->runs;
+    for (uint32_t run = 0; run < runs; run++) {
+        if (!compare(bench, world, members_count, args->seed, run, &report->digest)) {
+            return err_set(detail, ERR_MISMATCH, "seed %llu, run %u: %u members break their rules",
+                           (unsigned long long)args->seed, run, members_count);
+        }
+    }
+    write_rows(report, bench, members_count);
+    return report->err;
+}
+
+static enum err run_world(enum group_costs_world world, const struct experiment_args *args,
+                          struct report *report, struct err_detail *detail) {
+    static const char *const titles[] = {
+        [GROUP_COSTS_SITES] = "Update topologies of groups at sites",
+        [GROUP_COSTS_PLANE] = "Update topologies of groups in a plane",
+        [GROUP_COSTS_RANDOM] = "Update topologies of groups with random costs",
+    };
+    write_columns(report, titles[world]);
+    if (args->nodes != 0 && (args->nodes < 3 || args->nodes > GROUP_MEMBERS_MAX)) {
+        return err_set(detail, ERR_INVALID, "groups have 3 to %d members", GROUP_MEMBERS_MAX);
+    }
+    struct bench *bench = malloc(sizeof *bench);
+    if (bench == NULL) {
+        return ERR_MEMORY;
+    }
+    enum err err = ERR_OK;
+    if (args->nodes != 0) {
+        err = run_size(bench, world, args->nodes, args, report, detail);
+    }
+    for (unsigned i = 0; i < SIZES_COUNT && args->nodes == 0 && err == ERR_OK; i++) {
+        err = run_size(bench, world, sizes[i], args, report, detail);
+    }
+    free(bench);
+    return err;
+}
+
+enum err experiment_group_topology(const struct experiment_args *args, struct report *report,
+                                   struct err_detail *detail) {
+    return run_world(GROUP_COSTS_SITES, args, report, detail);
+}
+
+enum err experiment_group_topology_plane(const struct experiment_args *args, struct report *report,
+                                         struct err_detail *detail) {
+    return run_world(GROUP_COSTS_PLANE, args, report, detail);
+}
+
+enum err experiment_group_topology_random(const struct experiment_args *args, struct report *report,
+                                          struct err_detail *detail) {
+    return run_world(GROUP_COSTS_RANDOM, args, report, detail);
+}

@@ -1,0 +1,104 @@
+/*
+ * ring-failure: lookups after a share of all nodes, up to half, failed in the same moment: the thesis's
+ * theorems 1 and 2. The lookups come within the next twenty seconds, while lists are being repaired.
+ */
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/ring_lookups.h"
+
+enum { FINGERS_COUNT = 24, NODES_DEFAULT = 20000, LOOKUPS_DEFAULT = 100000 };
+
+static enum err ask_living(struct ring_lookups *lookups) {
+    struct ring_world *world = lookups->world;
+    struct prng prng;
+    prng_init_stream(&prng, sim_seed(world->sim), 13);
+    uint64_t start_us = sim_now_us(world->sim);
+    enum err err = ERR_OK;
+    for (uint32_t i = 0; i < lookups->asked_max && err == ERR_OK; i++) {
+        uint32_t node = world->members[prng_below(&prng, world->members_count)];
+        uint64_t at_us = start_us + i * 20 * SIM_SECOND_US / lookups->asked_max;
+        err = ring_lookups_ask(lookups, node, &prng, at_us);
+        if (i % 64 == 0) {
+            err = err != ERR_OK ? err : sim_run_until(world->sim, at_us);
+        }
+    }
+    return err != ERR_OK ? err : sim_run_until(world->sim, start_us + 120 * SIM_SECOND_US);
+}
+
+static void kill(struct ring_world *world, uint32_t count) {
+    struct prng prng;
+    prng_init_stream(&prng, sim_seed(world->sim), 12);
+    for (uint32_t dead = 0; dead < count;) {
+        uint32_t node = (uint32_t)prng_below(&prng, world->nodes_count);
+        dead += sim_status(world->sim, node) == SIM_UP;
+        sim_leave(world->sim, node);
+    }
+    ring_world_list_members(world);
+}
+
+static enum err run_failure(const struct experiment_args *args, uint32_t nodes_count, unsigned percent,
+                            struct ring_lookups *lookups, struct report *report) {
+    struct sim_config sim = {
+        .seed = args->seed,
+        .nodes_max = nodes_count,
+        .network = {.latency_us = 20000, .jitter_us = 20000},
+    };
+    struct ring_config config = {.list_size = RING_LIST_MAX, .table_capacity = 64, .lookups_max = 16};
+    struct ring_world world;
+    enum err err = ring_world_init(&world, &sim, &config);
+    err = err != ERR_OK ? err
+                        : ring_lookups_init(lookups, &world, args->runs == 0 ? LOOKUPS_DEFAULT : args->runs);
+    if (err == ERR_OK) {
+        world.fingers_count = FINGERS_COUNT;
+        ring_world_install(&world, nodes_count);
+        err = sim_run_until(world.sim, 5 * SIM_SECOND_US);
+        kill(&world, (uint32_t)((uint64_t)nodes_count * percent / 100));
+        err = err != ERR_OK ? err : ask_living(lookups);
+    }
+    ring_world_digest(&world, &report->digest);
+    ring_lookups_done(lookups);
+    ring_world_done(&world);
+    return err;
+}
+
+enum err experiment_ring_failure(const struct experiment_args *args, struct report *report,
+                                 struct err_detail *detail) {
+    static const unsigned percents[] = {0, 25, 50};
+    report_init(report, "Lookups after many nodes failed at once", "hops");
+    report_column(report, "failed (%)", 0, REPORT_X);
+    report_column(report, "nodes", 0, REPORT_SHOWN);
+    report_column(report, "lookups", 0, REPORT_SHOWN);
+    report_column(report, "wrong", 0, REPORT_SHOWN);
+    report_column(report, "lost", 0, REPORT_SHOWN);
+    report_column(report, "stale", 0, REPORT_SHOWN);
+    report_column(report, "expected", 0, REPORT_SHOWN);
+    report_column(report, "mean", 2, REPORT_Y);
+    report_column(report, "expected mean", 1, REPORT_Y_EXPECTED);
+    report_column(report, "99 %", 0, REPORT_Y);
+    report_column(report, "seconds", 2, REPORT_SHOWN);
+    report_column(report, "slowest (s)", 1, REPORT_SHOWN);
+    uint32_t nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
+    for (unsigned i = 0; i < sizeof percents / sizeof percents[0]; i++) {
+        struct ring_lookups lookups = {0};
+        enum err err = run_failure(args, nodes_count, percents[i], &lookups, report);
+        if (err != ERR_OK) {
+            return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+        }
+        report_number(report, percents[i]);
+        report_number(report, nodes_count);
+        report_number(report, lookups.asked_count);
+        report_number(report, (double)lookups.wrong_count);
+        report_number(report, (double)(lookups.asked_count - lookups.found_count));
+        report_number(report, (double)lookups.stale_count);
+        report_number(report, 0);
+        report_number(report, ring_lookups_mean_hops(&lookups));
+        if (percents[i] == 50 && nodes_count == NODES_DEFAULT) {
+            report_number(report, 8.3);
+        } else {
+            report_missing(report);
+        }
+        report_number(report, ring_lookups_percentile(&lookups, 99));
+        report_number(report, (double)lookups.took_us_sum / 1e6 / (double)lookups.found_count);
+        report_number(report, (double)lookups.took_us_max / 1e6);
+    }
+    return report->err;
+}

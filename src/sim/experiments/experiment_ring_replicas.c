@@ -1,0 +1,177 @@
+/*
+ * ring-replicas: what a ring loses over the years, by the number of copies.
+ *
+ * The thesis (6.1): nodes stay for 360 days on average and are up for 80 % of the time; a disk of 100 GB,
+ * full at level 6, is copied in 60 days; so a line carries 154 kbit/s for repair, at every level. What it
+ * does not say: outages are of 8 hours on average, and one in fifty of 17 days. Surplus is kept while half of
+ * the disk is free.
+ *
+ * Beyond the thesis, each beside it: nodes that go on also lose their disks, every 1,000 days; the same with
+ * a line that is faster; a third of all nodes is gone for good in one moment.
+ */
+#include "protocol/copies/capacity.h"
+#include "sim/experiments/experiment.h"
+#include "sim/experiments/replica_world.h"
+
+enum {
+    NODES_DEFAULT = 200,
+    YEARS_DEFAULT = 2,
+    NODES_MIN = 50,
+    OBJECTS_PER_NODE = 20,
+    THESIS_COPIES = 6,
+    THESIS_FILL_DAYS = 60,
+    FASTER = 8,
+};
+static const double DISK_GB = 100;
+static const uint64_t HOUR_US = UINT64_C(3600) * 1000000;
+static const uint64_t DAY_US = UINT64_C(86400) * 1000000;
+static const uint64_t YEAR_US = UINT64_C(365) * 86400 * 1000000;
+
+const char *const experiment_replica_breakages[] = {"repair", NULL};
+
+/* What is looked at beside the thesis's assumptions. */
+enum variant { WITH_DISKS, WITH_DISKS_FASTER, WITH_BLOW, VARIANTS_COUNT };
+
+static struct replica_config thesis_config(const struct experiment_args *args, uint32_t copies) {
+    uint32_t nodes_count = args->nodes > 0 ? args->nodes : NODES_DEFAULT;
+    nodes_count = nodes_count > NODES_MIN ? nodes_count : NODES_MIN;
+    return (struct replica_config){
+        .seed = args->seed,
+        .nodes_count = nodes_count,
+        .objects_count = nodes_count * OBJECTS_PER_NODE,
+        .copies = copies,
+        .duration_us = (args->runs > 0 ? args->runs : YEARS_DEFAULT) * YEAR_US,
+        .lifetime_us = 360 * DAY_US,
+        .up_us = 64 * HOUR_US,
+        .outage_us = 8 * HOUR_US,
+        .long_us = 400 * HOUR_US,
+        .long_ppm = 20000,
+        .born_percent = 10,
+        .object_us = THESIS_FILL_DAYS * DAY_US / (OBJECTS_PER_NODE * THESIS_COPIES),
+        .compare_us = 16 * HOUR_US,
+        .grace_us = 24 * HOUR_US,
+        .keeps_surplus = true,
+        .is_idle = args->breakage != NULL,
+    };
+}
+
+static struct replica_config vary(struct replica_config config, enum variant variant) {
+    config.disk_us = variant == WITH_BLOW ? 0 : 1000 * DAY_US;
+    config.object_us /= variant == WITH_DISKS_FASTER ? FASTER : 1;
+    config.blow = variant == WITH_BLOW ? REPLICA_GONE : REPLICA_NO_BLOW;
+    return config;
+}
+
+/* ---- what came of it ---- */
+
+struct outcome {
+    uint64_t lost_count;
+    double lost_percent; /* of the objects, in a year */
+    double dark_percent; /* of the time of all objects */
+    double copies;       /* of an object that is kept */
+    double held_gb;      /* of a node */
+    double repair_gb;    /* that a node receives in a day */
+    double stored_gb;    /* new, in a day, on each node */
+    double comparisons;  /* of a node and day */
+};
+
+static struct outcome outcome_of(const struct replica_world *world) {
+    const struct replica_config *config = &world->config;
+    const struct replica_counts *counts = &world->counts;
+    const struct replica_copies *copies = &world->copies;
+    double days = (double)(config->duration_us / DAY_US);
+    double object_gb = DISK_GB / (OBJECTS_PER_NODE * THESIS_COPIES);
+    double time_us = (double)config->duration_us * (double)copies->born_count;
+    double node_days = days * config->nodes_count;
+    return (struct outcome){
+        .lost_count = copies->lost_count,
+        .lost_percent = 100 * capacity_chance(365 * (double)copies->lost_count / (double)counts->kept_sum),
+        .dark_percent = 100 * (double)replica_copies_dark_us(copies, world->now_us) / time_us,
+        .copies = (double)counts->copies_sum / (double)counts->kept_sum,
+        .held_gb = object_gb * (double)counts->copies_sum / (double)counts->days_count / config->nodes_count,
+        .repair_gb = object_gb * (double)counts->received_parts / REPLICA_WHOLE / node_days,
+        .stored_gb =
+            object_gb * config->copies * config->objects_count * config->born_percent / 100 / node_days,
+        .comparisons = (double)counts->compared_count / node_days,
+    };
+}
+
+static enum err run(const struct replica_config *config, struct report *report, struct outcome *ret_outcome) {
+    struct replica_world world;
+    enum err err = replica_world_init(&world, config);
+    err = err != ERR_OK ? err : replica_world_run(&world);
+    if (err == ERR_OK) {
+        *ret_outcome = outcome_of(&world);
+        replica_world_digest(&world, &report->digest);
+    }
+    replica_world_done(&world);
+    return err;
+}
+
+static enum err fail(const struct experiment_args *args, enum err err, struct err_detail *detail) {
+    return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+}
+
+/* ---- by level ---- */
+
+static void write_level(const struct replica_config *config, const struct outcome *outcome,
+                        struct report *report) {
+    struct capacity_inputs inputs;
+    struct capacity_repair repair;
+    capacity_preset(CAPACITY_THESIS, &inputs);
+    inputs.copies = config->copies;
+    double full_gb = DISK_GB * config->copies / THESIS_COPIES;
+    double loss_days = capacity_time_to_loss_days(inputs.copies, inputs.lifetime_days, inputs.repair_days);
+    capacity_repair(&inputs, full_gb, outcome->held_gb, outcome->stored_gb, &repair);
+    report_number(report, config->copies);
+    report_number(report, (double)outcome->lost_count);
+    report_number(report, outcome->lost_percent);
+    report_number(report, 100 * capacity_chance(365 / loss_days));
+    report_number(report, outcome->dark_percent);
+    report_number(report, 100 * capacity_all_among(inputs.copies, 1 - inputs.uptime));
+    report_number(report, outcome->copies);
+    report_number(report, outcome->repair_gb);
+    report_number(report, repair.thesis_size);
+    report_number(report, repair.moves_size + repair.catch_up_size);
+    report_number(report, outcome->comparisons);
+}
+
+enum err experiment_ring_replicas(const struct experiment_args *args, struct report *report,
+                                  struct err_detail *detail) {
+    report_init(report, "Objects lost, by the number of copies", "% of the objects in a year");
+    report_column(report, "copies", 0, REPORT_X);
+    report_column(report, "lost", 0, REPORT_SHOWN);
+    report_column(report, "lost in a year (%)", 3, REPORT_Y);
+    report_column(report, "expected (%)", 3, REPORT_Y_EXPECTED);
+    report_column(report, "not to be had (%)", 4, REPORT_SHOWN);
+    report_column(report, "all down (%)", 4, REPORT_SHOWN);
+    report_column(report, "copies there are", 2, REPORT_SHOWN);
+    report_column(report, "repair (GB/day)", 3, REPORT_SHOWN);
+    report_column(report, "thesis", 3, REPORT_SHOWN);
+    report_column(report, "expected", 3, REPORT_SHOWN);
+    report_column(report, "comparisons", 1, REPORT_SHOWN);
+    report_column(report, "lost, disks too", 0, REPORT_SHOWN);
+    report_column(report, "in a year (%)", 3, REPORT_Y);
+    report_column(report, "lost, disks, line x 8", 0, REPORT_SHOWN);
+    report_column(report, "in a year (%)", 3, REPORT_Y);
+    report_column(report, "lost, a third gone", 0, REPORT_SHOWN);
+    report_column(report, "in a year (%)", 3, REPORT_Y);
+    for (uint32_t copies = 1; copies <= 8; copies++) {
+        struct replica_config config = thesis_config(args, copies);
+        struct outcome outcome;
+        enum err err = run(&config, report, &outcome);
+        if (err == ERR_OK) {
+            write_level(&config, &outcome, report);
+        }
+        for (int variant = 0; variant < VARIANTS_COUNT && err == ERR_OK; variant++) {
+            struct replica_config varied = vary(config, (enum variant)variant);
+            err = run(&varied, report, &outcome);
+            report_number(report, (double)outcome.lost_count);
+            report_number(report, outcome.lost_percent);
+        }
+        if (err != ERR_OK) {
+            return fail(args, err, detail);
+        }
+    }
+    return report->err;
+}
