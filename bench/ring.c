@@ -1,6 +1,6 @@
 /*
  * Who is responsible? Lookups of real nodes in this one process, each with its own thread and UDP socket on
- * loopback, asked from another thread as the crawl asks (node/transport/ringing.h).
+ * loopback, asked from another thread as the crawl asks (node/transport/transport.h).
  *
  *      known     the owner is this node itself or in its location table: nothing is sent
  *      asked     more places are wanted than there are, so that the table never suffices: questions over UDP
@@ -22,7 +22,7 @@
 #include "bench.h"
 #include "net/identity.h"
 #include "node/transport/ring_files.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 
 enum {
     NODES_COUNT = 10,
@@ -39,7 +39,7 @@ enum {
 struct run;
 
 struct asker {
-    struct ringing_question question;
+    struct transport_question question;
     struct run *run;
     double asked_at_s;
     double seconds;
@@ -56,7 +56,7 @@ struct run {
 
 struct bench {
     char directory[PATH_SIZE];
-    struct ringing *nodes[NODES_COUNT];
+    struct transport *nodes[NODES_COUNT];
     char paths[NODES_COUNT][PATH_SIZE + 24];
     char contact[ADDRESS_TEXT_SIZE_MAX];
 };
@@ -100,32 +100,32 @@ static void start_node(struct bench *bench, size_t index) {
     if (index == 0) {
         found(path);
     }
-    struct ringing_config config = {
+    struct transport_config config = {
         .directory = bench->paths[index],
         .address = address_ipv4(127, 0, 7, (uint8_t)(index + 1), 0),
         .join = index == 0 ? NULL : bench->contact,
         .clock = &clock_system,
     };
-    must(ringing_new(&config, &bench->nodes[index], &detail) == ERR_OK, detail.text);
-    must(ringing_start(bench->nodes[index], &detail) == ERR_OK, detail.text);
+    must(transport_new(&config, &bench->nodes[index], &detail) == ERR_OK, detail.text);
+    must(transport_start(bench->nodes[index], &detail) == ERR_OK, detail.text);
     struct address address;
-    must(ringing_address(bench->nodes[index], &address), "address");
+    must(transport_address(bench->nodes[index], &address), "address");
     if (index == 0) {
         address_format(&address, bench->contact);
     }
 }
 
-static bool says(struct ringing *ringing, const char *what) {
+static bool says(struct transport *transport, const char *what) {
     struct buf text;
     buf_init(&text, 8 << 20);
-    ringing_put(ringing, &text);
+    transport_put(transport, &text);
     bool is_said = bytes_find(buf_bytes(&text), bytes_of_string(what)) < text.size;
     buf_done(&text);
     return is_said;
 }
 
-static void await_member(struct ringing *ringing) {
-    for (int waited_ms = 0; !says(ringing, "\"state\":\"member\""); waited_ms += 10) {
+static void await_member(struct transport *transport) {
+    for (int waited_ms = 0; !says(transport, "\"state\":\"member\""); waited_ms += 10) {
         must(waited_ms < JOIN_PATIENCE_MS, "joining");
         usleep(10000);
     }
@@ -133,7 +133,7 @@ static void await_member(struct ringing *ringing) {
 
 /* ---- lookups ---- */
 
-static void on_answer(struct ringing_question *question, const struct ringing_answer *answer) {
+static void on_answer(struct transport_question *question, const struct transport_answer *answer) {
     struct asker *asker = question->context;
     struct run *run = asker->run;
     asker->seconds = bench_now_s() - asker->asked_at_s;
@@ -149,7 +149,7 @@ static int compare(const void *a, const void *b) {
 }
 
 /* How many a second, never more than a window at once. The askers are sorted by their delay afterwards. */
-static double look_up(struct run *run, struct ringing *ringing, size_t count, unsigned window,
+static double look_up(struct run *run, struct transport *transport, size_t count, unsigned window,
                       uint8_t wanted) {
     *run = (struct run){.askers = calloc(count, sizeof *run->askers)};
     must(run->askers != NULL && sem_init(&run->room, 0, window) == 0, "memory");
@@ -163,7 +163,7 @@ static double look_up(struct run *run, struct ringing *ringing, size_t count, un
         randombytes_buf(&asker->question.key, sizeof asker->question.key);
         sem_wait(&run->room);
         asker->asked_at_s = bench_now_s();
-        ringing_ask(ringing, &asker->question);
+        transport_ask(transport, &asker->question);
     }
     for (unsigned i = 0; i < window; i++) {
         sem_wait(&run->room);
@@ -174,11 +174,11 @@ static double look_up(struct run *run, struct ringing *ringing, size_t count, un
     return (double)count / seconds;
 }
 
-static void measure(const char *what, struct ringing *ringing, size_t count, unsigned window, uint8_t wanted,
-                    double baseline) {
+static void measure(const char *what, struct transport *transport, size_t count, unsigned window,
+                    uint8_t wanted, double baseline) {
     char text[64];
     struct run run;
-    double per_second = look_up(&run, ringing, count, window, wanted);
+    double per_second = look_up(&run, transport, count, window, wanted);
     snprintf(text, sizeof text, "%s, %u at once", what, window);
     bench_row(text, per_second, "/s", baseline > 0 ? per_second / baseline : 0);
     printf("  p50 %.0f us, p99 %.0f us, %.2f hops, %.1f %% known, %zu lost\n",
@@ -189,13 +189,13 @@ static void measure(const char *what, struct ringing *ringing, size_t count, uns
 }
 
 /* Until the table knows everybody: what is asked is answered, and then known. */
-static void warm(struct ringing *ringing) {
+static void warm(struct transport *transport) {
     struct run run;
     size_t known_count = 0;
     for (int tries = 0; known_count < WARM_COUNT * 99 / 100; tries++) {
         must(tries < 100, "a ring that agrees");
         usleep(300000);
-        look_up(&run, ringing, WARM_COUNT, WINDOW_COUNT, 1);
+        look_up(&run, transport, WARM_COUNT, WINDOW_COUNT, 1);
         known_count = run.known_count;
         free(run.askers);
     }
@@ -249,8 +249,8 @@ static double echo_datagrams(void) {
 static void remove_all(struct bench *bench) {
     char command[PATH_SIZE + 16];
     for (size_t i = 0; i < NODES_COUNT; i++) {
-        ringing_stop(bench->nodes[i]);
-        ringing_free(bench->nodes[i]);
+        transport_stop(bench->nodes[i]);
+        transport_free(bench->nodes[i]);
     }
     snprintf(command, sizeof command, "rm -rf %s", bench->directory);
     must(system(command) == 0, "rm");
@@ -266,14 +266,14 @@ int main(void) {
         start_node(&bench, i);
         await_member(bench.nodes[i]);
     }
-    struct ringing *node = bench.nodes[NODES_COUNT - 1];
+    struct transport *node = bench.nodes[NODES_COUNT - 1];
     warm(node);
     double baseline = echo_datagrams();
     bench_row("a datagram there and back, 1 at once", baseline, "/s", 0);
     measure("known", node, KNOWN_COUNT, 1, 1, 0);
     measure("known", node, KNOWN_COUNT, WINDOW_COUNT, 1, 0);
-    measure("asked", node, ASKED_COUNT, 1, RINGING_PLACES_MAX, baseline);
-    measure("asked", node, ASKED_COUNT, WINDOW_COUNT, RINGING_PLACES_MAX, baseline);
+    measure("asked", node, ASKED_COUNT, 1, TRANSPORT_PLACES_MAX, baseline);
+    measure("asked", node, ASKED_COUNT, WINDOW_COUNT, TRANSPORT_PLACES_MAX, baseline);
     remove_all(&bench);
     return 0;
 }

@@ -8,8 +8,8 @@
 #include "cli/group.h"
 #include "net/identity.h"
 #include "net/socket_address.h"
-#include "node/group/grouping.h"
-#include "node/transport/ringing.h"
+#include "node/group/group_driver.h"
+#include "node/transport/transport.h"
 
 enum { HOST_SIZE_MAX = 256 };
 
@@ -25,22 +25,23 @@ static int keep(struct cli *cli, const struct data *data, const struct group_wis
 
 /* A new one, whose name is free. */
 static int begin(struct cli *cli, const struct data *data, struct bytes name, struct group_wish *wish) {
-    char names[GROUPING_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
+    char names[GROUP_DRIVER_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
     if (!group_files_name_is_valid(name)) {
         return cli_usage(cli, &group_command, "\"%.*s\" is no name: 1 to %d letters, digits, '.', '_' or '-'",
                          BYTES_ARG(name), GROUP_FILES_NAME_SIZE_MAX - 1);
     }
     memset(wish, 0, sizeof *wish);
     memcpy(wish->name, name.data, name.size);
-    size_t count = group_files_list(data->directory, names, GROUPING_GROUPS_MAX);
+    size_t count = group_files_list(data->directory, names, GROUP_DRIVER_GROUPS_MAX);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(names[i], wish->name) == 0) {
             return cli_fail(cli, "%s is in a group \"%s\" already; \"mnemon group leave %s\" first",
                             data->directory, wish->name, wish->name);
         }
     }
-    return count < GROUPING_GROUPS_MAX ? CLI_DONE
-                                       : cli_fail(cli, "a node is in %d groups at most", GROUPING_GROUPS_MAX);
+    return count < GROUP_DRIVER_GROUPS_MAX
+               ? CLI_DONE
+               : cli_fail(cli, "a node is in %d groups at most", GROUP_DRIVER_GROUPS_MAX);
 }
 
 static int read(struct cli *cli, const struct data *data, const char *name, struct group_wish *wish) {
@@ -140,8 +141,8 @@ static int look_up(struct cli *cli, struct bytes text, struct address *ret_addre
     char host[HOST_SIZE_MAX];
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
     struct addrinfo *found = NULL;
-    uint64_t port = RINGING_PORT;
-    if (address_parse(text, RINGING_PORT, ret_address)) {
+    uint64_t port = TRANSPORT_PORT;
+    if (address_parse(text, TRANSPORT_PORT, ret_address)) {
         return CLI_DONE;
     }
     size_t colon = bytes_find_byte(text, ':');

@@ -4,7 +4,7 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/group.h"
-#include "node/group/grouping.h"
+#include "node/group/group_driver.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
 
@@ -107,8 +107,8 @@ static void print_groups(struct cli *cli, const struct node_file *node, const js
 
 /* Without a node: what is wanted. */
 static int print_files(struct cli *cli, const struct data *data) {
-    char names[GROUPING_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
-    size_t count = group_files_list(data->directory, names, GROUPING_GROUPS_MAX);
+    char names[GROUP_DRIVER_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
+    size_t count = group_files_list(data->directory, names, GROUP_DRIVER_GROUPS_MAX);
     for (size_t i = 0; i < count; i++) {
         fprintf(cli->out, "group     %s; no node runs on %s\n", names[i], data->directory);
     }

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "net/identity.h"
 #include "node/mirror/collection_publish.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 
 enum { LINE_SIZE_MAX = 64 << 10, REMARKS_SHOWN_MAX = 20 };
 
@@ -140,7 +140,7 @@ static int read_sources(struct cli *cli, const struct option_list *from, struct 
         return cli_fail(cli, "at most %d times --from", COLLECTION_SETUP_SOURCES_MAX);
     }
     for (size_t i = 0; i < from->count; i++) {
-        if (!address_parse(bytes_of_string(from->items[i]), RINGING_PORT, &setup->sources[i])) {
+        if (!address_parse(bytes_of_string(from->items[i]), TRANSPORT_PORT, &setup->sources[i])) {
             return cli_fail(cli, "--from %s: not an address like 192.0.2.1:7070", from->items[i]);
         }
     }

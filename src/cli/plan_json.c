@@ -123,7 +123,7 @@ static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
     put_rate(out, "downloads", capacity->downloads);
     put_rate(out, "links", capacity->links);
     put_rate(out, "copying", capacity->copying);
-    put_rate(out, "crawling", capacity->crawling);
+    put_rate(out, "crawling", capacity->crawl_loop);
     put_rate(out, "repair", capacity->repair);
     put_rate(out, "total", capacity->total);
     put_rate(out, "repair_mean", capacity->repair_mean);

@@ -4,7 +4,7 @@
 #include "cli/decree.h"
 #include "node/node_file.h"
 #include "node/transport/ring_files.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 
 static const char *const actions[] = {"create", "invite", "status",   "amend",   "remove",
                                       "leave",  "lookup", "takedown", "restore", NULL};
@@ -177,7 +177,7 @@ static const struct option ring_options[] = {
      .offset = offsetof(struct ring_options, places),
      .argument = "N",
      .min = 1,
-     .max = RINGING_PLACES_MAX,
+     .max = TRANSPORT_PLACES_MAX,
      .help = "lookup: how many places: the owner of the URL and those after it (1)"},
     {.name = "json",
      .type = OPTION_FLAG,

@@ -5,7 +5,7 @@
 #include "cli/data.h"
 #include "cli/serve.h"
 #include "node/group/group_files.h"
-#include "node/mirror/mirroring_rates.h"
+#include "node/mirror/mirror_driver_rates.h"
 #include "node/node.h"
 #include "node/settings.h"
 
@@ -165,12 +165,13 @@ static struct together_crowd crowd_of(const struct settings *settings) {
 static int read_limits(const struct cli *cli, const struct settings *settings, struct mirror_limit *ret_down,
                        struct mirror_limit *ret_up) {
     struct err_detail detail = {0};
-    enum err err = mirroring_rates_read(settings->mirror_limit, &settings->mirror_windows, ret_down, &detail);
+    enum err err =
+        mirror_driver_rates_read(settings->mirror_limit, &settings->mirror_windows, ret_down, &detail);
     if (err != ERR_OK) {
         return cli_fail(cli, "mirror.limit and mirror.window: %s", err_detail_text(&detail, err));
     }
-    err = mirroring_rates_read(settings->mirror_upload_limit, &settings->mirror_upload_windows, ret_up,
-                               &detail);
+    err = mirror_driver_rates_read(settings->mirror_upload_limit, &settings->mirror_upload_windows, ret_up,
+                                   &detail);
     return err == ERR_OK ? CLI_DONE
                          : cli_fail(cli, "mirror.upload_limit and mirror.upload_window: %s",
                                     err_detail_text(&detail, err));

@@ -8,7 +8,7 @@
 
 #include "node/admin/desk_work.h"
 #include "node/admin/token.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
 #include "node/proxy/proxy.h"
 #include "node/together.h"
@@ -32,9 +32,9 @@ struct node {
     struct archive *archive;
     struct survey *survey;
     struct search *search;
-    struct ringing *ringing;
+    struct transport *transport;
     struct together *together;
-    struct crawling *crawling;
+    struct crawl_loop *crawl_loop;
     struct saves *saves;
     _Atomic(struct pulse *) pulse; /* the crawl's thread asks for it */
     struct desk_work work;
@@ -142,8 +142,8 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
 
 static void look_at_jobs(void *context) {
     const struct node *node = context;
-    if (node->crawling != NULL) {
-        crawling_look(node->crawling);
+    if (node->crawl_loop != NULL) {
+        crawl_loop_look(node->crawl_loop);
     }
 }
 
@@ -172,7 +172,7 @@ static enum err make_together(struct node *node) {
 
 static enum err start_ring(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
-    struct ringing_config ringing = {
+    struct transport_config transport = {
         .directory = config->directory,
         .address = config->ring,
         .join = config->ring_join,
@@ -184,18 +184,18 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .note = note,
         .context = node,
     };
-    together_listen(node->together, &ringing);
-    enum err err = ringing_new(&ringing, &node->ringing, detail);
+    together_listen(node->together, &transport);
+    enum err err = transport_new(&transport, &node->transport, detail);
     if (err == ERR_OK) {
-        err = together_set_ringing(node->together, node->ringing);
+        err = together_set_transport(node->together, node->transport);
     }
-    err = err == ERR_OK ? ringing_start(node->ringing, detail) : err;
+    err = err == ERR_OK ? transport_start(node->transport, detail) : err;
     return err == ERR_OK ? together_prepare(node->together, detail) : err;
 }
 
 static enum err start_crawl(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
-    struct crawling_config crawling = {
+    struct crawl_loop_config crawl_loop = {
         .directory = config->directory,
         .instance = config->instance,
         .allows_private = config->crawl_allows_private,
@@ -207,15 +207,15 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .changed = hurry,
         .context = node,
     };
-    together_share_crawl(node->together, &crawling);
-    enum err err = crawling_start(&crawling, &node->crawling, detail);
+    together_share_crawl(node->together, &crawl_loop);
+    enum err err = crawl_loop_start(&crawl_loop, &node->crawl_loop, detail);
     if (err != ERR_OK) {
         return err;
     }
-    together_set_crawling(node->together, node->crawling);
+    together_set_crawl_loop(node->together, node->crawl_loop);
     struct saves_config saves = {
         .directory = config->directory,
-        .crawling = node->crawling,
+        .crawl_loop = node->crawl_loop,
         .archive = node->archive,
         .clock = config->clock,
     };
@@ -225,7 +225,7 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
 static void beat(void *context) {
     const struct node *node = context;
     saves_step(node->saves);
-    ringing_beat(node->ringing);
+    transport_beat(node->transport);
     together_beat(node->together);
 }
 
@@ -245,11 +245,11 @@ static enum err open_desk(struct node *node) {
         return ERR_MEMORY;
     }
     node->work = (struct desk_work){.directory = config->directory,
-                                    .crawling = node->crawling,
+                                    .crawl_loop = node->crawl_loop,
                                     .saves = node->saves,
-                                    .ringing = node->ringing,
+                                    .transport = node->transport,
                                     .together = node->together};
-    enum err err = locating_start(node->together, node->access, &node->work.locating);
+    enum err err = crowd_lookups_start(node->together, node->access, &node->work.crowd_lookups);
     if (err != ERR_OK) {
         return err;
     }
@@ -273,7 +273,7 @@ static enum err open_desk(struct node *node) {
         .sources =
             {
                 .instance = config->instance,
-                .crawling = node->crawling,
+                .crawl_loop = node->crawl_loop,
                 .routes_count = node->routes_count,
                 .admin = node->admin,
                 .search = node->search,
@@ -296,7 +296,7 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
         .routes = node->routes,
         .routes_count = node->routes_count,
         .scratch_directory = config->directory,
-        .threads_count = ringing_has_ring(node->ringing) ? RING_HTTP_THREADS : 0,
+        .threads_count = transport_has_ring(node->transport) ? RING_HTTP_THREADS : 0,
         .connections_max = config->connections_max,
         .request_timeout_ms = config->request_timeout_ms,
         .clock = config->clock,
@@ -332,7 +332,7 @@ static enum err start_proxy(struct node *node, struct err_detail *detail) {
         .access = node->access,
         .reads_need_login = config->reads_need_login,
         .together = node->together,
-        .ringing = node->ringing,
+        .transport = node->transport,
         .clock = config->clock,
     };
     http_server_address(node->http, &proxy.http);
@@ -350,11 +350,11 @@ static void close_node(struct node *node) {
     if (node->together != NULL) {
         together_stop(node->together); /* requests that wait for another node get their answer */
     }
-    if (node->ringing != NULL) {
-        ringing_stop(node->ringing); /* and those that wait for the ring */
+    if (node->transport != NULL) {
+        transport_stop(node->transport); /* and those that wait for the ring */
     }
-    if (node->work.locating != NULL) {
-        locating_stop(node->work.locating); /* and those for the crowd */
+    if (node->work.crowd_lookups != NULL) {
+        crowd_lookups_stop(node->work.crowd_lookups); /* and those for the crowd */
     }
     if (node->proxy != NULL) {
         proxy_stop(node->proxy);
@@ -362,14 +362,14 @@ static void close_node(struct node *node) {
     if (node->http != NULL) {
         http_server_stop(node->http, GRACE_MS);
     }
-    if (node->work.locating != NULL) {
-        locating_free(node->work.locating);
+    if (node->work.crowd_lookups != NULL) {
+        crowd_lookups_free(node->work.crowd_lookups);
     }
-    if (node->crawling != NULL) {
-        crawling_stop(node->crawling);
+    if (node->crawl_loop != NULL) {
+        crawl_loop_stop(node->crawl_loop);
     }
-    if (node->ringing != NULL) {
-        ringing_free(node->ringing);
+    if (node->transport != NULL) {
+        transport_free(node->transport);
     }
     if (node->saves != NULL) {
         saves_free(node->saves);
@@ -469,11 +469,11 @@ size_t node_volumes_count(const struct node *node) {
 }
 
 bool node_has_ring(const struct node *node) {
-    return ringing_has_ring(node->ringing);
+    return transport_has_ring(node->transport);
 }
 
 bool node_ring_address(const struct node *node, struct address *ret_address) {
-    return ringing_address(node->ringing, ret_address);
+    return transport_address(node->transport, ret_address);
 }
 
 static sigset_t stop_signals(void) {

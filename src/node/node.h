@@ -8,8 +8,8 @@
  *
  *      proxy  the web for one's own browser, where that is wanted (node/proxy/proxy.h)
  *
- * and it runs the jobs of the data directory (node/crawl/crawling.h) and is part of its ring
- * (node/transport/ringing.h). Where it is found, DIR/node.json says (node/node_file.h).
+ * and it runs the jobs of the data directory (node/crawl/crawl_loop.h) and is part of its ring
+ * (node/transport/transport.h). Where it is found, DIR/node.json says (node/node_file.h).
  *
  * Threads: the ring's loop, the crawl's loop and its workers, those of the HTTP server, one committer per
  * volume, the pulse (node/admin/pulse.h), those of search and survey, and the caller's, which only waits.
@@ -38,11 +38,11 @@ struct node_config {
     bool reads_need_login;         /* likewise */
     const char *title;             /* of the archive ("mnemon"); outlives the node */
     bool searches;                 /* full text (replay/search/search.h) */
-    const char *crawl_user_agent;  /* of the crawl; as in node/crawl/crawling.h */
+    const char *crawl_user_agent;  /* of the crawl; as in node/crawl/crawl_loop.h */
     const char *crawl_nameservers; /* likewise */
     size_t crawl_connections_max;  /* likewise */
     bool crawl_allows_private;     /* likewise */
-    struct address ring;           /* as others reach it (node/transport/ringing.h, as the four below) */
+    struct address ring;           /* as others reach it (node/transport/transport.h, as the four below) */
     const char *ring_join;         /* HOST[:PORT] of somebody in it */
     const char *ring_token;
     uint8_t ring_places;

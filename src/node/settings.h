@@ -39,7 +39,7 @@ struct settings {
     uint64_t group_probe; /* bytes */
     uint64_t mirror_gather_us;
     uint64_t mirror_period_us;
-    struct bytes mirror_limit; /* as node/mirror/mirroring_rates.h reads them, as the next three */
+    struct bytes mirror_limit; /* as node/mirror/mirror_driver_rates.h reads them, as the next three */
     struct config_list mirror_windows;
     struct bytes mirror_upload_limit;
     struct config_list mirror_upload_windows;

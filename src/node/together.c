@@ -41,7 +41,7 @@ struct together *together_new(const struct together_config *config) {
     pthread_mutex_init(&together->lock, NULL);
     struct decrees_config decrees = {
         .directory = config->directory, .note = on_note, .changed = on_jobs, .context = together};
-    struct grouping_config grouping = {
+    struct group_driver_config group_driver = {
         .directory = config->directory,
         .period_us = config->groups.period_us,
         .silence_us = config->groups.silence_us,
@@ -51,8 +51,8 @@ struct together *together_new(const struct together_config *config) {
         .context = together,
     };
     together->decrees = decrees_new(&decrees);
-    together->grouping = grouping_new(&grouping);
-    if (together->decrees == NULL || together->grouping == NULL) {
+    together->group_driver = group_driver_new(&group_driver);
+    if (together->decrees == NULL || together->group_driver == NULL) {
         together_free(together);
         return NULL;
     }
@@ -78,8 +78,8 @@ void together_free(struct together *together) {
     if (together->bulk != NULL) {
         bulk_free(together->bulk);
     }
-    if (together->grouping != NULL) {
-        grouping_free(together->grouping);
+    if (together->group_driver != NULL) {
+        group_driver_free(together->group_driver);
     }
     routing_free(together->routing);
     holders_free(together->holders);
@@ -95,10 +95,10 @@ void together_free(struct together *together) {
 /* To look at all known places takes milliseconds where they are many: less often then. */
 static void on_news(void *shared, const struct ring *ring) {
     struct together *together = shared;
-    struct crowding *crowding = together_crowding(together);
-    if (crowding != NULL) {
+    struct crowd_driver *crowd_driver = together_crowd_driver(together);
+    if (crowd_driver != NULL) {
         together_begin_crowd(together);
-        crowding_news(crowding, ring);
+        crowd_driver_news(crowd_driver, ring);
     }
     uint64_t now_us = clock_monotonic_us(together->config.clock);
     if (ring_known_count(ring) > MANY_PLACES && now_us < together->updated_at_us + MANY_PLACES_US) {
@@ -128,21 +128,21 @@ static void on_datagram(void *shared, const struct datagram_message *message) {
     if (message->kind == DATAGRAM_LINKS && together->is_begun) {
         walking_receive(together->walking, &message->from, message->bytes);
     }
-    if (message->kind == DATAGRAM_CROWD && together_crowding(together) != NULL) {
-        crowding_receive(together->crowding, message);
+    if (message->kind == DATAGRAM_CROWD && together_crowd_driver(together) != NULL) {
+        crowd_driver_receive(together->crowd_driver, message);
     }
 }
 
-static void on_wake(void *shared, enum ringing_user user) {
+static void on_wake(void *shared, enum transport_user user) {
     struct together *together = shared;
-    if (user == RINGING_GROUPS) {
-        grouping_wake(together->grouping);
+    if (user == TRANSPORT_GROUPS) {
+        group_driver_wake(together->group_driver);
     } else {
-        crowding_wake(together->crowding);
+        crowd_driver_wake(together->crowd_driver);
     }
 }
 
-void together_listen(struct together *together, struct ringing_config *config) {
+void together_listen(struct together *together, struct transport_config *config) {
     config->news = on_news;
     config->charter = on_charter;
     config->datagram = on_datagram;
@@ -151,9 +151,9 @@ void together_listen(struct together *together, struct ringing_config *config) {
     config->shared = together;
 }
 
-enum err together_set_ringing(struct together *together, struct ringing *ringing) {
-    together->ringing = ringing;
-    together->holders = holders_new(ringing);
+enum err together_set_transport(struct together *together, struct transport *transport) {
+    together->transport = transport;
+    together->holders = holders_new(transport);
     together->routing = together->holders != NULL ? routing_new(together->holders) : NULL;
     return together->routing == NULL ? ERR_MEMORY : ERR_OK;
 }
@@ -162,8 +162,8 @@ enum err together_set_ringing(struct together *together, struct ringing *ringing
 
 static bool admits(void *context, const struct peer *peer) {
     struct together *together = context;
-    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer) ||
-           together_hears(together, peer);
+    return transport_admits(together->transport, peer) ||
+           group_driver_is_member(together->group_driver, peer) || together_hears(together, peer);
 }
 
 /* A member of a group need not be one of the ring, and the other way round. Collections may be for others,
@@ -171,21 +171,21 @@ static bool admits(void *context, const struct peer *peer) {
 static bool serves(void *context, const struct peer *peer, enum bulk_service service) {
     struct together *together = context;
     bool is_for_groups = service == BULK_PROBE || service == BULK_MIRROR;
-    bool is_of_group = is_for_groups && grouping_is_member(together->grouping, peer);
-    return is_of_group || (service != BULK_PROBE && ringing_admits(together->ringing, peer)) ||
+    bool is_of_group = is_for_groups && group_driver_is_member(together->group_driver, peer);
+    return is_of_group || (service != BULK_PROBE && transport_admits(together->transport, peer)) ||
            (service == BULK_MIRROR && together_hears(together, peer));
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
-    ringing_blame(together->ringing, peer, sentence);
+    transport_blame(together->transport, peer, sentence);
 }
 
 static void meet(void *context, const struct peer *peer) {
     const struct together *together = context;
-    bool is_of_group = grouping_is_member(together->grouping, peer);
-    if (!is_of_group || ringing_admits(together->ringing, peer)) {
-        ringing_greet(together->ringing, peer);
+    bool is_of_group = group_driver_is_member(together->group_driver, peer);
+    if (!is_of_group || transport_admits(together->transport, peer)) {
+        transport_greet(together->transport, peer);
     }
 }
 
@@ -209,14 +209,14 @@ enum err together_make_bulk(struct together *together, struct err_detail *detail
     if (together->bulk != NULL) {
         return ERR_OK;
     }
-    bool is_open = ringing_address(together->ringing, &together->self.address);
+    bool is_open = transport_address(together->transport, &together->self.address);
     ASSERT(is_open);
-    memcpy(together->self.key, ringing_identity(together->ringing)->key, PEER_KEY_SIZE);
+    memcpy(together->self.key, transport_identity(together->transport)->key, PEER_KEY_SIZE);
     struct bulk_config config = {
-        .identity = ringing_identity(together->ringing),
+        .identity = transport_identity(together->transport),
         .clock = together->config.clock,
         .address = together->self.address,
-        .held = ringing_held(together->ringing),
+        .held = transport_held(together->transport),
         .upload_rate = together->config.upload_rate,
         .download_rate = together->config.download_rate,
         .reads_rate = together->config.reads_rate,
@@ -264,7 +264,7 @@ static enum err prepare_ring(struct together *together, struct err_detail *detai
     instance_set_guest(together->config.instance, together->guest);
     struct entrances_config entrances = {
         .bulk = together->bulk,
-        .identity = ringing_identity(together->ringing),
+        .identity = transport_identity(together->transport),
         .own = together->config.public_origin,
         .clock = together->config.clock,
         .blame = blame,
@@ -278,7 +278,7 @@ static enum err prepare_ring(struct together *together, struct err_detail *detai
 }
 
 enum err together_prepare(struct together *together, struct err_detail *detail) {
-    together->has_ring = ringing_has_ring(together->ringing);
+    together->has_ring = transport_has_ring(together->transport);
     enum err err = together->has_ring ? prepare_ring(together, detail) : ERR_OK;
     err = err == ERR_OK ? together_prepare_groups(together, detail) : err;
     return err == ERR_OK ? together_prepare_mirrors(together, detail) : err;
@@ -294,13 +294,13 @@ static void detach(void *shared) {
     lending_detach(together->lending);
 }
 
-void together_share_crawl(struct together *together, struct crawling_config *config) {
+void together_share_crawl(struct together *together, struct crawl_loop_config *config) {
     if (!together->has_ring) {
         return;
     }
     config->route = &together->route;
     config->permits = lending_permits(together->lending);
-    config->identity = ringing_identity(together->ringing);
+    config->identity = transport_identity(together->transport);
     config->attach = attach;
     config->detach = detach;
     config->shared = together;
@@ -310,8 +310,8 @@ void together_set_access(struct together *together, struct access *access) {
     together->access = access;
 }
 
-void together_set_crawling(struct together *together, struct crawling *crawling) {
-    together->crawling = crawling;
+void together_set_crawl_loop(struct together *together, struct crawl_loop *crawl_loop) {
+    together->crawl_loop = crawl_loop;
 }
 
 static enum err find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
@@ -362,7 +362,7 @@ static bool may_copy(void *context, const struct peer *peer) {
 static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
     keeping_distrust(together->keeping, peer);
-    ringing_blame(together->ringing, peer, sentence);
+    transport_blame(together->transport, peer, sentence);
 }
 
 static enum err begin_keeping(struct together *together, uint8_t mapping, struct err_detail *detail) {
@@ -378,7 +378,7 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .scrub_period_us = together->config.keeping.scrub_us,
         .keeps_everything = together->config.keeping.keeps_everything,
         .has_slow_lines = together->config.upload_rate > 0 || together->config.download_rate > 0,
-        .keeps_but_of = ringing_identity(together->ringing)->key,
+        .keeps_but_of = transport_identity(together->transport)->key,
         .seed = randombytes_random(),
         .clock = together->config.clock,
         .blame = blame,
@@ -415,7 +415,7 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
         .bulk = together->bulk,
         .captures = together->captures,
         .offers = together->offers,
-        .obtain = together->obtaining,
+        .obtain = together->crowd_reader,
         .mapping = mapping,
         .find_holders = find_holders,
         .find_all = find_all,
@@ -471,7 +471,8 @@ static void begin_if_possible(struct together *together) {
         if (err != ERR_OK) {
             say(together, err_detail_text(&detail, err));
         } else {
-            (void)ringing_post(together->ringing, together_begin_crowd, together); /* else with its news */
+            (void)transport_post(together->transport, together_begin_crowd,
+                                 together); /* else with its news */
         }
     }
     free(charter);
@@ -490,7 +491,7 @@ static void on_decrees(void *context, enum err err, struct bytes answer) {
     struct together *together = gossip->together;
     struct err_detail detail = {0};
     if (err == ERR_OK && decrees_take_answer(together->decrees, answer, &detail) != ERR_OK) {
-        ringing_blame(together->ringing, &gossip->peer, "gives decrees that are none");
+        transport_blame(together->transport, &gossip->peer, "gives decrees that are none");
     }
     buf_done(&gossip->question);
     free(gossip);
@@ -511,7 +512,7 @@ static void gossip(struct together *together) {
     struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
     size_t count = peers != NULL ? holders_all(together->holders, peers, HOLDERS_ALL_MAX) : 0;
     count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
-    const uint8_t *self = ringing_identity(together->ringing)->key;
+    const uint8_t *self = transport_identity(together->transport)->key;
     size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
     struct gossip *talk =
         count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0 ? calloc(1, sizeof *talk) : NULL;
@@ -540,7 +541,7 @@ static void watch_ring(struct together *together) {
     together->seen_generation = generation;
     if (generation != together->generation && together->settling_count >= SETTLED_BEATS) {
         together->generation = generation;
-        crawling_post(together->crawling, recall, NULL);
+        crawl_loop_post(together->crawl_loop, recall, NULL);
     }
 }
 
@@ -556,7 +557,7 @@ void together_beat(struct together *together) {
         begin_if_possible(together);
     }
     if (together->is_begun) {
-        if (together_crowding(together) != NULL) {
+        if (together_crowd_driver(together) != NULL) {
             together_beat_crowd(together);
         }
         together_look_at_jobs(together);
@@ -566,7 +567,7 @@ void together_beat(struct together *together) {
 }
 
 void together_stop(struct together *together) {
-    grouping_stop(together->grouping);
+    group_driver_stop(together->group_driver);
     together_stop_crowd(together);
     walking_stop(together->walking);
     if (together->bulk != NULL) {

@@ -28,12 +28,12 @@
 #include "node/rpc/bulk.h"
 #include "store/instance/instance.h"
 
-struct crowding;
-struct grouping;
+struct crowd_driver;
+struct group_driver;
 struct mirror_limit;
-struct obtaining;
+struct crowd_reader;
 struct offers;
-struct ringing;
+struct transport;
 struct together;
 
 /* Of keeping, node/copies/keeping.h. 0 stands for the default there. */
@@ -49,21 +49,21 @@ struct together_crowd {
     bool is_off;
     uint8_t overlay;   /* (CROWD_CYCLON) enum crowd_kind */
     uint8_t part;      /* (CROWD_FULL) enum crowd_part */
-    uint8_t view_size; /* (node/crowd/crowding.h), as the next */
+    uint8_t view_size; /* (node/crowd/crowd_driver.h), as the next */
     uint8_t fanout;
     bool offers_kept;    /* also what the store keeps for the ring */
     uint64_t shuffle_us; /* (10 s) */
     uint64_t cache_size; /* (node/crowd/offers.h) */
 };
 
-/* Of the groups, likewise: node/group/grouping.h. */
+/* Of the groups, likewise: node/group/group_driver.h. */
 struct together_groups {
     uint64_t period_us;
     uint64_t silence_us;
     uint32_t probe_size;
 };
 
-/* Of the collections, likewise: node/mirror/mirroring.h. */
+/* Of the collections, likewise: node/mirror/mirror_driver.h. */
 struct together_mirrors {
     uint64_t gather_us;
     uint64_t ask_us;
@@ -91,21 +91,21 @@ struct together_config {
 
 struct together *together_new(const struct together_config *config); /* NULL: out of memory */
 
-/* Its callbacks for ringing_config, with the struct itself as `shared`. */
-struct ringing_config;
-void together_listen(struct together *together, struct ringing_config *config);
+/* Its callbacks for transport_config, with the struct itself as `shared`. */
+struct transport_config;
+void together_listen(struct together *together, struct transport_config *config);
 
 /* Then, before the ring starts. */
-enum err together_set_ringing(struct together *together, struct ringing *ringing) MUST_CHECK;
+enum err together_set_transport(struct together *together, struct transport *transport) MUST_CHECK;
 
 /* When the ring has its socket: what the crawl needs of it. ERR_BUSY where the port is taken. */
 enum err together_prepare(struct together *together, struct err_detail *detail) MUST_CHECK;
 
 /* Then, for the crawl; and when it runs. */
-struct crawling;
-struct crawling_config;
-void together_share_crawl(struct together *together, struct crawling_config *config);
-void together_set_crawling(struct together *together, struct crawling *crawling);
+struct crawl_loop;
+struct crawl_loop_config;
+void together_share_crawl(struct together *together, struct crawl_loop_config *config);
+void together_set_crawl_loop(struct together *together, struct crawl_loop *crawl_loop);
 
 /* What may not be shown is not handed on to others either. It is closed after together_stop(). */
 struct access;
@@ -130,16 +130,16 @@ bool together_lead(void *context, struct bytes surt, struct buf *out);
 /* ---- the crowd. Any thread; NULL in no ring, before there is a charter, and where it is switched off ----
  */
 
-struct crowding *together_crowding(struct together *together);
+struct crowd_driver *together_crowd_driver(struct together *together);
 struct offers *together_offers(struct together *together);
-struct obtaining *together_obtaining(struct together *together);
+struct crowd_reader *together_crowd_reader(struct together *together);
 
 /* Append what /api/v1/crowd says (docs/api.md). */
 void together_put_crowd(struct together *together, struct buf *out);
 
 /* ---- the groups. Any thread; there, whether the node is in any or not ---- */
 
-struct grouping *together_grouping(const struct together *together);
+struct group_driver *together_group_driver(const struct together *together);
 
 /* ---- the collections. Any thread: append what /api/v1/mirrors says (docs/api.md) ---- */
 

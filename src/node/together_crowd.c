@@ -24,13 +24,13 @@ static bool trusts(void *context, const uint8_t signer[PEER_KEY_SIZE]) {
     if (memcmp(signer, together->self.key, PEER_KEY_SIZE) == 0) {
         return true;
     }
-    bool has_shown = !is_open && ringing_admits(together->ringing, &peer);
+    bool has_shown = !is_open && transport_admits(together->transport, &peer);
     return !is_removed && (has_shown || holders_have_key(together->holders, signer));
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
-    ringing_blame(together->ringing, peer, sentence);
+    transport_blame(together->transport, peer, sentence);
 }
 
 static size_t have(void *context, struct bytes wish, uint8_t *memory) {
@@ -68,11 +68,11 @@ static bool look(void *context, uint64_t number, struct bytes wish) {
     return together->kept != NULL && kept_look(together->kept, number, wish);
 }
 
-static enum err make_crowding(struct together *together) {
+static enum err make_crowd_driver(struct together *together) {
     const struct together_crowd *crowd = &together->config.crowd;
-    struct crowding_config crowding = {
+    struct crowd_driver_config crowd_driver = {
         .directory = together->config.directory,
-        .ringing = together->ringing,
+        .transport = together->transport,
         .crowd =
             {
                 .kind = (enum crowd_kind)crowd->overlay,
@@ -87,13 +87,13 @@ static enum err make_crowding(struct together *together) {
         .blame = blame,
         .context = together,
     };
-    together->crowding = crowding_new(&crowding);
-    return together->crowding == NULL ? ERR_MEMORY : ERR_OK;
+    together->crowd_driver = crowd_driver_new(&crowd_driver);
+    return together->crowd_driver == NULL ? ERR_MEMORY : ERR_OK;
 }
 
-static enum err make_obtaining(struct together *together) {
-    struct obtaining_config obtaining = {
-        .crowding = together->crowding,
+static enum err make_crowd_reader(struct together *together) {
+    struct crowd_reader_config crowd_reader = {
+        .crowd_driver = together->crowd_driver,
         .offers = together->offers,
         .captures = together->captures,
         .bulk = together->bulk,
@@ -101,13 +101,13 @@ static enum err make_obtaining(struct together *together) {
         .blame = blame,
         .context = together,
     };
-    together->obtaining = obtaining_new(&obtaining);
-    return together->obtaining == NULL ? ERR_MEMORY : ERR_OK;
+    together->crowd_reader = crowd_reader_new(&crowd_reader);
+    return together->crowd_reader == NULL ? ERR_MEMORY : ERR_OK;
 }
 
 static void on_looked(void *context, uint64_t number, struct bytes finding) {
     const struct together *together = context;
-    crowding_looked(together->crowding, number, finding);
+    crowd_driver_looked(together->crowd_driver, number, finding);
 }
 
 static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
@@ -139,9 +139,9 @@ void together_make_crowd(struct together *together, uint8_t mapping) {
         return;
     }
     enum err err = make_offers(together, &detail);
-    err = err == ERR_OK ? make_crowding(together) : err;
+    err = err == ERR_OK ? make_crowd_driver(together) : err;
     err = err == ERR_OK ? make_kept(together, mapping) : err;
-    err = err == ERR_OK ? make_obtaining(together) : err;
+    err = err == ERR_OK ? make_crowd_reader(together) : err;
     if (err != ERR_OK && together->config.note != NULL) {
         char sentence[ERR_TEXT_SIZE_MAX + 32];
         snprintf(sentence, sizeof sentence, "without the crowd: %s", err_detail_text(&detail, err));
@@ -150,15 +150,15 @@ void together_make_crowd(struct together *together, uint8_t mapping) {
 }
 
 void together_beat_crowd(struct together *together) {
-    crowding_beat(together->crowding);
+    crowd_driver_beat(together->crowd_driver);
     if (together->access != NULL && access_has_rules(together->access)) {
         offers_review(together->offers);
     }
 }
 
 void together_stop_crowd(struct together *together) {
-    if (together->crowding != NULL) {
-        crowding_stop(together->crowding);
+    if (together->crowd_driver != NULL) {
+        crowd_driver_stop(together->crowd_driver);
     }
     if (together->kept != NULL) {
         kept_stop(together->kept);
@@ -169,11 +169,11 @@ void together_free_crowd(struct together *together) {
     if (together->kept != NULL) {
         kept_free(together->kept);
     }
-    if (together->obtaining != NULL) {
-        obtaining_free(together->obtaining);
+    if (together->crowd_reader != NULL) {
+        crowd_reader_free(together->crowd_reader);
     }
-    if (together->crowding != NULL) {
-        crowding_free(together->crowding);
+    if (together->crowd_driver != NULL) {
+        crowd_driver_free(together->crowd_driver);
     }
     if (together->offers != NULL) {
         offers_free(together->offers);
@@ -185,37 +185,37 @@ void together_free_crowd(struct together *together) {
 void together_begin_crowd(void *context) {
     struct together *together = context;
     uint8_t ring[CROWD_NETWORK_SIZE];
-    if (together_crowding(together) != NULL) {
+    if (together_crowd_driver(together) != NULL) {
         pthread_mutex_lock(&together->lock);
         memcpy(ring, together->ring_id, sizeof ring);
         pthread_mutex_unlock(&together->lock);
-        crowding_begin(together->crowding, &together->self, ring);
+        crowd_driver_begin(together->crowd_driver, &together->self, ring);
     }
 }
 
 /* ---- any thread ---- */
 
 static bool has_crowd(const struct together *together) {
-    return together->is_begun && together->obtaining != NULL; /* the last one that is made */
+    return together->is_begun && together->crowd_reader != NULL; /* the last one that is made */
 }
 
-struct crowding *together_crowding(struct together *together) {
-    return has_crowd(together) ? together->crowding : NULL;
+struct crowd_driver *together_crowd_driver(struct together *together) {
+    return has_crowd(together) ? together->crowd_driver : NULL;
 }
 
 struct offers *together_offers(struct together *together) {
     return has_crowd(together) ? together->offers : NULL;
 }
 
-struct obtaining *together_obtaining(struct together *together) {
-    return has_crowd(together) ? together->obtaining : NULL;
+struct crowd_reader *together_crowd_reader(struct together *together) {
+    return has_crowd(together) ? together->crowd_reader : NULL;
 }
 
 static void put_offers(struct together *together, struct buf *out) {
     struct offers_stat offers;
-    struct obtaining_stat obtained;
+    struct crowd_reader_stat obtained;
     offers_stat(together->offers, &offers);
-    obtaining_stat(together->obtaining, &obtained);
+    crowd_reader_stat(together->crowd_reader, &obtained);
     buf_put_format(
         out, ",\"offers\":{\"count\":%u,\"size\":%ju,\"given\":%ju,\"given_size\":%ju,\"referred\":%ju}",
         offers.count, (uintmax_t)offers.size, (uintmax_t)offers.given_count, (uintmax_t)offers.given_size,
@@ -235,7 +235,7 @@ void together_put_crowd(struct together *together, struct buf *out) {
         return;
     }
     buf_put_string(out, "{\"version\":1,");
-    crowding_put(together->crowding, out);
+    crowd_driver_put(together->crowd_driver, out);
     put_offers(together, out);
     buf_put_byte(out, '}');
 }

@@ -13,7 +13,7 @@ static void blame(void *context, const uint8_t publisher[PEER_KEY_SIZE], const c
     const struct together *together = context;
     struct peer peer = {0}; /* who he is, is known; where, need not be */
     memcpy(peer.key, publisher, PEER_KEY_SIZE);
-    ringing_blame(together->ringing, &peer, sentence);
+    transport_blame(together->transport, &peer, sentence);
 }
 
 void together_beat_deposits(struct together *together) {

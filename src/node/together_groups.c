@@ -5,17 +5,18 @@
 #include "node/together_state.h"
 
 static enum err begin(struct together *together, struct err_detail *detail) {
-    enum err err = ringing_open(together->ringing, detail);
+    enum err err = transport_open(together->transport, detail);
     err = err == ERR_OK ? together_make_bulk(together, detail) : err;
     if (err == ERR_OK) {
-        err = grouping_begin(together->grouping, together->ringing, together->bulk, &together->self);
+        err =
+            group_driver_begin(together->group_driver, together->transport, together->bulk, &together->self);
     }
     return err == ERR_OK ? together_start_bulk(together, detail) : err;
 }
 
 /* A node that others cannot reach is told so at the start; later there is only the log. */
 enum err together_prepare_groups(struct together *together, struct err_detail *detail) {
-    bool is_needed = grouping_beat(together->grouping);
+    bool is_needed = group_driver_beat(together->group_driver);
     enum err err = is_needed ? begin(together, detail) : ERR_OK;
     together->is_grouped = is_needed && err == ERR_OK;
     return err;
@@ -23,7 +24,7 @@ enum err together_prepare_groups(struct together *together, struct err_detail *d
 
 void together_beat_groups(struct together *together) {
     struct err_detail detail = {0};
-    bool is_needed = grouping_beat(together->grouping);
+    bool is_needed = group_driver_beat(together->group_driver);
     if (!is_needed || together->is_grouped || together->is_group_told) {
         return;
     }
@@ -41,10 +42,10 @@ void together_beat_groups(struct together *together) {
 void together_on_group(void *shared, const struct datagram_message *message) {
     const struct together *together = shared;
     if (message->kind == DATAGRAM_GROUP) {
-        grouping_receive(together->grouping, message);
+        group_driver_receive(together->group_driver, message);
     }
 }
 
-struct grouping *together_grouping(const struct together *together) {
-    return together->grouping;
+struct group_driver *together_group_driver(const struct together *together) {
+    return together->group_driver;
 }

@@ -14,13 +14,13 @@ static enum err read_links(void *context, const char *job, const uint8_t after_p
                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                            size_t count_max, size_t *ret_count) {
     const struct together *together = context;
-    return crawling_read_outgoing(together->crawling, job, after_place, after_url, work, ret_links, count_max,
-                                  ret_count);
+    return crawl_loop_read_outgoing(together->crawl_loop, job, after_place, after_url, work, ret_links,
+                                    count_max, ret_count);
 }
 
 static void drop_links(void *context, const char *job, const struct frontier_outgoing *links, size_t count) {
     const struct together *together = context;
-    crawling_drop_outgoing(together->crawling, job, links, count);
+    crawl_loop_drop_outgoing(together->crawl_loop, job, links, count);
 }
 
 void together_on_outgoing(void *context, const char *job) {
@@ -123,19 +123,19 @@ static void deliver(void *context, const struct walking_delivery *delivery) {
         return;
     }
     snprintf(parcel->job, sizeof parcel->job, "%s", name);
-    crawling_post(together->crawling, take_parcel, parcel);
+    crawl_loop_post(together->crawl_loop, take_parcel, parcel);
 }
 
 /* ---- the ring ---- */
 
 struct question {
-    struct ringing_question ringing;
+    struct transport_question transport;
     struct together *together;
     uint64_t number;
 };
 
-static void on_answered(struct ringing_question *ringing, const struct ringing_answer *answer) {
-    struct question *question = ringing->context;
+static void on_answered(struct transport_question *transport, const struct transport_answer *answer) {
+    struct question *question = transport->context;
     walking_found(question->together->walking, question->number, answer->places,
                   answer->err == ERR_OK ? answer->places_count : 0);
     free(question);
@@ -150,13 +150,14 @@ static void find(void *context, uint64_t number, struct ring_id key, size_t plac
     }
     question->together = together;
     question->number = number;
-    question->ringing = (struct ringing_question){
+    question->transport = (struct transport_question){
         .key = key,
-        .places_wanted = (uint8_t)(places_wanted < RINGING_PLACES_MAX ? places_wanted : RINGING_PLACES_MAX),
+        .places_wanted =
+            (uint8_t)(places_wanted < TRANSPORT_PLACES_MAX ? places_wanted : TRANSPORT_PLACES_MAX),
         .answered = on_answered,
         .context = question,
     };
-    ringing_ask(together->ringing, &question->ringing);
+    transport_ask(together->transport, &question->transport);
 }
 
 static size_t after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
@@ -170,7 +171,7 @@ static uint64_t arcs(void *context) {
 }
 
 struct letter {
-    struct ringing *ringing;
+    struct transport *transport;
     struct peer to;
     size_t size;
     uint8_t bytes[];
@@ -178,7 +179,7 @@ struct letter {
 
 static void post_letter(void *context) {
     struct letter *letter = context;
-    ringing_send(letter->ringing, &letter->to, DATAGRAM_LINKS, bytes_of(letter->bytes, letter->size));
+    transport_send(letter->transport, &letter->to, DATAGRAM_LINKS, bytes_of(letter->bytes, letter->size));
     free(letter);
 }
 
@@ -188,11 +189,11 @@ static void send_links(void *context, const struct peer *to, struct bytes messag
     if (letter == NULL) {
         return; /* lost, as any datagram may be */
     }
-    letter->ringing = together->ringing;
+    letter->transport = together->transport;
     letter->to = *to;
     letter->size = message.size;
     memcpy(letter->bytes, message.data, message.size);
-    if (!ringing_post(together->ringing, post_letter, letter)) {
+    if (!transport_post(together->transport, post_letter, letter)) {
         free(letter);
     }
 }
@@ -206,7 +207,7 @@ static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes 
     snprintf(sentence, sizeof sentence, "sends links that make no sense: %.*s", BYTES_ARG(why));
     for (size_t i = 0; i < count; i++) {
         if (memcmp(peers[i].key, key, PEER_KEY_SIZE) == 0) {
-            ringing_blame(together->ringing, &peers[i], sentence);
+            transport_blame(together->transport, &peers[i], sentence);
             break;
         }
     }

@@ -2,11 +2,11 @@
 #include "node/mirror/collection_setup.h"
 #include "node/together_state.h"
 
-static size_t neighbours(void *context, struct mirror_source out[MIRRORING_SOURCES_MAX]) {
+static size_t neighbours(void *context, struct mirror_source out[MIRROR_DRIVER_SOURCES_MAX]) {
     const struct together *together = context;
-    struct grouping_neighbour found[GROUPING_NEIGHBOURS_MAX];
-    size_t count = grouping_neighbours(together->grouping, found);
-    count = count < MIRRORING_SOURCES_MAX ? count : MIRRORING_SOURCES_MAX;
+    struct group_driver_neighbour found[GROUP_DRIVER_NEIGHBOURS_MAX];
+    size_t count = group_driver_neighbours(together->group_driver, found);
+    count = count < MIRROR_DRIVER_SOURCES_MAX ? count : MIRROR_DRIVER_SOURCES_MAX;
     for (size_t i = 0; i < count; i++) {
         out[i] = (struct mirror_source){
             .peer = found[i].peer, .bandwidth = found[i].bandwidth, .delay_us = found[i].delay_us};
@@ -16,17 +16,18 @@ static size_t neighbours(void *context, struct mirror_source out[MIRRORING_SOURC
 
 static bool is_member(void *context, const struct peer *peer) {
     const struct together *together = context;
-    return ringing_admits(together->ringing, peer) || grouping_is_member(together->grouping, peer);
+    return transport_admits(together->transport, peer) ||
+           group_driver_is_member(together->group_driver, peer);
 }
 
 static void learned(void *context, const struct peer *peer, uint64_t size, uint64_t duration_us) {
     const struct together *together = context;
-    grouping_learned(together->grouping, peer, size, duration_us);
+    group_driver_learned(together->group_driver, peer, size, duration_us);
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
-    ringing_blame(together->ringing, peer, sentence);
+    transport_blame(together->transport, peer, sentence);
 }
 
 static void on_note(void *context, const char *sentence) {
@@ -37,8 +38,8 @@ static void on_note(void *context, const char *sentence) {
 }
 
 static enum err begin(struct together *together, struct err_detail *detail) {
-    struct mirroring *mirroring;
-    struct mirroring_config config = {
+    struct mirror_driver *mirror_driver;
+    struct mirror_driver_config config = {
         .directory = together->config.directory,
         .bulk = together->bulk,
         .self = together->self,
@@ -55,10 +56,10 @@ static enum err begin(struct together *together, struct err_detail *detail) {
         .put_archive = together_put_deposit,
         .context = together,
     };
-    enum err err = mirroring_new(&config, &mirroring, detail);
+    enum err err = mirror_driver_new(&config, &mirror_driver, detail);
     if (err == ERR_OK) {
-        together->mirroring = mirroring;
-        err = mirroring_start(mirroring, detail);
+        together->mirror_driver = mirror_driver;
+        err = mirror_driver_start(mirror_driver, detail);
     }
     return err;
 }
@@ -68,14 +69,14 @@ enum err together_prepare_mirrors(struct together *together, struct err_detail *
     if (together->is_bulk_started || !collection_setup_any_needs_no_group(together->config.directory)) {
         return ERR_OK;
     }
-    enum err err = ringing_open(together->ringing, detail);
+    enum err err = transport_open(together->transport, detail);
     err = err == ERR_OK ? together_make_bulk(together, detail) : err;
     return err == ERR_OK ? together_start_bulk(together, detail) : err;
 }
 
 void together_beat_mirrors(struct together *together) {
     struct err_detail detail = {0};
-    if (together->mirroring != NULL || together->is_mirror_told) {
+    if (together->mirror_driver != NULL || together->is_mirror_told) {
         return;
     }
     enum err err = together_prepare_mirrors(together, &detail);
@@ -89,27 +90,27 @@ void together_beat_mirrors(struct together *together) {
 }
 
 bool together_hears(struct together *together, const struct peer *peer) {
-    struct mirroring *mirroring = together->mirroring;
-    return mirroring != NULL && mirroring_hears(mirroring, peer);
+    struct mirror_driver *mirror_driver = together->mirror_driver;
+    return mirror_driver != NULL && mirror_driver_hears(mirror_driver, peer);
 }
 
 void together_stop_mirrors(struct together *together) {
-    if (together->mirroring != NULL) {
-        mirroring_stop(together->mirroring);
+    if (together->mirror_driver != NULL) {
+        mirror_driver_stop(together->mirror_driver);
     }
 }
 
 void together_free_mirrors(struct together *together) {
-    if (together->mirroring != NULL) {
-        mirroring_free(together->mirroring);
+    if (together->mirror_driver != NULL) {
+        mirror_driver_free(together->mirror_driver);
     }
 }
 
 void together_put_mirrors(struct together *together, struct buf *out) {
-    struct mirroring *mirroring = together->mirroring;
-    if (mirroring == NULL) {
+    struct mirror_driver *mirror_driver = together->mirror_driver;
+    if (mirror_driver == NULL) {
         buf_put_string(out, "{\"version\":1,\"mirrors\":[]}");
     } else {
-        mirroring_put(mirroring, out);
+        mirror_driver_put(mirror_driver, out);
     }
 }

@@ -7,18 +7,18 @@
 
 #include "node/captures/captures.h"
 #include "node/copies/keeping.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
+#include "node/crowd/crowd_reader.h"
 #include "node/crowd/kept.h"
-#include "node/crowd/obtaining.h"
-#include "node/group/grouping.h"
+#include "node/group/group_driver.h"
 #include "node/links/lending.h"
 #include "node/links/walking.h"
-#include "node/mirror/mirroring.h"
+#include "node/mirror/mirror_driver.h"
 #include "node/reading/entrances.h"
 #include "node/reading/ring_shelf.h"
 #include "node/ring/routing.h"
 #include "node/together.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 
 struct depositing;
 
@@ -30,8 +30,8 @@ struct together_job {
 
 struct together {
     struct together_config config;
-    struct ringing *ringing;
-    struct crawling *crawling;
+    struct transport *transport;
+    struct crawl_loop *crawl_loop;
     struct access *_Atomic access; /* NULL: not opened yet */
     struct holders *holders;
     struct decrees *decrees;
@@ -44,10 +44,10 @@ struct together {
     bool is_grouped;           /* the groups have begun */
     bool is_group_told;        /* that they cannot */
     bool is_mirror_told;       /* that collections cannot */
-    struct grouping *grouping;
-    struct mirroring *_Atomic mirroring;   /* NULL: bulk does not run yet */
-    struct depositing *_Atomic depositing; /* NULL: before the first beat */
-    bool is_deposit_told;                  /* that archives of others cannot be served */
+    struct group_driver *group_driver;
+    struct mirror_driver *_Atomic mirror_driver; /* NULL: bulk does not run yet */
+    struct depositing *_Atomic depositing;       /* NULL: before the first beat */
+    bool is_deposit_told;                        /* that archives of others cannot be served */
 
     /* From the start, in a ring. */
     bool has_ring;
@@ -64,8 +64,8 @@ struct together {
     struct ring_shelf_service *service;
     struct walking *walking;
     struct offers *offers; /* NULL: without the crowd, as the next two */
-    struct crowding *crowding;
-    struct obtaining *obtaining;
+    struct crowd_driver *crowd_driver;
+    struct crowd_reader *crowd_reader;
     struct kept *kept; /* NULL: only what was read is offered */
 
     /* The beat's. */
@@ -109,7 +109,7 @@ void together_beat_deposits(struct together *together);
 void together_stop_deposits(struct together *together);
 void together_put_deposit(void *context, const char *name, struct buf *out);
 
-/* Any thread: node/mirror/mirroring.h. */
+/* Any thread: node/mirror/mirror_driver.h. */
 bool together_hears(struct together *together, const struct peer *peer);
 
 /* together.c: bulk is made, or started, where it was not. */

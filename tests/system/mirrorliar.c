@@ -17,18 +17,18 @@
 #include <string.h>
 
 #include "base/hex.h"
-#include "node/mirror/mirroring_code.h"
+#include "node/mirror/mirror_driver_code.h"
 #include "node/rpc/bulk.h"
 #include "protocol/mirror/manifest_writer.h"
 
-bulk_handler __real_mirroring_answer;
-bulk_handler __wrap_mirroring_answer;
-void __real_mirroring_put_version_question(struct buf *out, uint16_t port,
-                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
-                                           struct bytes statement);
-void __wrap_mirroring_put_version_question(struct buf *out, uint16_t port,
-                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
-                                           struct bytes statement);
+bulk_handler __real_mirror_driver_answer;
+bulk_handler __wrap_mirror_driver_answer;
+void __real_mirror_driver_put_version_question(struct buf *out, uint16_t port,
+                                               const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                               struct bytes statement);
+void __wrap_mirror_driver_put_version_question(struct buf *out, uint16_t port,
+                                               const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                               struct bytes statement);
 const char *__wrap_path_rule_fault(struct bytes path);
 const char *__wrap_path_rule_link_fault(struct bytes path, struct bytes target);
 const char *__wrap_path_rule_order_fault(struct bytes previous, bool previous_is_directory,
@@ -69,29 +69,30 @@ static void lie_about_version(struct buf *answer) {
     }
 }
 
-static void lie_about_chunks(const struct mirroring_question *question, struct buf *answer) {
+static void lie_about_chunks(const struct mirror_driver_question *question, struct buf *answer) {
     if (lies(question->digests_count == 1 ? "manifest" : "contents")) {
         answer->data[answer->size - 1] ^= 1;
     }
 }
 
 /* The same question, but about whoever's collection of that name. */
-static struct bytes ask_anybodys(const struct mirroring_question *question, struct buf *out) {
+static struct bytes ask_anybodys(const struct mirror_driver_question *question, struct buf *out) {
     static const uint8_t anybody[PEER_KEY_SIZE];
-    __real_mirroring_put_version_question(out, question->port, anybody, question->name, question->statement);
+    __real_mirror_driver_put_version_question(out, question->port, anybody, question->name,
+                                              question->statement);
     return buf_bytes(out);
 }
 
-enum err __wrap_mirroring_answer(void *context, const struct peer *from, struct bytes input,
-                                 struct buf *answer, struct err_detail *detail) {
-    struct mirroring_question question;
+enum err __wrap_mirror_driver_answer(void *context, const struct peer *from, struct bytes input,
+                                     struct buf *answer, struct err_detail *detail) {
+    struct mirror_driver_question question;
     struct buf other;
-    bool is_sound = mirroring_read_question(input, &question, NULL) == ERR_OK;
-    bool is_version = is_sound && question.kind == MIRRORING_VERSION;
-    bool is_chunks = is_sound && question.kind == MIRRORING_CHUNKS;
+    bool is_sound = mirror_driver_read_question(input, &question, NULL) == ERR_OK;
+    bool is_version = is_sound && question.kind == MIRROR_DRIVER_VERSION;
+    bool is_chunks = is_sound && question.kind == MIRROR_DRIVER_CHUNKS;
     buf_init(&other, BULK_QUESTION_SIZE_MAX);
     struct bytes asked = is_version && lies("foreign") ? ask_anybodys(&question, &other) : input;
-    enum err err = __real_mirroring_answer(context, from, asked, answer, detail);
+    enum err err = __real_mirror_driver_answer(context, from, asked, answer, detail);
     buf_done(&other);
     if (err == ERR_OK && is_version && answer->size > PEER_KEY_SIZE + 1) {
         lie_about_version(answer);
@@ -101,10 +102,10 @@ enum err __wrap_mirroring_answer(void *context, const struct peer *from, struct 
     return err;
 }
 
-void __wrap_mirroring_put_version_question(struct buf *out, uint16_t port,
-                                           const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
-                                           struct bytes statement) {
-    __real_mirroring_put_version_question(out, port, publisher, name, statement);
+void __wrap_mirror_driver_put_version_question(struct buf *out, uint16_t port,
+                                               const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
+                                               struct bytes statement) {
+    __real_mirror_driver_put_version_question(out, port, publisher, name, statement);
     if (statement.size > 0 && out->size > 0 && lies("notice")) {
         out->data[out->size - 1] ^= 1; /* of the signature, which comes last */
     }

@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "node/captures/captures_code.h"
 #include "node/copies/keeping_code.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
 #include "node/reading/ring_shelf_scope.h"
 #include "protocol/copies/reconcile.h"
 #include "store/remote/shelf_code.h"
@@ -228,14 +228,14 @@ void __wrap_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t
 
 /* ---- links without end ---- */
 
-enum err __real_crawling_read_outgoing(struct crawling *crawling, const char *job,
-                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                       struct buf *work, struct frontier_outgoing *ret_links,
-                                       size_t count_max, size_t *ret_count);
-enum err __wrap_crawling_read_outgoing(struct crawling *crawling, const char *job,
-                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                       struct buf *work, struct frontier_outgoing *ret_links,
-                                       size_t count_max, size_t *ret_count);
+enum err __real_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
+                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                         struct buf *work, struct frontier_outgoing *ret_links,
+                                         size_t count_max, size_t *ret_count);
+enum err __wrap_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
+                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                         struct buf *work, struct frontier_outgoing *ret_links,
+                                         size_t count_max, size_t *ret_count);
 
 static size_t make_url(uint8_t *out, size_t size_max) {
     static const char *const begins[] = {
@@ -249,14 +249,14 @@ static size_t make_url(uint8_t *out, size_t size_max) {
     return (size_t)snprintf((char *)out, size_max, "%s%" PRIu32, begin, randombytes_random());
 }
 
-enum err __wrap_crawling_read_outgoing(struct crawling *crawling, const char *job,
-                                       const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                       struct buf *work, struct frontier_outgoing *ret_links,
-                                       size_t count_max, size_t *ret_count) {
+enum err __wrap_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
+                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                         struct buf *work, struct frontier_outgoing *ret_links,
+                                         size_t count_max, size_t *ret_count) {
     enum { URL_SIZE = 96, ONE_PAGE = 1 << 7 };
     if (!lies("links")) {
-        return __real_crawling_read_outgoing(crawling, job, after_place, after_url, work, ret_links,
-                                             count_max, ret_count);
+        return __real_crawl_loop_read_outgoing(crawl_loop, job, after_place, after_url, work, ret_links,
+                                               count_max, ret_count);
     }
     buf_clear(work);
     enum err err = buf_reserve(work, count_max * URL_SIZE);

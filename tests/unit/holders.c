@@ -1,7 +1,7 @@
 /* holders: which nodes shall hold a place, from what is known and from what was looked up. */
 #include "node/ring/holders.h"
 
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 #include "ring-street.h"
 
 enum { HOUSES_COUNT = 6, COPIES = 3, PATIENCE_S = 120, SELF = 0 };
@@ -13,11 +13,12 @@ struct fixture {
     unsigned asked_count;
 };
 
-/* In the place of the ring's own (node/transport/ringing_ask.c): it knows all places, and answers at once. */
-void ringing_ask(struct ringing *ringing, struct ringing_question *question) {
-    struct fixture *fixture = (struct fixture *)ringing;
+/* In the place of the ring's own (node/transport/transport_ask.c): it knows all places, and answers at once.
+ */
+void transport_ask(struct transport *transport, struct transport_question *question) {
+    struct fixture *fixture = (struct fixture *)transport;
     const struct street_map *map = &fixture->map;
-    struct ringing_answer answer = {.err = ERR_OK};
+    struct transport_answer answer = {.err = ERR_OK};
     uint32_t first = 0;
     while (first < map->count && ring_id_compare(map->places[first].place->id, question->key) < 0) {
         first++;
@@ -40,7 +41,7 @@ static int set_up(void **state) {
     }
     assert_true(street_settles(&fixture->street, PATIENCE_S));
     assert_true(street_draw(&fixture->street, &fixture->map));
-    fixture->holders = holders_new((struct ringing *)fixture);
+    fixture->holders = holders_new((struct transport *)fixture);
     assert_non_null(fixture->holders);
     holders_update(fixture->holders, fixture->street.houses[SELF].ring, COPIES);
     *state = fixture;

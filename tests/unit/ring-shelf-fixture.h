@@ -13,7 +13,7 @@
 #include "await.h"
 #include "crawl/engine/attest.h"
 #include "node/captures/captures_state.h"
-#include "node/crowd/obtaining.h"
+#include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_shelf.h"
 #include "node/rpc/bulk_state.h"
 #include "scratch.h"
@@ -69,8 +69,8 @@ struct fixture {
     struct shelf *shelf;            /* likewise */
     atomic_bool has_no_holders;     /* they cannot be found now */
     bool has_crowd;
-    struct obtaining *obtaining; /* of the reader */
-    atomic_bool is_over;         /* who answers late need not wait any more */
+    struct crowd_reader *crowd_reader; /* of the reader */
+    atomic_bool is_over;               /* who answers late need not wait any more */
     pthread_mutex_t lock;
     unsigned blames_count;
     struct peer blamed;
@@ -146,14 +146,15 @@ static inline bool fixture_has_any(void *context, const uint8_t place[RINGKEY_PL
 
 /* ---- the crowd ---- */
 
-static inline enum err fixture_search(struct crowding *crowding, const struct wish *wish, uint32_t timeout_ms,
-                                      size_t hits_wanted, struct crowding_hit *out, size_t *ret_count) {
-    const struct node *offerer = &((struct fixture *)crowding)->nodes[OFFERER];
+static inline enum err fixture_search(struct crowd_driver *crowd_driver, const struct wish *wish,
+                                      uint32_t timeout_ms, size_t hits_wanted, struct crowd_driver_hit *out,
+                                      size_t *ret_count) {
+    const struct node *offerer = &((struct fixture *)crowd_driver)->nodes[OFFERER];
     uint8_t memory[CROWD_WISH_SIZE_MAX];
     size_t count;
     (void)timeout_ms;
     (void)hits_wanted;
-    *out = (struct crowding_hit){.holder = offerer->peer, .hops_count = 1};
+    *out = (struct crowd_driver_hit){.holder = offerer->peer, .hops_count = 1};
     out->contents_size = offers_have(offerer->offers, wish_write(wish, memory), out->contents);
     if (out->contents_size == 0) {
         return ERR_NOT_FOUND;
@@ -164,13 +165,13 @@ static inline enum err fixture_search(struct crowding *crowding, const struct wi
     return ERR_OK;
 }
 
-static inline void fixture_distrust(struct crowding *crowding, const struct peer *peer) {
-    (void)crowding;
+static inline void fixture_distrust(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    (void)crowd_driver;
     (void)peer;
 }
 
-static inline bool fixture_is_distrusted(struct crowding *crowding, const struct peer *peer) {
-    (void)crowding;
+static inline bool fixture_is_distrusted(struct crowd_driver *crowd_driver, const struct peer *peer) {
+    (void)crowd_driver;
     (void)peer;
     return false;
 }
@@ -184,8 +185,8 @@ static inline void fixture_start_crowd(struct node *node, const char *directory)
     struct fixture *fixture = node->fixture;
     struct offers_config offers = {.directory = directory, .bulk = node->bulk};
     assert_int_equal(offers_new(&offers, &node->offers, NULL), ERR_OK);
-    struct obtaining_config config = {
-        .crowding = (struct crowding *)fixture,
+    struct crowd_reader_config config = {
+        .crowd_driver = (struct crowd_driver *)fixture,
         .offers = node->offers,
         .captures = node->captures,
         .bulk = node->bulk,
@@ -197,8 +198,8 @@ static inline void fixture_start_crowd(struct node *node, const char *directory)
         .context = node,
     };
     if (node == &fixture->nodes[READER]) {
-        fixture->obtaining = obtaining_new(&config);
-        assert_non_null(fixture->obtaining);
+        fixture->crowd_reader = crowd_reader_new(&config);
+        assert_non_null(fixture->crowd_reader);
     }
 }
 
@@ -386,7 +387,7 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
             .bulk = node->bulk,
             .captures = node->captures,
             .offers = node->offers,
-            .obtain = fixture->obtaining,
+            .obtain = fixture->crowd_reader,
             .mapping = (uint8_t)fixture->mapping,
             .timeout_ms = TIMEOUT_MS,
             .waiters_max = WAITERS_MAX,
@@ -446,7 +447,7 @@ static inline int fixture_teardown(void **state) {
             captures_session_free(fixture->fetch);
         }
         if (i == READER && fixture->has_crowd) {
-            obtaining_free(fixture->obtaining);
+            crowd_reader_free(fixture->crowd_reader);
         }
         if (node->offers != NULL) {
             offers_free(node->offers);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "node/crawl/job_files.h"
-#include "node/group/grouping.h"
+#include "node/group/group_driver.h"
 #include "node/transport/ring_json.h"
 
 static enum err save(void *context, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
@@ -22,7 +22,7 @@ static void put_jobs(void *context, struct buf *out) {
     const struct desk_work *work = context;
     struct buf live;
     buf_init(&live, DESK_TEXT_SIZE_MAX);
-    crawling_put_jobs(work->crawling, &live);
+    crawl_loop_put_jobs(work->crawl_loop, &live);
     job_files_put_all(work->directory, buf_bytes(&live), out);
     buf_done(&live);
 }
@@ -31,7 +31,7 @@ static enum err put_job(void *context, struct bytes name, struct buf *out, struc
     const struct desk_work *work = context;
     struct buf live;
     buf_init(&live, DESK_TEXT_SIZE_MAX);
-    crawling_put_jobs(work->crawling, &live);
+    crawl_loop_put_jobs(work->crawl_loop, &live);
     enum err err = job_files_put(work->directory, name, buf_bytes(&live), out, detail);
     buf_done(&live);
     return err;
@@ -44,7 +44,7 @@ static enum err add_job(void *context, struct bytes wish, char ret_name[DESK_NAM
     enum err err = job_files_add(work->directory, wish, name, detail);
     if (err == ERR_OK) {
         snprintf(ret_name, DESK_NAME_SIZE_MAX, "%s", name);
-        crawling_look(work->crawling);
+        crawl_loop_look(work->crawl_loop);
     }
     return err;
 }
@@ -52,14 +52,14 @@ static enum err add_job(void *context, struct bytes wish, char ret_name[DESK_NAM
 static enum err pause_job(void *context, struct bytes name, bool is_paused, struct err_detail *detail) {
     const struct desk_work *work = context;
     enum err err = job_files_pause(work->directory, name, is_paused, detail);
-    crawling_look(work->crawling);
+    crawl_loop_look(work->crawl_loop);
     return err;
 }
 
 static enum err remove_job(void *context, struct bytes name, struct err_detail *detail) {
     const struct desk_work *work = context;
     enum err err = job_files_remove(work->directory, name, detail);
-    crawling_look(work->crawling);
+    crawl_loop_look(work->crawl_loop);
     return err;
 }
 
@@ -75,7 +75,7 @@ static void put_history(void *context, struct buf *out) {
 
 static void put_ring(void *context, struct buf *out) {
     const struct desk_work *work = context;
-    ringing_put(work->ringing, out);
+    transport_put(work->transport, out);
     if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
         buf_truncate(out, out->size - 1);
         buf_put_string(out, ",\"together\":");
@@ -96,21 +96,21 @@ static void put_mirrors(void *context, struct buf *out) {
 
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
     const struct desk_work *work = context;
-    return grouping_put(together_grouping(work->together), name, out, detail);
+    return group_driver_put(together_group_driver(work->together), name, out, detail);
 }
 
 static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail) {
     const struct desk_work *work = context;
-    return grouping_put_picture(together_grouping(work->together), name, is_dot, out, detail);
+    return group_driver_put_picture(together_group_driver(work->together), name, is_dot, out, detail);
 }
 
 struct lookup {
-    struct ringing_question question;
+    struct transport_question question;
     struct desk_find *find;
 };
 
-static void on_answer(struct ringing_question *question, const struct ringing_answer *answer) {
+static void on_answer(struct transport_question *question, const struct transport_answer *answer) {
     struct lookup *lookup = question->context;
     struct desk_find *find = lookup->find;
     find->err = answer->err;
@@ -128,12 +128,13 @@ static void on_answer(struct ringing_question *question, const struct ringing_an
 static void find(void *context, struct desk_find *find) {
     const struct desk_work *work = context;
     if (find->kind == DESK_FIND_CAPTURE) {
-        locating_ask(work->locating, find);
+        crowd_lookups_ask(work->crowd_lookups, find);
         return;
     }
     struct lookup *lookup = calloc(1, sizeof *lookup);
-    find->err = lookup != NULL ? ringing_key(work->ringing, find->url, &lookup->question.key, &find->detail)
-                               : ERR_MEMORY;
+    find->err = lookup != NULL
+                    ? transport_key(work->transport, find->url, &lookup->question.key, &find->detail)
+                    : ERR_MEMORY;
     if (find->err != ERR_OK) {
         free(lookup);
         find->done(find);
@@ -143,7 +144,7 @@ static void find(void *context, struct desk_find *find) {
     lookup->question.places_wanted = find->places_wanted;
     lookup->question.answered = on_answer;
     lookup->question.context = lookup;
-    ringing_ask(work->ringing, &lookup->question);
+    transport_ask(work->transport, &lookup->question);
 }
 
 static bool is_healthy(void *context, struct err_detail *detail) {
@@ -151,7 +152,8 @@ static bool is_healthy(void *context, struct err_detail *detail) {
     return pulse_is_healthy(work->pulse, detail);
 }
 
-_Static_assert((int)DESK_PLACES_MAX == (int)RINGING_PLACES_MAX, "what may be asked is what can be answered");
+_Static_assert((int)DESK_PLACES_MAX == (int)TRANSPORT_PLACES_MAX,
+               "what may be asked is what can be answered");
 
 const struct desk_table desk_work_table = {
     .save = save,

@@ -5,21 +5,21 @@
 #define MNEMON_NODE_ADMIN_DESK_WORK_H
 
 #include "node/admin/pulse.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
 #include "node/crawl/saves.h"
-#include "node/crowd/locating.h"
+#include "node/crowd/crowd_lookups.h"
 #include "node/together.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 #include "replay/admin/desk.h"
 
 /* The context of the table. All of it outlives the server; pulse is set before the first request. */
 struct desk_work {
     const char *directory; /* of the data */
-    struct crawling *crawling;
+    struct crawl_loop *crawl_loop;
     struct saves *saves;
-    struct ringing *ringing;
+    struct transport *transport;
     struct together *together;
-    struct locating *locating;
+    struct crowd_lookups *crowd_lookups;
     struct pulse *pulse;
 };
 

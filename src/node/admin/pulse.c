@@ -62,7 +62,7 @@ static void take(struct pulse *pulse) {
     buf_init(&waiting, WAITING_SIZE_MAX);
     sample_take(&pulse->config.sources, pulse->samples_count++ % REMOTE_SAMPLES == 0, &sample, &pulse->work);
     settle(pulse, &sample);
-    crawling_put_waiting(pulse->config.sources.crawling, &waiting);
+    crawl_loop_put_waiting(pulse->config.sources.crawl_loop, &waiting);
     pthread_mutex_lock(&pulse->lock);
     *sample_at(pulse, pulse->kept_count++) = sample;
     pulse->volumes = pulse->work;

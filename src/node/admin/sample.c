@@ -14,8 +14,8 @@ enum { JOBS_SIZE_MAX = 64 << 20 };
 static void take_crawl(const struct sample_sources *sources, struct sample *sample) {
     struct buf text;
     buf_init(&text, JOBS_SIZE_MAX);
-    crawling_stat(sources->crawling, &sample->crawl);
-    crawling_put_jobs(sources->crawling, &text);
+    crawl_loop_stat(sources->crawl_loop, &sample->crawl);
+    crawl_loop_put_jobs(sources->crawl_loop, &text);
     json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
     buf_done(&text);
     sample->jobs_count = json_array_size(jobs);

@@ -8,7 +8,7 @@
 
 #include "crawl/engine/crawler.h"
 #include "http/server/http_server.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
 #include "replay/admin/admin.h"
 #include "replay/search/search.h"
 #include "store/instance/connector.h"
@@ -65,7 +65,7 @@ struct sample_volumes {
 struct sample_sources {
     struct instance *instance;
     struct instance_session *session; /* of the thread that takes samples */
-    struct crawling *crawling;
+    struct crawl_loop *crawl_loop;
     struct http_server *http; /* NULL: not yet there */
     size_t routes_count;
     struct admin *admin;

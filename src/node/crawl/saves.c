@@ -196,7 +196,7 @@ enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[DESK_NAM
     }
     arena_done(&arena);
     if (err == ERR_OK) {
-        crawling_look(saves->config.crawling);
+        crawl_loop_look(saves->config.crawl_loop);
     }
     return err;
 }
@@ -322,7 +322,7 @@ static void finish(struct saves *saves, const struct save *save, const json_t *j
     buf_done(&text);
     job_file(saves, save->id, path);
     unlink(path);
-    crawling_look(saves->config.crawling);
+    crawl_loop_look(saves->config.crawl_loop);
 }
 
 static uint64_t count_of(const json_t *job, const char *name) {
@@ -387,7 +387,7 @@ static void sweep(struct saves *saves) {
 void saves_step(struct saves *saves) {
     struct buf text;
     buf_init(&text, JOBS_SIZE_MAX);
-    crawling_put_jobs(saves->config.crawling, &text);
+    crawl_loop_put_jobs(saves->config.crawl_loop, &text);
     json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
     buf_done(&text);
     for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {

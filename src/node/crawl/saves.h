@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "node/crawl/crawling.h"
+#include "node/crawl/crawl_loop.h"
 #include "replay/admin/desk.h"
 #include "replay/archive/archive.h"
 
@@ -22,7 +22,7 @@ enum { SAVES_RUNNING_MAX = 64 };
 /* All of it outlives the saves. */
 struct saves_config {
     const char *directory; /* of the data */
-    struct crawling *crawling;
+    struct crawl_loop *crawl_loop;
     struct archive *archive;
     const struct clock *clock;
 };

@@ -2,7 +2,7 @@
  * kept - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
  *
  *      the ring's loop   kept_look(number, wish) ──> its thread: key (keeping.h) ─ capture ─ offers_put()
- *                        crowding_looked(number, finding) <──
+ *                        crowd_driver_looked(number, finding) <──
  *
  * What was found is put to the offers, as though it had been read here: so it is given to a few only, who
  * then hand it on. A wish for a URL is found by its place, so only where the charter maps by URL; one for a

@@ -67,7 +67,7 @@ void offers_review(struct offers *offers);
 
 /* ---- any thread; never waits for the disk ---- */
 
-/* What of ours answers the wish, as crowding_config.have says it. */
+/* What of ours answers the wish, as crowd_driver_config.have says it. */
 size_t offers_have(void *offers, struct bytes wish, uint8_t *memory);
 
 /* The same for this node itself: also where nothing is given, and not counted as asked for. */

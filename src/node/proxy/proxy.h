@@ -28,7 +28,7 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "node/together.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 #include "replay/archive/archive.h"
 
 struct proxy;
@@ -48,7 +48,7 @@ struct proxy_config {
     struct access *access; /* its rules count for the crowd, too */
     bool reads_need_login; /* then only those who must be at this machine are shown the archive */
     struct together *together;
-    struct ringing *ringing;
+    struct transport *transport;
     struct address http; /* the node's own pages: not to be had through the proxy */
     const struct clock *clock;
 };

@@ -23,7 +23,7 @@ static enum err read_payload(struct proxy_worker *worker, const struct document 
 }
 
 static void sign(struct proxy_worker *worker, struct captured *captured, char attest[ATTEST_TEXT_SIZE]) {
-    const struct identity *identity = ringing_identity(worker->config->ringing);
+    const struct identity *identity = transport_identity(worker->config->transport);
     if (attest_sign(identity, &worker->hasher.sha256, &worker->text, &captured->document, attest) == ERR_OK) {
         captured->is_signed = true;
         memcpy(captured->signer, identity->key, sizeof captured->signer);
@@ -36,7 +36,7 @@ static void offer(struct proxy_worker *worker, struct captured *captured) {
     uint8_t place_bytes[RING_ID_SIZE];
     struct bytes surt;
     if (offers == NULL || !captured->is_signed ||
-        ringing_key(worker->config->ringing, captured->document.url, &place, NULL) != ERR_OK ||
+        transport_key(worker->config->transport, captured->document.url, &place, NULL) != ERR_OK ||
         proxy_worker_key(worker, captured->document.url, &surt) != ERR_OK ||
         read_payload(worker, &captured->document, &captured->payload) != ERR_OK) {
         return;

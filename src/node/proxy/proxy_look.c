@@ -41,7 +41,7 @@ void proxy_worker_free(struct proxy_worker *worker) {
         return;
     }
     if (worker->crowd != NULL) {
-        obtaining_session_free(worker->crowd);
+        crowd_reader_session_free(worker->crowd);
     }
     if (worker->session != NULL) {
         instance_session_free(worker->session);
@@ -234,22 +234,22 @@ static bool take_obtained(struct proxy_worker *worker, struct proxy_job *job,
 }
 
 static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
-    struct obtaining *obtaining = together_obtaining(worker->config->together);
+    struct crowd_reader *crowd_reader = together_crowd_reader(worker->config->together);
     struct wish wish = {.kind = WISH_URL, .time = WISH_NEWEST};
     uint8_t digest[SHA256_SIZE];
     struct obtained obtained;
     struct err_detail detail = {0};
     struct bytes surt;
-    if (obtaining == NULL) {
+    if (crowd_reader == NULL) {
         snprintf(job->crowd_said, sizeof job->crowd_said, "this node is in no crowd");
         return false;
     }
-    worker->crowd = worker->crowd != NULL ? worker->crowd : obtaining_session_new(obtaining);
+    worker->crowd = worker->crowd != NULL ? worker->crowd : crowd_reader_session_new(crowd_reader);
     enum err err = worker->crowd == NULL ? ERR_MEMORY : proxy_worker_key(worker, buf_bytes(&job->url), &surt);
     if (err == ERR_OK) {
         sha256_digest(&worker->hasher.sha256, surt, digest);
         memcpy(wish.hash, digest, sizeof wish.hash);
-        err = obtaining_get(worker->crowd, &wish, surt, CROWD_TIMEOUT_MS, &obtained, &detail);
+        err = crowd_reader_get(worker->crowd, &wish, surt, CROWD_TIMEOUT_MS, &obtained, &detail);
     }
     if (err == ERR_OK &&
         access_check(worker->config->access, surt, obtained.captured.document.time_us) != ACCESS_ALLOW) {

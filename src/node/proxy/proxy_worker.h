@@ -2,7 +2,7 @@
 #ifndef MNEMON_NODE_PROXY_PROXY_WORKER_H
 #define MNEMON_NODE_PROXY_PROXY_WORKER_H
 
-#include "node/crowd/obtaining.h"
+#include "node/crowd/crowd_reader.h"
 #include "node/proxy/proxy_jobs.h"
 #include "store/document/document_hasher.h"
 #include "warc/content.h"
@@ -10,8 +10,8 @@
 
 struct proxy_worker {
     const struct proxy_config *config;
-    struct obtaining_session *crowd;  /* NULL: not needed yet */
-    struct instance_session *session; /* likewise */
+    struct crowd_reader_session *crowd; /* NULL: not needed yet */
+    struct instance_session *session;   /* likewise */
     struct document_hasher hasher;
     struct content content;
     struct http_head head; /* of what the crowd gave */

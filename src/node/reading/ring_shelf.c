@@ -3,7 +3,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-#include "node/crowd/obtaining.h"
+#include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_shelf_state.h"
 #include "store/shelf/shelf_read_only.h"
 
@@ -55,8 +55,8 @@ static void close_session(struct shelf_session *generic) {
     if (session->captures != NULL) {
         captures_session_free(session->captures);
     }
-    if (session->obtaining != NULL) {
-        obtaining_session_free(session->obtaining);
+    if (session->crowd_reader != NULL) {
+        crowd_reader_session_free(session->crowd_reader);
     }
     if (session->has_title) {
         offers_title_done(&session->title);

@@ -25,10 +25,10 @@
  * several threads that want the same, one asks and the others wait for it.
  *
  * Holders may be busy (node/rpc/bulk.h): they are left alone for a moment, others are asked. Where none of
- * them answers, a listing may be up to ten minutes old, and the crowd is asked (node/crowd/obtaining.h): also
- * beside them, when they take longer than usual. What was read from the ring is offered to the crowd in turn.
- * A record says in its field Mnemon-Source where it came from: "ring ADDRESS", "crowd ADDRESS", or "crowd
- * this-node" where it was read here before.
+ * them answers, a listing may be up to ten minutes old, and the crowd is asked (node/crowd/crowd_reader.h):
+ * also beside them, when they take longer than usual. What was read from the ring is offered to the crowd in
+ * turn. A record says in its field Mnemon-Source where it came from: "ring ADDRESS", "crowd ADDRESS", or
+ * "crowd this-node" where it was read here before.
  *
  * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
  * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
@@ -40,7 +40,7 @@
 #include "node/captures/captures.h"
 #include "store/shelf/shelf.h"
 
-struct obtaining;
+struct crowd_reader;
 struct offers;
 
 enum { RING_SHELF_HOLDERS_MAX = 32, RING_SHELF_NODES_MAX = 1 << 15 };
@@ -50,7 +50,7 @@ struct ring_shelf_config {
     struct bulk *bulk;
     struct captures *captures;
     struct offers *offers;       /* what was read is handed on, and is read from there; NULL: it is not */
-    struct obtaining *obtain;    /* the crowd; NULL: there is none */
+    struct crowd_reader *obtain; /* the crowd; NULL: there is none */
     uint8_t mapping;             /* enum charter_mapping */
     uint8_t self[PEER_KEY_SIZE]; /* is not asked */
     uint32_t timeout_ms;         /* of a question; 0: 2,000 */

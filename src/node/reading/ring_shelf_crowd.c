@@ -1,6 +1,6 @@
 /* The crowd, where the holders are busy, silent or slow. */
 #include "base/utc.h"
-#include "node/crowd/obtaining.h"
+#include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_shelf_state.h"
 #include "store/instance/record.h"
 
@@ -22,13 +22,13 @@ uint64_t ring_shelf_patience_us(struct ring_shelf *shelf, const struct peer *hol
 
 static enum err obtain(struct ring_shelf_session *session, const struct wish *wish, struct bytes surt,
                        struct obtained *ret_obtained, struct err_detail *detail) {
-    if (session->obtaining == NULL) {
-        session->obtaining = obtaining_session_new(session->shelf->config.obtain);
-        if (session->obtaining == NULL) {
+    if (session->crowd_reader == NULL) {
+        session->crowd_reader = crowd_reader_session_new(session->shelf->config.obtain);
+        if (session->crowd_reader == NULL) {
             return ERR_MEMORY;
         }
     }
-    return obtaining_get(session->obtaining, wish, surt, CROWD_MS, ret_obtained, detail);
+    return crowd_reader_get(session->crowd_reader, wish, surt, CROWD_MS, ret_obtained, detail);
 }
 
 static void wish_for(struct ring_shelf_session *session, struct bytes surt, struct wish *wish) {

@@ -50,9 +50,9 @@ struct ring_shelf {
 struct ring_shelf_session {
     struct shelf_session session; /* first */
     struct ring_shelf *shelf;
-    struct captures_session *captures;   /* NULL: not needed yet */
-    struct obtaining_session *obtaining; /* likewise */
-    struct offers_title title;           /* finds that of a page; has_title */
+    struct captures_session *captures;         /* NULL: not needed yet */
+    struct crowd_reader_session *crowd_reader; /* likewise */
+    struct offers_title title;                 /* finds that of a page; has_title */
     bool has_title;
     struct sha256 sha256;
     struct canon canon;

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "node/transport/ringing.h"
+#include "node/transport/transport.h"
 
 enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
 static const uint64_t CACHE_US = 5 * 1000000;
@@ -30,7 +30,7 @@ struct view {
 };
 
 struct holders {
-    struct ringing *ringing;
+    struct transport *transport;
     pthread_mutex_t lock;
     struct view view;                         /* lock */
     uint64_t generation;                      /* lock */
@@ -40,10 +40,10 @@ struct holders {
     uint64_t cache_until_us;                  /* lock: of the last that was found */
 };
 
-struct holders *holders_new(struct ringing *ringing) {
+struct holders *holders_new(struct transport *transport) {
     struct holders *holders = calloc(1, sizeof *holders);
     if (holders != NULL) {
-        holders->ringing = ringing;
+        holders->transport = transport;
         pthread_mutex_init(&holders->lock, NULL);
     }
     return holders;
@@ -393,11 +393,11 @@ struct search {
     pthread_mutex_t lock;
     pthread_cond_t over;
     bool is_over;
-    struct ringing_question question;
-    struct ringing_answer answer;
+    struct transport_question question;
+    struct transport_answer answer;
 };
 
-static void on_answered(struct ringing_question *question, const struct ringing_answer *answer) {
+static void on_answered(struct transport_question *question, const struct transport_answer *answer) {
     struct search *search = question->context;
     pthread_mutex_lock(&search->lock);
     search->answer = *answer;
@@ -410,9 +410,9 @@ static void on_answered(struct ringing_question *question, const struct ringing_
  */
 static void look_up(struct holders *holders, struct search *search, struct ring_id key) {
     search->is_over = false;
-    search->question = (struct ringing_question){
-        .key = key, .places_wanted = RINGING_PLACES_MAX, .answered = on_answered, .context = search};
-    ringing_ask(holders->ringing, &search->question);
+    search->question = (struct transport_question){
+        .key = key, .places_wanted = TRANSPORT_PLACES_MAX, .answered = on_answered, .context = search};
+    transport_ask(holders->transport, &search->question);
     pthread_mutex_lock(&search->lock);
     while (!search->is_over) {
         pthread_cond_wait(&search->over, &search->lock);
@@ -432,7 +432,7 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
     *arc = (struct holders_arc){.from = before(place), .self_rank = -1};
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         look_up(holders, search, key);
-        const struct ringing_answer *answer = &search->answer;
+        const struct transport_answer *answer = &search->answer;
         if (answer->err != ERR_OK) {
             return arc->count > 0 ? ERR_OK : answer->err;
         }
@@ -466,7 +466,7 @@ enum err holders_find(struct holders *holders, struct ring_id place, struct hold
     if (is_known) {
         return ERR_OK;
     }
-    if (holders->ringing == NULL || copies == 0) {
+    if (holders->transport == NULL || copies == 0) {
         return ERR_NOT_FOUND;
     }
     struct search search = {.is_over = false};

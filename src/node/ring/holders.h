@@ -18,7 +18,7 @@
 struct holders;
 struct ring;
 struct ring_place;
-struct ringing;
+struct transport;
 
 enum { HOLDERS_MAX = CHARTER_REPLICAS_MAX, HOLDERS_ARCS_MAX = RING_VIRTUAL_MAX, HOLDERS_ALL_MAX = 1 << 15 };
 
@@ -32,7 +32,7 @@ struct holders_arc {
 };
 
 /* `ringing` outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
-struct holders *holders_new(struct ringing *ringing);
+struct holders *holders_new(struct transport *transport);
 void holders_free(struct holders *holders);
 
 /* The ring's loop: the ring as it is now. copies: R of the charter. */

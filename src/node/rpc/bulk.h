@@ -50,8 +50,8 @@ enum bulk_service {
     BULK_DECREES,  /* decrees: digest of the set, missing ones */
     BULK_LEND,     /* lending: hosts are borrowed, lent and given back (lending_code.h) */
     BULK_HAND,     /* the crowd: a capture that somebody offers, as BULK_CAPTURE, or who took it (offers.h) */
-    BULK_PROBE,    /* groups, as the next: random bytes, as many as asked for (grouping.h) */
-    BULK_MIRROR,   /* groups: pieces of collections (mirroring.h) */
+    BULK_PROBE,    /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
+    BULK_MIRROR,   /* groups: pieces of collections (mirror_driver.h) */
     BULK_FOLLOW,   /* keeping: offer me what is new in your arcs */
     BULK_ENTRANCE, /* reading: where are your pages for browsers? (entrances.h) */
     BULK_SERVICES_COUNT,

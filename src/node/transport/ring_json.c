@@ -71,7 +71,7 @@ void ring_json_put_place(const struct ring_place *place, struct buf *out) {
                    place->index, ring_json_format_id(place->id, id));
 }
 
-void ring_json_put_answer(const struct ringing_question *question, const struct ringing_answer *answer,
+void ring_json_put_answer(const struct transport_question *question, const struct transport_answer *answer,
                           struct buf *out) {
     char id[RING_JSON_ID_SIZE];
     buf_put_format(out, "{\"version\":1,\"key\":\"%s\",\"hops\":%u,\"places\":[",

@@ -1,0 +1,265 @@
+#include "node/crowd/crowd_lookups.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "base/sha256.h"
+#include "base/utc.h"
+#include "net/identity.h"
+#include "node/crowd/crowd_reader.h"
+#include "run/thread.h"
+#include "store/access/access.h"
+#include "web/url/surt.h"
+
+enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };
+
+struct crowd_lookups {
+    struct together *together;
+    struct access *access;
+    pthread_t threads[CROWD_LOOKUPS_THREADS_COUNT];
+    size_t threads_count;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct desk_find *first; /* lock, as all below */
+    struct desk_find **last;
+    size_t waiting_count;
+    bool is_stopping;
+};
+
+/* What one thread needs. */
+struct worker {
+    struct crowd_lookups *crowd_lookups;
+    struct crowd_reader_session *session; /* NULL: there was no crowd yet */
+    struct sha256 sha256;
+    struct canon canon;
+    struct buf surt;
+    struct buf words;
+};
+
+/* ---- what is wished for ---- */
+
+static enum err read_url(struct worker *worker, struct desk_find *find, struct wish *wish) {
+    uint8_t digest[SHA256_SIZE];
+    buf_clear(&worker->surt);
+    enum err err = canon_run(&worker->canon, find->url, &find->detail);
+    if (err == ERR_OK) {
+        err = surt_put(&worker->surt, &worker->canon);
+    }
+    if (err == ERR_OK) {
+        sha256_digest(&worker->sha256, buf_bytes(&worker->surt), digest);
+        memcpy(wish->hash, digest, WISH_HASH_SIZE);
+        wish->kind = WISH_URL;
+    }
+    return err;
+}
+
+/* In lower case, one space between two. */
+static enum err read_words(struct worker *worker, struct desk_find *find, struct wish *wish) {
+    buf_clear(&worker->words);
+    for (size_t i = 0; i < find->words.size; i++) {
+        uint8_t c = find->words.data[i];
+        bool is_space = c <= ' ';
+        bool is_after_space = worker->words.size == 0 || worker->words.data[worker->words.size - 1] == ' ';
+        if (!is_space || !is_after_space) {
+            buf_put_byte(&worker->words, is_space ? ' ' : c >= 'A' && c <= 'Z' ? (uint8_t)(c | 0x20) : c);
+        }
+    }
+    if (worker->words.size > 0 && worker->words.data[worker->words.size - 1] == ' ') {
+        buf_truncate(&worker->words, worker->words.size - 1);
+    }
+    if (worker->words.err != ERR_OK || worker->words.size == 0) {
+        return err_set(&find->detail, ERR_INVALID, "words: 1 to %d bytes", WISH_WORDS_SIZE_MAX);
+    }
+    wish->kind = WISH_WORDS;
+    wish->words = buf_bytes(&worker->words);
+    return ERR_OK;
+}
+
+static enum err read_wish(struct worker *worker, struct desk_find *find, struct wish *wish) {
+    static const enum wish_time times[] = {WISH_NEWEST, WISH_NEAREST, WISH_BETWEEN};
+    *wish = (struct wish){.time = times[find->time], .from_us = find->from_us, .to_us = find->to_us};
+    buf_clear(&worker->surt);
+    if (find->words.size > 0) {
+        return read_words(worker, find, wish);
+    }
+    if (find->digest.size > 0) {
+        wish->kind = WISH_DIGEST;
+        return hex_decode(find->digest, wish->digest, sizeof wish->digest)
+                   ? ERR_OK
+                   : err_set(&find->detail, ERR_INVALID, "the digest is not hexadecimal");
+    }
+    return read_url(worker, find, wish);
+}
+
+/* ---- what is answered ---- */
+
+static void put_text(struct buf *out, const char *name, struct bytes text) {
+    buf_put_format(out, ",\"%s\":", name);
+    buf_put_json(out, text);
+}
+
+static void put_peer(struct buf *out, const struct peer *peer) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    put_text(out, "from", bytes_of_string(address_format(&peer->address, address)));
+    put_text(out, "from_key", bytes_of_string(identity_key_format(peer->key, key)));
+}
+
+static void put_obtained(struct buf *out, const struct obtained *obtained) {
+    const struct captured *captured = &obtained->captured;
+    char time[UTC_DIGITS_SIZE];
+    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char key[IDENTITY_TEXT_SIZE];
+    utc_format_digits(captured->document.time_us, time);
+    buf_put_string(out, "{\"version\":1");
+    put_text(out, "url", captured->document.url);
+    put_text(out, "timestamp", bytes_of_string(time));
+    hex_encode(bytes_of(captured->sum.digest, sizeof captured->sum.digest), digest);
+    put_text(out, "digest", bytes_of_string(digest));
+    buf_put_format(out, ",\"size\":%ju", (uintmax_t)captured->sum.size);
+    if (captured->is_signed) {
+        put_text(out, "fetched_by", bytes_of_string(identity_key_format(captured->signer, key)));
+    }
+    put_text(out, "source", bytes_of_string(obtained->is_own ? "own" : "crowd"));
+    if (!obtained->is_own) {
+        put_peer(out, &obtained->from);
+        buf_put_format(out, ",\"hops\":%u,\"holders\":%u", obtained->hops_count, obtained->holders_count);
+    }
+    buf_put_format(out, ",\"search_milliseconds\":%.1f,\"transfer_milliseconds\":%.1f}",
+                   (double)obtained->search_us / 1000, (double)obtained->transfer_us / 1000);
+}
+
+/* ---- the threads ---- */
+
+static enum err obtain(struct worker *worker, struct desk_find *find) {
+    struct crowd_reader *crowd_reader = together_crowd_reader(worker->crowd_lookups->together);
+    struct wish wish;
+    struct obtained obtained;
+    if (crowd_reader == NULL) {
+        return err_set(&find->detail, ERR_NOT_FOUND, "this node is in no ring yet, so there is no crowd");
+    }
+    if (worker->session == NULL) {
+        worker->session = crowd_reader_session_new(crowd_reader);
+    }
+    enum err err = worker->session == NULL ? ERR_MEMORY : read_wish(worker, find, &wish);
+    if (err == ERR_OK) {
+        err = crowd_reader_get(worker->session, &wish, buf_bytes(&worker->surt), TIMEOUT_MS, &obtained,
+                               &find->detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (access_check(worker->crowd_lookups->access, obtained.captured.surt,
+                     obtained.captured.document.time_us) != ACCESS_ALLOW) {
+        return err_set(&find->detail, ERR_PERMISSION, "it may not be shown here");
+    }
+    if (find->wants_payload) {
+        return buf_put(&find->text, obtained.captured.payload);
+    }
+    put_obtained(&find->text, &obtained);
+    return find->text.err;
+}
+
+/* The next, or NULL: it ends. */
+static struct desk_find *next(struct crowd_lookups *crowd_lookups) {
+    pthread_mutex_lock(&crowd_lookups->lock);
+    while (crowd_lookups->first == NULL && !crowd_lookups->is_stopping) {
+        pthread_cond_wait(&crowd_lookups->changed, &crowd_lookups->lock);
+    }
+    struct desk_find *find = crowd_lookups->is_stopping ? NULL : crowd_lookups->first;
+    if (find != NULL) {
+        crowd_lookups->first = find->next;
+        crowd_lookups->last = crowd_lookups->first == NULL ? &crowd_lookups->first : crowd_lookups->last;
+        crowd_lookups->waiting_count--;
+    }
+    pthread_mutex_unlock(&crowd_lookups->lock);
+    return find;
+}
+
+static void *work(void *argument) {
+    struct worker worker = {.crowd_lookups = argument};
+    struct desk_find *find;
+    canon_init(&worker.canon);
+    buf_init(&worker.surt, SURT_SIZE_MAX);
+    buf_init(&worker.words, WISH_WORDS_SIZE_MAX);
+    bool is_ready = sha256_init(&worker.sha256) == ERR_OK;
+    while ((find = next(worker.crowd_lookups)) != NULL) {
+        find->err = is_ready ? obtain(&worker, find) : ERR_MEMORY;
+        find->done(find);
+    }
+    if (worker.session != NULL) {
+        crowd_reader_session_free(worker.session);
+    }
+    sha256_done(&worker.sha256);
+    canon_done(&worker.canon);
+    buf_done(&worker.surt);
+    buf_done(&worker.words);
+    return NULL;
+}
+
+enum err crowd_lookups_start(struct together *together, struct access *access,
+                             struct crowd_lookups **ret_crowd_lookups) {
+    struct crowd_lookups *crowd_lookups = calloc(1, sizeof *crowd_lookups);
+    if (crowd_lookups == NULL) {
+        return ERR_MEMORY;
+    }
+    crowd_lookups->together = together;
+    crowd_lookups->access = access;
+    crowd_lookups->last = &crowd_lookups->first;
+    pthread_mutex_init(&crowd_lookups->lock, NULL);
+    pthread_cond_init(&crowd_lookups->changed, NULL);
+    while (crowd_lookups->threads_count < CROWD_LOOKUPS_THREADS_COUNT &&
+           thread_start(&crowd_lookups->threads[crowd_lookups->threads_count], "locating", work,
+                        crowd_lookups) == 0) {
+        crowd_lookups->threads_count++;
+    }
+    if (crowd_lookups->threads_count == 0) {
+        crowd_lookups_free(crowd_lookups);
+        return ERR_SYSTEM;
+    }
+    *ret_crowd_lookups = crowd_lookups;
+    return ERR_OK;
+}
+
+void crowd_lookups_stop(struct crowd_lookups *crowd_lookups) {
+    pthread_mutex_lock(&crowd_lookups->lock);
+    crowd_lookups->is_stopping = true;
+    pthread_cond_broadcast(&crowd_lookups->changed);
+    pthread_mutex_unlock(&crowd_lookups->lock);
+    for (size_t i = 0; i < crowd_lookups->threads_count; i++) {
+        pthread_join(crowd_lookups->threads[i], NULL);
+    }
+    crowd_lookups->threads_count = 0;
+    while (crowd_lookups->first != NULL) {
+        struct desk_find *find = crowd_lookups->first;
+        crowd_lookups->first = find->next;
+        find->err = ERR_CANCELLED;
+        find->done(find);
+    }
+}
+
+void crowd_lookups_free(struct crowd_lookups *crowd_lookups) {
+    pthread_cond_destroy(&crowd_lookups->changed);
+    pthread_mutex_destroy(&crowd_lookups->lock);
+    free(crowd_lookups);
+}
+
+void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct desk_find *find) {
+    pthread_mutex_lock(&crowd_lookups->lock);
+    bool is_full = crowd_lookups->waiting_count == CROWD_LOOKUPS_WAITING_MAX;
+    if (!is_full && !crowd_lookups->is_stopping) {
+        find->next = NULL;
+        *crowd_lookups->last = find;
+        crowd_lookups->last = &find->next;
+        crowd_lookups->waiting_count++;
+        pthread_cond_signal(&crowd_lookups->changed);
+        find = NULL;
+    }
+    pthread_mutex_unlock(&crowd_lookups->lock);
+    if (find != NULL) {
+        find->err = is_full ? err_set(&find->detail, ERR_BUSY, "too many wait for the crowd") : ERR_CANCELLED;
+        find->done(find);
+    }
+}

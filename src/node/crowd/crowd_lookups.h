@@ -1,0 +1,27 @@
+/*
+ * crowd_lookups - what /api/v1/crowd/locate asks for: a few threads that wait for the crowd, so that no
+ * thread of the HTTP server does.
+ */
+#ifndef MNEMON_NODE_CROWD_CROWD_LOOKUPS_H
+#define MNEMON_NODE_CROWD_CROWD_LOOKUPS_H
+
+#include "node/together.h"
+#include "replay/admin/desk.h"
+
+struct access;
+struct crowd_lookups;
+
+enum { CROWD_LOOKUPS_THREADS_COUNT = 4, CROWD_LOOKUPS_WAITING_MAX = 256 };
+
+/* ERR_MEMORY, ERR_SYSTEM. */
+enum err crowd_lookups_start(struct together *together, struct access *access,
+                             struct crowd_lookups **ret_crowd_lookups) MUST_CHECK;
+
+/* Those who wait, and all who come later, get ERR_CANCELLED. Before the parts of together end. */
+void crowd_lookups_stop(struct crowd_lookups *crowd_lookups);
+void crowd_lookups_free(struct crowd_lookups *crowd_lookups); /* when nobody asks any more */
+
+/* Any thread: find->done() follows. */
+void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct desk_find *find);
+
+#endif

@@ -1,0 +1,210 @@
+/* group_driver_state - what the files of group_driver*.c share. Private to them. */
+#ifndef MNEMON_NODE_GROUP_GROUP_DRIVER_STATE_H
+#define MNEMON_NODE_GROUP_GROUP_DRIVER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "net/bucket.h"
+#include "node/group/group_driver.h"
+
+enum {
+    GROUP_DRIVER_ASKED_MAX = 16,   /* who waits for approval, of one group; the oldest makes room */
+    GROUP_DRIVER_LEARNED_MAX = 64, /* transfers that the loop has not seen yet; more are dropped */
+    GROUP_DRIVER_PROBES_MAX = 8,   /* under way at once */
+    GROUP_DRIVER_MEMBERS_MAX = GROUP_DRIVER_GROUPS_MAX * GROUP_MEMBERS_MAX,
+};
+
+/* ---- between the threads ---- */
+
+/* The beat has read a file. */
+struct group_driver_news {
+    struct group_driver_news *next;
+    bool is_gone; /* there is no such group any more; only the name counts */
+    bool has_state;
+    struct group_wish wish;
+    struct group_state_file state;
+};
+
+/* For the disk's thread. */
+struct group_driver_save {
+    struct group_driver_save *next;
+    char name[GROUP_FILES_NAME_SIZE_MAX];
+    uint32_t life;   /* of the slot */
+    bool is_removal; /* of all files of the group */
+    bool has_number; /* EVENT_SAVED is wanted */
+    uint64_t number;
+    struct group_state_file state;
+};
+
+struct group_driver_learned {
+    struct peer peer;
+    uint64_t size;
+    uint64_t duration_us;
+};
+
+/*
+ *      FREE ─ claimed by the loop ─> OPENING ─> TIMING ─> PROBING ─ told or failed ─> FREE
+ *              an empty one: the stream is there │  an empty one: the round trip
+ */
+enum group_driver_probe_state {
+    GROUP_DRIVER_PROBE_FREE,
+    GROUP_DRIVER_PROBE_OPENING,
+    GROUP_DRIVER_PROBE_TIMING,
+    GROUP_DRIVER_PROBE_PROBING
+};
+
+struct group_driver_probe {
+    struct group_driver *group_driver;
+    _Atomic enum group_driver_probe_state state;
+    struct peer peer;
+    uint32_t size;
+    uint64_t asked_at_us;
+    uint64_t round_trip_us;
+};
+
+/* ---- a group ---- */
+
+struct group_driver_asked {
+    struct peer peer;
+    uint64_t at_us;
+};
+
+/* What other threads see. */
+struct group_driver_view {
+    char name[GROUP_FILES_NAME_SIZE_MAX];
+    bool is_leaving;
+    enum group_mode mode;
+    bool is_master;
+    bool is_refused;
+    uint32_t term;
+    uint32_t sequence;
+    struct group_rules rules;
+    struct group_counters counters;
+    size_t neighbours_count;
+    struct group_neighbour neighbours[GROUP_DRIVER_NEIGHBOURS_MAX];
+    size_t asked_count;
+    struct group_driver_asked asked[GROUP_DRIVER_ASKED_MAX];
+};
+
+struct group_driver_slot {
+    /* The loop's. */
+    bool is_used;
+    uint32_t life; /* tells one user of the slot from the next */
+    struct group_wish wish;
+    struct group_rules rules; /* as they are known now */
+    uint8_t id[GROUP_ID_SIZE];
+    struct group *group; /* NULL: the contact has not said yet whose the group is */
+    bool is_refused;
+    bool is_removed; /* its files are being removed */
+    uint64_t wake_at_us;
+    uint64_t ask_at_us;  /* the contact, again */
+    unsigned asks_count; /* since he last answered */
+    bool is_told;        /* that he is not in the group himself */
+    size_t asked_count;
+    struct group_driver_asked asked[GROUP_DRIVER_ASKED_MAX];
+    size_t approvals_count; /* GROUP_ASKED whose papers are good: said when the step is over */
+    struct peer approvals[GROUP_DRIVER_ASKED_MAX];
+    uint64_t copy_at_us;
+
+    /* The lock's. */
+    bool is_shown;
+    struct group_driver_view view;
+    struct topology *topology; /* a copy; NULL: none yet */
+};
+
+struct group_driver {
+    struct group_driver_config config;
+    struct transport *transport;
+    struct bulk *bulk;
+    struct peer self;
+    _Atomic bool is_begun;
+    _Atomic bool is_stopped;
+
+    /* The loop's. */
+    struct sha256 sha256;
+    struct outbox out;
+    struct action *actions;
+    uint8_t *memory;
+    struct group_driver_slot slots[GROUP_DRIVER_GROUPS_MAX];
+
+    /* The beat's. */
+    size_t known_count;
+    struct group_wish *known;     /* GROUP_DRIVER_GROUPS_MAX */
+    char told[ERR_TEXT_SIZE_MAX]; /* what is wrong with a file, said last */
+
+    /* The bulk thread's. */
+    struct bucket probes_bucket; /* of those that we answer */
+
+    pthread_t thread; /* of the disk */
+    pthread_cond_t work;
+
+    pthread_mutex_t lock; /* of all below */
+    struct group_driver_news *news;
+    struct group_driver_news **news_end;
+    struct group_driver_save *saves; /* to be written */
+    struct group_driver_save **saves_end;
+    struct group_driver_save *saved; /* the loop has to be told */
+    size_t learned_count;
+    struct group_driver_learned learned[GROUP_DRIVER_LEARNED_MAX];
+    struct map members; /* keys of all members of all groups */
+    struct group_driver_probe probes[GROUP_DRIVER_PROBES_MAX];
+};
+
+static inline uint64_t group_driver_now_us(const struct group_driver *group_driver) {
+    return clock_monotonic_us(group_driver->config.clock);
+}
+
+void group_driver_note(const struct group_driver *group_driver, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* group_driver.c: the loop shall take what others have put down for it (group_driver_take_posts()). */
+void group_driver_hurry(struct group_driver *group_driver);
+
+/* group_driver_loop.c, the loop. A step, with its time and all that follows from it. */
+void group_driver_step(struct group_driver *group_driver, struct group_driver_slot *slot,
+                       struct event *event);
+void group_driver_found(struct group_driver *group_driver, struct group_driver_slot *slot,
+                        const struct peer *contact);
+void group_driver_open_slot(struct group_driver *group_driver, struct group_driver_slot *slot,
+                            const struct group_driver_news *news);
+void group_driver_close_slot(struct group_driver *group_driver, struct group_driver_slot *slot);
+void group_driver_set_timer(struct group_driver *group_driver);
+
+/* group_driver_news.c, the loop: what others have put down for it. Its files go when a group has been left.
+ */
+void group_driver_take_posts(void *context);
+void group_driver_remove(struct group_driver *group_driver, struct group_driver_slot *slot);
+
+/* group_driver_notice.c, the loop: what a group says. */
+void group_driver_on_notice(struct group_driver *group_driver, struct group_driver_slot *slot,
+                            const struct action *action);
+
+/* group_driver_ask.c, the loop: whose is the group of that name? */
+void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot);
+bool group_driver_ask_receive(struct group_driver *group_driver, const struct datagram_message *message);
+
+/* group_driver_papers.c, the loop: the token of this node; and are those of another good? */
+struct bytes group_driver_write_papers(struct group_driver *group_driver,
+                                       const struct group_driver_slot *slot,
+                                       uint8_t out[GROUP_PAPERS_SIZE_MAX]);
+bool group_driver_papers_are_good(struct group_driver *group_driver, const struct group_driver_slot *slot,
+                                  const struct peer *peer, struct bytes papers);
+
+/* group_driver_disk.c */
+void *group_driver_run_disk(void *context);
+void group_driver_save(struct group_driver *group_driver, const struct group_driver_slot *slot,
+                       const uint64_t *number, struct bytes document);
+void group_driver_save_removal(struct group_driver *group_driver, const struct group_driver_slot *slot);
+
+/* group_driver_probe.c: the loop; then the bulk thread. */
+void group_driver_probe(struct group_driver *group_driver, const struct peer *peer, uint32_t size);
+enum err group_driver_answer_probe(void *context, const struct peer *from, struct bytes question,
+                                   struct buf *answer, struct err_detail *detail);
+
+/* group_driver_share.c, the loop: what others see; at once where it matters. */
+void group_driver_show(struct group_driver *group_driver, struct group_driver_slot *slot, bool is_now);
+void group_driver_hide(struct group_driver *group_driver, struct group_driver_slot *slot);
+
+#endif

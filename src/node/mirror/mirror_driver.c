@@ -1,0 +1,523 @@
+#include "node/mirror/mirror_driver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "node/mirror/mirror_driver_state.h"
+#include "run/thread.h"
+
+enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };
+static const uint64_t LOOK_US = 1000000;    /* at the files */
+static const uint64_t DESCRIBE_US = 100000; /* many answers come a second */
+static const uint64_t RETRY_US = 1000000;
+static const uint64_t ASK_US_DEFAULT = 600000000;
+
+uint64_t mirror_driver_now_us(const struct mirror_driver *mirror_driver) {
+    return clock_monotonic_us(mirror_driver->config.clock);
+}
+
+void mirror_driver_note(const struct mirror_driver *mirror_driver, const char *format, ...) {
+    char sentence[MIRROR_DRIVER_SENTENCE_SIZE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (mirror_driver->config.note != NULL) {
+        mirror_driver->config.note(mirror_driver->config.context, sentence);
+    }
+}
+
+/* ---- asking and telling ---- */
+
+void mirror_driver_ask_version(struct mirror_driver_mirror *mirror, const struct peer *peer,
+                               size_t named_index, bool is_notice) {
+    uint8_t memory[VERSION_SIZE_MAX];
+    struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    struct mirror_driver_event *event =
+        mirror_driver_event_new(mirror_driver, MIRROR_DRIVER_VERSION_ANSWER, mirror->setup.name, peer);
+    if (event == NULL) {
+        return; /* again when its time comes */
+    }
+    event->named_index = named_index;
+    event->is_notice = is_notice;
+    event->number = mirror_driver_known_number(mirror, peer->key);
+    struct bytes statement =
+        mirror->collection != NULL ? collection_statement(mirror->collection, memory) : bytes_of(memory, 0);
+    mirror_driver_put_version_question(&event->question, mirror_driver->config.self.address.port,
+                                       mirror->setup.publisher, bytes_of_string(mirror->setup.name),
+                                       statement);
+    mirror_driver_ask(event);
+}
+
+/* Nobody said whose it is: a neighbour may know. */
+static void ask_neighbours(struct mirror_driver_mirror *mirror) {
+    struct mirror_source sources[MIRROR_DRIVER_SOURCES_MAX];
+    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    if (config->neighbours == NULL || now_us < mirror->ask_neighbours_at_us) {
+        return;
+    }
+    mirror->ask_neighbours_at_us = now_us + RETRY_US;
+    size_t count = config->neighbours(config->context, sources);
+    for (size_t i = 0; i < count; i++) {
+        mirror_driver_ask_version(mirror, &sources[i].peer, SIZE_MAX, false);
+    }
+}
+
+static void hear(struct mirror_driver_mirror *mirror, const struct peer *peer, struct bytes statement) {
+    static const char *const sentences[] = {
+        [MIRROR_FOREIGN] = "offers a version of another collection than he was asked for",
+        [MIRROR_FORGED] = "offers a version of a collection that its publisher has not signed",
+        [MIRROR_REPLAYED] = "offers an older version of a collection than before",
+        [MIRROR_IGNORED] = NULL,
+    };
+    const struct mirror_driver_config *config = &mirror->mirror_driver->config;
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    enum mirror_verdict verdict = mirror_hear(mirror->mirror, peer->key, statement, now_us);
+    if (verdict >= MIRROR_FOREIGN && sentences[verdict] != NULL) {
+        config->blame(config->context, peer, sentences[verdict]);
+    }
+}
+
+/* ---- collections ---- */
+
+static void say_fault(struct mirror_driver_mirror *mirror, const struct err_detail *detail, enum err err) {
+    if (!mirror->is_told) {
+        mirror->is_told = true;
+        mirror_driver_note(mirror->mirror_driver, "collection %s: %.200s", mirror->setup.name,
+                           err_detail_text(detail, err));
+    }
+}
+
+/* The publisher is known: open what is here. */
+static void open_mirror(struct mirror_driver_mirror *mirror) {
+    struct mirror_driver *mirror_driver = mirror->mirror_driver;
+    struct err_detail detail = {0};
+    struct collection *collection;
+    enum err err = collection_open(mirror_driver->config.directory, &mirror->setup, &collection, &detail);
+    if (err != ERR_OK) {
+        say_fault(mirror, &detail, err);
+        return;
+    }
+    struct mirror_config config = {
+        .verify = identity_verify,
+        .is_master = collection_setup_publishes(&mirror->setup),
+        .held = collection_held(collection),
+        .limit = &mirror_driver->limit,
+        .batches_max = MIRROR_DRIVER_BATCHES_MAX,
+        .gather_us = mirror_driver->config.gather_us,
+        .ask_us = mirror_driver->config.ask_us,
+        .retry_us = RETRY_US,
+        .seed = mirror_driver_now_us(mirror_driver),
+    };
+    memcpy(config.publisher, mirror->setup.publisher, PEER_KEY_SIZE);
+    snprintf(config.name, sizeof config.name, "%s", mirror->setup.name);
+    void *memory = malloc(mirror_size(&config));
+    if (memory == NULL) {
+        collection_close(collection);
+        return;
+    }
+    mirror->mirror = mirror_init(memory, &config, mirror_driver_now_us(mirror_driver));
+    pthread_mutex_lock(&mirror_driver->lock);
+    mirror->collection = collection;
+    pthread_mutex_unlock(&mirror_driver->lock);
+}
+
+/* Somebody has a collection of that name, and nobody said whose it must be: his word is taken, once. */
+static void learn_publisher(struct mirror_driver_mirror *mirror, const struct peer *peer,
+                            struct bytes statement) {
+    char key[IDENTITY_TEXT_SIZE];
+    char place[ADDRESS_TEXT_SIZE_MAX];
+    struct err_detail detail = {0};
+    struct version version;
+    if (mirror->setup.has_publisher || statement.size == 0 ||
+        version_read(statement, identity_verify, &version, NULL) != ERR_OK ||
+        strcmp(version.name, mirror->setup.name) != 0) {
+        return;
+    }
+    pthread_mutex_lock(&mirror->mirror_driver->lock);
+    mirror->setup.has_publisher = true;
+    memcpy(mirror->setup.publisher, version.publisher, PEER_KEY_SIZE);
+    pthread_mutex_unlock(&mirror->mirror_driver->lock);
+    enum err err = collection_setup_write(mirror->mirror_driver->config.directory, &mirror->setup, &detail);
+    if (err != ERR_OK) {
+        say_fault(mirror, &detail, err);
+    }
+    mirror_driver_note(mirror->mirror_driver, "collection %s is published by %s, says %s", mirror->setup.name,
+                       identity_key_format(mirror->setup.publisher, key),
+                       address_format(&peer->address, place));
+}
+
+static void free_mirror(struct mirror_driver_mirror *mirror) {
+    mirror_driver_drop_version(mirror);
+    collection_close(mirror->collection);
+    map_done(&mirror->given);
+    free(mirror->mirror);
+    free(mirror);
+}
+
+static struct mirror_driver_mirror *find(const struct mirror_driver *mirror_driver, const char *name) {
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        if (strcmp(mirror_driver->mirrors[i]->setup.name, name) == 0) {
+            return mirror_driver->mirrors[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_same_setup(const struct collection_setup *a, const struct collection_setup *b) {
+    bool is_same = a->has_publisher == b->has_publisher && strcmp(a->directory, b->directory) == 0 &&
+                   memcmp(a->publisher, b->publisher, PEER_KEY_SIZE) == 0 &&
+                   a->sources_count == b->sources_count;
+    for (size_t i = 0; i < a->sources_count && is_same; i++) {
+        is_same = address_equal(&a->sources[i], &b->sources[i]);
+    }
+    return is_same;
+}
+
+static void look_at(struct mirror_driver *mirror_driver, const char *name) {
+    struct collection_setup setup;
+    struct err_detail detail = {0};
+    struct mirror_driver_mirror *mirror = find(mirror_driver, name);
+    if (collection_setup_read(mirror_driver->config.directory, name, &setup, &detail) != ERR_OK) {
+        return;
+    }
+    if (mirror != NULL) {
+        mirror->is_listed = is_same_setup(&setup, &mirror->setup); /* else anew with the next look */
+        mirror_driver_set_readers(mirror, &setup.readers);
+        return;
+    }
+    mirror = mirror_driver->mirrors_count < COLLECTION_SETUP_NAMES_MAX ? calloc(1, sizeof *mirror) : NULL;
+    if (mirror != NULL) {
+        mirror->mirror_driver = mirror_driver;
+        mirror->setup = setup;
+        mirror->is_listed = true;
+        map_init(&mirror->given, SHA256_SIZE, 1, MIRROR_DRIVER_GIVEN_MAX,
+                 mirror_driver_now_us(mirror_driver));
+        pthread_mutex_lock(&mirror_driver->lock);
+        mirror_driver->mirrors[mirror_driver->mirrors_count++] = mirror;
+        pthread_mutex_unlock(&mirror_driver->lock);
+    }
+}
+
+static void remove_unlisted(struct mirror_driver *mirror_driver) {
+    size_t kept = 0;
+    pthread_mutex_lock(&mirror_driver->lock);
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        if (mirror_driver->mirrors[i]->is_listed) {
+            mirror_driver->mirrors[kept++] = mirror_driver->mirrors[i];
+        } else {
+            free_mirror(mirror_driver->mirrors[i]);
+        }
+    }
+    mirror_driver->mirrors_count = kept;
+    pthread_mutex_unlock(&mirror_driver->lock);
+}
+
+static void look_at_publisher(struct mirror_driver_mirror *mirror) {
+    struct err_detail detail = {0};
+    if (mirror->mirror != NULL && collection_setup_publishes(&mirror->setup) &&
+        collection_look(mirror->collection, &detail)) {
+        const struct version *version = collection_held(mirror->collection);
+        mirror_publish(mirror->mirror, version, mirror_driver_now_us(mirror->mirror_driver));
+        mirror_driver_note(mirror->mirror_driver, "collection %s: version %ju is published",
+                           mirror->setup.name, (uintmax_t)version->number);
+    }
+}
+
+static void look_at_files(struct mirror_driver *mirror_driver) {
+    char(*names)[VERSION_NAME_SIZE_MAX + 1] = malloc(COLLECTION_SETUP_NAMES_MAX * sizeof *names);
+    size_t count = names != NULL ? collection_setup_names(mirror_driver->config.directory, names) : 0;
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        mirror_driver->mirrors[i]->is_listed = names == NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        look_at(mirror_driver, names[i]);
+    }
+    free(names);
+    remove_unlisted(mirror_driver);
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        struct mirror_driver_mirror *mirror = mirror_driver->mirrors[i];
+        if (mirror->mirror == NULL && mirror->setup.has_publisher) {
+            open_mirror(mirror);
+        }
+        look_at_publisher(mirror);
+    }
+}
+
+/* The clock on the wall may have been set. */
+static void look_at_clock(struct mirror_driver *mirror_driver) {
+    mirror_driver_rates_set_clock(&mirror_driver->limit, mirror_driver->config.clock);
+    pthread_mutex_lock(&mirror_driver->lock);
+    mirror_driver_rates_set_clock(&mirror_driver->upload_limit, mirror_driver->config.clock);
+    pthread_mutex_unlock(&mirror_driver->lock);
+}
+
+/* ---- what happens ---- */
+
+static void take_version_answer(struct mirror_driver_mirror *mirror, struct mirror_driver_event *event) {
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    struct bytes statement = bytes_of(NULL, 0);
+    uint8_t key[PEER_KEY_SIZE] = {0};
+    enum err err = event->err;
+    if (err == ERR_OK) {
+        err = mirror_driver_read_version_answer(buf_bytes(&event->answer), key, &statement);
+    }
+    if (event->named_index < mirror->setup.sources_count) {
+        mirror_driver_take_named(mirror, event, err, key);
+        learn_publisher(mirror, &event->peer, statement);
+        return;
+    }
+    if (mirror->mirror == NULL) {
+        learn_publisher(mirror, &event->peer, statement);
+        return;
+    }
+    if (event->is_notice) {
+        mirror_told(mirror->mirror, event->peer.key, err, now_us);
+    }
+    struct version version;
+    bool is_overtaken = mirror_driver_known_number(mirror, event->peer.key) > event->number &&
+                        version_read(statement, identity_verify, &version, NULL) == ERR_OK &&
+                        version.number < mirror_driver_known_number(mirror, event->peer.key);
+    if (err == ERR_OK && statement.size > 0 && !is_overtaken) {
+        hear(mirror, &event->peer, statement);
+    } else if (!event->is_notice) {
+        enum err said = err == ERR_OK && statement.size == 0 ? ERR_NOT_FOUND : err;
+        if (said != ERR_OK) {
+            mirror_answered(mirror->mirror, event->peer.key, said, now_us);
+        }
+    }
+}
+
+static void take_heard(struct mirror_driver_mirror *mirror, const struct mirror_driver_event *event) {
+    struct version version;
+    struct bytes statement = buf_bytes(&event->answer);
+    mirror_driver_note_follower(mirror, &event->peer);
+    if (mirror->mirror == NULL) {
+        learn_publisher(mirror, &event->peer, statement);
+        return;
+    }
+    mirror_driver_set_sources(mirror);
+    if (statement.size == 0) {
+        mirror_answered(mirror->mirror, event->peer.key, ERR_NOT_FOUND,
+                        mirror_driver_now_us(mirror->mirror_driver));
+        return;
+    }
+    bool is_old = version_read(statement, identity_verify, &version, NULL) == ERR_OK &&
+                  version.number < mirror_driver_known_number(mirror, event->peer.key);
+    if (!is_old) { /* else an answer of his has overtaken it */
+        hear(mirror, &event->peer, statement);
+    }
+}
+
+static void take_event(struct mirror_driver *mirror_driver, struct mirror_driver_event *event) {
+    struct mirror_driver_mirror *mirror = find(mirror_driver, event->name);
+    if (mirror == NULL) {
+        return;
+    }
+    switch (event->kind) {
+    case MIRROR_DRIVER_VERSION_ANSWER:
+        take_version_answer(mirror, event);
+        break;
+    case MIRROR_DRIVER_CHUNKS_ANSWER:
+        if (mirror->mirror != NULL) {
+            mirror_driver_take_chunks(mirror, event);
+        }
+        break;
+    case MIRROR_DRIVER_PARTS_ANSWER:
+        if (mirror->mirror != NULL) {
+            mirror_driver_take_parts(mirror, event);
+        }
+        break;
+    case MIRROR_DRIVER_HEARD:
+        take_heard(mirror, event);
+        break;
+    }
+}
+
+static void run_task(struct mirror_driver_mirror *mirror, const struct mirror_task *task) {
+    switch (task->kind) {
+    case MIRROR_ASK:
+        mirror_driver_ask_version(mirror, &task->source, SIZE_MAX, false);
+        break;
+    case MIRROR_NOTIFY:
+        mirror_driver_ask_version(mirror, &task->source, SIZE_MAX, true);
+        break;
+    case MIRROR_BEGIN:
+        mirror_driver_begin(mirror, task);
+        break;
+    case MIRROR_LOOK:
+        mirror_driver_look(mirror, task);
+        break;
+    case MIRROR_FETCH:
+        mirror_driver_fetch(mirror, task);
+        break;
+    case MIRROR_CANCEL:
+        mirror_driver_cancel(mirror, task);
+        break;
+    case MIRROR_APPLY:
+        mirror_driver_apply(mirror);
+        break;
+    }
+}
+
+/* When it wants to be looked at again. */
+static uint64_t work(struct mirror_driver_mirror *mirror) {
+    struct mirror_task task;
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    mirror_driver_ask_named(mirror);
+    if (mirror->mirror == NULL) {
+        ask_neighbours(mirror);
+        return now_us + RETRY_US;
+    }
+    mirror_driver_set_sources(mirror);
+    for (unsigned i = 0; i < TASKS_MAX; i++) {
+        mirror_driver_want(mirror);
+        mirror_driver_set_offers(mirror);
+        now_us = mirror_driver_now_us(mirror->mirror_driver);
+        if (!mirror_next(mirror->mirror, now_us, &task)) {
+            return mirror_wake_at(mirror->mirror, now_us);
+        }
+        run_task(mirror, &task);
+    }
+    return now_us;
+}
+
+/* ---- the thread ---- */
+
+static void await(struct mirror_driver *mirror_driver, uint64_t until_us) {
+    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    if (until_us <= now_us || mirror_driver->events != NULL || mirror_driver->is_stopped) {
+        return;
+    }
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    uint64_t wait_us = until_us - now_us + (uint64_t)at.tv_nsec / 1000;
+    at.tv_sec += (time_t)(wait_us / 1000000);
+    at.tv_nsec = (long)(wait_us % 1000000 * 1000);
+    pthread_cond_timedwait(&mirror_driver->woken, &mirror_driver->lock, &at);
+}
+
+static struct mirror_driver_event *take_events(struct mirror_driver *mirror_driver) {
+    struct mirror_driver_event *events = mirror_driver->events;
+    mirror_driver->events = NULL;
+    mirror_driver->events_end = &mirror_driver->events;
+    mirror_driver->heard_count = 0;
+    return events;
+}
+
+static uint64_t go_round(struct mirror_driver *mirror_driver, struct mirror_driver_event *events) {
+    while (events != NULL) {
+        struct mirror_driver_event *next = events->next;
+        take_event(mirror_driver, events);
+        mirror_driver_event_free(events);
+        events = next;
+    }
+    if (mirror_driver_now_us(mirror_driver) >= mirror_driver->looked_at_us + LOOK_US) {
+        mirror_driver->looked_at_us = mirror_driver_now_us(mirror_driver);
+        look_at_clock(mirror_driver);
+        look_at_files(mirror_driver);
+    }
+    uint64_t until_us = mirror_driver->looked_at_us + LOOK_US;
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        uint64_t at_us = work(mirror_driver->mirrors[i]);
+        until_us = at_us < until_us ? at_us : until_us;
+    }
+    if (mirror_driver_now_us(mirror_driver) >= mirror_driver->described_at_us + DESCRIBE_US) {
+        mirror_driver->described_at_us = mirror_driver_now_us(mirror_driver);
+        mirror_driver_describe(mirror_driver);
+    }
+    return until_us;
+}
+
+static void *run(void *context) {
+    struct mirror_driver *mirror_driver = context;
+    uint64_t until_us = 0;
+    pthread_mutex_lock(&mirror_driver->lock);
+    while (!mirror_driver->is_stopped) {
+        await(mirror_driver, until_us);
+        struct mirror_driver_event *events = take_events(mirror_driver);
+        pthread_mutex_unlock(&mirror_driver->lock);
+        until_us = go_round(mirror_driver, events);
+        pthread_mutex_lock(&mirror_driver->lock);
+    }
+    pthread_mutex_unlock(&mirror_driver->lock);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static void set_limit(struct mirror_limit *limit, const struct mirror_limit *given) {
+    if (given != NULL) {
+        *limit = *given;
+    } else {
+        mirror_limit_init(limit, MIRROR_LIMIT_NONE, 0);
+    }
+}
+
+enum err mirror_driver_new(const struct mirror_driver_config *config,
+                           struct mirror_driver **ret_mirror_driver, struct err_detail *detail) {
+    pthread_condattr_t attributes;
+    struct mirror_driver *mirror_driver = calloc(1, sizeof *mirror_driver);
+    if (mirror_driver == NULL) {
+        return err_set(detail, ERR_MEMORY, "no memory for collections");
+    }
+    mirror_driver->config = *config;
+    mirror_driver->config.clock = config->clock != NULL ? config->clock : &clock_system;
+    mirror_driver->config.ask_us = config->ask_us > 0 ? config->ask_us : ASK_US_DEFAULT;
+    mirror_driver->events_end = &mirror_driver->events;
+    buf_init(&mirror_driver->status, STATUS_SIZE_MAX);
+    set_limit(&mirror_driver->limit, config->limit);
+    set_limit(&mirror_driver->upload_limit, config->upload_limit);
+    pthread_mutex_init(&mirror_driver->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&mirror_driver->woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+    look_at_clock(mirror_driver);
+    bulk_serve(config->bulk, BULK_MIRROR, mirror_driver_answer, mirror_driver);
+    *ret_mirror_driver = mirror_driver;
+    return ERR_OK;
+}
+
+enum err mirror_driver_start(struct mirror_driver *mirror_driver, struct err_detail *detail) {
+    if (thread_start(&mirror_driver->thread, "mirroring", run, mirror_driver) != 0) {
+        return err_set(detail, ERR_SYSTEM, "no thread for collections");
+    }
+    mirror_driver->is_running = true;
+    return ERR_OK;
+}
+
+void mirror_driver_stop(struct mirror_driver *mirror_driver) {
+    pthread_mutex_lock(&mirror_driver->lock);
+    mirror_driver->is_stopped = true;
+    pthread_cond_signal(&mirror_driver->woken);
+    pthread_mutex_unlock(&mirror_driver->lock);
+    if (mirror_driver->is_running) {
+        pthread_join(mirror_driver->thread, NULL);
+        mirror_driver->is_running = false;
+    }
+}
+
+void mirror_driver_free(struct mirror_driver *mirror_driver) {
+    struct mirror_driver_event *event = mirror_driver->events;
+    while (event != NULL) {
+        struct mirror_driver_event *next = event->next;
+        mirror_driver_event_free(event);
+        event = next;
+    }
+    while (mirror_driver->asked != NULL) { /* the bulk thread ended before it came to them */
+        event = mirror_driver->asked;
+        mirror_driver->asked = event->next_asked;
+        mirror_driver_event_free(event);
+    }
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        free_mirror(mirror_driver->mirrors[i]);
+    }
+    pthread_cond_destroy(&mirror_driver->woken);
+    pthread_mutex_destroy(&mirror_driver->lock);
+    buf_done(&mirror_driver->status);
+    free(mirror_driver);
+}

@@ -1,0 +1,26 @@
+/*
+ * mirror_driver_rates - how fast collections may travel, as people write it and see it.
+ *
+ *      limit = 1 MB                     bytes a second; 0 or no: nothing; unlimited
+ *      window = 22:00-06:00 10 MB       between these hours instead; of several the first that fits counts
+ *
+ * Hours are those of the clock on the wall where the node is, in its time zone.
+ */
+#ifndef MNEMON_NODE_MIRROR_MIRROR_DRIVER_RATES_H
+#define MNEMON_NODE_MIRROR_MIRROR_DRIVER_RATES_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "protocol/mirror/mirror_limit.h"
+
+/* *ret_limit may be copied; it begins to count when it is first used. */
+enum err mirror_driver_rates_read(struct bytes limit, const struct config_list *windows,
+                                  struct mirror_limit *ret_limit, struct err_detail *detail) MUST_CHECK;
+
+/* Look at the clock on the wall: every second or so, since it may be set. */
+void mirror_driver_rates_set_clock(struct mirror_limit *limit, const struct clock *clock);
+
+/* Append {"limit":1000000,"until":"06:00"}; limit null: any; until null: always. */
+void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct buf *out);
+
+#endif

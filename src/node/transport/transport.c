@@ -1,0 +1,470 @@
+#include "node/transport/transport.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/held_port.h"
+#include "node/transport/transport_state.h"
+#include "run/thread.h"
+
+enum { PATH_SIZE_MAX = 4096 + 64, PORT_TRIES_MAX = 64 };
+
+/* ---- what it is told ---- */
+
+/* "HOST", "HOST:PORT", an address as base/address.h reads it. */
+static enum err parse_contact(struct transport_contact *contact, const char *text,
+                              struct err_detail *detail) {
+    struct bytes host = bytes_of_string(text);
+    uint64_t port = TRANSPORT_PORT;
+    if (address_parse(host, TRANSPORT_PORT, &contact->peer.address)) {
+        contact->is_found = true;
+    } else {
+        size_t colon = bytes_find_byte(host, ':');
+        bool is_sound = colon > 0;
+        if (colon < host.size) {
+            is_sound = is_sound && bytes_to_u64(bytes_skip(host, colon + 1), UINT16_MAX, &port) && port > 0;
+            host = bytes_slice(host, 0, colon);
+        }
+        if (!is_sound || host.size > DNS_NAME_SIZE_MAX) {
+            return err_set(detail, ERR_INVALID, "--join: \"%.100s\" is no HOST or HOST:PORT", text);
+        }
+    }
+    for (size_t i = 0; i < host.size; i++) {
+        contact->host[i] = (char)byte_lower(host.data[i]);
+    }
+    contact->port = contact->is_found ? contact->peer.address.port : (uint16_t)port;
+    return ERR_OK;
+}
+
+static enum err parse_token(struct transport *transport, struct err_detail *detail) {
+    struct err_detail reason = {0};
+    struct bytes text = bytes_trim(bytes_of_string(transport->config.token));
+    enum err err =
+        invitation_parse(text, &transport->sha256, &transport->token, transport->token_seed, &reason);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "--token: %.200s", err_detail_text(&reason, err));
+    }
+    transport->has_token = true;
+    return ERR_OK;
+}
+
+static enum err read_files(struct transport *transport, struct err_detail *detail) {
+    const char *directory = transport->config.directory;
+    char path[PATH_SIZE_MAX];
+    struct bytes encoded;
+    snprintf(path, sizeof path, "%s/ring/charter", directory);
+    stat(path, &transport->seen);
+    enum err err =
+        ring_files_read_charter(directory, &transport->charter, transport->encoded, &encoded, detail);
+    if (err == ERR_OK) {
+        transport->has_charter = true;
+        transport->encoded_size = encoded.size;
+        charter_id(&transport->charter, &transport->sha256, transport->id);
+        transport->remembered_count = ring_files_read_peers(directory, transport->remembered);
+    } else if (err != ERR_NOT_FOUND) {
+        return err;
+    }
+    return ring_files_read_membership(directory, &transport->membership, detail);
+}
+
+static enum err prepare(struct transport *transport, struct err_detail *detail) {
+    const struct transport_config *config = &transport->config;
+    if (config->first_place < RING_VIRTUAL_MAX &&
+        config->first_place + config->places_count > RING_VIRTUAL_MAX) {
+        return err_set(detail, ERR_INVALID,
+                       "%u places from number %u on: there are %d behind an address, from 0 on",
+                       config->places_count, config->first_place, RING_VIRTUAL_MAX);
+    }
+    enum err err = sha256_init(&transport->sha256);
+    if (err == ERR_OK) {
+        err = identity_load(&transport->identity, config->directory, detail);
+    }
+    if (err == ERR_OK) {
+        err = read_files(transport, detail);
+    }
+    if (err == ERR_OK && config->join != NULL) {
+        err = parse_contact(&transport->contact, config->join, detail);
+    }
+    if (err == ERR_OK && config->token != NULL) {
+        err = parse_token(transport, detail);
+    }
+    return err;
+}
+
+enum err transport_new(const struct transport_config *config, struct transport **ret_transport,
+                       struct err_detail *detail) {
+    struct transport *transport = calloc(1, sizeof *transport);
+    if (transport == NULL) {
+        return ERR_MEMORY;
+    }
+    transport->config = *config;
+    transport->held = HELD_PORT_NONE;
+    buf_init(&transport->text, TRANSPORT_TEXT_SIZE_MAX);
+    buf_init(&transport->own, TRANSPORT_OWN_SIZE_MAX);
+    pthread_mutex_init(&transport->lock, NULL);
+    transport_ask_init(transport);
+    transport_share_init(transport);
+    enum err err = prepare(transport, detail);
+    if (err != ERR_OK) {
+        transport_free(transport);
+        return err;
+    }
+    transport->mapping = transport->has_charter ? (int)transport->charter.mapping : -1;
+    transport->has_ring = transport->has_charter || transport->contact.host[0] != '\0';
+    randombytes_buf(&transport->seed, sizeof transport->seed);
+    transport_copy(transport);
+    *ret_transport = transport;
+    return ERR_OK;
+}
+
+void transport_free(struct transport *transport) {
+    ASSERT(!transport->has_loop);
+    transport_beat(transport);
+    if (transport->ring != NULL) {
+        ring_free(transport->ring);
+    }
+    if (transport->gate != NULL) {
+        gate_free(transport->gate);
+    }
+    transport_share_done(transport);
+    free(transport->actions);
+    free(transport->memory);
+    if (transport->sha256.context != NULL) {
+        sha256_done(&transport->sha256);
+    }
+    sodium_memzero(transport->token_seed, sizeof transport->token_seed);
+    identity_done(&transport->identity);
+    buf_done(&transport->text);
+    buf_done(&transport->own);
+    pthread_mutex_destroy(&transport->lock);
+    free(transport);
+}
+
+/* ---- the loop ---- */
+
+static bool is_wildcard(const struct address *address) {
+    static const uint8_t any[16];
+    return memcmp(address->ip, any, sizeof any) == 0 ||
+           (address_is_ipv4(address) && memcmp(address->ip + 12, any, 4) == 0);
+}
+
+/* The address that the system would send from: no packet leaves. */
+static bool find_own_address(struct address *address) {
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_found = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&from, &size) == 0;
+    if (is_found) {
+        uint32_t ip = ntohl(from.sin_addr.s_addr);
+        *address = address_ipv4((uint8_t)(ip >> 24), (uint8_t)(ip >> 16), (uint8_t)(ip >> 8), (uint8_t)ip,
+                                address->port);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_found;
+}
+
+/* Others know one port of this node. Any that is free for streams may be taken for datagrams: then the next.
+ */
+static enum err bind_any_port(struct transport *transport, struct datagram_config *config,
+                              struct err_detail *detail) {
+    enum err err = ERR_BUSY;
+    for (int tries = 0; err == ERR_BUSY && tries < PORT_TRIES_MAX; tries++) {
+        struct address address = transport->self.address;
+        held_port_done(&transport->held);
+        err = held_port_take(&address, &transport->held, detail);
+        if (err == ERR_OK) {
+            config->address.port = address.port;
+            err = datagram_new(config, &transport->datagram, detail);
+        }
+    }
+    return err;
+}
+
+static enum err bind_port(struct transport *transport, struct datagram_config *config,
+                          struct err_detail *detail) {
+    return config->address.port == 0 ? bind_any_port(transport, config, detail)
+                                     : datagram_new(config, &transport->datagram, detail);
+}
+
+static enum err open_socket(struct transport *transport, struct err_detail *detail) {
+    struct datagram_config config = {
+        .loop = &transport->loop,
+        .clock = transport->config.clock,
+        .identity = &transport->identity,
+        .address = transport->config.address,
+        .on_message = transport_on_message,
+        .on_refusal = transport_on_refusal,
+        .on_noise = transport_on_noise,
+        .context = transport,
+    };
+    struct peer *self = &transport->self;
+    self->address = config.address;
+    memcpy(self->key, transport->identity.key, PEER_KEY_SIZE);
+    if (is_wildcard(&self->address) && !find_own_address(&self->address)) {
+        return err_set(detail, ERR_UNREACHABLE,
+                       "at which address do others reach this node? name it with --address");
+    }
+    enum err err = bind_port(transport, &config, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    self->address.port = datagram_address(transport->datagram).port;
+    pthread_mutex_lock(&transport->lock);
+    transport->address = self->address;
+    pthread_mutex_unlock(&transport->lock);
+    return ERR_OK;
+}
+
+static enum err open_gate(struct transport *transport) {
+    struct gate_config config = {
+        .identity = &transport->identity,
+        .datagram = transport->datagram,
+        .clock = transport->config.clock,
+        .membership = transport->membership,
+        .learned = transport_on_learned,
+        .met = transport_on_met,
+        .complain = transport_on_complaint,
+        .context = transport,
+    };
+    return gate_new(&config, &transport->gate);
+}
+
+static enum err open_dns(struct transport *transport, struct err_detail *detail) {
+    struct dns_config config = {.loop = &transport->loop, .nameservers = transport->config.nameservers};
+    bool is_needed = transport->contact.host[0] != '\0' && !transport->contact.is_found;
+    return is_needed ? dns_new(&config, &transport->dns, detail) : ERR_OK;
+}
+
+/* The beat does not touch it before it is taken. */
+static void on_news(uv_async_t *async) {
+    struct transport *transport = async->data;
+    struct transport_post *post = &transport->from_disk;
+    pthread_mutex_lock(&transport->lock);
+    bool is_there = post->has_charter;
+    pthread_mutex_unlock(&transport->lock);
+    if (is_there) {
+        transport_take_charter(transport, &post->charter, bytes_of(post->encoded, post->encoded_size));
+        pthread_mutex_lock(&transport->lock);
+        post->has_charter = false;
+        pthread_mutex_unlock(&transport->lock);
+    }
+}
+
+static void close_all(struct transport *transport) {
+    uv_close((uv_handle_t *)&transport->stop, NULL);
+    uv_close((uv_handle_t *)&transport->wake, NULL);
+    uv_close((uv_handle_t *)&transport->tick, NULL);
+    for (size_t i = 0; i < TRANSPORT_USERS_COUNT; i++) {
+        uv_close((uv_handle_t *)&transport->others[i], NULL);
+    }
+    uv_close((uv_handle_t *)&transport->news, NULL);
+    uv_close((uv_handle_t *)&transport->asked, NULL);
+    dns_cancel(&transport->contact.question);
+    if (transport->dns != NULL) {
+        dns_free(transport->dns);
+    }
+    if (transport->datagram != NULL) {
+        datagram_free(transport->datagram);
+    }
+    held_port_done(&transport->held);
+    transport->dns = NULL;
+    transport->datagram = NULL;
+}
+
+static void close_loop(struct transport *transport) {
+    uv_run(&transport->loop, UV_RUN_DEFAULT);
+    int result = uv_loop_close(&transport->loop);
+    ASSERT(result == 0);
+}
+
+static void on_stop(uv_async_t *async) {
+    struct transport *transport = async->data;
+    pthread_mutex_lock(&transport->lock);
+    transport->is_running = false;
+    pthread_mutex_unlock(&transport->lock);
+    close_all(transport);
+    transport_ask_cancel(transport);
+}
+
+static void *run(void *context) {
+    struct transport *transport = context;
+    uv_run(&transport->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static enum err open_loop(struct transport *transport, struct err_detail *detail) {
+    uv_loop_t *loop = &transport->loop;
+    if (uv_loop_init(loop) != 0) {
+        return ERR_MEMORY;
+    }
+    uv_timer_init(loop, &transport->wake);
+    uv_timer_init(loop, &transport->tick);
+    for (size_t i = 0; i < TRANSPORT_USERS_COUNT; i++) {
+        uv_timer_init(loop, &transport->others[i]);
+        transport->others[i].data = transport;
+    }
+    uv_async_init(loop, &transport->stop, on_stop);
+    uv_async_init(loop, &transport->news, on_news);
+    uv_async_init(loop, &transport->asked, transport_on_asked);
+    transport->wake.data = transport->tick.data = transport->stop.data = transport;
+    transport->news.data = transport->asked.data = transport;
+    enum err err = open_socket(transport, detail);
+    if (err == ERR_OK) {
+        err = open_gate(transport);
+    }
+    if (err == ERR_OK) {
+        err = open_dns(transport, detail);
+    }
+    if (err != ERR_OK) {
+        close_all(transport);
+        close_loop(transport);
+    }
+    return err;
+}
+
+enum err transport_start(struct transport *transport, struct err_detail *detail) {
+    return transport->has_ring ? transport_open(transport, detail) : ERR_OK;
+}
+
+enum err transport_open(struct transport *transport, struct err_detail *detail) {
+    enum err err = transport->has_loop ? ERR_OK : open_loop(transport, detail);
+    if (err != ERR_OK || transport->has_loop) {
+        return err;
+    }
+    pthread_mutex_lock(&transport->lock);
+    transport->is_running = true;
+    pthread_mutex_unlock(&transport->lock);
+    uv_timer_start(&transport->tick, transport_on_tick, TRANSPORT_TICK_MS, TRANSPORT_TICK_MS);
+    transport_begin(transport);
+    if (thread_start(&transport->thread, "ring-loop", run, transport) != 0) {
+        on_stop(&transport->stop);
+        close_loop(transport);
+        return err_set(detail, ERR_SYSTEM, "no thread for the ring");
+    }
+    transport->has_loop = true;
+    return ERR_OK;
+}
+
+void transport_stop(struct transport *transport) {
+    if (!transport->has_loop) {
+        return;
+    }
+    uv_async_send(&transport->stop);
+    pthread_join(transport->thread, NULL);
+    close_loop(transport);
+    transport->has_loop = false;
+}
+
+/* ---- files ---- */
+
+static void note_failure(struct transport *transport, enum err err, const struct err_detail *detail) {
+    if (err != ERR_OK) {
+        transport_note(transport, "ring: %s", err_detail_text(detail, err));
+    }
+}
+
+static void write_files(struct transport *transport) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    struct err_detail detail = {0};
+    const char *directory = transport->config.directory;
+    struct transport_post *post = &transport->post;
+    pthread_mutex_lock(&transport->lock);
+    *post = transport->to_disk;
+    transport->to_disk.has_charter = false;
+    bool has_membership = transport->has_membership_to_write;
+    transport->has_membership_to_write = false;
+    size_t peers_count = transport->kept_count;
+    memcpy(peers, transport->kept, sizeof peers);
+    transport->kept_count = 0;
+    pthread_mutex_unlock(&transport->lock);
+    enum err err = ERR_OK;
+    if (has_membership) { /* before the charter: who has one has all that it needs to come back */
+        err = ring_files_write_membership(directory, &transport->membership, &detail);
+    }
+    if (err == ERR_OK && post->has_charter) {
+        err = ring_files_write_charter(directory, bytes_of(post->encoded, post->encoded_size), &detail);
+    }
+    if (err == ERR_OK && peers_count > 0) {
+        err = ring_files_write_peers(directory, peers, peers_count, &detail);
+    }
+    note_failure(transport, err, &detail);
+}
+
+static bool has_changed(struct transport *transport) {
+    char path[PATH_SIZE_MAX];
+    struct stat now;
+    snprintf(path, sizeof path, "%s/ring/charter", transport->config.directory);
+    if (stat(path, &now) != 0) {
+        return false;
+    }
+    bool is_same = now.st_ino == transport->seen.st_ino && now.st_size == transport->seen.st_size &&
+                   now.st_mtim.tv_sec == transport->seen.st_mtim.tv_sec &&
+                   now.st_mtim.tv_nsec == transport->seen.st_mtim.tv_nsec;
+    transport->seen = now;
+    return !is_same;
+}
+
+static void read_charter(struct transport *transport) {
+    struct err_detail detail = {0};
+    struct transport_post *post = &transport->post;
+    struct bytes encoded;
+    enum err err = ring_files_read_charter(transport->config.directory, &post->charter, post->encoded,
+                                           &encoded, &detail);
+    if (err != ERR_OK) {
+        note_failure(transport, err, &detail);
+        return;
+    }
+    post->has_charter = true;
+    post->encoded_size = encoded.size;
+    pthread_mutex_lock(&transport->lock);
+    if (transport->is_running) {
+        transport->from_disk = *post;
+        uv_async_send(&transport->news);
+    }
+    pthread_mutex_unlock(&transport->lock);
+}
+
+void transport_beat(struct transport *transport) {
+    write_files(transport);
+    pthread_mutex_lock(&transport->lock);
+    bool is_awaited = transport->is_running && transport->has_ring && !transport->from_disk.has_charter;
+    pthread_mutex_unlock(&transport->lock);
+    if (is_awaited && has_changed(transport)) {
+        read_charter(transport);
+    }
+}
+
+/* ---- for others ---- */
+
+void transport_put(struct transport *transport, struct buf *out) {
+    pthread_mutex_lock(&transport->lock);
+    buf_put(out, buf_bytes(&transport->text));
+    pthread_mutex_unlock(&transport->lock);
+}
+
+bool transport_address(struct transport *transport, struct address *ret_address) {
+    pthread_mutex_lock(&transport->lock);
+    bool is_running = transport->is_running;
+    *ret_address = transport->address;
+    pthread_mutex_unlock(&transport->lock);
+    return is_running;
+}
+
+const int *transport_held(const struct transport *transport) {
+    return transport->held != HELD_PORT_NONE ? &transport->held : NULL;
+}
+
+bool transport_has_ring(const struct transport *transport) {
+    return transport->has_ring;
+}

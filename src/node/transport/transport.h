@@ -1,0 +1,150 @@
+/*
+ * transport - the ring on a real node: its socket, its clock, its files.
+ *
+ *      EVENT_MESSAGE <── gate.h <── net/datagram.h <── UDP          on the ring's own loop and thread
+ *      ACTION_SEND  ──> gate.h ──> net/datagram.h ──> UDP
+ *      RING_FIND    <── transport_ask(), any thread
+ *      notices      ──> the copy that others read, every second and after each change of an arc
+ *      files (ring_files.h) are read and written by transport_beat(), on another thread: the loop never waits
+ *
+ * The thread is not the crawl's, which gives way to people who read: a question of the ring that waits behind
+ * pages is a node that others take for dead.
+ *
+ * A node is in a ring where its data directory has a charter, or where it is told to join: then it asks the
+ * contact for the charter first, checks the founder's signature, and keeps it. From then on it comes back by
+ * itself, by the peers it remembers. A charter that changes on the disk ("mnemon ring amend") is taken at
+ * once.
+ *
+ * Leaving is stopping: the ring finds out as it does when a node crashes.
+ */
+#ifndef MNEMON_NODE_TRANSPORT_TRANSPORT_H
+#define MNEMON_NODE_TRANSPORT_TRANSPORT_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "protocol/ring/charter.h"
+#include "protocol/ring/ring.h"
+
+struct datagram_message;
+struct identity;
+struct transport;
+
+/* Who may ask to be woken on the loop. */
+enum transport_user { TRANSPORT_CROWD, TRANSPORT_GROUPS, TRANSPORT_USERS_COUNT };
+
+enum { TRANSPORT_PORT = 7070, TRANSPORT_PLACES_MAX = RING_LIST_MAX + 1, TRANSPORT_QUESTIONS_MAX = 512 };
+
+/* 0 or NULL stands for the default in parentheses. Texts outlive it. */
+struct transport_config {
+    const char *directory; /* of the data */
+    struct address
+        address;          /* as others reach it; the wildcard: the one of the route to others; port 0: any */
+    const char *join;     /* HOST[:PORT]; (nobody) */
+    const char *token;    /* of "mnemon ring invite"; (none) */
+    uint8_t places_count; /* (1) */
+    uint8_t first_place;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
+    const char *nameservers; /* (those of the system) */
+    const struct clock *clock;
+    void (*note)(void *context, const char *sentence); /* any thread */
+    void *context;
+
+    /* Others of this node who live by the ring; all on its loop, and each may be NULL. */
+    void (*news)(void *shared, const struct ring *ring); /* as it is now: a few times a second, as a member */
+    void (*charter)(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
+    void (*datagram)(void *shared, const struct datagram_message *message); /* of a kind that is not ours */
+    /* Of a kind that is the groups' (DATAGRAM_GROUP and later): of anybody, member of the ring or not. */
+    void (*group)(void *shared, const struct datagram_message *message);
+    void (*wake)(void *shared, enum transport_user user); /* the time of transport_wake_at() has come */
+    void *shared;
+};
+
+/* ERR_INVALID: the token, the name of the contact, or more places than there are; the errors of
+ * net/identity.h and ring_files.h. */
+enum err transport_new(const struct transport_config *config, struct transport **ret_transport,
+                       struct err_detail *detail) MUST_CHECK;
+
+/* Where it is stopped, or was never started. What is to be kept is written. */
+void transport_free(struct transport *transport);
+
+/* Nothing happens where the node is in no ring and shall not join one. ERR_BUSY where the port is taken. */
+enum err transport_start(struct transport *transport, struct err_detail *detail) MUST_CHECK;
+
+/* The socket and the loop also where the node is in no ring: groups live there, too. The thread that will
+ * stop it, or one that has ended by then. Nothing happens where it runs. ERR_BUSY where the port is taken. */
+enum err transport_open(struct transport *transport, struct err_detail *detail) MUST_CHECK;
+
+/* Whoever waits for an answer gets ERR_CANCELLED. May be called more than once, by one thread. */
+void transport_stop(struct transport *transport);
+
+/* ---- any thread ---- */
+
+/* Every second or so, one thread: files. */
+void transport_beat(struct transport *transport);
+
+/* Append what /api/v1/ring says (docs/api.md), as of a second ago at most. */
+void transport_put(struct transport *transport, struct buf *out);
+
+/* Where its socket is bound, once started. False: there is none. */
+bool transport_address(struct transport *transport, struct address *ret_address);
+
+/* Where any port would do: the socket that holds its twin for streams (net/held_port.h), until
+ * transport_stop(). NULL: the port was named, and nothing is held. */
+const int *transport_held(const struct transport *transport);
+
+/* Is it in a ring, or was it told to join one? It stays so. */
+bool transport_has_ring(const struct transport *transport);
+
+/* ---- for others of this node. Any thread ---- */
+
+const struct identity *transport_identity(const struct transport *transport);
+
+/* Has this key shown that it is a member's, or need it not? */
+bool transport_admits(struct transport *transport, const struct peer *peer);
+
+/* Show him our membership, so that he admits us. */
+void transport_greet(struct transport *transport, const struct peer *peer);
+
+/* What he did is against the rules: for people to see. */
+void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence);
+
+/* Run it on the ring's loop soon. False: there is none. */
+bool transport_post(struct transport *transport, void (*run)(void *context), void *context);
+
+/* The loop only: a datagram of an owner's kind (net/datagram.h). */
+void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message);
+
+/* The loop only: config.wake is called at that time (monotonic), not at the one that this user asked for
+ * before; STEP_NEVER_US: not at all. */
+void transport_wake_at(struct transport *transport, enum transport_user user, uint64_t at_us);
+
+/* ---- who is responsible? Any thread ---- */
+
+struct transport_answer {
+    enum err err; /* ERR_NOT_FOUND: in no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say;
+                     ERR_CANCELLED */
+    uint8_t hops_count;   /* 0: it was known here */
+    uint8_t places_count; /* the owner of the key, then its successors; at most what was wanted */
+    struct ring_place places[TRANSPORT_PLACES_MAX];
+};
+
+/* The asker's memory until it is answered. */
+struct transport_question {
+    struct ring_id key;
+    uint8_t places_wanted; /* 1 to TRANSPORT_PLACES_MAX */
+    /* Once, from the ring's thread or from within transport_ask(); may ask again. */
+    void (*answered)(struct transport_question *question, const struct transport_answer *answer);
+    void *context;
+    struct transport_question *next; /* ringing's */
+};
+
+/* At most TRANSPORT_QUESTIONS_MAX are on their way at once; the others wait their turn. */
+void transport_ask(struct transport *transport, struct transport_question *question);
+
+/*
+ * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/place.h). Any
+ * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
+ */
+enum err transport_key(struct transport *transport, struct bytes url, struct ring_id *ret_key,
+                       struct err_detail *detail) MUST_CHECK;
+
+#endif

@@ -1,0 +1,474 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/prng.h"
+#include "node/transport/transport_state.h"
+
+enum { CONTACTS_MAX = 16 /* of RING_JOIN */, US_PER_S = 1000000 };
+static const uint64_t TRY_US = 1000000;          /* to ask a contact that is silent */
+static const uint64_t TRY_US_MAX = 30 * 1000000; /* with back-off */
+static const uint64_t SILENT_US = 5 * 1000000;   /* before people are told */
+static const uint64_t FOUND_US = 30 * 1000000;   /* a founder whom nobody answers begins alone */
+static const uint64_t GREET_US = 60 * 1000000;   /* to one neighbour: has he a newer charter? */
+static const uint64_t HEAL_US = 30 * 1000000;    /* parts of a ring look for each other: 0.3 kbit/s */
+static const uint64_t COPY_US = 1000000;
+static const uint64_t KEEP_US = 5 * 1000000; /* between two writes of the peers, where they change */
+
+void transport_note(struct transport *transport, const char *format, ...) {
+    char sentence[TRANSPORT_SENTENCE_SIZE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (transport->config.note != NULL) {
+        transport->config.note(transport->config.context, sentence);
+    }
+}
+
+void transport_on_complaint(void *context, const struct address *address, const char *sentence) {
+    struct transport *transport = context;
+    (void)address;
+    if (complaints_add(&transport->complaints, sentence, clock_wall_us(transport->config.clock))) {
+        transport_note(transport, "ring: %s", sentence);
+    }
+    transport->copy_at_us = 0;
+}
+
+/* None: a new ring. */
+static void join(struct transport *transport, const struct peer *peers, size_t count) {
+    uint8_t memory[STEP_MESSAGE_SIZE_MAX];
+    struct event event = {.kind = EVENT_COMMAND, .code = RING_JOIN};
+    event.bytes = ring_write_contacts(peers, count < CONTACTS_MAX ? count : CONTACTS_MAX, memory);
+    transport_step(transport, &event);
+}
+
+/* ---- joining ---- */
+
+static bool is_founder(const struct transport *transport) {
+    return memcmp(transport->charter.founder, transport->identity.key, PEER_KEY_SIZE) == 0;
+}
+
+static enum err make_ring(struct transport *transport) {
+    struct ring_config config = {
+        .self = transport->self,
+        .places_count = transport->config.places_count,
+        .first_index = transport->config.first_place % RING_VIRTUAL_MAX,
+        .is_first_fixed = transport->config.first_place < RING_VIRTUAL_MAX,
+        .list_size = transport->charter.list_size,
+        .copies = transport->charter.replicas,
+        .heal_us = HEAL_US,
+        .seed = transport->seed,
+    };
+    memcpy(config.charter, transport->id, sizeof config.charter);
+    size_t actions_max = ring_actions_max(&config);
+    size_t memory_size = ring_memory_size(&config);
+    transport->actions = calloc(actions_max, sizeof *transport->actions);
+    transport->memory = malloc(memory_size);
+    if (transport->actions == NULL || transport->memory == NULL) {
+        return ERR_MEMORY;
+    }
+    outbox_init(&transport->out, transport->actions, actions_max, transport->memory, memory_size);
+    return ring_new(&config, &transport->ring);
+}
+
+/* There is a charter. */
+static void begin(struct transport *transport) {
+    transport->state = TRANSPORT_JOINING;
+    transport->joined_at_us = transport_now_us(transport);
+    if (charter_is_removed(&transport->charter, transport->identity.key)) {
+        transport->state = TRANSPORT_REMOVED;
+        transport_note(transport, "ring: the founder of \"%s\" has removed this node",
+                       transport->charter.name);
+        return;
+    }
+    enum err err = make_ring(transport);
+    if (err != ERR_OK) {
+        transport_note(transport, "ring: %s", err_text(err));
+        return;
+    }
+    transport_step(transport, &(struct event){.kind = EVENT_START});
+    if (is_founder(transport) && transport->remembered_count == 0 && transport->contact.host[0] == '\0') {
+        join(transport, NULL, 0);
+    }
+}
+
+/* Whom we know: the contact, those of last time. */
+static void try_to_join(struct transport *transport) {
+    struct peer peers[CONTACTS_MAX];
+    size_t count = 0;
+    uint64_t now = transport_now_us(transport);
+    if (transport->contact.has_spoken) {
+        peers[count++] = transport->contact.peer;
+    }
+    for (size_t i = 0; i < transport->remembered_count && count < CONTACTS_MAX; i++) {
+        peers[count++] = transport->remembered[i];
+    }
+    transport->join_at_us = now + TRANSPORT_JOIN_US;
+    if (count > 0) {
+        join(transport, peers, count);
+    }
+    if (is_founder(transport) && transport->state == TRANSPORT_JOINING &&
+        now - transport->joined_at_us >= FOUND_US) {
+        join(transport, NULL, 0);
+    }
+}
+
+/* ---- the contact ---- */
+
+/* One socket, one family. */
+static void take_addresses(struct transport *transport, const struct dns_answer *answer) {
+    struct transport_contact *contact = &transport->contact;
+    bool is_ipv4 = address_is_ipv4(&transport->self.address);
+    contact->addresses_count = 0;
+    for (size_t i = 0; i < answer->count; i++) {
+        if (address_is_ipv4(&answer->addresses[i]) == is_ipv4) {
+            struct address *address = &contact->addresses[contact->addresses_count++];
+            *address = answer->addresses[i];
+            address->port = contact->port;
+        }
+    }
+}
+
+static void on_found(void *context, const struct dns_answer *answer) {
+    struct transport *transport = context;
+    struct transport_contact *contact = &transport->contact;
+    if (answer->err == ERR_OK) {
+        take_addresses(transport, answer);
+    }
+    if (contact->addresses_count == 0) {
+        char sentence[COMPLAINT_SIZE_MAX];
+        snprintf(sentence, sizeof sentence, "%.200s: %s", contact->host,
+                 answer->err != ERR_OK ? err_text(answer->err)
+                                       : "it has no address that this node can reach");
+        transport_on_complaint(transport, NULL, sentence);
+        contact->try_at_us = transport_now_us(transport) + TRY_US_MAX;
+        return;
+    }
+    contact->peer = (struct peer){.address = contact->addresses[0]};
+    contact->is_found = true;
+    contact->try_at_us = 0;
+    transport->state = transport->state == TRANSPORT_LOOKING ? TRANSPORT_ASKING : transport->state;
+}
+
+static void look_up(struct transport *transport) {
+    struct transport_contact *contact = &transport->contact;
+    if (contact->question.entry != NULL) {
+        return; /* still waiting */
+    }
+    const struct dns_answer *answer =
+        dns_ask(transport->dns, bytes_of_string(contact->host), &contact->question, on_found, transport);
+    if (answer != NULL) {
+        on_found(transport, answer);
+    }
+}
+
+static void tell_silence(struct transport *transport) {
+    struct transport_contact *contact = &transport->contact;
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char sentence[COMPLAINT_SIZE_MAX];
+    if (contact->is_told || contact->since_us == 0 ||
+        transport_now_us(transport) - contact->since_us < SILENT_US) {
+        return;
+    }
+    contact->is_told = true;
+    snprintf(sentence, sizeof sentence, "no answer from %s yet",
+             address_format(&contact->peer.address, address));
+    transport_on_complaint(transport, &contact->peer.address, sentence);
+}
+
+/* The charter where there is none yet; else only a word, since its key must be known before one can join. */
+static void try_contact(struct transport *transport) {
+    struct transport_contact *contact = &transport->contact;
+    uint64_t now = transport_now_us(transport);
+    if (contact->host[0] == '\0' || contact->has_spoken) {
+        return;
+    }
+    tell_silence(transport);
+    if (now < contact->try_at_us || gate_is_fetching(transport->gate)) {
+        return;
+    }
+    if (!contact->is_found) {
+        look_up(transport);
+        return;
+    }
+    if (contact->addresses_count > 0) { /* of several, perhaps the next one answers */
+        contact->peer.address = contact->addresses[contact->tries % contact->addresses_count];
+    }
+    uint64_t wait_us = TRY_US << (contact->tries < 5 ? contact->tries : 5);
+    contact->tries++;
+    contact->try_at_us = now + (wait_us < TRY_US_MAX ? wait_us : TRY_US_MAX);
+    contact->since_us = contact->since_us == 0 ? now : contact->since_us;
+    if (transport->has_charter) {
+        gate_greet(transport->gate, &contact->peer);
+    } else {
+        gate_fetch(transport->gate, &contact->peer, transport->has_token ? transport->token.ring : NULL);
+    }
+}
+
+/* Whom a restart will turn to. */
+static void remember(struct transport *transport) {
+    pthread_mutex_lock(&transport->lock);
+    memcpy(transport->kept, transport->remembered, transport->remembered_count * sizeof *transport->kept);
+    transport->kept_count = transport->remembered_count;
+    pthread_mutex_unlock(&transport->lock);
+}
+
+static void note_contact(struct transport *transport, const struct peer *peer) {
+    struct transport_contact *contact = &transport->contact;
+    if (contact->is_found && !contact->has_spoken && address_equal(&contact->peer.address, &peer->address)) {
+        contact->peer = *peer;
+        contact->has_spoken = true;
+        transport->join_at_us = 0;
+        if (transport->remembered_count == 0) {
+            transport->remembered[transport->remembered_count++] = *peer;
+            remember(transport);
+        }
+    }
+}
+
+void transport_on_met(void *context, const struct peer *peer) {
+    note_contact(context, peer);
+}
+
+/* ---- charters ---- */
+
+static void sign(const void *signer, const char *context, struct bytes message,
+                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+    identity_sign(signer, context, message, out);
+}
+
+/* A token becomes a membership of this node, once. */
+static void use_token(struct transport *transport) {
+    struct identity bearer;
+    struct membership *membership = &transport->membership;
+    if (!transport->has_token) {
+        return;
+    }
+    transport->has_token = false;
+    if (memcmp(transport->token.ring, transport->id, CHARTER_ID_SIZE) != 0) {
+        transport_note(transport, "ring: the token is for another ring than \"%s\" and is not used",
+                       transport->charter.name);
+        return;
+    }
+    if (!transport->token.is_bearer) {
+        *membership = (struct membership){.is_there = true, .invitation = transport->token};
+    } else if (identity_from_seed(&bearer, transport->token_seed) == ERR_OK) {
+        uint64_t now_s = (uint64_t)(clock_wall_us(transport->config.clock) / US_PER_S);
+        membership_bind(membership, &transport->token, transport->identity.key, now_s, sign, &bearer);
+        identity_done(&bearer);
+    }
+    gate_set_membership(transport->gate, membership);
+    pthread_mutex_lock(&transport->lock);
+    transport->has_membership_to_write = true;
+    pthread_mutex_unlock(&transport->lock);
+}
+
+static void keep_charter(struct transport *transport, struct bytes encoded) {
+    struct transport_post *post = &transport->to_disk;
+    pthread_mutex_lock(&transport->lock);
+    post->has_charter = true;
+    memcpy(post->encoded, encoded.data, encoded.size);
+    post->encoded_size = encoded.size;
+    pthread_mutex_unlock(&transport->lock);
+}
+
+/* What the ring is made of does not change between versions, only who is in it and what it shall do. */
+void transport_take_charter(struct transport *transport, const struct charter *charter,
+                            struct bytes encoded) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    if (transport->has_charter && charter_succeeds(&transport->charter, charter, NULL) != ERR_OK) {
+        return;
+    }
+    transport->charter = *charter;
+    charter_id(charter, &transport->sha256, transport->id);
+    gate_set_charter(transport->gate, charter, encoded);
+    transport_note(transport, "ring: charter of \"%s\", version %u", charter->name, charter->version);
+    if (transport->has_charter && charter_is_removed(charter, transport->identity.key)) {
+        transport->state = TRANSPORT_REMOVED;
+        transport_note(transport, "ring: the founder of \"%s\" has removed this node", charter->name);
+    }
+    transport->has_charter = true;
+    pthread_mutex_lock(&transport->lock);
+    transport->mapping = (int)charter->mapping;
+    pthread_mutex_unlock(&transport->lock);
+    transport_share_charter(transport);
+    size_t count = transport->ring != NULL ? transport_peers(transport, peers) : 0;
+    for (size_t i = 0; i < count; i++) {
+        gate_greet(transport->gate, &peers[i]); /* so it spreads at once */
+    }
+    transport->copy_at_us = 0;
+}
+
+void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,
+                          struct bytes encoded) {
+    struct transport *transport = context;
+    bool is_first = !transport->has_charter;
+    transport_take_charter(transport, charter, encoded);
+    keep_charter(transport, encoded);
+    if (is_first) {
+        use_token(transport);
+        note_contact(transport, from);
+        begin(transport);
+    }
+}
+
+void transport_begin(struct transport *transport) {
+    bool is_found = transport->contact.is_found;
+    transport->greet_at_us = transport_now_us(transport) + GREET_US;
+    if (!transport->has_ring) {
+        return; /* the loop is there for others */
+    }
+    if (!transport->has_charter) {
+        transport->state = is_found ? TRANSPORT_ASKING : TRANSPORT_LOOKING;
+        return;
+    }
+    gate_set_charter(transport->gate, &transport->charter,
+                     bytes_of(transport->encoded, transport->encoded_size));
+    transport_share_charter(transport);
+    use_token(transport);
+    begin(transport);
+}
+
+/* ---- what comes ---- */
+
+/* Without the port, which whoever floods us may change at will. */
+static void blame_address(struct transport *transport, const struct address *address, const char *what) {
+    char text[ADDRESS_TEXT_SIZE_MAX];
+    char sentence[COMPLAINT_SIZE_MAX];
+    address_format(address, text);
+    *strrchr(text, ':') = '\0';
+    snprintf(sentence, sizeof sentence, "%s is blamed: it sends %s", text, what);
+    transport_on_complaint(transport, address, sentence);
+}
+
+/* Once a second is enough to be seen. */
+static void blame(struct transport *transport, const struct address *address, const char *not_this) {
+    char what[COMPLAINT_SIZE_MAX / 2];
+    uint64_t now = transport_now_us(transport);
+    if (now >= transport->blame_at_us) {
+        transport->blame_at_us = now + US_PER_S;
+        snprintf(what, sizeof what, "what is %s", not_this);
+        blame_address(transport, address, what);
+    }
+}
+
+void transport_on_message(void *context, const struct datagram_message *message) {
+    struct transport *transport = context;
+    if (message->kind == DATAGRAM_CHARTER) {
+        uint64_t malformed_count = gate_stat(transport->gate)->malformed_count;
+        gate_receive(transport->gate, message);
+        if (gate_stat(transport->gate)->malformed_count > malformed_count) {
+            blame(transport, &message->from.address, "no greeting");
+        }
+        return;
+    }
+    if (message->kind >= DATAGRAM_GROUP) {
+        if (transport->config.group != NULL) {
+            transport->config.group(transport->config.shared, message);
+        }
+        return;
+    }
+    bool is_heard = transport->ring != NULL && transport->state != TRANSPORT_REMOVED &&
+                    gate_admits(transport->gate, &message->from);
+    if (!is_heard) {
+        return;
+    }
+    transport_share_admitted(transport, &message->from);
+    if (message->kind != DATAGRAM_RING) {
+        if (transport->config.datagram != NULL) {
+            transport->config.datagram(transport->config.shared, message);
+        }
+        return;
+    }
+    struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = message->bytes};
+    memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
+    uint64_t malformed_count = ring_counters(transport->ring)->malformed_count;
+    transport_step(transport, &event);
+    if (ring_counters(transport->ring)->malformed_count > malformed_count) {
+        blame(transport, &message->from.address, "no message of the ring");
+    }
+}
+
+void transport_on_refusal(void *context, const struct datagram_refusal *refusal) {
+    struct transport *transport = context;
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char reason[COMPLAINT_SIZE_MAX / 2];
+    char sentence[COMPLAINT_SIZE_MAX];
+    if (refusal->reason == PLAIN_REASON_CLOCK) {
+        bool is_ahead = refusal->ahead_us > 0;
+        int64_t off_s = (is_ahead ? refusal->ahead_us : -refusal->ahead_us) / US_PER_S;
+        snprintf(reason, sizeof reason, "its clock is %jd minutes %s ours", (intmax_t)((off_s + 30) / 60),
+                 is_ahead ? "ahead of" : "behind");
+    } else if (refusal->reason == PLAIN_REASON_VERSION) {
+        snprintf(reason, sizeof reason, "it speaks version %u of the transport, this node %d",
+                 refusal->version, SEAL_VERSION);
+    } else {
+        snprintf(reason, sizeof reason, "it does not say why");
+    }
+    snprintf(sentence, sizeof sentence, refusal->is_by_us ? "%s is refused: %s" : "%s refuses this node: %s",
+             address_format(&refusal->peer.address, address), reason);
+    transport_on_complaint(transport, &refusal->peer.address, sentence);
+}
+
+void transport_on_noise(void *context, const struct address *from, enum datagram_noise noise) {
+    static const char *const texts[DATAGRAM_NOISES_COUNT] = {
+        [DATAGRAM_NOISE_LIMITED] = "more than it may",
+        [DATAGRAM_NOISE_MALFORMED] = "what is no datagram of a node",
+        [DATAGRAM_NOISE_FORGED] = "what was not sealed by whom it names",
+    };
+    blame_address(context, from, texts[noise]);
+}
+
+/* ---- the tick ---- */
+
+/* One neighbour, at random: so that a version reaches also who was away when it was signed. */
+static void greet_somebody(struct transport *transport) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    size_t count = transport_peers(transport, peers);
+    if (count > 0) {
+        gate_greet(transport->gate, &peers[prng_mix(transport->seed++) % count]);
+    }
+}
+
+/* Those of now, where they are others than those that were written last. */
+static void keep_peers(struct transport *transport) {
+    struct peer peers[RING_FILES_PEERS_MAX];
+    size_t count = transport_peers(transport, peers);
+    bool is_same = count == transport->remembered_count &&
+                   memcmp(peers, transport->remembered, count * sizeof *peers) == 0;
+    if (count == 0 || is_same) {
+        return;
+    }
+    memcpy(transport->remembered, peers, count * sizeof *peers);
+    transport->remembered_count = count;
+    remember(transport);
+    transport->keep_at_us = transport_now_us(transport) + KEEP_US;
+}
+
+void transport_on_tick(uv_timer_t *timer) {
+    struct transport *transport = timer->data;
+    uint64_t now = transport_now_us(transport);
+    gate_tick(transport->gate);
+    if (transport->has_ring && transport->state != TRANSPORT_MEMBER &&
+        transport->state != TRANSPORT_REMOVED) {
+        try_contact(transport);
+    }
+    if (transport->state == TRANSPORT_JOINING && transport->ring != NULL && now >= transport->join_at_us) {
+        try_to_join(transport);
+    }
+    if (transport->state == TRANSPORT_MEMBER && now >= transport->greet_at_us) {
+        transport->greet_at_us = now + GREET_US / 2 + prng_mix(transport->seed++) % GREET_US;
+        greet_somebody(transport);
+    }
+    if (transport->state == TRANSPORT_MEMBER && transport->config.news != NULL) {
+        transport->config.news(transport->config.shared, transport->ring);
+    }
+    if (now >= transport->copy_at_us) {
+        transport->copy_at_us = now + COPY_US;
+        if (transport->state == TRANSPORT_MEMBER && now >= transport->keep_at_us) {
+            keep_peers(transport);
+        }
+        transport_copy(transport);
+    }
+}

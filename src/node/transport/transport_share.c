@@ -1,0 +1,193 @@
+/* What the ring gives to the others of this node: who is a member, errands on its loop, blame. */
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/transport/transport_state.h"
+
+static const uint64_t LOOK_UP_US = 1000000;
+
+void transport_share_init(struct transport *transport) {
+    uint64_t seed;
+    randombytes_buf(&seed, sizeof seed);
+    map_init(&transport->admitted, PEER_KEY_SIZE, 1, TRANSPORT_ADMITTED_MAX, seed);
+    transport->errands_end = &transport->errands;
+}
+
+void transport_share_done(struct transport *transport) {
+    while (transport->errands != NULL) {
+        struct transport_errand *next = transport->errands->next;
+        free(transport->errands);
+        transport->errands = next;
+    }
+    map_done(&transport->admitted);
+}
+
+/* The lock is held. */
+static void put_key(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
+    if (map_reserve(&transport->admitted, transport->admitted.count + 1) != ERR_OK) {
+        map_clear(&transport->admitted); /* those who are still here will be seen again */
+    }
+    map_put(&transport->admitted, bytes_of(key, PEER_KEY_SIZE));
+}
+
+void transport_share_charter(struct transport *transport) {
+    const struct charter *charter = &transport->charter;
+    pthread_mutex_lock(&transport->lock);
+    map_clear(&transport->admitted);
+    transport->admits_all = charter->is_open;
+    for (uint32_t i = 0; charter->is_open && i < charter->removed_count; i++) {
+        put_key(transport, charter->removed[i]);
+    }
+    pthread_mutex_unlock(&transport->lock);
+    if (transport->config.charter != NULL) {
+        transport->config.charter(transport->config.shared, charter, transport->id);
+    }
+}
+
+void transport_share_admitted(struct transport *transport, const struct peer *peer) {
+    pthread_mutex_lock(&transport->lock);
+    if (!transport->admits_all && map_get(&transport->admitted, bytes_of(peer->key, PEER_KEY_SIZE)) == NULL) {
+        put_key(transport, peer->key);
+    }
+    pthread_mutex_unlock(&transport->lock);
+}
+
+const struct identity *transport_identity(const struct transport *transport) {
+    return &transport->identity;
+}
+
+bool transport_admits(struct transport *transport, const struct peer *peer) {
+    pthread_mutex_lock(&transport->lock);
+    bool is_named = map_get(&transport->admitted, bytes_of(peer->key, PEER_KEY_SIZE)) != NULL;
+    bool is_admitted = transport->admits_all ? !is_named : is_named;
+    pthread_mutex_unlock(&transport->lock);
+    return is_admitted;
+}
+
+/* ---- errands ---- */
+
+static bool give(struct transport *transport, const struct transport_errand *errand) {
+    struct transport_errand *copy = malloc(sizeof *copy);
+    if (copy == NULL) {
+        return false;
+    }
+    *copy = *errand;
+    copy->next = NULL;
+    pthread_mutex_lock(&transport->lock);
+    bool is_taken = transport->is_running && transport->errands_count < TRANSPORT_ERRANDS_MAX;
+    if (is_taken) {
+        *transport->errands_end = copy;
+        transport->errands_end = &copy->next;
+        transport->errands_count++;
+        uv_async_send(&transport->asked);
+    }
+    pthread_mutex_unlock(&transport->lock);
+    if (!is_taken) {
+        free(copy);
+    }
+    return is_taken;
+}
+
+void transport_greet(struct transport *transport, const struct peer *peer) {
+    (void)give(transport, &(struct transport_errand){.peer = *peer});
+}
+
+void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence) {
+    struct transport_errand errand = {.peer = *peer};
+    snprintf(errand.sentence, sizeof errand.sentence, "%s", sentence);
+    (void)give(transport, &errand); /* where there are too many, the first ones are enough */
+}
+
+bool transport_post(struct transport *transport, void (*run)(void *context), void *context) {
+    return give(transport, &(struct transport_errand){.run = run, .context = context});
+}
+
+/* ---- blame ---- */
+
+/*
+ * Where the owner of a key answers as a member. A stream that he opened has another port; and what only
+ * others say of him could be another's address. Some thousand places are looked at: who breaks the rules all
+ * the time is looked up once a second.
+ */
+static const struct peer *find_member(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
+    uint64_t now_us = transport_now_us(transport);
+    struct peer *member = &transport->blamed;
+    if (now_us < transport->blamed_until_us && memcmp(member->key, key, PEER_KEY_SIZE) == 0) {
+        return member;
+    }
+    *member = (struct peer){0};
+    memcpy(member->key, key, PEER_KEY_SIZE);
+    uint32_t count = transport->ring != NULL ? ring_known_count(transport->ring) : 0;
+    for (uint32_t i = 0; i < count && member->address.port == 0; i++) {
+        struct ring_known known = ring_known_at(transport->ring, i);
+        if (known.heard_at_us > 0 && memcmp(known.place.peer.key, key, PEER_KEY_SIZE) == 0) {
+            *member = known.place.peer;
+        }
+    }
+    transport->blamed_until_us = now_us + LOOK_UP_US;
+    return member;
+}
+
+static void accuse(struct transport *transport, const struct peer *peer, const char *what) {
+    char address[ADDRESS_TEXT_SIZE_MAX];
+    char key[IDENTITY_TEXT_SIZE];
+    char sentence[COMPLAINT_SIZE_MAX];
+    const struct peer *member = find_member(transport, peer->key);
+    if (member->address.port > 0) {
+        snprintf(sentence, sizeof sentence, "%s is blamed: it %.150s",
+                 address_format(&member->address, address), what);
+    } else {
+        snprintf(sentence, sizeof sentence, "%s, the node %s, is blamed: it %.150s",
+                 address_format(&peer->address, address), identity_key_format(peer->key, key), what);
+    }
+    transport_on_complaint(transport, &peer->address, sentence);
+}
+
+static void run_errand(struct transport *transport, const struct transport_errand *errand) {
+    if (errand->run != NULL) {
+        errand->run(errand->context);
+    } else if (errand->sentence[0] == '\0') {
+        if (transport->has_charter) {
+            gate_greet(transport->gate, &errand->peer);
+        }
+    } else {
+        accuse(transport, &errand->peer, errand->sentence);
+    }
+}
+
+void transport_share_errands(struct transport *transport) {
+    pthread_mutex_lock(&transport->lock);
+    struct transport_errand *errands = transport->errands;
+    transport->errands = NULL;
+    transport->errands_end = &transport->errands;
+    transport->errands_count = 0;
+    pthread_mutex_unlock(&transport->lock);
+    while (errands != NULL) {
+        struct transport_errand *next = errands->next;
+        run_errand(transport, errands);
+        free(errands);
+        errands = next;
+    }
+}
+
+void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message) {
+    if (kind < DATAGRAM_GROUP) { /* members of a group need not know our ring */
+        gate_introduce(transport->gate, to);
+    }
+    (void)datagram_send(transport->datagram, to, (enum datagram_kind)kind, message); /* may be lost, as any */
+}
+
+static void on_others(uv_timer_t *timer) {
+    const struct transport *transport = timer->data;
+    if (transport->config.wake != NULL) {
+        transport->config.wake(transport->config.shared, (enum transport_user)(timer - transport->others));
+    }
+}
+
+void transport_wake_at(struct transport *transport, enum transport_user user, uint64_t at_us) {
+    uv_timer_t *timer = &transport->others[user];
+    if (!uv_is_closing((uv_handle_t *)timer)) {
+        transport_set_timer(transport, timer, on_others, at_us);
+    }
+}

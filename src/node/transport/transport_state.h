@@ -1,0 +1,205 @@
+/* transport_state - what the files of transport*.c share. Private to them. */
+#ifndef MNEMON_NODE_TRANSPORT_TRANSPORT_STATE_H
+#define MNEMON_NODE_TRANSPORT_TRANSPORT_STATE_H
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "base/map.h"
+#include "net/dns.h"
+#include "net/identity.h"
+#include "node/transport/complaints.h"
+#include "node/transport/gate.h"
+#include "node/transport/ring_files.h"
+#include "node/transport/transport.h"
+
+enum {
+    TRANSPORT_HOST_SIZE_MAX = 256,
+    TRANSPORT_TICK_MS = 250,
+    TRANSPORT_TEXT_SIZE_MAX = 8 << 20,
+    TRANSPORT_SENTENCE_SIZE_MAX = 512,
+    TRANSPORT_OWN_SIZE_MAX = 64 << 10,
+};
+static const uint64_t TRANSPORT_JOIN_US =
+    10 * 1000000; /* while nobody lets us in; the ring tries by itself, too */
+
+enum transport_state {
+    TRANSPORT_NONE,    /* in no ring, and not told to join one */
+    TRANSPORT_LOOKING, /* for the address of the contact */
+    TRANSPORT_ASKING,  /* for the charter */
+    TRANSPORT_JOINING,
+    TRANSPORT_MEMBER,
+    TRANSPORT_REMOVED, /* by the founder */
+    TRANSPORT_STATES_COUNT,
+};
+
+/* --join. */
+struct transport_contact {
+    char host[TRANSPORT_HOST_SIZE_MAX]; /* empty: there is none */
+    uint16_t port;
+    struct dns_question question;
+    struct address addresses[DNS_ADDRESSES_MAX]; /* of the name, as far as this node can send there */
+    size_t addresses_count;
+    bool is_found; /* peer.address is known; its key is zeros until he has spoken */
+    struct peer peer;
+    bool has_spoken;
+    uint64_t since_us; /* when he was first asked; 0: not yet */
+    uint64_t try_at_us;
+    unsigned tries;
+    bool is_told; /* that he is silent */
+};
+
+/* What travels between the loop and the thread of the beat. */
+struct transport_post {
+    bool has_charter; /* to write, or, from the disk, to take */
+    struct charter charter;
+    uint8_t encoded[CHARTER_SIZE_MAX];
+    size_t encoded_size;
+};
+
+enum { TRANSPORT_ADMITTED_MAX = 1 << 16, TRANSPORT_ERRANDS_MAX = 1024 };
+
+/* What another thread wants of the loop. */
+struct transport_errand {
+    struct transport_errand *next;
+    void (*run)(void *context); /* NULL: it is about the peer */
+    void *context;
+    struct peer peer;
+    char sentence[COMPLAINT_SIZE_MAX]; /* blame him for it; empty: greet him */
+};
+
+/* A question that the ring is at work on. */
+struct transport_slot {
+    struct transport_question *question; /* NULL: free */
+    uint32_t life;                       /* tells the answers of one user from those of the next */
+};
+
+struct transport_queue {
+    struct transport_question *first;
+    struct transport_question **end; /* NULL while it was never used */
+};
+
+struct transport {
+    struct transport_config config;
+    struct identity identity;
+    struct sha256 sha256;
+    bool has_token;
+    struct invitation token;
+    uint8_t token_seed[INVITATION_SEED_SIZE];
+    struct membership membership;
+    uint64_t seed;
+
+    /* The loop's. */
+    pthread_t thread;
+    bool has_loop; /* the owner's: started, and not stopped yet */
+    bool has_ring; /* from the start on: in a ring, or told to join one */
+    uv_loop_t loop;
+    uv_async_t stop;
+    enum transport_state state;
+    bool has_charter;
+    struct charter charter;
+    uint8_t id[CHARTER_ID_SIZE];
+    uint8_t encoded[CHARTER_SIZE_MAX]; /* as it was found at the start */
+    size_t encoded_size;
+    struct peer self;
+    struct datagram *datagram;
+    int held; /* HELD_PORT_NONE: the port was named */
+    struct gate *gate;
+    struct dns *dns;
+    struct ring *ring; /* NULL until there is a charter */
+    struct outbox out;
+    struct buf own; /* messages to this node itself: size in two bytes, bytes */
+    struct action *actions;
+    uint8_t *memory;
+    uv_timer_t wake; /* of the ring */
+    uv_timer_t tick;
+    uv_timer_t others[TRANSPORT_USERS_COUNT]; /* transport_wake_at() */
+    uv_async_t news;                          /* the beat has read a charter */
+    struct transport_contact contact;
+    struct peer remembered[RING_FILES_PEERS_MAX];
+    size_t remembered_count;
+    uint64_t joined_at_us; /* when we began to join */
+    uint64_t join_at_us;   /* next try */
+    uint64_t greet_at_us;  /* next look for a newer charter */
+    uint64_t copy_at_us;
+    uint64_t keep_at_us;  /* peers */
+    uint64_t blame_at_us; /* not before, for what makes no sense */
+    struct complaints complaints;
+    struct peer blamed;       /* the last one, as the ring knows him; port 0: it does not */
+    uint64_t blamed_until_us; /* then he is looked up again */
+    uv_async_t asked;         /* there are questions */
+    struct transport_queue waiting;
+    struct transport_slot slots[TRANSPORT_QUESTIONS_MAX];
+    uint32_t free_slots[TRANSPORT_QUESTIONS_MAX];
+    size_t free_slots_count;
+
+    pthread_mutex_t lock;
+    bool is_running;                        /* lock: the handles of the loop are open */
+    struct transport_queue questions;       /* lock: that the loop has not seen */
+    struct transport_errand *errands;       /* lock: likewise */
+    struct transport_errand **errands_end;  /* lock */
+    size_t errands_count;                   /* lock */
+    struct map admitted;                    /* lock: keys of who was admitted */
+    bool admits_all;                        /* lock: the ring is open; admitted are then those removed */
+    int mapping;                            /* lock: of the charter; -1: there is none */
+    struct buf text;                        /* lock: the copy */
+    struct address address;                 /* lock */
+    struct transport_post from_disk;        /* lock */
+    struct transport_post to_disk;          /* lock */
+    bool has_membership_to_write;           /* lock; the membership itself is then fixed */
+    struct peer kept[RING_FILES_PEERS_MAX]; /* lock: peers to write */
+    size_t kept_count;                      /* lock; 0: nothing to write */
+
+    /* The beat's. */
+    struct stat seen; /* of the charter's file */
+    struct transport_post post;
+};
+
+/* transport_step.c: at_us, STEP_NEVER_US: never. */
+void transport_set_timer(const struct transport *transport, uv_timer_t *timer, uv_timer_cb run,
+                         uint64_t at_us);
+
+static inline uint64_t transport_now_us(const struct transport *transport) {
+    return clock_monotonic_us(transport->config.clock);
+}
+
+/* transport_step.c: the time is set, and what follows from it is done. */
+void transport_step(struct transport *transport, struct event *event);
+void transport_on_wake(uv_timer_t *timer);
+
+/* transport_loop.c */
+void transport_begin(struct transport *transport);
+void transport_note(struct transport *transport, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void transport_on_message(void *context, const struct datagram_message *message);
+void transport_on_refusal(void *context, const struct datagram_refusal *refusal);
+void transport_on_noise(void *context, const struct address *from, enum datagram_noise noise);
+void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,
+                          struct bytes encoded);
+void transport_on_met(void *context, const struct peer *peer);
+void transport_on_complaint(void *context, const struct address *address, const char *sentence);
+void transport_take_charter(struct transport *transport, const struct charter *charter, struct bytes encoded);
+void transport_on_tick(uv_timer_t *timer);
+
+/* transport_ask.c, on the loop: start the questions that there is room for; RING_FOUND or RING_LOST; the end.
+ */
+void transport_ask_init(struct transport *transport);
+void transport_on_asked(uv_async_t *async);
+void transport_on_answer(struct transport *transport, struct bytes bytes);
+void transport_ask_cancel(struct transport *transport);
+
+/* transport_share.c, on the loop but for the first and the last. */
+void transport_share_init(struct transport *transport);
+void transport_share_charter(struct transport *transport);
+void transport_share_admitted(struct transport *transport, const struct peer *peer);
+void transport_share_errands(struct transport *transport);
+void transport_share_done(struct transport *transport);
+
+/* transport_text.c: make the copy. */
+void transport_copy(struct transport *transport);
+
+/* The places of others that the ring leans on: neighbours first, then fingers; no two of one node. */
+size_t transport_peers(const struct transport *transport, struct peer out[RING_FILES_PEERS_MAX]);
+
+#endif
