@@ -7,7 +7,7 @@ enum { COUNT_MAX = 1 << 18 };
 
 /* One line of the report: a volume, or all of them. */
 struct tally {
-    struct shelf_stat stat;
+    struct backend_stat stat;
     struct instance_volume volume; /* not set in the sum */
     bool is_estimate;              /* of documents and captures */
     enum err err;                  /* the volume cannot say */
@@ -61,7 +61,7 @@ static void read_tally(struct data *data, size_t index, struct tally *tally) {
                          tally->stat.captures_count >= COUNT_MAX;
 }
 
-static void add_stat(struct shelf_stat *sum, const struct shelf_stat *stat) {
+static void add_stat(struct backend_stat *sum, const struct backend_stat *stat) {
     sum->segments_count += stat->segments_count;
     sum->size += stat->size;
     sum->dead_size += stat->dead_size;
@@ -84,7 +84,7 @@ static void put_about(struct buf *out, uint64_t count) {
     value_put_count(out, count);
 }
 
-static void put_text(struct buf *out, const struct shelf_stat *stat, bool is_estimate) {
+static void put_text(struct buf *out, const struct backend_stat *stat, bool is_estimate) {
     put_line(out, "documents", is_estimate ? put_about : value_put_count, stat->blocks_count);
     put_line(out, "captures", is_estimate ? put_about : value_put_count, stat->captures_count);
     put_line(out, "segments", value_put_count, stat->segments_count);
@@ -104,7 +104,7 @@ static void put_volume_text(struct buf *out, const struct tally *tally) {
     }
 }
 
-static void put_json(struct buf *out, const struct shelf_stat *stat) {
+static void put_json(struct buf *out, const struct backend_stat *stat) {
     buf_put_format(out,
                    "\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,\"dead_size\":%ju,"
                    "\"index_size\":%ju",
@@ -128,7 +128,7 @@ static void put_volume_json(struct buf *out, const struct tally *tally) {
 }
 
 static void put_report(struct buf *out, struct data *data, bool json) {
-    struct shelf_stat sum = {0};
+    struct backend_stat sum = {0};
     bool is_estimate = false;
     struct buf volumes;
     size_t count = instance_volumes_count(data->instance);

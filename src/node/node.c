@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node/admin/desk_work.h"
+#include "node/admin/admin_api.h"
 #include "node/admin/token.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
@@ -20,7 +20,7 @@ enum {
     GRACE_MS = 5000,
     NODE_ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + ROUTES_MAX,
     NOTE_SIZE_MAX = 512,
-    RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/reading/ring_shelf.h */
+    RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/reading/ring_reader.h */
 };
 
 struct node {
@@ -37,9 +37,9 @@ struct node {
     struct crawl_loop *crawl_loop;
     struct saves *saves;
     _Atomic(struct pulse *) pulse; /* the crawl's thread asks for it */
-    struct desk_work work;
+    struct admin_api work;
     struct admin *admin;
-    struct desk desk;
+    struct admin_pages admin_pages;
     struct replay replay;
     struct http_route routes[NODE_ROUTES_MAX];
     size_t routes_count;
@@ -230,7 +230,7 @@ static void beat(void *context) {
 }
 
 /* What the routes of HTTP need: who may, who does, who knows. */
-static enum err open_desk(struct node *node) {
+static enum err open_admin_pages(struct node *node) {
     const struct node_config *config = &node->config;
     struct admin_config admin = {
         .token = node->token.text,
@@ -244,7 +244,7 @@ static enum err open_desk(struct node *node) {
     if (node->admin == NULL) {
         return ERR_MEMORY;
     }
-    node->work = (struct desk_work){.directory = config->directory,
+    node->work = (struct admin_api){.directory = config->directory,
                                     .crawl_loop = node->crawl_loop,
                                     .saves = node->saves,
                                     .transport = node->transport,
@@ -253,12 +253,13 @@ static enum err open_desk(struct node *node) {
     if (err != ERR_OK) {
         return err;
     }
-    node->desk = (struct desk){.table = &desk_work_table, .context = &node->work, .admin = node->admin};
+    node->admin_pages =
+        (struct admin_pages){.table = &admin_api_table, .context = &node->work, .admin = node->admin};
     node->replay = (struct replay){
         .archive = node->archive,
         .search = node->search,
         .survey = node->survey,
-        .desk = &node->desk,
+        .admin_pages = &node->admin_pages,
         .clock = config->clock,
         .title = config->title,
         .lead = config->leads_away ? together_lead : NULL,
@@ -425,7 +426,7 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
         err = start_crawl(node, detail);
     }
     if (err == ERR_OK) {
-        err = open_desk(node);
+        err = open_admin_pages(node);
     }
     if (err == ERR_OK) {
         err = start_http(node, detail);

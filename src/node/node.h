@@ -2,8 +2,8 @@
  * node - the running node: the archive of a data directory, and what it offers to others.
  *
  *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/routes.h)
- *             /jobs /save /dashboard … what it does, and what it may be told (replay/admin/desk.h,
- * node/admin/desk_work.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for
+ *             /jobs /save /dashboard … what it does, and what it may be told (replay/admin/admin_pages.h,
+ * node/admin/admin_api.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for
  * who has the token
  *
  *      proxy  the web for one's own browser, where that is wanted (node/proxy/proxy.h)

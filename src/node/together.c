@@ -69,7 +69,7 @@ void together_free(struct together *together) {
         captures_free(together->captures);
     }
     if (together->service != NULL) {
-        ring_shelf_service_free(together->service);
+        ring_reader_service_free(together->service);
     }
     if (together->lending != NULL) {
         lending_free(together->lending);
@@ -257,7 +257,7 @@ static enum err prepare_ring(struct together *together, struct err_detail *detai
                                      .outgoing = together_on_outgoing,
                                      .wants_own = wants_own,
                                      .context = together};
-    together->guest = ring_shelf_new(together->config.directory);
+    together->guest = ring_reader_new(together->config.directory);
     if (together->guest == NULL) {
         return ERR_MEMORY;
     }
@@ -315,7 +315,7 @@ void together_set_crawl_loop(struct together *together, struct crawl_loop *crawl
 }
 
 static enum err find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
-                             struct peer out[RING_SHELF_HOLDERS_MAX], size_t *ret_count) {
+                             struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count) {
     const struct together *together = context;
     struct holders_arc arc;
     enum err err = holders_find(together->holders, ring_id_read(place), &arc);
@@ -404,14 +404,14 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
 }
 
 static enum err begin_reading(struct together *together, uint8_t mapping) {
-    struct ring_shelf_service_config service = {
+    struct ring_reader_service_config service = {
         .instance = together->config.instance,
         .bulk = together->bulk,
         .mapping = mapping,
         .is_current = is_current,
         .context = together,
     };
-    struct ring_shelf_config shelf = {
+    struct ring_reader_config backend = {
         .bulk = together->bulk,
         .captures = together->captures,
         .offers = together->offers,
@@ -425,12 +425,12 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
         .blame = blame,
         .context = together,
     };
-    memcpy(shelf.self, together->self.key, PEER_KEY_SIZE);
-    together->service = ring_shelf_service_new(&service);
+    memcpy(backend.self, together->self.key, PEER_KEY_SIZE);
+    together->service = ring_reader_service_new(&service);
     if (together->service == NULL) {
         return ERR_MEMORY;
     }
-    ring_shelf_begin(together->guest, &shelf);
+    ring_reader_begin(together->guest, &backend);
     return ERR_OK;
 }
 
@@ -576,7 +576,7 @@ void together_stop(struct together *together) {
     together_stop_mirrors(together);
     together_stop_deposits(together);
     if (together->guest != NULL) {
-        ring_shelf_end(together->guest);
+        ring_reader_end(together->guest);
     }
     if (together->keeping != NULL) {
         keeping_stop(together->keeping);

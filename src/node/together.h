@@ -9,7 +9,7 @@
  *            ── may I ask this host? > lending      of its home
  *            ── links for others ───>  walking      round the ring
  *      store ── what is new ────────>  keeping      copies on all holders
- *      readers ─────────────────────>  ring_shelf   what the others have, checked by captures
+ *      readers ─────────────────────>  ring_reader   what the others have, checked by captures
  *              ─────────────────────>  obtaining    what the crowd has: crowding, offers (decision 0012)
  *                                      grouping     groups, which need no ring
  *                                      mirroring    collections, in groups or rings (decision 0013)

@@ -15,7 +15,7 @@
 #include "node/links/walking.h"
 #include "node/mirror/mirror_driver.h"
 #include "node/reading/entrances.h"
-#include "node/reading/ring_shelf.h"
+#include "node/reading/ring_reader.h"
 #include "node/ring/routing.h"
 #include "node/together.h"
 #include "node/transport/transport.h"
@@ -54,14 +54,14 @@ struct together {
     struct routing *routing;
     struct route route;
     struct lending *lending;
-    struct shelf *guest; /* the instance's */
+    struct backend *guest; /* the instance's */
     struct entrances *entrances;
 
     /* From when there is a charter. */
     _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
     struct keeping *keeping;
     struct captures *captures;
-    struct ring_shelf_service *service;
+    struct ring_reader_service *service;
     struct walking *walking;
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;

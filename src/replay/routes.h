@@ -6,8 +6,8 @@
  *      cdx.h        /cdx /cdx/search/cdx /wayback/available
  *      pages.h      / /list /details /compare /holdings    for people
  *      find.h       /search             full text
- *      desk.h       /save /jobs /dashboard /login /metrics /api/v1/…    what the node does, and may be told
- *      assets.h     /static/            style sheets and scripts, embedded in the program
+ *      admin_pages.h       /save /jobs /dashboard /login /metrics /api/v1/…    what the node does, and may be
+ * told assets.h     /static/            style sheets and scripts, embedded in the program
  */
 #ifndef MNEMON_REPLAY_ROUTES_H
 #define MNEMON_REPLAY_ROUTES_H

@@ -6,8 +6,8 @@
 
 #include "node/captures/captures_code.h"
 #include "node/captures/captures_state.h"
-#include "node/reading/ring_shelf_scope.h"
-#include "store/remote/shelf_code.h"
+#include "node/reading/ring_reader_scope.h"
+#include "store/remote/backend_code.h"
 
 enum { KINDS_COUNT = 4, WRITTEN_SIZE_MAX = 4 << 20 };
 
@@ -54,8 +54,8 @@ static void check_scope(struct bytes input, struct buf *out) {
     ASSERT(err == ERR_OK);
     struct bytes from = bytes_slice(input, 0, input.size / 2);
     struct bytes to = bytes_skip(input, input.size / 2);
-    bool by_url = ring_shelf_scope(&sha256, from, to, PLACE_BY_URL, place);
-    bool by_host = ring_shelf_scope(&sha256, from, to, PLACE_BY_HOST, place);
+    bool by_url = ring_reader_scope(&sha256, from, to, PLACE_BY_URL, place);
+    bool by_host = ring_reader_scope(&sha256, from, to, PLACE_BY_HOST, place);
     ASSERT(by_host || !by_url);
     sha256_done(&sha256);
 }

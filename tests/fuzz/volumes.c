@@ -4,42 +4,42 @@
  */
 #include "fuzz.h"
 
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "store/remote/squeeze.h"
 
 enum { KINDS_COUNT = 9, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
 
 static void check_claims(struct bytes input, struct buf *out) {
-    static struct document_sum claims[SHELF_CODE_CLAIMS_MAX];
+    static struct document_sum claims[BACKEND_CODE_CLAIMS_MAX];
     struct wire_reader reader;
     wire_reader_init(&reader, input);
-    size_t count = shelf_code_begin_claims(&reader);
+    size_t count = backend_code_begin_claims(&reader);
     for (size_t i = 0; i < count; i++) {
-        shelf_code_next_claim(&reader, &claims[i]);
+        backend_code_next_claim(&reader, &claims[i]);
     }
     if (wire_reader_finish(&reader, NULL) == ERR_OK) {
-        shelf_code_put_claims(out, claims, count);
+        backend_code_put_claims(out, claims, count);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }
 
 static void check_answers(struct bytes input, struct buf *out) {
     bool holds[11];
-    if (shelf_code_read_answers(input, holds, 11, NULL) == ERR_OK) {
-        shelf_code_put_answers(out, holds, 11);
+    if (backend_code_read_answers(input, holds, 11, NULL) == ERR_OK) {
+        backend_code_put_answers(out, holds, 11);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }
 
 static void check_document(struct bytes input, struct buf *out) {
-    struct shelf_code_document read;
-    if (shelf_code_read_document(input, &read, NULL) != ERR_OK) {
+    struct backend_code_document read;
+    if (backend_code_read_document(input, &read, NULL) != ERR_OK) {
         return;
     }
     struct document document = read.document;
     document.body = bytes_of(NULL, (size_t)read.sum.size); /* only its size is looked at */
     document.sum = &read.sum;
-    enum err err = shelf_code_put_meta(out, &document, read.mode, read.form);
+    enum err err = backend_code_put_meta(out, &document, read.mode, read.form);
     ASSERT(err == ERR_OK);
     buf_put(out, read.body);
     ASSERT(bytes_equal(buf_bytes(out), input));
@@ -47,24 +47,24 @@ static void check_document(struct bytes input, struct buf *out) {
 
 static void check_stored(struct bytes input, struct buf *out) {
     struct stored stored;
-    if (shelf_code_read_stored(input, &stored, NULL) == ERR_OK) {
-        shelf_code_put_stored(out, &stored);
+    if (backend_code_read_stored(input, &stored, NULL) == ERR_OK) {
+        backend_code_put_stored(out, &stored);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }
 
 static void check_block(struct bytes input, struct buf *out) {
     struct block block;
-    if (shelf_code_read_block(input, &block, NULL) == ERR_OK) {
-        shelf_code_put_block(out, &block);
+    if (backend_code_read_block(input, &block, NULL) == ERR_OK) {
+        backend_code_put_block(out, &block);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }
 
 static void check_walk(struct bytes input, struct buf *out) {
-    struct shelf_code_walk walk;
-    if (shelf_code_read_walk(input, &walk, NULL) == ERR_OK) {
-        enum err err = shelf_code_put_walk(out, &walk);
+    struct backend_code_walk walk;
+    if (backend_code_read_walk(input, &walk, NULL) == ERR_OK) {
+        enum err err = backend_code_put_walk(out, &walk);
         ASSERT(err == ERR_OK && bytes_equal(buf_bytes(out), input));
     }
 }
@@ -72,14 +72,14 @@ static void check_walk(struct bytes input, struct buf *out) {
 static void check_captures(struct bytes input, struct buf *out) {
     struct wire_reader reader;
     struct capture capture;
-    struct shelf_code_page_end end;
+    struct backend_code_page_end end;
     enum err err;
     wire_reader_init(&reader, input);
-    while ((err = shelf_code_next_capture(&reader, &capture, &end, NULL)) == ERR_OK) {
-        shelf_code_put_capture(out, &capture);
+    while ((err = backend_code_next_capture(&reader, &capture, &end, NULL)) == ERR_OK) {
+        backend_code_put_capture(out, &capture);
     }
     if (err == ERR_NOT_FOUND) {
-        shelf_code_put_page_end(out, &end);
+        backend_code_put_page_end(out, &end);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }
@@ -88,14 +88,14 @@ static void check_blocks(struct bytes input, struct buf *out) {
     struct wire_reader reader;
     struct key key;
     struct block block;
-    struct shelf_code_page_end end;
+    struct backend_code_page_end end;
     enum err err;
     wire_reader_init(&reader, input);
-    while ((err = shelf_code_next_block(&reader, &key, &block, &end, NULL)) == ERR_OK) {
-        shelf_code_put_key_block(out, &key, &block);
+    while ((err = backend_code_next_block(&reader, &key, &block, &end, NULL)) == ERR_OK) {
+        backend_code_put_key_block(out, &key, &block);
     }
     if (err == ERR_NOT_FOUND) {
-        shelf_code_put_page_end(out, &end);
+        backend_code_put_page_end(out, &end);
         ASSERT(bytes_equal(buf_bytes(out), input));
     }
 }

@@ -25,9 +25,9 @@
 #include "node/captures/captures_code.h"
 #include "node/copies/keeping_code.h"
 #include "node/crawl/crawl_loop.h"
-#include "node/reading/ring_shelf_scope.h"
+#include "node/reading/ring_reader_scope.h"
 #include "protocol/copies/reconcile.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 
 static bool lies(const char *lie) {
     const char *wanted = getenv("RING_LIE");
@@ -80,8 +80,8 @@ static bulk_handler *true_walk;
 static enum err list_invented(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
     enum { SECOND_US = 1000000, MINUTE_US = 60 * SECOND_US };
-    struct shelf_code_walk walk;
-    struct shelf_code_page_end end = {.is_end = true};
+    struct backend_code_walk walk;
+    struct backend_code_page_end end = {.is_end = true};
     struct capture capture;
     struct wire_reader page;
     struct bytes surt;
@@ -90,15 +90,15 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
     buf_init(&given, BULK_ANSWER_SIZE_MAX);
     enum err err = true_walk(context, from, question, &given, detail);
     wire_reader_init(&page, bytes_skip(buf_bytes(&given), 1)); /* behind "I am sure" */
-    bool is_lie = err == ERR_OK && shelf_code_read_walk(question, &walk, NULL) == ERR_OK &&
-                  ring_shelf_scope_is_url(walk.from, walk.to, &surt) &&
-                  shelf_code_next_capture(&page, &capture, &end, NULL) == ERR_OK;
+    bool is_lie = err == ERR_OK && backend_code_read_walk(question, &walk, NULL) == ERR_OK &&
+                  ring_reader_scope_is_url(walk.from, walk.to, &surt) &&
+                  backend_code_next_capture(&page, &capture, &end, NULL) == ERR_OK;
     if (is_lie) {
         capture.time_us = now_us - now_us % MINUTE_US;
         memset(capture.signature, 0, sizeof capture.signature);
         buf_put_byte(answer, 1);
-        shelf_code_put_capture(answer, &capture);
-        shelf_code_put_page_end(answer, &(struct shelf_code_page_end){.is_end = true});
+        backend_code_put_capture(answer, &capture);
+        backend_code_put_page_end(answer, &(struct backend_code_page_end){.is_end = true});
     } else if (err == ERR_OK) {
         buf_put(answer, buf_bytes(&given));
     }

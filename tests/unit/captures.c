@@ -1,14 +1,14 @@
 /* captures: three holders and one who holds nothing; lies, cuts, absences. */
 #include "await.h"
 #include "base/prng.h"
-#include "ring-shelf-fixture.h"
+#include "ring-reader-fixture.h"
 
 enum { LARGE_SIZE = 8 << 20 };
 #define URL "http://example.org/page"
 
 static enum err fetch(struct fixture *fixture, const struct ringkey *key, bool with_payload,
                       struct captured *ret_captured) {
-    struct peer peers[RING_SHELF_HOLDERS_MAX];
+    struct peer peers[RING_READER_HOLDERS_MAX];
     size_t count;
     assert_int_equal(fixture_find_holders(&fixture->nodes[READER], key->bytes, peers, &count), ERR_OK);
     return captures_fetch(fixture->fetch, peers, count, key, with_payload, ret_captured, NULL);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "instance-fixture.h"
-#include "store/shelf/shelf_deposit.h"
-#include "store/shelf/shelf_local.h"
+#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_local.h"
 #include "store/volume/follow.h"
 
 enum { NUMBER = INSTANCE_DEPOSIT_NUMBER, DISK = 0 };
@@ -23,28 +23,28 @@ static const char *tree(unsigned version, char out[32]) {
 }
 
 static enum err try_open(struct fixture *fixture, unsigned version, const char *index,
-                         struct shelf **ret_shelf, struct volume_recovery *ret_recovery) {
+                         struct backend **ret_backend, struct volume_recovery *ret_recovery) {
     char directory[32];
     char path[SCRATCH_PATH_SIZE];
-    struct shelf_local_config config = {
+    struct backend_local_config config = {
         .number = NUMBER,
         .path = fixture->root,
         .index = scratch_path(fixture->root, index, path),
         .deposit = tree(version, directory),
     };
     struct err_detail detail = {0};
-    return shelf_local_open(&config, ret_shelf, ret_recovery, &detail);
+    return backend_local_open(&config, ret_backend, ret_recovery, &detail);
 }
 
-static struct shelf *open_deposit(struct fixture *fixture, unsigned version, const char *index,
-                                  struct volume_recovery *ret_recovery) {
-    struct shelf *shelf = NULL;
-    assert_int_equal(try_open(fixture, version, index, &shelf, ret_recovery), ERR_OK);
-    return shelf;
+static struct backend *open_deposit(struct fixture *fixture, unsigned version, const char *index,
+                                    struct volume_recovery *ret_recovery) {
+    struct backend *backend = NULL;
+    assert_int_equal(try_open(fixture, version, index, &backend, ret_recovery), ERR_OK);
+    return backend;
 }
 
-static void close_deposit(struct shelf *shelf) {
-    shelf->table->close(shelf);
+static void close_deposit(struct backend *backend) {
+    backend->table->close(backend);
 }
 
 static bool grows(struct fixture *fixture, unsigned old, unsigned new) {
@@ -91,19 +91,20 @@ static void only_what_is_new_is_read(void **state) {
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     fixture_capture(fixture, "http://b.example/", 2, "one", 0); /* a revisit */
     publish(fixture, 1);
-    struct shelf *shelf = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 2);
     fixture_capture(fixture, "http://c.example/", 3, "two", 0);
     publish(fixture, 2);
     assert_true(grows(fixture, 1, 2));
     assert_false(grows(fixture, 2, 1));
-    assert_int_equal(volume_extend(shelf_local_volume(shelf), tree(2, directory), &recovery, NULL), ERR_OK);
+    assert_int_equal(volume_extend(backend_local_volume(backend), tree(2, directory), &recovery, NULL),
+                     ERR_OK);
     assert_int_equal(recovery.records_count, 1);
     assert_int_equal(recovery.damaged_count, 0);
-    close_deposit(shelf);
-    shelf = open_deposit(fixture, 2, "made", &recovery); /* it knows how far it has come */
+    close_deposit(backend);
+    backend = open_deposit(fixture, 2, "made", &recovery); /* it knows how far it has come */
     assert_int_equal(recovery.records_count, 0);
-    close_deposit(shelf);
+    close_deposit(backend);
 }
 
 static void a_crash_in_the_middle_is_gone_on_from(void **state) {
@@ -132,14 +133,15 @@ static void a_torn_end_is_left_and_gone_on_with(void **state) {
     path_of_segment(fixture, 1, torn);
     path_of_segment(fixture, 2, whole);
     assert_int_equal(truncate(torn, size_of(torn) - 5), 0);
-    struct shelf *shelf = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 1);
     assert_int_equal(recovery.damaged_count, 0);
     assert_int_equal(size_of(torn), size_of(whole) - 5); /* it is another's: nothing is cut */
     assert_true(grows(fixture, 1, 2));
-    assert_int_equal(volume_extend(shelf_local_volume(shelf), tree(2, directory), &recovery, NULL), ERR_OK);
+    assert_int_equal(volume_extend(backend_local_volume(backend), tree(2, directory), &recovery, NULL),
+                     ERR_OK);
     assert_int_equal(recovery.records_count, 1);
-    close_deposit(shelf);
+    close_deposit(backend);
 }
 
 /* To another value, whatever it is: records have random names, and any byte may be any. */
@@ -174,14 +176,14 @@ static void what_was_compacted_or_is_another_has_not_grown(void **state) {
 static void readers_have_one_state_or_the_other(void **state) {
     struct fixture *fixture = *state;
     struct volume_recovery recovery;
-    struct shelf *deposit = shelf_deposit_new();
+    struct backend *deposit = backend_deposit_new();
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     fixture_capture(fixture, "http://b.example/", 2, "two", 0);
     publish(fixture, 1);
     fixture_capture(fixture, "http://c.example/", 3, "three", 0);
     publish(fixture, 2);
     instance_add_deposit(fixture->instance, NUMBER, "papers@key", deposit);
-    shelf_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
+    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
     assert_int_equal(count(fixture->session), 3); /* only what is its own */
     struct instance_session *reader = instance_session_new(fixture->instance);
     instance_session_set_deposits(reader, true);
@@ -191,13 +193,13 @@ static void readers_have_one_state_or_the_other(void **state) {
     struct capture capture;
     assert_int_equal(merge_open(reader, bytes_of(NULL, 0), bytes_of(NULL, 0), true, &merge, NULL), ERR_OK);
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
-    shelf_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 2, "second", &recovery), 2));
+    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 2, "second", &recovery), 2));
     instance_session_set_deposits(reader, true); /* in the middle of a walk: it stays as it is */
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
     merge_close(merge);
     instance_session_set_deposits(reader, true);
     assert_int_equal(count(reader), 3);
-    shelf_deposit_replace(deposit, NULL);
+    backend_deposit_replace(deposit, NULL);
     instance_session_set_deposits(reader, true);
     assert_int_equal(count(reader), 3);
     instance_session_free(reader);
@@ -215,7 +217,7 @@ static void rules_of_the_owner_count(void **state) {
     struct fixture *fixture = *state;
     struct fixture other;
     struct volume_recovery recovery;
-    struct shelf *deposit = shelf_deposit_new();
+    struct backend *deposit = backend_deposit_new();
     struct capture capture;
     struct key key;
     struct block block;
@@ -225,7 +227,7 @@ static void rules_of_the_owner_count(void **state) {
     publish(fixture, 1);
     open_alone(fixture, &other, fixture->root);
     instance_add_deposit(other.instance, NUMBER, "papers@key", deposit);
-    shelf_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
+    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
     assert_int_equal(count(other.session), 0);
     assert_false(instance_session_sees(other.session, NUMBER));
     instance_session_set_deposits(other.session, true);
@@ -238,13 +240,13 @@ static void rules_of_the_owner_count(void **state) {
                                       NULL),
                      ERR_OK);
     assert_int_equal(access_rules_seal(rules), ERR_OK);
-    shelf_deposit_set_rules(deposit, rules);
+    backend_deposit_set_rules(deposit, rules);
     assert_int_equal(count(other.session), 1); /* what is excluded is not there */
     assert_int_equal(merge_open(other.session, bytes_of(NULL, 0), bytes_of(NULL, 0), false, &merge, NULL),
                      ERR_OK);
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
     assert_int_equal(capture.volume, NUMBER);
-    assert_int_equal(shelf_deposit_check(deposit, capture.surt, capture.time_us), ACCESS_BLOCK);
+    assert_int_equal(backend_deposit_check(deposit, capture.surt, capture.time_us), ACCESS_BLOCK);
     assert_int_equal(instance_locate(other.session, &capture, &key, &block, NULL), ERR_OK);
     assert_int_equal(key.volume, NUMBER);
     merge_close(merge);
@@ -280,18 +282,18 @@ static void nonsense_is_left_out_with_a_reason(void **state) {
     fputs("no record at all\r\n\r\n", file);
     put_record(file, "http://e.example/", "2026-01-01T00:00:00Z", "", 4, "five");
     fclose(file);
-    struct shelf *shelf = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 2);
     assert_int_equal(recovery.damaged_count, 3);
     assert_string_equal(recovery.damage, "a document that its digest does not fit");
-    struct follow *follow = follow_new(shelf_local_volume(shelf)); /* nor is it given to who follows */
+    struct follow *follow = follow_new(backend_local_volume(backend)); /* nor is it given to who follows */
     struct ledger_entry entry;
     assert_int_equal(follow_next(follow, &entry, NULL), ERR_OK);
     assert_int_equal(follow_next(follow, &entry, NULL), ERR_OK);
     assert_true(bytes_equal(entry.url, BYTES("http://e.example/")));
     assert_int_equal(follow_next(follow, &entry, NULL), ERR_NOT_FOUND);
     follow_free(follow);
-    close_deposit(shelf);
+    close_deposit(backend);
     /* A segment that is none is left out as a whole, and a name that is none is not looked at. */
     file = fopen(scratch_path(fixture->root, "trees/1/00000002.warc.zst", path), "wb");
     fwrite("\x5d\x2a\x4d\x18\xff\xff\xff\xff", 1, 8, file);
@@ -299,40 +301,40 @@ static void nonsense_is_left_out_with_a_reason(void **state) {
     fclose(fopen(
         scratch_path(fixture->root, "trees/1/0000000000000000000000000000000000000000000003.warc.zst", path),
         "wb"));
-    shelf = open_deposit(fixture, 1, "again", &recovery);
+    backend = open_deposit(fixture, 1, "again", &recovery);
     assert_int_equal(recovery.records_count, 2);
-    close_deposit(shelf);
+    close_deposit(backend);
 }
 
 static void what_is_absurd_is_refused_as_a_whole(void **state) {
     struct fixture *fixture = *state;
     struct volume_recovery recovery;
-    struct shelf *shelf;
+    struct backend *backend;
     char path[SCRATCH_PATH_SIZE];
     assert_int_equal(mkdir(scratch_path(fixture->root, "trees", path), 0777), 0);
     assert_int_equal(mkdir(scratch_path(fixture->root, "trees/1", path), 0777), 0);
     FILE *file = fopen(scratch_path(fixture->root, "trees/1/00000001.warc", path), "wb");
     put_record(file, "http://d.example/", "2026-01-01T00:00:00Z", "", 5000000000, "four");
     fclose(file);
-    assert_int_equal(try_open(fixture, 1, "made", &shelf, &recovery), ERR_LIMIT);
+    assert_int_equal(try_open(fixture, 1, "made", &backend, &recovery), ERR_LIMIT);
 }
 
 static void is_cancelled_when_it_must_end(void **state) {
     struct fixture *fixture = *state;
     struct volume_recovery recovery;
-    struct shelf *shelf;
+    struct backend *backend;
     char path[SCRATCH_PATH_SIZE];
     static const atomic_bool is_cancelled = true;
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     publish(fixture, 1);
-    struct shelf_local_config config = {
+    struct backend_local_config config = {
         .number = NUMBER,
         .path = fixture->root,
         .index = scratch_path(fixture->root, "made", path),
         .deposit = "trees/1",
         .is_cancelled = &is_cancelled,
     };
-    assert_int_equal(shelf_local_open(&config, &shelf, &recovery, NULL), ERR_CANCELLED);
+    assert_int_equal(backend_local_open(&config, &backend, &recovery, NULL), ERR_CANCELLED);
     close_deposit(open_deposit(fixture, 1, "made", &recovery));
     assert_int_equal(recovery.records_count, 1);
 }

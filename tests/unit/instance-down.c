@@ -29,7 +29,7 @@ static void a_missing_disk_takes_only_its_own_documents_away(void **state) {
 
     struct instance_volume volume;
     instance_volume(fixture->instance, 1, &volume);
-    assert_null(volume.shelf);
+    assert_null(volume.backend);
     assert_int_equal(volume.err, ERR_NOT_FOUND);
     assert_non_null(strstr(volume.reason, "there is no directory"));
     assert_int_equal(access(fixture->disks[1], F_OK), -1); /* nothing was made in place of the disk */
@@ -82,7 +82,7 @@ static void a_file_in_place_of_the_directory_is_a_volume_that_is_down(void **sta
     fixture_reopen(fixture);
     struct instance_volume volume;
     instance_volume(fixture->instance, 2, &volume);
-    assert_null(volume.shelf);
+    assert_null(volume.backend);
     fixture_put(fixture, "still", 7);
     assert_int_equal(remove(fixture->disks[2]), 0);
     bring_back(fixture, 2);
@@ -123,7 +123,7 @@ static void a_volume_in_other_hands_is_not_down_but_an_error(void **state) {
 /* ---- volumes that fail while they are used: a table that stands before the real one ---- */
 
 static struct {
-    const struct shelf_table *real;
+    const struct backend_table *real;
     enum err ask_err;
     enum err answer_err;
     enum err put_err;
@@ -142,19 +142,19 @@ static void note_call(char call) {
     }
 }
 
-static enum err spy_ask(struct shelf_session *session, const struct document_sum *sum) {
+static enum err spy_ask(struct backend_session *session, const struct document_sum *sum) {
     note_call('a');
     return spy.ask_err != ERR_OK ? spy.ask_err : spy.real->ask(session, sum);
 }
 
-static enum err spy_answer(struct shelf_session *session, bool *ret_holds, struct err_detail *detail) {
+static enum err spy_answer(struct backend_session *session, bool *ret_holds, struct err_detail *detail) {
     note_call('A');
     enum err err = spy.real->answer(session, ret_holds, detail);
     return spy.answer_err != ERR_OK ? spy.answer_err : err;
 }
 
-static enum err spy_put(struct shelf_session *session, const struct document *document, enum store_mode mode,
-                        struct stored *ret_stored, struct err_detail *detail) {
+static enum err spy_put(struct backend_session *session, const struct document *document,
+                        enum store_mode mode, struct stored *ret_stored, struct err_detail *detail) {
     spy.puts_count++;
     spy.body_size += document->body.size;
     if (spy.put_err != ERR_OK) {
@@ -166,24 +166,24 @@ static enum err spy_put(struct shelf_session *session, const struct document *do
     return spy.real->put(session, document, mode, ret_stored, detail);
 }
 
-static enum err spy_next(struct shelf_cursor *cursor, struct capture *ret_capture,
+static enum err spy_next(struct backend_cursor *cursor, struct capture *ret_capture,
                          struct err_detail *detail) {
     return spy.next_err != ERR_OK ? spy.next_err : spy.real->captures_next(cursor, ret_capture, detail);
 }
 
-static struct shelf_table spy_table;
+static struct backend_table spy_table;
 
 /* Of the volumes from one index to another. */
 static void start_spying_between(struct fixture *fixture, size_t first, size_t end) {
     memset(&spy, 0, sizeof spy);
-    spy.real = fixture->instance->slots[0].shelf->table;
+    spy.real = fixture->instance->slots[0].backend->table;
     spy_table = *spy.real;
     spy_table.ask = spy_ask;
     spy_table.answer = spy_answer;
     spy_table.put = spy_put;
     spy_table.captures_next = spy_next;
     for (size_t i = first; i < end; i++) {
-        fixture->instance->slots[i].shelf->table = &spy_table;
+        fixture->instance->slots[i].backend->table = &spy_table;
     }
 }
 

@@ -16,7 +16,7 @@ void frontier_lane_set_owner(struct frontier_lane *lane, void *owner) {
     (void)owner;
 }
 
-struct desk {
+struct admin_pages {
     struct hosts hosts;
     struct lend lend;
     struct pace_config config;
@@ -25,35 +25,35 @@ struct desk {
     struct lend_grant grant;
 };
 
-static void know_robots(struct desk *desk, struct host *host, const char *text) {
+static void know_robots(struct admin_pages *admin_pages, struct host *host, const char *text) {
     struct host_robots *known = &host->robots[0];
     known->state = HOST_ROBOTS_KNOWN;
     known->until_us = WALL + 3600 * (int64_t)SECOND;
     assert_int_equal(robots_parse(&known->robots, bytes_of_string(text), BYTES("mnemon")), ERR_OK);
-    assert_true(hosts_keep_text(&desk->hosts, known, bytes_of_string(text)));
+    assert_true(hosts_keep_text(&admin_pages->hosts, known, bytes_of_string(text)));
     memset(known->digest, 7, PERMIT_DIGEST_SIZE);
 }
 
 static int set_up(void **state) {
-    struct desk *desk = calloc(1, sizeof *desk);
-    if (desk == NULL) {
+    struct admin_pages *admin_pages = calloc(1, sizeof *admin_pages);
+    if (admin_pages == NULL) {
         return -1;
     }
-    hosts_init(&desk->hosts, 1);
-    lend_init(&desk->lend, &desk->hosts, 100);
-    desk->config = pace_defaults;
-    desk->now_us = 100 * SECOND;
-    desk->host = hosts_get(&desk->hosts, BYTES("example.org"));
-    know_robots(desk, desk->host, "User-agent: *\nDisallow: /x\n");
-    *state = desk;
+    hosts_init(&admin_pages->hosts, 1);
+    lend_init(&admin_pages->lend, &admin_pages->hosts, 100);
+    admin_pages->config = pace_defaults;
+    admin_pages->now_us = 100 * SECOND;
+    admin_pages->host = hosts_get(&admin_pages->hosts, BYTES("example.org"));
+    know_robots(admin_pages, admin_pages->host, "User-agent: *\nDisallow: /x\n");
+    *state = admin_pages;
     return 0;
 }
 
 static int tear_down(void **state) {
-    struct desk *desk = *state;
-    lend_done(&desk->lend);
-    hosts_done(&desk->hosts);
-    free(desk);
+    struct admin_pages *admin_pages = *state;
+    lend_done(&admin_pages->lend);
+    hosts_done(&admin_pages->hosts);
+    free(admin_pages);
     return 0;
 }
 
@@ -63,140 +63,146 @@ static struct peer peer_of(unsigned number) {
     return peer;
 }
 
-static enum err ask(struct desk *desk, unsigned number) {
+static enum err ask(struct admin_pages *admin_pages, unsigned number) {
     struct lend_borrower borrower = {.peer = peer_of(number)};
-    return lend_ask(&desk->lend, desk->host, &borrower, 0, desk->now_us);
+    return lend_ask(&admin_pages->lend, admin_pages->host, &borrower, 0, admin_pages->now_us);
 }
 
-static enum lend_verdict next(struct desk *desk) {
-    return lend_next(&desk->lend, desk->host, &desk->config, desk->now_us, WALL, &desk->grant);
+static enum lend_verdict next(struct admin_pages *admin_pages) {
+    return lend_next(&admin_pages->lend, admin_pages->host, &admin_pages->config, admin_pages->now_us, WALL,
+                     &admin_pages->grant);
 }
 
-static bool is_lent_to(struct desk *desk, unsigned number) {
+static bool is_lent_to(struct admin_pages *admin_pages, unsigned number) {
     struct peer peer = peer_of(number);
-    return next(desk) == LEND_GRANTED && memcmp(desk->grant.borrower.key, peer.key, PEER_KEY_SIZE) == 0;
+    return next(admin_pages) == LEND_GRANTED &&
+           memcmp(admin_pages->grant.borrower.key, peer.key, PEER_KEY_SIZE) == 0;
 }
 
-static void take_back(struct desk *desk, unsigned number, const struct pace *pace, uint32_t count) {
+static void take_back(struct admin_pages *admin_pages, unsigned number, const struct pace *pace,
+                      uint32_t count) {
     struct peer peer = peer_of(number);
-    lend_take_back(desk->host, &peer, desk->lend.number, pace, count, &desk->config, desk->now_us);
+    lend_take_back(admin_pages->host, &peer, admin_pages->lend.number, pace, count, &admin_pages->config,
+                   admin_pages->now_us);
 }
 
-static void give_back_unused(struct desk *desk, unsigned number) {
+static void give_back_unused(struct admin_pages *admin_pages, unsigned number) {
     struct pace pace;
     pace_init(&pace);
-    take_back(desk, number, &pace, 0);
+    take_back(admin_pages, number, &pace, 0);
 }
 
 /* ---- the line ---- */
 
 static void one_at_a_time_and_in_turn(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     for (unsigned i = 1; i <= 3; i++) {
-        assert_int_equal(ask(desk, i), ERR_OK);
+        assert_int_equal(ask(admin_pages, i), ERR_OK);
     }
-    assert_int_equal(ask(desk, 1), ERR_OK); /* who asks again keeps its place */
+    assert_int_equal(ask(admin_pages, 1), ERR_OK); /* who asks again keeps its place */
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 1; i <= 3; i++) {
-            assert_true(is_lent_to(desk, i));
-            assert_int_equal(next(desk), LEND_LENT);
-            assert_int_equal(ask(desk, i), ERR_OK); /* at the end of the line */
-            give_back_unused(desk, i);
+            assert_true(is_lent_to(admin_pages, i));
+            assert_int_equal(next(admin_pages), LEND_LENT);
+            assert_int_equal(ask(admin_pages, i), ERR_OK); /* at the end of the line */
+            give_back_unused(admin_pages, i);
         }
     }
 }
 
 static void nobody_waits_nothing_is_kept(void **state) {
-    struct desk *desk = *state;
-    assert_int_equal(next(desk), LEND_NOBODY);
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    assert_false(desk->host->is_idle);
-    give_back_unused(desk, 1);
-    assert_int_equal(next(desk), LEND_NOBODY);
-    assert_null(desk->host->book);
-    assert_true(desk->host->is_idle);
-    assert_int_equal(desk->lend.books_count, 0);
-    assert_int_equal(desk->lend.borrowers_count, 0);
+    struct admin_pages *admin_pages = *state;
+    assert_int_equal(next(admin_pages), LEND_NOBODY);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_false(admin_pages->host->is_idle);
+    give_back_unused(admin_pages, 1);
+    assert_int_equal(next(admin_pages), LEND_NOBODY);
+    assert_null(admin_pages->host->book);
+    assert_true(admin_pages->host->is_idle);
+    assert_int_equal(admin_pages->lend.books_count, 0);
+    assert_int_equal(admin_pages->lend.borrowers_count, 0);
 }
 
 static void who_went_away_is_skipped(void **state) {
-    struct desk *desk = *state;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    desk->now_us += LEND_STALE_US / 2;
-    assert_int_equal(ask(desk, 2), ERR_OK);
-    desk->now_us += LEND_STALE_US / 2 + 1;
-    assert_true(is_lent_to(desk, 2));
+    struct admin_pages *admin_pages = *state;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    admin_pages->now_us += LEND_STALE_US / 2;
+    assert_int_equal(ask(admin_pages, 2), ERR_OK);
+    admin_pages->now_us += LEND_STALE_US / 2 + 1;
+    assert_true(is_lent_to(admin_pages, 2));
 }
 
 static void the_line_is_bounded(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     for (unsigned i = 0; i < LEND_BORROWERS_MAX; i++) {
-        assert_int_equal(ask(desk, i), ERR_OK);
+        assert_int_equal(ask(admin_pages, i), ERR_OK);
     }
-    assert_int_equal(ask(desk, LEND_BORROWERS_MAX), ERR_LIMIT);
-    assert_int_equal(ask(desk, 0), ERR_OK); /* in line already */
-    desk->lend.books_count = LEND_BOOKS_MAX;
-    struct host *first = desk->host;
-    desk->host = hosts_get(&desk->hosts, BYTES("example.net"));
-    assert_int_equal(ask(desk, 1), ERR_LIMIT);
-    desk->lend.books_count = 1;
-    desk->lend.borrowers_count = LEND_BORROWERS_ALL;
-    assert_int_equal(ask(desk, 1), ERR_LIMIT);
-    assert_null(desk->host->book);
-    desk->lend.borrowers_count = LEND_BORROWERS_MAX;
-    desk->host = first;
+    assert_int_equal(ask(admin_pages, LEND_BORROWERS_MAX), ERR_LIMIT);
+    assert_int_equal(ask(admin_pages, 0), ERR_OK); /* in line already */
+    admin_pages->lend.books_count = LEND_BOOKS_MAX;
+    struct host *first = admin_pages->host;
+    admin_pages->host = hosts_get(&admin_pages->hosts, BYTES("example.net"));
+    assert_int_equal(ask(admin_pages, 1), ERR_LIMIT);
+    admin_pages->lend.books_count = 1;
+    admin_pages->lend.borrowers_count = LEND_BORROWERS_ALL;
+    assert_int_equal(ask(admin_pages, 1), ERR_LIMIT);
+    assert_null(admin_pages->host->book);
+    admin_pages->lend.borrowers_count = LEND_BORROWERS_MAX;
+    admin_pages->host = first;
 }
 
 /* ---- when ---- */
 
 static void robots_come_first(void **state) {
-    struct desk *desk = *state;
-    struct host_robots *known = &desk->host->robots[0];
+    struct admin_pages *admin_pages = *state;
+    struct host_robots *known = &admin_pages->host->robots[0];
     known->state = HOST_ROBOTS_UNKNOWN;
-    desk->host->pace.next_us = desk->now_us + SECOND;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_int_equal(next(desk), LEND_LATER); /* robots.txt is a request too */
-    assert_int_equal(desk->grant.wait_us, SECOND);
-    desk->now_us += SECOND;
-    assert_int_equal(next(desk), LEND_ROBOTS);
-    assert_false(desk->grant.is_https);
-    hosts_set_busy(&desk->hosts, desk->host, true);
-    assert_int_equal(next(desk), LEND_BUSY);
-    hosts_set_busy(&desk->hosts, desk->host, false);
-    know_robots(desk, desk->host, "User-agent: *\nDisallow: /y\n");
-    assert_true(is_lent_to(desk, 1));
-    assert_true(desk->grant.lease.robots.has_text);
-    assert_bytes_equal(desk->grant.lease.robots.text, BYTES("User-agent: *\nDisallow: /y\n"));
+    admin_pages->host->pace.next_us = admin_pages->now_us + SECOND;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_int_equal(next(admin_pages), LEND_LATER); /* robots.txt is a request too */
+    assert_int_equal(admin_pages->grant.wait_us, SECOND);
+    admin_pages->now_us += SECOND;
+    assert_int_equal(next(admin_pages), LEND_ROBOTS);
+    assert_false(admin_pages->grant.is_https);
+    hosts_set_busy(&admin_pages->hosts, admin_pages->host, true);
+    assert_int_equal(next(admin_pages), LEND_BUSY);
+    hosts_set_busy(&admin_pages->hosts, admin_pages->host, false);
+    know_robots(admin_pages, admin_pages->host, "User-agent: *\nDisallow: /y\n");
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_true(admin_pages->grant.lease.robots.has_text);
+    assert_bytes_equal(admin_pages->grant.lease.robots.text, BYTES("User-agent: *\nDisallow: /y\n"));
 }
 
 static void a_text_that_is_known_is_not_sent(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     struct lend_borrower borrower = {.peer = peer_of(1)};
     memset(borrower.digest, 7, PERMIT_DIGEST_SIZE);
-    assert_int_equal(lend_ask(&desk->lend, desk->host, &borrower, 0, desk->now_us), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    assert_false(desk->grant.lease.robots.has_text);
-    assert_int_equal(desk->grant.lease.robots.policy, ROBOTS_OBEY);
+    assert_int_equal(lend_ask(&admin_pages->lend, admin_pages->host, &borrower, 0, admin_pages->now_us),
+                     ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_false(admin_pages->grant.lease.robots.has_text);
+    assert_int_equal(admin_pages->grant.lease.robots.policy, ROBOTS_OBEY);
 }
 
 /* We knew its rules as a borrower; to lend it, the text is needed. */
 static void rules_without_their_text_are_asked_for_again(void **state) {
-    struct desk *desk = *state;
-    hosts_drop_text(&desk->hosts, &desk->host->robots[0]);
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_int_equal(next(desk), LEND_ROBOTS);
+    struct admin_pages *admin_pages = *state;
+    hosts_drop_text(&admin_pages->hosts, &admin_pages->host->robots[0]);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_int_equal(next(admin_pages), LEND_ROBOTS);
 }
 
 static void a_new_home_waits(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     struct lend_borrower borrower = {.peer = peer_of(1)};
-    uint64_t since_us = desk->now_us - SECOND;
-    assert_int_equal(lend_ask(&desk->lend, desk->host, &borrower, since_us, desk->now_us), ERR_OK);
-    assert_int_equal(next(desk), LEND_LATER);
-    assert_int_equal(desk->grant.wait_us, LEND_NEW_US - SECOND);
-    desk->now_us += LEND_NEW_US - SECOND;
-    assert_true(is_lent_to(desk, 1));
+    uint64_t since_us = admin_pages->now_us - SECOND;
+    assert_int_equal(
+        lend_ask(&admin_pages->lend, admin_pages->host, &borrower, since_us, admin_pages->now_us), ERR_OK);
+    assert_int_equal(next(admin_pages), LEND_LATER);
+    assert_int_equal(admin_pages->grant.wait_us, LEND_NEW_US - SECOND);
+    admin_pages->now_us += LEND_NEW_US - SECOND;
+    assert_true(is_lent_to(admin_pages, 1));
 }
 
 static void all_leases_of_an_old_home_have_run_out_when_the_new_one_begins(void **state) {
@@ -205,124 +211,130 @@ static void all_leases_of_an_old_home_have_run_out_when_the_new_one_begins(void 
 }
 
 static void a_host_is_lent_shortly_before_its_time(void **state) {
-    struct desk *desk = *state;
-    desk->host->pace.next_us = desk->now_us + LEND_AHEAD_US + SECOND;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_int_equal(next(desk), LEND_LATER);
-    desk->now_us += SECOND;
-    assert_true(is_lent_to(desk, 1));
-    assert_int_equal(desk->grant.lease.pace.next_us, desk->now_us + LEND_AHEAD_US);
-    assert_int_equal(desk->grant.lease.until_us, desk->now_us + LEND_AHEAD_US + LEND_TIME_US);
+    struct admin_pages *admin_pages = *state;
+    admin_pages->host->pace.next_us = admin_pages->now_us + LEND_AHEAD_US + SECOND;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_int_equal(next(admin_pages), LEND_LATER);
+    admin_pages->now_us += SECOND;
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_int_equal(admin_pages->grant.lease.pace.next_us, admin_pages->now_us + LEND_AHEAD_US);
+    assert_int_equal(admin_pages->grant.lease.until_us, admin_pages->now_us + LEND_AHEAD_US + LEND_TIME_US);
 }
 
 static void long_rests_are_for_one_request(void **state) {
-    struct desk *desk = *state;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    assert_int_equal(desk->grant.lease.requests_max, LEND_REQUESTS_MAX);
-    give_back_unused(desk, 1);
-    pace_set_crawl_delay(&desk->host->pace, &desk->config, 3 * SECOND);
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    assert_int_equal(desk->grant.lease.requests_max, 1);
+    struct admin_pages *admin_pages = *state;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_int_equal(admin_pages->grant.lease.requests_max, LEND_REQUESTS_MAX);
+    give_back_unused(admin_pages, 1);
+    pace_set_crawl_delay(&admin_pages->host->pace, &admin_pages->config, 3 * SECOND);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    assert_int_equal(admin_pages->grant.lease.requests_max, 1);
 }
 
 /* ---- the end of a lease ---- */
 
 static void what_is_not_given_back_ends_and_counts_as_just_asked(void **state) {
-    struct desk *desk = *state;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    desk->now_us = desk->grant.lease.until_us + LEND_GRACE_US;
-    assert_int_equal(ask(desk, 2), ERR_OK);
-    lend_expire(desk->host, &desk->config, desk->now_us);
-    assert_int_equal(next(desk), LEND_LENT);
-    desk->now_us++;
-    lend_expire(desk->host, &desk->config, desk->now_us);
-    uint64_t number = desk->lend.number;
-    assert_true(is_lent_to(desk, 2));
-    assert_int_equal(desk->grant.lease.pace.next_us, desk->now_us + desk->config.delay_min_us);
+    struct admin_pages *admin_pages = *state;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    admin_pages->now_us = admin_pages->grant.lease.until_us + LEND_GRACE_US;
+    assert_int_equal(ask(admin_pages, 2), ERR_OK);
+    lend_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
+    assert_int_equal(next(admin_pages), LEND_LENT);
+    admin_pages->now_us++;
+    lend_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
+    uint64_t number = admin_pages->lend.number;
+    assert_true(is_lent_to(admin_pages, 2));
+    assert_int_equal(admin_pages->grant.lease.pace.next_us,
+                     admin_pages->now_us + admin_pages->config.delay_min_us);
     /* The first one comes late: the second keeps its lease. */
     struct peer late = peer_of(1);
     struct pace pace;
     pace_init(&pace);
-    lend_take_back(desk->host, &late, number, &pace, 1, &desk->config, desk->now_us);
-    assert_int_equal(next(desk), LEND_LENT);
+    lend_take_back(admin_pages->host, &late, number, &pace, 1, &admin_pages->config, admin_pages->now_us);
+    assert_int_equal(next(admin_pages), LEND_LENT);
 }
 
 static void waits_count_for_the_next(void **state) {
-    struct desk *desk = *state;
-    struct pace pace = {.next_us = desk->now_us + 60 * SECOND, .bad_count = 3, .reason = PACE_RETRY_AFTER};
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_int_equal(ask(desk, 2), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    take_back(desk, 1, &pace, 1);
-    assert_int_equal(next(desk), LEND_LATER);
-    assert_int_equal(desk->grant.wait_us, 60 * SECOND);
-    assert_int_equal(desk->host->pace.reason, PACE_RETRY_AFTER);
-    assert_int_equal(desk->host->pace.bad_count, 3);
+    struct admin_pages *admin_pages = *state;
+    struct pace pace = {
+        .next_us = admin_pages->now_us + 60 * SECOND, .bad_count = 3, .reason = PACE_RETRY_AFTER};
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_int_equal(ask(admin_pages, 2), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    take_back(admin_pages, 1, &pace, 1);
+    assert_int_equal(next(admin_pages), LEND_LATER);
+    assert_int_equal(admin_pages->grant.wait_us, 60 * SECOND);
+    assert_int_equal(admin_pages->host->pace.reason, PACE_RETRY_AFTER);
+    assert_int_equal(admin_pages->host->pace.bad_count, 3);
 }
 
 static void a_pace_in_the_past_is_believed_as_far_as_the_rules_allow(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     struct pace pace;
     pace_init(&pace);
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    take_back(desk, 1, &pace, 3);
-    assert_int_equal(desk->host->pace.next_us, desk->now_us + 3 * desk->config.delay_min_us);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    take_back(admin_pages, 1, &pace, 3);
+    assert_int_equal(admin_pages->host->pace.next_us,
+                     admin_pages->now_us + 3 * admin_pages->config.delay_min_us);
     /* More than were allowed count as those. */
-    desk->now_us += 10 * SECOND;
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    take_back(desk, 1, &pace, PERMIT_REQUESTS_MAX);
-    assert_int_equal(desk->host->pace.next_us, desk->now_us + LEND_REQUESTS_MAX * desk->config.delay_min_us);
+    admin_pages->now_us += 10 * SECOND;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    take_back(admin_pages, 1, &pace, PERMIT_REQUESTS_MAX);
+    assert_int_equal(admin_pages->host->pace.next_us,
+                     admin_pages->now_us + LEND_REQUESTS_MAX * admin_pages->config.delay_min_us);
 }
 
 static void waits_are_bounded_and_death_is_not_hearsay(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     struct pace pace = {.next_us = UINT64_MAX - 1, .reason = PACE_BACKOFF};
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    take_back(desk, 1, &pace, 1);
-    assert_int_equal(desk->host->pace.next_us, desk->now_us + desk->config.retry_after_max_us);
-    desk->now_us = desk->host->pace.next_us;
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    take_back(admin_pages, 1, &pace, 1);
+    assert_int_equal(admin_pages->host->pace.next_us,
+                     admin_pages->now_us + admin_pages->config.retry_after_max_us);
+    admin_pages->now_us = admin_pages->host->pace.next_us;
     pace = (struct pace){.next_us = UINT64_MAX, .reason = PACE_DEAD, .bad_count = 5, .failures_count = 5};
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    assert_true(is_lent_to(desk, 1));
-    take_back(desk, 1, &pace, 1);
-    assert_false(pace_is_dead(&desk->host->pace));
-    assert_int_equal(desk->host->pace.failures_count, desk->config.failures_max - 1);
-    assert_true(desk->host->pace.next_us >= desk->now_us + 16 * desk->config.backoff_min_us);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    assert_true(is_lent_to(admin_pages, 1));
+    take_back(admin_pages, 1, &pace, 1);
+    assert_false(pace_is_dead(&admin_pages->host->pace));
+    assert_int_equal(admin_pages->host->pace.failures_count, admin_pages->config.failures_max - 1);
+    assert_true(admin_pages->host->pace.next_us >=
+                admin_pages->now_us + 16 * admin_pages->config.backoff_min_us);
 }
 
 /* A home that is new hears from the last borrower of the old one. */
 static void a_stranger_can_only_make_it_wait(void **state) {
-    struct desk *desk = *state;
+    struct admin_pages *admin_pages = *state;
     struct peer stranger = peer_of(9);
-    struct pace pace = {.next_us = desk->now_us + 30 * SECOND, .reason = PACE_CRAWL_DELAY};
-    lend_take_back(desk->host, &stranger, 1, &pace, 1, &desk->config, desk->now_us);
-    assert_int_equal(desk->host->pace.next_us, desk->now_us + 30 * SECOND);
+    struct pace pace = {.next_us = admin_pages->now_us + 30 * SECOND, .reason = PACE_CRAWL_DELAY};
+    lend_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config, admin_pages->now_us);
+    assert_int_equal(admin_pages->host->pace.next_us, admin_pages->now_us + 30 * SECOND);
     pace.next_us = 0;
-    lend_take_back(desk->host, &stranger, 1, &pace, 1, &desk->config, desk->now_us);
-    assert_int_equal(desk->host->pace.next_us, desk->now_us + 30 * SECOND);
+    lend_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config, admin_pages->now_us);
+    assert_int_equal(admin_pages->host->pace.next_us, admin_pages->now_us + 30 * SECOND);
 }
 
 static void texts_of_idle_hosts_go_first(void **state) {
-    struct desk *desk = *state;
-    struct host *idle = hosts_get(&desk->hosts, BYTES("idle.example"));
-    know_robots(desk, idle, "User-agent: *\n");
-    hosts_rest(&desk->hosts, idle);
-    assert_int_equal(ask(desk, 1), ERR_OK);
-    size_t others_size = HOSTS_TEXTS_SIZE_MAX - desk->hosts.texts_size;
-    desk->hosts.texts_size += others_size;
-    struct host *host = hosts_get(&desk->hosts, BYTES("new.example"));
-    assert_true(hosts_keep_text(&desk->hosts, &host->robots[0], BYTES("short")));
+    struct admin_pages *admin_pages = *state;
+    struct host *idle = hosts_get(&admin_pages->hosts, BYTES("idle.example"));
+    know_robots(admin_pages, idle, "User-agent: *\n");
+    hosts_rest(&admin_pages->hosts, idle);
+    assert_int_equal(ask(admin_pages, 1), ERR_OK);
+    size_t others_size = HOSTS_TEXTS_SIZE_MAX - admin_pages->hosts.texts_size;
+    admin_pages->hosts.texts_size += others_size;
+    struct host *host = hosts_get(&admin_pages->hosts, BYTES("new.example"));
+    assert_true(hosts_keep_text(&admin_pages->hosts, &host->robots[0], BYTES("short")));
     assert_false(idle->robots[0].has_text);
     assert_int_equal(idle->robots[0].state, HOST_ROBOTS_UNKNOWN);
-    assert_true(desk->host->robots[0].has_text);
-    assert_false(hosts_keep_text(&desk->hosts, &host->robots[1], BYTES("nothing more is idle here")));
-    desk->hosts.texts_size -= others_size;
+    assert_true(admin_pages->host->robots[0].has_text);
+    assert_false(hosts_keep_text(&admin_pages->hosts, &host->robots[1], BYTES("nothing more is idle here")));
+    admin_pages->hosts.texts_size -= others_size;
 }
 
 /* ---- on the way ---- */

@@ -3,7 +3,7 @@
 #include "node/proxy/proxy_worker.h"
 #include "node/together_state.h"
 #include "replay/pages/pages.h"
-#include "ring-shelf-fixture.h"
+#include "ring-reader-fixture.h"
 
 #define PAGE "http://example.org/a"
 #define MADE_UP "19700101000010" /* the capture that the inventor lists */

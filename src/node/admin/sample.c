@@ -83,7 +83,7 @@ static void take_store(const struct sample_sources *sources, bool asks_remote, s
     for (size_t i = 0; i < volumes->count; i++) {
         struct sample_volume *volume = &volumes->items[i];
         instance_volume(sources->instance, i, &volume->volume);
-        bool is_up = volume->volume.shelf != NULL &&
+        bool is_up = volume->volume.backend != NULL &&
                      (volume->volume.err == ERR_OK || volume->volume.err == ERR_NO_SPACE);
         if (is_up && (asks_remote || !volume->volume.is_remote)) {
             volume->has_stat = instance_stat(sources->session, i, &volume->stat, NULL) == ERR_OK;

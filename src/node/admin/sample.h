@@ -24,7 +24,7 @@ struct sample {
     uint64_t urls_waiting_count;
 
     /* Of all volumes that could be asked; load and compactions: of the local ones. */
-    struct shelf_stat store;
+    struct backend_stat store;
     uint64_t index_memory_size;
     uint64_t compactions_count;
     uint64_t free_size;      /* on the fullest disk of a local volume */
@@ -50,7 +50,7 @@ struct sample {
 struct sample_volume {
     struct instance_volume volume;
     bool has_stat;
-    struct shelf_stat stat;
+    struct backend_stat stat;
     bool has_disk;
     uint64_t free_size;
     uint64_t disk_size;

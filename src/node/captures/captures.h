@@ -2,7 +2,7 @@
  * captures - captures on their way between nodes: given in pieces, fetched, checked before anybody sees them.
  *
  * The key of a capture (base/ringkey.h): place, time, digest of the payload, 40 bytes. A capture travels as
- * its description (store/remote/shelf_code.h: URL, time, HTTP head, request, signature …) and its payload,
+ * its description (store/remote/backend_code.h: URL, time, HTTP head, request, signature …) and its payload,
  * the payload in pieces of at most BULK_PIECE_SIZE_MAX, so that a transfer that broke goes on where it was,
  * with another holder if need be. Who has the payload already asks for the description alone. The payload and
  * not the body: holders may have it with its chunks, or as a revisit without; the payload is the same

@@ -1,7 +1,7 @@
 /* Is what somebody says of a capture true? */
 #include "crawl/engine/attest.h"
 #include "node/captures/captures_state.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "web/url/surt.h"
 
 static enum err refuse(struct err_detail *detail, const char *sentence) {
@@ -46,14 +46,14 @@ static enum err check_signature(struct captures_session *session, struct capture
 
 enum err captures_check(struct captures_session *session, const struct ringkey *key, struct bytes description,
                         struct captured *ret_captured, struct err_detail *detail) {
-    struct shelf_code_document received;
+    struct backend_code_document received;
     buf_clear(&session->description);
     enum err err = buf_put(&session->description, description);
     if (err != ERR_OK) {
         return err;
     }
-    if (shelf_code_read_document(buf_bytes(&session->description), &received, NULL) != ERR_OK ||
-        received.form != SHELF_CODE_LEFT_OUT) {
+    if (backend_code_read_document(buf_bytes(&session->description), &received, NULL) != ERR_OK ||
+        received.form != BACKEND_CODE_LEFT_OUT) {
         return refuse(detail, "a description of a capture that is none");
     }
     *ret_captured = (struct captured){.document = received.document, .sum = received.sum};

@@ -10,9 +10,9 @@
  *
  * The address is where others reach who asks, so that he can be named to them; left out where it is not said.
  * The SURT may be empty: then he looks it up by the key. The description is the meta part of a document in
- * store/remote/shelf_code.h, its body left out; empty where it was not wanted. The size is that of the whole
- * payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame where that
- * helps.
+ * store/remote/backend_code.h, its body left out; empty where it was not wanted. The size is that of the
+ * whole payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame
+ * where that helps.
  *
  * Readers take any bytes. Slices borrow from them.
  */

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "node/captures/captures_state.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "store/volume/volume.h"
 
 enum {
@@ -136,7 +136,7 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
     struct buf *kept = &fetching->session->kept;
     struct captures_answer answer;
     struct captures_answer other;
-    struct shelf_code_document received;
+    struct backend_code_document received;
     if (captures_code_read_answer(bytes, &answer, NULL) != ERR_OK) {
         return true; /* to be blamed */
     }
@@ -148,7 +148,7 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
     if (!answer.is_there || fetching->is_alone || fetching->peers_count == 1) {
         return answer.is_there;
     }
-    if (shelf_code_read_document(answer.description, &received, NULL) != ERR_OK ||
+    if (backend_code_read_document(answer.description, &received, NULL) != ERR_OK ||
         received.document.signature.size > 0) {
         return true;
     }

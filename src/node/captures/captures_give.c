@@ -2,7 +2,7 @@
 #include "crawl/engine/attest.h"
 #include "node/captures/capture_by_key.h"
 #include "node/captures/captures_state.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "store/volume/volume_record.h"
 #include "web/url/url.h"
 
@@ -14,9 +14,9 @@ static enum err prepare(struct captures *captures) {
     }
     const char *directory = captures->config.scratch_directory;
     buf_init(&captures->surt, URL_SIZE_MAX + 16);
-    buf_init(&captures->bounds, SHELF_CODE_WALK_SIZE_MAX);
+    buf_init(&captures->bounds, BACKEND_CODE_WALK_SIZE_MAX);
     buf_init(&captures->message, ATTEST_MESSAGE_SIZE_MAX);
-    buf_init(&captures->description, SHELF_CODE_META_SIZE_MAX + SHELF_CODE_META_PREFIX_SIZE);
+    buf_init(&captures->description, BACKEND_CODE_META_SIZE_MAX + BACKEND_CODE_META_PREFIX_SIZE);
     scratch_init(&captures->piece, directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
     captures->session = instance_session_new(captures->config.instance);
     bool is_ready = captures->session != NULL;
@@ -142,7 +142,7 @@ static enum err describe(struct captures *captures, struct instance_session *ses
     struct document document = read_document(captures, capture, request, &sum);
     err = drop_false_signature(captures, &document);
     if (err == ERR_OK) {
-        err = shelf_code_put_meta(&captures->description, &document, STORE_REGULAR, SHELF_CODE_LEFT_OUT);
+        err = backend_code_put_meta(&captures->description, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT);
     }
     if (err == ERR_OK && captures->description.size > CAPTURES_CODE_DESCRIPTION_SIZE_MAX) {
         err = err_set(detail, ERR_LIMIT, "its description is too long");

@@ -146,13 +146,13 @@ static enum err make_id(char id[ID_SIZE + 1]) {
 }
 
 /* With the lock. */
-static enum err begin(struct saves *saves, const struct job *job, char ret_id[DESK_NAME_SIZE_MAX],
+static enum err begin(struct saves *saves, const struct job *job, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                       struct err_detail *detail) {
     char directory[PATH_SIZE_MAX];
     char *url = strndup((const char *)job->seeds.items[0].data, job->seeds.items[0].size);
     struct save *save = url != NULL ? find_url(saves, url) : NULL;
     if (save != NULL) {
-        snprintf(ret_id, DESK_NAME_SIZE_MAX, "%s", save->id);
+        snprintf(ret_id, ADMIN_PAGES_NAME_SIZE_MAX, "%s", save->id);
         free(url);
         return ERR_OK;
     }
@@ -175,11 +175,11 @@ static enum err begin(struct saves *saves, const struct job *job, char ret_id[DE
         return err;
     }
     *save = made;
-    snprintf(ret_id, DESK_NAME_SIZE_MAX, "%s", made.id);
+    snprintf(ret_id, ADMIN_PAGES_NAME_SIZE_MAX, "%s", made.id);
     return ERR_OK;
 }
 
-enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
+enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                      struct err_detail *detail) {
     struct arena arena;
     struct job job;

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "node/crawl/crawl_loop.h"
-#include "replay/admin/desk.h"
+#include "replay/admin/admin_pages.h"
 #include "replay/archive/archive.h"
 
 struct saves;
@@ -34,8 +34,8 @@ void saves_free(struct saves *saves);
 
 /* ---- any thread ---- */
 
-/* As desk_table.save and .put_save. */
-enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[DESK_NAME_SIZE_MAX],
+/* As admin_pages_table.save and .put_save. */
+enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                      struct err_detail *detail) MUST_CHECK;
 enum err saves_put(struct saves *saves, struct bytes id, struct buf *out,
                    struct err_detail *detail) MUST_CHECK;

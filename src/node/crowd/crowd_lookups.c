@@ -22,8 +22,8 @@ struct crowd_lookups {
     size_t threads_count;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct desk_find *first; /* lock, as all below */
-    struct desk_find **last;
+    struct admin_pages_find *first; /* lock, as all below */
+    struct admin_pages_find **last;
     size_t waiting_count;
     bool is_stopping;
 };
@@ -40,7 +40,7 @@ struct worker {
 
 /* ---- what is wished for ---- */
 
-static enum err read_url(struct worker *worker, struct desk_find *find, struct wish *wish) {
+static enum err read_url(struct worker *worker, struct admin_pages_find *find, struct wish *wish) {
     uint8_t digest[SHA256_SIZE];
     buf_clear(&worker->surt);
     enum err err = canon_run(&worker->canon, find->url, &find->detail);
@@ -56,7 +56,7 @@ static enum err read_url(struct worker *worker, struct desk_find *find, struct w
 }
 
 /* In lower case, one space between two. */
-static enum err read_words(struct worker *worker, struct desk_find *find, struct wish *wish) {
+static enum err read_words(struct worker *worker, struct admin_pages_find *find, struct wish *wish) {
     buf_clear(&worker->words);
     for (size_t i = 0; i < find->words.size; i++) {
         uint8_t c = find->words.data[i];
@@ -77,7 +77,7 @@ static enum err read_words(struct worker *worker, struct desk_find *find, struct
     return ERR_OK;
 }
 
-static enum err read_wish(struct worker *worker, struct desk_find *find, struct wish *wish) {
+static enum err read_wish(struct worker *worker, struct admin_pages_find *find, struct wish *wish) {
     static const enum wish_time times[] = {WISH_NEWEST, WISH_NEAREST, WISH_BETWEEN};
     *wish = (struct wish){.time = times[find->time], .from_us = find->from_us, .to_us = find->to_us};
     buf_clear(&worker->surt);
@@ -133,7 +133,7 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
 
 /* ---- the threads ---- */
 
-static enum err obtain(struct worker *worker, struct desk_find *find) {
+static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
     struct crowd_reader *crowd_reader = together_crowd_reader(worker->crowd_lookups->together);
     struct wish wish;
     struct obtained obtained;
@@ -163,12 +163,12 @@ static enum err obtain(struct worker *worker, struct desk_find *find) {
 }
 
 /* The next, or NULL: it ends. */
-static struct desk_find *next(struct crowd_lookups *crowd_lookups) {
+static struct admin_pages_find *next(struct crowd_lookups *crowd_lookups) {
     pthread_mutex_lock(&crowd_lookups->lock);
     while (crowd_lookups->first == NULL && !crowd_lookups->is_stopping) {
         pthread_cond_wait(&crowd_lookups->changed, &crowd_lookups->lock);
     }
-    struct desk_find *find = crowd_lookups->is_stopping ? NULL : crowd_lookups->first;
+    struct admin_pages_find *find = crowd_lookups->is_stopping ? NULL : crowd_lookups->first;
     if (find != NULL) {
         crowd_lookups->first = find->next;
         crowd_lookups->last = crowd_lookups->first == NULL ? &crowd_lookups->first : crowd_lookups->last;
@@ -180,7 +180,7 @@ static struct desk_find *next(struct crowd_lookups *crowd_lookups) {
 
 static void *work(void *argument) {
     struct worker worker = {.crowd_lookups = argument};
-    struct desk_find *find;
+    struct admin_pages_find *find;
     canon_init(&worker.canon);
     buf_init(&worker.surt, SURT_SIZE_MAX);
     buf_init(&worker.words, WISH_WORDS_SIZE_MAX);
@@ -233,7 +233,7 @@ void crowd_lookups_stop(struct crowd_lookups *crowd_lookups) {
     }
     crowd_lookups->threads_count = 0;
     while (crowd_lookups->first != NULL) {
-        struct desk_find *find = crowd_lookups->first;
+        struct admin_pages_find *find = crowd_lookups->first;
         crowd_lookups->first = find->next;
         find->err = ERR_CANCELLED;
         find->done(find);
@@ -246,7 +246,7 @@ void crowd_lookups_free(struct crowd_lookups *crowd_lookups) {
     free(crowd_lookups);
 }
 
-void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct desk_find *find) {
+void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct admin_pages_find *find) {
     pthread_mutex_lock(&crowd_lookups->lock);
     bool is_full = crowd_lookups->waiting_count == CROWD_LOOKUPS_WAITING_MAX;
     if (!is_full && !crowd_lookups->is_stopping) {

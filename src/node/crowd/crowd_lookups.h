@@ -6,7 +6,7 @@
 #define MNEMON_NODE_CROWD_CROWD_LOOKUPS_H
 
 #include "node/together.h"
-#include "replay/admin/desk.h"
+#include "replay/admin/admin_pages.h"
 
 struct access;
 struct crowd_lookups;
@@ -22,6 +22,6 @@ void crowd_lookups_stop(struct crowd_lookups *crowd_lookups);
 void crowd_lookups_free(struct crowd_lookups *crowd_lookups); /* when nobody asks any more */
 
 /* Any thread: find->done() follows. */
-void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct desk_find *find);
+void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct admin_pages_find *find);
 
 #endif

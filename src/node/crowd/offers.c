@@ -12,7 +12,7 @@
 #include "base/whole_file.h"
 #include "node/crowd/offers_state.h"
 #include "store/keyset/place.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
 
@@ -79,7 +79,7 @@ enum err offers_new(const struct offers_config *config, struct offers **ret_offe
     canon_init(&offers->canon);
     buf_init(&offers->words, WISH_WORDS_SIZE_MAX + 3);
     buf_init(&offers->surt, URL_SIZE_MAX + 16);
-    buf_init(&offers->description, SHELF_CODE_META_SIZE_MAX + SHELF_CODE_META_PREFIX_SIZE);
+    buf_init(&offers->description, BACKEND_CODE_META_SIZE_MAX + BACKEND_CODE_META_PREFIX_SIZE);
     buf_init(&offers->text, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX);
     buf_init(&offers->give_text, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX);
     buf_init(&offers->give_piece, BULK_PIECE_SIZE_MAX);
@@ -197,7 +197,8 @@ static bool write_head(struct offers *offers, const struct captured *captured, s
     document.is_body_left_out = true;
     buf_clear(&offers->description);
     buf_clear(&offers->text);
-    if (shelf_code_put_meta(&offers->description, &document, STORE_REGULAR, SHELF_CODE_LEFT_OUT) != ERR_OK) {
+    if (backend_code_put_meta(&offers->description, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT) !=
+        ERR_OK) {
         return false;
     }
     head->description = buf_bytes(&offers->description);

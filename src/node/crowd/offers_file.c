@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "base/whole_file.h"
 #include "base/wire.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 #include "store/volume/volume.h"
 
 #define MAGIC "MNEMONO1"
@@ -86,9 +86,9 @@ enum err offers_file_read_head(struct bytes in, struct sha256 *sha256, struct of
 }
 
 bool offers_file_read_about(const struct offers_file_head *head, struct offers_file_about *ret_about) {
-    struct shelf_code_document received;
-    if (shelf_code_read_document(head->description, &received, NULL) != ERR_OK ||
-        received.form != SHELF_CODE_LEFT_OUT || received.sum.size != head->payload_size ||
+    struct backend_code_document received;
+    if (backend_code_read_document(head->description, &received, NULL) != ERR_OK ||
+        received.form != BACKEND_CODE_LEFT_OUT || received.sum.size != head->payload_size ||
         received.document.url.size == 0) {
         return false;
     }

@@ -42,8 +42,8 @@ static enum err open_places(const struct collection *collection, const struct ve
     collection_path_of(collection, name, path);
     enum err err = collection_places_open(path, ret_places, detail);
     if (err == ERR_NOT_FOUND || err == ERR_CORRUPT) {
-        err = collection_places_write(path, collection_nodes_source(&collection->nodes), &version->root,
-                                      detail);
+        err =
+            collection_places_write(path, manifest_files_source(&collection->nodes), &version->root, detail);
         err = err == ERR_OK ? collection_places_open(path, ret_places, detail) : err;
     }
     return err;

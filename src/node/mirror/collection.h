@@ -19,9 +19,9 @@
 #ifndef MNEMON_NODE_MIRROR_COLLECTION_H
 #define MNEMON_NODE_MIRROR_COLLECTION_H
 
-#include "node/mirror/collection_nodes.h"
 #include "node/mirror/collection_setup.h"
 #include "node/mirror/collection_tree.h"
+#include "node/mirror/manifest_files.h"
 
 struct collection;
 

@@ -54,7 +54,7 @@ enum err collection_give(struct collection *collection, const uint8_t digest[SHA
     pthread_mutex_lock(&collection->lock);
     enum err err = collection_read_chunk(collection, digest, true, memory, ret_size);
     if (err != ERR_OK) {
-        err = collection_nodes_read(&collection->nodes, digest, memory, ret_size);
+        err = manifest_files_read(&collection->nodes, digest, memory, ret_size);
         err = err == ERR_OK && !is_right(collection, digest, memory, *ret_size) ? ERR_NOT_FOUND : err;
     }
     if (err != ERR_OK) {

@@ -17,7 +17,7 @@ struct publishing {
     struct collection_setup setup;
     int root;   /* DIR/collections/NAME, locked */
     int source; /* the directory that is published */
-    struct collection_nodes nodes;
+    struct manifest_files nodes;
     bool has_before;
     struct version before;
     struct err_detail *detail;
@@ -167,7 +167,7 @@ static enum err write_version(struct publishing *publishing, struct version *ver
     snprintf(name, sizeof name, "places.%ju", (uintmax_t)version->number);
     version_sign(version, sign, config->identity);
     enum err err = collection_places_write(collection_setup_path(config->directory, config->name, name, path),
-                                           collection_nodes_source(&publishing->nodes), &version->root,
+                                           manifest_files_source(&publishing->nodes), &version->root,
                                            publishing->detail);
     if (err == ERR_OK && syncfs(publishing->root) != 0) {
         err = fail(publishing, path);
@@ -181,7 +181,7 @@ static enum err write_version(struct publishing *publishing, struct version *ver
 static void clean(struct publishing *publishing, const struct version *version) {
     struct manifest_ref roots[2] = {version->root, publishing->before.root};
     char name[NAME_SIZE];
-    collection_nodes_clean(&publishing->nodes, roots, publishing->has_before ? 2 : 1);
+    manifest_files_clean(&publishing->nodes, roots, publishing->has_before ? 2 : 1);
     if (publishing->has_before) {
         snprintf(name, sizeof name, "places.%ju", (uintmax_t)publishing->before.number);
         unlinkat(publishing->root, name, 0);

@@ -381,13 +381,13 @@ static enum err prepare(struct scan *scan) {
         return err;
     }
     case_watch_init(&scan->cases, scan->case_slots, CASE_SLOTS, 0);
-    manifest_writer_start(scan->writer, collection_nodes_sink(config->nodes));
+    manifest_writer_start(scan->writer, manifest_files_sink(config->nodes));
     if (config->before == NULL) {
         return ERR_OK;
     }
     err = manifest_reader_new(&scan->before);
     if (err == ERR_OK) {
-        manifest_reader_start(scan->before, collection_nodes_source(config->nodes), &config->before->root);
+        manifest_reader_start(scan->before, manifest_files_source(config->nodes), &config->before->root);
         err = manifest_reader_next(scan->before, &scan->old);
     }
     return err;

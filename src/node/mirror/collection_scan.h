@@ -12,12 +12,12 @@
 #ifndef MNEMON_NODE_MIRROR_COLLECTION_SCAN_H
 #define MNEMON_NODE_MIRROR_COLLECTION_SCAN_H
 
-#include "node/mirror/collection_nodes.h"
+#include "node/mirror/manifest_files.h"
 #include "protocol/mirror/version.h"
 
 struct collection_scan_config {
     int directory; /* that is published */
-    const struct collection_nodes *nodes;
+    const struct manifest_files *nodes;
     const struct version *before; /* NULL: there is none */
     bool is_append_only;          /* files only grow */
     /* NULL: everything. Shall this, from the root of the directory, be in the collection? */

@@ -114,7 +114,7 @@ static enum err want_content(struct wanting *wanting) {
     if (err != ERR_OK) {
         return err;
     }
-    manifest_reader_start(reader, collection_nodes_source(&collection->nodes), &collection->staged.root);
+    manifest_reader_start(reader, manifest_files_source(&collection->nodes), &collection->staged.root);
     while (wants->count < wants->max) {
         err = manifest_reader_next(reader, &entry);
         if (err != ERR_OK || entry.kind == MANIFEST_END) {
@@ -152,8 +152,8 @@ static enum err want_chunks(struct collection *collection, struct collection_wan
 enum err collection_want(struct collection *collection, struct collection_wants *wants) {
     wants->is_all = wants->is_content = false;
     wants->count = wants->chunks_count = 0;
-    enum err err = collection_nodes_missing(&collection->nodes, &collection->staged.root, wants->refs,
-                                            wants->max, &wants->count);
+    enum err err = manifest_files_missing(&collection->nodes, &collection->staged.root, wants->refs,
+                                          wants->max, &wants->count);
     collection->wants_nodes = wants->count > 0;
     if (err == ERR_OK && wants->count == 0) {
         wants->is_content = true;
@@ -172,7 +172,7 @@ enum err collection_want(struct collection *collection, struct collection_wants 
 
 bool collection_has(struct collection *collection, const struct manifest_ref *ref) {
     pthread_mutex_lock(&collection->lock);
-    bool has = collection->wants_nodes ? collection_nodes_have(&collection->nodes, ref)
+    bool has = collection->wants_nodes ? manifest_files_have(&collection->nodes, ref)
                                        : collection_pack_find(collection->pack, ref->digest) == ref->size;
     pthread_mutex_unlock(&collection->lock);
     return has;
@@ -185,7 +185,7 @@ enum err collection_take(struct collection *collection, const struct manifest_re
     enum err err =
         bytes.size == ref->size && memcmp(digest, ref->digest, SHA256_SIZE) == 0 ? ERR_OK : ERR_MISMATCH;
     if (err == ERR_OK) {
-        err = collection->wants_nodes ? collection_nodes_put(&collection->nodes, ref, bytes)
+        err = collection->wants_nodes ? manifest_files_put(&collection->nodes, ref, bytes)
                                       : collection_pack_add(collection->pack, ref, bytes);
     }
     pthread_mutex_unlock(&collection->lock);
@@ -249,7 +249,7 @@ static enum err fill_tree(struct collection *collection, bool is_checked,
         .before = collection->files,
         .root_before = &collection->held.root,
         .places_before = collection->places,
-        .nodes = collection_nodes_source(&collection->nodes),
+        .nodes = manifest_files_source(&collection->nodes),
         .get = is_checked ? get_checked : get_any,
         .context = collection,
     };
@@ -290,9 +290,8 @@ static enum err switch_version(struct collection *collection, struct err_detail 
     }
     snprintf(places, sizeof places, "places.%ju", (uintmax_t)version.number);
     unlinkat(collection->root, "current.new", 0);
-    enum err err =
-        collection_places_write(collection_path_of(collection, places, path),
-                                collection_nodes_source(&collection->nodes), &version.root, detail);
+    enum err err = collection_places_write(collection_path_of(collection, places, path),
+                                           manifest_files_source(&collection->nodes), &version.root, detail);
     if (err == ERR_OK) {
         err = collection_setup_write_version(collection->directory, name, "version", &version, detail);
     }
@@ -332,7 +331,7 @@ static void replace_pack(struct collection *collection) {
 static void clean(struct collection *collection) {
     unlinkat(collection->root, "staging/version", 0);
     replace_pack(collection);
-    collection_nodes_clean(&collection->nodes, &collection->held.root, 1);
+    manifest_files_clean(&collection->nodes, &collection->held.root, 1);
 }
 
 enum err collection_apply(struct collection *collection, struct collection_tree_stat *ret_stat,

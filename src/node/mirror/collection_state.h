@@ -13,7 +13,7 @@ struct collection {
     struct collection_setup setup;
     uint8_t id[VERSION_ID_SIZE];
     int root; /* DIR/collections/NAME */
-    struct collection_nodes nodes;
+    struct manifest_files nodes;
     enum err fault;     /* of the version on its way: it cannot be used */
     bool wants_nodes;   /* of the manifest; else chunks: never both at once */
     bool checks_places; /* files here are not what the places say: they are read before they are believed */

@@ -8,8 +8,8 @@
  *              V-MARK/                the index of a volume (store/index/index.h)
  *
  * A thread of its own looks every second which version is there. It reads the owner's access rules, then the
- * segments that are new, and hands them to the instance (store/shelf/shelf_deposit.h), from where replay, CDX
- * and search have them. Where the segments only grew, the index is gone on with; where the owner has
+ * segments that are new, and hands them to the instance (store/backend/backend_deposit.h), from where replay,
+ * CDX and search have them. Where the segments only grew, the index is gone on with; where the owner has
  * compacted them, a new one is made, and readers have the old one meanwhile.
  *
  * Nothing of it is trusted (store/volume/volume.h: deposits). A version with rules that cannot be read, or

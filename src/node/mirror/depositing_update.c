@@ -8,8 +8,8 @@
 #include "net/identity.h"
 #include "node/mirror/depositing_state.h"
 #include "store/access/access_files.h"
-#include "store/shelf/shelf_deposit.h"
-#include "store/shelf/shelf_local.h"
+#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_local.h"
 
 static const uint64_t RETRY_US = 10000000;
 enum { TREE_SIZE_MAX = 64, SENTENCE_SIZE_MAX = ERR_TEXT_SIZE_MAX + 160 };
@@ -137,8 +137,8 @@ static uint16_t find_old_number(const struct updating *updating) {
     return 0;
 }
 
-static enum err reach_shelf(struct updating *updating, struct depositing_volume *volume,
-                            struct shelf **ret_shelf) {
+static enum err reach_backend(struct updating *updating, struct depositing_volume *volume,
+                              struct backend **ret_backend) {
     struct depositing *depositing = updating->depositing;
     struct instance *instance = depositing->config.instance;
     char origin[INSTANCE_ORIGIN_SIZE_MAX];
@@ -152,20 +152,20 @@ static enum err reach_shelf(struct updating *updating, struct depositing_volume 
                        INSTANCE_DEPOSITS_MAX);
     }
     depositing->is_used[volume->number - INSTANCE_DEPOSIT_NUMBER] = true;
-    struct shelf *shelf = instance_deposit(instance, volume->number);
-    if (shelf == NULL) {
-        shelf = shelf_deposit_new();
-        if (shelf == NULL) {
+    struct backend *backend = instance_deposit(instance, volume->number);
+    if (backend == NULL) {
+        backend = backend_deposit_new();
+        if (backend == NULL) {
             return ERR_MEMORY;
         }
         depositing_origin(updating->deposit, origin);
-        instance_add_deposit(instance, volume->number, origin, shelf);
+        instance_add_deposit(instance, volume->number, origin, backend);
     }
-    *ret_shelf = shelf;
+    *ret_backend = backend;
     return ERR_OK;
 }
 
-static enum err set_rules(struct updating *updating, struct shelf *shelf) {
+static enum err set_rules(struct updating *updating, struct backend *backend) {
     char tree[TREE_SIZE_MAX];
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     struct access_rules *rules;
@@ -173,21 +173,22 @@ static enum err set_rules(struct updating *updating, struct shelf *shelf) {
     collection_setup_path(updating->depositing->config.directory, updating->deposit->name, tree, path);
     enum err err = access_files_load(path, &rules, &updating->detail);
     if (err == ERR_OK) {
-        shelf_deposit_set_rules(shelf, rules);
+        backend_deposit_set_rules(backend, rules);
     }
     return err;
 }
 
 /* ---- one volume ---- */
 
-static enum err open_index(struct updating *updating, struct depositing_volume *volume, struct shelf *shelf) {
+static enum err open_index(struct updating *updating, struct depositing_volume *volume,
+                           struct backend *backend) {
     char tree[TREE_SIZE_MAX];
     char name[DEPOSITING_INDEX_NAME_SIZE];
     char index[COLLECTION_SETUP_PATH_SIZE_MAX + DEPOSITING_INDEX_NAME_SIZE];
     struct volume_recovery recovery = {0};
-    struct shelf *local;
+    struct backend *local;
     snprintf(index, sizeof index, "%s/%s", updating->root, depositing_index_name(volume, name));
-    struct shelf_local_config config = {
+    struct backend_local_config config = {
         .number = volume->number,
         .path = updating->root,
         .deposit = tree_of(updating->number, volume, tree),
@@ -197,17 +198,17 @@ static enum err open_index(struct updating *updating, struct depositing_volume *
         .progress_context = updating,
         .is_cancelled = &updating->depositing->is_stopping,
     };
-    enum err err = shelf_local_open(&config, &local, &recovery, &updating->detail);
+    enum err err = backend_local_open(&config, &local, &recovery, &updating->detail);
     if (err != ERR_OK) {
         return err;
     }
-    index_set_cache_size(volume_index(shelf_local_volume(local)), DEPOSITING_CACHE_SIZE);
+    index_set_cache_size(volume_index(backend_local_volume(local)), DEPOSITING_CACHE_SIZE);
     struct deposit_holding *holding = deposit_holding_new(local, volume->mark);
     if (holding == NULL) {
         return ERR_MEMORY;
     }
     add_up(updating, &recovery);
-    shelf_deposit_replace(shelf, holding);
+    backend_deposit_replace(backend, holding);
     return ERR_OK;
 }
 
@@ -242,7 +243,8 @@ static enum err extend(struct updating *updating, struct depositing_volume *volu
 }
 
 /* A new index: the first, or the old one is of segments that are not there any more. */
-static enum err make_index(struct updating *updating, struct depositing_volume *volume, struct shelf *shelf) {
+static enum err make_index(struct updating *updating, struct depositing_volume *volume,
+                           struct backend *backend) {
     struct depositing_volume made = *volume;
     randombytes_buf(&made.mark, sizeof made.mark);
     made.mark = made.mark >> 2 | 1; /* as large as SQLite and JSON take, and never 0 */
@@ -257,7 +259,7 @@ static enum err make_index(struct updating *updating, struct depositing_volume *
             return err;
         }
     }
-    enum err err = open_index(updating, &made, shelf);
+    enum err err = open_index(updating, &made, backend);
     if (err == ERR_OK) {
         volume->mark = made.mark;
     }
@@ -265,32 +267,32 @@ static enum err make_index(struct updating *updating, struct depositing_volume *
 }
 
 static enum err update_volume(struct updating *updating, struct depositing_volume *volume) {
-    struct shelf *shelf = NULL;
+    struct backend *backend = NULL;
     bool can_go_on = false;
-    enum err err = reach_shelf(updating, volume, &shelf);
-    err = err == ERR_OK ? set_rules(updating, shelf) : err;
+    enum err err = reach_backend(updating, volume, &backend);
+    err = err == ERR_OK ? set_rules(updating, backend) : err;
     if (err == ERR_OK && volume->mark != 0) {
         err = is_grown(updating, volume, &can_go_on);
     }
     if (err != ERR_OK) {
         return err;
     }
-    struct deposit_holding *holding = shelf_deposit_hold(shelf);
+    struct deposit_holding *holding = backend_deposit_hold(backend);
     if (can_go_on) {
-        err = holding != NULL ? extend(updating, volume, holding) : open_index(updating, volume, shelf);
+        err = holding != NULL ? extend(updating, volume, holding) : open_index(updating, volume, backend);
         can_go_on = err != ERR_MISMATCH; /* the index contradicts the segments */
     }
     deposit_release(holding);
-    return can_go_on ? err : make_index(updating, volume, shelf);
+    return can_go_on ? err : make_index(updating, volume, backend);
 }
 
 /* ---- all of it ---- */
 
-static void empty_shelf(const struct depositing *depositing, const struct depositing_volume *volume) {
-    struct shelf *shelf = instance_deposit(depositing->config.instance, volume->number);
-    if (shelf != NULL) {
-        shelf_deposit_replace(shelf, NULL);
-        shelf_deposit_set_rules(shelf, NULL);
+static void empty_backend(const struct depositing *depositing, const struct depositing_volume *volume) {
+    struct backend *backend = instance_deposit(depositing->config.instance, volume->number);
+    if (backend != NULL) {
+        backend_deposit_replace(backend, NULL);
+        backend_deposit_set_rules(backend, NULL);
     }
 }
 
@@ -303,7 +305,7 @@ static void drop_volumes(struct updating *updating) {
             file->volumes[kept++] = file->volumes[i];
             continue;
         }
-        empty_shelf(updating->depositing, &file->volumes[i]);
+        empty_backend(updating->depositing, &file->volumes[i]);
         if (file->volumes[i].number != 0) {
             updating->depositing->is_used[file->volumes[i].number - INSTANCE_DEPOSIT_NUMBER] = false;
         }
@@ -315,9 +317,9 @@ static uint64_t count_captures(const struct updating *updating) {
     const struct depositing_file *file = &updating->deposit->file;
     uint64_t count = 0;
     for (size_t i = 0; i < file->volumes_count; i++) {
-        struct shelf *shelf =
+        struct backend *backend =
             instance_deposit(updating->depositing->config.instance, file->volumes[i].number);
-        struct deposit_holding *holding = shelf != NULL ? shelf_deposit_hold(shelf) : NULL;
+        struct deposit_holding *holding = backend != NULL ? backend_deposit_hold(backend) : NULL;
         if (holding != NULL) {
             struct index_counts counts;
             index_counts(volume_index(deposit_volume(holding)), &counts);
@@ -430,7 +432,7 @@ void depositing_drop(struct depositing *depositing, struct deposit *deposit) {
     const char *directory = depositing->config.directory;
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     for (size_t i = 0; i < deposit->file.volumes_count; i++) {
-        empty_shelf(depositing, &deposit->file.volumes[i]);
+        empty_backend(depositing, &deposit->file.volumes[i]);
         if (deposit->file.volumes[i].number != 0) {
             depositing->is_used[deposit->file.volumes[i].number - INSTANCE_DEPOSIT_NUMBER] = false;
         }

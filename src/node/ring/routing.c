@@ -8,8 +8,8 @@
 #include "web/url/surt.h"
 
 /* What one call needs; kept for the next. */
-struct desk {
-    struct desk *next;
+struct admin_pages {
+    struct admin_pages *next;
     struct canon canon;
     struct buf surt;
     struct sha256 sha256;
@@ -29,7 +29,7 @@ struct routing {
     enum place_mapping mapping; /* lock */
     size_t witnesses;           /* lock */
     struct area *area;          /* lock: the newest; NULL: any URL */
-    struct desk *desks;         /* lock: free ones */
+    struct admin_pages *desks;  /* lock: free ones */
 };
 
 struct routing *routing_new(struct holders *holders) {
@@ -42,11 +42,11 @@ struct routing *routing_new(struct holders *holders) {
     return routing;
 }
 
-static void desk_free(struct desk *desk) {
-    canon_done(&desk->canon);
-    buf_done(&desk->surt);
-    sha256_done(&desk->sha256);
-    free(desk);
+static void admin_pages_free(struct admin_pages *admin_pages) {
+    canon_done(&admin_pages->canon);
+    buf_done(&admin_pages->surt);
+    sha256_done(&admin_pages->sha256);
+    free(admin_pages);
 }
 
 void routing_free(struct routing *routing) {
@@ -54,8 +54,8 @@ void routing_free(struct routing *routing) {
         return;
     }
     while (routing->desks != NULL) {
-        struct desk *next = routing->desks->next;
-        desk_free(routing->desks);
+        struct admin_pages *next = routing->desks->next;
+        admin_pages_free(routing->desks);
         routing->desks = next;
     }
     while (routing->area != NULL) {
@@ -112,29 +112,29 @@ bool routing_has_witnesses(struct routing *routing) {
     return has_witnesses;
 }
 
-static struct desk *take_desk(struct routing *routing, enum place_mapping *ret_mapping) {
+static struct admin_pages *take_admin_pages(struct routing *routing, enum place_mapping *ret_mapping) {
     pthread_mutex_lock(&routing->lock);
-    struct desk *desk = routing->desks;
-    routing->desks = desk != NULL ? desk->next : NULL;
+    struct admin_pages *admin_pages = routing->desks;
+    routing->desks = admin_pages != NULL ? admin_pages->next : NULL;
     *ret_mapping = routing->mapping;
     pthread_mutex_unlock(&routing->lock);
-    if (desk != NULL) {
-        return desk;
+    if (admin_pages != NULL) {
+        return admin_pages;
     }
-    desk = calloc(1, sizeof *desk);
-    if (desk == NULL || sha256_init(&desk->sha256) != ERR_OK) {
-        free(desk);
+    admin_pages = calloc(1, sizeof *admin_pages);
+    if (admin_pages == NULL || sha256_init(&admin_pages->sha256) != ERR_OK) {
+        free(admin_pages);
         return NULL;
     }
-    canon_init(&desk->canon);
-    buf_init(&desk->surt, INDEX_SURT_SIZE_MAX);
-    return desk;
+    canon_init(&admin_pages->canon);
+    buf_init(&admin_pages->surt, INDEX_SURT_SIZE_MAX);
+    return admin_pages;
 }
 
-static void return_desk(struct routing *routing, struct desk *desk) {
+static void return_admin_pages(struct routing *routing, struct admin_pages *admin_pages) {
     pthread_mutex_lock(&routing->lock);
-    desk->next = routing->desks;
-    routing->desks = desk;
+    admin_pages->next = routing->desks;
+    routing->desks = admin_pages;
     pthread_mutex_unlock(&routing->lock);
 }
 
@@ -155,18 +155,18 @@ enum route_verdict routing_judge(struct routing *routing, const uint8_t place[RO
 /* Zeros where it has none. */
 static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
     enum place_mapping mapping;
-    struct desk *desk = take_desk(routing, &mapping);
+    struct admin_pages *admin_pages = take_admin_pages(routing, &mapping);
     memset(ret_place, 0, ROUTE_PLACE_SIZE);
-    if (desk == NULL) {
+    if (admin_pages == NULL) {
         return false;
     }
-    buf_clear(&desk->surt);
-    bool is_placed =
-        canon_run(&desk->canon, url, NULL) == ERR_OK && surt_put(&desk->surt, &desk->canon) == ERR_OK;
+    buf_clear(&admin_pages->surt);
+    bool is_placed = canon_run(&admin_pages->canon, url, NULL) == ERR_OK &&
+                     surt_put(&admin_pages->surt, &admin_pages->canon) == ERR_OK;
     if (is_placed) {
-        place_of_surt(&desk->sha256, buf_bytes(&desk->surt), mapping, ret_place);
+        place_of_surt(&admin_pages->sha256, buf_bytes(&admin_pages->surt), mapping, ret_place);
     }
-    return_desk(routing, desk);
+    return_admin_pages(routing, admin_pages);
     return is_placed;
 }
 

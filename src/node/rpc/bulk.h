@@ -46,7 +46,7 @@ enum bulk_service {
     BULK_CONFIRM,  /* keeping: does he hold these keys? */
     BULK_PROVE,    /* keeping: a challenge */
     BULK_CAPTURE,  /* keeping, reading: a capture by its key, its body in pieces */
-    BULK_WALK,     /* reading: a page of captures (store/remote/shelf_code.h) */
+    BULK_WALK,     /* reading: a page of captures (store/remote/backend_code.h) */
     BULK_DECREES,  /* decrees: digest of the set, missing ones */
     BULK_LEND,     /* lending: hosts are borrowed, lent and given back (lending_code.h) */
     BULK_HAND,     /* the crowd: a capture that somebody offers, as BULK_CAPTURE, or who took it (offers.h) */

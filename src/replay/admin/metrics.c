@@ -1,6 +1,6 @@
 #include "replay/admin/metrics.h"
 
-#include "replay/admin/desk_state.h"
+#include "replay/admin/admin_pages_state.h"
 
 struct metric {
     const char *path; /* in the status */
@@ -78,7 +78,7 @@ static void put_volumes(struct buf *out, const json_t *volumes) {
             const json_t *value = json_object_get(volume, metric->path);
             if (value != NULL) {
                 buf_put_format(out, "mnemon_%s{volume=\"%ju\"}", metric->name,
-                               (uintmax_t)desk_number(volume, "number"));
+                               (uintmax_t)admin_pages_number(volume, "number"));
                 put_number(out, value);
             }
         }
@@ -95,7 +95,7 @@ static void put_answers(struct buf *out, const json_t *routes) {
             uint64_t count = (uint64_t)json_integer_value(json_array_get(answers, j));
             if (count > 0) {
                 buf_put_format(out, "mnemon_http_answers_total{page=\"%s\",status=\"%zuxx\"} %ju\n",
-                               desk_string(route, "page"), j, (uintmax_t)count);
+                               admin_pages_string(route, "page"), j, (uintmax_t)count);
             }
         }
     }
@@ -107,7 +107,7 @@ static void put_delays(struct buf *out, const json_t *routes, const json_t *boun
     for (size_t i = 0; i < json_array_size(routes); i++) {
         const json_t *route = json_array_get(routes, i);
         const json_t *delays = json_object_get(route, "delays");
-        const char *page = desk_string(route, "page");
+        const char *page = admin_pages_string(route, "page");
         uint64_t sum = 0;
         for (size_t j = 0; j < json_array_size(delays); j++) {
             sum += (uint64_t)json_integer_value(json_array_get(delays, j));
@@ -119,7 +119,7 @@ static void put_delays(struct buf *out, const json_t *routes, const json_t *boun
             }
             buf_put_format(out, "\"} %ju\n", (uintmax_t)sum);
         }
-        buf_put_format(out, "%s_sum{page=\"%s\"} %.6f\n", name, page, desk_real(route, "seconds"));
+        buf_put_format(out, "%s_sum{page=\"%s\"} %.6f\n", name, page, admin_pages_real(route, "seconds"));
         buf_put_format(out, "%s_count{page=\"%s\"} %ju\n", name, page, (uintmax_t)sum);
     }
 }
@@ -131,16 +131,17 @@ enum err metrics_put(struct buf *out, struct bytes text) {
         return ERR_INVALID;
     }
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        const json_t *value = desk_member(status, metrics[i].path);
+        const json_t *value = admin_pages_member(status, metrics[i].path);
         if (value != NULL) {
             put_head(out, metrics[i].name, metrics[i].type, metrics[i].help);
             buf_put_format(out, "mnemon_%s", metrics[i].name);
             put_number(out, value);
         }
     }
-    put_volumes(out, desk_member(status, "store.volumes"));
-    put_answers(out, desk_member(status, "http.pages"));
-    put_delays(out, desk_member(status, "http.pages"), desk_member(status, "http.delay_bounds_seconds"));
+    put_volumes(out, admin_pages_member(status, "store.volumes"));
+    put_answers(out, admin_pages_member(status, "http.pages"));
+    put_delays(out, admin_pages_member(status, "http.pages"),
+               admin_pages_member(status, "http.delay_bounds_seconds"));
     json_decref(status);
     return out->err;
 }

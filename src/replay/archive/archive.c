@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "replay/archive/archive_state.h"
-#include "store/shelf/shelf_deposit.h"
+#include "store/backend/backend_deposit.h"
 #include "web/url/surt.h"
 
 enum {
@@ -193,11 +193,11 @@ enum access_verdict archive_verdict(const struct archive_visit *visit, const str
     if (access == NULL) {
         return ACCESS_ALLOW;
     }
-    struct shelf *deposit = instance_deposit(visit->archive->instance, capture->volume);
+    struct backend *deposit = instance_deposit(visit->archive->instance, capture->volume);
     enum access_verdict own =
         access_has_rules(access) ? access_check(access, capture->surt, capture->time_us) : ACCESS_ALLOW;
     enum access_verdict owners =
-        deposit == NULL ? ACCESS_ALLOW : shelf_deposit_check(deposit, capture->surt, capture->time_us);
+        deposit == NULL ? ACCESS_ALLOW : backend_deposit_check(deposit, capture->surt, capture->time_us);
     return own > owners ? own : owners; /* the stricter one */
 }
 

@@ -176,7 +176,7 @@ struct archive_attempt {
 
 /*
  * Find a capture and use it. Where it cannot be had: of a ring, somebody may have listed what nobody holds,
- * and it is not listed any more (node/reading/ring_shelf.h). Then the next nearest is found and used, as if
+ * and it is not listed any more (node/reading/ring_reader.h). Then the next nearest is found and used, as if
  * the other had never been there: four tries within six seconds. So use() opens before it changes anything
  * that cannot be done again; when it succeeds, it may have given the visit away. The slices of a capture last
  * until the next find(), also one in vain. Returns what went wrong with the last that was used; the errors of

@@ -1,8 +1,8 @@
-/* Of the feeder: the archives of others that are kept here (store/shelf/shelf_deposit.h). */
+/* Of the feeder: the archives of others that are kept here (store/backend/backend_deposit.h). */
 #include <stdlib.h>
 
 #include "replay/search/search_state.h"
-#include "store/shelf/shelf_deposit.h"
+#include "store/backend/backend_deposit.h"
 #include "store/volume/follow.h"
 
 struct one {
@@ -52,8 +52,8 @@ void search_deposits_forget(struct search_deposits *deposits) {
 
 static void look_at(struct search_deposits *deposits, size_t index) {
     struct one *one = &deposits->items[index];
-    struct shelf *shelf = instance_deposit(deposits->instance, number_of(index));
-    struct deposit_holding *holding = shelf != NULL ? shelf_deposit_hold(shelf) : NULL;
+    struct backend *backend = instance_deposit(deposits->instance, number_of(index));
+    struct deposit_holding *holding = backend != NULL ? backend_deposit_hold(backend) : NULL;
     if (holding == one->holding) {
         deposit_release(holding); /* one share of it is enough */
         return;

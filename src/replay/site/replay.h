@@ -10,16 +10,16 @@
 
 struct search;
 struct survey;
-struct desk;
+struct admin_pages;
 
 enum { REPLAY_KEY_SIZE = 33 }; /* with its zero byte */
 
 /* All of it outlives the server. */
 struct replay {
     struct archive *archive;
-    struct search *search; /* NULL: full text is switched off */
-    struct survey *survey; /* NULL: nobody counts what the archive holds */
-    struct desk *desk;     /* NULL: nothing can be changed, as in tests of reading */
+    struct search *search;           /* NULL: full text is switched off */
+    struct survey *survey;           /* NULL: nobody counts what the archive holds */
+    struct admin_pages *admin_pages; /* NULL: nothing can be changed, as in tests of reading */
     const struct clock *clock;
     const char *title; /* of the archive, for its pages; "mnemon" */
     /* Where readers of a SURT of which nothing is here are led to, an origin that is appended; false:

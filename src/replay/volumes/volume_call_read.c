@@ -1,9 +1,9 @@
 #include "replay/volumes/volume_call.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 
 enum err volume_call_ask(struct volume_call *call, struct volume_kit *kit, struct err_detail *detail) {
     (void)kit;
-    bool holds[SHELF_CODE_CLAIMS_MAX];
+    bool holds[BACKEND_CODE_CLAIMS_MAX];
     struct bytes body;
     struct wire_reader reader;
     struct document_sum claim;
@@ -12,9 +12,9 @@ enum err volume_call_ask(struct volume_call *call, struct volume_kit *kit, struc
         return err;
     }
     wire_reader_init(&reader, body);
-    size_t count = shelf_code_begin_claims(&reader);
+    size_t count = backend_code_begin_claims(&reader);
     for (size_t i = 0; i < count && reader.err == ERR_OK && err == ERR_OK; i++) {
-        shelf_code_next_claim(&reader, &claim);
+        backend_code_next_claim(&reader, &claim);
         if (reader.err == ERR_OK) {
             err = volume_holds(call->volume, &claim, &holds[i]);
         }
@@ -26,8 +26,8 @@ enum err volume_call_ask(struct volume_call *call, struct volume_kit *kit, struc
         return err;
     }
     struct buf out;
-    buf_init(&out, SHELF_CODE_CLAIMS_SIZE_MAX);
-    shelf_code_put_answers(&out, holds, count);
+    buf_init(&out, BACKEND_CODE_CLAIMS_SIZE_MAX);
+    backend_code_put_answers(&out, holds, count);
     err = volume_call_answer(call, &out);
     buf_done(&out);
     return err;
@@ -79,8 +79,8 @@ enum err volume_call_find_block(struct volume_call *call, struct volume_kit *kit
         return err;
     }
     struct buf out;
-    buf_init(&out, SHELF_CODE_SMALL_SIZE_MAX);
-    shelf_code_put_block(&out, &block);
+    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
+    backend_code_put_block(&out, &block);
     err = volume_call_answer(call, &out);
     buf_done(&out);
     return err;
@@ -91,7 +91,7 @@ enum err volume_call_stat(struct volume_call *call, struct volume_kit *kit, stru
     (void)detail;
     struct volume_stat found;
     volume_stat(call->volume, &found);
-    struct shelf_stat stat = {
+    struct backend_stat stat = {
         .segments_count = found.segments_count,
         .size = found.size,
         .dead_size = found.dead_size,
@@ -100,8 +100,8 @@ enum err volume_call_stat(struct volume_call *call, struct volume_kit *kit, stru
         .index_size = found.index.disk_size,
     };
     struct buf out;
-    buf_init(&out, SHELF_CODE_SMALL_SIZE_MAX);
-    shelf_code_put_stat(&out, &stat);
+    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
+    backend_code_put_stat(&out, &stat);
     enum err err = volume_call_answer(call, &out);
     buf_done(&out);
     return err;

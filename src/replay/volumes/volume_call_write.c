@@ -1,6 +1,6 @@
 #include "replay/volumes/volume_call.h"
 #include "replay/volumes/volume_writers.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 
 enum { TRIES_MAX = 16 }; /* as volume_put() */
 
@@ -16,14 +16,14 @@ static void on_committed(void *context, enum err err, const struct stored *store
 
 /* The document of the request, its body in the kit's memory where it came compressed. */
 static enum err unpack(const struct volume_call *call, struct volume_kit *kit,
-                       struct shelf_code_document *received, struct err_detail *detail) {
-    enum err err = shelf_code_read_document(call->body, received, detail);
+                       struct backend_code_document *received, struct err_detail *detail) {
+    enum err err = backend_code_read_document(call->body, received, detail);
     if (err != ERR_OK) {
         return err;
     }
-    if (received->form == SHELF_CODE_PLAIN) {
+    if (received->form == BACKEND_CODE_PLAIN) {
         received->document.body = received->body;
-    } else if (received->form == SHELF_CODE_LEFT_OUT) {
+    } else if (received->form == BACKEND_CODE_LEFT_OUT) {
         received->document.sum = &received->sum;
     } else {
         err = squeeze_unpack(&kit->squeeze, received->body, received->sum.size, &kit->body, detail);
@@ -38,14 +38,14 @@ static enum err unpack(const struct volume_call *call, struct volume_kit *kit,
 }
 
 static enum err submit(struct volume_call *call, struct volume_kit *kit) {
-    struct shelf_code_document received;
+    struct backend_code_document received;
     enum err err = unpack(call, kit, &received, &call->detail);
     if (err != ERR_OK) {
         call->is_refused = true;
         return err;
     }
     call->mode = call->tries_count == 0 ? received.mode : call->mode;
-    call->is_left_out = received.form == SHELF_CODE_LEFT_OUT;
+    call->is_left_out = received.form == BACKEND_CODE_LEFT_OUT;
     call->tries_count++;
     return volume_submit(kit->writer, &received.document, call->mode, on_committed, call, &call->detail);
 }
@@ -74,8 +74,8 @@ static bool is_to_be_tried_again(struct volume_call *call) {
 
 static enum err answer_stored(struct volume_call *call) {
     struct buf out;
-    buf_init(&out, SHELF_CODE_SMALL_SIZE_MAX);
-    shelf_code_put_stored(&out, &call->stored);
+    buf_init(&out, BACKEND_CODE_SMALL_SIZE_MAX);
+    backend_code_put_stored(&out, &call->stored);
     enum err err = volume_call_answer(call, &out);
     buf_done(&out);
     return err;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "replay/volumes/volume_writers.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 
 #define ROOT "/api/v1/volumes"
 
@@ -27,15 +27,15 @@ struct volume_service {
 /* ---- the paths ---- */
 
 static const struct volume_page pages[] = {
-    {"POST", "ask", false, SHELF_CODE_CLAIMS_SIZE_MAX, volume_call_ask},
+    {"POST", "ask", false, BACKEND_CODE_CLAIMS_SIZE_MAX, volume_call_ask},
     {"POST", "documents", false, UINT64_MAX, volume_call_put},
     {"GET", "documents", true, 0, volume_call_get},
     {"DELETE", "documents", true, 0, volume_call_remove},
     {"GET", "records", true, 0, volume_call_get_record},
     {"GET", "requests", true, 0, volume_call_get_request},
     {"GET", "blocks", true, 0, volume_call_find_block},
-    {"POST", "blocks", false, SHELF_CODE_WALK_SIZE_MAX, volume_call_blocks},
-    {"POST", "captures", false, SHELF_CODE_WALK_SIZE_MAX, volume_call_captures},
+    {"POST", "blocks", false, BACKEND_CODE_WALK_SIZE_MAX, volume_call_blocks},
+    {"POST", "captures", false, BACKEND_CODE_WALK_SIZE_MAX, volume_call_captures},
     {"GET", "stat", false, 0, volume_call_stat},
 };
 
@@ -215,7 +215,7 @@ void volume_service_routes(struct volume_service *service,
             .method = methods[i],
             .path = ROOT "/*",
             .body_size_max =
-                strcmp(methods[i], "POST") == 0 ? VOLUME_DOCUMENT_SIZE_MAX + SHELF_CODE_META_SIZE_MAX : 0,
+                strcmp(methods[i], "POST") == 0 ? VOLUME_DOCUMENT_SIZE_MAX + BACKEND_CODE_META_SIZE_MAX : 0,
             .context = service,
             .begin = begin_call,
             .answer = answer_call,

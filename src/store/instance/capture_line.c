@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/hex.h"
-#include "store/shelf/shelf_deposit.h"
+#include "store/backend/backend_deposit.h"
 
 void capture_line_init(struct capture_line *line, struct instance *instance) {
     line->instance = instance;
@@ -32,7 +32,7 @@ static enum pack_framing find_framing(const struct instance_volume *volume, uint
 
 static enum pack_framing find_deposit_framing(const struct instance *instance, uint16_t volume,
                                               uint32_t segment) {
-    struct deposit_holding *holding = shelf_deposit_hold(instance_deposit(instance, volume));
+    struct deposit_holding *holding = backend_deposit_hold(instance_deposit(instance, volume));
     enum pack_framing framing =
         holding != NULL ? volume_framing(deposit_volume(holding), segment) : PACK_ZSTD;
     deposit_release(holding);

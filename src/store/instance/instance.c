@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "store/instance/instance_state.h"
-#include "store/remote/shelf_remote.h"
-#include "store/shelf/shelf_deposit.h"
-#include "store/shelf/shelf_local.h"
+#include "store/remote/backend_remote.h"
+#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_local.h"
 
 enum {
     SERVER_TIMEOUT_MS = 30000,
@@ -52,7 +52,7 @@ static void use_server(struct connector *connector, const struct instance_config
 
 static enum err open_local(struct instance_slot *slot, const struct instance_config *config,
                            struct err_detail *detail) {
-    struct shelf_local_config local = {
+    struct backend_local_config local = {
         .number = slot->config->number,
         .path = slot->config->path,
         .index = slot->config->index,
@@ -69,15 +69,15 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
         .progress = config->progress,
         .progress_context = config->progress_context,
     };
-    struct shelf *shelf;
-    enum err err = shelf_local_open(&local, &shelf, &slot->recovery, detail);
-    slot->shelf = err == ERR_OK ? shelf : NULL;
+    struct backend *backend;
+    enum err err = backend_local_open(&local, &backend, &slot->recovery, detail);
+    slot->backend = err == ERR_OK ? backend : NULL;
     return err;
 }
 
 static enum err open_remote(struct instance_slot *slot, const struct instance_config *config,
                             struct err_detail *detail) {
-    struct shelf_remote_config remote = {
+    struct backend_remote_config remote = {
         .url = slot->config->url,
         .token = slot->config->token,
         .volume = slot->config->remote_number,
@@ -86,9 +86,9 @@ static enum err open_remote(struct instance_slot *slot, const struct instance_co
         .scratch_directory = config->directory,
         .clock = config->clock,
     };
-    struct shelf *shelf;
-    enum err err = shelf_remote_open(&remote, &shelf, detail);
-    slot->shelf = err == ERR_OK ? shelf : NULL;
+    struct backend *backend;
+    enum err err = backend_remote_open(&remote, &backend, detail);
+    slot->backend = err == ERR_OK ? backend : NULL;
     return err;
 }
 
@@ -159,9 +159,9 @@ enum err instance_open(const struct instance_config *config, struct instance **r
 void instance_close(struct instance *instance) {
     size_t count = instance->slots_count + OTHERS_COUNT;
     for (size_t i = 0; instance->slots != NULL && i < count; i++) {
-        struct shelf *shelf = instance->slots[i].shelf;
-        if (shelf != NULL) {
-            shelf->table->close(shelf);
+        struct backend *backend = instance->slots[i].backend;
+        if (backend != NULL) {
+            backend->table->close(backend);
         }
     }
     free(instance->slots);
@@ -180,14 +180,14 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
     ASSERT(index < instance->slots_count);
     const struct instance_slot *slot = &instance->slots[index];
     bool is_remote = slot->config->url != NULL;
-    bool is_local = slot->shelf != NULL && !is_remote;
+    bool is_local = slot->backend != NULL && !is_remote;
     struct instance_volume volume = {
         .number = slot->config->number,
         .is_remote = is_remote,
         .is_writable = slot->config->is_writable,
         .place = is_remote ? slot->config->url : slot->config->path,
-        .shelf = slot->shelf,
-        .volume = is_local ? shelf_local_volume(slot->shelf) : NULL,
+        .backend = slot->backend,
+        .volume = is_local ? backend_local_volume(slot->backend) : NULL,
         .recovery = is_local ? &slot->recovery : NULL,
         .err = slot->err,
     };
@@ -201,8 +201,8 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
 
 /* NULL: the slot's volume is another machine's, or down. */
 static const struct index *index_of_slot(const struct instance_slot *slot) {
-    bool is_local = slot->shelf != NULL && slot->config->url == NULL;
-    return is_local ? volume_index(shelf_local_volume(slot->shelf)) : NULL;
+    bool is_local = slot->backend != NULL && slot->config->url == NULL;
+    return is_local ? volume_index(backend_local_volume(slot->backend)) : NULL;
 }
 
 void instance_set_cache_size(struct instance *instance, size_t size) {
@@ -231,27 +231,27 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number) {
     return index;
 }
 
-void instance_set_guest(struct instance *instance, struct shelf *shelf) {
-    shelf->number = INSTANCE_GUEST_NUMBER;
-    instance->slots[instance->slots_count].shelf = shelf;
+void instance_set_guest(struct instance *instance, struct backend *backend) {
+    backend->number = INSTANCE_GUEST_NUMBER;
+    instance->slots[instance->slots_count].backend = backend;
 }
 
 void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
-                          struct shelf *take_shelf) {
+                          struct backend *take_backend) {
     ASSERT(instance_is_deposit(number) && instance_deposit(instance, number) == NULL);
     size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
     snprintf(instance->origins[index], sizeof instance->origins[index], "%s", origin);
-    take_shelf->number = number;
-    instance->slots[instance->slots_count + 1 + index].shelf = take_shelf;
+    take_backend->number = number;
+    instance->slots[instance->slots_count + 1 + index].backend = take_backend;
     if (index >= instance->deposits_end) {
         instance->deposits_end = index + 1;
     }
 }
 
-struct shelf *instance_deposit(const struct instance *instance, uint16_t number) {
+struct backend *instance_deposit(const struct instance *instance, uint16_t number) {
     size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
     return instance_is_deposit(number) && index < instance->deposits_end
-               ? instance->slots[instance->slots_count + 1 + index].shelf
+               ? instance->slots[instance->slots_count + 1 + index].backend
                : NULL;
 }
 
@@ -316,9 +316,9 @@ struct instance_session *instance_session_new(struct instance *instance) {
 
 void instance_session_free(struct instance_session *session) {
     for (size_t i = 0; i < session->instance->slots_count + OTHERS_COUNT; i++) {
-        struct shelf_session *shelf = session->sessions[i];
-        if (shelf != NULL) {
-            shelf->shelf->table->session_close(shelf);
+        struct backend_session *backend = session->sessions[i];
+        if (backend != NULL) {
+            backend->backend->table->session_close(backend);
         }
     }
     document_hasher_done(&session->hasher);
@@ -339,9 +339,9 @@ void instance_session_set_guest(struct instance_session *session, bool reads_gue
 void instance_session_set_deposits(struct instance_session *session, bool reads_deposits) {
     size_t first = session->instance->slots_count + 1;
     for (size_t i = first; i < first + session->instance->deposits_end; i++) {
-        struct shelf_session *shelf = session->sessions[i];
-        if (shelf != NULL && (!reads_deposits || shelf_deposit_is_stale(shelf))) {
-            shelf->shelf->table->session_close(shelf);
+        struct backend_session *backend = session->sessions[i];
+        if (backend != NULL && (!reads_deposits || backend_deposit_is_stale(backend))) {
+            backend->backend->table->session_close(backend);
             session->sessions[i] = NULL;
         }
     }
@@ -355,7 +355,7 @@ bool instance_reads(const struct instance_session *session, size_t index) {
         return true;
     }
     bool is_wanted = index == instance->slots_count ? session->reads_guest : session->reads_deposits;
-    return is_wanted && index < session->slots_count && instance->slots[index].shelf != NULL;
+    return is_wanted && index < session->slots_count && instance->slots[index].backend != NULL;
 }
 
 size_t instance_find_slot(const struct instance_session *session, uint16_t number) {
@@ -370,14 +370,14 @@ bool instance_session_sees(const struct instance_session *session, uint16_t numb
     return instance_find_slot(session, number) < session->slots_count;
 }
 
-enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
                         struct err_detail *detail) {
     struct instance_slot *slot = &session->instance->slots[index];
-    if (slot->shelf == NULL) {
+    if (slot->backend == NULL) {
         return err_set(detail, ERR_UNREACHABLE, "volume %u is down: %s", slot->config->number, slot->reason);
     }
     if (session->sessions[index] == NULL) {
-        enum err err = slot->shelf->table->session_open(slot->shelf, &session->sessions[index]);
+        enum err err = slot->backend->table->session_open(slot->backend, &session->sessions[index]);
         if (err != ERR_OK) {
             return err_set(detail, err, "volume %u: %s", slot->config->number, err_text(err));
         }
@@ -387,7 +387,7 @@ enum err instance_reach(struct instance_session *session, size_t index, struct s
 }
 
 enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
-                               struct shelf_session **ret_session, struct err_detail *detail) {
+                               struct backend_session **ret_session, struct err_detail *detail) {
     size_t index = instance_find_slot(session, number);
     if (index == session->slots_count) {
         return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", number);
@@ -398,20 +398,20 @@ enum err instance_reach_volume(struct instance_session *session, uint16_t number
 
 void instance_drain(struct instance *instance) {
     for (size_t i = 0; i < instance->slots_count; i++) {
-        struct shelf *shelf = instance->slots[i].shelf;
-        if (shelf != NULL) {
-            shelf->table->drain(shelf);
+        struct backend *backend = instance->slots[i].backend;
+        if (backend != NULL) {
+            backend->table->drain(backend);
         }
     }
 }
 
-enum err instance_stat(struct instance_session *session, size_t index, struct shelf_stat *ret_stat,
+enum err instance_stat(struct instance_session *session, size_t index, struct backend_stat *ret_stat,
                        struct err_detail *detail) {
-    struct shelf_session *shelf;
-    enum err err = instance_reach(session, index, &shelf, detail);
+    struct backend_session *backend;
+    enum err err = instance_reach(session, index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->stat(shelf, ret_stat, detail);
+    err = backend->backend->table->stat(backend, ret_stat, detail);
     return instance_note(session->instance, index, err, detail);
 }

@@ -19,7 +19,7 @@
 #ifndef MNEMON_STORE_INSTANCE_INSTANCE_H
 #define MNEMON_STORE_INSTANCE_INSTANCE_H
 
-#include "store/shelf/shelf.h"
+#include "store/backend/backend.h"
 #include "store/volume/volume.h"
 
 struct instance;
@@ -69,7 +69,7 @@ struct instance_volume {
     bool is_remote;
     bool is_writable;                       /* new documents may be placed here */
     const char *place;                      /* directory or URL; lives as long as the instance */
-    struct shelf *shelf;                    /* NULL: it is down since the start */
+    struct backend *backend;                /* NULL: it is down since the start */
     struct volume *volume;                  /* of a local one, for its maintenance; else NULL */
     const struct volume_recovery *recovery; /* what opening mended; NULL without volume */
     enum err err;                           /* ERR_OK: it is up, as far as is known; else why it is down */
@@ -90,11 +90,11 @@ size_t instance_find_volume(const struct instance *instance, uint16_t number);
  * it see it, from their next instance_session_set_guest() on. Once. It is closed with the instance.
  */
 enum { INSTANCE_GUEST_NUMBER = KEY_VOLUMES_MAX };
-void instance_set_guest(struct instance *instance, struct shelf *take_shelf);
+void instance_set_guest(struct instance *instance, struct backend *take_backend);
 void instance_session_set_guest(struct instance_session *session, bool reads_guest);
 
 /*
- * Deposits: archives of others that are kept here (store/shelf/shelf_deposit.h), shown beside the volumes.
+ * Deposits: archives of others that are kept here (store/backend/backend_deposit.h), shown beside the volumes.
  * Nothing is stored there, they are not counted among the volumes, and only sessions that want them see them,
  * from their next instance_session_set_deposits() on. A revisit in one has its document there, or in another
  * one of the same origin. Each has a number for ever: of a deposit that has gone, the shelf is empty.
@@ -111,10 +111,10 @@ static inline bool instance_is_deposit(uint16_t number) {
 
 /* One thread; each number once. It is closed with the instance. origin: whose it is, as people are told. */
 void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
-                          struct shelf *take_shelf);
+                          struct backend *take_backend);
 
 /* The shelf of a number, or NULL; and whose it is, as long as the instance lives. Any thread. */
-struct shelf *instance_deposit(const struct instance *instance, uint16_t number);
+struct backend *instance_deposit(const struct instance *instance, uint16_t number);
 const char *instance_deposit_origin(const struct instance *instance, uint16_t number);
 
 /* Does the session read from the volume, guest or deposit of that number? */
@@ -152,7 +152,7 @@ enum err instance_put(struct instance_session *session, const struct document *d
  * again. A volume that fails after the call has returned is the caller's to see, in done().
  */
 enum err instance_submit(struct instance_session *session, const struct document *document,
-                         enum store_mode mode, uint16_t volume, shelf_done *done, void *context,
+                         enum store_mode mode, uint16_t volume, backend_done *done, void *context,
                          struct err_detail *detail) MUST_CHECK;
 
 /* Until everything that was submitted, by any session, is done. */
@@ -169,7 +169,7 @@ enum err instance_remove(struct instance_session *session, const struct key *key
 enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
                                  struct err_detail *detail) MUST_CHECK;
 enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
-                                        shelf_done *done, void *context,
+                                        backend_done *done, void *context,
                                         struct err_detail *detail) MUST_CHECK;
 
 /*
@@ -238,7 +238,7 @@ enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_ke
 void instance_blocks_close(struct instance_blocks *blocks);
 
 /* What a volume holds; index as for instance_volume(). */
-enum err instance_stat(struct instance_session *session, size_t index, struct shelf_stat *ret_stat,
+enum err instance_stat(struct instance_session *session, size_t index, struct backend_stat *ret_stat,
                        struct err_detail *detail) MUST_CHECK;
 
 #endif

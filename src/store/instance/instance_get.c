@@ -2,43 +2,43 @@
 
 #include "store/index/index_code.h"
 #include "store/instance/instance_state.h"
-#include "store/shelf/shelf_local.h"
+#include "store/backend/backend_local.h"
 
 enum err instance_get(struct instance_session *session, const struct key *key, struct bytes *ret_document,
                       struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index;
-    enum err err = instance_reach_volume(session, key->volume, &index, &shelf, detail);
+    enum err err = instance_reach_volume(session, key->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->get(shelf, key, ret_document, detail);
+    err = backend->backend->table->get(backend, key, ret_document, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
 enum err instance_get_record(struct instance_session *session, uint16_t volume,
                              const struct location *location, struct bytes *ret_record,
                              struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index;
-    enum err err = instance_reach_volume(session, volume, &index, &shelf, detail);
+    enum err err = instance_reach_volume(session, volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->get_record(shelf, location, ret_record, detail);
+    err = backend->backend->table->get_record(backend, location, ret_record, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
 enum err instance_get_request(struct instance_session *session, uint16_t volume,
                               const struct location *location, struct bytes *ret_request,
                               struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index;
-    enum err err = instance_reach_volume(session, volume, &index, &shelf, detail);
+    enum err err = instance_reach_volume(session, volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->get_request(shelf, location, ret_request, detail);
+    err = backend->backend->table->get_request(backend, location, ret_request, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
@@ -47,12 +47,12 @@ enum err instance_get_request(struct instance_session *session, uint16_t volume,
 /* With references, on this volume; also one whose document is elsewhere. */
 static enum err find_on(struct instance_session *session, size_t index, const struct key *key,
                         struct block *ret_block, struct err_detail *detail) {
-    struct shelf_session *shelf;
-    enum err err = instance_reach(session, index, &shelf, detail);
+    struct backend_session *backend;
+    enum err err = instance_reach(session, index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->find_block(shelf, key->signature, key->number, ret_block, detail);
+    err = backend->backend->table->find_block(backend, key->signature, key->number, ret_block, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
@@ -140,8 +140,8 @@ enum err instance_locate(struct instance_session *session, const struct capture 
 static bool may_have_removed(const struct instance *instance) {
     for (size_t i = 0; i < instance->slots_count; i++) {
         const struct instance_slot *slot = &instance->slots[i];
-        bool is_local = slot->shelf != NULL && slot->config->url == NULL;
-        if (!is_local || index_has_dead(volume_index(shelf_local_volume(slot->shelf)))) {
+        bool is_local = slot->backend != NULL && slot->config->url == NULL;
+        if (!is_local || index_has_dead(volume_index(backend_local_volume(slot->backend)))) {
             return true;
         }
     }
@@ -163,7 +163,7 @@ enum err instance_check(struct instance_session *session, const struct capture *
 struct instance_blocks {
     struct instance_session *session;
     size_t index; /* of the volume that is walked */
-    struct shelf_cursor *cursor;
+    struct backend_cursor *cursor;
     uint8_t from[INDEX_CODE_BLOCK_KEY_SIZE_MAX + 1]; /* where the walk over this volume begins */
     size_t from_size;
 };
@@ -191,7 +191,7 @@ enum err instance_blocks_open_behind(struct instance_session *session, const str
 
 static void close_cursor(struct instance_blocks *blocks) {
     if (blocks->cursor != NULL) {
-        blocks->cursor->session->shelf->table->cursor_close(blocks->cursor);
+        blocks->cursor->session->backend->table->cursor_close(blocks->cursor);
         blocks->cursor = NULL;
     }
 }
@@ -199,14 +199,14 @@ static void close_cursor(struct instance_blocks *blocks) {
 /* The next of the volume that is walked. ERR_NOT_FOUND at its end. */
 static enum err step(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
                      struct err_detail *detail) {
-    struct shelf_session *shelf;
-    enum err err = instance_reach(blocks->session, blocks->index, &shelf, detail);
+    struct backend_session *backend;
+    enum err err = instance_reach(blocks->session, blocks->index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    const struct shelf_table *table = shelf->shelf->table;
+    const struct backend_table *table = backend->backend->table;
     if (blocks->cursor == NULL) {
-        err = table->blocks_open(shelf, bytes_of(blocks->from, blocks->from_size), &blocks->cursor, detail);
+        err = table->blocks_open(backend, bytes_of(blocks->from, blocks->from_size), &blocks->cursor, detail);
     }
     struct block block = {0};
     while (err == ERR_OK && block.location.segment == 0) {

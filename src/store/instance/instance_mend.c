@@ -1,9 +1,9 @@
 #include "store/instance/instance_state.h"
-#include "store/shelf/shelf_local.h"
+#include "store/backend/backend_local.h"
 
 /* The session with a volume that is on a disk of this machine. */
 static enum err reach_local(struct instance_session *session, uint16_t number, size_t *ret_index,
-                            struct shelf_session **ret_session, struct err_detail *detail) {
+                            struct backend_session **ret_session, struct err_detail *detail) {
     const struct instance *instance = session->instance;
     size_t index = instance_find_volume(instance, number);
     if (index < instance->slots_count && instance->slots[index].config->url != NULL) {
@@ -19,51 +19,51 @@ static enum err reach_local(struct instance_session *session, uint16_t number, s
 
 enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
                                  struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index = 0;
-    enum err err = reach_local(session, capture->volume, &index, &shelf, detail);
+    enum err err = reach_local(session, capture->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf_local_remove_capture(shelf, capture, detail);
+    err = backend_local_remove_capture(backend, capture, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
 enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
-                                        shelf_done *done, void *context, struct err_detail *detail) {
-    struct shelf_session *shelf;
+                                        backend_done *done, void *context, struct err_detail *detail) {
+    struct backend_session *backend;
     size_t index = 0;
-    enum err err = reach_local(session, capture->volume, &index, &shelf, detail);
+    enum err err = reach_local(session, capture->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf_local_submit_remove_capture(shelf, capture, done, context, detail);
+    err = backend_local_submit_remove_capture(backend, capture, done, context, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
 static enum err repair_on(struct instance_session *session, const struct key *key,
                           const struct document *document, bool is_elsewhere, bool *is_repaired,
                           struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index = 0;
     bool is_repaired_here = false;
-    enum err err = reach_local(session, key->volume, &index, &shelf, detail);
+    enum err err = reach_local(session, key->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf_local_repair(shelf, key, document, is_elsewhere, &is_repaired_here, detail);
+    err = backend_local_repair(backend, key, document, is_elsewhere, &is_repaired_here, detail);
     *is_repaired = *is_repaired || is_repaired_here;
     return instance_note(session->instance, index, err, detail);
 }
 
 enum err instance_repair(struct instance_session *session, const struct key *key,
                          const struct document *document, bool *ret_is_repaired, struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     struct block block;
     struct key located = *key;
     size_t index = 0;
     bool is_repaired = false;
-    enum err err = reach_local(session, key->volume, &index, &shelf, detail);
+    enum err err = reach_local(session, key->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }

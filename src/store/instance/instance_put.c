@@ -10,9 +10,9 @@ struct delivery {
     struct bytes body;        /* of it, while that is left out */
     struct document_sum sum;
     enum store_mode mode;
-    uint32_t holders; /* bit i: slot i has one of this signature and size */
-    uint32_t failed;  /* bit i: slot i is in trouble */
-    shelf_done *done; /* NULL: wait for it, and fill *ret_stored */
+    uint32_t holders;   /* bit i: slot i has one of this signature and size */
+    uint32_t failed;    /* bit i: slot i is in trouble */
+    backend_done *done; /* NULL: wait for it, and fill *ret_stored */
     void *context;
     struct stored *ret_stored;
     struct err_detail *detail;
@@ -24,31 +24,31 @@ static bool has_bit(uint32_t bits, size_t index) {
     return (bits >> index & 1) != 0;
 }
 
-static enum err hand_over(const struct delivery *delivery, struct shelf_session *shelf,
+static enum err hand_over(const struct delivery *delivery, struct backend_session *backend,
                           enum store_mode mode) {
-    const struct shelf_table *table = shelf->shelf->table;
+    const struct backend_table *table = backend->backend->table;
     if (delivery->done == NULL) {
-        return table->put(shelf, &delivery->document, mode, delivery->ret_stored, delivery->detail);
+        return table->put(backend, &delivery->document, mode, delivery->ret_stored, delivery->detail);
     }
-    return table->submit(shelf, &delivery->document, mode, delivery->done, delivery->context,
+    return table->submit(backend, &delivery->document, mode, delivery->done, delivery->context,
                          delivery->detail);
 }
 
 /* Give it to a volume, with the body or without. */
 static enum err deliver(struct delivery *delivery, size_t index, bool is_body_left_out) {
     struct instance_session *session = delivery->session;
-    struct shelf_session *shelf;
-    enum err err = instance_reach(session, index, &shelf, delivery->detail);
+    struct backend_session *backend;
+    enum err err = instance_reach(session, index, &backend, delivery->detail);
     if (err != ERR_OK) {
         return err;
     }
     delivery->document.is_body_left_out = is_body_left_out;
     delivery->document.body = is_body_left_out ? bytes_of(NULL, 0) : delivery->body;
-    err = hand_over(delivery, shelf, delivery->mode);
+    err = hand_over(delivery, backend, delivery->mode);
     if (err == ERR_CORRUPT && is_body_left_out) {
         err = ERR_NOT_FOUND; /* what it would be a duplicate of is damaged: bring the body */
     } else if (err == ERR_CORRUPT) {
-        err = hand_over(delivery, shelf, STORE_FORCE_NEW); /* and keep this one beside it */
+        err = hand_over(delivery, backend, STORE_FORCE_NEW); /* and keep this one beside it */
     }
     if (instance_is_trouble(err)) {
         delivery->failed |= UINT32_C(1) << index;
@@ -64,12 +64,12 @@ static void find_holders(struct delivery *delivery) {
     struct instance_session *session = delivery->session;
     size_t count = session->instance->slots_count;
     uint32_t asked = 0;
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     struct err_detail detail = {0};
     for (size_t i = 0; i < count; i++) {
-        enum err err = instance_reach(session, i, &shelf, &detail);
+        enum err err = instance_reach(session, i, &backend, &detail);
         if (err == ERR_OK) {
-            err = shelf->shelf->table->ask(shelf, &delivery->sum);
+            err = backend->backend->table->ask(backend, &delivery->sum);
             instance_note(session->instance, i, err, NULL);
         }
         asked |= (err == ERR_OK ? UINT32_C(1) : 0) << i;
@@ -81,8 +81,8 @@ static void find_holders(struct delivery *delivery) {
             continue;
         }
         detail = (struct err_detail){0};
-        shelf = session->sessions[i];
-        enum err err = shelf->shelf->table->answer(shelf, &holds, &detail);
+        backend = session->sessions[i];
+        enum err err = backend->backend->table->answer(backend, &holds, &detail);
         instance_note(session->instance, i, err, &detail);
         delivery->holders |= (err == ERR_OK && holds ? UINT32_C(1) : 0) << i;
         delivery->failed |= (instance_is_trouble(err) ? UINT32_C(1) : 0) << i;
@@ -107,18 +107,18 @@ static enum err deliver_duplicate(struct delivery *delivery) {
 /* Does one of the first blocks of its signature there have the same bytes? */
 static bool has_equal(struct delivery *delivery, size_t index) {
     struct instance_session *session = delivery->session;
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     struct key key = {.volume = session->instance->slots[index].config->number};
-    if (instance_reach(session, index, &shelf, NULL) != ERR_OK) {
+    if (instance_reach(session, index, &backend, NULL) != ERR_OK) {
         return false;
     }
     key_sign(delivery->sum.digest, session->instance->signature_bits, key.signature);
     for (; key.number < COMPARE_NUMBERS_MAX; key.number++) {
         struct block block;
         struct bytes payload;
-        enum err err = shelf->shelf->table->find_block(shelf, key.signature, key.number, &block, NULL);
+        enum err err = backend->backend->table->find_block(backend, key.signature, key.number, &block, NULL);
         bool is_candidate = err == ERR_OK && block.location.segment != 0 && block.size == delivery->sum.size;
-        if (is_candidate && shelf->shelf->table->get(shelf, &key, &payload, NULL) == ERR_OK &&
+        if (is_candidate && backend->backend->table->get(backend, &key, &payload, NULL) == ERR_OK &&
             document_hasher_equals(&session->hasher, &delivery->document, payload)) {
             return true;
         }
@@ -246,7 +246,7 @@ enum err instance_put(struct instance_session *session, const struct document *d
 }
 
 enum err instance_submit(struct instance_session *session, const struct document *document,
-                         enum store_mode mode, uint16_t volume, shelf_done *done, void *context,
+                         enum store_mode mode, uint16_t volume, backend_done *done, void *context,
                          struct err_detail *detail) {
     ASSERT(done != NULL);
     struct delivery delivery = {
@@ -262,12 +262,12 @@ enum err instance_submit(struct instance_session *session, const struct document
 }
 
 enum err instance_remove(struct instance_session *session, const struct key *key, struct err_detail *detail) {
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     size_t index;
-    enum err err = instance_reach_volume(session, key->volume, &index, &shelf, detail);
+    enum err err = instance_reach_volume(session, key->volume, &index, &backend, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = shelf->shelf->table->remove(shelf, key, detail);
+    err = backend->backend->table->remove(backend, key, detail);
     return instance_note(session->instance, index, err, detail);
 }

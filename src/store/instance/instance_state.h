@@ -12,8 +12,8 @@
 /* One volume of the connector. */
 struct instance_slot {
     const struct connector_volume *config;
-    struct shelf *_Atomic shelf; /* NULL: it did not open; err and reason say why. Or there is no guest, or
-                                    no deposit, of that number (yet) */
+    struct backend *_Atomic backend; /* NULL: it did not open; err and reason say why. Or there is no guest,
+                                    or no deposit, of that number (yet) */
     struct volume_recovery recovery;
     _Atomic(enum err) err;          /* of its last failure; ERR_OK again when it answers */
     char reason[ERR_TEXT_SIZE_MAX]; /* lock */
@@ -38,7 +38,7 @@ struct instance_session {
     size_t slots_count; /* that it may read from: see instance_reads() */
     bool reads_guest;
     bool reads_deposits;
-    struct shelf_session *sessions[]; /* of each slot, opened when it is first needed */
+    struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 
 /* Is there something at this index that the session reads from? Volumes that are down count. */
@@ -54,11 +54,11 @@ bool instance_is_trouble(enum err err);
 enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
 
 /* The session with the slot's shelf; the reason where it is down. */
-enum err instance_reach(struct instance_session *session, size_t index, struct shelf_session **ret_session,
+enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
                         struct err_detail *detail) MUST_CHECK;
 
 /* The same by the number of the volume, and its index; ERR_NOT_FOUND where there is none. */
 enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
-                               struct shelf_session **ret_session, struct err_detail *detail) MUST_CHECK;
+                               struct backend_session **ret_session, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -8,7 +8,7 @@
 struct lane {
     size_t index; /* of its slot */
     uint16_t volume;
-    struct shelf_cursor *cursor;
+    struct backend_cursor *cursor;
     struct capture capture; /* the next that it has; borrows from the cursor */
 };
 
@@ -67,7 +67,7 @@ static void sift(struct merge *merge, size_t place) {
 }
 
 static void close_lane(struct lane *lane) {
-    lane->cursor->session->shelf->table->cursor_close(lane->cursor);
+    lane->cursor->session->backend->table->cursor_close(lane->cursor);
 }
 
 /* The volume's failure, for the user and for whoever asks the instance. ERR_NOT_FOUND: go on without it. */
@@ -83,7 +83,7 @@ static enum err fail(struct merge *merge, size_t index, enum err err, struct err
 
 /* Take the next capture of the lane. ERR_NOT_FOUND: it has no more; a volume in trouble has none either. */
 static enum err advance(struct merge *merge, struct lane *lane, struct err_detail *detail) {
-    const struct shelf_table *table = lane->cursor->session->shelf->table;
+    const struct backend_table *table = lane->cursor->session->backend->table;
     struct err_detail inner;
     inner.err = ERR_OK; /* the text is read only behind an error, and this runs for every capture */
     enum err err = table->captures_next(lane->cursor, &lane->capture, &inner);
@@ -95,16 +95,17 @@ static enum err advance(struct merge *merge, struct lane *lane, struct err_detai
 static enum err add_lane(struct merge *merge, struct instance_session *session, size_t index,
                          struct bytes from, struct bytes to, struct err_detail *detail) {
     struct lane *lane = &merge->lanes[merge->lanes_count];
-    struct shelf_session *shelf;
+    struct backend_session *backend;
     struct err_detail inner = {0};
     *lane = (struct lane){.index = index, .volume = merge->instance->slots[index].config->number};
-    enum err err = instance_reach(session, index, &shelf, &inner);
+    enum err err = instance_reach(session, index, &backend, &inner);
     if (err == ERR_UNREACHABLE) { /* it did not open; that has its own words already */
         merge->is_partial = true;
         return ERR_OK;
     }
     if (err == ERR_OK) {
-        err = shelf->shelf->table->captures_open(shelf, from, to, merge->in_reverse, &lane->cursor, &inner);
+        err = backend->backend->table->captures_open(backend, from, to, merge->in_reverse, &lane->cursor,
+                                                     &inner);
     }
     if (err != ERR_OK) {
         err = fail(merge, index, err, &inner, detail);
@@ -132,7 +133,7 @@ enum err merge_open(struct instance_session *session, struct bytes from, struct 
     merge->has_others = session->slots_count > instance->slots_count;
     buf_init(&merge->last_surt, INDEX_SURT_SIZE_MAX);
     enum err err = ERR_OK;
-    /* The volumes last: a guest may leave to them what they have got by now (node/reading/ring_shelf.h). */
+    /* The volumes last: a guest may leave to them what they have got by now (node/reading/ring_reader.h). */
     for (size_t i = session->slots_count; i-- > 0 && err == ERR_OK;) {
         err = instance_reads(session, i) ? add_lane(merge, session, i, from, to, detail) : ERR_OK;
     }

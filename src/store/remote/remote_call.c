@@ -144,7 +144,7 @@ enum err remote_call_begin(struct remote_call *call, CURLM *multi, const char *m
     const struct remote_peer *peer = call->peer;
     char url[REMOTE_CALL_PATH_SIZE_MAX + 2048];
     int size = snprintf(url, sizeof url, "%s%s", peer->base, path);
-    ASSERT(size < (int)sizeof url); /* shelf_remote_open() bounds the base, callers the path */
+    ASSERT(size < (int)sizeof url); /* backend_remote_open() bounds the base, callers the path */
     uint64_t left_us;
     if (!breaker_allows(&call->peer->breaker, &left_us)) {
         return remote_call_refuse(peer, left_us, detail);

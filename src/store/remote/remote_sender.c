@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "run/thread.h"
-#include "store/remote/shelf_code.h"
+#include "store/remote/backend_code.h"
 
 enum { WAIT_MS_MAX = 1000 };
 
@@ -52,7 +52,7 @@ static enum err read_end(struct remote_sender *sender, struct remote_job *job, e
     if (err == ERR_OK) {
         err = scratch_bytes(&job->call.answer, &answer);
     }
-    if (err == ERR_OK && shelf_code_read_stored(answer, stored, NULL) != ERR_OK) {
+    if (err == ERR_OK && backend_code_read_stored(answer, stored, NULL) != ERR_OK) {
         err = ERR_MISMATCH;
     }
     stored->key.volume = sender->number;
@@ -72,7 +72,7 @@ static void begin_jobs(struct remote_sender *sender, struct remote_job *jobs) {
         struct remote_job *job = jobs;
         jobs = job->next;
         enum err err = remote_call_begin(&job->call, sender->multi, "POST", "documents",
-                                         SHELF_CODE_SMALL_SIZE_MAX, NULL);
+                                         BACKEND_CODE_SMALL_SIZE_MAX, NULL);
         if (err != ERR_OK) {
             tell(sender, job, err);
             continue;

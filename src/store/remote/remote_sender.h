@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 #include "store/remote/remote_call.h"
-#include "store/shelf/shelf.h"
+#include "store/backend/backend.h"
 
 enum { REMOTE_SENDER_JOBS_MAX = 32 };
 
@@ -21,7 +21,7 @@ struct remote_job {
     struct remote_job *next;
     struct remote_call call; /* its request is filled in by the owner */
     bool is_body_left_out;
-    shelf_done *done;
+    backend_done *done;
     void *context;
 };
 

@@ -1,0 +1,175 @@
+#include "node/admin/admin_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/crawl/job_files.h"
+#include "node/group/group_driver.h"
+#include "node/transport/ring_json.h"
+
+static enum err save(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
+                     struct err_detail *detail) {
+    const struct admin_api *work = context;
+    return saves_begin(work->saves, url, ret_id, detail);
+}
+
+static enum err put_save(void *context, struct bytes id, struct buf *out, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    return saves_put(work->saves, id, out, detail);
+}
+
+static void put_jobs(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    struct buf live;
+    buf_init(&live, ADMIN_PAGES_TEXT_SIZE_MAX);
+    crawl_loop_put_jobs(work->crawl_loop, &live);
+    job_files_put_all(work->directory, buf_bytes(&live), out);
+    buf_done(&live);
+}
+
+static enum err put_job(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    struct buf live;
+    buf_init(&live, ADMIN_PAGES_TEXT_SIZE_MAX);
+    crawl_loop_put_jobs(work->crawl_loop, &live);
+    enum err err = job_files_put(work->directory, name, buf_bytes(&live), out, detail);
+    buf_done(&live);
+    return err;
+}
+
+static enum err add_job(void *context, struct bytes wish, char ret_name[ADMIN_PAGES_NAME_SIZE_MAX],
+                        struct err_detail *detail) {
+    const struct admin_api *work = context;
+    char name[JOB_NAME_SIZE_MAX];
+    enum err err = job_files_add(work->directory, wish, name, detail);
+    if (err == ERR_OK) {
+        snprintf(ret_name, ADMIN_PAGES_NAME_SIZE_MAX, "%s", name);
+        crawl_loop_look(work->crawl_loop);
+    }
+    return err;
+}
+
+static enum err pause_job(void *context, struct bytes name, bool is_paused, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    enum err err = job_files_pause(work->directory, name, is_paused, detail);
+    crawl_loop_look(work->crawl_loop);
+    return err;
+}
+
+static enum err remove_job(void *context, struct bytes name, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    enum err err = job_files_remove(work->directory, name, detail);
+    crawl_loop_look(work->crawl_loop);
+    return err;
+}
+
+static void put_status(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    pulse_put_status(work->pulse, out);
+}
+
+static void put_history(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    pulse_put_history(work->pulse, out);
+}
+
+static void put_ring(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    transport_put(work->transport, out);
+    if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
+        buf_truncate(out, out->size - 1);
+        buf_put_string(out, ",\"together\":");
+        together_put(work->together, out);
+        buf_put_byte(out, '}');
+    }
+}
+
+static void put_crowd(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    together_put_crowd(work->together, out);
+}
+
+static void put_mirrors(void *context, struct buf *out) {
+    const struct admin_api *work = context;
+    together_put_mirrors(work->together, out);
+}
+
+static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    return group_driver_put(together_group_driver(work->together), name, out, detail);
+}
+
+static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
+                                  struct err_detail *detail) {
+    const struct admin_api *work = context;
+    return group_driver_put_picture(together_group_driver(work->together), name, is_dot, out, detail);
+}
+
+struct lookup {
+    struct transport_question question;
+    struct admin_pages_find *find;
+};
+
+static void on_answer(struct transport_question *question, const struct transport_answer *answer) {
+    struct lookup *lookup = question->context;
+    struct admin_pages_find *find = lookup->find;
+    find->err = answer->err;
+    if (answer->err == ERR_OK) {
+        ring_json_put_answer(question, answer, &find->text);
+    } else if (answer->err == ERR_BUSY) {
+        (void)err_set(&find->detail, ERR_BUSY, "this node is not in its ring yet");
+    } else if (answer->err == ERR_UNREACHABLE) {
+        (void)err_set(&find->detail, ERR_UNREACHABLE, "nobody of the ring could say");
+    }
+    free(lookup);
+    find->done(find);
+}
+
+static void find(void *context, struct admin_pages_find *find) {
+    const struct admin_api *work = context;
+    if (find->kind == ADMIN_PAGES_FIND_CAPTURE) {
+        crowd_lookups_ask(work->crowd_lookups, find);
+        return;
+    }
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    find->err = lookup != NULL
+                    ? transport_key(work->transport, find->url, &lookup->question.key, &find->detail)
+                    : ERR_MEMORY;
+    if (find->err != ERR_OK) {
+        free(lookup);
+        find->done(find);
+        return;
+    }
+    lookup->find = find;
+    lookup->question.places_wanted = find->places_wanted;
+    lookup->question.answered = on_answer;
+    lookup->question.context = lookup;
+    transport_ask(work->transport, &lookup->question);
+}
+
+static bool is_healthy(void *context, struct err_detail *detail) {
+    const struct admin_api *work = context;
+    return pulse_is_healthy(work->pulse, detail);
+}
+
+_Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_PLACES_MAX,
+               "what may be asked is what can be answered");
+
+const struct admin_pages_table admin_api_table = {
+    .save = save,
+    .put_save = put_save,
+    .put_jobs = put_jobs,
+    .put_job = put_job,
+    .add_job = add_job,
+    .pause_job = pause_job,
+    .remove_job = remove_job,
+    .put_status = put_status,
+    .put_history = put_history,
+    .put_ring = put_ring,
+    .put_crowd = put_crowd,
+    .put_mirrors = put_mirrors,
+    .put_groups = put_groups,
+    .put_group_picture = put_group_picture,
+    .find = find,
+    .is_healthy = is_healthy,
+};

@@ -1,0 +1,28 @@
+/*
+ * admin_api - does for replay/admin/admin_pages.h what only the node can: jobs, saves, and how the node is.
+ */
+#ifndef MNEMON_NODE_ADMIN_ADMIN_API_H
+#define MNEMON_NODE_ADMIN_ADMIN_API_H
+
+#include "node/admin/pulse.h"
+#include "node/crawl/crawl_loop.h"
+#include "node/crawl/saves.h"
+#include "node/crowd/crowd_lookups.h"
+#include "node/together.h"
+#include "node/transport/transport.h"
+#include "replay/admin/admin_pages.h"
+
+/* The context of the table. All of it outlives the server; pulse is set before the first request. */
+struct admin_api {
+    const char *directory; /* of the data */
+    struct crawl_loop *crawl_loop;
+    struct saves *saves;
+    struct transport *transport;
+    struct together *together;
+    struct crowd_lookups *crowd_lookups;
+    struct pulse *pulse;
+};
+
+extern const struct admin_pages_table admin_api_table;
+
+#endif

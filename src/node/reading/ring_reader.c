@@ -1,0 +1,368 @@
+#include "node/reading/ring_reader.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "node/crowd/crowd_reader.h"
+#include "node/reading/ring_reader_state.h"
+#include "store/backend/backend_read_only.h"
+
+enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
+
+enum err ring_reader_holders(struct ring_reader *backend, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             const struct peer *first, struct peer out[RING_READER_HOLDERS_MAX],
+                             size_t *ret_count) {
+    const struct ring_reader_config *config = &backend->config;
+    struct peer holders[RING_READER_HOLDERS_MAX];
+    size_t holders_count = 0;
+    size_t count = 0;
+    enum err err = config->find_holders(config->context, place, holders, &holders_count);
+    if (first != NULL) {
+        out[count++] = *first;
+    }
+    for (size_t i = 0; err == ERR_OK && i < holders_count && count < RING_READER_HOLDERS_MAX; i++) {
+        bool is_self = memcmp(holders[i].key, config->self, PEER_KEY_SIZE) == 0;
+        bool is_first = first != NULL && peer_equal(&holders[i], first);
+        if (!is_self && !is_first) {
+            out[count++] = holders[i];
+        }
+    }
+    *ret_count = count;
+    return first != NULL ? ERR_OK : err;
+}
+
+size_t ring_reader_put_busy_last(struct ring_reader *backend, struct peer *peers, size_t count,
+                                 const struct peer *kept) {
+    struct peer busy[RING_READER_HOLDERS_MAX];
+    size_t busy_count = 0;
+    size_t ready_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_kept = kept != NULL && peer_equal(&peers[i], kept);
+        if (!is_kept && bulk_is_busy(backend->config.bulk, &peers[i]) &&
+            busy_count < RING_READER_HOLDERS_MAX) {
+            busy[busy_count++] = peers[i];
+        } else {
+            peers[ready_count++] = peers[i];
+        }
+    }
+    memcpy(peers + ready_count, busy, busy_count * sizeof *peers);
+    return ready_count;
+}
+
+/* ---- sessions ---- */
+
+static void close_session(struct backend_session *generic) {
+    struct ring_reader_session *session = ring_reader_session(generic);
+    if (session->captures != NULL) {
+        captures_session_free(session->captures);
+    }
+    if (session->crowd_reader != NULL) {
+        crowd_reader_session_free(session->crowd_reader);
+    }
+    if (session->has_title) {
+        offers_title_done(&session->title);
+    }
+    warc_writer_done(&session->writer);
+    sha256_done(&session->sha256);
+    scratch_done(&session->record);
+    buf_done(&session->request);
+    buf_done(&session->surt);
+    buf_done(&session->listed_surt);
+    canon_done(&session->canon);
+    free(session);
+}
+
+static enum err open_session(struct backend *generic, struct backend_session **ret_session) {
+    struct ring_reader *backend = (struct ring_reader *)generic;
+    struct ring_reader_session *session = calloc(1, sizeof *session);
+    struct pack_options options = {.framing = PACK_PLAIN};
+    if (session == NULL) {
+        return ERR_MEMORY;
+    }
+    session->session.backend = generic;
+    session->backend = backend;
+    scratch_init(&session->record, backend->scratch_directory, SCRATCH_MEMORY_MAX, UINT64_MAX);
+    scratch_sink_init(&session->sink, &session->record);
+    buf_init(&session->request, BACKEND_CODE_HEAD_SIZE_MAX);
+    buf_init(&session->surt, INDEX_SURT_SIZE_MAX);
+    buf_init(&session->listed_surt, INDEX_SURT_SIZE_MAX);
+    canon_init(&session->canon);
+    enum err err = warc_writer_init(&session->writer, &session->sink.sink, 0, &options, warc_random_system);
+    if (err == ERR_OK) {
+        err = sha256_init(&session->sha256);
+    }
+    if (err != ERR_OK) {
+        close_session(&session->session);
+        return err;
+    }
+    *ret_session = &session->session;
+    return ERR_OK;
+}
+
+/* ---- by location ---- */
+
+static bool is_not_modified(const struct ring_reader_capture *capture) {
+    return capture->flags & CAPTURE_REVISIT && capture->status == STATUS_NOT_MODIFIED;
+}
+
+/* One with the same document that has a head of its own, among the other captures of its SURT. */
+static enum err find_original(struct ring_reader_session *session, const struct ring_reader_capture *capture,
+                              struct ring_reader_capture *ret_original, struct err_detail *detail) {
+    struct buf from;
+    struct buf to;
+    struct backend_cursor *cursor;
+    struct capture other;
+    bool is_found = false;
+    buf_init(&from, BACKEND_CODE_KEY_SIZE_MAX);
+    buf_init(&to, BACKEND_CODE_KEY_SIZE_MAX);
+    index_put_capture_prefix(&from, buf_bytes(&session->surt), INT64_MIN);
+    index_put_capture_prefix(&to, buf_bytes(&session->surt), INT64_MAX);
+    enum err err = from.err != ERR_OK ? from.err : to.err;
+    if (err == ERR_OK) {
+        err = ring_reader_captures_open(&session->session, buf_bytes(&from), buf_bytes(&to), false, &cursor,
+                                        detail);
+    }
+    buf_done(&from);
+    buf_done(&to);
+    if (err != ERR_OK) {
+        return err;
+    }
+    while (!is_found && (err = ring_reader_captures_next(cursor, &other, detail)) == ERR_OK) {
+        is_found = memcmp(other.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+                   !(other.flags & CAPTURE_REVISIT && other.status == STATUS_NOT_MODIFIED);
+    }
+    if (is_found && !ring_reader_listed_find(&session->backend->listed, other.location.offset, &session->surt,
+                                             ret_original)) {
+        err = ERR_NOT_FOUND;
+    }
+    ring_reader_cursor_close(cursor);
+    return err;
+}
+
+static bool take_kept(struct ring_reader_session *session, struct ring_reader_parcel wanted) {
+    session->is_known =
+        ring_reader_cache_take(&session->backend->cache, &wanted, &session->record, &session->request);
+    if (session->is_known) {
+        session->parcel = wanted;
+    }
+    return session->is_known;
+}
+
+static enum err go_for(struct ring_reader_session *session, uint64_t number, bool is_whole,
+                       struct err_detail *detail) {
+    struct ring_reader *backend = session->backend;
+    struct ring_reader_capture capture;
+    struct bytes record;
+    if (!ring_reader_listed_find(&backend->listed, number, &session->surt, &capture)) {
+        return err_set(detail, ERR_NOT_FOUND, "it was not listed lately");
+    }
+    enum err err = ERR_OK;
+    if (is_whole && is_not_modified(&capture)) {
+        err = find_original(session, &capture, &capture, detail);
+    }
+    if (err == ERR_OK) {
+        err = ring_reader_fetch(session, &capture, is_whole, detail);
+    }
+    if (err == ERR_OK) {
+        err = scratch_bytes(&session->record, &record);
+    }
+    if (err == ERR_OK) {
+        session->is_known = true;
+        session->parcel.number = number;
+        ring_reader_cache_put(&backend->cache, &session->parcel, record, buf_bytes(&session->request));
+    }
+    return err;
+}
+
+/* Record and request of the capture, in the session's hands. */
+static enum err know(struct ring_reader_session *session, uint64_t number, bool is_whole,
+                     struct err_detail *detail) {
+    struct ring_reader *backend = session->backend;
+    struct ring_reader_parcel wanted = {.number = number, .is_whole = is_whole};
+    uint8_t key[RING_READER_FLIGHT_KEY_SIZE] = {is_whole};
+    enum err err = ERR_OK;
+    if (session->is_known && session->parcel.number == number && session->parcel.is_whole == is_whole) {
+        return ERR_OK;
+    }
+    if (take_kept(session, wanted)) {
+        return ERR_OK;
+    }
+    memcpy(key + 1, &number, sizeof number);
+    struct ring_reader_flight *flight = ring_reader_flight_begin(&backend->records, key, &err);
+    if (flight == NULL && err != ERR_OK) {
+        return err_set(detail, err, "another node's capture cannot be had now: %s", err_text(err));
+    }
+    if (take_kept(session, wanted)) {
+        err = ERR_OK;
+    } else { /* also where what the other one brought is too large to be kept */
+        err = go_for(session, number, is_whole, detail);
+    }
+    if (flight != NULL) {
+        ring_reader_flight_end(&backend->records, flight, err);
+    }
+    return err;
+}
+
+static enum err know_at(struct ring_reader_session *session, const struct location *location,
+                        struct err_detail *detail) {
+    if (location->segment != RING_READER_OWN && location->segment != RING_READER_WHOLE) {
+        return ERR_NOT_FOUND;
+    }
+    return know(session, location->offset, location->segment == RING_READER_WHOLE, detail);
+}
+
+static enum err get_record(struct backend_session *generic, const struct location *location,
+                           struct bytes *ret_record, struct err_detail *detail) {
+    struct ring_reader_session *session = ring_reader_session(generic);
+    enum err err = know_at(session, location, detail);
+    return err == ERR_OK ? scratch_bytes(&session->record, ret_record) : err;
+}
+
+static enum err get_request(struct backend_session *generic, const struct location *location,
+                            struct bytes *ret_request, struct err_detail *detail) {
+    struct ring_reader_session *session = ring_reader_session(generic);
+    enum err err = know_at(session, location, detail);
+    if (err == ERR_OK) {
+        *ret_request = buf_bytes(&session->request);
+    }
+    return err;
+}
+
+/* ---- by signature: only of what was listed ---- */
+
+static enum err find_block(struct backend_session *generic, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
+    uint64_t listed;
+    uint32_t length;
+    (void)detail;
+    if (number != 0 ||
+        !ring_reader_listed_find_signature(&ring_reader_of(generic)->listed, signature, &listed, &length)) {
+        return ERR_NOT_FOUND;
+    }
+    *ret_block = (struct block){
+        .location = {.segment = RING_READER_WHOLE, .length = length, .offset = listed},
+        .references = 1,
+        .records_count = 1,
+    };
+    return ERR_OK;
+}
+
+static enum err get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
+                    struct err_detail *detail) {
+    struct ring_reader_session *session = ring_reader_session(generic);
+    struct block block;
+    struct bytes record;
+    enum err err = find_block(generic, key->signature, key->number, &block, detail);
+    if (err == ERR_OK) {
+        err = know_at(session, &block.location, detail);
+    }
+    if (err == ERR_OK) {
+        err = scratch_bytes(&session->record, &record);
+    }
+    if (err == ERR_OK) {
+        size_t start = session->parcel.payload_start;
+        *ret_document = bytes_slice(record, start, start + session->parcel.payload_size);
+    }
+    return err;
+}
+
+/* ---- what a shelf of many nodes does not do ---- */
+
+static enum err refuse(struct err_detail *detail) {
+    return err_set(detail, ERR_UNSUPPORTED, "the documents of a ring are not listed");
+}
+
+static enum err blocks_open(struct backend_session *session, struct bytes from,
+                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
+    (void)session;
+    (void)from;
+    (void)ret_cursor;
+    return refuse(detail);
+}
+
+static enum err blocks_next(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
+                            struct err_detail *detail) {
+    (void)cursor;
+    (void)ret_key;
+    (void)ret_block;
+    return refuse(detail);
+}
+
+static enum err stat_backend(struct backend_session *session, struct backend_stat *ret_stat,
+                             struct err_detail *detail) {
+    (void)session;
+    (void)ret_stat;
+    return refuse(detail);
+}
+
+/* ---- opening ---- */
+
+static void close_backend(struct backend *generic) {
+    struct ring_reader *backend = (struct ring_reader *)generic;
+    ring_reader_listed_done(&backend->listed);
+    ring_reader_cache_done(&backend->cache);
+    ring_reader_doubts_done(&backend->doubts);
+    ring_reader_listings_done(&backend->listings);
+    ring_reader_flights_done(&backend->lists);
+    ring_reader_flights_done(&backend->records);
+    pthread_cond_destroy(&backend->idle);
+    pthread_mutex_destroy(&backend->lock);
+    free(backend);
+}
+
+static const struct backend_table ring_table = {
+    .close = close_backend,
+    .session_open = open_session,
+    .session_close = close_session,
+    .ask = backend_read_only_ask,
+    .answer = backend_read_only_answer,
+    .put = backend_read_only_put,
+    .submit = backend_read_only_submit,
+    .remove = backend_read_only_remove,
+    .get = get,
+    .get_record = get_record,
+    .get_request = get_request,
+    .find_block = find_block,
+    .captures_open = ring_reader_captures_open,
+    .captures_next = ring_reader_captures_next,
+    .blocks_open = blocks_open,
+    .blocks_next = blocks_next,
+    .cursor_close = ring_reader_cursor_close,
+    .drain = backend_read_only_drain,
+    .stat = stat_backend,
+};
+
+struct backend *ring_reader_new(const char *scratch_directory) {
+    struct ring_reader *backend = calloc(1, sizeof *backend);
+    uint64_t seed;
+    if (backend == NULL) {
+        return NULL;
+    }
+    backend->backend.table = &ring_table;
+    backend->scratch_directory = scratch_directory;
+    randombytes_buf(&seed, sizeof seed);
+    ring_reader_cache_init(&backend->cache);
+    ring_reader_listings_init(&backend->listings, seed);
+    ring_reader_flights_init(&backend->lists);
+    ring_reader_flights_init(&backend->records);
+    pthread_mutex_init(&backend->lock, NULL);
+    pthread_cond_init(&backend->idle, NULL);
+    enum err err = ring_reader_listed_init(&backend->listed, seed);
+    enum err doubts_err = ring_reader_doubts_init(&backend->doubts, seed);
+    if (err != ERR_OK || doubts_err != ERR_OK) {
+        close_backend(&backend->backend);
+        return NULL;
+    }
+    return &backend->backend;
+}
+
+void ring_reader_begin(struct backend *generic, const struct ring_reader_config *config) {
+    struct ring_reader *backend = (struct ring_reader *)generic;
+    pthread_mutex_lock(&backend->lock);
+    ASSERT(!backend->is_active);
+    backend->config = *config;
+    backend->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
+    backend->config.waiters_max = config->waiters_max > 0 ? config->waiters_max : WAITERS_MAX;
+    backend->is_active = true;
+    pthread_mutex_unlock(&backend->lock);
+}

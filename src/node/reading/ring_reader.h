@@ -1,0 +1,108 @@
+/*
+ * ring_reader - what the other nodes of the ring hold, as one more shelf to read from
+ * (store/backend/backend.h).
+ *
+ *      a walk over one SURT      the holders of its place: the first that was compared answers for all
+ *      mapping `host`, one host  likewise; `section`, one directory of it, too
+ *      any other walk            all nodes at the same time, merged; what several have is given once
+ *      a record, a document      from any holder, checked before it is given (node/captures/captures.h)
+ *
+ * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. But that
+ * there is nothing at a place nobody says for all, this node included: what is new may not have come to him
+ * yet. All holders are asked then, and where none of them has anything, or answers, it is so. A node that
+ * does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
+ * whoever walks knows that it is partial. Who listed a capture is asked for it first, then its other holders.
+ * One that was listed and that nobody can give is not listed again for a minute, and who listed it does not
+ * answer for all then (ring_reader_doubt.h).
+ *
+ * Captures have no location here. What stands for it is a hash of the ring's key of the capture, the same in
+ * every walk and after every start; a table of the captures that were listed last leads back from it. What is
+ * not in the table any more is ERR_NOT_FOUND at its location, as after a compaction: it is found by walking.
+ * A record is made of what came: a response, a resource, or a revisit whose document is "elsewhere", at
+ * another location of the same capture.
+ *
+ * Nothing is stored. Records that were fetched are kept in memory, 64 MiB of them, for the parts of a page;
+ * listings of single URLs for five seconds, within which what is new at its holders is not seen here. Of
+ * several threads that want the same, one asks and the others wait for it.
+ *
+ * Holders may be busy (node/rpc/bulk.h): they are left alone for a moment, others are asked. Where none of
+ * them answers, a listing may be up to ten minutes old, and the crowd is asked (node/crowd/crowd_reader.h):
+ * also beside them, when they take longer than usual. What was read from the ring is offered to the crowd in
+ * turn. A record says in its field Mnemon-Source where it came from: "ring ADDRESS", "crowd ADDRESS", or
+ * "crowd this-node" where it was read here before.
+ *
+ * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
+ * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
+ * on with what is here. Who waits for what somebody else has gone for does not count.
+ */
+#ifndef MNEMON_NODE_READING_RING_READER_H
+#define MNEMON_NODE_READING_RING_READER_H
+
+#include "node/captures/captures.h"
+#include "store/backend/backend.h"
+
+struct crowd_reader;
+struct offers;
+
+enum { RING_READER_HOLDERS_MAX = 32, RING_READER_NODES_MAX = 1 << 15 };
+
+/* The functions may be called by any thread. */
+struct ring_reader_config {
+    struct bulk *bulk;
+    struct captures *captures;
+    struct offers *offers;       /* what was read is handed on, and is read from there; NULL: it is not */
+    struct crowd_reader *obtain; /* the crowd; NULL: there is none */
+    uint8_t mapping;             /* enum charter_mapping */
+    uint8_t self[PEER_KEY_SIZE]; /* is not asked */
+    uint32_t timeout_ms;         /* of a question; 0: 2,000 */
+    uint32_t
+        waiters_max; /* threads that may wait for others at a time; 0: 24. More are told ERR_UNREACHABLE */
+    /* The nodes that shall hold a place. May wait. ERR_NOT_FOUND: there is no ring. */
+    enum err (*find_holders)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count);
+    /* All nodes that are known. Returns how many there are; writes at most peers_max. */
+    size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
+    /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
+    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    /* Has this node anything at the place? May wait for the disk. NULL: yes. */
+    bool (*has_any)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    /* Is this node current at all places? Must not wait. NULL: no. */
+    bool (*has_everything)(void *context);
+    /* What he gave is not what he promised. */
+    void (*blame)(void *context, const struct peer *peer, const char *sentence);
+    void *context;
+};
+
+/*
+ * For instance_set_guest(); closed with the instance, after all sessions. It is empty until it begins. NULL:
+ * out of memory.
+ */
+struct backend *ring_reader_new(const char *scratch_directory);
+
+/* The node is in a ring now; once, any thread. */
+void ring_reader_begin(struct backend *backend, const struct ring_reader_config *config);
+
+/*
+ * Nobody is asked any more; returns when nobody waits. After bulk_stop(), so that it does not take long, and
+ * before what the config names is freed. Also where it never began.
+ */
+void ring_reader_end(struct backend *backend);
+
+/*
+ * The other side: answers BULK_WALK from the volumes of this node, never from the ring. Make it before
+ * bulk_start(), free it after bulk_stop() and before the instance is closed. NULL: out of memory.
+ */
+struct ring_reader_service;
+
+struct ring_reader_service_config {
+    struct instance *instance;
+    struct bulk *bulk;
+    uint8_t mapping;
+    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]); /* as above */
+    void *context;
+};
+
+struct ring_reader_service *ring_reader_service_new(const struct ring_reader_service_config *config);
+void ring_reader_service_free(struct ring_reader_service *service);
+
+#endif

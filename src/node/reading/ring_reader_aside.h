@@ -1,0 +1,27 @@
+/*
+ * ring_reader_aside - work that waits for other nodes, in a thread of its own: who wants its result can look
+ * elsewhere meanwhile, and leave it behind.
+ *
+ * What it works with belongs to the thread while it runs, then to who waits for it; left behind, it is freed
+ * by whoever is last.
+ */
+#ifndef MNEMON_NODE_READING_RING_READER_ASIDE_H
+#define MNEMON_NODE_READING_RING_READER_ASIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ring_reader_aside;
+
+/* release: frees the context. NULL: there is no thread or no memory, and nothing was done with the context.
+ */
+struct ring_reader_aside *ring_reader_aside_start(void (*run)(void *context), void (*release)(void *context),
+                                                  void *context);
+
+/* Is it over, now or within this time? UINT64_MAX: as long as it takes. */
+bool ring_reader_aside_wait(struct ring_reader_aside *aside, uint64_t wait_us);
+
+/* The end of it for who started it: with or without its result, the context is released. */
+void ring_reader_aside_leave(struct ring_reader_aside *aside);
+
+#endif

@@ -1,0 +1,215 @@
+#include "base/clock.h"
+#include "node/reading/ring_reader_state.h"
+
+enum { AT_ONCE_MAX = 64 };
+static const uint64_t SILENCE_US = 10 * 1000000;
+
+/* ---- who did not answer ---- */
+
+bool ring_reader_is_silent(struct ring_reader *backend, const struct peer *peer) {
+    uint64_t now_us = clock_monotonic_us(&clock_system);
+    bool is_silent = false;
+    pthread_mutex_lock(&backend->lock);
+    for (size_t i = 0; i < RING_READER_SILENT_MAX && !is_silent; i++) {
+        const struct ring_reader_silent *silent = &backend->silent[i];
+        is_silent = silent->until_us > now_us && memcmp(silent->key, peer->key, PEER_KEY_SIZE) == 0;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return is_silent;
+}
+
+static void note_silent(struct ring_reader *backend, const struct peer *peer) {
+    uint64_t now_us = clock_monotonic_us(&clock_system);
+    pthread_mutex_lock(&backend->lock);
+    struct ring_reader_silent *slot = &backend->silent[0];
+    for (size_t i = 0; i < RING_READER_SILENT_MAX; i++) {
+        struct ring_reader_silent *other = &backend->silent[i];
+        if (memcmp(other->key, peer->key, PEER_KEY_SIZE) == 0) {
+            slot = other;
+            break;
+        }
+        slot = other->until_us < slot->until_us ? other : slot;
+    }
+    memcpy(slot->key, peer->key, PEER_KEY_SIZE);
+    slot->until_us = now_us + SILENCE_US;
+    pthread_mutex_unlock(&backend->lock);
+}
+
+/* ---- who waits ---- */
+
+/* Within the lock; count may be NULL. */
+static void begin_use(struct ring_reader *backend, uint32_t *count) {
+    backend->users_count++;
+    if (count != NULL) {
+        ++*count;
+    }
+}
+
+static void end_use(struct ring_reader *backend, uint32_t *count) {
+    pthread_mutex_lock(&backend->lock);
+    backend->users_count--;
+    if (count != NULL) {
+        --*count;
+    }
+    if (backend->users_count == 0) {
+        pthread_cond_broadcast(&backend->idle);
+    }
+    pthread_mutex_unlock(&backend->lock);
+}
+
+enum err ring_reader_enter(struct ring_reader *backend) {
+    pthread_mutex_lock(&backend->lock);
+    enum err err = !backend->is_active                                    ? ERR_NOT_FOUND
+                   : backend->waiters_count < backend->config.waiters_max ? ERR_OK
+                                                                          : ERR_UNREACHABLE;
+    if (err == ERR_OK) {
+        begin_use(backend, &backend->waiters_count);
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return err;
+}
+
+void ring_reader_leave(struct ring_reader *backend) {
+    end_use(backend, &backend->waiters_count);
+}
+
+bool ring_reader_use(struct ring_reader *backend) {
+    pthread_mutex_lock(&backend->lock);
+    bool is_active = backend->is_active;
+    if (is_active) {
+        begin_use(backend, NULL);
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return is_active;
+}
+
+void ring_reader_unuse(struct ring_reader *backend) {
+    end_use(backend, NULL);
+}
+
+/* Those that were left behind are there beside those that are waited for. */
+bool ring_reader_enter_aside(struct ring_reader *backend) {
+    pthread_mutex_lock(&backend->lock);
+    bool may_enter = backend->is_active && backend->asides_count < 2 * backend->config.waiters_max;
+    if (may_enter) {
+        begin_use(backend, &backend->asides_count);
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return may_enter;
+}
+
+void ring_reader_leave_aside(struct ring_reader *backend) {
+    end_use(backend, &backend->asides_count);
+}
+
+void ring_reader_end(struct backend *generic) {
+    struct ring_reader *backend = (struct ring_reader *)generic;
+    pthread_mutex_lock(&backend->lock);
+    backend->is_active = false;
+    while (backend->users_count > 0) {
+        pthread_cond_wait(&backend->idle, &backend->lock);
+    }
+    pthread_mutex_unlock(&backend->lock);
+}
+
+void ring_reader_blame(struct ring_reader *backend, const struct peer *peer, const char *sentence) {
+    if (ring_reader_use(backend)) {
+        if (backend->config.blame != NULL) {
+            backend->config.blame(backend->config.context, peer, sentence);
+        }
+        ring_reader_unuse(backend);
+    }
+}
+
+/* ---- asking ---- */
+
+/* The caller's thread waits until none is left. */
+struct batch {
+    struct ring_reader *backend;
+    struct ring_reader_question **questions;
+    size_t count;
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    size_t left; /* lock */
+};
+
+struct asked {
+    struct batch *batch;
+    struct ring_reader_question *question;
+};
+
+/* From here on the batch may be gone. */
+static void count_down(struct batch *batch) {
+    pthread_mutex_lock(&batch->lock);
+    batch->left--;
+    if (batch->left == 0) {
+        pthread_cond_signal(&batch->over);
+    }
+    pthread_mutex_unlock(&batch->lock);
+}
+
+static void on_answer(void *context, enum err err, struct bytes answer) {
+    struct asked *asked = context;
+    struct ring_reader_question *question = asked->question;
+    question->err = err;
+    buf_clear(&question->answer);
+    if (err == ERR_OK) {
+        question->err = buf_put(&question->answer, answer);
+    }
+    count_down(asked->batch);
+}
+
+struct start {
+    struct batch *batch;
+    struct asked *asked;
+};
+
+static void start_batch(void *context) {
+    struct start *start = context;
+    struct batch *batch = start->batch;
+    const struct ring_reader_config *config = &batch->backend->config;
+    size_t count = batch->count; /* the last one to end lets the batch go */
+    for (size_t i = 0; i < count; i++) {
+        struct asked *asked = &start->asked[i];
+        struct ring_reader_question *question = asked->question;
+        enum err err = bulk_call(config->bulk, &question->peer, BULK_WALK, buf_bytes(&question->question),
+                                 config->timeout_ms, on_answer, asked);
+        if (err != ERR_OK) {
+            question->err = err;
+            count_down(batch);
+        }
+    }
+}
+
+static void ask_batch(struct ring_reader *backend, struct ring_reader_question **questions, size_t count) {
+    struct batch batch = {.backend = backend, .questions = questions, .count = count, .left = count};
+    struct asked asked[AT_ONCE_MAX];
+    struct start start = {.batch = &batch, .asked = asked};
+    for (size_t i = 0; i < count; i++) {
+        asked[i] = (struct asked){.batch = &batch, .question = questions[i]};
+    }
+    pthread_mutex_init(&batch.lock, NULL);
+    pthread_cond_init(&batch.over, NULL);
+    enum err err = bulk_post(backend->config.bulk, start_batch, &start);
+    pthread_mutex_lock(&batch.lock);
+    while (err == ERR_OK && batch.left > 0) {
+        pthread_cond_wait(&batch.over, &batch.lock);
+    }
+    pthread_mutex_unlock(&batch.lock);
+    pthread_cond_destroy(&batch.over);
+    pthread_mutex_destroy(&batch.lock);
+    for (size_t i = 0; i < count; i++) {
+        enum err ended = err != ERR_OK ? err : questions[i]->err;
+        questions[i]->err = ended;
+        if (ended == ERR_TIMEOUT || ended == ERR_UNREACHABLE || ended == ERR_REFUSED || ended == ERR_CLOSED) {
+            note_silent(backend, &questions[i]->peer);
+        }
+    }
+}
+
+void ring_reader_ask(struct ring_reader *backend, struct ring_reader_question **questions, size_t count) {
+    for (size_t i = 0; i < count; i += AT_ONCE_MAX) {
+        size_t left = count - i;
+        ask_batch(backend, questions + i, left < AT_ONCE_MAX ? left : AT_ONCE_MAX);
+    }
+}

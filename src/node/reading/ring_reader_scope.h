@@ -1,0 +1,22 @@
+/*
+ * ring_reader_scope - where on the ring the captures of a walk lie: at one place, or anywhere.
+ *
+ * At one place where both bounds are keys of one SURT, with the mapping `host` where all between them begin
+ * with the same host, and with `section` where they do with the same part of it.
+ */
+#ifndef MNEMON_NODE_READING_RING_READER_SCOPE_H
+#define MNEMON_NODE_READING_RING_READER_SCOPE_H
+
+#include "store/keyset/place.h"
+
+/* False: anywhere. */
+bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
+                       uint8_t ret_place[RINGKEY_PLACE_SIZE]);
+
+/* Are both bounds keys of one SURT? */
+bool ring_reader_scope_is_url(struct bytes from, struct bytes to, struct bytes *ret_surt);
+
+/* The time that a walk over one SURT is about: where it ends, or begins. INT64_MAX: none, it is over all. */
+int64_t ring_reader_scope_time(struct bytes from, struct bytes to);
+
+#endif

@@ -1,0 +1,150 @@
+/* ring_reader_state - what the files of ring_reader*.c share. Private to them. */
+#ifndef MNEMON_NODE_READING_RING_READER_STATE_H
+#define MNEMON_NODE_READING_RING_READER_STATE_H
+
+#include "node/crowd/offers_title.h"
+#include "node/reading/ring_reader.h"
+#include "node/reading/ring_reader_cache.h"
+#include "node/reading/ring_reader_doubt.h"
+#include "node/reading/ring_reader_flight.h"
+#include "node/reading/ring_reader_listed.h"
+#include "node/reading/ring_reader_listing.h"
+#include "store/keyset/place.h"
+#include "store/remote/backend_code.h"
+#include "warc/warc_writer.h"
+#include "web/url/canon.h"
+
+/* What a location's segment says. */
+enum {
+    RING_READER_OWN = 1,   /* the capture's own record */
+    RING_READER_WHOLE = 2, /* the same with its document, as the original of a revisit */
+};
+
+enum { RING_READER_SILENT_MAX = 256 };
+
+/* A node that did not answer: not asked again for a while, so that not every walk waits for it. */
+struct ring_reader_silent {
+    uint8_t key[PEER_KEY_SIZE];
+    uint64_t until_us; /* 0: an empty slot */
+};
+
+struct ring_reader {
+    struct backend backend; /* first */
+    const char *scratch_directory;
+    struct ring_reader_config config; /* set once, before is_active */
+    struct ring_reader_listed listed;
+    struct ring_reader_cache cache;
+    struct ring_reader_doubts doubts;
+    struct ring_reader_listings listings;
+    struct ring_reader_flights lists;   /* listings under way */
+    struct ring_reader_flights records; /* records under way */
+    pthread_mutex_t lock;
+    struct ring_reader_silent silent[RING_READER_SILENT_MAX]; /* lock */
+    uint32_t users_count;                                     /* lock: who uses the config */
+    uint32_t waiters_count;                                   /* lock: of them, who count as waiting */
+    uint32_t asides_count;                                    /* lock: of them, threads of their own */
+    bool is_active;                                           /* lock */
+    pthread_cond_t idle;
+};
+
+struct ring_reader_session {
+    struct backend_session session; /* first */
+    struct ring_reader *backend;
+    struct captures_session *captures;         /* NULL: not needed yet */
+    struct crowd_reader_session *crowd_reader; /* likewise */
+    struct offers_title title;                 /* finds that of a page; has_title */
+    bool has_title;
+    struct sha256 sha256;
+    struct canon canon;
+    struct buf listed_surt;    /* of the URL that a capture is listed with */
+    struct warc_writer writer; /* into record */
+    struct scratch_sink sink;
+    struct scratch record;
+    struct buf request;
+    struct ring_reader_parcel parcel; /* what is in the two above; is_known */
+    bool is_known;
+    struct buf surt; /* of the capture that is asked for */
+};
+
+static inline struct ring_reader *ring_reader_of(struct backend_session *session) {
+    return (struct ring_reader *)session->backend;
+}
+
+static inline struct ring_reader_session *ring_reader_session(struct backend_session *session) {
+    return (struct ring_reader_session *)session;
+}
+
+/* ring_reader.c: the holders of a place without ourselves; `first`, if not NULL, before all others. */
+enum err ring_reader_holders(struct ring_reader *backend, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             const struct peer *first, struct peer out[RING_READER_HOLDERS_MAX],
+                             size_t *ret_count) MUST_CHECK;
+void ring_reader_blame(struct ring_reader *backend, const struct peer *peer, const char *sentence);
+
+/* Those that said lately that they are busy go to the end, but for `kept`. Returns how many are before them.
+ */
+size_t ring_reader_put_busy_last(struct ring_reader *backend, struct peer *peers, size_t count,
+                                 const struct peer *kept);
+
+/* ring_reader_ask.c: many nodes at the same time, each another question. */
+struct ring_reader_question {
+    struct peer peer;
+    struct buf question;
+    struct buf answer;
+    enum err err; /* how it ended */
+};
+
+/*
+ * Before and after each wait for others. ERR_NOT_FOUND: there is no ring; ERR_UNREACHABLE: too many do so
+ * already.
+ */
+enum err ring_reader_enter(struct ring_reader *backend) MUST_CHECK;
+void ring_reader_leave(struct ring_reader *backend);
+
+/* Likewise where only the config is used, and nobody is waited for. False: there is no ring. */
+bool ring_reader_use(struct ring_reader *backend) MUST_CHECK;
+void ring_reader_unuse(struct ring_reader *backend);
+
+/* Likewise for a thread of its own (ring_reader_aside.h). False: there is no ring, or there are many. */
+bool ring_reader_enter_aside(struct ring_reader *backend) MUST_CHECK;
+void ring_reader_leave_aside(struct ring_reader *backend);
+
+/* Until all of them have answered or failed. */
+void ring_reader_ask(struct ring_reader *backend, struct ring_reader_question **questions, size_t count);
+bool ring_reader_is_silent(struct ring_reader *backend, const struct peer *peer);
+
+/* ring_reader_record.c: the record of the capture, whose SURT is in session->surt, into the session's hands.
+ */
+enum err ring_reader_fetch(struct ring_reader_session *session, const struct ring_reader_capture *capture,
+                           bool is_whole, struct err_detail *detail) MUST_CHECK;
+
+/*
+ * ring_reader_url.c: the captures of one URL, until it is let go; where only the crowd has any, those near to
+ * a time (INT64_MAX: the newest). ERR_UNREACHABLE: nobody can be asked.
+ */
+enum err ring_reader_list_url(struct ring_reader_session *session, struct bytes surt, int64_t time_us,
+                              struct ring_reader_listing **ret_listing) MUST_CHECK;
+
+/* ring_reader_crowd.c: is there a crowd to turn to? Its config is in use. */
+bool ring_reader_has_crowd(const struct ring_reader *backend);
+
+/* How long the holders are waited for before the crowd is asked beside them. */
+uint64_t ring_reader_patience_us(struct ring_reader *backend, const struct peer *holders, size_t count);
+
+/* Into the listing what somebody has of this URL, nearest to listing->wished_us. */
+enum err ring_reader_crowd_list(struct ring_reader_session *session, struct bytes surt,
+                                struct ring_reader_listing *listing) MUST_CHECK;
+
+/* The very capture; lasts until the next call for the session. */
+enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
+                                 const struct ring_reader_capture *capture, struct captured *ret_captured,
+                                 struct err_detail *detail) MUST_CHECK;
+
+/* ring_reader_walk.c: as in struct backend_table. */
+enum err ring_reader_captures_open(struct backend_session *session, struct bytes from, struct bytes to,
+                                   bool in_reverse, struct backend_cursor **ret_cursor,
+                                   struct err_detail *detail) MUST_CHECK;
+enum err ring_reader_captures_next(struct backend_cursor *cursor, struct capture *ret_capture,
+                                   struct err_detail *detail) MUST_CHECK;
+void ring_reader_cursor_close(struct backend_cursor *cursor);
+
+#endif

@@ -1,0 +1,542 @@
+/* A walk over the captures of other nodes: page by page from each, merged. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "node/reading/ring_reader_scope.h"
+#include "node/reading/ring_reader_walk_state.h"
+
+enum {
+    PAGE_COUNT_MAX = 1000,
+    PAGE_COUNT_MIN = 8,
+    PAGES_COUNT = 8192,        /* about so many captures of all nodes together are here at a time */
+    PAGES_SIZE_MAX = 64 << 20, /* and of so many bytes; nodes beyond are left out */
+    GROUP_MAX = 64,            /* different captures of one SURT and time; more are left out */
+    GROUP_SIZE_MAX = GROUP_MAX * (INDEX_URL_SIZE_MAX + INDEX_MIME_SIZE_MAX) + INDEX_SURT_SIZE_MAX,
+};
+
+/* ---- the heap ---- */
+
+static int compare(const struct capture *a, const struct capture *b) {
+    int order = bytes_compare(a->surt, b->surt);
+    return order != 0 ? order : (a->time_us > b->time_us) - (a->time_us < b->time_us);
+}
+
+static bool comes_first(const struct ring_reader_cursor *cursor, size_t a, size_t b) {
+    int order = compare(&cursor->lanes[a]->capture, &cursor->lanes[b]->capture);
+    return cursor->in_reverse ? order > 0 : order < 0;
+}
+
+static void sift(struct ring_reader_cursor *cursor, size_t place) {
+    for (;;) {
+        size_t best = place;
+        for (size_t child = 2 * place + 1; child <= 2 * place + 2 && child < cursor->lanes_count; child++) {
+            best = comes_first(cursor, child, best) ? child : best;
+        }
+        if (best == place) {
+            return;
+        }
+        struct ring_reader_lane *moved = cursor->lanes[place];
+        cursor->lanes[place] = cursor->lanes[best];
+        cursor->lanes[best] = moved;
+        place = best;
+    }
+}
+
+/* The first lane goes on to its next capture, or ends. */
+static enum err go_on(struct ring_reader_cursor *cursor) {
+    enum err err = ring_reader_lane_advance(cursor, cursor->lanes[0]);
+    if (err == ERR_NOT_FOUND) {
+        ring_reader_lane_free(cursor->lanes[0]);
+        cursor->lanes[0] = cursor->lanes[--cursor->lanes_count];
+        err = ERR_OK;
+    }
+    if (err == ERR_OK) {
+        sift(cursor, 0);
+    }
+    return err;
+}
+
+/* ---- groups: what several nodes have is given once, in an order that is the same every time ---- */
+
+static enum err add_member(struct ring_reader_cursor *cursor, const struct ring_reader_lane *lane) {
+    const struct capture *capture = &lane->capture;
+    struct ring_reader_session *session = ring_reader_session(cursor->cursor.session);
+    for (size_t i = 0; i < cursor->group_count; i++) {
+        if (memcmp(cursor->group[i].capture.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0) {
+            return ERR_OK;
+        }
+    }
+    if (cursor->group_count == GROUP_MAX) {
+        cursor->is_partial = true;
+        return ERR_OK;
+    }
+    struct ring_reader_member *member = &cursor->group[cursor->group_count++];
+    *member = (struct ring_reader_member){
+        .capture = *capture, .from = lane->ask.peer, .listed_at_us = clock_monotonic_us(&clock_system)};
+    member->key = place_capture_key(&session->sha256, capture, cursor->backend->config.mapping);
+    member->number = ring_reader_number(&session->sha256, &member->key);
+    buf_put(&cursor->text, capture->url);
+    return buf_put(&cursor->text, capture->mime);
+}
+
+/* The text has come to rest: let the slices point into it. */
+static void set_slices(struct ring_reader_cursor *cursor, size_t surt_size) {
+    struct bytes text = buf_bytes(&cursor->text);
+    size_t at = surt_size;
+    for (size_t i = 0; i < cursor->group_count; i++) {
+        struct capture *capture = &cursor->group[i].capture;
+        size_t url_end = at + capture->url.size;
+        size_t mime_end = url_end + capture->mime.size;
+        capture->surt = bytes_slice(text, 0, surt_size);
+        capture->url = bytes_slice(text, at, url_end);
+        capture->mime = bytes_slice(text, url_end, mime_end);
+        at = mime_end;
+    }
+}
+
+static int compare_members(const void *a, const void *b) {
+    uint64_t left = ((const struct ring_reader_member *)a)->number;
+    uint64_t right = ((const struct ring_reader_member *)b)->number;
+    return (left > right) - (left < right);
+}
+
+/* All captures of the next SURT and time. ERR_NOT_FOUND at the end. */
+static enum err fill_group(struct ring_reader_cursor *cursor) {
+    cursor->group_count = cursor->group_next = 0;
+    if (cursor->lanes_count == 0) {
+        return cursor->is_partial ? ERR_UNREACHABLE : ERR_NOT_FOUND;
+    }
+    struct capture first = cursor->lanes[0]->capture;
+    size_t surt_size = first.surt.size;
+    buf_clear(&cursor->text);
+    enum err err = buf_reserve(&cursor->text, surt_size + 1);
+    if (err != ERR_OK) {
+        return err;
+    }
+    buf_put(&cursor->text, first.surt);
+    while (err == ERR_OK && cursor->lanes_count > 0) {
+        const struct capture *next = &cursor->lanes[0]->capture;
+        bool is_same = next->time_us == first.time_us &&
+                       bytes_equal(next->surt, bytes_slice(buf_bytes(&cursor->text), 0, surt_size));
+        if (!is_same) {
+            break;
+        }
+        err = add_member(cursor, cursor->lanes[0]);
+        err = err == ERR_OK ? go_on(cursor) : err;
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    set_slices(cursor, surt_size);
+    qsort(cursor->group, cursor->group_count, sizeof cursor->group[0], compare_members);
+    return ERR_OK;
+}
+
+enum err ring_reader_walk_next(struct ring_reader_cursor *cursor,
+                               const struct ring_reader_member **ret_member) {
+    if (cursor->err == ERR_OK && cursor->group_next == cursor->group_count) {
+        cursor->err = fill_group(cursor);
+    }
+    if (cursor->err == ERR_OK) {
+        size_t index = cursor->group_next++;
+        *ret_member = &cursor->group[cursor->in_reverse ? cursor->group_count - 1 - index : index];
+    }
+    return cursor->err;
+}
+
+/* ---- giving ---- */
+
+/* What the crowd has was had already. */
+static bool is_doubted(struct ring_reader *backend, const struct ring_reader_member *member) {
+    return member->listed_at_us > 0 &&
+           ring_reader_doubts_has(&backend->doubts, member->number, clock_monotonic_us(&clock_system));
+}
+
+static enum err give(struct ring_reader_cursor *cursor, const struct ring_reader_member *member,
+                     struct capture *ret_capture) {
+    struct capture capture = member->capture;
+    enum err err = ring_reader_listed_put(&cursor->backend->listed, member->number, &member->key, &capture,
+                                          &member->from, member->listed_at_us);
+    capture.location.segment = RING_READER_OWN;
+    capture.location.offset = member->number;
+    capture.block_number = 0;
+    if (err == ERR_OK) {
+        *ret_capture = capture;
+    }
+    return err;
+}
+
+enum err ring_reader_captures_next(struct backend_cursor *generic, struct capture *ret_capture,
+                                   struct err_detail *detail) {
+    struct ring_reader_cursor *cursor = (struct ring_reader_cursor *)generic;
+    const struct ring_reader_member *member = NULL;
+    do {
+        if (cursor->err == ERR_OK) {
+            cursor->err = cursor->listing != NULL ? ring_reader_url_next(cursor, &member)
+                                                  : ring_reader_walk_next(cursor, &member);
+        }
+    } while (cursor->err == ERR_OK && is_doubted(cursor->backend, member));
+    if (cursor->err == ERR_OK) {
+        cursor->err = give(cursor, member, ret_capture);
+    }
+    if (cursor->err == ERR_UNREACHABLE) {
+        return err_set(detail, ERR_UNREACHABLE, "not all nodes of the ring have answered");
+    }
+    return cursor->err;
+}
+
+/* ---- opening ---- */
+
+static enum err add_lane(struct ring_reader_cursor *cursor, const struct peer *peer,
+                         struct ring_reader_lane **ret_lane) {
+    struct ring_reader_lane *lane = ring_reader_lane_new(cursor, peer);
+    if (lane == NULL) {
+        return ERR_MEMORY;
+    }
+    cursor->lanes[cursor->lanes_count++] = lane;
+    *ret_lane = lane;
+    return ERR_OK;
+}
+
+static bool is_sure(void *context, size_t index, struct bytes answer) {
+    (void)context;
+    (void)index;
+    return answer.size > 1 && answer.data[0] == 1;
+}
+
+static bool has_nothing(const struct ring_reader_lane *lane) {
+    struct wire_reader reader;
+    struct capture capture;
+    struct backend_code_page_end end = {0};
+    wire_reader_init(&reader, bytes_skip(buf_bytes(&lane->ask.answer), 1));
+    return backend_code_next_capture(&reader, &capture, &end, NULL) == ERR_NOT_FOUND && end.is_end;
+}
+
+/*
+ * Of the holders of one place the first that answers for all. ERR_NOT_FOUND: none of them does. One who has
+ * nothing goes from the list: the others are to be asked, too.
+ */
+static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peers, size_t *holders_count) {
+    const struct ring_reader_config *config = &cursor->backend->config;
+    struct ring_reader_lane *lane;
+    size_t index;
+    size_t count = ring_reader_put_busy_last(cursor->backend, peers, *holders_count, NULL);
+    count = cursor->asks_busy ? *holders_count : count;
+    count =
+        ring_reader_doubts_sort(&cursor->backend->doubts, peers, count, clock_monotonic_us(&clock_system));
+    if (count == 0) {
+        return ERR_NOT_FOUND;
+    }
+    cursor->page_count = PAGE_COUNT_MAX;
+    enum err err = add_lane(cursor, &peers[0], &lane);
+    if (err == ERR_OK) {
+        err = ring_reader_lane_question(cursor, lane);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = bulk_ask_any(config->bulk, peers, count, BULK_WALK, buf_bytes(&lane->ask.question),
+                       config->timeout_ms, is_sure, NULL, &lane->ask.answer, &index, NULL);
+    cursor->is_denied = err == ERR_OK && has_nothing(lane);
+    if (err != ERR_OK || cursor->is_denied) {
+        cursor->lanes_count = 0;
+        ring_reader_lane_free(lane);
+        if (err == ERR_OK) {
+            peers[index] = peers[--*holders_count];
+        }
+        return ERR_NOT_FOUND;
+    }
+    lane->ask.peer = peers[index];
+    for (size_t i = 0; i < count; i++) {
+        if (i != index) {
+            cursor->spares[cursor->spares_count++] = peers[i];
+        }
+    }
+    ring_reader_lane_begin(lane);
+    return ERR_OK;
+}
+
+static bool is_worth_asking(const struct ring_reader_cursor *cursor, const struct peer *peer) {
+    bool is_busy = !cursor->asks_busy && bulk_is_busy(cursor->backend->config.bulk, peer);
+    enum ring_reader_trust trust =
+        ring_reader_doubts_trust(&cursor->backend->doubts, peer, clock_monotonic_us(&clock_system));
+    return !is_busy && trust != RING_READER_PASSED_OVER && !ring_reader_is_silent(cursor->backend, peer);
+}
+
+/* All of them at the same time, a page of each. Who does not answer is left out. */
+static enum err ask_all(struct ring_reader_cursor *cursor, const struct peer *peers, size_t count) {
+    size_t share = PAGES_COUNT / (count > 0 ? count : 1);
+    struct ring_reader_question **questions = calloc(count + 1, sizeof *questions);
+    size_t questions_count = 0;
+    size_t size = 0;
+    enum err err = questions == NULL ? ERR_MEMORY : ERR_OK;
+    cursor->page_count = (uint32_t)(share > PAGE_COUNT_MAX   ? PAGE_COUNT_MAX
+                                    : share < PAGE_COUNT_MIN ? PAGE_COUNT_MIN
+                                                             : share);
+    for (size_t i = 0; i < count && err == ERR_OK; i++) {
+        struct ring_reader_lane *lane;
+        if (!is_worth_asking(cursor, &peers[i])) {
+            cursor->is_partial = true;
+            continue;
+        }
+        err = add_lane(cursor, &peers[i], &lane);
+        if (err == ERR_OK) {
+            err = ring_reader_lane_question(cursor, lane);
+            questions[questions_count++] = &lane->ask;
+        }
+    }
+    if (err == ERR_OK) {
+        ring_reader_ask(cursor->backend, questions, questions_count);
+    }
+    free(questions);
+    size_t kept_count = 0;
+    for (size_t i = 0; i < cursor->lanes_count; i++) {
+        struct ring_reader_lane *lane = cursor->lanes[i];
+        size += lane->ask.answer.size;
+        if (err == ERR_OK && lane->ask.err == ERR_OK && size <= PAGES_SIZE_MAX) {
+            ring_reader_lane_begin(lane);
+            cursor->lanes[kept_count++] = lane;
+        } else {
+            cursor->is_partial = true;
+            ring_reader_lane_free(lane);
+        }
+    }
+    cursor->lanes_count = kept_count;
+    return err;
+}
+
+/* The first capture of each lane; those that have none end. Then the heap. */
+static enum err start(struct ring_reader_cursor *cursor) {
+    size_t kept_count = 0;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < cursor->lanes_count; i++) {
+        struct ring_reader_lane *lane = cursor->lanes[i];
+        enum err outcome = err == ERR_OK ? ring_reader_lane_advance(cursor, lane) : ERR_CANCELLED;
+        if (outcome == ERR_OK) {
+            cursor->lanes[kept_count++] = lane;
+        } else {
+            ring_reader_lane_free(lane);
+            err = err == ERR_OK && outcome != ERR_NOT_FOUND ? outcome : err;
+        }
+    }
+    cursor->lanes_count = kept_count;
+    cursor->is_partial = cursor->is_partial && !(cursor->is_denied && kept_count == 0);
+    for (size_t i = cursor->lanes_count / 2; i-- > 0;) {
+        sift(cursor, i);
+    }
+    return err;
+}
+
+/* What is known of a place without asking anybody. */
+enum knowledge { KNOWS_NOT, KNOWS_OF_NOTHING, KNOWS_ALL };
+
+static enum knowledge knowledge_of(const struct ring_reader_config *config,
+                                   const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    if (!config->is_current(config->context, place)) {
+        return KNOWS_NOT;
+    }
+    bool has_any = config->has_any == NULL || config->has_any(config->context, place);
+    return has_any ? KNOWS_ALL : KNOWS_OF_NOTHING;
+}
+
+/* Who has captures of this walk. No peers: nobody but ourselves. */
+static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_peers, size_t *ret_count,
+                           bool *ret_is_one_place) {
+    struct ring_reader *backend = cursor->backend;
+    const struct ring_reader_config *config = &backend->config;
+    struct ring_reader_session *session = ring_reader_session(cursor->cursor.session);
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    *ret_is_one_place = ring_reader_scope(&session->sha256, buf_bytes(&cursor->from), buf_bytes(&cursor->to),
+                                          config->mapping, place);
+    enum knowledge knowledge = *ret_is_one_place ? knowledge_of(config, place) : KNOWS_NOT;
+    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
+    *ret_count = 0;
+    if (*ret_is_one_place ? knowledge == KNOWS_ALL
+                          : config->has_everything != NULL && config->has_everything(config->context)) {
+        return ERR_OK;
+    }
+    size_t peers_max = RING_READER_HOLDERS_MAX;
+    if (!*ret_is_one_place) {
+        peers_max = config->find_all(config->context, NULL, 0);
+        cursor->is_partial = peers_max > RING_READER_NODES_MAX;
+        peers_max = cursor->is_partial ? RING_READER_NODES_MAX : peers_max;
+    }
+    struct peer *peers = calloc(peers_max + 1, sizeof *peers);
+    if (peers == NULL) {
+        return ERR_MEMORY;
+    }
+    *ret_peers = peers;
+    if (*ret_is_one_place) {
+        enum err err = ring_reader_holders(backend, place, NULL, peers, ret_count);
+        return err == ERR_NOT_FOUND ? ERR_OK : err;
+    }
+    size_t count = config->find_all(config->context, peers, peers_max);
+    count = count < peers_max ? count : peers_max;
+    for (size_t i = 0; i < count; i++) {
+        if (memcmp(peers[i].key, config->self, PEER_KEY_SIZE) != 0) {
+            peers[(*ret_count)++] = peers[i];
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err open_lanes(struct ring_reader_cursor *cursor) {
+    struct peer *peers = NULL;
+    size_t count;
+    bool is_one_place;
+    enum err err = find_peers(cursor, &peers, &count, &is_one_place);
+    if (err == ERR_OK && count > 0) {
+        cursor->lanes = calloc(count, sizeof(struct ring_reader_lane *));
+        err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
+        bool asks_one = is_one_place && !cursor->is_denied;
+        if (err == ERR_OK && asks_one) {
+            err = ask_holders(cursor, peers, &count);
+        }
+        if (err == ERR_NOT_FOUND || (err == ERR_OK && !asks_one)) {
+            err = ask_all(cursor, peers, count);
+        }
+    }
+    free(peers);
+    return err == ERR_OK ? start(cursor) : err;
+}
+
+void ring_reader_cursor_close(struct backend_cursor *generic) {
+    struct ring_reader_cursor *cursor = (struct ring_reader_cursor *)generic;
+    for (size_t i = 0; i < cursor->lanes_count; i++) {
+        ring_reader_lane_free(cursor->lanes[i]);
+    }
+    if (cursor->listing != NULL) {
+        ring_reader_listings_release(&cursor->backend->listings, cursor->listing);
+    }
+    free(cursor->lanes);
+    free(cursor->group);
+    buf_done(&cursor->from);
+    buf_done(&cursor->to);
+    buf_done(&cursor->text);
+    buf_done(&cursor->key);
+    free(cursor);
+}
+
+static enum err cursor_new(struct backend_session *session, struct bytes from, struct bytes to,
+                           bool in_reverse, struct ring_reader_cursor **ret_cursor) {
+    struct ring_reader_cursor *cursor = calloc(1, sizeof *cursor);
+    if (cursor == NULL) {
+        return ERR_MEMORY;
+    }
+    cursor->cursor.session = session;
+    cursor->backend = ring_reader_of(session);
+    cursor->in_reverse = in_reverse;
+    buf_init(&cursor->from, BACKEND_CODE_KEY_SIZE_MAX);
+    buf_init(&cursor->to, BACKEND_CODE_KEY_SIZE_MAX);
+    buf_init(&cursor->text, GROUP_SIZE_MAX);
+    buf_init(&cursor->key, RING_READER_KEY_SIZE_MAX);
+    buf_put(&cursor->from, from);
+    buf_put(&cursor->to, to);
+    enum err err = cursor->from.err != ERR_OK ? cursor->from.err : cursor->to.err;
+    if (err != ERR_OK) {
+        ring_reader_cursor_close(&cursor->cursor);
+        return err;
+    }
+    *ret_cursor = cursor;
+    return ERR_OK;
+}
+
+static enum err open_pages(struct ring_reader_cursor *cursor) {
+    cursor->group = calloc(GROUP_MAX, sizeof *cursor->group);
+    return cursor->group == NULL ? ERR_MEMORY : open_lanes(cursor);
+}
+
+enum err ring_reader_walk_open(struct backend_session *session, struct bytes from, struct bytes to,
+                               bool in_reverse, bool asks_busy, struct ring_reader_cursor **ret_cursor) {
+    struct ring_reader_cursor *cursor;
+    enum err err = cursor_new(session, from, to, in_reverse, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    cursor->asks_busy = asks_busy;
+    cursor->is_counted = true;
+    err = open_pages(cursor);
+    if (err != ERR_OK) {
+        ring_reader_cursor_close(&cursor->cursor);
+        return err;
+    }
+    *ret_cursor = cursor;
+    return ERR_OK;
+}
+
+static enum knowledge knowledge_of_url(struct ring_reader_cursor *cursor, struct bytes surt) {
+    const struct ring_reader_config *config = &cursor->backend->config;
+    uint8_t place[RINGKEY_PLACE_SIZE];
+    place_of_surt(&ring_reader_session(cursor->cursor.session)->sha256, surt,
+                  (enum place_mapping)config->mapping, place);
+    return knowledge_of(config, place);
+}
+
+/* In the listing of one URL, if it fits there. */
+static enum err find_listing(struct ring_reader_cursor *cursor, struct bytes surt) {
+    struct ring_reader_listing *listing;
+    int64_t time_us = ring_reader_scope_time(buf_bytes(&cursor->from), buf_bytes(&cursor->to));
+    enum err err = ring_reader_list_url(ring_reader_session(cursor->cursor.session), surt, time_us, &listing);
+    if (err != ERR_OK) {
+        return err;
+    }
+    if (!listing->is_long) {
+        cursor->listing = listing;
+        return ERR_OK;
+    }
+    ring_reader_listings_release(&cursor->backend->listings, listing);
+    return ERR_OK;
+}
+
+/* A holder that was compared needs none; where it has nothing, it asks, and does not depend on an answer. */
+static enum err open_listing(struct ring_reader_cursor *cursor, struct bytes surt) {
+    enum knowledge knowledge = knowledge_of_url(cursor, surt);
+    cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
+    enum err err = knowledge == KNOWS_ALL ? ERR_NOT_FOUND : find_listing(cursor, surt);
+    bool is_over = knowledge == KNOWS_ALL || (cursor->is_denied && err != ERR_OK && err != ERR_MEMORY);
+    cursor->err = is_over ? ERR_NOT_FOUND : ERR_OK;
+    return is_over ? ERR_OK : err;
+}
+
+static enum err open_any(struct ring_reader_cursor *cursor) {
+    struct ring_reader *backend = cursor->backend;
+    struct bytes surt;
+    if (!ring_reader_use(backend)) {
+        cursor->err = ERR_NOT_FOUND; /* without a ring there is nothing */
+        return ERR_OK;
+    }
+    enum err err = ERR_OK;
+    if (ring_reader_scope_is_url(buf_bytes(&cursor->from), buf_bytes(&cursor->to), &surt)) {
+        err = open_listing(cursor, surt);
+    }
+    ring_reader_unuse(backend);
+    if (err != ERR_OK || cursor->listing != NULL || cursor->err != ERR_OK) {
+        return err;
+    }
+    err = ring_reader_enter(backend);
+    if (err == ERR_OK) {
+        err = open_pages(cursor);
+        ring_reader_leave(backend);
+    }
+    return err;
+}
+
+enum err ring_reader_captures_open(struct backend_session *session, struct bytes from, struct bytes to,
+                                   bool in_reverse, struct backend_cursor **ret_cursor,
+                                   struct err_detail *detail) {
+    struct ring_reader_cursor *cursor;
+    enum err err = cursor_new(session, from, to, in_reverse, &cursor);
+    if (err != ERR_OK) {
+        return err;
+    }
+    bool is_empty = to.size > 0 && bytes_compare(from, to) >= 0;
+    cursor->err = is_empty ? ERR_NOT_FOUND : ERR_OK;
+    err = is_empty ? ERR_OK : open_any(cursor);
+    if (err != ERR_OK) {
+        ring_reader_cursor_close(&cursor->cursor);
+        err = err == ERR_MEMORY ? err : ERR_UNREACHABLE; /* the walk goes on with what is here */
+        return err_set(detail, err, "the other nodes of the ring cannot be asked: %s", err_text(err));
+    }
+    *ret_cursor = &cursor->cursor;
+    return ERR_OK;
+}

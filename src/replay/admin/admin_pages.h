@@ -1,0 +1,111 @@
+/*
+ * admin_pages - what the node does and may be told to do.
+ *
+ *      admin_pages_save.c        /save…                   archive a page now
+ *      admin_pages_jobs.c        /jobs /api/v1/jobs…      what is archived again and again
+ *      admin_pages_dashboard.c   /dashboard               what it does, what is slow and why
+ *      admin_pages_ring.c        /api/v1/ring             the other nodes; drawn on the dashboard
+ *      admin_pages_crowd.c       /api/v1/crowd            what they hand on to each other, likewise
+ *      admin_pages_groups.c      /api/v1/groups…          those who keep everything, likewise
+ *      admin_pages_find.c        /api/v1/ring/lookup      questions that other nodes answer
+ *                         /api/v1/crowd/locate
+ *      admin_pages_together.c                             what they do together, on the dashboard
+ *      admin_pages_login.c       /login /logout           for who has the token (admin.h)
+ *      metrics.h          /metrics                 the same for Prometheus
+ *      admin_pages.c             /api/v1/status /api/v1/history /health /robots.txt /favicon.ico
+ *
+ * What it tells comes as JSON, and the pages show what is in it: so programs get all that people see. Who
+ * does the work is the node, through the table below; replay knows nothing of crawls. docs/api.md is the
+ * reference.
+ */
+#ifndef MNEMON_REPLAY_ADMIN_ADMIN_PAGES_H
+#define MNEMON_REPLAY_ADMIN_ADMIN_PAGES_H
+
+#include "base/buf.h"
+#include "replay/admin/admin.h"
+#include "replay/site/replay.h"
+
+enum {
+    ADMIN_PAGES_ROUTES_MAX = 32,
+    ADMIN_PAGES_NAME_SIZE_MAX = 128, /* of a job, of a save */
+    ADMIN_PAGES_PLACES_MAX = 21,     /* of a admin_pages_find */
+    ADMIN_PAGES_TEXT_SIZE_MAX = 64 << 20,
+};
+
+enum admin_pages_find_kind {
+    ADMIN_PAGES_FIND_PLACES,  /* which nodes of the ring are responsible for a URL? */
+    ADMIN_PAGES_FIND_CAPTURE, /* get a capture from the crowd */
+};
+
+enum admin_pages_find_time { ADMIN_PAGES_FIND_NEWEST, ADMIN_PAGES_FIND_NEAREST, ADMIN_PAGES_FIND_BETWEEN };
+
+/* A question to other nodes, which takes its time. The asker's memory until it is done. */
+struct admin_pages_find {
+    enum admin_pages_find_kind kind;
+    struct bytes url;
+    uint8_t places_wanted; /* of ADMIN_PAGES_FIND_PLACES */
+
+    /* Of ADMIN_PAGES_FIND_CAPTURE: a URL, or the SHA-256 of a payload in hexadecimal digits, or words of a
+     * title. */
+    struct bytes digest;
+    struct bytes words;
+    enum admin_pages_find_time time;
+    int64_t from_us; /* NEAREST: that time */
+    int64_t to_us;
+    bool wants_payload; /* the text is the payload, not what is said about it */
+
+    void (*done)(struct admin_pages_find *find); /* once, from any thread, perhaps at once */
+    void *context;
+    struct buf text; /* the answer is appended */
+    enum err err;
+    struct err_detail detail;
+    struct admin_pages_find *next; /* of who answers */
+};
+
+/*
+ * Any thread. Errors come with a sentence. Texts are appended, as JSON; names are checked: ERR_NOT_FOUND
+ * where there is no such thing.
+ */
+struct admin_pages_table {
+    /* Begin to archive a page now; a running save of the same URL is used. ERR_BUSY: too many are running. */
+    enum err (*save)(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
+                     struct err_detail *detail);
+    enum err (*put_save)(void *context, struct bytes id, struct buf *out, struct err_detail *detail);
+
+    void (*put_jobs)(void *context, struct buf *out);
+    enum err (*put_job)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
+
+    /* wish: the object that POST /api/v1/jobs takes. */
+    enum err (*add_job)(void *context, struct bytes wish, char ret_name[ADMIN_PAGES_NAME_SIZE_MAX],
+                        struct err_detail *detail);
+    enum err (*pause_job)(void *context, struct bytes name, bool is_paused, struct err_detail *detail);
+    enum err (*remove_job)(void *context, struct bytes name, struct err_detail *detail);
+
+    void (*put_status)(void *context, struct buf *out);
+    void (*put_history)(void *context, struct buf *out);
+    void (*put_ring)(void *context, struct buf *out);
+    void (*put_crowd)(void *context, struct buf *out);
+    void (*put_mirrors)(void *context, struct buf *out);
+
+    /* Of all groups where the name is empty. A picture of a topology: SVG, or DOT. */
+    enum err (*put_groups)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
+    enum err (*put_group_picture)(void *context, struct bytes name, bool is_dot, struct buf *out,
+                                  struct err_detail *detail);
+
+    /* done() follows. */
+    void (*find)(void *context, struct admin_pages_find *find);
+
+    /* Can it store? False with the reason. */
+    bool (*is_healthy)(void *context, struct err_detail *detail);
+};
+
+struct admin_pages {
+    const struct admin_pages_table *table;
+    void *context;
+    struct admin *admin;
+};
+
+/* How many there are; none where there is no desk. */
+size_t admin_pages_routes(struct replay *replay, struct http_route out[ADMIN_PAGES_ROUTES_MAX]);
+
+#endif

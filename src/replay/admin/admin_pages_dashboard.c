@@ -1,0 +1,226 @@
+#include "base/value.h"
+#include "replay/admin/admin_pages_state.h"
+
+enum { ROWS_MAX = 12, SERIES_MAX = 3 };
+
+enum unit {
+    UNIT_COUNT,
+    UNIT_SIZE,
+    UNIT_RATE,
+    UNIT_SIZE_RATE,
+    UNIT_MS,
+    UNIT_PERCENT,
+    UNIT_SECONDS,
+    UNIT_TEXT
+};
+
+/* As the script knows them. */
+static const char *const unit_names[] = {"count",        "size",    "rate",    "size-rate",
+                                         "milliseconds", "percent", "seconds", "text"};
+
+/* A number of /api/v1/status that the dashboard shows. */
+struct row {
+    const char *label;
+    const char *path;
+    enum unit unit;
+};
+
+/* A box: its numbers, and the series of /api/v1/history that the script draws. */
+struct box {
+    const char *title;
+    const char *id;
+    const char *series[SERIES_MAX]; /* "name unit label" */
+    struct row rows[ROWS_MAX];
+};
+
+static const struct box boxes[] = {
+    {.title = "Crawl",
+     .id = "crawl",
+     .series = {"crawl_documents_per_second rate documents stored",
+                "crawl_bytes_per_second size-rate received", "crawl_urls_waiting count URLs waiting"},
+     .rows = {{"Jobs running", "crawl.jobs", UNIT_COUNT},
+              {"Documents stored", "crawl.documents", UNIT_COUNT},
+              {"now", "crawl.documents_per_second", UNIT_RATE},
+              {"Received", "crawl.received_bytes", UNIT_SIZE},
+              {"now", "crawl.received_bytes_per_second", UNIT_SIZE_RATE},
+              {"URLs waiting", "crawl.urls_waiting", UNIT_COUNT},
+              {"Requests under way", "crawl.running", UNIT_COUNT},
+              {"Waiting for the disk", "crawl.storing", UNIT_COUNT},
+              {"Hosts with URLs", "crawl.hosts", UNIT_COUNT},
+              {"of them waited for", "crawl.hosts_waiting", UNIT_COUNT},
+              {"URLs given up", "crawl.failed", UNIT_COUNT}}},
+    {.title = "Store",
+     .id = "store",
+     .series = {"store_documents_per_second rate committed",
+                "store_sync_milliseconds milliseconds a sync takes", "store_queue_percent percent queue"},
+     .rows = {{"Captures", "store.captures", UNIT_COUNT},
+              {"Size", "store.bytes", UNIT_SIZE},
+              {"of it, removed", "store.dead_bytes", UNIT_SIZE},
+              {"Index", "store.index_bytes", UNIT_SIZE},
+              {"Commits", "store.commits", UNIT_COUNT},
+              {"a commit takes", "store.commit_milliseconds", UNIT_MS},
+              {"of it, the sync", "store.sync_milliseconds", UNIT_MS},
+              {"Queue", "store.queue_percent", UNIT_PERCENT},
+              {"Index compactions running", "store.compactions", UNIT_COUNT},
+              {"Disk free", "store.free_bytes", UNIT_SIZE}}},
+    {.title = "HTTP",
+     .id = "http",
+     .series = {"http_requests_per_second rate requests",
+                "http_p99_milliseconds milliseconds slowest hundredth",
+                "http_bytes_per_second size-rate sent"},
+     .rows = {{"Requests", "http.requests", UNIT_COUNT},
+              {"now", "http.requests_per_second", UNIT_RATE},
+              {"under way", "http.active", UNIT_COUNT},
+              {"Answered in, half of them", "http.p50_milliseconds", UNIT_MS},
+              {"99 of 100", "http.p99_milliseconds", UNIT_MS},
+              {"Sent", "http.sent_bytes", UNIT_SIZE},
+              {"Received", "http.received_bytes", UNIT_SIZE},
+              {"Too slow, cut off", "http.cut", UNIT_COUNT},
+              {"Too many, refused (429)", "http.refused", UNIT_COUNT},
+              {"Answers 5xx", "http.server_errors", UNIT_COUNT}}},
+    {.title = "Search",
+     .id = "search",
+     .series = {"search_left count captures not yet read"},
+     .rows = {{"Pages", "search.documents", UNIT_COUNT},
+              {"Captures not yet read", "search.left", UNIT_COUNT},
+              {"Size", "search.bytes", UNIT_SIZE}}},
+    {.title = "Process",
+     .id = "process",
+     .series = {"process_cpu_percent percent processor", "process_memory_bytes size memory"},
+     .rows = {{"Up", "uptime_seconds", UNIT_SECONDS},
+              {"Memory", "process.memory_bytes", UNIT_SIZE},
+              {"Processor", "process.cpu_percent", UNIT_PERCENT},
+              {"Threads", "process.threads", UNIT_COUNT},
+              {"Open files", "process.descriptors", UNIT_COUNT}}},
+};
+
+static void put_value(struct sheet *sheet, const json_t *status, const struct row *row) {
+    double value = admin_pages_real(status, row->path);
+    uint64_t whole = admin_pages_number(status, row->path);
+    switch (row->unit) {
+    case UNIT_COUNT:
+        sheet_count(sheet, whole);
+        return;
+    case UNIT_SIZE:
+        sheet_size(sheet, whole);
+        return;
+    case UNIT_RATE:
+        sheet_format(sheet, "%.1f/s", value);
+        return;
+    case UNIT_SIZE_RATE:
+        sheet_size(sheet, whole);
+        sheet_html(sheet, "/s");
+        return;
+    case UNIT_MS:
+        sheet_format(sheet, "%.1f ms", value);
+        return;
+    case UNIT_PERCENT:
+        sheet_format(sheet, "%.0f %%", value);
+        return;
+    case UNIT_SECONDS:
+        value_put_duration(&sheet->out, whole * 1000000);
+        return;
+    case UNIT_TEXT:
+        sheet_text(sheet, bytes_of_string(admin_pages_string(status, row->path)));
+        return;
+    }
+}
+
+static void put_box(struct sheet *sheet, const json_t *status, const struct box *box) {
+    sheet_format(sheet, "<section class=card id=\"%s\">\n<h2>%s</h2>\n", box->id, box->title);
+    for (size_t i = 0; i < SERIES_MAX && box->series[i] != NULL; i++) {
+        sheet_format(sheet, "<figure class=series data-series=\"%s\" hidden></figure>\n", box->series[i]);
+    }
+    sheet_table_begin(sheet, box->title);
+    sheet_html(sheet, "<tbody>\n");
+    for (const struct row *row = box->rows; row < box->rows + ROWS_MAX && row->label != NULL; row++) {
+        sheet_format(sheet, "<tr><th scope=row>%s<td class=number data-path=\"%s\" data-unit=\"%s\">",
+                     row->label, row->path, unit_names[row->unit]);
+        put_value(sheet, status, row);
+        sheet_html(sheet, "\n");
+    }
+    sheet_table_end(sheet);
+    sheet_html(sheet, "</section>\n");
+}
+
+static void put_slow(struct sheet *sheet, const json_t *status) {
+    const json_t *slow = json_object_get(status, "slow");
+    sheet_html(sheet, "<section aria-live=polite>\n<h2>What is slow, and why</h2>\n<ul id=slow>\n");
+    for (size_t i = 0; i < json_array_size(slow); i++) {
+        sheet_html(sheet, "<li>");
+        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(slow, i), "text")));
+        sheet_html(sheet, "\n");
+    }
+    if (json_array_size(slow) == 0) {
+        sheet_html(sheet, "<li>Nothing is held up.\n");
+    }
+    sheet_html(sheet, "</ul>\n</section>\n");
+}
+
+static void put_volumes(struct sheet *sheet, const json_t *status) {
+    const json_t *volumes = admin_pages_member(status, "store.volumes");
+    sheet_html(sheet, "<h2>Volumes</h2>\n");
+    sheet_table_begin(sheet, "Volumes of this archive");
+    sheet_html(sheet, "<thead><tr><th>Volume<th class=grow>Place<th>State<th class=number>Captures<th "
+                      "class=number>Size<th class=number>Free\n<tbody>");
+    for (size_t i = 0; i < json_array_size(volumes); i++) {
+        const json_t *volume = json_array_get(volumes, i);
+        const char *reason = admin_pages_string(volume, "reason");
+        bool is_up = strcmp(admin_pages_string(volume, "state"), "up") == 0;
+        sheet_format(sheet, "<tr><td>%ju<td class=url>", (uintmax_t)admin_pages_number(volume, "number"));
+        sheet_text(sheet, bytes_of_string(admin_pages_string(volume, "place")));
+        sheet_html(sheet, "<td>");
+        sheet_badge(sheet, is_up ? SHEET_GOOD : SHEET_BAD, admin_pages_string(volume, "state"));
+        sheet_html(sheet, reason[0] != '\0' ? " " : "");
+        sheet_text(sheet, bytes_of_string(reason));
+        sheet_html(sheet, "<td class=number>");
+        sheet_count(sheet, admin_pages_number(volume, "captures"));
+        sheet_html(sheet, "<td class=number>");
+        sheet_size(sheet, admin_pages_number(volume, "bytes"));
+        sheet_html(sheet, "<td class=number>");
+        if (admin_pages_member(volume, "free_bytes") != NULL) {
+            sheet_size(sheet, admin_pages_number(volume, "free_bytes"));
+        }
+        sheet_html(sheet, "\n");
+    }
+    sheet_table_end(sheet);
+}
+
+static void answer_dashboard(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct buf text;
+    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    admin_pages->table->put_status(admin_pages->context, &text);
+    json_t *status = json_loadb((const char *)text.data, text.size, 0, NULL);
+    buf_done(&text);
+    struct sheet sheet;
+    sheet_begin(&sheet, admin_pages_replay(request), request, "Dashboard", SHEET_DASHBOARD);
+    sheet_script(&sheet, "dashboard.js");
+    put_slow(&sheet, status);
+    admin_pages_put_ring(&sheet, admin_pages);
+    admin_pages_put_crowd(&sheet, admin_pages);
+    admin_pages_put_groups(&sheet, admin_pages);
+    admin_pages_put_mirrors(&sheet, admin_pages);
+    sheet_html(&sheet, "<div class=cards>\n");
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+        bool is_there =
+            strcmp(boxes[i].id, "search") != 0 || json_is_true(admin_pages_member(status, "search.enabled"));
+        if (is_there) {
+            put_box(&sheet, status, &boxes[i]);
+        }
+    }
+    sheet_html(&sheet, "</div>\n");
+    put_volumes(&sheet, status);
+    sheet_html(&sheet, "<p class=quiet>For programs: <a href=\"/api/v1/status\">/api/v1/status</a>, "
+                       "<a href=\"/api/v1/history\">/api/v1/history</a>, <a "
+                       "href=\"/api/v1/ring\">/api/v1/ring</a>, <a href=\"/metrics\">/metrics</a>, "
+                       "<a href=\"/health\">/health</a>; on the command line <code>mnemon status</code>.\n");
+    sheet_answer(&sheet, ADMIN_PAGES_OK);
+    json_decref(status);
+}
+
+size_t admin_pages_dashboard_routes(struct replay *replay, struct http_route *out) {
+    out[0] = (struct http_route){
+        .method = "GET", .path = "/dashboard", .context = replay, .answer = answer_dashboard};
+    return 1;
+}

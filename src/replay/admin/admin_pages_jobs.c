@@ -1,0 +1,343 @@
+#include <stdio.h>
+
+#include "replay/admin/admin_pages_state.h"
+
+/* What the form offers; POST /api/v1/jobs takes all that job.conf has. */
+static const char *const form_fields[] = {"scope", "depth", "period", "limit", "delay", "exclude"};
+
+/* ---- the page ---- */
+
+static void put_add_form(struct sheet *sheet) {
+    sheet_html(
+        sheet,
+        "<form method=post action=\"/jobs\" class=form>\n"
+        "<div class=field><label for=urls>URLs, one a line</label>"
+        "<textarea id=urls name=urls rows=2 required placeholder=\"https://example.org/\"></textarea></div>\n"
+        "<div class=form-row>\n"
+        "<div class=field><label for=scope>Scope</label><select id=scope name=scope>"
+        "<option value=page>the page alone<option value=prefix>what lies below the URL"
+        "<option value=host selected>its host<option value=domain>its domain<option "
+        "value=any>any</select></div>\n"
+        "<div class=field><label for=period>Every</label><input id=period name=period value=\"1 d\" "
+        "size=6></div>\n"
+        "<div class=field><label for=depth>Depth</label>"
+        "<input id=depth name=depth inputmode=numeric size=5 placeholder=any></div>\n"
+        "<div class=field><label for=limit>URLs a visit</label>"
+        "<input id=limit name=limit inputmode=numeric size=7 placeholder=any></div>\n"
+        "<button class=main>Add job</button></div></form>\n");
+}
+
+/* As one writes it in the form below. */
+static void put_period(struct sheet *sheet, uint64_t seconds) {
+    static const struct {
+        uint64_t seconds;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    size_t i = 0;
+    while (seconds % units[i].seconds != 0) {
+        i++;
+    }
+    sheet_format(sheet, "%ju %s", (uintmax_t)(seconds / units[i].seconds), units[i].name);
+}
+
+static void put_button(struct sheet *sheet, const char *name, const char *action, const char *word) {
+    sheet_format(sheet, "<form method=post action=\"/jobs/%s/%s\"><button%s>%s</button></form> ", name,
+                 action, strcmp(action, "remove") == 0 ? " class=danger" : "", word);
+}
+
+static void put_seeds(struct sheet *sheet, const json_t *job) {
+    const json_t *seeds = json_object_get(job, "seeds");
+    uint64_t more = admin_pages_number(job, "seeds_count");
+    struct bytes first = bytes_of_string("");
+    if (json_array_size(seeds) > 0) {
+        first = bytes_of_string(json_string_value(json_array_get(seeds, 0)));
+    }
+    sheet_html(sheet, "<a href=\"/web/*/");
+    sheet_url(sheet, first);
+    sheet_html(sheet, "\">");
+    sheet_text(sheet, first);
+    sheet_html(sheet, "</a>");
+    if (more > 1) {
+        sheet_html(sheet, " and ");
+        sheet_count(sheet, more - 1);
+        sheet_html(sheet, " more");
+    }
+}
+
+/* Its names are checked: they need no escaping. The script finds its cells by their classes. */
+static void put_job(struct sheet *sheet, const json_t *job, bool is_known) {
+    const char *name = admin_pages_string(job, "job");
+    const char *state = admin_pages_string(job, "state");
+    sheet_format(sheet, "<tr data-job=\"%s\"><td>", name);
+    put_seeds(sheet, job);
+    sheet_format(sheet, "<br><small>%s</small><td class=state>%s<td class=\"stored number\">", name, state);
+    sheet_count(sheet, admin_pages_number(job, "stored"));
+    sheet_html(sheet, "<td class=\"waiting number\">");
+    sheet_count(sheet, admin_pages_number(job, "waiting"));
+    sheet_html(sheet, "<td class=\"known number\">");
+    sheet_count(sheet, admin_pages_number(job, "known"));
+    sheet_html(sheet, "<td class=\"received number\">");
+    sheet_size(sheet, admin_pages_number(job, "received_bytes"));
+    sheet_html(sheet, "<td class=\"failed number\">");
+    sheet_count(sheet, admin_pages_number(job, "failed"));
+    sheet_html(sheet, "<td>");
+    put_period(sheet, admin_pages_number(job, "period_seconds"));
+    if (is_known) {
+        bool is_paused = json_is_true(json_object_get(job, "paused"));
+        sheet_html(sheet, "<td><div class=actions>");
+        put_button(sheet, name, is_paused ? "resume" : "pause", is_paused ? "Resume" : "Pause");
+        put_button(sheet, name, "remove", "Remove");
+        sheet_html(sheet, "</div>");
+    }
+    sheet_html(sheet, "\n");
+}
+
+static void put_table(struct sheet *sheet, const json_t *jobs, bool is_known) {
+    if (json_array_size(jobs) == 0) {
+        sheet_html(sheet, "<p>There is no job yet. A job is a site that this node archives again and again; "
+                          "<code>mnemon job add URL</code> adds one too.\n");
+        return;
+    }
+    sheet_table_begin(sheet, "Jobs of this node");
+    sheet_html(sheet, "<thead><tr><th>Site<th>State<th class=number>Stored<th class=number>Waiting<th "
+                      "class=number>Known<th class=number>Received<th class=number>Failed<th>Every");
+    sheet_html(sheet, is_known ? "<th>Change\n<tbody>" : "\n<tbody>");
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        put_job(sheet, json_array_get(jobs, i), is_known);
+    }
+    sheet_table_end(sheet);
+}
+
+static void put_waiting(struct sheet *sheet, const json_t *status) {
+    const json_t *hosts = admin_pages_member(status, "crawl.waiting");
+    if (json_array_size(hosts) == 0) {
+        sheet_html(sheet, "<p id=waiting class=quiet>No host is waited for.\n");
+        return;
+    }
+    sheet_html(sheet, "<h2>Hosts that are waited for</h2>\n<ul id=waiting>");
+    for (size_t i = 0; i < json_array_size(hosts); i++) {
+        sheet_html(sheet, "<li>");
+        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(hosts, i), "host")));
+        sheet_html(sheet, ": ");
+        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(hosts, i), "why")));
+    }
+    sheet_html(sheet, "</ul>\n");
+}
+
+static json_t *parse(struct buf *take_text) {
+    json_t *value = json_loadb((const char *)take_text->data, take_text->size, 0, NULL);
+    buf_done(take_text);
+    return value;
+}
+
+static void answer_page(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct buf jobs_text;
+    struct buf status_text;
+    buf_init(&jobs_text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    buf_init(&status_text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    admin_pages->table->put_jobs(admin_pages->context, &jobs_text);
+    admin_pages->table->put_status(admin_pages->context, &status_text);
+    json_t *jobs = parse(&jobs_text);
+    json_t *status = parse(&status_text);
+    bool is_known = admin_is_known(admin_pages->admin, request);
+    struct sheet sheet;
+    sheet_begin(&sheet, admin_pages_replay(request), request, "Jobs", SHEET_JOBS);
+    sheet_script(&sheet, "jobs.js");
+    put_table(&sheet, json_object_get(jobs, "jobs"), is_known);
+    put_waiting(&sheet, status);
+    sheet_html(&sheet, "<h2>Add a job</h2>\n");
+    if (is_known) {
+        put_add_form(&sheet);
+        sheet_html(&sheet, "<form method=post action=\"/logout\"><button>Log out</button></form>\n");
+    } else {
+        sheet_html(&sheet, "<p>To add, pause or remove jobs, log in.\n");
+        admin_pages_put_login(&sheet);
+    }
+    sheet_answer(&sheet, ADMIN_PAGES_OK);
+    json_decref(jobs);
+    json_decref(status);
+}
+
+/* ---- forms ---- */
+
+static void post_add(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct bytes form;
+    if (!admin_pages_body(request, &form)) {
+        return;
+    }
+    struct buf wish;
+    struct buf value;
+    buf_init(&wish, 2 * ADMIN_PAGES_BODY_SIZE_MAX);
+    buf_init(&value, ADMIN_PAGES_BODY_SIZE_MAX);
+    form_get(form, "urls", &value);
+    buf_put_string(&wish, "{\"urls\":");
+    buf_put_json(&wish, buf_bytes(&value));
+    for (size_t i = 0; i < sizeof form_fields / sizeof *form_fields; i++) {
+        buf_clear(&value);
+        if (form_get(form, form_fields[i], &value) && bytes_trim(buf_bytes(&value)).size > 0) {
+            buf_put_format(&wish, ",\"%s\":", form_fields[i]);
+            buf_put_json(&wish, bytes_trim(buf_bytes(&value)));
+        }
+    }
+    buf_put_string(&wish, "}");
+    char name[ADMIN_PAGES_NAME_SIZE_MAX];
+    struct err_detail detail = {0};
+    enum err err = wish.err != ERR_OK
+                       ? wish.err
+                       : admin_pages->table->add_job(admin_pages->context, buf_bytes(&wish), name, &detail);
+    buf_done(&wish);
+    buf_done(&value);
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, &detail);
+    } else {
+        admin_pages_answer_see(request, "/jobs");
+    }
+}
+
+/* What "NAME/pause" asks for. ERR_UNSUPPORTED: nothing that there is. */
+static enum err change(const struct admin_pages *admin_pages, struct bytes rest, struct err_detail *detail) {
+    size_t slash = bytes_find_byte(rest, '/');
+    struct bytes name = bytes_slice(rest, 0, slash);
+    struct bytes action = slash < rest.size ? bytes_skip(rest, slash + 1) : bytes_of(NULL, 0);
+    if (bytes_equal(action, BYTES("pause")) || bytes_equal(action, BYTES("resume"))) {
+        return admin_pages->table->pause_job(admin_pages->context, name, bytes_equal(action, BYTES("pause")),
+                                             detail);
+    }
+    if (bytes_equal(action, BYTES("remove"))) {
+        return admin_pages->table->remove_job(admin_pages->context, name, detail);
+    }
+    return err_set(detail, ERR_NOT_FOUND, "there is no such action: pause, resume or remove");
+}
+
+static void post_change(struct http_request *request) {
+    struct err_detail detail = {0};
+    enum err err = change(admin_pages_of(request), http_request_rest(request), &detail);
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, &detail);
+    } else {
+        admin_pages_answer_see(request, "/jobs");
+    }
+}
+
+/* ---- for programs ---- */
+
+static void answer_list(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct buf text;
+    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    admin_pages->table->put_jobs(admin_pages->context, &text);
+    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+}
+
+static void answer_one(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct err_detail detail = {0};
+    struct buf text;
+    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    enum err err =
+        admin_pages->table->put_job(admin_pages->context, http_request_rest(request), &text, &detail);
+    if (err != ERR_OK) {
+        buf_done(&text);
+        admin_pages_answer_error(request, err, &detail);
+        return;
+    }
+    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+}
+
+static void answer_done(struct http_request *request, unsigned status, const char *name, const char *word) {
+    struct buf text;
+    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    buf_put_string(&text, "{\"job\":");
+    buf_put_json(&text, bytes_of_string(name));
+    buf_put_format(&text, ",\"%s\":true}", word);
+    admin_pages_answer_json(request, status, &text);
+}
+
+static void api_add(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct err_detail detail = {0};
+    struct bytes wish;
+    char name[ADMIN_PAGES_NAME_SIZE_MAX];
+    if (!admin_pages_body(request, &wish)) {
+        return;
+    }
+    enum err err = admin_pages->table->add_job(admin_pages->context, wish, name, &detail);
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, &detail);
+    } else {
+        answer_done(request, ADMIN_PAGES_CREATED, name, "added");
+    }
+}
+
+static void api_change(struct http_request *request) {
+    struct bytes rest = http_request_rest(request);
+    struct err_detail detail = {0};
+    enum err err = change(admin_pages_of(request), rest, &detail);
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, &detail);
+        return;
+    }
+    char name[ADMIN_PAGES_NAME_SIZE_MAX]; /* it was found: so it fits */
+    size_t slash = bytes_find_byte(rest, '/');
+    snprintf(name, sizeof name, "%.*s", BYTES_ARG(bytes_slice(rest, 0, slash)));
+    bool is_pause = bytes_ends_with(rest, BYTES("/pause"));
+    answer_done(request, ADMIN_PAGES_OK, name,
+                is_pause                                  ? "paused"
+                : bytes_ends_with(rest, BYTES("/resume")) ? "resumed"
+                                                          : "removed");
+}
+
+static void api_remove(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct err_detail detail = {0};
+    enum err err = admin_pages->table->remove_job(admin_pages->context, http_request_rest(request), &detail);
+    if (err != ERR_OK) {
+        admin_pages_answer_error(request, err, &detail);
+        return;
+    }
+    char name[ADMIN_PAGES_NAME_SIZE_MAX];
+    snprintf(name, sizeof name, "%.*s", BYTES_ARG(http_request_rest(request)));
+    answer_done(request, ADMIN_PAGES_OK, name, "removed");
+}
+
+size_t admin_pages_jobs_routes(struct replay *replay, struct http_route *out) {
+    enum { SMALL_SIZE_MAX = 4096 }; /* an empty form, and what clients may add to it */
+    const struct http_route routes[] = {
+        {.method = "GET", .path = "/jobs", .answer = answer_page},
+        {.method = "POST",
+         .path = "/jobs",
+         .body_size_max = ADMIN_PAGES_BODY_SIZE_MAX,
+         .begin = admin_pages_begin_change,
+         .answer = post_add},
+        {.method = "POST",
+         .path = "/jobs/*",
+         .body_size_max = SMALL_SIZE_MAX,
+         .begin = admin_pages_begin_change,
+         .answer = post_change},
+        {.method = "GET", .path = "/api/v1/jobs", .answer = answer_list},
+        {.method = "POST",
+         .path = "/api/v1/jobs",
+         .body_size_max = ADMIN_PAGES_BODY_SIZE_MAX,
+         .begin = admin_pages_begin_change,
+         .answer = api_add},
+        {.method = "GET", .path = "/api/v1/jobs/*", .answer = answer_one},
+        {.method = "POST",
+         .path = "/api/v1/jobs/*",
+         .body_size_max = SMALL_SIZE_MAX,
+         .begin = admin_pages_begin_change,
+         .answer = api_change},
+        {.method = "DELETE",
+         .path = "/api/v1/jobs/*",
+         .body_size_max = SMALL_SIZE_MAX,
+         .begin = admin_pages_begin_change,
+         .answer = api_remove},
+    };
+    size_t count = sizeof routes / sizeof *routes;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = routes[i];
+        out[i].context = replay;
+    }
+    return count;
+}

@@ -1,0 +1,89 @@
+/* admin_pages_state - what the files of admin_pages*.c share. Private to them. */
+#ifndef MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
+#define MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
+
+#include <jansson.h>
+
+#include "http/server/form.h"
+#include "replay/admin/admin_pages.h"
+#include "replay/site/sheet.h"
+
+enum {
+    ADMIN_PAGES_BODY_SIZE_MAX = 8 << 20, /* of a request: seeds may be many */
+    ADMIN_PAGES_URL_SIZE_MAX = 64 << 10,
+    ADMIN_PAGES_OK = 200,
+    ADMIN_PAGES_CREATED = 201,
+    ADMIN_PAGES_ACCEPTED = 202,
+    ADMIN_PAGES_SEE_OTHER = 303,
+    ADMIN_PAGES_BAD_REQUEST = 400,
+    ADMIN_PAGES_TOO_MANY = 429,
+    ADMIN_PAGES_UNAVAILABLE = 503,
+};
+
+static inline struct replay *admin_pages_replay(const struct http_request *request) {
+    return http_request_context(request);
+}
+
+static inline struct admin_pages *admin_pages_of(const struct http_request *request) {
+    return admin_pages_replay(request)->admin_pages;
+}
+
+/* For http_route.begin: answers who may not change things, with a page for people, else with text. */
+void admin_pages_begin_change(struct http_request *request);
+
+/* The answer for an error with its sentence: a page for people, JSON under /api/ and where it is asked for.
+ */
+void admin_pages_answer_error(struct http_request *request, enum err err, const struct err_detail *detail);
+void admin_pages_answer_problem(struct http_request *request, unsigned status, enum err err,
+                                const char *text);
+
+/* 303: look there. */
+void admin_pages_answer_see(struct http_request *request, const char *path);
+
+/* The buffer as JSON, with its line end; the buffer is released. */
+void admin_pages_answer_json(struct http_request *request, unsigned status, struct buf *take_text);
+
+/* Does the client ask for JSON by Accept? */
+bool admin_pages_wants_json(const struct http_request *request);
+
+/* The body, where it is at most ADMIN_PAGES_BODY_SIZE_MAX; else it has been answered. */
+bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
+
+/* A login form, or, for who is logged in, nothing. */
+void admin_pages_put_login(struct sheet *sheet);
+
+/* Members of parsed JSON; 0 and "" where there is no such thing. Path: "store.volumes". */
+const json_t *admin_pages_member(const json_t *object, const char *path);
+uint64_t admin_pages_number(const json_t *object, const char *path);
+double admin_pages_real(const json_t *object, const char *path);
+const char *admin_pages_string(const json_t *object, const char *path);
+
+/* admin_pages_save.c, admin_pages_jobs.c, admin_pages_dashboard.c, admin_pages_ring.c, admin_pages_find.c …:
+ * how many there are. */
+size_t admin_pages_save_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_jobs_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_dashboard_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_ring_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_find_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_crowd_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_groups_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_mirrors_routes(struct replay *replay, struct http_route *out);
+size_t admin_pages_login_routes(struct replay *replay, struct http_route *out);
+
+/* The ring, for the dashboard: its state, its neighbours, and where the script draws it. Nothing without one.
+ */
+void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages);
+
+/* admin_pages_crowd.c: the crowd, for the dashboard; nothing without one. */
+void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages);
+
+/* admin_pages_groups.c: the groups, for the dashboard; nothing without one. */
+void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages);
+
+/* admin_pages_mirrors.c: the collections, for the dashboard; nothing without one. */
+void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages);
+
+/* admin_pages_together.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
+void admin_pages_put_together(struct sheet *sheet, const json_t *ring);
+
+#endif

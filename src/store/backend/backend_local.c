@@ -1,0 +1,361 @@
+#include "store/backend/backend_local.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/volume/volume_request.h"
+
+enum { PATH_SIZE_MAX = 4096 };
+
+struct backend_local {
+    struct backend backend; /* first: the functions find the rest from here */
+    struct vfs_posix vfs;
+    struct volume *volume;
+    char index[PATH_SIZE_MAX];
+};
+
+/* What a thread needs of it is made when it first does. */
+struct session_local {
+    struct backend_session session; /* first */
+    struct volume *volume;
+    struct volume_writer *writer;
+    struct volume_reader *reader;
+    struct volume_requests *requests;
+    struct document_sum asked;
+};
+
+struct cursor_local {
+    struct backend_cursor cursor; /* first */
+    struct index_cursor *walk;
+};
+
+static struct session_local *local(struct backend_session *session) {
+    return (struct session_local *)session;
+}
+
+static enum err explain(enum err err, struct err_detail *detail) {
+    return err == ERR_OK || err == ERR_NOT_FOUND ? err : err_set(detail, err, "%s", err_text(err));
+}
+
+/* ---- sessions ---- */
+
+static enum err open_session(struct backend *backend, struct backend_session **ret_session) {
+    struct session_local *session = calloc(1, sizeof *session);
+    if (session == NULL) {
+        return ERR_MEMORY;
+    }
+    session->session.backend = backend;
+    session->volume = ((struct backend_local *)backend)->volume;
+    *ret_session = &session->session;
+    return ERR_OK;
+}
+
+static void close_session(struct backend_session *generic) {
+    struct session_local *session = local(generic);
+    if (session->writer != NULL) {
+        volume_writer_free(session->writer);
+    }
+    if (session->reader != NULL) {
+        volume_reader_free(session->reader);
+    }
+    if (session->requests != NULL) {
+        volume_requests_free(session->requests);
+    }
+    free(session);
+}
+
+static struct volume_writer *writer_of(struct session_local *session) {
+    if (session->writer == NULL) {
+        session->writer = volume_writer_new(session->volume);
+    }
+    return session->writer;
+}
+
+static struct volume_reader *reader_of(struct session_local *session) {
+    if (session->reader == NULL) {
+        session->reader = volume_reader_new(session->volume);
+    }
+    return session->reader;
+}
+
+/* ---- documents ---- */
+
+/* The index is asked when the answer is wanted: shelves that are far away have their question by then. */
+static enum err ask(struct backend_session *session, const struct document_sum *sum) {
+    local(session)->asked = *sum;
+    return ERR_OK;
+}
+
+static enum err answer(struct backend_session *session, bool *ret_holds, struct err_detail *detail) {
+    return explain(volume_holds(local(session)->volume, &local(session)->asked, ret_holds), detail);
+}
+
+static enum err put(struct backend_session *session, const struct document *document, enum store_mode mode,
+                    struct stored *ret_stored, struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(local(session));
+    return writer == NULL ? ERR_MEMORY : volume_put(writer, document, mode, ret_stored, detail);
+}
+
+static enum err submit(struct backend_session *session, const struct document *document, enum store_mode mode,
+                       backend_done *done, void *context, struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(local(session));
+    return writer == NULL ? ERR_MEMORY : volume_submit(writer, document, mode, done, context, detail);
+}
+
+static enum err remove_key(struct backend_session *session, const struct key *key,
+                           struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(local(session));
+    return writer == NULL ? ERR_MEMORY : volume_remove(writer, key, detail);
+}
+
+static enum err get(struct backend_session *session, const struct key *key, struct bytes *ret_document,
+                    struct err_detail *detail) {
+    struct volume_reader *reader = reader_of(local(session));
+    return reader == NULL ? ERR_MEMORY : volume_get(reader, key, ret_document, detail);
+}
+
+static enum err get_record(struct backend_session *session, const struct location *location,
+                           struct bytes *ret_record, struct err_detail *detail) {
+    struct volume_reader *reader = reader_of(local(session));
+    return reader == NULL ? ERR_MEMORY : volume_get_record(reader, location, ret_record, detail);
+}
+
+static enum err get_request(struct backend_session *generic, const struct location *location,
+                            struct bytes *ret_request, struct err_detail *detail) {
+    struct session_local *session = local(generic);
+    if (session->requests == NULL) {
+        session->requests = volume_requests_new(session->volume);
+    }
+    return session->requests == NULL ? ERR_MEMORY
+                                     : volume_requests_find(session->requests, location, ret_request, detail);
+}
+
+/* ---- the index ---- */
+
+static enum err find_block(struct backend_session *session, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
+    struct block block;
+    enum err err = index_find_block(volume_index(local(session)->volume), signature, number, &block);
+    if (err == ERR_OK && block.references <= 0) {
+        err = ERR_NOT_FOUND;
+    }
+    if (err == ERR_OK) {
+        *ret_block = block;
+    }
+    return explain(err, detail);
+}
+
+static enum err open_cursor(struct backend_session *session, enum err err, struct index_cursor *walk,
+                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
+    if (err != ERR_OK) {
+        return explain(err, detail);
+    }
+    struct cursor_local *cursor = malloc(sizeof *cursor);
+    if (cursor == NULL) {
+        index_cursor_close(walk);
+        return ERR_MEMORY;
+    }
+    *cursor = (struct cursor_local){.cursor = {.session = session}, .walk = walk};
+    *ret_cursor = &cursor->cursor;
+    return ERR_OK;
+}
+
+static enum err open_captures(struct backend_session *session, struct bytes from, struct bytes to,
+                              bool in_reverse, struct backend_cursor **ret_cursor,
+                              struct err_detail *detail) {
+    struct index_cursor *walk = NULL;
+    enum err err = index_cursor_open(volume_index(local(session)->volume), from, to, in_reverse, &walk);
+    return open_cursor(session, err, walk, ret_cursor, detail);
+}
+
+static enum err next_capture(struct backend_cursor *cursor, struct capture *ret_capture,
+                             struct err_detail *detail) {
+    return explain(index_cursor_next(((struct cursor_local *)cursor)->walk, ret_capture), detail);
+}
+
+static enum err open_blocks(struct backend_session *session, struct bytes from,
+                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
+    struct index_cursor *walk = NULL;
+    enum err err = index_blocks_open_at(volume_index(local(session)->volume), from, &walk);
+    return open_cursor(session, err, walk, ret_cursor, detail);
+}
+
+static enum err next_block(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
+                           struct err_detail *detail) {
+    struct key key = {.volume = cursor->session->backend->number};
+    struct block block;
+    enum err err;
+    do {
+        err = index_blocks_next(((struct cursor_local *)cursor)->walk, key.signature, &key.number, &block);
+    } while (err == ERR_OK && block.references <= 0);
+    if (err == ERR_OK) {
+        *ret_key = key;
+        *ret_block = block;
+    }
+    return explain(err, detail);
+}
+
+static void close_cursor(struct backend_cursor *cursor) {
+    index_cursor_close(((struct cursor_local *)cursor)->walk);
+    free(cursor);
+}
+
+static void drain(struct backend *backend) {
+    volume_drain(backend_local_volume(backend));
+}
+
+static enum err stat_volume(struct backend_session *session, struct backend_stat *ret_stat,
+                            struct err_detail *detail) {
+    (void)detail;
+    struct volume_stat stat;
+    volume_stat(local(session)->volume, &stat);
+    *ret_stat = (struct backend_stat){
+        .segments_count = stat.segments_count,
+        .size = stat.size,
+        .dead_size = stat.dead_size,
+        .blocks_count = stat.index.blocks_count,
+        .captures_count = stat.index.captures_count,
+        .index_size = stat.index.disk_size,
+    };
+    return ERR_OK;
+}
+
+/* ---- opening ---- */
+
+static void close_backend(struct backend *generic) {
+    struct backend_local *backend = (struct backend_local *)generic;
+    volume_close(backend->volume);
+    vfs_posix_done(&backend->vfs);
+    free(backend);
+}
+
+static const struct backend_table local_table = {
+    .close = close_backend,
+    .session_open = open_session,
+    .session_close = close_session,
+    .ask = ask,
+    .answer = answer,
+    .put = put,
+    .submit = submit,
+    .remove = remove_key,
+    .get = get,
+    .get_record = get_record,
+    .get_request = get_request,
+    .find_block = find_block,
+    .captures_open = open_captures,
+    .captures_next = next_capture,
+    .blocks_open = open_blocks,
+    .blocks_next = next_block,
+    .cursor_close = close_cursor,
+    .drain = drain,
+    .stat = stat_volume,
+};
+
+/* The index makes its own directory, but not those above it. */
+static enum err make_parent(const char *path, struct err_detail *detail) {
+    char parent[PATH_SIZE_MAX];
+    struct vfs_posix vfs;
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL || slash == parent) {
+        return ERR_OK;
+    }
+    *slash = '\0';
+    enum err err = vfs_posix_init(&vfs, parent, detail);
+    if (err == ERR_OK) {
+        vfs_posix_done(&vfs);
+    }
+    return err;
+}
+
+static enum err open_volume(struct backend_local *backend, const struct backend_local_config *config,
+                            struct volume_recovery *ret_recovery, struct err_detail *detail) {
+    int size = snprintf(backend->index, sizeof backend->index, "%s", config->index);
+    if (size >= (int)sizeof backend->index || strlen(config->path) >= PATH_SIZE_MAX) {
+        return err_set(detail, ERR_LIMIT, "the path of volume %u is too long", config->number);
+    }
+    if (!config->is_made && access(config->path, F_OK) != 0) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no directory %s", config->path);
+    }
+    enum err err = vfs_posix_init(&backend->vfs, config->path, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct volume_config volume = {
+        .number = config->number,
+        .vfs = &backend->vfs.vfs,
+        .directory = config->deposit != NULL ? config->deposit : ".",
+        .is_deposit = config->deposit != NULL,
+        .is_cancelled = config->is_cancelled,
+        .index_directory = backend->index,
+        .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,
+        .level = config->level,
+        .linger_us = config->linger_us,
+        .segment_size_max = config->segment_size_max,
+        .signature_bits = config->signature_bits,
+        .user_agent = config->user_agent,
+        .robots = config->robots,
+        .random = warc_random_system,
+        .clock = config->clock,
+        .progress = config->progress,
+        .progress_context = config->progress_context,
+    };
+    err = config->is_made ? make_parent(config->index, detail) : ERR_OK;
+    if (err == ERR_OK) {
+        err = config->is_rebuilding ? volume_rebuild(&volume, &backend->volume, ret_recovery, detail)
+                                    : volume_open(&volume, &backend->volume, ret_recovery, detail);
+    }
+    if (err != ERR_OK) {
+        vfs_posix_done(&backend->vfs);
+    }
+    return err == ERR_BUSY ? err_set(detail, err, "%s is in use by another process", config->path) : err;
+}
+
+enum err backend_local_open(const struct backend_local_config *config, struct backend **ret_backend,
+                            struct volume_recovery *ret_recovery, struct err_detail *detail) {
+    struct backend_local *backend = calloc(1, sizeof *backend);
+    if (backend == NULL) {
+        return ERR_MEMORY;
+    }
+    backend->backend = (struct backend){.table = &local_table, .number = config->number};
+    enum err err = open_volume(backend, config, ret_recovery, detail);
+    if (err != ERR_OK) {
+        free(backend);
+        return err;
+    }
+    *ret_backend = &backend->backend;
+    return ERR_OK;
+}
+
+struct volume *backend_local_volume(struct backend *backend) {
+    ASSERT(backend->table == &local_table);
+    return ((struct backend_local *)backend)->volume;
+}
+
+/* ---- what the table does not have ---- */
+
+static struct session_local *checked(struct backend_session *session) {
+    ASSERT(session->backend->table == &local_table);
+    return local(session);
+}
+
+enum err backend_local_remove_capture(struct backend_session *session, const struct capture *capture,
+                                      struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY : volume_remove_capture(writer, capture, detail);
+}
+
+enum err backend_local_submit_remove_capture(struct backend_session *session, const struct capture *capture,
+                                             backend_done *done, void *context, struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY : volume_submit_remove_capture(writer, capture, done, context, detail);
+}
+
+enum err backend_local_repair(struct backend_session *session, const struct key *key,
+                              const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
+                              struct err_detail *detail) {
+    struct volume_writer *writer = writer_of(checked(session));
+    return writer == NULL ? ERR_MEMORY
+                          : volume_repair(writer, key, document, is_elsewhere, ret_is_repaired, detail);
+}
