@@ -131,7 +131,7 @@ static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
     close_object(out);
 }
 
-static void put_keeping(const struct capacity *capacity, struct buf *out) {
+static void put_copies(const struct capacity *capacity, struct buf *out) {
     buf_put_string(out, "\"keeping\":{");
     put(out, "unavailable", capacity->unavailable);
     put(out, "lost_in_repair", capacity->lost_in_repair);
@@ -183,7 +183,7 @@ void plan_put_json(const struct plan *plan, struct buf *out) {
     put_storage(&plan->capacity, out);
     put_node_day(&plan->capacity, out);
     put_bandwidth(&plan->capacity, out);
-    put_keeping(&plan->capacity, out);
+    put_copies(&plan->capacity, out);
     put_links(plan, out);
     put_notes(plan, out);
 }

@@ -215,7 +215,7 @@ static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
     buf_put_format(out, "  %-*s %14s\n", LABEL_WIDTH, "whole ring", rate_cell(capacity->ring_down_kbps).text);
 }
 
-static void put_keeping(const struct capacity *capacity, struct buf *out) {
+static void put_copies(const struct capacity *capacity, struct buf *out) {
     buf_put_format(out, "\nKeeping %s copies\n", count_cell(capacity->copies).text);
     put_line(out, "an object cannot be read", share_cell(capacity->unavailable));
     put_line(out, "objects lost in a year", share_cell(capacity->lost_in_year));
@@ -262,7 +262,7 @@ void plan_put_text(const struct plan *plan, struct buf *out) {
     put_storage(plan, out);
     put_node_day(&plan->capacity, out);
     put_bandwidth(&plan->capacity, out);
-    put_keeping(&plan->capacity, out);
+    put_copies(&plan->capacity, out);
     put_links(plan, out);
     struct bytes rest = buf_bytes(&plan->notes);
     struct bytes note;

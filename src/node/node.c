@@ -156,7 +156,7 @@ static enum err make_together(struct node *node) {
         .upload_rate = config->ring_upload_rate,
         .download_rate = config->ring_download_rate,
         .reads_rate = config->ring_reads_rate,
-        .keeping = config->keeping,
+        .copies = config->copies,
         .public_origin = config->public_origin,
         .crowd = config->crowd,
         .groups = config->groups,

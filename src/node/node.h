@@ -50,7 +50,7 @@ struct node_config {
     uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/together.h), as the next */
     uint64_t ring_download_rate;
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
-    struct together_keeping keeping;
+    struct together_copies copies;
     bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
     const char *public_origin; /* (none) node/reading/entrances.h */
     struct together_crowd crowd;

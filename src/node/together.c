@@ -62,8 +62,8 @@ struct together *together_new(const struct together_config *config) {
 void together_free(struct together *together) {
     together_free_mirrors(together);
     together_free_crowd(together);
-    if (together->keeping != NULL) {
-        keeping_free(together->keeping);
+    if (together->copies != NULL) {
+        copies_free(together->copies);
     }
     if (together->captures != NULL) {
         captures_free(together->captures);
@@ -333,50 +333,50 @@ static size_t find_all(void *context, struct peer *out, size_t peers_max) {
 
 static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
     const struct together *together = context;
-    return keeping_is_compared(together->keeping, ring_id_read(place)) ||
-           keeping_has_everything(together->keeping);
+    return copies_is_compared(together->copies, ring_id_read(place)) ||
+           copies_has_everything(together->copies);
 }
 
 static bool has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
     const struct together *together = context;
     struct ringkey first;
-    return keeping_find_first(together->keeping, place, INT64_MIN, &first) == ERR_OK;
+    return copies_find_first(together->copies, place, INT64_MIN, &first) == ERR_OK;
 }
 
 static bool has_everything(void *context) {
     const struct together *together = context;
-    return keeping_has_everything(together->keeping);
+    return copies_has_everything(together->copies);
 }
 
 static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
     const struct together *together = context;
-    return keeping_find_surt(together->keeping, key, out);
+    return copies_find_surt(together->copies, key, out);
 }
 
 static bool may_copy(void *context, const struct peer *peer) {
     const struct together *together = context;
-    return keeping_may_copy(together->keeping, peer);
+    return copies_may_copy(together->copies, peer);
 }
 
 /* Of a capture: whoever reads or keeps it, what its giver says that he has is worth nothing for a while. */
 static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
     const struct together *together = context;
-    keeping_distrust(together->keeping, peer);
+    copies_distrust(together->copies, peer);
     transport_blame(together->transport, peer, sentence);
 }
 
-static enum err begin_keeping(struct together *together, uint8_t mapping, struct err_detail *detail) {
-    struct keeping_config keeping = {
+static enum err begin_copies(struct together *together, uint8_t mapping, struct err_detail *detail) {
+    struct copies_config copies = {
         .directory = together->config.directory,
         .instance = together->config.instance,
         .bulk = together->bulk,
-        .ring = keeping_ring_of_holders(together->holders),
+        .ring = copies_ring_of_holders(together->holders),
         .mapping = mapping,
-        .grace_us = together->config.keeping.grace_us,
-        .compare_interval_us = together->config.keeping.compare_us,
-        .challenge_interval_us = 2 * together->config.keeping.compare_us,
-        .scrub_period_us = together->config.keeping.scrub_us,
-        .keeps_everything = together->config.keeping.keeps_everything,
+        .grace_us = together->config.copies.grace_us,
+        .compare_interval_us = together->config.copies.compare_us,
+        .challenge_interval_us = 2 * together->config.copies.compare_us,
+        .scrub_period_us = together->config.copies.scrub_us,
+        .keeps_everything = together->config.copies.keeps_everything,
         .has_slow_lines = together->config.upload_rate > 0 || together->config.download_rate > 0,
         .keeps_but_of = transport_identity(together->transport)->key,
         .seed = randombytes_random(),
@@ -395,7 +395,7 @@ static enum err begin_keeping(struct together *together, uint8_t mapping, struct
         .blame = blame_giver,
         .context = together,
     };
-    enum err err = keeping_new(&keeping, &together->keeping, detail);
+    enum err err = copies_new(&copies, &together->copies, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -443,14 +443,14 @@ static enum err begin(struct together *together, const struct charter *charter, 
         .table = &together_links,
         .context = together,
     };
-    enum err err = begin_keeping(together, charter->mapping, detail);
+    enum err err = begin_copies(together, charter->mapping, detail);
     if (err == ERR_OK) {
         together_make_crowd(together, charter->mapping);
         err = begin_reading(together, charter->mapping);
     }
     err = err == ERR_OK ? walking_start(&walking, &together->walking) : err;
     err = err == ERR_OK ? together_start_bulk(together, detail) : err;
-    err = err == ERR_OK ? keeping_start(together->keeping, together->captures, detail) : err;
+    err = err == ERR_OK ? copies_start(together->copies, together->captures, detail) : err;
     return err;
 }
 
@@ -578,8 +578,8 @@ void together_stop(struct together *together) {
     if (together->guest != NULL) {
         ring_reader_end(together->guest);
     }
-    if (together->keeping != NULL) {
-        keeping_stop(together->keeping);
+    if (together->copies != NULL) {
+        copies_stop(together->copies);
     }
 }
 
@@ -619,7 +619,7 @@ void together_put(struct together *together, struct buf *out) {
                        (uintmax_t)leases.refused_count, (uintmax_t)leases.lost_count);
         put_links(&links, out);
         buf_put_string(out, ",\"keeping\":");
-        keeping_put_json(together->keeping, out);
+        copies_put_json(together->copies, out);
     }
     buf_put_byte(out, '}');
 }

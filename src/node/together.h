@@ -36,8 +36,8 @@ struct offers;
 struct transport;
 struct together;
 
-/* Of keeping, node/copies/keeping.h. 0 stands for the default there. */
-struct together_keeping {
+/* Of keeping, node/copies/copies.h. 0 stands for the default there. */
+struct together_copies {
     bool keeps_everything;
     uint64_t grace_us;
     uint64_t compare_us;
@@ -78,7 +78,7 @@ struct together_config {
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
     uint32_t reads_rate;    /* (any) node/rpc/bulk.h */
-    struct together_keeping keeping;
+    struct together_copies copies;
     const char *public_origin; /* (none) where browsers find this node: node/reading/entrances.h */
     struct together_crowd crowd;
     struct together_groups groups;

@@ -112,12 +112,12 @@ static void on_looked(void *context, uint64_t number, struct bytes finding) {
 
 static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
     const struct together *together = context;
-    return keeping_find_surt(together->keeping, key, out);
+    return copies_find_surt(together->copies, key, out);
 }
 
 static enum err make_kept(struct together *together, uint8_t mapping) {
     struct kept_config kept = {
-        .keeping = together->keeping,
+        .copies = together->copies,
         .offers = together->offers,
         .captures =
             {

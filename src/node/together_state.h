@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "node/captures/captures.h"
-#include "node/copies/keeping.h"
+#include "node/copies/copies.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/crowd/crowd_reader.h"
 #include "node/crowd/kept.h"
@@ -59,7 +59,7 @@ struct together {
 
     /* From when there is a charter. */
     _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
-    struct keeping *keeping;
+    struct copies *copies;
     struct captures *captures;
     struct ring_reader_service *service;
     struct walking *walking;

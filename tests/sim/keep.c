@@ -1,7 +1,7 @@
 /* A small ring at the pace of real nodes: soon after a cut everything is where it belongs, and a lost disk is
  * filled without pauses. The keeper that lacks the two rules for that is the counter-check. */
 #include "../unit/unit.h"
-#include "sim/experiments/keep_world.h"
+#include "sim/experiments/copies_model.h"
 
 static const uint64_t SECOND_US = 1000000;
 static const uint64_t LEARN_US = UINT64_C(30) * 1000000;
@@ -13,42 +13,42 @@ struct found {
     struct digest digest;
 };
 
-static struct found run(struct keep_config config) {
-    struct keep_world world;
+static struct found run(struct copies_model_config config) {
+    struct copies_model world;
     struct found found = {0};
     config.copies = 3;
     config.learn_us = LEARN_US;
     config.ask_us = SECOND_US / 10;
     config.duration_us_max = 10800 * SECOND_US;
     digest_init(&found.digest);
-    assert_int_equal(keep_world_init(&world, &config), ERR_OK);
-    assert_int_equal(keep_world_run(&world), ERR_OK);
+    assert_int_equal(copies_model_init(&world, &config), ERR_OK);
+    assert_int_equal(copies_model_run(&world), ERR_OK);
     assert_int_equal(world.lacking_count, 0);
-    keep_world_digest(&world, &found.digest);
+    copies_model_digest(&world, &found.digest);
     found.all_us = world.all_us;
     found.lacking_first = world.lacking_first;
     found.handed_count = world.counts.handed_count;
-    keep_world_done(&world);
+    copies_model_done(&world);
     return found;
 }
 
 static struct found heal(uint64_t seed, bool is_patient) {
-    return run((struct keep_config){.seed = seed,
-                                    .nodes_count = 24,
-                                    .captures_count = 6000,
-                                    .late_count = 600,
-                                    .cut_us = 600 * SECOND_US,
-                                    .fetches_per_s = 500,
-                                    .is_patient = is_patient});
+    return run((struct copies_model_config){.seed = seed,
+                                            .nodes_count = 24,
+                                            .captures_count = 6000,
+                                            .late_count = 600,
+                                            .cut_us = 600 * SECOND_US,
+                                            .fetches_per_s = 500,
+                                            .is_patient = is_patient});
 }
 
 static struct found refill(uint64_t seed, bool is_patient) {
-    return run((struct keep_config){.seed = seed,
-                                    .nodes_count = 8,
-                                    .captures_count = 180000,
-                                    .loses_disk = true,
-                                    .fetches_per_s = 1000,
-                                    .is_patient = is_patient});
+    return run((struct copies_model_config){.seed = seed,
+                                            .nodes_count = 8,
+                                            .captures_count = 180000,
+                                            .loses_disk = true,
+                                            .fetches_per_s = 1000,
+                                            .is_patient = is_patient});
 }
 
 static void after_a_cut_all_is_where_it_belongs_soon_after_the_last_has_heard_of_it(void **state) {

@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "node/captures/captures_code.h"
-#include "node/copies/keeping_code.h"
+#include "node/copies/copies_code.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/reading/ring_reader_scope.h"
 #include "protocol/copies/reconcile.h"
@@ -114,18 +114,18 @@ void __wrap_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handle
 
 /* ---- what it claims ---- */
 
-bulk_handler __real_keeping_answer_compare;
-bulk_handler __wrap_keeping_answer_compare;
-bulk_handler __real_keeping_answer_offer;
-bulk_handler __wrap_keeping_answer_offer;
-bulk_handler __real_keeping_answer_confirm;
-bulk_handler __wrap_keeping_answer_confirm;
-bulk_handler __real_keeping_answer_prove;
-bulk_handler __wrap_keeping_answer_prove;
+bulk_handler __real_copies_answer_compare;
+bulk_handler __wrap_copies_answer_compare;
+bulk_handler __real_copies_answer_offer;
+bulk_handler __wrap_copies_answer_offer;
+bulk_handler __real_copies_answer_confirm;
+bulk_handler __wrap_copies_answer_confirm;
+bulk_handler __real_copies_answer_prove;
+bulk_handler __wrap_copies_answer_prove;
 
-enum err __wrap_keeping_answer_compare(void *context, const struct peer *from, struct bytes question,
-                                       struct buf *answer, struct err_detail *detail) {
-    enum err err = __real_keeping_answer_compare(context, from, question, answer, detail);
+enum err __wrap_copies_answer_compare(void *context, const struct peer *from, struct bytes question,
+                                      struct buf *answer, struct err_detail *detail) {
+    enum err err = __real_copies_answer_compare(context, from, question, answer, detail);
     if (err == ERR_OK && lies("claims")) {
         buf_clear(answer);
         buf_put_byte(answer, RECONCILE_SKIP << 6 | RECONCILE_POSITION_SIZE); /* we are equal */
@@ -134,33 +134,33 @@ enum err __wrap_keeping_answer_compare(void *context, const struct peer *from, s
 }
 
 static enum err say_yes(struct bytes question, struct buf *answer, unsigned width, uint8_t yes) {
-    uint8_t values[KEEPING_KEYS_MAX];
-    struct keeping_keys keys;
-    enum err err = keeping_read_keys(question, &keys, NULL);
+    uint8_t values[COPIES_KEYS_MAX];
+    struct copies_keys keys;
+    enum err err = copies_read_keys(question, &keys, NULL);
     if (err == ERR_OK) {
         memset(values, yes, sizeof values);
-        keeping_put_bits(answer, values, keys.count, width);
+        copies_put_bits(answer, values, keys.count, width);
     }
     return err;
 }
 
-enum err __wrap_keeping_answer_offer(void *context, const struct peer *from, struct bytes question,
-                                     struct buf *answer, struct err_detail *detail) {
-    return lies("claims") ? say_yes(question, answer, 2, KEEPING_HAS)
-                          : __real_keeping_answer_offer(context, from, question, answer, detail);
+enum err __wrap_copies_answer_offer(void *context, const struct peer *from, struct bytes question,
+                                    struct buf *answer, struct err_detail *detail) {
+    return lies("claims") ? say_yes(question, answer, 2, COPIES_HAS)
+                          : __real_copies_answer_offer(context, from, question, answer, detail);
 }
 
-enum err __wrap_keeping_answer_confirm(void *context, const struct peer *from, struct bytes question,
-                                       struct buf *answer, struct err_detail *detail) {
+enum err __wrap_copies_answer_confirm(void *context, const struct peer *from, struct bytes question,
+                                      struct buf *answer, struct err_detail *detail) {
     return lies("claims") ? say_yes(question, answer, 1, 1)
-                          : __real_keeping_answer_confirm(context, from, question, answer, detail);
+                          : __real_copies_answer_confirm(context, from, question, answer, detail);
 }
 
-enum err __wrap_keeping_answer_prove(void *context, const struct peer *from, struct bytes question,
-                                     struct buf *answer, struct err_detail *detail) {
-    uint8_t proof[KEEPING_PROOF_SIZE];
+enum err __wrap_copies_answer_prove(void *context, const struct peer *from, struct bytes question,
+                                    struct buf *answer, struct err_detail *detail) {
+    uint8_t proof[COPIES_PROOF_SIZE];
     if (!lies("claims")) {
-        return __real_keeping_answer_prove(context, from, question, answer, detail);
+        return __real_copies_answer_prove(context, from, question, answer, detail);
     }
     randombytes_buf(proof, sizeof proof);
     return buf_put(answer, bytes_of(proof, sizeof proof));
@@ -197,8 +197,8 @@ enum err __real_reconcile_answer(const struct reconcile_arc *arc, const struct r
 enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_set *set,
                                  struct bytes question, void *memory, size_t size_max,
                                  struct bytes *ret_answer, struct err_detail *detail);
-void __real_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
-void __wrap_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+void __real_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
+void __wrap_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count);
 
 enum err __wrap_reconcile_ask(struct reconcile *reconcile, void *memory, size_t size_max,
                               struct bytes *ret_question, struct err_detail *detail) {
@@ -217,13 +217,13 @@ enum err __wrap_reconcile_answer(const struct reconcile_arc *arc, const struct r
     return __real_reconcile_answer(arc, set, question, memory, size_max, ret_answer, detail);
 }
 
-void __wrap_keeping_put_keys(struct buf *out, const struct ringkey *keys, size_t count) {
+void __wrap_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t count) {
     static unsigned turn;
     if (lies("ranges") && turn++ % 2 == 0) { /* else nobody would fetch anything from it */
         buf_put(out, BYTES("\xff\xff\xff\xff\x7f and no keys"));
         return;
     }
-    __real_keeping_put_keys(out, keys, count);
+    __real_copies_put_keys(out, keys, count);
 }
 
 /* ---- links without end ---- */

@@ -25,14 +25,14 @@ static void says_nothing_without_a_ring(void **state) {
 
 static void says_that_it_waits(void **state) {
     (void)state;
-    assert_says(RING_TEXT_KEEPING, "{\"together\":{}}", "not yet: this node waits for the ring");
+    assert_says(RING_TEXT_COPIES, "{\"together\":{}}", "not yet: this node waits for the ring");
     assert_says(RING_TEXT_REPAIR, "{\"together\":{}}", "");
     assert_says(RING_TEXT_LINKS, "{\"together\":{}}", "");
     assert_says(RING_TEXT_HOSTS, "{\"together\":{}}", "");
 }
 
 #define MEMBERS ",\"members\":[{},{}]}"
-#define KEEPING(arcs)                                                                              \
+#define COPIES(arcs)                                                                               \
     "{\"charter\":{\"replicas\":3},\"places\":[{\"share\":0.125},{\"share\":0.25}],\"together\":{" \
     "\"keeping\":{\"keys\":1234,\"fed\":true,\"wanted\":0,"                                        \
     "\"arcs\":[" arcs "]}}}"
@@ -43,9 +43,9 @@ static void says_that_it_waits(void **state) {
 
 static void counts_arcs_by_level(void **state) {
     (void)state;
-    assert_says(RING_TEXT_KEEPING, KEEPING(WHOLE "," WHOLE),
+    assert_says(RING_TEXT_COPIES, COPIES(WHOLE "," WHOLE),
                 "1,234 captures here, 3 copies of each wanted; sees to 37.5 % of the ring; arcs: 2 whole");
-    assert_says(RING_TEXT_KEEPING, KEEPING(LOW "," WHOLE "," AWAY),
+    assert_says(RING_TEXT_COPIES, COPIES(LOW "," WHOLE "," AWAY),
                 "1,234 captures here, 3 copies of each wanted; sees to 37.5 % of the ring; arcs: 1 whole, 1 "
                 "with a node away, "
                 "1 with too few copies");
@@ -53,7 +53,7 @@ static void counts_arcs_by_level(void **state) {
 
 static void says_that_nodes_are_too_few(void **state) {
     (void)state;
-    assert_says(RING_TEXT_KEEPING, KEEPING(LONELY),
+    assert_says(RING_TEXT_COPIES, COPIES(LONELY),
                 "1,234 captures here, 3 copies of each wanted, more than there are nodes; sees to 37.5 % of "
                 "the ring; arcs: 1 with too few "
                 "copies");
@@ -61,8 +61,8 @@ static void says_that_nodes_are_too_few(void **state) {
 
 static void says_what_is_repaired_and_for_how_long(void **state) {
     (void)state;
-    assert_says(RING_TEXT_REPAIR, KEEPING(WHOLE "," AWAY), "");
-    assert_says(RING_TEXT_REPAIR, KEEPING(LOW "," LOW "," WHOLE),
+    assert_says(RING_TEXT_REPAIR, COPIES(WHOLE "," AWAY), "");
+    assert_says(RING_TEXT_REPAIR, COPIES(LOW "," LOW "," WHOLE),
                 "2 arcs, 24 captures missing, about 20 s left");
     assert_says(RING_TEXT_REPAIR, "{\"together\":{\"keeping\":{\"wanted\":1}}}", "1 capture on the way here");
 }

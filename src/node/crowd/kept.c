@@ -38,7 +38,7 @@ static bool is_better(const struct wish *wish, const struct ringkey *key, const 
 }
 
 /* The best one is the last before a time, or the first from it on. */
-static bool find_url(struct keeping *keeping, const struct wish *wish, struct ringkey *ret_key) {
+static bool find_url(struct copies *copies, const struct wish *wish, struct ringkey *ret_key) {
     int64_t bound_us = INT64_MAX;
     struct ringkey key;
     bool is_found = false;
@@ -47,12 +47,12 @@ static bool find_url(struct keeping *keeping, const struct wish *wish, struct ri
     } else if (wish->time == WISH_BETWEEN && wish->to_us < INT64_MAX) {
         bound_us = wish->to_us + 1;
     }
-    if (keeping_find_last(keeping, wish->hash, bound_us, &key) == ERR_OK && is_better(wish, &key, NULL)) {
+    if (copies_find_last(copies, wish->hash, bound_us, &key) == ERR_OK && is_better(wish, &key, NULL)) {
         *ret_key = key;
         is_found = true;
     }
     bool may_be_later = wish->time == WISH_NEAREST;
-    if (may_be_later && keeping_find_first(keeping, wish->hash, bound_us, &key) == ERR_OK &&
+    if (may_be_later && copies_find_first(copies, wish->hash, bound_us, &key) == ERR_OK &&
         is_better(wish, &key, is_found ? ret_key : NULL)) {
         *ret_key = key;
         is_found = true;
@@ -67,13 +67,13 @@ static bool can_be_found(const struct kept *kept, const struct wish *wish) {
 
 _Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_PLACE_SIZE, "both begin the SHA-256 of the SURT");
 
-static bool find(struct keeping *keeping, struct bytes bytes, struct ringkey *ret_key) {
+static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_key) {
     struct wish wish;
     if (!wish_read(bytes, &wish)) {
         return false;
     }
-    return wish.kind == WISH_DIGEST ? keeping_find_digest(keeping, wish.digest, ret_key) == ERR_OK
-                                    : find_url(keeping, &wish, ret_key);
+    return wish.kind == WISH_DIGEST ? copies_find_digest(copies, wish.digest, ret_key) == ERR_OK
+                                    : find_url(copies, &wish, ret_key);
 }
 
 /* It is checked as what comes from others is: what rotted on the disk is not handed on. */
@@ -93,7 +93,7 @@ static void look(struct kept *kept, const struct kept_wish *waiting) {
     uint8_t memory[CROWD_FINDING_SIZE_MAX];
     struct bytes wish = bytes_of(waiting->bytes, waiting->size);
     struct ringkey key;
-    bool is_offered = find(kept->config.keeping, wish, &key) && offer(kept, &key);
+    bool is_offered = find(kept->config.copies, wish, &key) && offer(kept, &key);
     size_t size = is_offered ? offers_have(kept->config.offers, wish, memory) : 0;
     kept->config.looked(kept->config.context, waiting->number, bytes_of(memory, size));
 }

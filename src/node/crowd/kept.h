@@ -1,7 +1,7 @@
 /*
  * kept - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
  *
- *      the ring's loop   kept_look(number, wish) ──> its thread: key (keeping.h) ─ capture ─ offers_put()
+ *      the ring's loop   kept_look(number, wish) ──> its thread: key (copies.h) ─ capture ─ offers_put()
  *                        crowd_driver_looked(number, finding) <──
  *
  * What was found is put to the offers, as though it had been read here: so it is given to a few only, who
@@ -12,14 +12,14 @@
 #ifndef MNEMON_NODE_CROWD_KEPT_H
 #define MNEMON_NODE_CROWD_KEPT_H
 
-#include "node/copies/keeping.h"
+#include "node/copies/copies.h"
 #include "node/crowd/offers.h"
 #include "protocol/crowd/wish.h"
 
 struct kept;
 
 struct kept_config {
-    struct keeping *keeping;
+    struct copies *copies;
     struct offers *offers;
     struct captures_config captures;                                      /* without a bulk: of its own */
     void (*looked)(void *context, uint64_t number, struct bytes finding); /* its thread; empty: nothing */

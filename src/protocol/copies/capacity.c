@@ -297,7 +297,7 @@ static void size_bandwidth(const struct capacity_inputs *inputs, struct capacity
     capacity->ring_down_kbps = capacity->total.down_kbps * capacity->nodes_count;
 }
 
-static void size_keeping(const struct capacity_inputs *inputs, struct capacity *capacity) {
+static void size_copies(const struct capacity_inputs *inputs, struct capacity *capacity) {
     double copies = capacity->copies;
     capacity->unavailable = capacity_all_among(copies, 1 - inputs->uptime);
     capacity->lost_in_repair =
@@ -366,7 +366,7 @@ enum err capacity_compute(const struct capacity_inputs *inputs, struct capacity 
     size_storage(inputs, &capacity);
     size_work(inputs, &capacity);
     size_bandwidth(inputs, &capacity);
-    size_keeping(inputs, &capacity);
+    size_copies(inputs, &capacity);
     size_links(inputs, &capacity);
     *ret_capacity = capacity;
     return ERR_OK;

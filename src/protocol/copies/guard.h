@@ -3,7 +3,7 @@
  *
  *      ── (p, q] ── Q ── (q, self] ── we ── those who follow us
  *
- * A primary sees to the copies of its arc (protocol/copies/keeper.h), and nobody to the primary: one that
+ * A primary sees to the copies of its arc (protocol/copies/copy_plan.h), and nobody to the primary: one that
  * only claims to hold, gives what is false or never compares would leave all of its arc to chance. So every
  * node watches the one before each of its places. It challenges him now and then with a key of his arc, hears
  * of what he gave that was false, and knows when he last compared with it. One that was found out fails until

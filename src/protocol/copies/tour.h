@@ -5,7 +5,7 @@
  *      tour_place() ──lookup──> the arc behind it and its holders ──tour_choose()──> one of them, another in
  *      each round ──comparison──> tour_done(): what was missing here is fetched; on to the next arc
  *
- * Arcs of our own are passed over: as their primary we compare them anyhow (protocol/copies/keeper.h). A
+ * Arcs of our own are passed over: as their primary we compare them anyhow (protocol/copies/copy_plan.h). A
  * holder that does not answer is passed over for the next one of the same arc; where none answers, the tour
  * goes on without the arc. A round in which everybody answered and nothing was missing is *whole*.
  *

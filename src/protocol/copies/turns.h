@@ -6,7 +6,7 @@
  * time, and takes from one giver at a time.
  *
  * What it lacks of its own arcs comes first: their other holders get from it what they lack
- * (protocol/copies/keeper.h), and cannot before it is here. What others offer gets every fourth turn at
+ * (protocol/copies/copy_plan.h), and cannot before it is here. What others offer gets every fourth turn at
  * least, so that what is new comes while a disk is being filled for weeks.
  *
  * Pure, of one size. Not for several threads at once.

@@ -4,7 +4,7 @@
  *
  * mirror-d of Obraczka, Danzig, DeLucia and Tsai. A source is a neighbour in the topology (group.h) or one
  * that is configured; several groups are one list. All policy is here, no I/O and no memory is taken: the
- * caller brings what happened and asks for the next task, as with protocol/copies/keeper.h.
+ * caller brings what happened and asks for the next task, as with protocol/copies/copy_plan.h.
  *
  *      caller                                          mirror
  *        mirror_set_sources(), mirror_hear(statement) --->

@@ -80,8 +80,8 @@ static double share_of(const json_t *places) {
 }
 
 /* Of who keeps everything: how the last round over the ring went. */
-static void put_tour(struct buf *out, const json_t *keeping) {
-    const json_t *tour = json_object_get(keeping, "tour");
+static void put_tour(struct buf *out, const json_t *copies) {
+    const json_t *tour = json_object_get(copies, "tour");
     if (!json_is_object(tour)) {
         return;
     }
@@ -100,13 +100,13 @@ static void put_tour(struct buf *out, const json_t *keeping) {
     }
 }
 
-static void put_keeping(struct buf *out, const json_t *ring, const json_t *keeping) {
-    if (!json_is_object(keeping)) {
+static void put_copies(struct buf *out, const json_t *ring, const json_t *copies) {
+    if (!json_is_object(copies)) {
         buf_put_string(out, "not yet: this node waits for the ring");
         return;
     }
-    put_things(out, number(keeping, "keys"), "capture");
-    const json_t *arcs = json_object_get(keeping, "arcs");
+    put_things(out, number(copies, "keys"), "capture");
+    const json_t *arcs = json_object_get(copies, "arcs");
     uint64_t replicas = number(json_object_get(ring, "charter"), "replicas");
     buf_put_string(out, " here, ");
     value_put_count(out, replicas);
@@ -114,15 +114,15 @@ static void put_keeping(struct buf *out, const json_t *ring, const json_t *keepi
     buf_put_string(out, has_too_few_nodes(arcs, replicas) ? ", more than there are nodes" : "");
     buf_put_format(out, "; sees to %.1f %% of the ring", 100 * share_of(json_object_get(ring, "places")));
     put_arcs(out, arcs);
-    put_tour(out, keeping);
-    buf_put_string(out, is_set(keeping, "full") ? "; the disk here is full" : "");
-    buf_put_string(out, is_set(keeping, "fed") ? "" : "; what is in the volumes is still being counted");
+    put_tour(out, copies);
+    buf_put_string(out, is_set(copies, "full") ? "; the disk here is full" : "");
+    buf_put_string(out, is_set(copies, "fed") ? "" : "; what is in the volumes is still being counted");
 }
 
 /* Of all arcs: the missing together; the time of the slowest, for they are repaired side by side. */
-static void put_repair(struct buf *out, const json_t *keeping) {
-    const json_t *arcs = json_object_get(keeping, "arcs");
-    uint64_t wanted_count = number(keeping, "wanted");
+static void put_repair(struct buf *out, const json_t *copies) {
+    const json_t *arcs = json_object_get(copies, "arcs");
+    uint64_t wanted_count = number(copies, "wanted");
     uint64_t repairing_count = 0;
     uint64_t missing_count = 0;
     uint64_t left_s = 0;
@@ -197,13 +197,13 @@ static void put_parts(struct buf *out, const json_t *object, const struct part *
     }
 }
 
-static void put_checks(struct buf *out, const json_t *keeping) {
+static void put_checks(struct buf *out, const json_t *copies) {
     static const struct part parts[] = {{"challenged", "challenges of others"},
                                         {"caught", "of them failed"},
                                         {"refused", "false captures refused"},
                                         {"repaired", "damaged captures repaired"},
                                         {"released", "surplus copies given up"}};
-    put_parts(out, keeping, parts, sizeof parts / sizeof *parts);
+    put_parts(out, copies, parts, sizeof parts / sizeof *parts);
 }
 
 static void put_links(struct buf *out, const json_t *links) {
@@ -278,19 +278,19 @@ static void put_decrees(struct buf *out, const json_t *decrees) {
 
 void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out) {
     const json_t *together = json_object_get(ring, "together");
-    const json_t *keeping = json_object_get(together, "keeping");
+    const json_t *copies = json_object_get(together, "keeping");
     if (!json_is_object(together)) {
         return;
     }
     switch (which) {
-    case RING_TEXT_KEEPING:
-        put_keeping(out, ring, keeping);
+    case RING_TEXT_COPIES:
+        put_copies(out, ring, copies);
         return;
     case RING_TEXT_REPAIR:
-        put_repair(out, keeping);
+        put_repair(out, copies);
         return;
     case RING_TEXT_CHECKS:
-        put_checks(out, keeping);
+        put_checks(out, copies);
         return;
     case RING_TEXT_LINKS:
         put_links(out, json_object_get(together, "links"));

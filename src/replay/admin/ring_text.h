@@ -12,9 +12,9 @@
 #include "base/buf.h"
 
 enum ring_text {
-    RING_TEXT_KEEPING, /* how much is here, and how many copies there are */
-    RING_TEXT_REPAIR,  /* what is missing, and for how long yet */
-    RING_TEXT_CHECKS,  /* challenges, damage, surplus */
+    RING_TEXT_COPIES, /* how much is here, and how many copies there are */
+    RING_TEXT_REPAIR, /* what is missing, and for how long yet */
+    RING_TEXT_CHECKS, /* challenges, damage, surplus */
     RING_TEXT_LINKS,
     RING_TEXT_HOSTS,
     RING_TEXT_BYTES,

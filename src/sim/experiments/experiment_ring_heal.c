@@ -3,13 +3,13 @@
  * the loss of a disk. Beside it the keeper as it would be if it handed nothing on and did not know when a
  * comparison ended before all was found ("patient").
  */
+#include "sim/experiments/copies_model.h"
 #include "sim/experiments/experiment.h"
-#include "sim/experiments/keep_world.h"
 
 enum { RUNS_DEFAULT = 10, COPIES = 3, REFILL_NODES = 8, REFILL_CAPTURES = 180000 };
 static const uint64_t SECOND_US = 1000000;
 
-static const struct keep_config COMMON = {
+static const struct copies_model_config COMMON = {
     .copies = COPIES,
     .learn_us = UINT64_C(30) * 1000000, /* as ring-partition has it */
     .ask_us = UINT64_C(100) * 1000,
@@ -27,8 +27,8 @@ struct outcome {
     double lacking_count; /* at the beginning */
 };
 
-static void take(const struct keep_world *world, uint32_t runs, struct outcome *outcome) {
-    const struct keep_config *config = &world->config;
+static void take(const struct copies_model *world, uint32_t runs, struct outcome *outcome) {
+    const struct copies_model_config *config = &world->config;
     bool is_open = world->lacking_count > 0;
     double all_s = (double)(is_open ? config->duration_us_max : world->all_us) / (double)SECOND_US;
     double most_s = (double)(world->has_most ? world->most_us : config->duration_us_max) / (double)SECOND_US;
@@ -41,19 +41,19 @@ static void take(const struct keep_world *world, uint32_t runs, struct outcome *
     outcome->handed_count += (double)world->counts.handed_count / runs;
 }
 
-static enum err run(struct keep_config config, uint64_t seed, uint32_t runs, struct report *report,
+static enum err run(struct copies_model_config config, uint64_t seed, uint32_t runs, struct report *report,
                     struct outcome *ret_outcome, struct err_detail *detail) {
     *ret_outcome = (struct outcome){0};
     for (uint32_t i = 0; i < runs; i++) {
-        struct keep_world world;
+        struct copies_model world;
         config.seed = seed + i;
-        enum err err = keep_world_init(&world, &config);
-        err = err != ERR_OK ? err : keep_world_run(&world);
+        enum err err = copies_model_init(&world, &config);
+        err = err != ERR_OK ? err : copies_model_run(&world);
         if (err == ERR_OK) {
             take(&world, runs, ret_outcome);
-            keep_world_digest(&world, &report->digest);
+            copies_model_digest(&world, &report->digest);
         }
-        keep_world_done(&world);
+        copies_model_done(&world);
         if (err != ERR_OK) {
             return err_set(detail, err, "seed %llu: %s", (unsigned long long)config.seed, err_text(err));
         }
@@ -83,7 +83,7 @@ enum err experiment_ring_heal(const struct experiment_args *args, struct report 
     report_column(report, "not in 3 hours", 0, REPORT_SHOWN);
     report_column(report, "handed on", 1, REPORT_SHOWN);
     for (uint32_t nodes = 6; nodes <= 48; nodes *= 2) {
-        struct keep_config config = COMMON;
+        struct copies_model_config config = COMMON;
         struct outcome patient;
         struct outcome outcome;
         config.nodes_count = nodes;
@@ -119,7 +119,7 @@ enum err experiment_ring_refill(const struct experiment_args *args, struct repor
     report_column(report, "as it is (s)", 0, REPORT_Y);
     report_column(report, "comparisons", 0, REPORT_SHOWN);
     for (size_t i = 0; i < sizeof paces / sizeof paces[0]; i++) {
-        struct keep_config config = COMMON;
+        struct copies_model_config config = COMMON;
         struct outcome patient;
         struct outcome outcome;
         config.nodes_count = REFILL_NODES;

@@ -7,11 +7,11 @@ static struct replica_node *node_at(struct replica_world *world, uint32_t index)
     return &world->nodes[index];
 }
 
-static void report(struct replica_world *world, uint32_t owner, const struct keeper_task *task, enum err err,
-                   uint64_t missing_there_count) {
-    struct keeper_outcome outcome = {.err = err, .missing_there_count = missing_there_count};
+static void report(struct replica_world *world, uint32_t owner, const struct copy_plan_task *task,
+                   enum err err, uint64_t missing_there_count) {
+    struct copy_plan_outcome outcome = {.err = err, .missing_there_count = missing_there_count};
     world->counts.full_count += err == ERR_NO_SPACE;
-    keeper_done(node_at(world, owner)->keeper, task, &outcome, world->now_us);
+    copy_plan_done(node_at(world, owner)->copy_plan, task, &outcome, world->now_us);
 }
 
 static void take_up(struct replica_world *world, const struct replica_exchange *meant) {
@@ -23,8 +23,8 @@ static void take_up(struct replica_world *world, const struct replica_exchange *
 /* ---- comparisons ---- */
 
 static void claim(struct replica_world *world, const struct replica_exchange *exchange) {
-    keeper_claim(node_at(world, exchange->peer)->keeper, &node_at(world, exchange->owner)->peer,
-                 exchange->task.from, exchange->task.to, false, world->now_us);
+    copy_plan_claim(node_at(world, exchange->peer)->copy_plan, &node_at(world, exchange->owner)->peer,
+                    exchange->task.from, exchange->task.to, false, world->now_us);
 }
 
 /* What is missing, and is there room for it? Else the keeper is told, and the exchange is over. */
@@ -69,7 +69,7 @@ static bool is_surplus(const struct replica_world *world, uint32_t owner, uint32
 static void release(struct replica_world *world, struct replica_exchange *exchange) {
     struct replica_copies *copies = &world->copies;
     bool has_room = copies->held_count[exchange->owner] < node_at(world, exchange->owner)->held_max / 2;
-    bool is_kept = exchange->task.kind == KEEPER_HAND_ON || (world->config.keeps_surplus && has_room);
+    bool is_kept = exchange->task.kind == COPY_PLAN_HAND_ON || (world->config.keeps_surplus && has_room);
     bool is_lacking = false;
     uint32_t first;
     uint32_t count;
@@ -102,7 +102,7 @@ void replica_exchange_arrive(struct replica_world *world, uint32_t index) {
     struct replica_exchange exchange = world->exchanges[index];
     ASSERT(exchange.is_open);
     replica_transfer_pause(world, index);
-    bool is_comparison = exchange.task.kind == KEEPER_COMPARE || exchange.task.kind == KEEPER_ASK;
+    bool is_comparison = exchange.task.kind == COPY_PLAN_COMPARE || exchange.task.kind == COPY_PLAN_ASK;
     if (!is_comparison) { /* the next object may have another primary */
         replica_transfer_close(world, index);
         release(world, &exchange);
@@ -160,20 +160,20 @@ static void challenge(struct replica_world *world, const struct replica_exchange
     report(world, exchange->owner, &exchange->task, is_known && !is_held ? ERR_NOT_FOUND : ERR_OK, 0);
 }
 
-void replica_exchange_begin(struct replica_world *world, uint32_t owner, const struct keeper_task *task) {
+void replica_exchange_begin(struct replica_world *world, uint32_t owner, const struct copy_plan_task *task) {
     struct replica_exchange exchange = {.task = *task, .owner = owner};
     switch (task->kind) {
-    case KEEPER_COMPARE:
-    case KEEPER_ASK:
+    case COPY_PLAN_COMPARE:
+    case COPY_PLAN_ASK:
         exchange.peer = replica_index_of(&task->peer);
         compare(world, &exchange);
         break;
-    case KEEPER_CHALLENGE:
+    case COPY_PLAN_CHALLENGE:
         exchange.peer = replica_index_of(&task->peer);
         challenge(world, &exchange);
         break;
-    case KEEPER_HAND_ON:
-    case KEEPER_RELEASE:
+    case COPY_PLAN_HAND_ON:
+    case COPY_PLAN_RELEASE:
         release(world, &exchange);
         break;
     }

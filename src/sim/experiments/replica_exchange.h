@@ -8,7 +8,7 @@
 #include "sim/experiments/replica_world.h"
 
 /* Do what the node's keeper asks for. What takes time is reported to the keeper at its end. */
-void replica_exchange_begin(struct replica_world *world, uint32_t owner, const struct keeper_task *task);
+void replica_exchange_begin(struct replica_world *world, uint32_t owner, const struct copy_plan_task *task);
 
 /* A transfer has ended. */
 void replica_exchange_arrive(struct replica_world *world, uint32_t index);

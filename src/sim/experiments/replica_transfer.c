@@ -24,7 +24,7 @@ bool replica_transfer_is_coming(const struct replica_world *world, uint32_t node
 }
 
 /* What is before it is not looked at. */
-static struct ring_id start_of(const struct keeper_task *task) {
+static struct ring_id start_of(const struct copy_plan_task *task) {
     struct ring_id rest = ring_id_read(task->rest.bytes);
     return task->has_rest ? (struct ring_id){rest.high - (rest.low == 0), rest.low - 1} : task->from;
 }
@@ -39,7 +39,7 @@ uint64_t replica_transfer_missing(const struct replica_world *world, const struc
     const uint8_t *here = replica_copies_of(copies, exchange->owner);
     const uint8_t *there = replica_copies_of(copies, exchange->peer);
     bool takes = !replica_transfer_is_full(world, exchange->owner);
-    bool gives = exchange->task.kind == KEEPER_COMPARE;
+    bool gives = exchange->task.kind == COPY_PLAN_COMPARE;
     uint64_t missing_count = 0;
     uint32_t object;
     uint32_t count;
@@ -103,7 +103,7 @@ static bool find_start(const struct replica_world *world, uint32_t index, uint32
     const uint8_t *others = replica_copies_of(&world->copies, other_of(exchange, receiver));
     uint32_t object = exchange->object;
     uint32_t count = 1;
-    if (exchange->task.kind == KEEPER_COMPARE || exchange->task.kind == KEEPER_ASK) {
+    if (exchange->task.kind == COPY_PLAN_COMPARE || exchange->task.kind == COPY_PLAN_ASK) {
         replica_copies_range(&world->copies, start_of(&exchange->task), exchange->task.to, &object, &count);
     }
     for (; count > 0; count--, object = next_object(world, object)) {
@@ -119,8 +119,8 @@ static bool find_start(const struct replica_world *world, uint32_t index, uint32
 }
 
 static bool may_receive(const struct replica_exchange *exchange, uint32_t receiver) {
-    bool is_meant = exchange->task.kind == KEEPER_COMPARE ||
-                    (exchange->task.kind == KEEPER_ASK ? exchange->owner : exchange->peer) == receiver;
+    bool is_meant = exchange->task.kind == COPY_PLAN_COMPARE ||
+                    (exchange->task.kind == COPY_PLAN_ASK ? exchange->owner : exchange->peer) == receiver;
     return exchange->is_waiting && is_meant;
 }
 
@@ -179,7 +179,7 @@ static void feed(struct replica_world *world, uint32_t receiver) {
 /* Whoever gets something from this node is near it. */
 void replica_transfer_go_on(struct replica_world *world, uint32_t node) {
     const struct replica_node *own = node_at(world, node);
-    uint32_t reach = world->config.copies + KEEPER_SPARES_MAX;
+    uint32_t reach = world->config.copies + COPY_PLAN_SPARES_MAX;
     uint32_t position = replica_world_find(world, own->place);
     feed(world, node);
     for (uint32_t i = 0; i <= 2 * reach && i < world->up_count && !own->is_sending; i++) {

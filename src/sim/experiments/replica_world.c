@@ -70,24 +70,24 @@ static void tell_arc(struct replica_world *world, uint32_t position) {
     const struct replica_node *node = &world->nodes[world->up[position]];
     const struct replica_node *before =
         &world->nodes[world->up[(position + world->up_count - 1) % world->up_count]];
-    struct keeper_arc arc = {
+    struct copy_plan_arc arc = {
         .from = before->place,
         .to = node->place,
         .has_predecessor = before != node,
         .predecessor = before->peer,
     };
-    uint32_t wanted = world->config.copies + KEEPER_SPARES_MAX;
+    uint32_t wanted = world->config.copies + COPY_PLAN_SPARES_MAX;
     while (arc.count < wanted && arc.count + 1 < world->up_count) {
         uint32_t next = world->up[(position + arc.count + 1) % world->up_count];
         arc.peers[arc.count++] = world->nodes[next].peer;
     }
-    keeper_set_arcs(node->keeper, &arc, 1, world->now_us);
+    copy_plan_set_arcs(node->copy_plan, &arc, 1, world->now_us);
     replica_world_wake(world, world->up[position]);
 }
 
 /* All whose arc or followers have changed by one that came to this position, or went from before it. */
 static void tell_arcs(struct replica_world *world, uint32_t position) {
-    uint32_t told = world->config.copies + KEEPER_SPARES_MAX + 2;
+    uint32_t told = world->config.copies + COPY_PLAN_SPARES_MAX + 2;
     told = told < world->up_count ? told : world->up_count;
     for (uint32_t i = 0; i < told; i++) {
         tell_arc(world, (position + 1 + world->up_count - i) % world->up_count);
@@ -96,7 +96,7 @@ static void tell_arcs(struct replica_world *world, uint32_t position) {
 
 static void rise(struct replica_world *world, uint32_t index) {
     struct replica_node *node = &world->nodes[index];
-    struct keeper_config config = {
+    struct copy_plan_config config = {
         .copies = world->config.copies,
         .pieces_max = PIECES_MAX,
         .claims_max = CLAIMS_MAX,
@@ -106,12 +106,12 @@ static void rise(struct replica_world *world, uint32_t index) {
         .bar_us = 7 * DAY_US,
         .seed = prng_u64(&world->prng),
     };
-    node->memory = node->memory != NULL ? node->memory : malloc(keeper_size(&config));
+    node->memory = node->memory != NULL ? node->memory : malloc(copy_plan_size(&config));
     if (node->memory == NULL) {
         world->err = ERR_MEMORY;
         return;
     }
-    node->keeper = keeper_init(node->memory, &config, world->now_us);
+    node->copy_plan = copy_plan_init(node->memory, &config, world->now_us);
     uint32_t position = 0;
     while (position < world->up_count &&
            ring_id_compare(world->nodes[world->up[position]].place, node->place) < 0) {
@@ -132,7 +132,7 @@ static void fall(struct replica_world *world, uint32_t index) {
     replica_copies_turn(&world->copies, index, false, world->now_us);
     world->up_count--;
     memmove(&world->up[position], &world->up[position + 1], (world->up_count - position) * sizeof *world->up);
-    node->keeper = NULL;
+    node->copy_plan = NULL;
     node->is_up = false;
     node->wake_sequence = 0;
     if (world->up_count > 0) {
@@ -280,11 +280,11 @@ static void sample(struct replica_world *world) {
 
 static void wake(struct replica_world *world, uint32_t index) {
     struct replica_node *node = &world->nodes[index];
-    struct keeper_task task;
-    while (keeper_next(node->keeper, world->now_us, &task)) {
+    struct copy_plan_task task;
+    while (copy_plan_next(node->copy_plan, world->now_us, &task)) {
         replica_exchange_begin(world, index, &task);
     }
-    uint64_t at_us = keeper_wake_at(node->keeper, world->now_us);
+    uint64_t at_us = copy_plan_wake_at(node->copy_plan, world->now_us);
     node->wake_sequence = 0;
     if (at_us < world->config.duration_us) {
         at_us = at_us > world->now_us ? at_us : world->now_us + 1;

@@ -1,6 +1,6 @@
 /*
- * replica_world - years of a ring whose nodes keep objects together: the policy of protocol/copies/keeper.h,
- * run by every node, over a ring that is always right.
+ * replica_world - years of a ring whose nodes keep objects together: the policy of
+ * protocol/copies/copy_plan.h, run by every node, over a ring that is always right.
  *
  * Simulated in full: what each keeper decides, who has what, nodes that leave for good and come new, outages,
  * disks that are lost or full, how long transfers take. Idealised: everybody knows at once who is up (the
@@ -14,7 +14,7 @@
 #ifndef MNEMON_SIM_EXPERIMENTS_REPLICA_WORLD_H
 #define MNEMON_SIM_EXPERIMENTS_REPLICA_WORLD_H
 
-#include "protocol/copies/keeper.h"
+#include "protocol/copies/copy_plan.h"
 #include "protocol/copies/turns.h"
 #include "sim/experiments/replica_copies.h"
 #include "sim/world/digest.h"
@@ -51,9 +51,9 @@ struct replica_node {
     struct peer peer;
     struct ring_id place;
     bool is_up;
-    struct keeper *keeper; /* while it is up; else NULL */
-    void *memory;          /* of the keeper */
-    uint32_t held_max;     /* objects that its disk has room for */
+    struct copy_plan *copy_plan; /* while it is up; else NULL */
+    void *memory;                /* of the keeper */
+    uint32_t held_max;           /* objects that its disk has room for */
     uint64_t leaves_at_us;
     uint64_t change_sequence; /* of the events in the queue that count */
     uint64_t wake_sequence;   /* 0: none */
@@ -70,7 +70,7 @@ struct replica_node {
 struct replica_exchange {
     bool is_open;
     bool is_waiting; /* for a line, or for who has the object */
-    struct keeper_task task;
+    struct copy_plan_task task;
     uint32_t owner;
     uint32_t peer;
     uint64_t waits_since; /* in the order of those that wait */

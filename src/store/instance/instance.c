@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/instance/instance_state.h"
-#include "store/remote/backend_remote.h"
 #include "store/backend/backend_deposit.h"
 #include "store/backend/backend_local.h"
+#include "store/instance/instance_state.h"
+#include "store/remote/backend_remote.h"
 
 enum {
     SERVER_TIMEOUT_MS = 30000,

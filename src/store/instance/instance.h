@@ -94,10 +94,11 @@ void instance_set_guest(struct instance *instance, struct backend *take_backend)
 void instance_session_set_guest(struct instance_session *session, bool reads_guest);
 
 /*
- * Deposits: archives of others that are kept here (store/backend/backend_deposit.h), shown beside the volumes.
- * Nothing is stored there, they are not counted among the volumes, and only sessions that want them see them,
- * from their next instance_session_set_deposits() on. A revisit in one has its document there, or in another
- * one of the same origin. Each has a number for ever: of a deposit that has gone, the shelf is empty.
+ * Deposits: archives of others that are kept here (store/backend/backend_deposit.h), shown beside the
+ * volumes. Nothing is stored there, they are not counted among the volumes, and only sessions that want them
+ * see them, from their next instance_session_set_deposits() on. A revisit in one has its document there, or
+ * in another one of the same origin. Each has a number for ever: of a deposit that has gone, the shelf is
+ * empty.
  */
 enum {
     INSTANCE_DEPOSIT_NUMBER = INSTANCE_GUEST_NUMBER + 1, /* of the first of them */

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
+#include "store/backend/backend_local.h"
 #include "store/index/index_code.h"
 #include "store/instance/instance_state.h"
-#include "store/backend/backend_local.h"
 
 enum err instance_get(struct instance_session *session, const struct key *key, struct bytes *ret_document,
                       struct err_detail *detail) {

@@ -1,5 +1,5 @@
-#include "store/instance/instance_state.h"
 #include "store/backend/backend_local.h"
+#include "store/instance/instance_state.h"
 
 /* The session with a volume that is on a disk of this machine. */
 static enum err reach_local(struct instance_session *session, uint16_t number, size_t *ret_index,

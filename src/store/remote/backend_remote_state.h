@@ -3,10 +3,10 @@
 #define MNEMON_STORE_REMOTE_BACKEND_REMOTE_STATE_H
 
 #include "base/sha256.h"
+#include "store/backend/backend.h"
 #include "store/remote/remote_call.h"
 #include "store/remote/remote_sender.h"
 #include "store/remote/squeeze.h"
-#include "store/backend/backend.h"
 
 struct backend_remote {
     struct backend backend; /* first */

@@ -12,8 +12,8 @@
 
 #include <pthread.h>
 
-#include "store/remote/remote_call.h"
 #include "store/backend/backend.h"
+#include "store/remote/remote_call.h"
 
 enum { REMOTE_SENDER_JOBS_MAX = 32 };
 

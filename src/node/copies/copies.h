@@ -1,0 +1,141 @@
+/*
+ * copies - this node's part in keeping the archive of the ring (decision 0011, "Who keeps what").
+ *
+ *      volumes ──feed──> keyset ──new keys──> offers to the other holders
+ *                           ^                 comparisons of our arcs (protocol/copies/copy_plan.h says when,
+ * with whom) └── what others offered or we found missing is fetched, checked and stored
+ *
+ * A node that keeps everything compares the arcs of others, too, with one of their holders at a time, and
+ * fetches what it lacks; and it follows their primaries (BULK_FOLLOW), which offer it what is new. It is no
+ * holder of them to anybody: nobody counts its copies.
+ *
+ * One thread of its own does all that waits: it follows the volumes, offers, compares, fetches, challenges,
+ * hands on and gives up what is surplus, repairs. Questions of others (BULK_COMPARE, BULK_OFFER,
+ * BULK_CONFIRM, BULK_PROVE, BULK_FOLLOW) are answered on the bulk thread. What did not come is found missing
+ * by the next comparison: nothing needs to be resumed but that.
+ *
+ * Who has what is asked of a table of functions, so that it can be tested without a ring:
+ * copies_ring_of_holders() makes it of node/ring/holders.h.
+ */
+#ifndef MNEMON_NODE_COPIES_COPIES_H
+#define MNEMON_NODE_COPIES_COPIES_H
+
+#include "node/captures/captures.h"
+#include "node/ring/holders.h"
+#include "node/rpc/bulk.h"
+
+struct copies;
+
+/* As the functions of node/ring/holders.h. Any thread. */
+struct copies_ring {
+    size_t (*own)(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]);
+    bool (*know)(void *context, struct ring_id place, struct holders_arc *ret_arc);
+    enum err (*find)(void *context, struct ring_id place, struct holders_arc *ret_arc);
+    size_t (*copies)(void *context);
+    uint64_t (*generation)(void *context);
+    bool (*locate)(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
+    void *context;
+};
+
+struct copies_ring copies_ring_of_holders(struct holders *holders);
+
+/* 0 or NULL stands for the default in parentheses. Texts and modules outlive it. */
+struct copies_config {
+    const char *directory; /* of the data: the keys are in DIR/ring/keys */
+    struct instance *instance;
+    struct bulk *bulk;
+    struct copies_ring ring;
+    uint8_t mapping;                /* enum charter_mapping */
+    uint64_t grace_us;              /* (1 h) */
+    uint64_t compare_interval_us;   /* (5 min) */
+    uint64_t challenge_interval_us; /* (10 min) */
+    uint64_t space_min;             /* (256 MiB) below that much free on the disk, the node is full */
+    bool keeps_everything; /* all captures of the ring, not only those of our arcs (protocol/copies/tour.h) */
+    bool keeps_surplus;    /* what others hold now is handed on to them but stays here too */
+    const uint8_t *keeps_but_of; /* (none) of surplus, give up only what others vouch for: not this key's,
+                                    and nothing without a signature, which was imported here */
+    bool has_slow_lines;         /* they are what copies wait for: one giver, one taker at a time
+                                    (protocol/copies/turns.h) */
+    uint64_t scrub_period_us;    /* (30 days) in which everything is read again once */
+    uint64_t seed;               /* of jitter */
+    const struct clock *clock;   /* (clock_system) */
+    void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
+    void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
+    void *context;
+};
+
+/* Opens the keys and serves its questions: before bulk_start(). */
+enum err copies_new(const struct copies_config *config, struct copies **ret_copies,
+                    struct err_detail *detail) MUST_CHECK;
+
+/* Then, with what it fetches by; and start. */
+enum err copies_start(struct copies *copies, struct captures *captures, struct err_detail *detail) MUST_CHECK;
+
+/* After bulk_stop(), which ends what it waits for. */
+void copies_stop(struct copies *copies);
+
+/* After copies_stop(), and before the instance, captures and bulk are freed. */
+void copies_free(struct copies *copies);
+
+/* ---- any thread ---- */
+
+/* Append the SURT of a capture that this node has: for captures_config.find_surt. ERR_NOT_FOUND. */
+enum err copies_find_surt(struct copies *copies, const struct ringkey *key, struct buf *out) MUST_CHECK;
+
+/* May he be given copies now: for captures_config.may_copy. */
+bool copies_may_copy(struct copies *copies, const struct peer *peer);
+
+/*
+ * Keys of captures that this node has: the first of a place from a time on, the last before it, one with this
+ * digest. Wait for the disk. ERR_NOT_FOUND.
+ */
+enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t from_us,
+                           struct ringkey *ret_key) MUST_CHECK;
+enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t before_us,
+                          struct ringkey *ret_key) MUST_CHECK;
+enum err copies_find_digest(struct copies *copies, const uint8_t digest[RINGKEY_DIGEST_SIZE],
+                            struct ringkey *ret_key) MUST_CHECK;
+
+/* A document could not be read: ERR_CORRUPT. It is fetched from another holder and stored again. */
+void copies_report_damage(struct copies *copies, const struct ringkey *key);
+
+/* He gave something that was false. For a while he counts as no copy: as a holder of our arcs, as the primary
+ * before us (protocol/copies/guard.h), and as one who confirms what is surplus here. */
+void copies_distrust(struct copies *copies, const struct peer *peer);
+
+/* Look now for what is new in the volumes and in the ring. */
+void copies_wake(struct copies *copies);
+
+/* Has this node surely all captures of the place: it is a holder, and was compared? */
+bool copies_is_compared(struct copies *copies, struct ring_id place);
+
+/* And those of all places: it keeps everything, a short while ago nothing was missing, and what is new is
+ * offered to it? */
+bool copies_has_everything(struct copies *copies);
+
+struct copies_stat {
+    uint64_t keys_count;
+    uint64_t compared_count;      /* comparisons made as primary */
+    uint64_t compared_by_count;   /* questions of others answered */
+    uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
+    uint64_t offered_count;       /* keys */
+    uint64_t handed_on_count;     /* of arcs that were ours, found missing at who has them now */
+    uint64_t fetched_count;       /* captures stored that others gave */
+    uint64_t fetched_about_count; /* of them, without their payload */
+    uint64_t fetched_size;        /* of payloads */
+    uint64_t refused_count;       /* captures that were not what they should be */
+    uint64_t challenged_count;
+    uint64_t caught_count;   /* challenges that failed */
+    uint64_t released_count; /* surplus captures given up */
+    uint64_t repaired_count;
+    uint64_t wanted_count; /* waiting to be fetched */
+    bool is_full;
+    bool is_fed; /* all that is in the volumes is in the keys */
+};
+
+void copies_stat(struct copies *copies, struct copies_stat *ret_stat);
+
+/* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
+void copies_put_json(struct copies *copies, struct buf *out);
+
+#endif

@@ -1,0 +1,268 @@
+/* New captures are offered to the other holders at once, and to those who follow. */
+#include <stdlib.h>
+
+#include "node/copies/copies_state.h"
+
+enum { PEERS_MAX = 64, SHUN_S = 10, AGAIN_S = 10 };
+static const uint64_t SECOND_US = 1000000;
+
+/* ---- who does not answer, or lies ---- */
+
+static struct copies_shunned *find_shunned(struct copies *copies, const struct peer *peer) {
+    for (size_t i = 0; i < COPIES_SHUNNED_MAX; i++) {
+        if (copies->shunned[i].peer.address.port > 0 && peer_equal(&copies->shunned[i].peer, peer)) {
+            return &copies->shunned[i];
+        }
+    }
+    return NULL;
+}
+
+/* The lock is held. */
+static struct copies_shunned *shunned_for(struct copies *copies, const struct peer *peer) {
+    struct copies_shunned *shunned = find_shunned(copies, peer);
+    if (shunned == NULL) {
+        shunned = &copies->shunned[copies->shunned_next];
+        copies->shunned_next = (copies->shunned_next + 1) % COPIES_SHUNNED_MAX;
+        *shunned = (struct copies_shunned){.peer = *peer};
+    }
+    return shunned;
+}
+
+void copies_shun(struct copies *copies, const struct peer *peer, bool is_false) {
+    pthread_mutex_lock(&copies->lock);
+    struct copies_shunned *shunned = shunned_for(copies, peer);
+    shunned->until_us = copies_now_us(copies) + SHUN_S * SECOND_US;
+    shunned->is_false = shunned->is_false || is_false;
+    pthread_mutex_unlock(&copies->lock);
+}
+
+void copies_note_false(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    uint64_t now_us = copies_now_us(copies);
+    shunned_for(copies, peer)->false_until_us = now_us + copies_grace_us(copies) / 2;
+    guard_accuse(&copies->guard, peer, now_us);
+    pthread_mutex_unlock(&copies->lock);
+}
+
+bool copies_is_false(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    const struct copies_shunned *shunned = find_shunned(copies, peer);
+    bool is_false = shunned != NULL && copies_now_us(copies) < shunned->false_until_us;
+    pthread_mutex_unlock(&copies->lock);
+    return is_false;
+}
+
+void copies_distrust(struct copies *copies, const struct peer *peer) {
+    copies_shun(copies, peer, true);
+    copies_note_false(copies, peer);
+}
+
+bool copies_is_shunned(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    const struct copies_shunned *shunned = find_shunned(copies, peer);
+    bool is_shunned = shunned != NULL && copies_now_us(copies) < shunned->until_us;
+    pthread_mutex_unlock(&copies->lock);
+    return is_shunned;
+}
+
+bool copies_take_falsehood(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    struct copies_shunned *shunned = find_shunned(copies, peer);
+    bool is_false = shunned != NULL && shunned->is_false;
+    if (is_false) {
+        shunned->is_false = false;
+    }
+    pthread_mutex_unlock(&copies->lock);
+    return is_false;
+}
+
+/* ---- one offer ---- */
+
+enum err copies_offer(struct copies *copies, const struct peer *peer, const struct ringkey *keys,
+                      size_t count) {
+    struct err_detail detail = {0};
+    buf_clear(&copies->question);
+    copies_put_keys(&copies->question, keys, count);
+    if (copies->question.err != ERR_OK) {
+        return copies->question.err;
+    }
+    enum err err = bulk_ask(copies->config.bulk, peer, BULK_OFFER, buf_bytes(&copies->question),
+                            COPIES_ASK_MS, &copies->answer, &detail);
+    if (err != ERR_OK) {
+        copies_shun(copies, peer, false);
+        copies_unfollow(copies, peer);
+        return err;
+    }
+    err = copies_read_bits(buf_bytes(&copies->answer), count, 2, copies->wishes, &detail);
+    if (err != ERR_OK) {
+        copies_blame(copies, peer, "answers an offer with something else");
+        return err;
+    }
+    pthread_mutex_lock(&copies->lock);
+    copies->stat.offered_count += count;
+    pthread_mutex_unlock(&copies->lock);
+    return ERR_OK;
+}
+
+/* ---- what is new here ---- */
+
+/* keys_lock is held: by the thread that runs the feed, this one. */
+void copies_take_fresh(void *context, const struct ringkey *key) {
+    struct copies *copies = context;
+    if (copies->fresh_count < COPIES_KEYS_MAX) {
+        copies->fresh[copies->fresh_count++] = *key;
+    } else {
+        copies->has_lost_fresh = true;
+    }
+}
+
+/* Keys for one node. */
+struct parcel {
+    struct peer peer;
+    bool is_primary; /* of some of them, and we are not: what he does not take is offered again */
+    size_t count;
+    struct ringkey *keys; /* COPIES_KEYS_MAX */
+};
+
+struct parcels {
+    struct parcel parcels[PEERS_MAX];
+    size_t count;
+};
+
+static struct parcel *parcel_for(struct parcels *parcels, const struct peer *peer) {
+    for (size_t i = 0; i < parcels->count; i++) {
+        if (peer_equal(&parcels->parcels[i].peer, peer)) {
+            return &parcels->parcels[i];
+        }
+    }
+    struct ringkey *keys = parcels->count < PEERS_MAX ? malloc(COPIES_KEYS_MAX * sizeof *keys) : NULL;
+    if (keys == NULL) {
+        return NULL;
+    }
+    struct parcel *parcel = &parcels->parcels[parcels->count++];
+    *parcel = (struct parcel){.peer = *peer, .keys = keys};
+    return parcel;
+}
+
+static bool is_holder(const struct holders_arc *arc, const struct peer *peer) {
+    for (size_t i = 0; i < arc->count; i++) {
+        if (memcmp(arc->peers[i].key, peer->key, PEER_KEY_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Keys of others' arcs that came from others are theirs to spread. */
+static void pack(struct copies *copies, struct parcels *parcels) {
+    struct peer followers[COPIES_FOLLOWERS_MAX];
+    size_t followers_count = copies_followers(copies, followers);
+    const struct copies_ring *ring = &copies->config.ring;
+    struct holders_arc arc = {.count = 0};
+    for (size_t i = 0; i < copies->fresh_count; i++) {
+        const struct ringkey *key = &copies->fresh[i];
+        struct ring_id place = copies_place_of(key);
+        bool is_known = arc.count > 0 && ring_id_is_owned(arc.from, place, arc.to);
+        if (!is_known && !ring->know(ring->context, place, &arc)) {
+            arc.count = 0;
+            continue;
+        }
+        if (arc.self_rank != 0 && copies_came(copies, key)) {
+            continue;
+        }
+        for (size_t j = 0; j < arc.count; j++) {
+            struct parcel *parcel = (int)j != arc.self_rank ? parcel_for(parcels, &arc.peers[j]) : NULL;
+            if (parcel != NULL) {
+                parcel->is_primary = parcel->is_primary || j == 0;
+                parcel->keys[parcel->count++] = *key;
+            }
+        }
+        for (size_t j = 0; j < followers_count && arc.self_rank == 0; j++) {
+            struct parcel *parcel =
+                is_holder(&arc, &followers[j]) ? NULL : parcel_for(parcels, &followers[j]);
+            if (parcel != NULL) {
+                parcel->keys[parcel->count++] = *key;
+            }
+        }
+    }
+}
+
+static void offer_again(struct copies *copies, const struct parcel *parcel) {
+    for (size_t i = 0; i < parcel->count && copies->again_count < COPIES_KEYS_MAX; i++) {
+        copies->again[copies->again_count++] = parcel->keys[i];
+    }
+    copies->again_us = copies_now_us(copies) + AGAIN_S * SECOND_US;
+}
+
+/* Of our own arcs a comparison finds what he has not got. */
+static void touch(struct copies *copies, const struct parcel *parcel) {
+    pthread_mutex_lock(&copies->lock);
+    for (size_t i = 0; i < parcel->count; i++) {
+        copy_plan_touch(copies->copy_plan, copies_place_of(&parcel->keys[i]), &parcel->peer,
+                        copies_now_us(copies));
+    }
+    pthread_mutex_unlock(&copies->lock);
+}
+
+static void deliver(struct copies *copies, const struct parcel *parcel) {
+    bool is_taken = !copies_is_shunned(copies, &parcel->peer) &&
+                    copies_offer(copies, &parcel->peer, parcel->keys, parcel->count) == ERR_OK;
+    for (size_t i = 0; i < parcel->count && is_taken; i++) {
+        is_taken = copies->wishes[i] != COPIES_NOT_NOW;
+    }
+    if (!is_taken) {
+        touch(copies, parcel);
+        if (parcel->is_primary) {
+            offer_again(copies, parcel);
+        }
+    }
+}
+
+/* More than can be offered: our arcs are compared, and other primaries are asked to compare theirs. */
+static void compare_all(struct copies *copies) {
+    pthread_mutex_lock(&copies->lock);
+    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
+        struct copy_plan_piece_status piece;
+        copy_plan_piece(copies->copy_plan, i, &piece);
+        copy_plan_touch(copies->copy_plan, piece.to, NULL, copies_now_us(copies));
+    }
+    pthread_mutex_unlock(&copies->lock);
+}
+
+static void take_again(struct copies *copies) {
+    if (copies->again_count == 0 || copies_now_us(copies) < copies->again_us) {
+        return;
+    }
+    size_t count = copies->again_count;
+    copies->again_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        copies_take_fresh(copies, &copies->again[i]);
+    }
+}
+
+void copies_offer_fresh(struct copies *copies) {
+    take_again(copies);
+    if (copies->fresh_count == 0) {
+        return;
+    }
+    struct parcels *parcels = calloc(1, sizeof *parcels);
+    if (parcels != NULL) {
+        pack(copies, parcels);
+    }
+    copies->fresh_count = 0;
+    for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
+        deliver(copies, &parcels->parcels[i]);
+        if (copies->has_lost_fresh && parcels->parcels[i].is_primary &&
+            copies_offer(copies, &parcels->parcels[i].peer, NULL, 0) != ERR_OK) {
+            continue; /* he compares at his next interval */
+        }
+    }
+    if (copies->has_lost_fresh) {
+        copies->has_lost_fresh = false;
+        compare_all(copies);
+    }
+    for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
+        free(parcels->parcels[i].keys);
+    }
+    free(parcels);
+}

@@ -1,0 +1,410 @@
+#include "protocol/copies/copy_plan.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "protocol/copies/copy_plan_state.h"
+
+static const uint64_t SECOND_US = 1000000;
+static const uint64_t SOON_US = 1000000;       /* again, however often somebody says that something changed */
+static const uint64_t SILENT_US = 5 * 1000000; /* who did not answer, the first time */
+static const uint64_t HEARD_US = 30 * 1000000; /* again, however often he asks us */
+static const uint64_t RATE_WINDOW_US = 10 * 1000000;
+
+enum { TURNS_MAX = 4 };
+enum { LONG_PART = 8 /* of the interval: a repair that takes so long is a long one */ };
+enum { LOST_MAX = 3 /* keys in a row that somebody says he has lost, after he said that he has them */ };
+
+const char *const copy_plan_levels[] = {"whole", "away", "low", NULL};
+
+static uint64_t or_default(uint64_t value, uint64_t fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static struct copy_plan_config complete(const struct copy_plan_config *config) {
+    return (struct copy_plan_config){
+        .copies = (uint32_t)or_default(config->copies, 6),
+        .pieces_max = (uint32_t)or_default(config->pieces_max, 64),
+        .claims_max = (uint32_t)or_default(config->claims_max, 512),
+        .compare_interval_us = or_default(config->compare_interval_us, 300 * SECOND_US),
+        .challenge_interval_us = or_default(config->challenge_interval_us, 600 * SECOND_US),
+        .grace_us = or_default(config->grace_us, 3600 * SECOND_US),
+        .bar_us = or_default(config->bar_us, 1800 * SECOND_US),
+        .keeps_everything = config->keeps_everything,
+        .seed = config->seed,
+    };
+}
+
+size_t copy_plan_size(const struct copy_plan_config *config) {
+    struct copy_plan_config full = complete(config);
+    return sizeof(struct copy_plan) + full.pieces_max * sizeof(struct copy_plan_piece) +
+           full.claims_max * sizeof(struct copy_plan_claimed);
+}
+
+struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *config, uint64_t now_us) {
+    struct copy_plan *copy_plan = memory;
+    memset(memory, 0, copy_plan_size(config));
+    copy_plan->config = complete(config);
+    ASSERT(copy_plan->config.copies <= CHARTER_REPLICAS_MAX);
+    copy_plan->pieces = (struct copy_plan_piece *)(copy_plan + 1);
+    copy_plan->claims = (struct copy_plan_claimed *)(copy_plan->pieces + copy_plan->config.pieces_max);
+    prng_init(&copy_plan->prng, copy_plan->config.seed);
+    copy_plan->rate_since_us = now_us;
+    copy_plan->release_us =
+        now_us + copy_plan->config.grace_us; /* until then others may not have claimed yet */
+    return copy_plan;
+}
+
+/* ---- what to do ---- */
+
+/* Those who follow the holders only where a repair takes long. */
+static bool may_work(const struct copy_plan_piece *piece, const struct copy_plan_node *node) {
+    bool is_asked = piece->repairing_since_us > 0 && node->barred_until_us == 0;
+    return (node->is_chosen || is_asked) && node->away_since_us == 0 && !node->is_busy;
+}
+
+/* When the node wants its next task; *ret_kind which. Of two that are due, a comparison comes first. */
+static uint64_t due_of(const struct copy_plan *copy_plan, const struct copy_plan_piece *piece,
+                       const struct copy_plan_node *node, enum copy_plan_task_kind *ret_kind) {
+    if (!node->is_chosen) {
+        uint64_t long_us = piece->repairing_since_us + copy_plan->config.compare_interval_us / LONG_PART;
+        *ret_kind = COPY_PLAN_ASK;
+        return node->compare_us > long_us ? node->compare_us : long_us;
+    }
+    bool is_challenge = node->is_complete && node->challenge_us < node->compare_us;
+    *ret_kind = is_challenge ? COPY_PLAN_CHALLENGE : COPY_PLAN_COMPARE;
+    return is_challenge ? node->challenge_us : node->compare_us;
+}
+
+static bool next_of_members(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task) {
+    struct copy_plan_node *best = NULL;
+    uint64_t best_us = UINT64_MAX;
+    for (size_t i = 0; i < copy_plan->pieces_count; i++) {
+        struct copy_plan_piece *piece = &copy_plan->pieces[i];
+        for (size_t j = 0; j < piece->count; j++) {
+            enum copy_plan_task_kind kind;
+            uint64_t due_us = due_of(copy_plan, piece, &piece->nodes[j], &kind);
+            if (may_work(piece, &piece->nodes[j]) && due_us <= now_us && due_us < best_us) {
+                best = &piece->nodes[j];
+                best_us = due_us;
+                *ret_task = (struct copy_plan_task){.kind = kind,
+                                                    .from = piece->from,
+                                                    .to = piece->to,
+                                                    .peer = best->peer,
+                                                    .has_rest = best->pass.has_rest,
+                                                    .rest = best->pass.rest};
+            }
+        }
+    }
+    if (best != NULL) {
+        best->is_busy = true;
+    }
+    return best != NULL;
+}
+
+static bool may_release(const struct copy_plan *copy_plan) {
+    return copy_plan->pieces_count > 0 && !copy_plan->config.keeps_everything;
+}
+
+static bool next_release(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task) {
+    static const struct ring_id zero;
+    if (copy_plan->is_releasing || !may_release(copy_plan) || now_us < copy_plan->release_us) {
+        return false;
+    }
+    struct copy_plan_task task = {.kind = COPY_PLAN_RELEASE};
+    if (!copy_plan_find_gap(copy_plan, copy_plan->release_cursor, now_us, &task.from, &task.to)) {
+        copy_plan->release_cursor = zero;
+        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+        return false;
+    }
+    copy_plan->is_releasing = true;
+    *ret_task = task;
+    return true;
+}
+
+bool copy_plan_next(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task) {
+    copy_plan_refresh(copy_plan, now_us);
+    if (copy_plan->turns_count < TURNS_MAX && next_of_members(copy_plan, now_us, ret_task)) {
+        copy_plan->turns_count++;
+        return true;
+    }
+    copy_plan->turns_count = 0; /* where members always want something, the others get their turn too */
+    return copy_plan_next_left(copy_plan, now_us, ret_task) || next_release(copy_plan, now_us, ret_task) ||
+           next_of_members(copy_plan, now_us, ret_task);
+}
+
+static void note_earlier(uint64_t *at_us, uint64_t other_us) {
+    *at_us = other_us < *at_us ? other_us : *at_us;
+}
+
+uint64_t copy_plan_wake_at(struct copy_plan *copy_plan, uint64_t now_us) {
+    uint64_t at_us = UINT64_MAX;
+    copy_plan_refresh(copy_plan, now_us);
+    for (size_t i = 0; i < copy_plan->pieces_count; i++) {
+        for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
+            const struct copy_plan_node *node = &copy_plan->pieces[i].nodes[j];
+            enum copy_plan_task_kind kind;
+            if (may_work(&copy_plan->pieces[i], node)) {
+                note_earlier(&at_us, due_of(copy_plan, &copy_plan->pieces[i], node, &kind));
+            }
+            if (node->away_since_us > 0) {
+                note_earlier(&at_us, node->away_since_us + copy_plan->config.grace_us);
+            }
+            if (node->barred_until_us > 0) {
+                note_earlier(&at_us, node->barred_until_us);
+            }
+        }
+    }
+    if (may_release(copy_plan) && !copy_plan->is_releasing) {
+        note_earlier(&at_us, copy_plan->release_us);
+    }
+    note_earlier(&at_us, copy_plan_left_at(copy_plan));
+    return at_us;
+}
+
+/* ---- how it went ---- */
+
+static void bar(struct copy_plan *copy_plan, struct copy_plan_node *node, uint64_t now_us) {
+    node->barred_until_us = now_us + copy_plan->config.bar_us;
+    node->is_complete = false;
+}
+
+static void take_silence(struct copy_plan *copy_plan, struct copy_plan_node *node,
+                         const struct copy_plan_task *task, uint64_t now_us) {
+    uint64_t wait_us =
+        copy_plan_doubled(SILENT_US, node->silent_count, copy_plan->config.compare_interval_us);
+    node->silent_count += node->silent_count < UINT32_MAX;
+    node->silent_us = now_us;
+    if (!node->is_complete) {
+        copy_plan_pass_turn(&node->pass, &node->peer, task->from, task->to);
+    }
+    node->compare_us = now_us + copy_plan_jitter(copy_plan, wait_us);
+    node->challenge_us = node->compare_us + 1;
+}
+
+/* What one piece learns of a node holds for all: nobody waits for the same silence thirty times. */
+static void spread(struct copy_plan *copy_plan, const struct copy_plan_node *heard, bool is_silent) {
+    for (size_t i = 0; i < copy_plan->pieces_count; i++) {
+        for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
+            struct copy_plan_node *node = &copy_plan->pieces[i].nodes[j];
+            if (node == heard || !peer_equal(&node->peer, &heard->peer)) {
+                continue;
+            }
+            if (is_silent && node->compare_us < heard->compare_us) {
+                node->compare_us = heard->compare_us;
+                node->challenge_us = heard->challenge_us;
+            }
+            if (!is_silent && node->silent_count > 0) {
+                node->compare_us = 0;
+            }
+            node->silent_count = is_silent ? heard->silent_count : 0;
+            node->silent_us = is_silent ? heard->silent_us : node->silent_us;
+        }
+    }
+}
+
+static bool is_fault(enum err err) {
+    return err == ERR_INVALID || err == ERR_TRUNCATED || err == ERR_LIMIT || err == ERR_MISMATCH;
+}
+
+static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *node,
+                            const struct copy_plan_task *task, const struct copy_plan_outcome *outcome,
+                            uint64_t now_us) {
+    node->silent_count = 0;
+    node->missing_here_count = node->pass.here_count + outcome->missing_here_count;
+    node->missing_there_count = node->pass.there_count + outcome->missing_there_count;
+    uint64_t wait_us;
+    bool is_complete = copy_plan_pass_take(&node->pass, task, outcome, &wait_us);
+    node->compared_at_us = now_us > 0 ? now_us : 1;
+    if (!is_complete) {
+        node->is_complete = false;
+        node->compare_us = now_us + wait_us;
+        return;
+    }
+    if (!node->is_complete) {
+        node->is_complete = true;
+        node->challenge_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.challenge_interval_us);
+    }
+    node->compare_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+}
+
+/* He is no holder: whatever he lacks, nothing is known of a copy. */
+static void take_asked(struct copy_plan *copy_plan, struct copy_plan_node *node,
+                       const struct copy_plan_task *task, const struct copy_plan_outcome *outcome,
+                       uint64_t now_us) {
+    uint64_t wait_us;
+    node->silent_count = 0;
+    bool is_over = copy_plan_pass_take(&node->pass, task, outcome, &wait_us);
+    wait_us = is_over ? copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us) : wait_us;
+    node->compare_us =
+        node->is_chosen ? now_us : now_us + wait_us; /* he may have become a holder meanwhile */
+}
+
+static void take_member_task(struct copy_plan *copy_plan, struct copy_plan_node *node,
+                             const struct copy_plan_task *task, const struct copy_plan_outcome *outcome,
+                             uint64_t now_us) {
+    bool is_challenge = task->kind == COPY_PLAN_CHALLENGE;
+    bool is_silent = false;
+    bool has_lost = is_challenge && (outcome->err == ERR_CORRUPT || outcome->err == ERR_NOT_FOUND);
+    node->is_busy = false;
+    if (outcome->err == ERR_NO_SPACE) {
+        node->is_full = true;
+        node->missing_there_count = outcome->missing_there_count;
+        bar(copy_plan, node, now_us);
+    } else if (has_lost && ++node->lost_count < LOST_MAX) {
+        node->is_complete = false; /* it may be new here and still on its way to him */
+        node->compare_us = now_us;
+    } else if (has_lost || is_fault(outcome->err)) {
+        node->failed_count += is_challenge;
+        node->lost_count = 0;
+        node->is_false = true;
+        bar(copy_plan, node, now_us);
+    } else if (outcome->err != ERR_OK) {
+        take_silence(copy_plan, node, task, now_us);
+        is_silent = true;
+    } else if (is_challenge) {
+        node->silent_count = 0;
+        node->lost_count = 0;
+        node->challenge_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.challenge_interval_us);
+    } else if (task->kind == COPY_PLAN_ASK) {
+        take_asked(copy_plan, node, task, outcome, now_us);
+    } else {
+        take_comparison(copy_plan, node, task, outcome, now_us);
+    }
+    spread(copy_plan, node, is_silent);
+}
+
+static void take_release(struct copy_plan *copy_plan, const struct copy_plan_task *task,
+                         const struct copy_plan_outcome *outcome, uint64_t now_us) {
+    copy_plan->is_releasing = false;
+    if (outcome->err != ERR_OK) {
+        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+        return;
+    }
+    copy_plan->release_cursor = outcome->is_partial ? outcome->reached : task->to;
+    copy_plan->release_us = now_us;
+    if (!outcome->is_partial && ring_id_compare(task->to, (struct ring_id){UINT64_MAX, UINT64_MAX}) == 0) {
+        copy_plan->release_cursor = (struct ring_id){0, 0};
+        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+    }
+}
+
+void copy_plan_done(struct copy_plan *copy_plan, const struct copy_plan_task *task,
+                    const struct copy_plan_outcome *outcome, uint64_t now_us) {
+    if (task->kind == COPY_PLAN_RELEASE) {
+        take_release(copy_plan, task, outcome, now_us);
+        return;
+    }
+    if (task->kind == COPY_PLAN_HAND_ON) {
+        copy_plan_take_left(copy_plan, task, outcome, now_us);
+        return;
+    }
+    struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, task->to);
+    for (size_t i = 0; piece != NULL && i < piece->count; i++) {
+        if (peer_equal(&piece->nodes[i].peer, &task->peer)) {
+            bool is_same = ring_id_equal(piece->from, task->from) && ring_id_equal(piece->to, task->to);
+            take_member_task(copy_plan, &piece->nodes[i], task, outcome, now_us);
+            if (!is_same) {
+                piece->nodes[i].compare_us = now_us; /* the arc has changed meanwhile */
+                piece->nodes[i].is_complete = false;
+                copy_plan_pass_restart(&piece->nodes[i].pass);
+            }
+            copy_plan_choose(copy_plan, piece, now_us);
+            return;
+        }
+    }
+}
+
+void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer,
+                     uint64_t now_us) {
+    struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
+    for (size_t i = 0; piece != NULL && i < piece->count; i++) {
+        struct copy_plan_node *node = &piece->nodes[i];
+        if ((peer == NULL || copy_plan_is_same(&node->peer, peer)) && node->silent_count == 0) {
+            uint64_t soon_us = node->compared_at_us + SOON_US; /* however often somebody says so */
+            note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
+        }
+    }
+}
+
+void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64_t now_us) {
+    for (size_t i = 0; i < copy_plan->pieces_count; i++) {
+        for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
+            struct copy_plan_node *node = &copy_plan->pieces[i].nodes[j];
+            if (node->silent_count > 0 && copy_plan_is_same(&node->peer, peer)) {
+                uint64_t soon_us = node->silent_us + copy_plan_jitter(copy_plan, HEARD_US);
+                note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
+            }
+        }
+    }
+}
+
+void copy_plan_moved(struct copy_plan *copy_plan, uint64_t keys_count, uint64_t now_us) {
+    copy_plan->rate_count += keys_count;
+    uint64_t passed_us = now_us - copy_plan->rate_since_us;
+    if (passed_us < RATE_WINDOW_US) {
+        return;
+    }
+    if (copy_plan->rate_count > 0) {
+        uint64_t rate = copy_plan->rate_count * 1000 / (passed_us / SECOND_US);
+        bool is_first = copy_plan->keys_per_1000_s == 0;
+        copy_plan->keys_per_1000_s = is_first ? rate : (3 * copy_plan->keys_per_1000_s + rate) / 4;
+    }
+    copy_plan->rate_count = 0;
+    copy_plan->rate_since_us = now_us;
+}
+
+/* ---- status ---- */
+
+size_t copy_plan_pieces_count(const struct copy_plan *copy_plan) {
+    return copy_plan->pieces_count;
+}
+
+void copy_plan_piece(const struct copy_plan *copy_plan, size_t index,
+                     struct copy_plan_piece_status *ret_status) {
+    ASSERT(index < copy_plan->pieces_count);
+    const struct copy_plan_piece *piece = &copy_plan->pieces[index];
+    struct copy_plan_piece_status status = {
+        .from = piece->from,
+        .to = piece->to,
+        .copies_count = 1,
+        .repairing_since_us = piece->repairing_since_us,
+        .members_count = piece->count,
+    };
+    for (size_t i = 0; i < piece->count; i++) {
+        const struct copy_plan_node *node = &piece->nodes[i];
+        status.away_count += node->away_since_us > 0;
+        status.copies_count += node->is_chosen && node->is_complete && node->away_since_us == 0;
+        if (node->is_chosen && node->away_since_us == 0) {
+            status.missing_count += node->missing_here_count + node->missing_there_count;
+        }
+    }
+    uint32_t copies = copy_plan->config.copies;
+    status.level = status.copies_count >= copies                       ? COPY_PLAN_WHOLE
+                   : status.copies_count + status.away_count >= copies ? COPY_PLAN_AWAY
+                                                                       : COPY_PLAN_LOW;
+    if (copy_plan->keys_per_1000_s > 0) {
+        status.estimate_s =
+            (status.missing_count * 1000 + copy_plan->keys_per_1000_s - 1) / copy_plan->keys_per_1000_s;
+    }
+    *ret_status = status;
+}
+
+void copy_plan_member(const struct copy_plan *copy_plan, size_t index, size_t member_index,
+                      struct copy_plan_member_status *ret_status) {
+    ASSERT(index < copy_plan->pieces_count && member_index < copy_plan->pieces[index].count);
+    const struct copy_plan_node *node = &copy_plan->pieces[index].nodes[member_index];
+    *ret_status = (struct copy_plan_member_status){
+        .peer = node->peer,
+        .is_away = node->away_since_us > 0,
+        .is_full = node->is_full,
+        .is_false = node->is_false,
+        .is_spare = !node->is_chosen && node->barred_until_us == 0 && node->away_since_us == 0,
+        .is_complete = node->is_complete,
+        .compared_at_us = node->compared_at_us,
+        .missing_here_count = node->missing_here_count,
+        .missing_there_count = node->missing_there_count,
+        .silent_count = node->silent_count,
+        .failed_count = node->failed_count,
+    };
+}

@@ -1,0 +1,178 @@
+/* keeping: what is wanted of others is fetched, batch by batch; what does not come is wanted still. */
+#include "copies-world.h"
+
+enum { OFFERER, OTHER, SELF, SOME_COUNT = 3 /* a batch that one thread fetches, in the order of the keys */ };
+
+static int compare_keys(const void *a, const void *b) {
+    return ringkey_compare(a, b);
+}
+
+/* Of put(n, n), in the order in which they are fetched. */
+struct some {
+    struct ringkey keys[SOME_COUNT];
+};
+
+static struct some some_keys(void) {
+    struct some some;
+    for (unsigned n = 0; n < SOME_COUNT; n++) {
+        some.keys[n] = key_of(n, n);
+    }
+    qsort(some.keys, SOME_COUNT, sizeof some.keys[0], compare_keys);
+    return some;
+}
+
+static void give_to(struct node *node, const struct ringkey *key) {
+    for (unsigned n = 0; n < SOME_COUNT; n++) {
+        struct ringkey other = key_of(n, n);
+        if (ringkey_compare(&other, key) == 0) {
+            put(node, n, n);
+        }
+    }
+    copies_feed(node->copies);
+    assert_true(has(node, key));
+}
+
+static void want(struct node *node, const struct ringkey *key, const struct node *giver) {
+    pthread_mutex_lock(&node->copies->lock);
+    assert_true(copies_want(node->copies, TURNS_OFFERED, key, &giver->peer));
+    pthread_mutex_unlock(&node->copies->lock);
+}
+
+/* He has said so, and that holds until the end of the test. */
+static void take_for_busy(struct node *node, const struct node *giver) {
+    pthread_mutex_lock(&node->bulk->lock);
+    assert_int_equal(map_reserve(&node->bulk->habits, node->bulk->habits.count + 1), ERR_OK);
+    struct bulk_habit *habit = map_put(&node->bulk->habits, bytes_of(giver->peer.key, PEER_KEY_SIZE));
+    habit->busy_until_us = UINT64_MAX;
+    pthread_mutex_unlock(&node->bulk->lock);
+    assert_true(bulk_is_busy(node->bulk, &giver->peer));
+}
+
+/* A batch, whether the moment is over or not that it would wait before. */
+static void fetch(struct node *node) {
+    node->copies->busy_until_us = 0;
+    copies_fetch(node->copies);
+}
+
+static uint64_t answers_of(struct node *node) {
+    struct bulk_stat stat;
+    bulk_stat(node->bulk, &stat);
+    return stat.answers_count;
+}
+
+static struct world *begin(void **state) {
+    struct world *world = *state;
+    world->is_still = true;
+    start_all(world);
+    return world;
+}
+
+/* Somebody else is not asked in his stead: he would be done sooner. */
+static void over_fast_lines_only_a_busy_giver_is_waited_for(void **state) {
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    give_to(&world->nodes[OTHER], &some.keys[1]);
+    take_for_busy(self, &world->nodes[OFFERER]);
+    want(self, &some.keys[0], &world->nodes[OFFERER]);
+    want(self, &some.keys[1], &world->nodes[OTHER]);
+    fetch(self);
+    assert_true(has(self, &some.keys[1]));
+    assert_int_equal(stat_of(self).wanted_count, 1);
+    assert_int_equal(answers_of(&world->nodes[OTHER]), 1);
+}
+
+/* That he lacks something does not mean that he does not answer. */
+static void over_slow_lines_others_give_what_they_have(void **state) {
+    struct world *world = *state;
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    world->is_still = world->has_slow_lines = true;
+    start_all(world);
+    take_for_busy(self, &world->nodes[OFFERER]);
+    for (size_t i = 0; i < SOME_COUNT; i++) {
+        want(self, &some.keys[i], &world->nodes[OFFERER]);
+        if (i > 0) {
+            give_to(&world->nodes[OTHER], &some.keys[i]);
+        }
+    }
+    fetch(self);
+    assert_false(has(self, &some.keys[0]));
+    assert_true(has(self, &some.keys[1]));
+    assert_true(has(self, &some.keys[2]));
+    assert_int_equal(stat_of(self).wanted_count, 1); /* it waits for who offered it */
+}
+
+static void what_a_giver_has_not_got_yet_is_asked_of_him_again(void **state) {
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    want(self, &some.keys[0], &world->nodes[OFFERER]);
+    fetch(self);
+    assert_int_equal(stat_of(self).wanted_count, 1);
+    assert_true(self->copies->busy_until_us > 0); /* not at once */
+    give_to(&world->nodes[OFFERER], &some.keys[0]);
+    fetch(self);
+    assert_true(has(self, &some.keys[0]));
+    assert_int_equal(stat_of(self).wanted_count, 0);
+}
+
+static void what_a_giver_never_gets_is_not_asked_for_without_end(void **state) {
+    enum { TIMES = 4 }; /* once, and three times again */
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    want(self, &some.keys[0], &world->nodes[OFFERER]);
+    for (uint64_t i = 1; i <= TIMES; i++) {
+        assert_int_equal(stat_of(self).wanted_count, 1);
+        fetch(self);
+        assert_int_equal(answers_of(&world->nodes[OFFERER]), i);
+    }
+    assert_int_equal(stat_of(self).wanted_count, 0);
+}
+
+/* He has answered; what he lacks is no reason to leave the rest. */
+static void who_lacks_one_thing_gives_the_others(void **state) {
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    for (size_t i = 0; i < SOME_COUNT; i++) {
+        want(self, &some.keys[i], &world->nodes[OFFERER]);
+        if (i > 0) {
+            give_to(&world->nodes[OFFERER], &some.keys[i]);
+        }
+    }
+    fetch(self);
+    assert_true(has(self, &some.keys[1]));
+    assert_true(has(self, &some.keys[2]));
+    assert_int_equal(stat_of(self).wanted_count, 1);
+}
+
+/* Nobody else of the batch waits for him in vain; what was wanted of him is wanted still. */
+static void who_is_silent_is_asked_once_a_batch(void **state) {
+    struct world *world = begin(state);
+    struct node *self = &world->nodes[SELF];
+    struct some some = some_keys();
+    stop(&world->nodes[OFFERER]);
+    for (size_t i = 0; i < SOME_COUNT; i++) {
+        want(self, &some.keys[i], &world->nodes[OFFERER]);
+    }
+    struct bulk_stat stat;
+    fetch(self);
+    bulk_stat(self->bulk, &stat);
+    assert_int_equal(stat.questions_count, 1);
+    assert_int_equal(stat_of(self).wanted_count, SOME_COUNT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        copies_test(over_fast_lines_only_a_busy_giver_is_waited_for),
+        copies_test(over_slow_lines_others_give_what_they_have),
+        copies_test(what_a_giver_has_not_got_yet_is_asked_of_him_again),
+        copies_test(what_a_giver_never_gets_is_not_asked_for_without_end),
+        copies_test(who_lacks_one_thing_gives_the_others),
+        copies_test(who_is_silent_is_asked_once_a_batch),
+    };
+    signal(SIGPIPE, SIG_IGN); /* as the program does */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
