@@ -23,7 +23,7 @@ enum {
     CHUNK_SIZE = 1 << 16,
     KEYS_COUNT = 2000
 };
-static const uint64_t BULK_SIZE = UINT64_C(200) << 20;
+static const uint64_t PEER_RPC_SIZE = UINT64_C(200) << 20;
 
 static void must(bool is_well, const char *what) {
     if (!is_well) {
@@ -161,7 +161,7 @@ static double send_plain(size_t size) {
     return DATAGRAMS_COUNT / seconds;
 }
 
-struct bulk {
+struct peer_rpc {
     struct stream *stream;
     uint64_t sent_bytes;
     uint64_t received_bytes;
@@ -170,19 +170,20 @@ struct bulk {
 
 static void pump(void *context, struct stream *stream) {
     static const uint8_t chunk[CHUNK_SIZE];
-    struct bulk *bulk = context;
-    if (bulk->sent_bytes == 0) {
-        bulk->start_s = bench_now_s();
+    struct peer_rpc *peer_rpc = context;
+    if (peer_rpc->sent_bytes == 0) {
+        peer_rpc->start_s = bench_now_s();
     }
-    while (bulk->sent_bytes < BULK_SIZE && stream_write(stream, bytes_of(chunk, sizeof chunk)) == ERR_OK) {
-        bulk->sent_bytes += sizeof chunk;
+    while (peer_rpc->sent_bytes < PEER_RPC_SIZE &&
+           stream_write(stream, bytes_of(chunk, sizeof chunk)) == ERR_OK) {
+        peer_rpc->sent_bytes += sizeof chunk;
     }
 }
 
 static void on_data(void *context, struct stream *stream, struct bytes bytes) {
-    struct bulk *bulk = context;
+    struct peer_rpc *peer_rpc = context;
     (void)stream;
-    bulk->received_bytes += bytes.size;
+    peer_rpc->received_bytes += bytes.size;
 }
 
 static void on_closed(void *context, struct stream *stream, enum err err) {
@@ -195,14 +196,14 @@ static const struct stream_events events = {
     .on_open = pump, .on_room = pump, .on_data = on_data, .on_closed = on_closed};
 
 static void on_stream(void *context, struct stream *stream) {
-    struct bulk *bulk = context;
-    bulk->stream = stream;
-    stream_own(stream, &events, bulk);
+    struct peer_rpc *peer_rpc = context;
+    peer_rpc->stream = stream;
+    stream_own(stream, &events, peer_rpc);
 }
 
 static double stream_encrypted(const struct identity *from, const struct identity *to) {
     uv_loop_t loop;
-    struct bulk bulk = {0};
+    struct peer_rpc peer_rpc = {0};
     struct stream_server *server;
     struct stream *stream;
     must(uv_loop_init(&loop) == 0, "uv_loop_init");
@@ -210,22 +211,22 @@ static double stream_encrypted(const struct identity *from, const struct identit
         .stream = {.loop = &loop, .identity = to},
         .address = address_ipv4(127, 0, 0, 1, 0),
         .on_stream = on_stream,
-        .context = &bulk,
+        .context = &peer_rpc,
     };
     must(stream_server_new(&config, &server, NULL) == ERR_OK, "stream_server_new");
     struct peer peer = {.address = stream_server_address(server)};
     struct stream_config client = {.loop = &loop, .identity = from};
-    must(stream_connect(&client, &peer, &events, &bulk, &stream) == ERR_OK, "stream_connect");
-    while (bulk.received_bytes < BULK_SIZE) {
+    must(stream_connect(&client, &peer, &events, &peer_rpc, &stream) == ERR_OK, "stream_connect");
+    while (peer_rpc.received_bytes < PEER_RPC_SIZE) {
         uv_run(&loop, UV_RUN_ONCE);
     }
-    double seconds = bench_now_s() - bulk.start_s;
+    double seconds = bench_now_s() - peer_rpc.start_s;
     stream_free(stream);
-    stream_free(bulk.stream);
+    stream_free(peer_rpc.stream);
     stream_server_free(server);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    return (double)BULK_SIZE / 1e6 / seconds;
+    return (double)PEER_RPC_SIZE / 1e6 / seconds;
 }
 
 static double stream_plain(void) {
@@ -239,7 +240,7 @@ static double stream_plain(void) {
     int to = accept(listener, NULL, NULL);
     uint64_t received_bytes = 0;
     double start = bench_now_s();
-    while (received_bytes < BULK_SIZE) {
+    while (received_bytes < PEER_RPC_SIZE) {
         ssize_t sent = send(from, chunk, sizeof chunk, MSG_DONTWAIT);
         must(sent > 0 || errno == EAGAIN, "send");
         ssize_t got = recv(to, chunk, sizeof chunk, MSG_DONTWAIT);
@@ -249,7 +250,7 @@ static double stream_plain(void) {
     close(listener);
     close(from);
     close(to);
-    return (double)BULK_SIZE / 1e6 / seconds;
+    return (double)PEER_RPC_SIZE / 1e6 / seconds;
 }
 
 static void compare_datagrams(const struct identity *a, const struct identity *b, size_t size) {

@@ -36,7 +36,7 @@ struct node {
     struct together *together;
     struct crawl_loop *crawl_loop;
     struct saves *saves;
-    _Atomic(struct pulse *) pulse; /* the crawl's thread asks for it */
+    _Atomic(struct monitor *) monitor; /* the crawl's thread asks for it */
     struct admin_api work;
     struct admin *admin;
     struct admin_pages admin_pages;
@@ -66,9 +66,9 @@ static void note_search(void *context, const char *name, const char *sentence) {
 /* A save may be over. */
 static void hurry(void *context) {
     struct node *node = context;
-    struct pulse *pulse = node->pulse;
-    if (pulse != NULL) {
-        pulse_hurry(pulse);
+    struct monitor *monitor = node->monitor;
+    if (monitor != NULL) {
+        monitor_hurry(monitor);
     }
 }
 
@@ -270,7 +270,7 @@ static enum err open_admin_pages(struct node *node) {
     volume_service_routes(node->volumes, node->routes);
     node->routes_count = VOLUME_SERVICE_ROUTES_COUNT;
     node->routes_count += routes_fill(&node->replay, node->routes + node->routes_count);
-    struct pulse_config pulse = {
+    struct monitor_config monitor = {
         .sources =
             {
                 .instance = config->instance,
@@ -285,9 +285,9 @@ static enum err open_admin_pages(struct node *node) {
         .beat = beat,
         .context = node,
     };
-    node->work.pulse = pulse_new(&pulse);
-    node->pulse = node->work.pulse;
-    return node->work.pulse == NULL ? ERR_MEMORY : ERR_OK;
+    node->work.monitor = monitor_new(&monitor);
+    node->monitor = node->work.monitor;
+    return node->work.monitor == NULL ? ERR_MEMORY : ERR_OK;
 }
 
 static enum err start_http(struct node *node, struct err_detail *detail) {
@@ -306,7 +306,7 @@ static enum err start_http(struct node *node, struct err_detail *detail) {
     };
     enum err err = http_server_start(&http, &node->http, detail);
     if (err == ERR_OK) {
-        err = pulse_run(node->work.pulse, node->http);
+        err = monitor_run(node->work.monitor, node->http);
     }
     if (err != ERR_OK) {
         return err;
@@ -345,8 +345,8 @@ static void close_node(struct node *node) {
     if (node->has_file) {
         node_file_remove(node->config.directory);
     }
-    if (node->pulse != NULL) {
-        pulse_rest(node->pulse);
+    if (node->monitor != NULL) {
+        monitor_rest(node->monitor);
     }
     if (node->together != NULL) {
         together_stop(node->together); /* requests that wait for another node get their answer */
@@ -375,8 +375,8 @@ static void close_node(struct node *node) {
     if (node->saves != NULL) {
         saves_free(node->saves);
     }
-    if (node->pulse != NULL) {
-        pulse_free(node->pulse);
+    if (node->monitor != NULL) {
+        monitor_free(node->monitor);
     }
     if (node->admin != NULL) {
         admin_free(node->admin);

@@ -12,7 +12,7 @@
  * (node/transport/transport.h). Where it is found, DIR/node.json says (node/node_file.h).
  *
  * Threads: the ring's loop, the crawl's loop and its workers, those of the HTTP server, one committer per
- * volume, the pulse (node/admin/pulse.h), those of search and survey, and the caller's, which only waits.
+ * volume, the pulse (node/admin/monitor.h), those of search and survey, and the caller's, which only waits.
  */
 #ifndef MNEMON_NODE_NODE_H
 #define MNEMON_NODE_NODE_H
@@ -52,7 +52,7 @@ struct node_config {
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
     struct together_copies copies;
     bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
-    const char *public_origin; /* (none) node/reading/entrances.h */
+    const char *public_origin; /* (none) node/reading/public_urls.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "node/reading/entrances.h"
+#include "node/reading/public_urls.h"
 
 enum { FILE_SIZE_MAX = 1 << 20, ARENA_SIZE_MAX = 4 << 20, PIECE_SIZE = 64 << 10 };
 
@@ -337,7 +337,7 @@ static enum err check(const struct settings *settings, struct err_detail *reason
     if (settings->ring_grace_us < 2 * settings->ring_compare_us) {
         return err_set(reason, ERR_INVALID, "ring.grace is less than twice ring.compare");
     }
-    if (settings->http_public.size > 0 && !entrances_is_origin(settings->http_public)) {
+    if (settings->http_public.size > 0 && !public_urls_is_origin(settings->http_public)) {
         return err_set(reason, ERR_INVALID, "http.public is no origin as https://archive.example.org");
     }
     return ERR_OK;

@@ -71,12 +71,12 @@ void together_free(struct together *together) {
     if (together->service != NULL) {
         ring_reader_service_free(together->service);
     }
-    if (together->lending != NULL) {
-        lending_free(together->lending);
+    if (together->host_leases != NULL) {
+        host_leases_free(together->host_leases);
     }
-    entrances_free(together->entrances);
-    if (together->bulk != NULL) {
-        bulk_free(together->bulk);
+    public_urls_free(together->public_urls);
+    if (together->peer_rpc != NULL) {
+        peer_rpc_free(together->peer_rpc);
     }
     if (together->group_driver != NULL) {
         group_driver_free(together->group_driver);
@@ -126,7 +126,7 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
 static void on_datagram(void *shared, const struct datagram_message *message) {
     struct together *together = shared;
     if (message->kind == DATAGRAM_LINKS && together->is_begun) {
-        walking_receive(together->walking, &message->from, message->bytes);
+        link_sender_receive(together->link_sender, &message->from, message->bytes);
     }
     if (message->kind == DATAGRAM_CROWD && together_crowd_driver(together) != NULL) {
         crowd_driver_receive(together->crowd_driver, message);
@@ -168,12 +168,12 @@ static bool admits(void *context, const struct peer *peer) {
 
 /* A member of a group need not be one of the ring, and the other way round. Collections may be for others,
  * too. */
-static bool serves(void *context, const struct peer *peer, enum bulk_service service) {
+static bool serves(void *context, const struct peer *peer, enum peer_rpc_service service) {
     struct together *together = context;
-    bool is_for_groups = service == BULK_PROBE || service == BULK_MIRROR;
+    bool is_for_groups = service == PEER_RPC_PROBE || service == PEER_RPC_MIRROR;
     bool is_of_group = is_for_groups && group_driver_is_member(together->group_driver, peer);
-    return is_of_group || (service != BULK_PROBE && transport_admits(together->transport, peer)) ||
-           (service == BULK_MIRROR && together_hears(together, peer));
+    return is_of_group || (service != PEER_RPC_PROBE && transport_admits(together->transport, peer)) ||
+           (service == PEER_RPC_MIRROR && together_hears(together, peer));
 }
 
 static void blame(void *context, const struct peer *peer, const char *sentence) {
@@ -204,15 +204,15 @@ static bool wants_own(void *context) {
     return routing_has_witnesses(together->routing);
 }
 
-enum err together_make_bulk(struct together *together, struct err_detail *detail) {
-    struct bulk *bulk;
-    if (together->bulk != NULL) {
+enum err together_make_peer_rpc(struct together *together, struct err_detail *detail) {
+    struct peer_rpc *peer_rpc;
+    if (together->peer_rpc != NULL) {
         return ERR_OK;
     }
     bool is_open = transport_address(together->transport, &together->self.address);
     ASSERT(is_open);
     memcpy(together->self.key, transport_identity(together->transport)->key, PEER_KEY_SIZE);
-    struct bulk_config config = {
+    struct peer_rpc_config config = {
         .identity = transport_identity(together->transport),
         .clock = together->config.clock,
         .address = together->self.address,
@@ -226,30 +226,30 @@ enum err together_make_bulk(struct together *together, struct err_detail *detail
         .blame = blame,
         .context = together,
     };
-    enum err err = bulk_new(&config, &bulk, detail);
+    enum err err = peer_rpc_new(&config, &peer_rpc, detail);
     if (err == ERR_OK) {
-        together->bulk = bulk;
+        together->peer_rpc = peer_rpc;
     }
     return err;
 }
 
-enum err together_start_bulk(struct together *together, struct err_detail *detail) {
-    enum err err = together->is_bulk_started ? ERR_OK : bulk_start(together->bulk, detail);
-    together->is_bulk_started = err == ERR_OK;
+enum err together_start_peer_rpc(struct together *together, struct err_detail *detail) {
+    enum err err = together->is_peer_rpc_started ? ERR_OK : peer_rpc_start(together->peer_rpc, detail);
+    together->is_peer_rpc_started = err == ERR_OK;
     return err;
 }
 
 /* What lives in a ring. */
 static enum err prepare_ring(struct together *together, struct err_detail *detail) {
-    enum err err = together_make_bulk(together, detail);
+    enum err err = together_make_peer_rpc(together, detail);
     if (err != ERR_OK) {
         return err;
     }
-    bulk_serve(together->bulk, BULK_DECREES, decrees_answer, together->decrees);
-    struct lending_config lending = {
-        .bulk = together->bulk,
+    peer_rpc_serve(together->peer_rpc, PEER_RPC_DECREES, decrees_answer, together->decrees);
+    struct host_leases_config host_leases = {
+        .peer_rpc = together->peer_rpc,
         .self = together->self,
-        .homes = lending_homes_of(together->holders),
+        .homes = host_leases_homes_of(together->holders),
         .clock = together->config.clock,
     };
     together->route = (struct route){.ask = ask_route,
@@ -262,19 +262,19 @@ static enum err prepare_ring(struct together *together, struct err_detail *detai
         return ERR_MEMORY;
     }
     instance_set_guest(together->config.instance, together->guest);
-    struct entrances_config entrances = {
-        .bulk = together->bulk,
+    struct public_urls_config public_urls = {
+        .peer_rpc = together->peer_rpc,
         .identity = transport_identity(together->transport),
         .own = together->config.public_origin,
         .clock = together->config.clock,
         .blame = blame,
         .context = together,
     };
-    together->entrances = entrances_new(&entrances);
-    if (together->entrances == NULL) {
+    together->public_urls = public_urls_new(&public_urls);
+    if (together->public_urls == NULL) {
         return ERR_MEMORY;
     }
-    return lending_new(&lending, &together->lending, detail);
+    return host_leases_new(&host_leases, &together->host_leases, detail);
 }
 
 enum err together_prepare(struct together *together, struct err_detail *detail) {
@@ -286,12 +286,12 @@ enum err together_prepare(struct together *together, struct err_detail *detail) 
 
 static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
     struct together *together = shared;
-    lending_attach(together->lending, loop, crawler);
+    host_leases_attach(together->host_leases, loop, crawler);
 }
 
 static void detach(void *shared) {
     struct together *together = shared;
-    lending_detach(together->lending);
+    host_leases_detach(together->host_leases);
 }
 
 void together_share_crawl(struct together *together, struct crawl_loop_config *config) {
@@ -299,7 +299,7 @@ void together_share_crawl(struct together *together, struct crawl_loop_config *c
         return;
     }
     config->route = &together->route;
-    config->permits = lending_permits(together->lending);
+    config->permits = host_leases_permits(together->host_leases);
     config->identity = transport_identity(together->transport);
     config->attach = attach;
     config->detach = detach;
@@ -369,7 +369,7 @@ static enum err begin_copies(struct together *together, uint8_t mapping, struct 
     struct copies_config copies = {
         .directory = together->config.directory,
         .instance = together->config.instance,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .ring = copies_ring_of_holders(together->holders),
         .mapping = mapping,
         .grace_us = together->config.copies.grace_us,
@@ -387,7 +387,7 @@ static enum err begin_copies(struct together *together, uint8_t mapping, struct 
     };
     struct captures_config captures = {
         .instance = together->config.instance,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .scratch_directory = together->config.directory,
         .mapping = mapping,
         .find_surt = find_surt,
@@ -406,13 +406,13 @@ static enum err begin_copies(struct together *together, uint8_t mapping, struct 
 static enum err begin_reading(struct together *together, uint8_t mapping) {
     struct ring_reader_service_config service = {
         .instance = together->config.instance,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .mapping = mapping,
         .is_current = is_current,
         .context = together,
     };
     struct ring_reader_config backend = {
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .captures = together->captures,
         .offers = together->offers,
         .obtain = together->crowd_reader,
@@ -435,9 +435,10 @@ static enum err begin_reading(struct together *together, uint8_t mapping) {
 }
 
 static enum err begin(struct together *together, const struct charter *charter, struct err_detail *detail) {
-    struct walking_config walking = {
+    struct link_sender_config link_sender = {
         .self = together->self,
-        .holders_count = charter->replicas < WALK_HOLDERS_MAX ? charter->replicas : WALK_HOLDERS_MAX,
+        .holders_count =
+            charter->replicas < LINK_RELAY_HOLDERS_MAX ? charter->replicas : LINK_RELAY_HOLDERS_MAX,
         .seed = randombytes_random(),
         .clock = together->config.clock,
         .table = &together_links,
@@ -448,8 +449,8 @@ static enum err begin(struct together *together, const struct charter *charter, 
         together_make_crowd(together, charter->mapping);
         err = begin_reading(together, charter->mapping);
     }
-    err = err == ERR_OK ? walking_start(&walking, &together->walking) : err;
-    err = err == ERR_OK ? together_start_bulk(together, detail) : err;
+    err = err == ERR_OK ? link_sender_start(&link_sender, &together->link_sender) : err;
+    err = err == ERR_OK ? together_start_peer_rpc(together, detail) : err;
     err = err == ERR_OK ? copies_start(together->copies, together->captures, detail) : err;
     return err;
 }
@@ -500,8 +501,8 @@ static void on_decrees(void *context, enum err err, struct bytes answer) {
 static void ask_for_decrees(void *context) {
     struct gossip *gossip = context;
     decrees_put_question(gossip->together->decrees, &gossip->question);
-    enum err err = bulk_call(gossip->together->bulk, &gossip->peer, BULK_DECREES,
-                             buf_bytes(&gossip->question), ASK_MS, on_decrees, gossip);
+    enum err err = peer_rpc_call(gossip->together->peer_rpc, &gossip->peer, PEER_RPC_DECREES,
+                                 buf_bytes(&gossip->question), ASK_MS, on_decrees, gossip);
     if (err != ERR_OK) {
         on_decrees(gossip, err, bytes_of(NULL, 0));
     }
@@ -519,8 +520,8 @@ static void gossip(struct together *together) {
     if (talk != NULL) {
         talk->together = together;
         talk->peer = peers[index];
-        buf_init(&talk->question, BULK_QUESTION_SIZE_MAX);
-        if (bulk_post(together->bulk, ask_for_decrees, talk) != ERR_OK) {
+        buf_init(&talk->question, PEER_RPC_QUESTION_SIZE_MAX);
+        if (peer_rpc_post(together->peer_rpc, ask_for_decrees, talk) != ERR_OK) {
             on_decrees(talk, ERR_CANCELLED, bytes_of(NULL, 0));
         }
     }
@@ -569,9 +570,9 @@ void together_beat(struct together *together) {
 void together_stop(struct together *together) {
     group_driver_stop(together->group_driver);
     together_stop_crowd(together);
-    walking_stop(together->walking);
-    if (together->bulk != NULL) {
-        bulk_stop(together->bulk);
+    link_sender_stop(together->link_sender);
+    if (together->peer_rpc != NULL) {
+        peer_rpc_stop(together->peer_rpc);
     }
     together_stop_mirrors(together);
     together_stop_deposits(together);
@@ -583,7 +584,7 @@ void together_stop(struct together *together) {
     }
 }
 
-static void put_links(const struct walk_counters *links, struct buf *out) {
+static void put_links(const struct link_relay_counters *links, struct buf *out) {
     buf_put_format(
         out,
         ",\"links\":{\"sent\":%ju,\"sent_size\":%ju,\"datagrams\":%ju,\"repeated\":%ju,\"done\":%ju,"
@@ -598,9 +599,9 @@ static void put_links(const struct walk_counters *links, struct buf *out) {
 }
 
 void together_put(struct together *together, struct buf *out) {
-    struct bulk_stat stat = {0};
-    if (together->bulk != NULL) {
-        bulk_stat(together->bulk, &stat);
+    struct peer_rpc_stat stat = {0};
+    if (together->peer_rpc != NULL) {
+        peer_rpc_stat(together->peer_rpc, &stat);
     }
     buf_put_format(
         out,
@@ -611,9 +612,9 @@ void together_put(struct together *together, struct buf *out) {
         (uintmax_t)stat.shed_count, (uintmax_t)stat.sent_size, (uintmax_t)stat.received_size);
     decrees_put_json(together->decrees, out);
     if (together->is_begun) {
-        struct walk_counters links = walking_counters(together->walking);
-        struct lending_stat leases;
-        lending_stat(together->lending, &leases);
+        struct link_relay_counters links = link_sender_counters(together->link_sender);
+        struct host_leases_stat leases;
+        host_leases_stat(together->host_leases, &leases);
         buf_put_format(out, ",\"leases\":{\"lent\":%ju,\"borrowed\":%ju,\"refused\":%ju,\"lost\":%ju}",
                        (uintmax_t)leases.lent_count, (uintmax_t)leases.borrowed_count,
                        (uintmax_t)leases.refused_count, (uintmax_t)leases.lost_count);

@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "node/ring/decrees.h"
 #include "node/ring/holders.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "store/instance/instance.h"
 
 struct crowd_driver;
@@ -77,9 +77,9 @@ struct together_config {
     struct instance *instance;
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
-    uint32_t reads_rate;    /* (any) node/rpc/bulk.h */
+    uint32_t reads_rate;    /* (any) node/rpc/peer_rpc.h */
     struct together_copies copies;
-    const char *public_origin; /* (none) where browsers find this node: node/reading/entrances.h */
+    const char *public_origin; /* (none) where browsers find this node: node/reading/public_urls.h */
     struct together_crowd crowd;
     struct together_groups groups;
     struct together_mirrors mirrors;

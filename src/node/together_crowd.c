@@ -49,7 +49,7 @@ static enum err make_offers(struct together *together, struct err_detail *detail
     const struct together_crowd *crowd = &together->config.crowd;
     struct offers_config offers = {
         .directory = together->config.directory,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .size_max = crowd->cache_size,
         .is_closed = crowd->part == CROWD_QUERY_ONLY || crowd->part == CROWD_MUTE,
         .is_hidden = is_hidden,
@@ -96,7 +96,7 @@ static enum err make_crowd_reader(struct together *together) {
         .crowd_driver = together->crowd_driver,
         .offers = together->offers,
         .captures = together->captures,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .trusts = trusts,
         .blame = blame,
         .context = together,

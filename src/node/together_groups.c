@@ -6,12 +6,12 @@
 
 static enum err begin(struct together *together, struct err_detail *detail) {
     enum err err = transport_open(together->transport, detail);
-    err = err == ERR_OK ? together_make_bulk(together, detail) : err;
+    err = err == ERR_OK ? together_make_peer_rpc(together, detail) : err;
     if (err == ERR_OK) {
-        err =
-            group_driver_begin(together->group_driver, together->transport, together->bulk, &together->self);
+        err = group_driver_begin(together->group_driver, together->transport, together->peer_rpc,
+                                 &together->self);
     }
-    return err == ERR_OK ? together_start_bulk(together, detail) : err;
+    return err == ERR_OK ? together_start_peer_rpc(together, detail) : err;
 }
 
 /* A node that others cannot reach is told so at the start; later there is only the log. */

@@ -7,7 +7,7 @@ enum { ASKED_MAX = 2 /* of the holders: who waits for more could have fetched it
 bool together_lead(void *context, struct bytes surt, struct buf *out) {
     struct together *together = context;
     uint8_t place[RINGKEY_PLACE_SIZE];
-    char text[ENTRANCES_TEXT_SIZE];
+    char text[PUBLIC_URLS_TEXT_SIZE];
     struct holders_arc arc;
     struct sha256 sha256;
     if (!together->is_begun || sha256_init(&sha256) != ERR_OK) {
@@ -23,7 +23,7 @@ bool together_lead(void *context, struct bytes surt, struct buf *out) {
         return false; /* who is responsible leads nobody away */
     }
     for (size_t i = 0; i < arc.count && i < ASKED_MAX; i++) {
-        if (entrances_find(together->entrances, &arc.peers[i], text)) {
+        if (public_urls_find(together->public_urls, &arc.peers[i], text)) {
             buf_put_string(out, text);
             return out->err == ERR_OK;
         }

@@ -1,4 +1,4 @@
-/* Links between the crawl of this node and those of others: what node/links/walking.h asks for. */
+/* Links between the crawl of this node and those of others: what node/links/link_sender.h asks for. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "node/crawl/job_files.h"
 #include "node/together_state.h"
 
-enum { LINKS_MAX = WALK_LINKS_MAX };
+enum { LINKS_MAX = LINK_RELAY_LINKS_MAX };
 
 /* ---- outgoing ---- */
 
@@ -26,7 +26,7 @@ static void drop_links(void *context, const char *job, const struct frontier_out
 void together_on_outgoing(void *context, const char *job) {
     const struct together *together = context;
     if (together->is_begun) {
-        walking_outgoing(together->walking, job);
+        link_sender_outgoing(together->link_sender, job);
     }
 }
 
@@ -36,7 +36,7 @@ struct parcel {
     struct together *together;
     uint64_t number;
     bool is_misled; /* the sender takes us for their primary, and of some we are not */
-    char job[WALKING_JOB_NAME_SIZE_MAX];
+    char job[LINK_SENDER_JOB_NAME_SIZE_MAX];
     size_t count;
     struct frontier_outgoing links[LINKS_MAX];
     struct buf urls;
@@ -48,7 +48,7 @@ static bool find_job(struct together *together, const uint8_t id[LINKS_CODE_JOB_
     for (size_t i = 0; i < together->jobs_count && !is_found; i++) {
         is_found = memcmp(together->jobs[i].id, id, LINKS_CODE_JOB_SIZE) == 0;
         if (is_found) {
-            snprintf(ret_name, WALKING_JOB_NAME_SIZE_MAX, "%s", together->jobs[i].name);
+            snprintf(ret_name, LINK_SENDER_JOB_NAME_SIZE_MAX, "%s", together->jobs[i].name);
         }
     }
     pthread_mutex_unlock(&together->lock);
@@ -61,20 +61,20 @@ static void take_parcel(void *context, struct jobs *jobs) {
     enum err err =
         jobs == NULL ? ERR_BUSY : jobs_take_links(jobs, parcel->job, parcel->links, parcel->count, &outcome);
     size_t done_count = outcome.taken_count + outcome.known_count + outcome.refused_count;
-    enum walk_status status = WALK_TAKEN;
+    enum link_relay_status status = LINK_RELAY_TAKEN;
     if (err != ERR_OK) {
-        status = WALK_BUSY; /* the job has not come to this node yet, or the disk is behind */
+        status = LINK_RELAY_BUSY; /* the job has not come to this node yet, or the disk is behind */
     } else if (parcel->is_misled || (done_count == 0 && outcome.away_count > 0)) {
-        status = WALK_MOVED;
+        status = LINK_RELAY_MOVED;
     }
-    walking_took(parcel->together->walking, parcel->number, status, done_count);
+    link_sender_took(parcel->together->link_sender, parcel->number, status, done_count);
     buf_done(&parcel->urls);
     free(parcel);
 }
 
 /* Who does not know of a place in between takes the next one for their primary, and the true one would never
  * hear of them. What we keep for it is good all the same. */
-static bool is_misled(struct together *together, const struct walking_delivery *delivery) {
+static bool is_misled(struct together *together, const struct link_sender_delivery *delivery) {
     bool is_misled = false;
     for (size_t i = 0; i < delivery->count && delivery->is_primary && !is_misled; i++) {
         is_misled = !routing_is_primary(together->routing, delivery->links[i].url);
@@ -82,7 +82,7 @@ static bool is_misled(struct together *together, const struct walking_delivery *
     return is_misled;
 }
 
-static struct parcel *make_parcel(struct together *together, const struct walking_delivery *delivery) {
+static struct parcel *make_parcel(struct together *together, const struct link_sender_delivery *delivery) {
     struct parcel *parcel = calloc(1, sizeof *parcel);
     size_t size = 0;
     for (size_t i = 0; i < delivery->count; i++) {
@@ -114,12 +114,12 @@ static struct parcel *make_parcel(struct together *together, const struct walkin
     return parcel;
 }
 
-static void deliver(void *context, const struct walking_delivery *delivery) {
+static void deliver(void *context, const struct link_sender_delivery *delivery) {
     struct together *together = context;
-    char name[WALKING_JOB_NAME_SIZE_MAX];
+    char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
     struct parcel *parcel = find_job(together, delivery->job, name) ? make_parcel(together, delivery) : NULL;
     if (parcel == NULL) {
-        walking_took(together->walking, delivery->number, WALK_BUSY, 0);
+        link_sender_took(together->link_sender, delivery->number, LINK_RELAY_BUSY, 0);
         return;
     }
     snprintf(parcel->job, sizeof parcel->job, "%s", name);
@@ -136,8 +136,8 @@ struct question {
 
 static void on_answered(struct transport_question *transport, const struct transport_answer *answer) {
     struct question *question = transport->context;
-    walking_found(question->together->walking, question->number, answer->places,
-                  answer->err == ERR_OK ? answer->places_count : 0);
+    link_sender_found(question->together->link_sender, question->number, answer->places,
+                      answer->err == ERR_OK ? answer->places_count : 0);
     free(question);
 }
 
@@ -145,7 +145,7 @@ static void find(void *context, uint64_t number, struct ring_id key, size_t plac
     struct together *together = context;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL) {
-        walking_found(together->walking, number, NULL, 0);
+        link_sender_found(together->link_sender, number, NULL, 0);
         return;
     }
     question->together = together;
@@ -214,7 +214,7 @@ static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes 
     free(peers);
 }
 
-const struct walking_table together_links = {
+const struct link_sender_table together_links = {
     .read = read_links,
     .drop = drop_links,
     .deliver = deliver,
@@ -230,11 +230,11 @@ const struct walking_table together_links = {
 static bool add_job(struct together *together, const char *name) {
     struct together_job job = {0};
     snprintf(job.name, sizeof job.name, "%s", name);
-    if (walking_job_id(name, job.id) != ERR_OK) {
+    if (link_sender_job_id(name, job.id) != ERR_OK) {
         return false;
     }
     pthread_mutex_lock(&together->lock);
-    bool is_new = together->jobs_count < WALKING_JOBS_MAX;
+    bool is_new = together->jobs_count < LINK_SENDER_JOBS_MAX;
     for (size_t i = 0; i < together->jobs_count && is_new; i++) {
         is_new = memcmp(together->jobs[i].id, job.id, sizeof job.id) != 0;
     }
@@ -251,7 +251,7 @@ void together_look_at_jobs(struct together *together) {
     for (size_t i = 0; i < count; i++) {
         bool is_shared = strncmp(names[i], "ring-", 5) == 0;
         if (is_shared && add_job(together, names[i])) {
-            walking_outgoing(together->walking, names[i]);
+            link_sender_outgoing(together->link_sender, names[i]);
         }
         free(names[i]);
     }

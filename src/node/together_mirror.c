@@ -41,7 +41,7 @@ static enum err begin(struct together *together, struct err_detail *detail) {
     struct mirror_driver *mirror_driver;
     struct mirror_driver_config config = {
         .directory = together->config.directory,
-        .bulk = together->bulk,
+        .peer_rpc = together->peer_rpc,
         .self = together->self,
         .gather_us = together->config.mirrors.gather_us,
         .ask_us = together->config.mirrors.ask_us,
@@ -66,12 +66,12 @@ static enum err begin(struct together *together, struct err_detail *detail) {
 
 /* The socket and bulk, where neither a ring nor a group has brought them but a collection needs them. */
 enum err together_prepare_mirrors(struct together *together, struct err_detail *detail) {
-    if (together->is_bulk_started || !collection_setup_any_needs_no_group(together->config.directory)) {
+    if (together->is_peer_rpc_started || !collection_setup_any_needs_no_group(together->config.directory)) {
         return ERR_OK;
     }
     enum err err = transport_open(together->transport, detail);
-    err = err == ERR_OK ? together_make_bulk(together, detail) : err;
-    return err == ERR_OK ? together_start_bulk(together, detail) : err;
+    err = err == ERR_OK ? together_make_peer_rpc(together, detail) : err;
+    return err == ERR_OK ? together_start_peer_rpc(together, detail) : err;
 }
 
 void together_beat_mirrors(struct together *together) {
@@ -80,7 +80,7 @@ void together_beat_mirrors(struct together *together) {
         return;
     }
     enum err err = together_prepare_mirrors(together, &detail);
-    if (err == ERR_OK && together->is_bulk_started) {
+    if (err == ERR_OK && together->is_peer_rpc_started) {
         err = begin(together, &detail);
     }
     if (err != ERR_OK) {

@@ -11,10 +11,10 @@
 #include "node/crowd/crowd_reader.h"
 #include "node/crowd/kept.h"
 #include "node/group/group_driver.h"
-#include "node/links/lending.h"
-#include "node/links/walking.h"
+#include "node/links/host_leases.h"
+#include "node/links/link_sender.h"
 #include "node/mirror/mirror_driver.h"
-#include "node/reading/entrances.h"
+#include "node/reading/public_urls.h"
 #include "node/reading/ring_reader.h"
 #include "node/ring/routing.h"
 #include "node/together.h"
@@ -24,7 +24,7 @@ struct depositing;
 
 /* A job that the ring shares, as links on their way name it. */
 struct together_job {
-    char name[WALKING_JOB_NAME_SIZE_MAX];
+    char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
     uint8_t id[LINKS_CODE_JOB_SIZE];
 };
 
@@ -39,11 +39,11 @@ struct together {
     uint64_t updated_at_us; /* the ring's loop: of the holders */
 
     /* From the start in a ring; else from when there is a group, or a collection that needs none. */
-    struct bulk *_Atomic bulk; /* NULL: in none */
-    bool is_bulk_started;      /* the starting thread's, then the beat's, as the next three */
-    bool is_grouped;           /* the groups have begun */
-    bool is_group_told;        /* that they cannot */
-    bool is_mirror_told;       /* that collections cannot */
+    struct peer_rpc *_Atomic peer_rpc; /* NULL: in none */
+    bool is_peer_rpc_started;          /* the starting thread's, then the beat's, as the next three */
+    bool is_grouped;                   /* the groups have begun */
+    bool is_group_told;                /* that they cannot */
+    bool is_mirror_told;               /* that collections cannot */
     struct group_driver *group_driver;
     struct mirror_driver *_Atomic mirror_driver; /* NULL: bulk does not run yet */
     struct depositing *_Atomic depositing;       /* NULL: before the first beat */
@@ -53,16 +53,16 @@ struct together {
     bool has_ring;
     struct routing *routing;
     struct route route;
-    struct lending *lending;
+    struct host_leases *host_leases;
     struct backend *guest; /* the instance's */
-    struct entrances *entrances;
+    struct public_urls *public_urls;
 
     /* From when there is a charter. */
     _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
     struct copies *copies;
     struct captures *captures;
     struct ring_reader_service *service;
-    struct walking *walking;
+    struct link_sender *link_sender;
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;
     struct crowd_reader *crowd_reader;
@@ -75,11 +75,11 @@ struct together {
     uint64_t seen_generation; /* of the last beat */
 
     pthread_mutex_t lock;
-    bool has_charter;                           /* lock */
-    struct charter charter;                     /* lock */
-    uint8_t ring_id[RING_CHARTER_SIZE];         /* lock */
-    struct together_job jobs[WALKING_JOBS_MAX]; /* lock */
-    size_t jobs_count;                          /* lock */
+    bool has_charter;                               /* lock */
+    struct charter charter;                         /* lock */
+    uint8_t ring_id[RING_CHARTER_SIZE];             /* lock */
+    struct together_job jobs[LINK_SENDER_JOBS_MAX]; /* lock */
+    size_t jobs_count;                              /* lock */
 };
 
 /* together_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without. */
@@ -113,11 +113,11 @@ void together_put_deposit(void *context, const char *name, struct buf *out);
 bool together_hears(struct together *together, const struct peer *peer);
 
 /* together.c: bulk is made, or started, where it was not. */
-enum err together_make_bulk(struct together *together, struct err_detail *detail) MUST_CHECK;
-enum err together_start_bulk(struct together *together, struct err_detail *detail) MUST_CHECK;
+enum err together_make_peer_rpc(struct together *together, struct err_detail *detail) MUST_CHECK;
+enum err together_start_peer_rpc(struct together *together, struct err_detail *detail) MUST_CHECK;
 
 /* together_links.c: what walking asks for; context: the struct together. */
-extern const struct walking_table together_links;
+extern const struct link_sender_table together_links;
 
 /* The jobs that are shared, as the disk has them now; new ones are walked for. By the beat. */
 void together_look_at_jobs(struct together *together);

@@ -29,8 +29,8 @@ static void check_answer(struct bytes input, struct buf *out) {
 
 /* A key, then what is said of it. It is never believed by accident: the key's digest is of other bytes. */
 static void check_description(struct bytes input, struct buf *out) {
-    struct bulk *no_bulk = NULL;
-    struct captures captures = {.config = {.bulk = no_bulk, .scratch_directory = "/nonexistent"}};
+    struct peer_rpc *no_peer_rpc = NULL;
+    struct captures captures = {.config = {.peer_rpc = no_peer_rpc, .scratch_directory = "/nonexistent"}};
     struct captured captured;
     struct ringkey key;
     (void)out;

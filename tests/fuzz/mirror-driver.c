@@ -40,10 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct mirror_driver_parts parts;
     uint8_t key[PEER_KEY_SIZE];
     struct buf out;
-    if (size > BULK_QUESTION_SIZE_MAX) {
+    if (size > PEER_RPC_QUESTION_SIZE_MAX) {
         return 0;
     }
-    buf_init(&out, BULK_QUESTION_SIZE_MAX);
+    buf_init(&out, PEER_RPC_QUESTION_SIZE_MAX);
     if (mirror_driver_read_question(input, &question, NULL) == ERR_OK) {
         put(&question, &out);
         ASSERT(bytes_equal(buf_bytes(&out), input));

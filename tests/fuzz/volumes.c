@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "store/remote/backend_code.h"
-#include "store/remote/squeeze.h"
+#include "store/remote/pack_payload.h"
 
 enum { KINDS_COUNT = 9, UNPACKED_SIZE_MAX = 1 << 20, WRITTEN_SIZE_MAX = 4 << 20 };
 
@@ -103,16 +103,16 @@ static void check_blocks(struct bytes input, struct buf *out) {
 /* Frames have no one form; but never more comes out than allowed. */
 static void check_frame(struct bytes input, struct buf *out) {
     (void)out;
-    struct squeeze squeeze;
+    struct pack_payload pack_payload;
     struct scratch plain;
-    if (squeeze_init(&squeeze) != ERR_OK) {
+    if (pack_payload_init(&pack_payload) != ERR_OK) {
         return;
     }
     scratch_init(&plain, "/tmp", UNPACKED_SIZE_MAX, UINT64_MAX);
-    enum err err = squeeze_unpack(&squeeze, input, UNPACKED_SIZE_MAX, &plain, NULL);
+    enum err err = pack_payload_unpack(&pack_payload, input, UNPACKED_SIZE_MAX, &plain, NULL);
     ASSERT(plain.size <= UNPACKED_SIZE_MAX && (err != ERR_OK || plain.err == ERR_OK));
     scratch_done(&plain);
-    squeeze_done(&squeeze);
+    pack_payload_done(&pack_payload);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

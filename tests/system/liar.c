@@ -17,8 +17,8 @@ enum { SIZE = 300000 };
 
 size_t __real_offers_have(void *offers, struct bytes wish, uint8_t *memory);
 size_t __wrap_offers_have(void *offers, struct bytes wish, uint8_t *memory);
-bulk_handler __real_offers_give;
-bulk_handler __wrap_offers_give;
+peer_rpc_handler __real_offers_give;
+peer_rpc_handler __wrap_offers_give;
 
 size_t __wrap_offers_have(void *offers, struct bytes bytes, uint8_t *memory) {
     size_t size = __real_offers_have(offers, bytes, memory);

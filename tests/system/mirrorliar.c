@@ -18,11 +18,11 @@
 
 #include "base/hex.h"
 #include "node/mirror/mirror_driver_code.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/manifest_writer.h"
 
-bulk_handler __real_mirror_driver_answer;
-bulk_handler __wrap_mirror_driver_answer;
+peer_rpc_handler __real_mirror_driver_answer;
+peer_rpc_handler __wrap_mirror_driver_answer;
 void __real_mirror_driver_put_version_question(struct buf *out, uint16_t port,
                                                const uint8_t publisher[PEER_KEY_SIZE], struct bytes name,
                                                struct bytes statement);
@@ -45,8 +45,8 @@ static bool lies(const char *lie) {
 
 /* What the first statement was, once another has been told. */
 static void replay(struct buf *answer) {
-    static uint8_t first[BULK_QUESTION_SIZE_MAX];
-    static uint8_t last[BULK_QUESTION_SIZE_MAX];
+    static uint8_t first[PEER_RPC_QUESTION_SIZE_MAX];
+    static uint8_t last[PEER_RPC_QUESTION_SIZE_MAX];
     static size_t first_size;
     static size_t last_size;
     bool is_told = bytes_equal(buf_bytes(answer), bytes_of(last, last_size));
@@ -90,7 +90,7 @@ enum err __wrap_mirror_driver_answer(void *context, const struct peer *from, str
     bool is_sound = mirror_driver_read_question(input, &question, NULL) == ERR_OK;
     bool is_version = is_sound && question.kind == MIRROR_DRIVER_VERSION;
     bool is_chunks = is_sound && question.kind == MIRROR_DRIVER_CHUNKS;
-    buf_init(&other, BULK_QUESTION_SIZE_MAX);
+    buf_init(&other, PEER_RPC_QUESTION_SIZE_MAX);
     struct bytes asked = is_version && lies("foreign") ? ask_anybodys(&question, &other) : input;
     enum err err = __real_mirror_driver_answer(context, from, asked, answer, detail);
     buf_done(&other);

@@ -36,8 +36,8 @@ static bool lies(const char *lie) {
 
 /* ---- what it gives ---- */
 
-bulk_handler __real_captures_give;
-bulk_handler __wrap_captures_give;
+peer_rpc_handler __real_captures_give;
+peer_rpc_handler __wrap_captures_give;
 
 enum err __wrap_captures_give(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
@@ -72,10 +72,12 @@ enum err __wrap_captures_give(void *context, const struct peer *from, struct byt
 
 /* ---- what it lists ---- */
 
-void __real_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context);
-void __wrap_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context);
+void __real_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
+                           peer_rpc_handler *handler, void *context);
+void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
+                           peer_rpc_handler *handler, void *context);
 
-static bulk_handler *true_walk;
+static peer_rpc_handler *true_walk;
 
 static enum err list_invented(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
@@ -87,7 +89,7 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
     struct bytes surt;
     struct buf given;
     int64_t now_us = clock_wall_us(&clock_system);
-    buf_init(&given, BULK_ANSWER_SIZE_MAX);
+    buf_init(&given, PEER_RPC_ANSWER_SIZE_MAX);
     enum err err = true_walk(context, from, question, &given, detail);
     wire_reader_init(&page, bytes_skip(buf_bytes(&given), 1)); /* behind "I am sure" */
     bool is_lie = err == ERR_OK && backend_code_read_walk(question, &walk, NULL) == ERR_OK &&
@@ -106,22 +108,23 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
     return err == ERR_OK ? answer->err : err;
 }
 
-void __wrap_bulk_serve(struct bulk *bulk, enum bulk_service service, bulk_handler *handler, void *context) {
-    bool is_lie = service == BULK_WALK && lies("invents");
+void __wrap_peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service,
+                           peer_rpc_handler *handler, void *context) {
+    bool is_lie = service == PEER_RPC_WALK && lies("invents");
     true_walk = is_lie ? handler : true_walk;
-    __real_bulk_serve(bulk, service, is_lie ? list_invented : handler, context);
+    __real_peer_rpc_serve(peer_rpc, service, is_lie ? list_invented : handler, context);
 }
 
 /* ---- what it claims ---- */
 
-bulk_handler __real_copies_answer_compare;
-bulk_handler __wrap_copies_answer_compare;
-bulk_handler __real_copies_answer_offer;
-bulk_handler __wrap_copies_answer_offer;
-bulk_handler __real_copies_answer_confirm;
-bulk_handler __wrap_copies_answer_confirm;
-bulk_handler __real_copies_answer_prove;
-bulk_handler __wrap_copies_answer_prove;
+peer_rpc_handler __real_copies_answer_compare;
+peer_rpc_handler __wrap_copies_answer_compare;
+peer_rpc_handler __real_copies_answer_offer;
+peer_rpc_handler __wrap_copies_answer_offer;
+peer_rpc_handler __real_copies_answer_confirm;
+peer_rpc_handler __wrap_copies_answer_confirm;
+peer_rpc_handler __real_copies_answer_prove;
+peer_rpc_handler __wrap_copies_answer_prove;
 
 enum err __wrap_copies_answer_compare(void *context, const struct peer *from, struct bytes question,
                                       struct buf *answer, struct err_detail *detail) {

@@ -9,7 +9,7 @@
 struct world {
     struct fixture *fixture;
     struct archive *archive;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct clock_manual clock;
 };
 
@@ -24,7 +24,7 @@ static int set_up(void **state) {
     struct archive_config config = {
         .instance = world->fixture->instance, .scratch_directory = "/tmp", .clock = &world->clock.clock};
     world->archive = archive_new(&config);
-    world->visit = archive_visit_begin(world->archive);
+    world->visit = archive_reader_begin(world->archive);
     *state = world;
     return world->visit == NULL ? -1 : 0;
 }
@@ -32,7 +32,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *world = *state;
     void *fixture = world->fixture;
-    archive_visit_end(world->visit);
+    archive_reader_end(world->visit);
     archive_free(world->archive);
     int result = fixture_tear_down(&fixture);
     free(world);
@@ -53,8 +53,8 @@ static void put(struct world *world, const struct document *document) {
 
 /* A visit sees a URL as it was at its first look. */
 static void renew(struct world *world) {
-    archive_visit_end(world->visit);
-    world->visit = archive_visit_begin(world->archive);
+    archive_reader_end(world->visit);
+    world->visit = archive_reader_begin(world->archive);
     assert_non_null(world->visit);
 }
 
@@ -384,27 +384,27 @@ static void walks_between_two_times(void **state) {
 static void hands_out_a_bounded_number_of_held_visits(void **state) {
     struct world *world = *state;
     enum { COUNT = 300 };
-    struct archive_visit *visits[COUNT];
+    struct archive_reader *visits[COUNT];
     size_t held = 0;
     for (size_t i = 0; i < COUNT; i++) {
-        visits[i] = archive_visit_begin(world->archive);
+        visits[i] = archive_reader_begin(world->archive);
         assert_non_null(visits[i]);
-        held += archive_visit_hold(visits[i]) ? 1 : 0;
+        held += archive_reader_hold(visits[i]) ? 1 : 0;
     }
     assert_in_range(held, 1, COUNT - 1);
     for (size_t i = 0; i < COUNT; i++) {
-        archive_visit_end(visits[i]);
+        archive_reader_end(visits[i]);
     }
-    struct archive_visit *visit = archive_visit_begin(world->archive);
-    assert_true(archive_visit_hold(visit));
-    archive_visit_end(visit);
+    struct archive_reader *visit = archive_reader_begin(world->archive);
+    assert_true(archive_reader_hold(visit));
+    archive_reader_end(visit);
 }
 
 static void *look(void *context) {
     struct archive *archive = context;
     size_t wrong = 0;
     for (int i = 0; i < 200; i++) {
-        struct archive_visit *visit = archive_visit_begin(archive);
+        struct archive_reader *visit = archive_reader_begin(archive);
         struct bytes surt;
         struct capture found;
         struct archive_record record;
@@ -413,7 +413,7 @@ static void *look(void *context) {
                         archive_open(visit, &found, &record, NULL) == ERR_OK &&
                         bytes_equal(record.body, BYTES("one"));
         wrong += is_right ? 0 : 1;
-        archive_visit_end(visit);
+        archive_reader_end(visit);
     }
     return wrong == 0 ? archive : NULL;
 }

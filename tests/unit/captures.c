@@ -249,7 +249,7 @@ static void absence_is_told_from_failure(void **state) {
     fixture->nodes[1].lie = fixture->nodes[2].lie = LIE_FAIL;
     assert_int_equal(fetch(fixture, &key, true, &captured), ERR_REFUSED);
     for (unsigned i = 1; i < NODES_COUNT; i++) {
-        fixture_stop_bulk(&fixture->nodes[i]);
+        fixture_stop_peer_rpc(&fixture->nodes[i]);
     }
     assert_int_not_equal(fetch(fixture, &key, true, &captured), ERR_OK);
     assert_int_equal(fixture->blames_count, 0);
@@ -271,7 +271,7 @@ static void *stop_who_wants_it(void *context) {
     do {
         for (unsigned i = 1; i < NODES_COUNT; i++) {
             if (fixture->nodes[i].wants_stop) {
-                fixture_stop_bulk(&fixture->nodes[i]);
+                fixture_stop_peer_rpc(&fixture->nodes[i]);
                 return NULL;
             }
         }
@@ -283,7 +283,7 @@ static void *stop_who_wants_it(void *context) {
 static void a_transfer_that_is_cut_goes_on(void **state) {
     struct fixture *fixture = *state;
     struct captured captured;
-    struct bulk_stat stat;
+    struct peer_rpc_stat stat;
     pthread_t thread;
     unsigned stopped_count = 0;
     uint64_t offset_max = 0;
@@ -302,12 +302,12 @@ static void a_transfer_that_is_cut_goes_on(void **state) {
     assert_bytes_equal(captured.payload, body);
     for (unsigned i = 1; i < NODES_COUNT; i++) {
         uint64_t offset = fixture->nodes[i].first_offset;
-        stopped_count += !fixture->nodes[i].bulk->is_running;
+        stopped_count += !fixture->nodes[i].peer_rpc->is_running;
         offset_max = offset > offset_max ? offset : offset_max;
     }
     assert_int_equal(stopped_count, 1);
     assert_true(offset_max > LARGE_SIZE / 16);
-    bulk_stat(fixture->nodes[READER].bulk, &stat);
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &stat);
     assert_true(stat.received_size < LARGE_SIZE + LARGE_SIZE / 6); /* nothing came twice but one piece */
     assert_int_equal(fixture->blames_count, 0);
     free(large);
@@ -358,7 +358,7 @@ static enum err give_other_page(void *context, const struct peer *from, struct b
     struct node *node = context;
     struct captures_question asked;
     struct buf changed;
-    buf_init(&changed, BULK_QUESTION_SIZE_MAX);
+    buf_init(&changed, PEER_RPC_QUESTION_SIZE_MAX);
     assert_int_equal(captures_code_read_question(question, &asked, NULL), ERR_OK);
     asked.surt = BYTES("org,example)/page");
     assert_int_equal(captures_code_put_question(&changed, &asked), ERR_OK);
@@ -376,7 +376,7 @@ static void another_page_of_the_host_is_not_taken_for_this_one(void **state) {
     struct node *liar = &fixture->nodes[2];
     struct captured captured;
     struct document document = fixture_document(URL, 5, BYTES("hello"));
-    liar->bulk->services[BULK_CAPTURE].handler = give_other_page; /* nobody has asked him yet */
+    liar->peer_rpc->services[PEER_RPC_CAPTURE].handler = give_other_page; /* nobody has asked him yet */
     fixture_put(fixture, &document);
     struct ringkey key = fixture_key(fixture, URL, 5, BYTES("hello"));
     assert_int_equal(captures_fetch_at(fixture->fetch, &liar->peer, 1, &key, BYTES("org,example)/page"), true,

@@ -40,12 +40,12 @@ static void want(struct node *node, const struct ringkey *key, const struct node
 
 /* He has said so, and that holds until the end of the test. */
 static void take_for_busy(struct node *node, const struct node *giver) {
-    pthread_mutex_lock(&node->bulk->lock);
-    assert_int_equal(map_reserve(&node->bulk->habits, node->bulk->habits.count + 1), ERR_OK);
-    struct bulk_habit *habit = map_put(&node->bulk->habits, bytes_of(giver->peer.key, PEER_KEY_SIZE));
+    pthread_mutex_lock(&node->peer_rpc->lock);
+    assert_int_equal(map_reserve(&node->peer_rpc->habits, node->peer_rpc->habits.count + 1), ERR_OK);
+    struct peer_rpc_habit *habit = map_put(&node->peer_rpc->habits, bytes_of(giver->peer.key, PEER_KEY_SIZE));
     habit->busy_until_us = UINT64_MAX;
-    pthread_mutex_unlock(&node->bulk->lock);
-    assert_true(bulk_is_busy(node->bulk, &giver->peer));
+    pthread_mutex_unlock(&node->peer_rpc->lock);
+    assert_true(peer_rpc_is_busy(node->peer_rpc, &giver->peer));
 }
 
 /* A batch, whether the moment is over or not that it would wait before. */
@@ -55,8 +55,8 @@ static void fetch(struct node *node) {
 }
 
 static uint64_t answers_of(struct node *node) {
-    struct bulk_stat stat;
-    bulk_stat(node->bulk, &stat);
+    struct peer_rpc_stat stat;
+    peer_rpc_stat(node->peer_rpc, &stat);
     return stat.answers_count;
 }
 
@@ -157,9 +157,9 @@ static void who_is_silent_is_asked_once_a_batch(void **state) {
     for (size_t i = 0; i < SOME_COUNT; i++) {
         want(self, &some.keys[i], &world->nodes[OFFERER]);
     }
-    struct bulk_stat stat;
+    struct peer_rpc_stat stat;
     fetch(self);
-    bulk_stat(self->bulk, &stat);
+    peer_rpc_stat(self->peer_rpc, &stat);
     assert_int_equal(stat.questions_count, 1);
     assert_int_equal(stat_of(self).wanted_count, SOME_COUNT);
 }

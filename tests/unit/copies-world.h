@@ -18,7 +18,7 @@
 #include "node/captures/captures_state.h"
 #include "node/copies/copies.h"
 #include "node/copies/copies_state.h"
-#include "node/rpc/bulk_state.h"
+#include "node/rpc/peer_rpc_state.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -47,7 +47,7 @@ struct node {
     struct peer peer;
     struct instance *instance;
     struct instance_session *session;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct captures *captures;
     struct copies *copies;
     atomic_uint blames_count;   /* of others by this one */
@@ -223,13 +223,13 @@ static inline void serve(struct node *node) {
     case NEVER_COMPARES:
         break;
     case GIVES_FALSE:
-        bulk_serve(node->bulk, BULK_CAPTURE, give_false, node);
+        peer_rpc_serve(node->peer_rpc, PEER_RPC_CAPTURE, give_false, node);
         break;
     case PROVES_FALSE:
-        bulk_serve(node->bulk, BULK_PROVE, prove_false, node);
+        peer_rpc_serve(node->peer_rpc, PEER_RPC_PROVE, prove_false, node);
         break;
     case CONFIRMS_NOTHING:
-        bulk_serve(node->bulk, BULK_CONFIRM, confirm_nothing, node);
+        peer_rpc_serve(node->peer_rpc, PEER_RPC_CONFIRM, confirm_nothing, node);
         break;
     }
 }
@@ -245,15 +245,15 @@ static inline void open_disk(struct node *node) {
 }
 
 /* The port stays the same over a life and the next. */
-static inline void open_bulk(struct node *node) {
-    struct bulk_config config = {.identity = &node->identity, .blame = on_blame, .context = node};
+static inline void open_peer_rpc(struct node *node) {
+    struct peer_rpc_config config = {.identity = &node->identity, .blame = on_blame, .context = node};
     char text[32];
     snprintf(text, sizeof text, "127.0.0.%u", node->index + 20);
     assert_true(address_parse(bytes_of_string(text), 0, &config.address));
     config.address.port = node->peer.address.port;
-    assert_int_equal(bulk_new(&config, &node->bulk, NULL), ERR_OK);
+    assert_int_equal(peer_rpc_new(&config, &node->peer_rpc, NULL), ERR_OK);
     pthread_mutex_lock(&node->world->lock);
-    node->peer.address = stream_server_address(node->bulk->server);
+    node->peer.address = stream_server_address(node->peer_rpc->server);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
     pthread_mutex_unlock(&node->world->lock);
 }
@@ -271,11 +271,11 @@ static inline void start(struct node *node) {
     const struct world *world = node->world;
     struct err_detail detail = {0};
     open_disk(node);
-    open_bulk(node);
+    open_peer_rpc(node);
     struct copies_config config = {
         .directory = node->directory,
         .instance = node->instance,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .ring = {ask_own, ask_known, ask_find, ask_copies, ask_generation, locate, node},
         .grace_us = world->grace_us,
         .compare_interval_us = node->vice == NEVER_COMPARES ? 3600 * (uint64_t)SECOND_US : world->compare_us,
@@ -293,7 +293,7 @@ static inline void start(struct node *node) {
     }
     struct captures_config captures = {
         .instance = node->instance,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .scratch_directory = node->directory,
         .find_surt = find_surt,
         .may_copy = may_copy,
@@ -303,7 +303,7 @@ static inline void start(struct node *node) {
     node->captures = captures_new(&captures);
     assert_non_null(node->captures);
     serve(node);
-    assert_int_equal(bulk_start(node->bulk, NULL), ERR_OK);
+    assert_int_equal(peer_rpc_start(node->peer_rpc, NULL), ERR_OK);
     begin_copies(node);
     node->is_running = true;
     list(node->world, node->index, true);
@@ -314,11 +314,11 @@ static inline void stop(struct node *node) {
         return;
     }
     list(node->world, node->index, false);
-    bulk_stop(node->bulk);
+    peer_rpc_stop(node->peer_rpc);
     copies_stop(node->copies);
     copies_free(node->copies);
     captures_free(node->captures);
-    bulk_free(node->bulk);
+    peer_rpc_free(node->peer_rpc);
     instance_session_free(node->session);
     instance_close(node->instance);
     node->is_running = false;

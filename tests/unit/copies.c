@@ -40,13 +40,13 @@ static void a_busy_giver_gives_later(void **state) {
     world->compare_us = 3600 * (uint64_t)SECOND_US;
     start_all(world);
     wait_for(copies_is_compared(world->nodes[1].copies, place_of(0)));
-    world->nodes[0].bulk->reads.rate = 20; /* nobody has read anything yet */
+    world->nodes[0].peer_rpc->reads.rate = 20; /* nobody has read anything yet */
     for (unsigned n = 0; n < 30; n++) {
         put(&world->nodes[0], n, n);
     }
     wait_for(all_have(world, 30));
-    struct bulk_stat stat;
-    bulk_stat(world->nodes[0].bulk, &stat);
+    struct peer_rpc_stat stat;
+    peer_rpc_stat(world->nodes[0].peer_rpc, &stat);
     assert_true(stat.shed_count > 0);
     assert_int_equal(stat_of(&world->nodes[1]).fetched_count, 30);
     assert_int_equal(atomic_load(&world->nodes[1].blames_count), 0);
@@ -73,7 +73,7 @@ static void over_slow_lines_copies_are_given_in_turns(void **state) {
 static void who_was_away_gets_only_the_difference(void **state) {
     struct world *world = *state;
     struct node *late = &world->nodes[2];
-    struct bulk_stat traffic;
+    struct peer_rpc_stat traffic;
     start_all(world);
     for (unsigned n = 0; n < 80; n++) {
         put(&world->nodes[0], n, n);
@@ -87,7 +87,7 @@ static void who_was_away_gets_only_the_difference(void **state) {
     start(late);
     wait_for(all_have(world, 84));
     assert_int_equal(stat_of(late).fetched_count, 4);
-    bulk_stat(late->bulk, &traffic);
+    peer_rpc_stat(late->peer_rpc, &traffic);
     assert_true(traffic.received_size < 10 * BODY_SIZE); /* of 84 */
 }
 
@@ -428,16 +428,17 @@ static void nonsense_is_refused(void **state) {
     struct buf answer;
     uint8_t whole_ring[COPIES_COMPARE_HEAD_SIZE + 1] = {0};
     start_all(world);
-    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
-    static const enum bulk_service services[] = {BULK_COMPARE, BULK_OFFER, BULK_CONFIRM, BULK_PROVE};
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
+    static const enum peer_rpc_service services[] = {PEER_RPC_COMPARE, PEER_RPC_OFFER, PEER_RPC_CONFIRM,
+                                                     PEER_RPC_PROVE};
     for (size_t i = 0; i < sizeof services / sizeof services[0]; i++) {
-        assert_int_not_equal(bulk_ask(world->nodes[0].bulk, &world->nodes[1].peer, services[i],
-                                      BYTES("\xff\xff nonsense"), 5000, &answer, NULL),
+        assert_int_not_equal(peer_rpc_ask(world->nodes[0].peer_rpc, &world->nodes[1].peer, services[i],
+                                          BYTES("\xff\xff nonsense"), 5000, &answer, NULL),
                              ERR_OK);
     }
     assert_true(atomic_load(&world->nodes[1].blames_count) >= 4);
-    assert_int_equal(bulk_ask(world->nodes[0].bulk, &world->nodes[1].peer, BULK_COMPARE,
-                              bytes_of(whole_ring, sizeof whole_ring), 5000, &answer, NULL),
+    assert_int_equal(peer_rpc_ask(world->nodes[0].peer_rpc, &world->nodes[1].peer, PEER_RPC_COMPARE,
+                                  bytes_of(whole_ring, sizeof whole_ring), 5000, &answer, NULL),
                      ERR_INVALID);
     buf_done(&answer);
 }

@@ -183,8 +183,8 @@ static void a_job_spreads_from_node_to_node(void **state) {
     scratch_path(*state, "other", other);
     assert_int_equal(whole_file_make_directory(other, NULL), ERR_OK);
     buf_init(&text, DECREE_TEXT_SIZE_MAX);
-    buf_init(&question, BULK_QUESTION_SIZE_MAX);
-    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
+    buf_init(&question, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     decrees_put_job_text(&text, BYTES("scope = host\n"), BYTES("https://example.org/\n"));
     assert_int_equal(decrees_publish(*state, &fixture->member, &fixture->charter, DECREE_JOB,
                                      BYTES("example"), buf_bytes(&text), NULL),

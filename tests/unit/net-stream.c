@@ -14,7 +14,7 @@
 #include "net/handshake.h"
 #include "net/socket_address.h"
 
-enum { TURNS_MAX = 2000000, CHUNK_SIZE = 100000, BULK_SIZE = UNIT_IS_SANITIZED ? 10000000 : 100000000 };
+enum { TURNS_MAX = 2000000, CHUNK_SIZE = 100000, PEER_RPC_SIZE = UNIT_IS_SANITIZED ? 10000000 : 100000000 };
 
 struct end {
     struct stream *stream;
@@ -363,16 +363,16 @@ static void a_hundred_megabytes_arrive_whole_both_ways_at_once(void **state) {
     uint8_t sent[crypto_hash_sha256_BYTES];
     uint8_t received[crypto_hash_sha256_BYTES];
     listen_at(world, 2);
-    world->a.to_send = BULK_SIZE;
-    world->b.to_send = BULK_SIZE / 10;
+    world->a.to_send = PEER_RPC_SIZE;
+    world->b.to_send = PEER_RPC_SIZE / 10;
     world->a.finishes = world->b.finishes = true;
     connect_to(world, &world->peer);
     run_until(world, &world->a.is_closed);
     run_until(world, &world->b.is_closed);
     assert_int_equal(world->a.err, ERR_OK);
     assert_int_equal(world->b.err, ERR_OK);
-    assert_int_equal(world->b.received_bytes, BULK_SIZE);
-    assert_int_equal(world->a.received_bytes, BULK_SIZE / 10);
+    assert_int_equal(world->b.received_bytes, PEER_RPC_SIZE);
+    assert_int_equal(world->a.received_bytes, PEER_RPC_SIZE / 10);
     crypto_hash_sha256_final(&world->a.sent, sent);
     crypto_hash_sha256_final(&world->b.received, received);
     assert_memory_equal(sent, received, crypto_hash_sha256_BYTES);

@@ -8,7 +8,7 @@
 #include "await.h"
 #include "base/prng.h"
 #include "node/crowd/crowd_reader.h"
-#include "node/rpc/bulk_state.h"
+#include "node/rpc/peer_rpc_state.h"
 #include "offers-fixture.h"
 
 enum { NODES_COUNT = 14, READER = 0, LARGE_SIZE = 5 << 20, TIMEOUT_MS = 20000 };
@@ -23,7 +23,7 @@ struct node {
     struct fixture *fixture;
     char *root;
     struct identity identity;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct peer peer;
     struct captures *captures;
     struct offers *offers;
@@ -162,7 +162,7 @@ static enum err give(void *context, const struct peer *from, struct bytes questi
     struct node *node = context;
     struct captures_answer given;
     struct buf exchanged;
-    buf_init(&exchanged, BULK_QUESTION_SIZE_MAX);
+    buf_init(&exchanged, PEER_RPC_QUESTION_SIZE_MAX);
     if (node->lie == LIE_OTHER) {
         exchange(node, question, &exchanged);
         question = buf_bytes(&exchanged);
@@ -184,15 +184,15 @@ static enum err give(void *context, const struct peer *from, struct bytes questi
 
 /* ---- life ---- */
 
-static void start_bulk(struct node *node, unsigned host) {
-    struct bulk_config config = {.identity = &node->identity,
-                                 .address = address_ipv4(127, 0, 0, (uint8_t)host, 0),
-                                 .admits = admits,
-                                 .blame = blame,
-                                 .context = node};
+static void start_peer_rpc(struct node *node, unsigned host) {
+    struct peer_rpc_config config = {.identity = &node->identity,
+                                     .address = address_ipv4(127, 0, 0, (uint8_t)host, 0),
+                                     .admits = admits,
+                                     .blame = blame,
+                                     .context = node};
     assert_int_equal(identity_random(&node->identity), ERR_OK);
-    assert_int_equal(bulk_new(&config, &node->bulk, NULL), ERR_OK);
-    node->peer.address = bulk_address(node->bulk);
+    assert_int_equal(peer_rpc_new(&config, &node->peer_rpc, NULL), ERR_OK);
+    node->peer.address = peer_rpc_address(node->peer_rpc);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
 }
 
@@ -203,19 +203,19 @@ static void start(struct fixture *fixture, unsigned index) {
     node->root = malloc(SCRATCH_PATH_SIZE);
     snprintf(name, sizeof name, "%u", index);
     assert_int_equal(mkdir(scratch_path(fixture->root, name, node->root), 0700), 0);
-    start_bulk(node, index + 2);
-    struct captures_config captures = {.bulk = node->bulk, .scratch_directory = node->root};
+    start_peer_rpc(node, index + 2);
+    struct captures_config captures = {.peer_rpc = node->peer_rpc, .scratch_directory = node->root};
     struct offers_config offers = {
-        .directory = node->root, .bulk = node->bulk, .gives_max = fixture->gives_max};
+        .directory = node->root, .peer_rpc = node->peer_rpc, .gives_max = fixture->gives_max};
     node->captures = captures_new(&captures);
     assert_non_null(node->captures);
     assert_int_equal(offers_new(&offers, &node->offers, NULL), ERR_OK);
-    bulk_serve(node->bulk, BULK_HAND, give, node);
+    peer_rpc_serve(node->peer_rpc, PEER_RPC_HAND, give, node);
     struct crowd_reader_config crowd_reader = {
         .crowd_driver = (struct crowd_driver *)fixture,
         .offers = node->offers,
         .captures = node->captures,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .takes_any = fixture->takes_any,
         .find = find,
         .distrust = distrust,
@@ -227,7 +227,7 @@ static void start(struct fixture *fixture, unsigned index) {
     node->crowd_reader = crowd_reader_new(&crowd_reader);
     node->session = crowd_reader_session_new(node->crowd_reader);
     assert_non_null(node->session);
-    assert_int_equal(bulk_start(node->bulk, NULL), ERR_OK);
+    assert_int_equal(peer_rpc_start(node->peer_rpc, NULL), ERR_OK);
 }
 
 static int setup_with(void **state, uint8_t gives_max, bool takes_any) {
@@ -259,23 +259,23 @@ static int setup_takes_any(void **state) {
     return setup_with(state, 0, true);
 }
 
-static void stop_bulk(struct node *node) {
-    if (node->bulk->is_running) {
-        bulk_stop(node->bulk);
+static void stop_peer_rpc(struct node *node) {
+    if (node->peer_rpc->is_running) {
+        peer_rpc_stop(node->peer_rpc);
     }
 }
 
 static int teardown(void **state) {
     struct fixture *fixture = *state;
     for (unsigned i = 0; i < NODES_COUNT; i++) {
-        stop_bulk(&fixture->nodes[i]);
+        stop_peer_rpc(&fixture->nodes[i]);
     }
     for (unsigned i = 0; i < NODES_COUNT; i++) {
         struct node *node = &fixture->nodes[i];
         crowd_reader_session_free(node->session);
         crowd_reader_free(node->crowd_reader);
         captures_free(node->captures);
-        bulk_free(node->bulk);
+        peer_rpc_free(node->peer_rpc);
         offers_free(node->offers);
         identity_done(&node->identity);
         free(node->root);
@@ -404,7 +404,7 @@ static void who_does_not_have_it_is_passed_over(void **state) {
     add_hit(fixture, 1, &fixture->sample);
     add_holder(fixture, 2, &fixture->sample);
     fixture->nodes[2].lie = LIE_FAIL;
-    stop_bulk(&fixture->nodes[3]);
+    stop_peer_rpc(&fixture->nodes[3]);
     add_holder(fixture, 3, &fixture->sample);
     assert_int_equal(obtain(fixture, &obtained), ERR_NOT_FOUND);
     add_holder(fixture, 4, &fixture->sample);
@@ -472,7 +472,7 @@ static void another_url_or_title_is_not_taken(void **state) {
 static void a_large_one_comes_from_all_at_once(void **state) {
     struct fixture *fixture = *state;
     struct obtained obtained;
-    struct bulk_stat stat;
+    struct peer_rpc_stat stat;
     uint8_t *large = make_large(fixture);
     for (unsigned i = 1; i <= 4; i++) {
         add_holder(fixture, i, &fixture->sample);
@@ -485,7 +485,7 @@ static void a_large_one_comes_from_all_at_once(void **state) {
     }
     assert_true(obtained.holders_count >= 2); /* the quick give more: not all need have their turn */
     assert_true(givers_count >= obtained.holders_count);
-    bulk_stat(fixture->nodes[READER].bulk, &stat);
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &stat);
     assert_true(stat.received_size < LARGE_SIZE + LARGE_SIZE / 4); /* no more than some late pieces twice */
     free(large);
 }
@@ -496,7 +496,7 @@ static void *stop_who_wants_it(void *context) {
     do {
         for (unsigned i = 1; i < NODES_COUNT; i++) {
             if (fixture->nodes[i].wants_stop) {
-                stop_bulk(&fixture->nodes[i]);
+                stop_peer_rpc(&fixture->nodes[i]);
                 return NULL;
             }
         }

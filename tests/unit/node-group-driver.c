@@ -144,12 +144,13 @@ static enum err echo(void *context, const struct peer *from, struct bytes questi
     return buf_put(answer, question);
 }
 
-static enum err ask(const struct node *from, const struct node *whom, enum bulk_service service,
+static enum err ask(const struct node *from, const struct node *whom, enum peer_rpc_service service,
                     struct bytes question, size_t *ret_size) {
     struct peer peer = peer_of(whom);
     struct buf answer;
-    buf_init(&answer, BULK_ANSWER_SIZE_MAX);
-    enum err err = bulk_ask(from->together->bulk, &peer, service, question, TIMEOUT_MS, &answer, NULL);
+    buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
+    enum err err =
+        peer_rpc_ask(from->together->peer_rpc, &peer, service, question, TIMEOUT_MS, &answer, NULL);
     *ret_size = answer.size;
     buf_done(&answer);
     return err;
@@ -160,7 +161,7 @@ static enum err probe(const struct node *from, const struct node *whom, uint32_t
     struct wire_writer writer;
     wire_writer_init(&writer, question, sizeof question);
     wire_write_u32(&writer, size);
-    return ask(from, whom, BULK_PROBE, bytes_of(question, sizeof question), ret_size);
+    return ask(from, whom, PEER_RPC_PROBE, bytes_of(question, sizeof question), ret_size);
 }
 
 /* ---- tests, in this order ---- */
@@ -238,12 +239,12 @@ static void transfers_teach(void **state) {
 static void a_member_of_a_group_is_none_of_the_ring(void **state) {
     size_t size;
     (void)state;
-    bulk_serve(nodes[0].together->bulk, BULK_PING, echo, NULL);
+    peer_rpc_serve(nodes[0].together->peer_rpc, PEER_RPC_PING, echo, NULL);
     assert_int_equal(probe(&nodes[1], &nodes[0], PROBE_SIZE, &size), ERR_OK);
     assert_int_equal(size, PROBE_SIZE);
     assert_int_equal(probe(&nodes[1], &nodes[0], 0, &size), ERR_OK);
     assert_int_equal(size, 0);
-    assert_int_equal(ask(&nodes[1], &nodes[0], BULK_PING, BYTES("hello"), &size), ERR_PERMISSION);
+    assert_int_equal(ask(&nodes[1], &nodes[0], PEER_RPC_PING, BYTES("hello"), &size), ERR_PERMISSION);
 }
 
 static void a_stranger_gets_nothing(void **state) {
@@ -251,7 +252,7 @@ static void a_stranger_gets_nothing(void **state) {
     (void)state;
     assert_int_not_equal(probe(&nodes[2], &nodes[0], PROBE_SIZE, &size), ERR_OK);
     assert_int_equal(size, 0);
-    assert_int_not_equal(ask(&nodes[2], &nodes[0], BULK_PING, BYTES("hello"), &size), ERR_OK);
+    assert_int_not_equal(ask(&nodes[2], &nodes[0], PEER_RPC_PING, BYTES("hello"), &size), ERR_OK);
     assert_int_not_equal(probe(&nodes[0], &nodes[2], PROBE_SIZE, &size), ERR_OK); /* nor is he asked */
 }
 
@@ -259,10 +260,10 @@ static void probes_are_bounded(void **state) {
     size_t size;
     enum err err = ERR_OK;
     (void)state;
-    assert_int_equal(probe(&nodes[1], &nodes[0], BULK_PIECE_SIZE_MAX + 1, &size), ERR_INVALID);
-    assert_int_equal(ask(&nodes[1], &nodes[0], BULK_PROBE, BYTES("abc"), &size), ERR_INVALID);
+    assert_int_equal(probe(&nodes[1], &nodes[0], PEER_RPC_PIECE_SIZE_MAX + 1, &size), ERR_INVALID);
+    assert_int_equal(ask(&nodes[1], &nodes[0], PEER_RPC_PROBE, BYTES("abc"), &size), ERR_INVALID);
     for (int i = 0; i < 200 && err == ERR_OK; i++) {
-        err = probe(&nodes[1], &nodes[0], BULK_PIECE_SIZE_MAX, &size);
+        err = probe(&nodes[1], &nodes[0], PEER_RPC_PIECE_SIZE_MAX, &size);
     }
     assert_int_equal(err, ERR_BUSY);
 }

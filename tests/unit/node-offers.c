@@ -323,7 +323,7 @@ static struct peer make_peer(uint8_t number) {
 /* Node `number` asks for a part; the answer is borrowed until the next call. */
 static struct captures_answer ask_from(struct fixture *fixture, const struct peer *peer,
                                        struct address claimed, uint64_t offset, uint32_t size) {
-    static uint8_t memory[BULK_ANSWER_SIZE_MAX];
+    static uint8_t memory[PEER_RPC_ANSWER_SIZE_MAX];
     struct captures_answer answer;
     struct buf in;
     struct buf out;
@@ -334,8 +334,8 @@ static struct captures_answer ask_from(struct fixture *fixture, const struct pee
         .size_max = size,
         .address = claimed,
     };
-    buf_init(&in, BULK_QUESTION_SIZE_MAX);
-    buf_init(&out, BULK_ANSWER_SIZE_MAX);
+    buf_init(&in, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&out, PEER_RPC_ANSWER_SIZE_MAX);
     assert_int_equal(captures_code_put_question(&in, &question), ERR_OK);
     assert_int_equal(offers_give(fixture->offers, peer, buf_bytes(&in), &out, NULL), ERR_OK);
     memcpy(memory, out.data, out.size);

@@ -15,7 +15,7 @@ static int setup(void **state) {
 
 struct reader {
     struct archive *archive;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct archive_record record;
     struct capture capture;
 };
@@ -27,11 +27,11 @@ static void reader_init(struct reader *reader, struct fixture *fixture) {
     };
     reader->archive = archive_new(&config);
     assert_non_null(reader->archive);
-    reader->visit = archive_visit_begin(reader->archive);
+    reader->visit = archive_reader_begin(reader->archive);
 }
 
 static void reader_done(struct reader *reader) {
-    archive_visit_end(reader->visit);
+    archive_reader_end(reader->visit);
     archive_free(reader->archive);
 }
 
@@ -181,8 +181,8 @@ static void the_crowd_is_asked_beside_slow_holders(void **state) {
     struct fixture *fixture = *state;
     struct reader reader;
     for (unsigned i = 1; i < OFFERER; i++) {
-        fixture->nodes[i].bulk->services[BULK_WALK].handler = answer_late;
-        fixture->nodes[i].bulk->services[BULK_WALK].context = fixture;
+        fixture->nodes[i].peer_rpc->services[PEER_RPC_WALK].handler = answer_late;
+        fixture->nodes[i].peer_rpc->services[PEER_RPC_WALK].context = fixture;
     }
     offer(fixture, "http://example.org/a", 10, "ten");
     reader_init(&reader, fixture);

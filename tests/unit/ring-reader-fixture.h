@@ -15,7 +15,7 @@
 #include "node/captures/captures_state.h"
 #include "node/crowd/crowd_reader.h"
 #include "node/reading/ring_reader.h"
-#include "node/rpc/bulk_state.h"
+#include "node/rpc/peer_rpc_state.h"
 #include "scratch.h"
 #include "store/remote/backend_code.h"
 #include "unit.h"
@@ -43,7 +43,7 @@ struct fixture;
 struct node {
     struct fixture *fixture;
     struct identity identity;
-    struct bulk *bulk; /* NULL: it is dead */
+    struct peer_rpc *peer_rpc; /* NULL: it is dead */
     struct peer peer;
     struct instance *instance;
     struct instance_session *session;
@@ -183,13 +183,13 @@ static inline bool fixture_trusts(void *context, const uint8_t signer[PEER_KEY_S
 
 static inline void fixture_start_crowd(struct node *node, const char *directory) {
     struct fixture *fixture = node->fixture;
-    struct offers_config offers = {.directory = directory, .bulk = node->bulk};
+    struct offers_config offers = {.directory = directory, .peer_rpc = node->peer_rpc};
     assert_int_equal(offers_new(&offers, &node->offers, NULL), ERR_OK);
     struct crowd_reader_config config = {
         .crowd_driver = (struct crowd_driver *)fixture,
         .offers = node->offers,
         .captures = node->captures,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .find = fixture_search,
         .distrust = fixture_distrust,
         .is_distrusted = fixture_is_distrusted,
@@ -226,7 +226,7 @@ static inline void fixture_strip(struct buf *answer) {
     struct backend_code_document received;
     struct buf out;
     struct buf description;
-    buf_init(&out, BULK_ANSWER_SIZE_MAX);
+    buf_init(&out, PEER_RPC_ANSWER_SIZE_MAX);
     buf_init(&description, BACKEND_CODE_META_SIZE_MAX);
     assert_int_equal(captures_code_read_answer(buf_bytes(answer), &given, NULL), ERR_OK);
     assert_int_equal(backend_code_read_document(given.description, &received, NULL), ERR_OK);
@@ -329,24 +329,24 @@ static inline enum err fixture_invent(void *context, const struct peer *from, st
 
 static inline void fixture_make_inventor(struct node *node, unsigned count) {
     node->lies_count = count;
-    node->bulk->services[BULK_WALK].handler = fixture_invent; /* nobody has asked him yet */
-    node->bulk->services[BULK_WALK].context = node;
+    node->peer_rpc->services[PEER_RPC_WALK].handler = fixture_invent; /* nobody has asked him yet */
+    node->peer_rpc->services[PEER_RPC_WALK].context = node;
 }
 
 /* ---- life ---- */
 
-static inline void fixture_start_bulk(struct node *node, unsigned host) {
+static inline void fixture_start_peer_rpc(struct node *node, unsigned host) {
     struct fixture *fixture = node->fixture;
-    struct bulk_config config = {
+    struct peer_rpc_config config = {
         .identity = &node->identity, .admits = fixture_admits, .blame = fixture_blame, .context = node};
     char text[32];
     snprintf(text, sizeof text, "127.0.0.%u", host);
     assert_int_equal(identity_random(&node->identity), ERR_OK);
     assert_true(address_parse(bytes_of_string(text), 0, &config.address));
-    assert_int_equal(bulk_new(&config, &node->bulk, NULL), ERR_OK);
+    assert_int_equal(peer_rpc_new(&config, &node->peer_rpc, NULL), ERR_OK);
     struct captures_config captures = {
         .instance = node->instance,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .scratch_directory = fixture->root,
         .mapping = (uint8_t)fixture->mapping,
         .timeout_ms = TIMEOUT_MS,
@@ -356,7 +356,7 @@ static inline void fixture_start_bulk(struct node *node, unsigned host) {
     };
     struct ring_reader_service_config service = {
         .instance = node->instance,
-        .bulk = node->bulk,
+        .peer_rpc = node->peer_rpc,
         .mapping = (uint8_t)fixture->mapping,
         .is_current = fixture_is_current,
         .context = node,
@@ -365,8 +365,8 @@ static inline void fixture_start_bulk(struct node *node, unsigned host) {
     node->service = ring_reader_service_new(&service);
     assert_non_null(node->captures);
     assert_non_null(node->service);
-    bulk_serve(node->bulk, BULK_CAPTURE, fixture_give, node);
-    node->peer.address = stream_server_address(node->bulk->server);
+    peer_rpc_serve(node->peer_rpc, PEER_RPC_CAPTURE, fixture_give, node);
+    node->peer.address = stream_server_address(node->peer_rpc->server);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
 }
 
@@ -378,13 +378,13 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
     snprintf(name, sizeof name, "%u", index);
     struct instance_config config = {.directory = scratch_path(fixture->root, name, path)};
     assert_int_equal(instance_open(&config, &node->instance, NULL), ERR_OK);
-    fixture_start_bulk(node, index + 2);
+    fixture_start_peer_rpc(node, index + 2);
     if (fixture->has_crowd) {
         fixture_start_crowd(node, config.directory);
     }
     if (index == READER) {
         struct ring_reader_config backend = {
-            .bulk = node->bulk,
+            .peer_rpc = node->peer_rpc,
             .captures = node->captures,
             .offers = node->offers,
             .obtain = fixture->crowd_reader,
@@ -408,12 +408,12 @@ static inline void fixture_start(struct fixture *fixture, unsigned index) {
     node->session = instance_session_new(node->instance);
     instance_session_set_guest(node->session, index == READER);
     node->is_current = index != READER;
-    assert_int_equal(bulk_start(node->bulk, NULL), ERR_OK);
+    assert_int_equal(peer_rpc_start(node->peer_rpc, NULL), ERR_OK);
 }
 
-static inline void fixture_stop_bulk(struct node *node) {
-    if (node->bulk != NULL && node->bulk->is_running) {
-        bulk_stop(node->bulk);
+static inline void fixture_stop_peer_rpc(struct node *node) {
+    if (node->peer_rpc != NULL && node->peer_rpc->is_running) {
+        peer_rpc_stop(node->peer_rpc);
     }
 }
 
@@ -441,7 +441,7 @@ static inline int fixture_teardown(void **state) {
     struct fixture *fixture = *state;
     for (unsigned i = 0; i < NODES_COUNT; i++) {
         struct node *node = &fixture->nodes[i];
-        fixture_stop_bulk(node);
+        fixture_stop_peer_rpc(node);
         if (i == READER) {
             ring_reader_end(fixture->backend);
             captures_session_free(fixture->fetch);
@@ -454,7 +454,7 @@ static inline int fixture_teardown(void **state) {
         }
         captures_free(node->captures);
         ring_reader_service_free(node->service);
-        bulk_free(node->bulk);
+        peer_rpc_free(node->peer_rpc);
         instance_session_free(node->session); /* sessions may outlive the ring */
         instance_close(node->instance);
         identity_done(&node->identity);
@@ -469,22 +469,22 @@ static inline int fixture_teardown(void **state) {
 /* ---- load ---- */
 
 struct fixture_load {
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     bool is_busy;
     atomic_bool is_set;
 };
 
 static inline void fixture_set_load(void *context) {
     struct fixture_load *load = context;
-    load->bulk->reads =
-        (struct bulk_meter){.rate = load->is_busy, .free_us = load->is_busy ? UINT64_MAX / 2 : 0};
+    load->peer_rpc->reads =
+        (struct peer_rpc_meter){.rate = load->is_busy, .free_us = load->is_busy ? UINT64_MAX / 2 : 0};
     load->is_set = true;
 }
 
 /* From now on it says to readers that it is busy, or does so no more. */
 static inline void fixture_set_busy(struct node *node, bool is_busy) {
-    struct fixture_load load = {.bulk = node->bulk, .is_busy = is_busy};
-    assert_int_equal(bulk_post(node->bulk, fixture_set_load, &load), ERR_OK);
+    struct fixture_load load = {.peer_rpc = node->peer_rpc, .is_busy = is_busy};
+    assert_int_equal(peer_rpc_post(node->peer_rpc, fixture_set_load, &load), ERR_OK);
     await_that(load.is_set);
 }
 

@@ -114,17 +114,17 @@ static void own_captures_come_first(void **state) {
     struct fixture *fixture = *state;
     struct capture last;
     bool is_partial;
-    struct bulk_stat before;
-    struct bulk_stat after;
+    struct peer_rpc_stat before;
+    struct peer_rpc_stat after;
     put_some(fixture);
     struct document document = fixture_document("http://www.example.org/a", 4, BYTES("a4"));
     fixture_put_at(fixture, READER, &document);
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
     assert_int_equal(last.volume, 0);
     fixture->nodes[READER].is_current = true;
-    bulk_stat(fixture->nodes[READER].bulk, &before);
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &before);
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
-    bulk_stat(fixture->nodes[READER].bulk, &after);
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &after);
     assert_int_equal(after.questions_count, before.questions_count);
 }
 
@@ -174,8 +174,8 @@ static void age_listings(struct fixture *fixture, bool is_gone) {
 }
 
 static uint64_t questions_of(struct fixture *fixture) {
-    struct bulk_stat stat;
-    bulk_stat(fixture->nodes[READER].bulk, &stat);
+    struct peer_rpc_stat stat;
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &stat);
     return stat.questions_count;
 }
 
@@ -208,7 +208,7 @@ static void nothing_is_not_said_for_all(void **state) {
     assert_false(is_partial);
     assert_int_equal(list(fixture, "org,example)/b", &last, &is_partial), 0);
     assert_false(is_partial);
-    fixture_stop_bulk(&fixture->nodes[3]);
+    fixture_stop_peer_rpc(&fixture->nodes[3]);
     assert_int_equal(list(fixture, "org,example)/c", &last, &is_partial), 0);
     assert_false(is_partial); /* one who knows has said so, and nobody else */
     fixture->nodes[1].is_current = fixture->nodes[2].is_current = false;
@@ -231,7 +231,7 @@ static void who_was_compared_and_has_nothing_asks_the_others(void **state) {
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 1);
     assert_false(is_partial);
     for (unsigned i = 1; i < NODES_COUNT; i++) {
-        fixture_stop_bulk(&fixture->nodes[i]);
+        fixture_stop_peer_rpc(&fixture->nodes[i]);
     }
     assert_int_equal(list(fixture, "org,example)/b", &last, &is_partial), 0);
     assert_false(is_partial);
@@ -355,7 +355,7 @@ static void replay_reads_through(void **state) {
         .scratch_directory = fixture->root,
     };
     struct archive *archive = archive_new(&config);
-    struct archive_visit *visit = archive_visit_begin(archive);
+    struct archive_reader *visit = archive_reader_begin(archive);
     struct archive_record record;
     struct capture capture;
     struct bytes surt;
@@ -369,7 +369,7 @@ static void replay_reads_through(void **state) {
         assert_bytes_equal(record.body, bytes_of_string(bodies[i]));
         assert_bytes_equal(record.head, BYTES(HEAD));
     }
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     archive_free(archive);
 }
 
@@ -392,7 +392,7 @@ static void holders_die_one_by_one(void **state) {
         assert_int_equal(list(fixture, surt, &last, &is_partial), 1);
         assert_false(is_partial);
         expect_record(fixture, &last, bytes_of_string(body));
-        fixture_stop_bulk(&fixture->nodes[i]);
+        fixture_stop_peer_rpc(&fixture->nodes[i]);
     }
     age_listings(fixture, true);
     assert_int_equal(list(fixture, "org,example)/1", &last, &is_partial), 0);
@@ -406,7 +406,7 @@ static void walks_without_some_are_partial(void **state) {
     struct buf out;
     bool is_partial;
     put_some(fixture);
-    fixture_stop_bulk(&fixture->nodes[2]);
+    fixture_stop_peer_rpc(&fixture->nodes[2]);
     buf_init(&out, 1 << 20);
     for (int i = 0; i < 2; i++) { /* the second time nobody waits for it */
         assert_int_equal(walk(fixture, BYTES(""), BYTES(""), false, &out, &is_partial), ERR_NOT_FOUND);
@@ -508,8 +508,8 @@ static void false_lists_are_refused(void **state) {
     put_some(fixture);
     buf_init(&out, 1 << 20);
     struct node *liar = &fixture->nodes[2];
-    liar->bulk->services[BULK_WALK].handler = lie_about_walks; /* nobody has asked him yet */
-    liar->bulk->services[BULK_WALK].context = liar;
+    liar->peer_rpc->services[PEER_RPC_WALK].handler = lie_about_walks; /* nobody has asked him yet */
+    liar->peer_rpc->services[PEER_RPC_WALK].context = liar;
     for (unsigned i = 0; i < 5; i++) {
         liar->questions_count = i;
         fixture->blames_count = 0;
@@ -544,7 +544,7 @@ static void false_documents_are_not_shown(void **state) {
 
 /* As readers do it. */
 struct trier {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     int64_t time_us;
     unsigned tries_count;
     struct buf *body;
@@ -572,11 +572,11 @@ static unsigned open_nearest(struct fixture *fixture, int64_t seconds, struct bu
         .scratch_directory = fixture->root,
     };
     struct archive *archive = archive_new(&config);
-    struct trier trier = {archive_visit_begin(archive), seconds * SECOND_US, 0, body};
+    struct trier trier = {archive_reader_begin(archive), seconds * SECOND_US, 0, body};
     struct archive_attempt attempt = {.find = find_nearest, .use = read_nearest, .context = &trier};
     buf_clear(body);
     enum err err = archive_try(trier.visit, &attempt, NULL);
-    archive_visit_end(trier.visit);
+    archive_reader_end(trier.visit);
     archive_free(archive);
     return err == ERR_OK ? trier.tries_count : 0;
 }
@@ -626,7 +626,7 @@ static void who_invents_many_is_not_asked_any_more(void **state) {
 
 /* Of example.org/x he lists what nobody made, with the digest of a document that others have. */
 struct borrower {
-    bulk_handler *walk; /* the true one, and its context */
+    peer_rpc_handler *walk; /* the true one, and its context */
     void *context;
     uint8_t digest[SHA256_SIZE];
 };
@@ -664,8 +664,9 @@ static enum err read_document(struct fixture *fixture, const struct capture *cap
 /* A revisit's document is looked for by its digest: where that leads to a lie, it leads elsewhere next. */
 static void a_borrowed_digest_leads_astray_once(void **state) {
     struct fixture *fixture = *state;
-    struct bulk *bulk = fixture->nodes[2].bulk;
-    struct borrower borrower = {bulk->services[BULK_WALK].handler, bulk->services[BULK_WALK].context, {0}};
+    struct peer_rpc *peer_rpc = fixture->nodes[2].peer_rpc;
+    struct borrower borrower = {
+        peer_rpc->services[PEER_RPC_WALK].handler, peer_rpc->services[PEER_RPC_WALK].context, {0}};
     struct capture revisit;
     struct capture invented;
     struct sha256 sha256;
@@ -676,8 +677,8 @@ static void a_borrowed_digest_leads_astray_once(void **state) {
     sha256_done(&sha256);
     put_some(fixture);
     fixture->nodes[1].is_current = fixture->nodes[3].is_current = false;
-    bulk->services[BULK_WALK].handler = list_borrowed; /* nobody has asked him yet */
-    bulk->services[BULK_WALK].context = &borrower;
+    peer_rpc->services[PEER_RPC_WALK].handler = list_borrowed; /* nobody has asked him yet */
+    peer_rpc->services[PEER_RPC_WALK].context = &borrower;
     assert_int_equal(list(fixture, "org,example)/ab", &revisit, &is_partial), 1);
     assert_true(revisit.flags & CAPTURE_REVISIT);
     assert_int_equal(list(fixture, "org,example)/x", &invented, &is_partial), 1);
@@ -765,23 +766,23 @@ static void slow_nodes_hold_up_only_some(void **state) {
     struct document document = fixture_document("http://example.org/own", 1, BYTES("own"));
     fixture_put_at(fixture, READER, &document);
     for (unsigned i = 1; i < NODES_COUNT; i++) {
-        fixture->nodes[i].bulk->services[BULK_WALK].handler = answer_late;
-        fixture->nodes[i].bulk->services[BULK_WALK].context = &waiting;
+        fixture->nodes[i].peer_rpc->services[PEER_RPC_WALK].handler = answer_late;
+        fixture->nodes[i].peer_rpc->services[PEER_RPC_WALK].context = &waiting;
     }
     for (size_t i = 0; i < WAITERS_MAX; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, walk_slowly, &waiting), 0);
     }
-    struct bulk_stat before = {0};
-    struct bulk_stat after;
+    struct peer_rpc_stat before = {0};
+    struct peer_rpc_stat after;
     unsigned turns_count = 0;
     while (before.questions_count < WAITERS_MAX * (NODES_COUNT - 1) && await_turn(&turns_count)) {
-        bulk_stat(fixture->nodes[READER].bulk, &before);
+        peer_rpc_stat(fixture->nodes[READER].peer_rpc, &before);
     }
     assert_int_equal(before.questions_count, WAITERS_MAX * (NODES_COUNT - 1));
     buf_init(&out, 1 << 16);
     assert_int_equal(walk(fixture, BYTES("org,"), BYTES("org,\xff"), false, &out, &is_partial),
                      ERR_NOT_FOUND);
-    bulk_stat(fixture->nodes[READER].bulk, &after);
+    peer_rpc_stat(fixture->nodes[READER].peer_rpc, &after);
     assert_int_equal(after.questions_count, before.questions_count);
     assert_string_equal(buf_string(&out), "org,example)/own 1\n");
     assert_true(is_partial);
@@ -841,7 +842,7 @@ static void old_listings_do_where_nobody_answers(void **state) {
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
     expect_record(fixture, &last, BYTES("a4"));
     for (unsigned i = 1; i < NODES_COUNT; i++) {
-        fixture_stop_bulk(&fixture->nodes[i]);
+        fixture_stop_peer_rpc(&fixture->nodes[i]);
     }
     age_listings(fixture, false);
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
@@ -890,7 +891,7 @@ static void busy_holders_are_passed_over(void **state) {
     assert_int_equal(list(fixture, "org,example)/ab", &last, &is_partial), 0); /* nobody is asked now */
     assert_int_equal(questions_of(fixture), before);
     fixture_set_busy(&fixture->nodes[3], false);
-    await_that(!bulk_is_busy(reader->bulk, &fixture->nodes[3].peer));
+    await_that(!peer_rpc_is_busy(reader->peer_rpc, &fixture->nodes[3].peer));
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
     assert_false(is_partial);
     expect_record(fixture, &last, BYTES("a4"));
@@ -950,7 +951,7 @@ static int setup_by_host(void **state) {
 static void a_host_has_one_place(void **state) {
     struct fixture *fixture = *state;
     put_some(fixture);
-    fixture_stop_bulk(&fixture->nodes[1]);
+    fixture_stop_peer_rpc(&fixture->nodes[1]);
     expect(fixture, "org,example)/", "org,example)/\xff", false,
            "org,example)/a 1\norg,example)/a 2\norg,example)/a 4\norg,example)/ab 3\n");
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "net/socket_address.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -73,7 +73,7 @@ static void take_ports(struct taken *taken) {
 
 static void check_port(struct transport *transport) {
     struct err_detail detail = {0};
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct address address;
     int reuse = 0;
     socklen_t reuse_size = sizeof reuse;
@@ -82,17 +82,17 @@ static void check_port(struct transport *transport) {
     assert_non_null(transport_held(transport));
     assert_int_equal(bind_at(SOCK_DGRAM, address.port), -1);
     assert_int_equal(bind_at(SOCK_STREAM, address.port), -1); /* although nobody listens yet */
-    struct bulk_config config = {
+    struct peer_rpc_config config = {
         .identity = transport_identity(transport), .address = address, .held = transport_held(transport)};
-    assert_int_equal(bulk_new(&config, &bulk, &detail), ERR_OK);
-    struct address streams = bulk_address(bulk);
+    assert_int_equal(peer_rpc_new(&config, &peer_rpc, &detail), ERR_OK);
+    struct address streams = peer_rpc_address(peer_rpc);
     assert_true(address_equal(&streams, &address));
     /* Connections inherit it: without, those that linger would keep the next start from a port that it names.
      */
     assert_int_equal(getsockopt(*transport_held(transport), SOL_SOCKET, SO_REUSEADDR, &reuse, &reuse_size),
                      0);
     assert_int_equal(reuse, 1);
-    bulk_free(bulk);
+    peer_rpc_free(peer_rpc);
 }
 
 static void any_port_is_one_for_datagrams_and_streams(void **state) {

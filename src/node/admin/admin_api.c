@@ -65,12 +65,12 @@ static enum err remove_job(void *context, struct bytes name, struct err_detail *
 
 static void put_status(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    pulse_put_status(work->pulse, out);
+    monitor_put_status(work->monitor, out);
 }
 
 static void put_history(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    pulse_put_history(work->pulse, out);
+    monitor_put_history(work->monitor, out);
 }
 
 static void put_ring(void *context, struct buf *out) {
@@ -149,7 +149,7 @@ static void find(void *context, struct admin_pages_find *find) {
 
 static bool is_healthy(void *context, struct err_detail *detail) {
     const struct admin_api *work = context;
-    return pulse_is_healthy(work->pulse, detail);
+    return monitor_is_healthy(work->monitor, detail);
 }
 
 _Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_PLACES_MAX,

@@ -4,7 +4,7 @@
 #ifndef MNEMON_NODE_ADMIN_ADMIN_API_H
 #define MNEMON_NODE_ADMIN_ADMIN_API_H
 
-#include "node/admin/pulse.h"
+#include "node/admin/monitor.h"
 #include "node/crawl/crawl_loop.h"
 #include "node/crawl/saves.h"
 #include "node/crowd/crowd_lookups.h"
@@ -20,7 +20,7 @@ struct admin_api {
     struct transport *transport;
     struct together *together;
     struct crowd_lookups *crowd_lookups;
-    struct pulse *pulse;
+    struct monitor *monitor;
 };
 
 extern const struct admin_pages_table admin_api_table;

@@ -16,8 +16,8 @@ struct captures *captures_new(const struct captures_config *config) {
     }
     captures->config = *config;
     captures->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
-    if (config->bulk != NULL) {
-        bulk_serve(config->bulk, BULK_CAPTURE, captures_give, captures);
+    if (config->peer_rpc != NULL) {
+        peer_rpc_serve(config->peer_rpc, PEER_RPC_CAPTURE, captures_give, captures);
     }
     return captures;
 }
@@ -37,17 +37,17 @@ struct captures_session *captures_session_new(struct captures *captures) {
     randombytes_buf(&session->seed, sizeof session->seed);
     canon_init(&session->canon);
     buf_init(&session->surt, URL_SIZE_MAX + 16);
-    buf_init(&session->question, BULK_QUESTION_SIZE_MAX);
-    buf_init(&session->answer, BULK_ANSWER_SIZE_MAX);
-    buf_init(&session->kept, BULK_ANSWER_SIZE_MAX);
+    buf_init(&session->question, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&session->answer, PEER_RPC_ANSWER_SIZE_MAX);
+    buf_init(&session->kept, PEER_RPC_ANSWER_SIZE_MAX);
     buf_init(&session->message, ATTEST_MESSAGE_SIZE_MAX);
     buf_init(&session->description, CAPTURES_CODE_DESCRIPTION_SIZE_MAX);
     const char *directory = captures->config.scratch_directory;
     scratch_init(&session->body, directory, SCRATCH_MEMORY_MAX, UINT64_MAX);
-    scratch_init(&session->piece, directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
+    scratch_init(&session->piece, directory, 2 * PEER_RPC_PIECE_SIZE_MAX, 2 * PEER_RPC_PIECE_SIZE_MAX);
     bool is_ready = document_hasher_init(&session->hasher) == ERR_OK;
-    if (squeeze_init(&session->squeeze) != ERR_OK) {
-        session->squeeze = (struct squeeze){0};
+    if (pack_payload_init(&session->pack_payload) != ERR_OK) {
+        session->pack_payload = (struct pack_payload){0};
         is_ready = false;
     }
     is_ready = payload_init(&session->head) == ERR_OK && is_ready;
@@ -60,7 +60,7 @@ struct captures_session *captures_session_new(struct captures *captures) {
 
 void captures_session_free(struct captures_session *session) {
     document_hasher_done(&session->hasher);
-    squeeze_done(&session->squeeze);
+    pack_payload_done(&session->pack_payload);
     payload_done(&session->head);
     canon_done(&session->canon);
     buf_done(&session->surt);

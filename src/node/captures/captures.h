@@ -3,10 +3,10 @@
  *
  * The key of a capture (base/ringkey.h): place, time, digest of the payload, 40 bytes. A capture travels as
  * its description (store/remote/backend_code.h: URL, time, HTTP head, request, signature …) and its payload,
- * the payload in pieces of at most BULK_PIECE_SIZE_MAX, so that a transfer that broke goes on where it was,
- * with another holder if need be. Who has the payload already asks for the description alone. The payload and
- * not the body: holders may have it with its chunks, or as a revisit without; the payload is the same
- * everywhere. A copy of what came in chunks has one large chunk.
+ * the payload in pieces of at most PEER_RPC_PIECE_SIZE_MAX, so that a transfer that broke goes on where it
+ * was, with another holder if need be. Who has the payload already asks for the description alone. The
+ * payload and not the body: holders may have it with its chunks, or as a revisit without; the payload is the
+ * same everywhere. A copy of what came in chunks has one large chunk.
  *
  * Nothing is believed: the digest of the payload must be that of the key, time and URL must give the key, and
  * the signature (crawl/engine/attest.h) must be right where there is one. A holder who gives something else
@@ -18,7 +18,7 @@
 
 #include "base/ringkey.h"
 #include "base/scratch.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "store/document/document.h"
 #include "store/instance/instance.h"
 
@@ -27,7 +27,7 @@ struct captures_session; /* of one thread */
 
 struct captures_config {
     struct instance *instance;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     const char *scratch_directory; /* for large payloads */
     uint8_t mapping;               /* enum charter_mapping */
     uint32_t timeout_ms;           /* of a question; 0: 2,000 */
@@ -44,7 +44,8 @@ struct captures_config {
     void *context;
 };
 
-/* Also answers BULK_CAPTURE. Before bulk_start(). Without a bulk, only captures_read_own() can be called. */
+/* Also answers PEER_RPC_CAPTURE. Before peer_rpc_start(). Without a bulk, only captures_read_own() can be
+ * called. */
 struct captures *captures_new(const struct captures_config *config); /* NULL: out of memory */
 void captures_free(struct captures *captures);
 
@@ -70,7 +71,7 @@ struct captured {
 /*
  * Fetch one from any of the peers, the first ones at once, and check it. Waits; not on the bulk thread.
  * with_payload false: the description alone, as of a duplicate (is_body_left_out). ERR_NOT_FOUND: none of
- * those that answered has it; ERR_MISMATCH: what they gave was false; the errors of bulk_ask().
+ * those that answered has it; ERR_MISMATCH: what they gave was false; the errors of peer_rpc_ask().
  */
 enum err captures_fetch(struct captures_session *session, const struct peer *peers, size_t peers_count,
                         const struct ringkey *key, bool with_payload, struct captured *ret_captured,
@@ -87,10 +88,10 @@ struct captures_request {
     const struct peer *peers;
     size_t peers_count;
     const struct ringkey *key;
-    struct bytes surt;         /* may be empty */
-    bool is_about;             /* the description alone */
-    enum bulk_service service; /* BULK_CAPTURE or BULK_HAND */
-    uint64_t deadline_us;      /* (none) of clock_system, monotonic */
+    struct bytes surt;             /* may be empty */
+    bool is_about;                 /* the description alone */
+    enum peer_rpc_service service; /* PEER_RPC_CAPTURE or PEER_RPC_HAND */
+    uint64_t deadline_us;          /* (none) of clock_system, monotonic */
     /* Is the capture that is described so wanted? If not, the next holder may describe it otherwise. */
     bool (*takes)(void *context, const struct captured *captured);
     /* Is this peer, whom another has named, better not asked? Any thread; must not wait. (no) */
@@ -100,9 +101,9 @@ struct captures_request {
 };
 
 /*
- * Likewise. Of BULK_HAND, large payloads come in pieces from several peers at once, and peers that were named
- * by the first ones are asked, too. ERR_BUSY: those who have it have named others, who have not got it yet;
- * ERR_PERMISSION: takes() took none.
+ * Likewise. Of PEER_RPC_HAND, large payloads come in pieces from several peers at once, and peers that were
+ * named by the first ones are asked, too. ERR_BUSY: those who have it have named others, who have not got it
+ * yet; ERR_PERMISSION: takes() took none.
  */
 enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
                            struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;

@@ -38,7 +38,7 @@ enum err captures_unpack(struct captures_session *session, const struct captures
     struct bytes piece = answer->piece;
     if (answer->is_packed) {
         scratch_clear(&session->piece);
-        enum err err = squeeze_unpack(&session->squeeze, piece, size_max, &session->piece, NULL);
+        enum err err = pack_payload_unpack(&session->pack_payload, piece, size_max, &session->piece, NULL);
         if (err == ERR_OK) {
             err = scratch_bytes(&session->piece, &piece);
         }

@@ -63,7 +63,7 @@ enum err captures_code_read_question(struct bytes in, struct captures_question *
     question.surt = wire_read_string(&reader, INDEX_SURT_SIZE_MAX);
     question.wants_description = wire_read_bool(&reader);
     question.offset = wire_read_varint(&reader, VOLUME_DOCUMENT_SIZE_MAX);
-    question.size_max = (uint32_t)wire_read_varint(&reader, BULK_PIECE_SIZE_MAX);
+    question.size_max = (uint32_t)wire_read_varint(&reader, PEER_RPC_PIECE_SIZE_MAX);
     if (wire_reader_left(&reader) > 0) {
         read_address(&reader, &question.address);
     }

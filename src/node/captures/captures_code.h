@@ -1,6 +1,6 @@
 /*
- * captures_code - what is said about one capture over a stream, as bytes in base/wire.h terms: BULK_CAPTURE,
- * and BULK_HAND, which alone has what is marked with *.
+ * captures_code - what is said about one capture over a stream, as bytes in base/wire.h terms:
+ * PEER_RPC_CAPTURE, and PEER_RPC_HAND, which alone has what is marked with *.
  *
  *      question   key[40] surt:string wants_description:bool offset:varint size_max:varint [*address]
  *      answer     0:u8                                               he does not have it
@@ -21,9 +21,9 @@
 
 #include "base/buf.h"
 #include "base/ringkey.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 
-enum { CAPTURES_CODE_DESCRIPTION_SIZE_MAX = BULK_PIECE_SIZE_MAX, CAPTURES_CODE_PEERS_MAX = 8 };
+enum { CAPTURES_CODE_DESCRIPTION_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX, CAPTURES_CODE_PEERS_MAX = 8 };
 
 struct captures_question {
     struct ringkey key;

@@ -106,8 +106,8 @@ enum err captures_put_question(struct captures_fetching *fetching, struct buf *o
         .offset = offset,
         .size_max = size,
     };
-    if (request->service == BULK_HAND) {
-        question.address = bulk_address(fetching->session->captures->config.bulk);
+    if (request->service == PEER_RPC_HAND) {
+        question.address = peer_rpc_address(fetching->session->captures->config.peer_rpc);
     }
     buf_clear(out);
     return captures_code_put_question(out, &question);
@@ -140,7 +140,7 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
     if (captures_code_read_answer(bytes, &answer, NULL) != ERR_OK) {
         return true; /* to be blamed */
     }
-    if (answer.is_referral && fetching->request->service == BULK_HAND) {
+    if (answer.is_referral && fetching->request->service == PEER_RPC_HAND) {
         captures_note_referral(fetching, index, &answer);
         return false;
     }
@@ -170,9 +170,10 @@ static enum err ask_first(struct captures_fetching *fetching, uint32_t size, siz
     fetching->has_kept = false;
     enum err err = captures_put_question(fetching, &session->question, true, 0, size);
     if (err == ERR_OK) {
-        err = bulk_ask_any(session->captures->config.bulk, fetching->peers, count, fetching->request->service,
-                           buf_bytes(&session->question), captures_time_left_ms(fetching), is_good, fetching,
-                           &session->answer, ret_index, detail);
+        err = peer_rpc_ask_any(session->captures->config.peer_rpc, fetching->peers, count,
+                               fetching->request->service, buf_bytes(&session->question),
+                               captures_time_left_ms(fetching), is_good, fetching, &session->answer,
+                               ret_index, detail);
     }
     if (err != ERR_OK && fetching->has_kept) {
         struct buf swapped = session->answer;
@@ -193,7 +194,7 @@ static enum err ask_first(struct captures_fetching *fetching, uint32_t size, siz
 static uint32_t first_size(const struct captures_fetching *fetching) {
     bool comes_once = fetching->is_alone || fetching->peers_count == 1;
     bool is_wanted = !fetching->request->is_about && !fetching->is_slow;
-    return is_wanted && (comes_once || fetching->request->service == BULK_CAPTURE) ? FIRST_SIZE : 0;
+    return is_wanted && (comes_once || fetching->request->service == PEER_RPC_CAPTURE) ? FIRST_SIZE : 0;
 }
 
 /* The first piece, where one came with the description. */
@@ -262,7 +263,7 @@ static void learn(struct captures_session *session, bool is_late, uint64_t took_
     if (is_late) {
         session->piece_size =
             session->piece_size / 4 < PIECE_SIZE_MIN ? PIECE_SIZE_MIN : session->piece_size / 4;
-    } else if (took_us < usual_us / 4 && session->piece_size < BULK_PIECE_SIZE_MAX) {
+    } else if (took_us < usual_us / 4 && session->piece_size < PEER_RPC_PIECE_SIZE_MAX) {
         session->piece_size *= 2;
     }
 }
@@ -274,7 +275,7 @@ static enum err take_piece(struct captures_fetching *fetching, uint32_t size, bo
     struct captures_answer answer;
     struct bytes piece;
     enum err err = captures_code_read_answer(buf_bytes(&session->answer), &answer, NULL);
-    if (err == ERR_OK && answer.is_referral && fetching->request->service == BULK_HAND) {
+    if (err == ERR_OK && answer.is_referral && fetching->request->service == PEER_RPC_HAND) {
         captures_note_referral(fetching, 0, &answer);
         return ERR_BUSY;
     }
@@ -303,9 +304,9 @@ static enum err ask_piece(struct captures_fetching *fetching, bool *ret_is_false
         size = session->piece_size;
         err = captures_put_question(fetching, &session->question, false, captures_body_size(fetching), size);
         if (err == ERR_OK) {
-            err = bulk_ask(session->captures->config.bulk, &fetching->peers[0], fetching->request->service,
-                           buf_bytes(&session->question), captures_time_left_ms(fetching), &session->answer,
-                           NULL);
+            err = peer_rpc_ask(session->captures->config.peer_rpc, &fetching->peers[0],
+                               fetching->request->service, buf_bytes(&session->question),
+                               captures_time_left_ms(fetching), &session->answer, NULL);
             err = captures_err_of_others(err);
         }
         learn(session, err == ERR_TIMEOUT, clock_monotonic_us(&clock_system) - from_us);
@@ -344,7 +345,7 @@ static enum err go_on(struct captures_fetching *fetching) {
 
 /* Where a payload is large, several give at once; but where many want it, each takes from one. */
 static bool is_for_several(const struct captures_fetching *fetching) {
-    return fetching->request->service == BULK_HAND && fetching->peers_count > 1 && !fetching->is_alone &&
+    return fetching->request->service == PEER_RPC_HAND && fetching->peers_count > 1 && !fetching->is_alone &&
            !fetching->was_referred &&
            fetching->captured->sum.size - captures_body_size(fetching) > SEVERAL_SIZE_MIN;
 }
@@ -414,7 +415,7 @@ static enum err explain(const struct captures_fetching *fetching, enum err err, 
 enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
                            struct captured *ret_captured, struct err_detail *detail) {
     struct captured captured;
-    size_t peers_max = request->service == BULK_HAND ? CAPTURES_HAND_PEERS_MAX : CAPTURES_PEERS_MAX;
+    size_t peers_max = request->service == PEER_RPC_HAND ? CAPTURES_HAND_PEERS_MAX : CAPTURES_PEERS_MAX;
     size_t peers_count = request->peers_count < peers_max ? request->peers_count : peers_max;
     struct captures_fetching fetching = {
         .session = session,
@@ -460,7 +461,7 @@ enum err captures_fetch_at(struct captures_session *session, const struct peer *
         .key = key,
         .surt = surt,
         .is_about = !with_payload,
-        .service = BULK_CAPTURE,
+        .service = PEER_RPC_CAPTURE,
     };
     return captures_fetch_by(session, &request, ret_captured, detail);
 }

@@ -17,13 +17,13 @@ static enum err prepare(struct captures *captures) {
     buf_init(&captures->bounds, BACKEND_CODE_WALK_SIZE_MAX);
     buf_init(&captures->message, ATTEST_MESSAGE_SIZE_MAX);
     buf_init(&captures->description, BACKEND_CODE_META_SIZE_MAX + BACKEND_CODE_META_PREFIX_SIZE);
-    scratch_init(&captures->piece, directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
+    scratch_init(&captures->piece, directory, 2 * PEER_RPC_PIECE_SIZE_MAX, 2 * PEER_RPC_PIECE_SIZE_MAX);
     captures->session = instance_session_new(captures->config.instance);
     bool is_ready = captures->session != NULL;
     is_ready = record_init(&captures->record) == ERR_OK && is_ready;
     is_ready = sha256_init(&captures->sha256) == ERR_OK && is_ready;
-    if (squeeze_init(&captures->squeeze) != ERR_OK) {
-        captures->squeeze = (struct squeeze){0};
+    if (pack_payload_init(&captures->pack_payload) != ERR_OK) {
+        captures->pack_payload = (struct pack_payload){0};
         is_ready = false;
     }
     captures->has_kit = true;
@@ -49,7 +49,7 @@ void captures_give_done(struct captures *captures) {
     }
     record_done(&captures->record);
     sha256_done(&captures->sha256);
-    squeeze_done(&captures->squeeze);
+    pack_payload_done(&captures->pack_payload);
     buf_done(&captures->surt);
     buf_done(&captures->bounds);
     buf_done(&captures->message);
@@ -208,7 +208,7 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
 /* The part that was asked for; with a description in front, as much of it as fits. */
 static enum err cut_piece(struct captures *captures, const struct captures_giver *giver,
                           const struct captures_question *question, struct captures_answer *answer) {
-    size_t room = BULK_PIECE_SIZE_MAX - captures->description.size;
+    size_t room = PEER_RPC_PIECE_SIZE_MAX - captures->description.size;
     size_t size = question->size_max < room ? question->size_max : room;
     scratch_clear(&captures->piece);
     if (!giver->is_open || question->offset >= giver->payload.size) {
@@ -216,7 +216,7 @@ static enum err cut_piece(struct captures *captures, const struct captures_giver
     }
     struct bytes rest = bytes_skip(giver->payload, (size_t)question->offset);
     struct bytes piece = bytes_slice(rest, 0, rest.size < size ? rest.size : size);
-    enum err err = squeeze_put(&captures->squeeze, piece, &captures->piece, &answer->is_packed);
+    enum err err = pack_payload_put(&captures->pack_payload, piece, &captures->piece, &answer->is_packed);
     return err == ERR_OK ? scratch_bytes(&captures->piece, &answer->piece) : err;
 }
 
@@ -231,8 +231,8 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
         err = err_set(detail, ERR_BUSY, "copies are given to another node now");
     }
     if (err == ERR_OK) {
-        enum bulk_read read = question.wants_description ? BULK_READ_CAPTURE : BULK_READ_ON;
-        err = bulk_begin_read(captures->config.bulk, from, read, detail);
+        enum peer_rpc_read read = question.wants_description ? PEER_RPC_READ_CAPTURE : PEER_RPC_READ_ON;
+        err = peer_rpc_begin_read(captures->config.peer_rpc, from, read, detail);
     }
     if (err == ERR_OK) {
         err = prepare(captures);
@@ -263,7 +263,7 @@ enum err captures_read_own(struct captures *captures, const struct ringkey *key,
                            struct err_detail *detail) {
     struct captures_question question = {.key = *key, .wants_description = true, .size_max = 1};
     uint64_t size;
-    ASSERT(captures->config.bulk == NULL);
+    ASSERT(captures->config.peer_rpc == NULL);
     enum err err = prepare(captures);
     if (err != ERR_OK) {
         return err;

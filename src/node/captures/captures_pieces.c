@@ -43,8 +43,8 @@ struct lane {
 };
 
 struct gathering {
-    struct bulk *bulk;
-    enum bulk_service service;
+    struct peer_rpc *peer_rpc;
+    enum peer_rpc_service service;
     pthread_mutex_t lock;
     pthread_cond_t answered;
     unsigned users_count; /* lock: the fetching thread, and each lane that asks */
@@ -69,7 +69,7 @@ static struct gathering *gathering_new(const struct captures_fetching *fetching)
     if (gathering == NULL) {
         return NULL;
     }
-    gathering->bulk = fetching->session->captures->config.bulk;
+    gathering->peer_rpc = fetching->session->captures->config.peer_rpc;
     gathering->service = fetching->request->service;
     gathering->users_count = 1;
     gathering->start = captures_body_size(fetching);
@@ -82,8 +82,8 @@ static struct gathering *gathering_new(const struct captures_fetching *fetching)
     pthread_condattr_destroy(&attributes);
     for (size_t i = 0; i < LANES_COUNT; i++) {
         gathering->lanes[i].gathering = gathering;
-        buf_init(&gathering->lanes[i].question, BULK_QUESTION_SIZE_MAX);
-        buf_init(&gathering->lanes[i].answer, BULK_ANSWER_SIZE_MAX);
+        buf_init(&gathering->lanes[i].question, PEER_RPC_QUESTION_SIZE_MAX);
+        buf_init(&gathering->lanes[i].answer, PEER_RPC_ANSWER_SIZE_MAX);
     }
     for (size_t i = 0; i < WINDOW_COUNT; i++) {
         buf_init(&gathering->window[i].bytes, PIECE_SIZE);
@@ -130,8 +130,8 @@ static void on_done(void *context, enum err err, struct bytes answer) {
 static void ask(void *context) {
     struct lane *lane = context;
     struct gathering *gathering = lane->gathering;
-    enum err err = bulk_call(gathering->bulk, &lane->peer, gathering->service, buf_bytes(&lane->question),
-                             lane->timeout_ms, on_done, lane);
+    enum err err = peer_rpc_call(gathering->peer_rpc, &lane->peer, gathering->service,
+                                 buf_bytes(&lane->question), lane->timeout_ms, on_done, lane);
     if (err != ERR_OK) {
         on_done(lane, err, bytes_of(NULL, 0));
     }
@@ -228,7 +228,7 @@ static enum err start_lane(struct captures_fetching *fetching, struct gathering 
     lane->is_answered = false;
     gathering->users_count++;
     pthread_mutex_unlock(&gathering->lock);
-    err = bulk_post(gathering->bulk, ask, lane);
+    err = peer_rpc_post(gathering->peer_rpc, ask, lane);
     if (err != ERR_OK) {
         lane->is_asking = false;
         pthread_mutex_lock(&gathering->lock);

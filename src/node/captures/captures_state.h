@@ -7,13 +7,13 @@
 #include "store/document/document_hasher.h"
 #include "store/instance/record.h"
 #include "store/keyset/place.h"
-#include "store/remote/squeeze.h"
+#include "store/remote/pack_payload.h"
 #include "web/url/canon.h"
 
 enum {
     CAPTURES_GIVERS_COUNT = 4,
     CAPTURES_PEERS_MAX = 32,
-    CAPTURES_HAND_PEERS_MAX = 16, /* of a fetch by BULK_HAND, with those who were named by others */
+    CAPTURES_HAND_PEERS_MAX = 16, /* of a fetch by PEER_RPC_HAND, with those who were named by others */
     CAPTURES_LEVELS_MAX = 2,      /* who was named by one who was named names nobody else */
 };
 
@@ -36,7 +36,7 @@ struct captures {
     struct instance_session *session; /* to find captures, and for their records */
     struct record record;
     struct sha256 sha256;
-    struct squeeze squeeze;
+    struct pack_payload pack_payload;
     struct buf surt;
     struct buf bounds;
     struct buf message; /* that was signed */
@@ -48,7 +48,7 @@ struct captures_session {
     struct captures *captures;
     struct document_hasher hasher;
     struct canon canon;
-    struct squeeze squeeze;
+    struct pack_payload pack_payload;
     struct payload head; /* of the description */
     struct buf surt;
     struct buf question;
@@ -138,7 +138,7 @@ enum err captures_body_end(struct captures_fetching *fetching) MUST_CHECK;
 enum err captures_pieces_run(struct captures_fetching *fetching) MUST_CHECK;
 
 /* captures_give.c: the service. */
-bulk_handler captures_give;
+peer_rpc_handler captures_give;
 void captures_give_done(struct captures *captures);
 
 /* captures_check.c: is the description that of the key? Fills all but the body. ERR_MISMATCH with a sentence.

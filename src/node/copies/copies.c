@@ -160,8 +160,8 @@ static void rest(struct copies *copies) {
     uint64_t now_us = copies_now_us(copies);
     pthread_mutex_lock(&copies->lock);
     uint64_t wake_us = copy_plan_wake_at(copies->copy_plan, now_us);
-    uint64_t tour_us = copies_tour_at(copies);
-    wake_us = tour_us < wake_us ? tour_us : wake_us;
+    uint64_t full_sync_us = copies_full_sync_at(copies);
+    wake_us = full_sync_us < wake_us ? full_sync_us : wake_us;
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
     bool is_long = wait_us > REST_MS * UINT64_C(1000) || !copies->stat.is_fed;
     wait_us = is_long ? REST_MS * UINT64_C(1000) : wait_us;
@@ -200,7 +200,7 @@ static void *run(void *context) {
         pthread_mutex_unlock(&copies->lock);
         if (has_task) {
             copies_run_task(copies, &task);
-        } else if (!copies_tour(copies)) {
+        } else if (!copies_full_sync(copies)) {
             rest(copies);
         }
     }
@@ -250,15 +250,15 @@ static enum err make_parts(struct copies *copies) {
         .keeps_everything = config->keeps_everything,
         .seed = config->seed,
     };
-    copies_tour_init(copies);
+    copies_full_sync_init(copies);
     copies_guard_init(copies);
     void *memory = malloc(copy_plan_size(&copy_plan));
     copies->copy_plan = memory != NULL ? copy_plan_init(memory, &copy_plan, copies_now_us(copies)) : NULL;
     copies->fresh = malloc(COPIES_KEYS_MAX * sizeof *copies->fresh);
     copies->again = malloc(COPIES_KEYS_MAX * sizeof *copies->again);
     copies->message = malloc(RECONCILE_MESSAGE_SIZE_MAX);
-    buf_init(&copies->question, BULK_QUESTION_SIZE_MAX);
-    buf_init(&copies->answer, BULK_ANSWER_SIZE_MAX);
+    buf_init(&copies->question, PEER_RPC_QUESTION_SIZE_MAX);
+    buf_init(&copies->answer, PEER_RPC_ANSWER_SIZE_MAX);
     bool is_made = copies->copy_plan != NULL && copies->fresh != NULL && copies->again != NULL &&
                    copies->message != NULL;
     enum err err = copies_want_init(copies);
@@ -282,11 +282,11 @@ enum err copies_new(const struct copies_config *config, struct copies **ret_copi
         copies_free(copies);
         return err;
     }
-    bulk_serve(config->bulk, BULK_COMPARE, copies_answer_compare, copies);
-    bulk_serve(config->bulk, BULK_OFFER, copies_answer_offer, copies);
-    bulk_serve(config->bulk, BULK_CONFIRM, copies_answer_confirm, copies);
-    bulk_serve(config->bulk, BULK_PROVE, copies_answer_prove, copies);
-    bulk_serve(config->bulk, BULK_FOLLOW, copies_answer_follow, copies);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_COMPARE, copies_answer_compare, copies);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_OFFER, copies_answer_offer, copies);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_CONFIRM, copies_answer_confirm, copies);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_PROVE, copies_answer_prove, copies);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_FOLLOW, copies_answer_follow, copies);
     *ret_copies = copies;
     return ERR_OK;
 }

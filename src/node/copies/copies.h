@@ -6,13 +6,13 @@
  * with whom) └── what others offered or we found missing is fetched, checked and stored
  *
  * A node that keeps everything compares the arcs of others, too, with one of their holders at a time, and
- * fetches what it lacks; and it follows their primaries (BULK_FOLLOW), which offer it what is new. It is no
- * holder of them to anybody: nobody counts its copies.
+ * fetches what it lacks; and it follows their primaries (PEER_RPC_FOLLOW), which offer it what is new. It is
+ * no holder of them to anybody: nobody counts its copies.
  *
  * One thread of its own does all that waits: it follows the volumes, offers, compares, fetches, challenges,
- * hands on and gives up what is surplus, repairs. Questions of others (BULK_COMPARE, BULK_OFFER,
- * BULK_CONFIRM, BULK_PROVE, BULK_FOLLOW) are answered on the bulk thread. What did not come is found missing
- * by the next comparison: nothing needs to be resumed but that.
+ * hands on and gives up what is surplus, repairs. Questions of others (PEER_RPC_COMPARE, PEER_RPC_OFFER,
+ * PEER_RPC_CONFIRM, PEER_RPC_PROVE, PEER_RPC_FOLLOW) are answered on the bulk thread. What did not come is
+ * found missing by the next comparison: nothing needs to be resumed but that.
  *
  * Who has what is asked of a table of functions, so that it can be tested without a ring:
  * copies_ring_of_holders() makes it of node/ring/holders.h.
@@ -22,7 +22,7 @@
 
 #include "node/captures/captures.h"
 #include "node/ring/holders.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 
 struct copies;
 
@@ -43,35 +43,36 @@ struct copies_ring copies_ring_of_holders(struct holders *holders);
 struct copies_config {
     const char *directory; /* of the data: the keys are in DIR/ring/keys */
     struct instance *instance;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct copies_ring ring;
     uint8_t mapping;                /* enum charter_mapping */
     uint64_t grace_us;              /* (1 h) */
     uint64_t compare_interval_us;   /* (5 min) */
     uint64_t challenge_interval_us; /* (10 min) */
     uint64_t space_min;             /* (256 MiB) below that much free on the disk, the node is full */
-    bool keeps_everything; /* all captures of the ring, not only those of our arcs (protocol/copies/tour.h) */
-    bool keeps_surplus;    /* what others hold now is handed on to them but stays here too */
-    const uint8_t *keeps_but_of; /* (none) of surplus, give up only what others vouch for: not this key's,
-                                    and nothing without a signature, which was imported here */
-    bool has_slow_lines;         /* they are what copies wait for: one giver, one taker at a time
-                                    (protocol/copies/turns.h) */
-    uint64_t scrub_period_us;    /* (30 days) in which everything is read again once */
-    uint64_t seed;               /* of jitter */
-    const struct clock *clock;   /* (clock_system) */
+    bool keeps_everything;          /* all captures of the ring, not only those of our arcs
+                                       (protocol/copies/full_sync.h) */
+    bool keeps_surplus;             /* what others hold now is handed on to them but stays here too */
+    const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
+                                       and nothing without a signature, which was imported here */
+    bool has_slow_lines;            /* they are what copies wait for: one giver, one taker at a time
+                                       (protocol/copies/turns.h) */
+    uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */
+    uint64_t seed;                  /* of jitter */
+    const struct clock *clock;      /* (clock_system) */
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread; (nobody) */
     void (*note)(void *context, const char *sentence); /* for the log; any thread; (nobody) */
     void *context;
 };
 
-/* Opens the keys and serves its questions: before bulk_start(). */
+/* Opens the keys and serves its questions: before peer_rpc_start(). */
 enum err copies_new(const struct copies_config *config, struct copies **ret_copies,
                     struct err_detail *detail) MUST_CHECK;
 
 /* Then, with what it fetches by; and start. */
 enum err copies_start(struct copies *copies, struct captures *captures, struct err_detail *detail) MUST_CHECK;
 
-/* After bulk_stop(), which ends what it waits for. */
+/* After peer_rpc_stop(), which ends what it waits for. */
 void copies_stop(struct copies *copies);
 
 /* After copies_stop(), and before the instance, captures and bulk are freed. */

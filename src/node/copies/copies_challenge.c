@@ -27,8 +27,8 @@ static enum err ask_for_proof(struct copies *copies, const struct peer *peer,
     struct err_detail detail = {0};
     buf_clear(&copies->question);
     copies_put_challenge(&copies->question, challenge);
-    enum err err = bulk_ask(copies->config.bulk, peer, BULK_PROVE, buf_bytes(&copies->question),
-                            COPIES_ASK_MS, &copies->answer, &detail);
+    enum err err = peer_rpc_ask(copies->config.peer_rpc, peer, PEER_RPC_PROVE, buf_bytes(&copies->question),
+                                COPIES_ASK_MS, &copies->answer, &detail);
     if (err == ERR_CORRUPT || err == ERR_NOT_FOUND) {
         return err;
     }

@@ -183,7 +183,7 @@ static bool find_other(struct copies *copies, const struct item *item, struct pe
     for (size_t i = 0; i < arc.count; i++) {
         bool is_other = (int)i != arc.self_rank && !peer_equal(&arc.peers[i], &item->wanted.peer);
         if (is_other && !is_vain(copies, &arc.peers[i]) &&
-            !bulk_is_busy(copies->config.bulk, &arc.peers[i])) {
+            !peer_rpc_is_busy(copies->config.peer_rpc, &arc.peers[i])) {
             *ret_peer = arc.peers[i];
             return true;
         }
@@ -198,7 +198,7 @@ static enum err choose_giver(struct copies *copies, struct item *item) {
     if (is_vain(copies, &item->giver)) {
         return ERR_CANCELLED;
     }
-    if (!bulk_is_busy(copies->config.bulk, &item->giver)) { /* once: he may become so at any time */
+    if (!peer_rpc_is_busy(copies->config.peer_rpc, &item->giver)) { /* once: he may become so at any time */
         return ERR_OK;
     }
     bool is_worth_it = copies->config.has_slow_lines && find_other(copies, item, &item->giver);
@@ -352,7 +352,7 @@ static void doubt_missing(struct copies *copies, bool is_all) {
         const struct item *item = &copies->work->items[i];
         if (is_all || item->err != ERR_OK) {
             copy_plan_doubt(copies->copy_plan, copies_place_of(&item->wanted.key), &item->wanted.peer);
-            tour_doubt(&copies->tour);
+            full_sync_doubt(&copies->full_sync);
         }
     }
     pthread_mutex_unlock(&copies->lock);

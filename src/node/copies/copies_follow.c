@@ -11,8 +11,8 @@ enum err copies_follow(struct copies *copies, const struct peer *primary) {
     if (copies_is_shunned(copies, primary)) {
         return ERR_REFUSED;
     }
-    enum err err = bulk_ask(copies->config.bulk, primary, BULK_FOLLOW, bytes_of(NULL, 0), COPIES_ASK_MS,
-                            &copies->answer, &detail);
+    enum err err = peer_rpc_ask(copies->config.peer_rpc, primary, PEER_RPC_FOLLOW, bytes_of(NULL, 0),
+                                COPIES_ASK_MS, &copies->answer, &detail);
     if (err != ERR_OK && err != ERR_BUSY && err != ERR_UNSUPPORTED) {
         copies_shun(copies, primary, false); /* silent: nobody waits for him again at the next stop */
     }

@@ -85,7 +85,7 @@ void copies_put_json(struct copies *copies, struct buf *out) {
     buf_put_byte(out, '{');
     put_stat(out, &stat);
     pthread_mutex_lock(&copies->lock);
-    copies_tour_put_json(copies, out);
+    copies_full_sync_put_json(copies, out);
     buf_put_format(out, ",\"claims\":%zu,\"arcs\":[", copy_plan_claims_count(copies->copy_plan));
     for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
         buf_put_string(out, i > 0 ? "," : "");

@@ -86,8 +86,8 @@ enum err copies_offer(struct copies *copies, const struct peer *peer, const stru
     if (copies->question.err != ERR_OK) {
         return copies->question.err;
     }
-    enum err err = bulk_ask(copies->config.bulk, peer, BULK_OFFER, buf_bytes(&copies->question),
-                            COPIES_ASK_MS, &copies->answer, &detail);
+    enum err err = peer_rpc_ask(copies->config.peer_rpc, peer, PEER_RPC_OFFER, buf_bytes(&copies->question),
+                                COPIES_ASK_MS, &copies->answer, &detail);
     if (err != ERR_OK) {
         copies_shun(copies, peer, false);
         copies_unfollow(copies, peer);

@@ -27,8 +27,8 @@ static enum err ask_holder(struct copies *copies, const struct peer *peer, const
     struct err_detail detail = {0};
     buf_clear(&copies->question);
     copies_put_keys(&copies->question, surplus->keys, surplus->count);
-    enum err err = bulk_ask(copies->config.bulk, peer, BULK_CONFIRM, buf_bytes(&copies->question),
-                            COPIES_ASK_MS, &copies->answer, &detail);
+    enum err err = peer_rpc_ask(copies->config.peer_rpc, peer, PEER_RPC_CONFIRM, buf_bytes(&copies->question),
+                                COPIES_ASK_MS, &copies->answer, &detail);
     if (err != ERR_OK) {
         return err;
     }

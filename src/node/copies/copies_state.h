@@ -8,9 +8,9 @@
 #include "node/copies/copies.h"
 #include "node/copies/copies_code.h"
 #include "protocol/copies/copy_plan.h"
+#include "protocol/copies/full_sync.h"
 #include "protocol/copies/guard.h"
 #include "protocol/copies/reconcile.h"
-#include "protocol/copies/tour.h"
 #include "protocol/copies/turns.h"
 #include "store/instance/scrub.h"
 #include "store/keyset/keyset.h"
@@ -91,7 +91,7 @@ struct copies {
     bool is_woken;                                          /* lock */
     struct copy_plan *copy_plan;                            /* lock */
     struct guard guard;                                     /* lock */
-    struct tour tour;                                       /* lock: where everything is kept */
+    struct full_sync full_sync;                             /* lock: where everything is kept */
     struct copies_lane lanes[TURNS_LANES_COUNT];            /* lock */
     size_t wanted_count;                                    /* lock: in both */
     struct turns_queue queue;                               /* lock: which of them is next */
@@ -163,11 +163,11 @@ enum err copies_list(struct copies *copies, struct ring_id from, struct ring_id 
 
 /* ---- copies_answer.c: on the bulk thread ---- */
 
-bulk_handler copies_answer_compare;
-bulk_handler copies_answer_offer;
-bulk_handler copies_answer_confirm;
-bulk_handler copies_answer_prove;
-bulk_handler copies_answer_follow; /* copies_follow.c */
+peer_rpc_handler copies_answer_compare;
+peer_rpc_handler copies_answer_offer;
+peer_rpc_handler copies_answer_confirm;
+peer_rpc_handler copies_answer_prove;
+peer_rpc_handler copies_answer_follow; /* copies_follow.c */
 
 /* ---- copies_want.c ---- */
 
@@ -267,11 +267,11 @@ enum err copies_follow(struct copies *copies, const struct peer *primary) MUST_C
 size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]);
 void copies_unfollow(struct copies *copies, const struct peer *peer); /* until he asks again */
 
-/* ---- copies_tour.c ---- */
+/* ---- copies_full_sync.c ---- */
 
-void copies_tour_init(struct copies *copies);
-bool copies_tour(struct copies *copies);              /* a stop; false: none is due */
-uint64_t copies_tour_at(const struct copies *copies); /* when; UINT64_MAX: never. The lock is held */
-void copies_tour_put_json(const struct copies *copies, struct buf *out); /* the lock is held */
+void copies_full_sync_init(struct copies *copies);
+bool copies_full_sync(struct copies *copies);              /* a stop; false: none is due */
+uint64_t copies_full_sync_at(const struct copies *copies); /* when; UINT64_MAX: never. The lock is held */
+void copies_full_sync_put_json(const struct copies *copies, struct buf *out); /* the lock is held */
 
 #endif

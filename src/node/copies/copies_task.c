@@ -1,4 +1,4 @@
-/* What protocol/copies/copy_plan.h wants to be done; comparisons for protocol/copies/tour.h, too. */
+/* What protocol/copies/copy_plan.h wants to be done; comparisons for protocol/copies/full_sync.h, too. */
 #include <stdlib.h>
 
 #include "node/copies/copies_state.h"
@@ -99,9 +99,9 @@ static enum err turn(struct comparison *comparison, const struct copy_plan_task 
     buf_put(&copies->question, *message);
     enum err err = copies->question.err;
     if (err == ERR_OK) {
-        err = copies_err_of_others(bulk_ask(copies->config.bulk, comparison->peer, BULK_COMPARE,
-                                            buf_bytes(&copies->question), COPIES_ASK_MS, &copies->answer,
-                                            &detail));
+        err = copies_err_of_others(peer_rpc_ask(copies->config.peer_rpc, comparison->peer, PEER_RPC_COMPARE,
+                                                buf_bytes(&copies->question), COPIES_ASK_MS, &copies->answer,
+                                                &detail));
     }
     if (err != ERR_OK) {
         return err;

@@ -257,7 +257,7 @@ enum err saves_put(struct saves *saves, struct bytes id, struct buf *out, struct
 /* Is there a capture of it since it began? Times of captures may be whole seconds. */
 static bool find_capture(const struct saves *saves, const struct save *save,
                          char timestamp[UTC_DIGITS_SIZE]) {
-    struct archive_visit *visit = archive_visit_begin_own(saves->config.archive);
+    struct archive_reader *visit = archive_reader_begin_own(saves->config.archive);
     struct bytes surt;
     struct capture capture;
     if (visit == NULL) {
@@ -271,7 +271,7 @@ static bool find_capture(const struct saves *saves, const struct save *save,
     if (is_there) {
         utc_format_digits(capture.time_us, timestamp);
     }
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     return is_there;
 }
 

@@ -29,7 +29,7 @@ struct crowd_reader_config {
     struct crowd_driver *crowd_driver;
     struct offers *offers;
     struct captures *captures;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     bool takes_any;
     uint64_t size_max; /* (256 MiB) of a payload */
     /* (those of node/crowd/crowd_driver.h, for tests) */

@@ -58,7 +58,7 @@ static enum err prepare(struct offers *offers) {
         offers_title_init(&offers->title),
         sha256_init(&offers->sha256),
         sha256_init(&offers->give_sha256),
-        squeeze_init(&offers->give_squeeze),
+        pack_payload_init(&offers->give_pack_payload),
     };
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
         err = err == ERR_OK ? errs[i] : err;
@@ -82,8 +82,9 @@ enum err offers_new(const struct offers_config *config, struct offers **ret_offe
     buf_init(&offers->description, BACKEND_CODE_META_SIZE_MAX + BACKEND_CODE_META_PREFIX_SIZE);
     buf_init(&offers->text, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX);
     buf_init(&offers->give_text, OFFERS_FILE_PREFIX_SIZE + OFFERS_FILE_HEAD_SIZE_MAX);
-    buf_init(&offers->give_piece, BULK_PIECE_SIZE_MAX);
-    scratch_init(&offers->give_packed, config->directory, 2 * BULK_PIECE_SIZE_MAX, 2 * BULK_PIECE_SIZE_MAX);
+    buf_init(&offers->give_piece, PEER_RPC_PIECE_SIZE_MAX);
+    scratch_init(&offers->give_packed, config->directory, 2 * PEER_RPC_PIECE_SIZE_MAX,
+                 2 * PEER_RPC_PIECE_SIZE_MAX);
     offers->directory = -1;
     enum err err = prepare(offers);
     err = err == ERR_OK ? open_directory(offers, detail) : err;
@@ -91,8 +92,8 @@ enum err offers_new(const struct offers_config *config, struct offers **ret_offe
         offers_free(offers);
         return err;
     }
-    if (config->bulk != NULL) {
-        bulk_serve(config->bulk, BULK_HAND, offers_give, offers);
+    if (config->peer_rpc != NULL) {
+        peer_rpc_serve(config->peer_rpc, PEER_RPC_HAND, offers_give, offers);
     }
     *ret_offers = offers;
     return ERR_OK;
@@ -103,7 +104,7 @@ void offers_free(struct offers *offers) {
     offers_title_done(&offers->title);
     sha256_done(&offers->sha256);
     sha256_done(&offers->give_sha256);
-    squeeze_done(&offers->give_squeeze);
+    pack_payload_done(&offers->give_pack_payload);
     scratch_done(&offers->give_packed);
     canon_done(&offers->canon);
     struct buf *bufs[] = {&offers->words, &offers->surt,      &offers->description,

@@ -7,7 +7,7 @@
  * DIRECTORY/crowd/ holds one capture (description and payload, offers_file.h), so that a restarted node still
  * offers it; a file that is damaged is dropped when it is read.
  *
- *      BULK_HAND   question as in captures_code.h; answer too, or: he has given this capture often enough
+ *      PEER_RPC_HAND   question as in captures_code.h; answer too, or: he has given this capture often enough
  *                  lately, and names others who took it from him
  *
  * The last is what keeps a single holder from sending to everybody: gives_max different nodes are served with
@@ -26,13 +26,13 @@ struct offers;
 
 /* 0 or NULL stands for the default in parentheses. */
 struct offers_config {
-    const char *directory;    /* of the data */
-    struct bulk *bulk;        /* NULL: nothing is given */
-    uint64_t size_max;        /* (256 MiB) */
-    uint32_t count_max;       /* (4,096) captures */
-    uint64_t object_size_max; /* (64 MiB) */
-    uint8_t gives_max;        /* (4) */
-    uint64_t gives_us;        /* (4 s) a give counts less and less in this time */
+    const char *directory;     /* of the data */
+    struct peer_rpc *peer_rpc; /* NULL: nothing is given */
+    uint64_t size_max;         /* (256 MiB) */
+    uint32_t count_max;        /* (4,096) captures */
+    uint64_t object_size_max;  /* (64 MiB) */
+    uint8_t gives_max;         /* (4) */
+    uint64_t gives_us;         /* (4 s) a give counts less and less in this time */
     /* May it not be shown here (access rules)? Then it is not handed on either. Any thread that may wait;
      * NULL: all may. */
     bool (*is_hidden)(void *context, struct bytes surt, int64_t time_us);

@@ -46,7 +46,7 @@ static enum err check(struct offers *offers, const struct offers_file *file) {
 static enum err cut_piece(struct offers *offers, const struct offers_file *file,
                           const struct captures_question *question, struct captures_answer *answer,
                           size_t *ret_size) {
-    size_t room = BULK_PIECE_SIZE_MAX - answer->description.size;
+    size_t room = PEER_RPC_PIECE_SIZE_MAX - answer->description.size;
     size_t size = question->size_max < room ? question->size_max : room;
     uint64_t left = question->offset < answer->size ? answer->size - question->offset : 0;
     size = left < size ? (size_t)left : size;
@@ -64,8 +64,8 @@ static enum err cut_piece(struct offers *offers, const struct offers_file *file,
         return err;
     }
     offers->give_piece.size = size;
-    err = squeeze_put(&offers->give_squeeze, buf_bytes(&offers->give_piece), &offers->give_packed,
-                      &answer->is_packed);
+    err = pack_payload_put(&offers->give_pack_payload, buf_bytes(&offers->give_piece), &offers->give_packed,
+                           &answer->is_packed);
     return err == ERR_OK ? scratch_bytes(&offers->give_packed, &answer->piece) : err;
 }
 
@@ -109,8 +109,9 @@ static bool is_for_him(struct offers *offers, const struct ringkey *key, const s
 /* It counts as what readers ask; a further piece is not refused. */
 static enum err begin_read(struct offers *offers, const struct peer *from,
                            const struct captures_question *question, struct err_detail *detail) {
-    enum bulk_read read = question->wants_description ? BULK_READ_CAPTURE : BULK_READ_ON;
-    return offers->config.bulk != NULL ? bulk_begin_read(offers->config.bulk, from, read, detail) : ERR_OK;
+    enum peer_rpc_read read = question->wants_description ? PEER_RPC_READ_CAPTURE : PEER_RPC_READ_ON;
+    return offers->config.peer_rpc != NULL ? peer_rpc_begin_read(offers->config.peer_rpc, from, read, detail)
+                                           : ERR_OK;
 }
 
 static void note_given(struct offers *offers, const struct peer *from,

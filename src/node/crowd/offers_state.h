@@ -8,7 +8,7 @@
 #include "node/crowd/offers.h"
 #include "node/crowd/offers_file.h"
 #include "node/crowd/offers_title.h"
-#include "store/remote/squeeze.h"
+#include "store/remote/pack_payload.h"
 #include "web/url/canon.h"
 
 enum {
@@ -84,7 +84,7 @@ struct offers {
 
     /* The bulk thread's. */
     struct sha256 give_sha256;
-    struct squeeze give_squeeze;
+    struct pack_payload give_pack_payload;
     struct scratch give_packed;
     struct buf give_text;
     struct buf give_piece;
@@ -128,7 +128,7 @@ void offers_name_takers(struct offers *offers, struct offer *offer, const uint8_
                         struct captures_answer *answer);
 
 /* offers_give.c: the service. */
-bulk_handler offers_give;
+peer_rpc_handler offers_give;
 void offers_forget(struct offers *offers, const struct ringkey *key); /* its file is damaged */
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "node/group/group_driver_state.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "node/transport/transport.h"
 #include "run/thread.h"
 
@@ -49,14 +49,14 @@ struct group_driver *group_driver_new(const struct group_driver_config *config) 
     return group_driver;
 }
 
-enum err group_driver_begin(struct group_driver *group_driver, struct transport *transport, struct bulk *bulk,
-                            const struct peer *self) {
+enum err group_driver_begin(struct group_driver *group_driver, struct transport *transport,
+                            struct peer_rpc *peer_rpc, const struct peer *self) {
     struct group_config config = {0};
     size_t actions_max = group_actions_max(&config);
     size_t memory_size = group_memory_size(&config);
     ASSERT(!group_driver->is_begun);
     group_driver->transport = transport;
-    group_driver->bulk = bulk;
+    group_driver->peer_rpc = peer_rpc;
     group_driver->self = *self;
     group_driver->actions = calloc(actions_max, sizeof *group_driver->actions);
     group_driver->memory = malloc(memory_size);
@@ -64,7 +64,7 @@ enum err group_driver_begin(struct group_driver *group_driver, struct transport 
         return ERR_MEMORY;
     }
     outbox_init(&group_driver->out, group_driver->actions, actions_max, group_driver->memory, memory_size);
-    bulk_serve(bulk, BULK_PROBE, group_driver_answer_probe, group_driver);
+    peer_rpc_serve(peer_rpc, PEER_RPC_PROBE, group_driver_answer_probe, group_driver);
     if (thread_start(&group_driver->thread, "grouping", group_driver_run_disk, group_driver) != 0) {
         return ERR_SYSTEM;
     }

@@ -4,13 +4,13 @@
  *
  *      EVENT_MESSAGE <── group_driver_receive() <── transport.h (DATAGRAM_GROUP; does not pass the gate of
  * the ring) ACTION_SEND  ──> transport_send() ACTION_SAVE  ──> a thread of its own writes
- * DIR/groups/NAME.state ──> EVENT_SAVED GROUP_PROBE  ──> BULK_PROBE: random bytes of him, timed ──>
+ * DIR/groups/NAME.state ──> EVENT_SAVED GROUP_PROBE  ──> PEER_RPC_PROBE: random bytes of him, timed ──>
  * GROUP_PROBED, as group_driver_learned() DIR/groups/NAME.group ──> group_driver_beat() ──> create, join,
  * approve, refuse, leave
  *
  * A group needs no ring: the socket and the bulk thread are there where the node is in a ring or in a group.
- * Members of a group may ask BULK_PROBE and BULK_MIRROR only, members of the ring all but the first, others
- * nothing.
+ * Members of a group may ask PEER_RPC_PROBE and PEER_RPC_MIRROR only, members of the ring all but the first,
+ * others nothing.
  *
  * People say what they want in NAME.group ("mnemon group …" writes it, group_files.h); the node looks every
  * second. How a probe is timed: group_driver_probe.c. docs/protocol/group.md, docs/formats/group.md.
@@ -23,7 +23,7 @@
 #include "base/peer.h"
 #include "node/group/group_files.h"
 
-struct bulk;
+struct peer_rpc;
 struct datagram_message;
 struct group_driver;
 struct transport;
@@ -56,8 +56,8 @@ void group_driver_free(struct group_driver *group_driver);
 bool group_driver_beat(struct group_driver *group_driver);
 
 /* The socket is there, and bulk will run. Once. */
-enum err group_driver_begin(struct group_driver *group_driver, struct transport *transport, struct bulk *bulk,
-                            const struct peer *self) MUST_CHECK;
+enum err group_driver_begin(struct group_driver *group_driver, struct transport *transport,
+                            struct peer_rpc *peer_rpc, const struct peer *self) MUST_CHECK;
 
 /* ---- the ring's loop ---- */
 

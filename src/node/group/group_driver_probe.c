@@ -1,17 +1,17 @@
 /*
  * Bandwidth, by random bytes that no link compresses.
  *
- * The answer of BULK_PROBE comes whole, so the receiver does not see its first byte. Instead two empty probes
- * go first: one opens the stream, the second measures the round trip on it; then the full one. Its time less
- * the round trip is that from the first to the last byte. Of a fast path the difference is mostly noise:
- * at least a quarter of the whole time counts. Slow start is part of it, as in the paper's Table 1: the
- * larger the probe, the nearer it comes to what a long transfer gets.
+ * The answer of PEER_RPC_PROBE comes whole, so the receiver does not see its first byte. Instead two empty
+ * probes go first: one opens the stream, the second measures the round trip on it; then the full one. Its
+ * time less the round trip is that from the first to the last byte. Of a fast path the difference is mostly
+ * noise: at least a quarter of the whole time counts. Slow start is part of it, as in the paper's Table 1:
+ * the larger the probe, the nearer it comes to what a long transfer gets.
  */
 #include <sodium.h>
 
 #include "base/wire.h"
 #include "node/group/group_driver_state.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 
 enum {
     QUESTION_SIZE = 4,
@@ -32,8 +32,8 @@ static void ask(struct group_driver_probe *probe) {
     wire_writer_init(&writer, question, sizeof question);
     wire_write_u32(&writer, probe->state == GROUP_DRIVER_PROBE_PROBING ? probe->size : 0);
     probe->asked_at_us = group_driver_now_us(group_driver);
-    if (bulk_call(group_driver->bulk, &probe->peer, BULK_PROBE, bytes_of(question, sizeof question),
-                  TIMEOUT_MS, on_answer, probe) != ERR_OK) {
+    if (peer_rpc_call(group_driver->peer_rpc, &probe->peer, PEER_RPC_PROBE,
+                      bytes_of(question, sizeof question), TIMEOUT_MS, on_answer, probe) != ERR_OK) {
         probe->state = GROUP_DRIVER_PROBE_FREE;
     }
 }
@@ -76,9 +76,9 @@ void group_driver_probe(struct group_driver *group_driver, const struct peer *pe
         struct group_driver_probe *probe = &group_driver->probes[i];
         if (probe->state == GROUP_DRIVER_PROBE_FREE) {
             probe->peer = *peer;
-            probe->size = size < BULK_PIECE_SIZE_MAX ? size : BULK_PIECE_SIZE_MAX;
+            probe->size = size < PEER_RPC_PIECE_SIZE_MAX ? size : PEER_RPC_PIECE_SIZE_MAX;
             probe->state = GROUP_DRIVER_PROBE_OPENING;
-            if (bulk_post(group_driver->bulk, begin, probe) != ERR_OK) {
+            if (peer_rpc_post(group_driver->peer_rpc, begin, probe) != ERR_OK) {
                 probe->state = GROUP_DRIVER_PROBE_FREE;
             }
             return;
@@ -96,7 +96,7 @@ enum err group_driver_answer_probe(void *context, const struct peer *from, struc
     (void)from;
     wire_reader_init(&reader, question);
     uint32_t size = wire_read_u32(&reader);
-    if (wire_reader_finish(&reader, NULL) != ERR_OK || size > BULK_PIECE_SIZE_MAX) {
+    if (wire_reader_finish(&reader, NULL) != ERR_OK || size > PEER_RPC_PIECE_SIZE_MAX) {
         return err_set(detail, ERR_INVALID, "no size that a probe can have");
     }
     uint64_t now_us = group_driver_now_us(group_driver);

@@ -117,7 +117,7 @@ struct group_driver_slot {
 struct group_driver {
     struct group_driver_config config;
     struct transport *transport;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct peer self;
     _Atomic bool is_begun;
     _Atomic bool is_stopped;

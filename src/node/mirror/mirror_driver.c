@@ -477,7 +477,7 @@ enum err mirror_driver_new(const struct mirror_driver_config *config,
     pthread_cond_init(&mirror_driver->woken, &attributes);
     pthread_condattr_destroy(&attributes);
     look_at_clock(mirror_driver);
-    bulk_serve(config->bulk, BULK_MIRROR, mirror_driver_answer, mirror_driver);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_MIRROR, mirror_driver_answer, mirror_driver);
     *ret_mirror_driver = mirror_driver;
     return ERR_OK;
 }

@@ -3,7 +3,8 @@
  *
  *      DIR/collections/NAME ──> collection.h      what is here and on its way
  *      protocol/mirror/mirror.h                             which version, from whom, whom to tell: one for
- * each BULK_MIRROR                                questions to others and of others (mirror_driver_code.h)
+ * each PEER_RPC_MIRROR                                questions to others and of others
+ * (mirror_driver_code.h)
  *
  * A thread of its own does all the work and waits for nobody: its questions go through bulk, the answers come
  * back to its queue. Questions of others are answered by the bulk thread, from files.
@@ -21,7 +22,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/mirror.h"
 
 struct mirror_driver;
@@ -31,7 +32,7 @@ enum { MIRROR_DRIVER_SOURCES_MAX = 64 };
 /* 0 or NULL stands for the default in parentheses. */
 struct mirror_driver_config {
     const char *directory; /* of the data; outlives it */
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct peer self;
     uint64_t gather_us;               /* (1 min) protocol/mirror/mirror.h, as the next */
     uint64_t ask_us;                  /* (10 min) */
@@ -51,12 +52,12 @@ struct mirror_driver_config {
     void *context;
 };
 
-/* Serves BULK_MIRROR; before bulk_start(). */
+/* Serves PEER_RPC_MIRROR; before peer_rpc_start(). */
 enum err mirror_driver_new(const struct mirror_driver_config *config,
                            struct mirror_driver **ret_mirror_driver, struct err_detail *detail) MUST_CHECK;
 enum err mirror_driver_start(struct mirror_driver *mirror_driver, struct err_detail *detail) MUST_CHECK;
 
-/* After bulk_stop(); what has come stays. */
+/* After peer_rpc_stop(); what has come stays. */
 void mirror_driver_stop(struct mirror_driver *mirror_driver);
 void mirror_driver_free(struct mirror_driver *mirror_driver);
 

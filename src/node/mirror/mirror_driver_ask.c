@@ -15,8 +15,8 @@ struct mirror_driver_event *mirror_driver_event_new(struct mirror_driver *mirror
         event->named_index = SIZE_MAX;
         event->timeout_ms = MIRROR_DRIVER_ASK_MS;
         snprintf(event->name, sizeof event->name, "%s", name);
-        buf_init(&event->question, BULK_QUESTION_SIZE_MAX);
-        buf_init(&event->answer, BULK_ANSWER_SIZE_MAX);
+        buf_init(&event->question, PEER_RPC_QUESTION_SIZE_MAX);
+        buf_init(&event->answer, PEER_RPC_ANSWER_SIZE_MAX);
     }
     return event;
 }
@@ -64,8 +64,8 @@ static void on_answer(void *context, enum err err, struct bytes answer) {
 /* The bulk thread. */
 static void run(void *context) {
     struct mirror_driver_event *event = context;
-    enum err err = bulk_call(event->mirror_driver->config.bulk, &event->peer, BULK_MIRROR,
-                             buf_bytes(&event->question), event->timeout_ms, on_answer, event);
+    enum err err = peer_rpc_call(event->mirror_driver->config.peer_rpc, &event->peer, PEER_RPC_MIRROR,
+                                 buf_bytes(&event->question), event->timeout_ms, on_answer, event);
     if (err != ERR_OK) {
         on_answer(event, err, bytes_of(NULL, 0));
     }
@@ -81,7 +81,7 @@ void mirror_driver_ask(struct mirror_driver_event *event) {
     mirror_driver->asked = event;
     pthread_mutex_unlock(&mirror_driver->lock);
     enum err err = event->question.err;
-    err = err == ERR_OK ? bulk_post(mirror_driver->config.bulk, run, event) : err;
+    err = err == ERR_OK ? peer_rpc_post(mirror_driver->config.peer_rpc, run, event) : err;
     if (err != ERR_OK) {
         on_answer(event, err, bytes_of(NULL, 0));
     }

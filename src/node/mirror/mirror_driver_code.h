@@ -1,5 +1,5 @@
 /*
- * mirror_driver_code - the questions and answers of BULK_MIRROR as bytes. docs/protocol/mirror.md.
+ * mirror_driver_code - the questions and answers of PEER_RPC_MIRROR as bytes. docs/protocol/mirror.md.
  *
  *      MIRROR_DRIVER_VERSION   "of this collection I hold that version, and you?"   asks, and tells
  *      MIRROR_DRIVER_CHUNKS    "give me the bytes of these digests"                 nodes of manifests too
@@ -12,12 +12,12 @@
 
 #include "base/buf.h"
 #include "base/wire.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/version.h"
 
 enum {
     MIRROR_DRIVER_DIGESTS_MAX = 8192, /* of a question */
-    MIRROR_DRIVER_GIVEN_SIZE_MAX = BULK_PIECE_SIZE_MAX,
+    MIRROR_DRIVER_GIVEN_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX,
     MIRROR_DRIVER_PARTS_MAX = 4 << 20, /* bits of an answer: half a MiB, 250 GB of large files */
 };
 

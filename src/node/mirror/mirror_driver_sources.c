@@ -11,7 +11,7 @@ static void add_source(const struct mirror_driver *mirror_driver, const struct p
     }
     if (is_new && *count < MIRROR_DRIVER_SOURCES_MAX) {
         sources[(*count)++] = (struct mirror_source){
-            .peer = *peer, .delay_us = bulk_round_trip_us(mirror_driver->config.bulk, peer)};
+            .peer = *peer, .delay_us = peer_rpc_round_trip_us(mirror_driver->config.peer_rpc, peer)};
     }
 }
 

@@ -288,12 +288,12 @@ static bool leads_to_itself(struct proxy_worker *worker, const struct archive_re
 struct looking {
     struct proxy_worker *worker;
     struct proxy_job *job;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
 };
 
 static enum err find_newest(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct looking *looking = context;
-    struct archive_visit *visit = looking->visit;
+    struct archive_reader *visit = looking->visit;
     int64_t now_us = clock_wall_us(looking->worker->config->clock);
     struct bytes surt;
     enum err err = archive_key(visit, buf_bytes(&looking->job->url), &surt, detail);
@@ -336,7 +336,7 @@ static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) 
         snprintf(job->archive_said, sizeof job->archive_said, "is for who is logged in");
         return false;
     }
-    struct looking looking = {worker, job, archive_visit_begin(worker->config->archive)};
+    struct looking looking = {worker, job, archive_reader_begin(worker->config->archive)};
     struct archive_attempt attempt = {.find = find_newest, .use = take_record, .context = &looking};
     struct err_detail detail = {0};
     if (looking.visit == NULL) {
@@ -344,7 +344,7 @@ static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) 
         return false;
     }
     enum err err = archive_try(looking.visit, &attempt, &detail);
-    archive_visit_end(looking.visit);
+    archive_reader_end(looking.visit);
     if (err != ERR_OK) {
         snprintf(job->archive_said, sizeof job->archive_said, "%s",
                  err == ERR_NOT_FOUND ? "has no capture of it" : err_detail_text(&detail, err));

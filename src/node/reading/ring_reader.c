@@ -38,7 +38,7 @@ size_t ring_reader_put_busy_last(struct ring_reader *backend, struct peer *peers
     size_t ready_count = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_kept = kept != NULL && peer_equal(&peers[i], kept);
-        if (!is_kept && bulk_is_busy(backend->config.bulk, &peers[i]) &&
+        if (!is_kept && peer_rpc_is_busy(backend->config.peer_rpc, &peers[i]) &&
             busy_count < RING_READER_HOLDERS_MAX) {
             busy[busy_count++] = peers[i];
         } else {

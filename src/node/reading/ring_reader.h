@@ -25,11 +25,11 @@
  * listings of single URLs for five seconds, within which what is new at its holders is not seen here. Of
  * several threads that want the same, one asks and the others wait for it.
  *
- * Holders may be busy (node/rpc/bulk.h): they are left alone for a moment, others are asked. Where none of
- * them answers, a listing may be up to ten minutes old, and the crowd is asked (node/crowd/crowd_reader.h):
- * also beside them, when they take longer than usual. What was read from the ring is offered to the crowd in
- * turn. A record says in its field Mnemon-Source where it came from: "ring ADDRESS", "crowd ADDRESS", or
- * "crowd this-node" where it was read here before.
+ * Holders may be busy (node/rpc/peer_rpc.h): they are left alone for a moment, others are asked. Where none
+ * of them answers, a listing may be up to ten minutes old, and the crowd is asked
+ * (node/crowd/crowd_reader.h): also beside them, when they take longer than usual. What was read from the
+ * ring is offered to the crowd in turn. A record says in its field Mnemon-Source where it came from: "ring
+ * ADDRESS", "crowd ADDRESS", or "crowd this-node" where it was read here before.
  *
  * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
  * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
@@ -48,7 +48,7 @@ enum { RING_READER_HOLDERS_MAX = 32, RING_READER_NODES_MAX = 1 << 15 };
 
 /* The functions may be called by any thread. */
 struct ring_reader_config {
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     struct captures *captures;
     struct offers *offers;       /* what was read is handed on, and is read from there; NULL: it is not */
     struct crowd_reader *obtain; /* the crowd; NULL: there is none */
@@ -83,20 +83,20 @@ struct backend *ring_reader_new(const char *scratch_directory);
 void ring_reader_begin(struct backend *backend, const struct ring_reader_config *config);
 
 /*
- * Nobody is asked any more; returns when nobody waits. After bulk_stop(), so that it does not take long, and
- * before what the config names is freed. Also where it never began.
+ * Nobody is asked any more; returns when nobody waits. After peer_rpc_stop(), so that it does not take long,
+ * and before what the config names is freed. Also where it never began.
  */
 void ring_reader_end(struct backend *backend);
 
 /*
- * The other side: answers BULK_WALK from the volumes of this node, never from the ring. Make it before
- * bulk_start(), free it after bulk_stop() and before the instance is closed. NULL: out of memory.
+ * The other side: answers PEER_RPC_WALK from the volumes of this node, never from the ring. Make it before
+ * peer_rpc_start(), free it after peer_rpc_stop() and before the instance is closed. NULL: out of memory.
  */
 struct ring_reader_service;
 
 struct ring_reader_service_config {
     struct instance *instance;
-    struct bulk *bulk;
+    struct peer_rpc *peer_rpc;
     uint8_t mapping;
     bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]); /* as above */
     void *context;

@@ -172,8 +172,8 @@ static void start_batch(void *context) {
     for (size_t i = 0; i < count; i++) {
         struct asked *asked = &start->asked[i];
         struct ring_reader_question *question = asked->question;
-        enum err err = bulk_call(config->bulk, &question->peer, BULK_WALK, buf_bytes(&question->question),
-                                 config->timeout_ms, on_answer, asked);
+        enum err err = peer_rpc_call(config->peer_rpc, &question->peer, PEER_RPC_WALK,
+                                     buf_bytes(&question->question), config->timeout_ms, on_answer, asked);
         if (err != ERR_OK) {
             question->err = err;
             count_down(batch);
@@ -190,7 +190,7 @@ static void ask_batch(struct ring_reader *backend, struct ring_reader_question *
     }
     pthread_mutex_init(&batch.lock, NULL);
     pthread_cond_init(&batch.over, NULL);
-    enum err err = bulk_post(backend->config.bulk, start_batch, &start);
+    enum err err = peer_rpc_post(backend->config.peer_rpc, start_batch, &start);
     pthread_mutex_lock(&batch.lock);
     while (err == ERR_OK && batch.left > 0) {
         pthread_cond_wait(&batch.over, &batch.lock);

@@ -14,7 +14,7 @@ bool ring_reader_has_crowd(const struct ring_reader *backend) {
 uint64_t ring_reader_patience_us(struct ring_reader *backend, const struct peer *holders, size_t count) {
     uint64_t usual_us = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t his_us = bulk_round_trip_us(backend->config.bulk, &holders[i]);
+        uint64_t his_us = peer_rpc_round_trip_us(backend->config.peer_rpc, &holders[i]);
         usual_us = usual_us == 0 || (his_us > 0 && his_us < usual_us) ? his_us : usual_us;
     }
     return 4 * usual_us > PATIENCE_US_MIN ? 4 * usual_us : PATIENCE_US_MIN;

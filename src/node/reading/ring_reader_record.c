@@ -229,7 +229,7 @@ static enum err ask_others(struct ring_reader_session *session, struct wanted *w
     if (err != ERR_OK) {
         return err;
     }
-    /* Who has just listed it gives it, too (bulk_begin_read()). */
+    /* Who has just listed it gives it, too (peer_rpc_begin_read()). */
     bool is_just_listed = clock_monotonic_us(&clock_system) < capture->listed_at_us + JUST_US;
     wanted->ready_count =
         ring_reader_put_busy_last(backend, wanted->peers, wanted->count, is_just_listed ? lister : NULL);

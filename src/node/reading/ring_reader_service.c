@@ -1,4 +1,5 @@
-/* BULK_WALK: a page of the captures of this node. is_sure:bool, then a page of store/remote/backend_code.h.
+/* PEER_RPC_WALK: a page of the captures of this node. is_sure:bool, then a page of
+ * store/remote/backend_code.h.
  */
 #include <stdlib.h>
 
@@ -70,7 +71,7 @@ static enum err answer(void *context, const struct peer *from, struct bytes ques
     struct ring_reader_service *service = context;
     struct backend_code_walk walk;
     struct merge *merge;
-    enum err err = bulk_begin_read(service->config.bulk, from, BULK_READ_LIST, detail);
+    enum err err = peer_rpc_begin_read(service->config.peer_rpc, from, PEER_RPC_READ_LIST, detail);
     if (err == ERR_OK) {
         err = backend_code_read_walk(question, &walk, detail);
     }
@@ -107,7 +108,7 @@ struct ring_reader_service *ring_reader_service_new(const struct ring_reader_ser
     service->config = *config;
     buf_init(&service->surt, INDEX_SURT_SIZE_MAX);
     buf_init(&service->next, BACKEND_CODE_KEY_SIZE_MAX);
-    bulk_serve(config->bulk, BULK_WALK, answer, service);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_WALK, answer, service);
     return service;
 }
 

@@ -235,8 +235,8 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
     if (err != ERR_OK) {
         return err;
     }
-    err = bulk_ask_any(config->bulk, peers, count, BULK_WALK, buf_bytes(&lane->ask.question),
-                       config->timeout_ms, is_sure, NULL, &lane->ask.answer, &index, NULL);
+    err = peer_rpc_ask_any(config->peer_rpc, peers, count, PEER_RPC_WALK, buf_bytes(&lane->ask.question),
+                           config->timeout_ms, is_sure, NULL, &lane->ask.answer, &index, NULL);
     cursor->is_denied = err == ERR_OK && has_nothing(lane);
     if (err != ERR_OK || cursor->is_denied) {
         cursor->lanes_count = 0;
@@ -257,7 +257,7 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
 }
 
 static bool is_worth_asking(const struct ring_reader_cursor *cursor, const struct peer *peer) {
-    bool is_busy = !cursor->asks_busy && bulk_is_busy(cursor->backend->config.bulk, peer);
+    bool is_busy = !cursor->asks_busy && peer_rpc_is_busy(cursor->backend->config.peer_rpc, peer);
     enum ring_reader_trust trust =
         ring_reader_doubts_trust(&cursor->backend->doubts, peer, clock_monotonic_us(&clock_system));
     return !is_busy && trust != RING_READER_PASSED_OVER && !ring_reader_is_silent(cursor->backend, peer);

@@ -14,7 +14,7 @@ enum {
     ID_DIGITS = 2 * DECREE_ID_SIZE,
     VERSION_SIZE = 8,
     LISTED_SIZE = DECREE_ID_SIZE + VERSION_SIZE, /* of one decree in a question */
-    ANSWER_SIZE_MAX = BULK_PIECE_SIZE_MAX,
+    ANSWER_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX,
     AGAIN_BEATS = 5, /* where the disk did not take what they say */
 };
 

@@ -5,7 +5,7 @@
  * --ring") is taken within a second DIR/jobs/ring-NAME/           of a job that counts: run as any other, but
  * shared with the ring DIR/access/ring-NAME.aclj     of rules that count
  *
- * Nodes ask each other now and then (BULK_DECREES): they say what they have and get what they miss.
+ * Nodes ask each other now and then (PEER_RPC_DECREES): they say what they have and get what they miss.
  * Everything is checked before it is kept: signature, ring, who may; rules are parsed. Bounds: DECREES_MAX in
  * all, DECREES_PER_AUTHOR_MAX of one author. Where two authors give jobs of one name, the founder's counts,
  * else the lower id.
@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "net/identity.h"
-#include "node/rpc/bulk.h"
+#include "node/rpc/peer_rpc.h"
 #include "protocol/ring/decree.h"
 
 enum { DECREES_MAX = 4096, DECREES_PER_AUTHOR_MAX = 1024 };
@@ -46,8 +46,8 @@ enum err decrees_add(struct decrees *decrees, struct bytes encoded, struct err_d
 
 /* ---- passing on ---- */
 
-/* BULK_DECREES. */
-bulk_handler decrees_answer;
+/* PEER_RPC_DECREES. */
+peer_rpc_handler decrees_answer;
 
 /* Append the question: what we have. */
 void decrees_put_question(struct decrees *decrees, struct buf *out);

@@ -32,7 +32,7 @@
  *   has: who came before us has us among his holders. After a cut heals, many come at once, and then it may
  *   be that none of them was there when we stored something.
  * - Places that neither we nor, within the grace time, another primary saw to are surplus, unless this node
- *   keeps everything (protocol/copies/tour.h).
+ *   keeps everything (protocol/copies/full_sync.h).
  *
  * No memory is taken; what does not fit the bounds is left out (a claim that is left out
  * is a surplus that the holders must confirm, so nothing is lost). Not for several threads at once.

@@ -80,23 +80,23 @@ static double share_of(const json_t *places) {
 }
 
 /* Of who keeps everything: how the last round over the ring went. */
-static void put_tour(struct buf *out, const json_t *copies) {
-    const json_t *tour = json_object_get(copies, "tour");
-    if (!json_is_object(tour)) {
+static void put_full_sync(struct buf *out, const json_t *copies) {
+    const json_t *full_sync = json_object_get(copies, "tour");
+    if (!json_is_object(full_sync)) {
         return;
     }
     buf_put_string(out, "; keeps everything: ");
-    if (number(tour, "rounds") == 0) {
+    if (number(full_sync, "rounds") == 0) {
         buf_put_string(out, "the first round over the ring is not over yet");
         return;
     }
-    put_things(out, number(tour, "arcs"), "arc");
+    put_things(out, number(full_sync, "arcs"), "arc");
     buf_put_string(out, " of others compared, ");
-    put_things(out, number(tour, "missing"), "capture");
+    put_things(out, number(full_sync, "missing"), "capture");
     buf_put_string(out, " missing here");
-    if (number(tour, "silent") > 0) {
+    if (number(full_sync, "silent") > 0) {
         buf_put_string(out, ", nobody answered for ");
-        value_put_count(out, number(tour, "silent"));
+        value_put_count(out, number(full_sync, "silent"));
     }
 }
 
@@ -114,7 +114,7 @@ static void put_copies(struct buf *out, const json_t *ring, const json_t *copies
     buf_put_string(out, has_too_few_nodes(arcs, replicas) ? ", more than there are nodes" : "");
     buf_put_format(out, "; sees to %.1f %% of the ring", 100 * share_of(json_object_get(ring, "places")));
     put_arcs(out, arcs);
-    put_tour(out, copies);
+    put_full_sync(out, copies);
     buf_put_string(out, is_set(copies, "full") ? "; the disk here is full" : "");
     buf_put_string(out, is_set(copies, "fed") ? "" : "; what is in the volumes is still being counted");
 }

@@ -13,7 +13,7 @@ enum {
 
 /* ---- visits ---- */
 
-static void visit_free(struct archive_visit *visit) {
+static void visit_free(struct archive_reader *visit) {
     if (visit->extra != NULL) {
         visit->free_extra(visit->extra);
     }
@@ -29,8 +29,8 @@ static void visit_free(struct archive_visit *visit) {
     free(visit);
 }
 
-static struct archive_visit *visit_new(struct archive *archive) {
-    struct archive_visit *visit = calloc(1, sizeof *visit);
+static struct archive_reader *visit_new(struct archive *archive) {
+    struct archive_reader *visit = calloc(1, sizeof *visit);
     if (visit == NULL) {
         return NULL;
     }
@@ -62,7 +62,7 @@ struct archive *archive_new(const struct archive_config *config) {
 
 void archive_free(struct archive *archive) {
     while (archive->free_visits != NULL) {
-        struct archive_visit *visit = archive->free_visits;
+        struct archive_reader *visit = archive->free_visits;
         archive->free_visits = visit->next;
         visit_free(visit);
     }
@@ -81,9 +81,9 @@ const char *archive_scratch_directory(const struct archive *archive) {
     return archive->scratch_directory;
 }
 
-struct archive_visit *archive_visit_begin(struct archive *archive) {
+struct archive_reader *archive_reader_begin(struct archive *archive) {
     pthread_mutex_lock(&archive->lock);
-    struct archive_visit *visit = archive->free_visits;
+    struct archive_reader *visit = archive->free_visits;
     if (visit != NULL) {
         archive->free_visits = visit->next;
         archive->free_count--;
@@ -97,30 +97,30 @@ struct archive_visit *archive_visit_begin(struct archive *archive) {
     return visit;
 }
 
-struct archive_visit *archive_visit_begin_here(struct archive *archive) {
-    struct archive_visit *visit = archive_visit_begin(archive);
+struct archive_reader *archive_reader_begin_here(struct archive *archive) {
+    struct archive_reader *visit = archive_reader_begin(archive);
     if (visit != NULL) {
         instance_session_set_guest(visit->session, false);
     }
     return visit;
 }
 
-struct archive_visit *archive_visit_begin_own(struct archive *archive) {
-    struct archive_visit *visit = archive_visit_begin_here(archive);
+struct archive_reader *archive_reader_begin_own(struct archive *archive) {
+    struct archive_reader *visit = archive_reader_begin_here(archive);
     if (visit != NULL) {
         instance_session_set_deposits(visit->session, false);
     }
     return visit;
 }
 
-void archive_visit_renew(struct archive_visit *visit) {
+void archive_reader_renew(struct archive_reader *visit) {
     visit->timeline.is_known = false;
     archive_part_rest(&visit->own, visit->archive);
     archive_part_rest(&visit->original, visit->archive);
     instance_session_set_deposits(visit->session, true);
 }
 
-void archive_visit_end(struct archive_visit *visit) {
+void archive_reader_end(struct archive_reader *visit) {
     struct archive *archive = visit->archive;
     archive_part_rest(&visit->own, archive);
     archive_part_rest(&visit->original, archive);
@@ -141,7 +141,7 @@ void archive_visit_end(struct archive_visit *visit) {
     }
 }
 
-bool archive_visit_hold(struct archive_visit *visit) {
+bool archive_reader_hold(struct archive_reader *visit) {
     struct archive *archive = visit->archive;
     pthread_mutex_lock(&archive->lock);
     bool may_hold = archive->held_count < HELD_MAX;
@@ -151,23 +151,23 @@ bool archive_visit_hold(struct archive_visit *visit) {
     return may_hold;
 }
 
-struct instance *archive_visit_instance(const struct archive_visit *visit) {
+struct instance *archive_reader_instance(const struct archive_reader *visit) {
     return visit->archive->instance;
 }
 
-struct instance_session *archive_visit_session(struct archive_visit *visit) {
+struct instance_session *archive_reader_session(struct archive_reader *visit) {
     return visit->session;
 }
 
-const char *archive_visit_scratch_directory(const struct archive_visit *visit) {
+const char *archive_reader_scratch_directory(const struct archive_reader *visit) {
     return visit->archive->scratch_directory;
 }
 
-void *archive_visit_extra(const struct archive_visit *visit) {
+void *archive_reader_extra(const struct archive_reader *visit) {
     return visit->extra;
 }
 
-void archive_visit_set_extra(struct archive_visit *visit, void *take_extra, void (*free_extra)(void *)) {
+void archive_reader_set_extra(struct archive_reader *visit, void *take_extra, void (*free_extra)(void *)) {
     ASSERT(visit->extra == NULL);
     visit->extra = take_extra;
     visit->free_extra = free_extra;
@@ -175,7 +175,7 @@ void archive_visit_set_extra(struct archive_visit *visit, void *take_extra, void
 
 /* ---- finding ---- */
 
-enum err archive_key(struct archive_visit *visit, struct bytes url, struct bytes *ret_surt,
+enum err archive_key(struct archive_reader *visit, struct bytes url, struct bytes *ret_surt,
                      struct err_detail *detail) {
     enum err err = canon_run(&visit->canon, url, detail);
     if (err == ERR_OK) {
@@ -188,7 +188,7 @@ enum err archive_key(struct archive_visit *visit, struct bytes url, struct bytes
     return err;
 }
 
-enum access_verdict archive_verdict(const struct archive_visit *visit, const struct capture *capture) {
+enum access_verdict archive_verdict(const struct archive_reader *visit, const struct capture *capture) {
     struct access *access = visit->archive->access;
     if (access == NULL) {
         return ACCESS_ALLOW;
@@ -201,7 +201,7 @@ enum access_verdict archive_verdict(const struct archive_visit *visit, const str
     return own > owners ? own : owners; /* the stricter one */
 }
 
-enum err archive_see(struct archive_visit *visit, const struct capture *capture) {
+enum err archive_see(struct archive_reader *visit, const struct capture *capture) {
     enum err err = instance_check(visit->session, capture);
     if (err == ERR_OK && archive_verdict(visit, capture) == ACCESS_EXCLUDE) {
         err = ERR_NOT_FOUND;
@@ -215,7 +215,7 @@ enum err archive_see(struct archive_visit *visit, const struct capture *capture)
  * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
  * then look again.
  */
-static enum err read_own(struct archive_visit *visit, const struct capture *capture,
+static enum err read_own(struct archive_reader *visit, const struct capture *capture,
                          struct err_detail *detail) {
     enum err err = archive_part_read(&visit->own, visit->archive, capture->volume, &capture->location,
                                      capture->signature, detail);
@@ -243,7 +243,7 @@ static void describe(const struct archive_part *part, struct archive_record *out
 }
 
 /* Only revisits have theirs elsewhere; the others need not be looked up, unless documents were removed. */
-static enum err find_block(struct archive_visit *visit, const struct capture *capture,
+static enum err find_block(struct archive_reader *visit, const struct capture *capture,
                            struct archive_record *out, struct err_detail *detail) {
     if (out->is_revisit) {
         return instance_locate(visit->session, capture, &out->key, &out->block, detail);
@@ -254,7 +254,7 @@ static enum err find_block(struct archive_visit *visit, const struct capture *ca
     return instance_check(visit->session, capture);
 }
 
-enum err archive_open(struct archive_visit *visit, const struct capture *capture,
+enum err archive_open(struct archive_reader *visit, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) {
     struct archive_record out = {.is_revisit = (capture->flags & CAPTURE_REVISIT) != 0};
     if (archive_verdict(visit, capture) != ACCESS_ALLOW) {

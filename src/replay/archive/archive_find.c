@@ -36,7 +36,7 @@ static size_t set_slices(const struct buf *text, size_t at, struct capture *capt
     return at;
 }
 
-static enum err keep(struct archive_visit *visit, struct capture *capture) {
+static enum err keep(struct archive_reader *visit, struct capture *capture) {
     buf_clear(&visit->found);
     put_slices(&visit->found, capture);
     if (visit->found.err == ERR_OK) {
@@ -45,7 +45,7 @@ static enum err keep(struct archive_visit *visit, struct capture *capture) {
     return visit->found.err;
 }
 
-static enum err open_range(struct archive_visit *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+static enum err open_range(struct archive_reader *visit, struct bytes surt, int64_t from_us, int64_t to_us,
                            bool in_reverse, struct merge **ret_merge, struct err_detail *detail) {
     struct buf from;
     struct buf to;
@@ -64,7 +64,7 @@ static enum err open_range(struct archive_visit *visit, struct bytes surt, int64
 
 /* The first to be seen between two times, from the early or from the late end. The SURT must not be in
  * `found`. */
-static enum err find_first(struct archive_visit *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+static enum err find_first(struct archive_reader *visit, struct bytes surt, int64_t from_us, int64_t to_us,
                            bool in_reverse, bool is_any, struct capture *ret_capture,
                            struct err_detail *detail) {
     struct merge *merge;
@@ -88,7 +88,7 @@ static enum err find_first(struct archive_visit *visit, struct bytes surt, int64
     return err;
 }
 
-static enum err seek_around(struct archive_visit *visit, struct bytes surt, int64_t time_us, bool is_any,
+static enum err seek_around(struct archive_reader *visit, struct bytes surt, int64_t time_us, bool is_any,
                             struct capture *ret_capture, struct err_detail *detail) {
     struct capture capture;
     enum err err = find_first(visit, surt, INT64_MIN, second_end(time_us), true, is_any, &capture, detail);
@@ -113,7 +113,7 @@ static enum err seek_around(struct archive_visit *visit, struct bytes surt, int6
     return err;
 }
 
-static enum err seek(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+static enum err seek(struct archive_reader *visit, struct bytes surt, int64_t time_us,
                      enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
     if (choice == ARCHIVE_EXACT) {
         return find_first(visit, surt, time_us, second_end(time_us), true, true, ret_capture, detail);
@@ -140,7 +140,7 @@ void archive_timeline_done(struct archive_timeline *timeline) {
     buf_done(&timeline->text);
 }
 
-static enum err read_timeline(struct archive_visit *visit, struct err_detail *detail) {
+static enum err read_timeline(struct archive_reader *visit, struct err_detail *detail) {
     struct archive_timeline *timeline = &visit->timeline;
     struct merge *merge;
     enum err err = open_range(visit, buf_bytes(&timeline->surt), INT64_MIN, INT64_MAX, false, &merge, detail);
@@ -174,7 +174,7 @@ static enum err read_timeline(struct archive_visit *visit, struct err_detail *de
     return ERR_OK;
 }
 
-static enum err know_timeline(struct archive_visit *visit, struct bytes surt, struct err_detail *detail) {
+static enum err know_timeline(struct archive_reader *visit, struct bytes surt, struct err_detail *detail) {
     struct archive_timeline *timeline = &visit->timeline;
     if (timeline->is_known && bytes_equal(buf_bytes(&timeline->surt), surt)) {
         return ERR_OK;
@@ -217,7 +217,7 @@ static const struct capture *choose(const struct archive_timeline *timeline, int
 
 /* ---- */
 
-enum err archive_find(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+enum err archive_find(struct archive_reader *visit, struct bytes surt, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
     struct archive_timeline *timeline = &visit->timeline;
     enum err err = know_timeline(visit, surt, detail);
@@ -238,7 +238,7 @@ enum err archive_find(struct archive_visit *visit, struct bytes surt, int64_t ti
     return ERR_OK;
 }
 
-enum err archive_find_again(struct archive_visit *visit, const struct capture *capture,
+enum err archive_find_again(struct archive_reader *visit, const struct capture *capture,
                             struct capture *ret_capture) {
     struct merge *merge;
     enum err err =
@@ -258,7 +258,7 @@ enum err archive_find_again(struct archive_visit *visit, const struct capture *c
     return err;
 }
 
-static enum err seek_time(struct archive_visit *visit, int64_t from_us, int64_t to_us, bool in_reverse,
+static enum err seek_time(struct archive_reader *visit, int64_t from_us, int64_t to_us, bool in_reverse,
                           int64_t *ret_us) {
     struct capture capture;
     enum err err =
@@ -267,7 +267,7 @@ static enum err seek_time(struct archive_visit *visit, int64_t from_us, int64_t 
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err seek_neighbours(struct archive_visit *visit, int64_t second_us,
+static enum err seek_neighbours(struct archive_reader *visit, int64_t second_us,
                                 struct archive_neighbours *out) {
     enum err err = seek_time(visit, INT64_MIN, second_us, true, &out->previous_us);
     if (err == ERR_OK) {
@@ -294,7 +294,7 @@ static void choose_neighbours(const struct archive_timeline *timeline, int64_t s
     }
 }
 
-enum err archive_neighbours(struct archive_visit *visit, struct bytes surt, int64_t time_us,
+enum err archive_neighbours(struct archive_reader *visit, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) {
     int64_t second_us = time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
     *ret_neighbours = (struct archive_neighbours){

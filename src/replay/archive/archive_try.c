@@ -9,7 +9,7 @@ static bool is_lost(enum err err) {
     return err == ERR_NOT_FOUND || err == ERR_CORRUPT || err == ERR_TRUNCATED || err == ERR_MISMATCH;
 }
 
-enum err archive_note_read(struct archive_visit *visit, const struct capture *capture, enum err err) {
+enum err archive_note_read(struct archive_reader *visit, const struct capture *capture, enum err err) {
     visit->lost.is_lost = is_lost(err);
     visit->lost.time_us = capture->time_us;
     memcpy(visit->lost.signature, capture->signature, sizeof visit->lost.signature);
@@ -18,11 +18,11 @@ enum err archive_note_read(struct archive_visit *visit, const struct capture *ca
 
 /* The same one is worth another try only where its document is that of another. False: there is nothing else.
  */
-static bool find_another(struct archive_visit *visit, const struct archive_attempt *attempt,
+static bool find_another(struct archive_reader *visit, const struct archive_attempt *attempt,
                          struct capture *ret_capture) {
     const struct archive_lost *lost = &visit->lost;
     struct err_detail detail = {0};
-    archive_visit_renew(visit);
+    archive_reader_renew(visit);
     if (attempt->find(attempt->context, ret_capture, &detail) != ERR_OK) {
         return false;
     }
@@ -31,7 +31,7 @@ static bool find_another(struct archive_visit *visit, const struct archive_attem
     return !is_same || ret_capture->flags & CAPTURE_REVISIT;
 }
 
-enum err archive_try(struct archive_visit *visit, const struct archive_attempt *attempt,
+enum err archive_try(struct archive_reader *visit, const struct archive_attempt *attempt,
                      struct err_detail *detail) {
     const struct clock *clock = visit->archive->clock;
     struct capture capture;

@@ -16,7 +16,7 @@ struct place {
 };
 
 struct archive_walk {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct query query; /* its ranges */
     int64_t from_us;
     int64_t to_us;
@@ -154,7 +154,7 @@ static void close_range(struct archive_walk *walk) {
     walk->has_last = false;
 }
 
-enum err archive_walk_open(struct archive_visit *visit, const struct archive_range *range,
+enum err archive_walk_open(struct archive_reader *visit, const struct archive_range *range,
                            struct archive_walk **ret_walk, struct err_detail *detail) {
     struct archive_walk *walk = calloc(1, sizeof *walk);
     if (walk == NULL) {

@@ -85,7 +85,7 @@ static void put_capture(struct buf *out, const struct capture *capture, struct b
 }
 
 static enum err put_closest(struct buf *out, struct http_request *request, const struct asked *asked,
-                            struct archive_visit *visit, struct err_detail *detail) {
+                            struct archive_reader *visit, struct err_detail *detail) {
     const struct replay *replay = http_request_context(request);
     struct cdx_query query;
     cdx_query_init(&query, CDX_PYWB);
@@ -123,7 +123,7 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     if (asked->callback.size > 0 && !is_callback(asked->callback)) {
         return err_set(detail, ERR_INVALID, "callback= is no name of a function");
     }
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     if (visit == NULL) {
         return ERR_MEMORY;
     }
@@ -135,7 +135,7 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     buf_put_string(out, ", \"archived_snapshots\": {");
     enum err err = put_closest(out, request, asked, visit, detail);
     buf_put_string(out, asked->callback.size > 0 ? "}});\n" : "}}\n");
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     return err == ERR_OK ? out->err : err;
 }
 

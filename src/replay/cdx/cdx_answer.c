@@ -25,7 +25,7 @@ enum phase {
 
 struct cdx_answer {
     struct archive *archive;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     const struct clock *clock;
     struct cdx_query query;
     struct cdx_run run;
@@ -58,7 +58,7 @@ static enum err open_run(struct cdx_answer *answer, struct err_detail *detail) {
 }
 
 static void free_parts(struct cdx_answer *answer) {
-    archive_visit_end(answer->visit);
+    archive_reader_end(answer->visit);
     cdx_query_done(&answer->query);
     cdx_kept_done(&answer->first);
     buf_done(&answer->key);
@@ -91,7 +91,7 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     buf_init(&answer->key, KEY_SIZE_MAX);
     buf_init(&answer->out, OUT_SIZE_MAX);
     buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
-    answer->visit = archive_visit_begin(archive);
+    answer->visit = archive_reader_begin(archive);
     if (answer->visit == NULL) {
         cdx_query_done(&answer->query);
         free(answer);
@@ -128,7 +128,7 @@ void cdx_answer_consume(struct cdx_answer *answer, size_t size) {
 }
 
 bool cdx_answer_hold(struct cdx_answer *answer) {
-    return archive_visit_hold(answer->visit);
+    return archive_reader_hold(answer->visit);
 }
 
 bool cdx_answer_is_over(const struct cdx_answer *answer) {

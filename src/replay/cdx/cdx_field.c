@@ -60,11 +60,12 @@ static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
 }
 
 /* Where the payload of a revisit is; nothing where that is not known now. */
-static void fill_original(struct cdx_line *line, struct archive_visit *visit, const struct capture *capture) {
+static void fill_original(struct cdx_line *line, struct archive_reader *visit,
+                          const struct capture *capture) {
     struct key key;
     struct block block;
     bool is_known = (capture->flags & CAPTURE_REVISIT) != 0 &&
-                    instance_locate(archive_visit_session(visit), capture, &key, &block, NULL) == ERR_OK;
+                    instance_locate(archive_reader_session(visit), capture, &key, &block, NULL) == ERR_OK;
     for (unsigned i = CDX_ORIGINAL_LENGTH; i <= CDX_ORIGINAL_FILENAME; i++) {
         line->values[i] = bytes_of(NULL, 0);
     }
@@ -76,7 +77,7 @@ static void fill_original(struct cdx_line *line, struct archive_visit *visit, co
     }
 }
 
-static struct bytes fill_one(struct cdx_line *line, struct archive_visit *visit,
+static struct bytes fill_one(struct cdx_line *line, struct archive_reader *visit,
                              const struct capture *capture, enum cdx_field field) {
     switch (field) {
     case CDX_URLKEY:
@@ -108,7 +109,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_visit *visit,
     return line->values[field]; /* by fill_original() */
 }
 
-void cdx_line_fill(struct cdx_line *line, struct archive_visit *visit, const struct capture *capture,
+void cdx_line_fill(struct cdx_line *line, struct archive_reader *visit, const struct capture *capture,
                    unsigned fields) {
     if (fields >> CDX_ORIGINAL_LENGTH != 0) {
         fill_original(line, visit, capture);

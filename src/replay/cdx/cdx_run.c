@@ -111,7 +111,7 @@ static bool is_of_one_url(const struct cdx_query *query) {
             !bytes_ends_with(query->url, BYTES("*")));
 }
 
-static void init(struct cdx_run *run, struct archive *archive, struct archive_visit *visit,
+static void init(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
                  const struct cdx_query *query, bool in_reverse) {
     run->visit = visit;
     run->query = query;
@@ -133,7 +133,7 @@ static void init(struct cdx_run *run, struct archive *archive, struct archive_vi
     cdx_line_init(&run->line, archive_instance(archive), query->is_resolved);
 }
 
-enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_visit *visit,
+enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
                       const struct cdx_query *query, bool in_reverse, struct err_detail *detail) {
     struct bytes after;
     if (query->sort == CDX_CLOSEST && !is_of_one_url(query)) {
@@ -150,7 +150,7 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
     return err;
 }
 
-enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_visit *visit,
+enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
                              const struct cdx_query *query, bool in_reverse, const struct capture *capture,
                              struct err_detail *detail) {
     struct buf key;

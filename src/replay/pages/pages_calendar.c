@@ -257,12 +257,12 @@ static void answer_missing(struct replay *replay, struct http_request *request, 
 }
 
 void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year) {
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     enum err err = visit == NULL ? ERR_MEMORY : calendar_read(visit, url, year, &calendar, &detail);
     if (visit != NULL) {
-        archive_visit_end(visit);
+        archive_reader_end(visit);
     }
     if (err == ERR_NOT_FOUND) {
         answer_missing(replay, request, url);
@@ -330,7 +330,7 @@ static void put_json(struct buf *json, const struct calendar *calendar) {
 
 void pages_calendar_json(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     struct buf url;
@@ -355,6 +355,6 @@ void pages_calendar_json(struct http_request *request) {
     buf_done(&json);
     buf_done(&url);
     if (visit != NULL) {
-        archive_visit_end(visit);
+        archive_reader_end(visit);
     }
 }

@@ -81,7 +81,7 @@ static enum err walk_captures(struct calendar *calendar, struct archive_walk *wa
     return err == ERR_NOT_FOUND && calendar->total_count > 0 ? ERR_OK : err;
 }
 
-enum err calendar_read(struct archive_visit *visit, struct bytes url, int32_t year,
+enum err calendar_read(struct archive_reader *visit, struct bytes url, int32_t year,
                        struct calendar **ret_calendar, struct err_detail *detail) {
     struct calendar *calendar = calloc(1, sizeof *calendar);
     struct archive_walk *walk;

@@ -50,7 +50,7 @@ static enum err read_text(struct version *version, const struct pages_content *c
 /* How one of them is read. */
 struct reading {
     struct version *version;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     const struct pages_target *target;
     int64_t time_us;
 };
@@ -82,7 +82,7 @@ static enum err read_version(void *context, const struct capture *capture, struc
                : err;
 }
 
-static enum err read_versions(struct comparison *comparison, struct archive_visit *visit,
+static enum err read_versions(struct comparison *comparison, struct archive_reader *visit,
                               const struct pages_target *target, struct err_detail *detail) {
     enum err err = ERR_OK;
     for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
@@ -278,13 +278,13 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
                                   const struct pages_target *target, struct err_detail *detail) {
     struct comparison comparison;
     struct sheet sheet;
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     if (visit == NULL) {
         return ERR_MEMORY;
     }
     comparison_init(&comparison, target->view);
     enum err err = read_versions(&comparison, visit, target, detail);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     if (err == ERR_OK) {
         sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);
         err = put_page(&sheet, &comparison);

@@ -22,7 +22,7 @@ static enum err decode(struct pages_content *content, struct content *decoder) {
     return err == ERR_OK ? content_finish(decoder, NULL) : err;
 }
 
-enum err pages_content_read(struct pages_content *content, struct archive_visit *visit,
+enum err pages_content_read(struct pages_content *content, struct archive_reader *visit,
                             const struct capture *capture, struct err_detail *detail) {
     struct content decoder;
     *content = (struct pages_content){.is_cut = false};

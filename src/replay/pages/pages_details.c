@@ -28,8 +28,9 @@ struct details {
 };
 
 /* Record and request, as they are kept. */
-static enum err read_record(struct details *details, struct archive_visit *visit, struct err_detail *detail) {
-    struct instance_session *session = archive_visit_session(visit);
+static enum err read_record(struct details *details, struct archive_reader *visit,
+                            struct err_detail *detail) {
+    struct instance_session *session = archive_reader_session(visit);
     const struct capture *capture = &details->capture;
     struct bytes request;
     enum err err = instance_locate(session, capture, &details->key, &details->block, detail);
@@ -46,7 +47,7 @@ static enum err read_record(struct details *details, struct archive_visit *visit
     return archive_note_read(visit, capture, err);
 }
 
-static enum err read_details(struct details *details, struct archive_visit *visit,
+static enum err read_details(struct details *details, struct archive_reader *visit,
                              const struct capture *found, struct err_detail *detail) {
     struct capture *capture = &details->capture;
     if (archive_verdict(visit, found) != ACCESS_ALLOW) {
@@ -56,7 +57,7 @@ static enum err read_details(struct details *details, struct archive_visit *visi
     buf_put(&details->url, capture->url);
     buf_put(&details->mime, capture->mime);
     if (instance_is_deposit(capture->volume)) {
-        details->origin = instance_deposit_origin(archive_visit_instance(visit), capture->volume);
+        details->origin = instance_deposit_origin(archive_reader_instance(visit), capture->volume);
     }
     enum err err = read_record(details, visit, detail);
     if (err == ERR_OK) {
@@ -274,7 +275,7 @@ static void redirect(struct http_request *request, const struct pages_target *ta
 struct asking {
     struct replay *replay;
     struct http_request *request;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct pages_target target;
 };
 
@@ -315,7 +316,7 @@ static enum err answer_found(void *context, const struct capture *capture, struc
 void pages_details(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct asking asking = {
-        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+        .replay = replay, .request = request, .visit = archive_reader_begin(replay->archive)};
     struct archive_attempt attempt = {.find = find_target, .use = answer_found, .context = &asking};
     struct err_detail detail = {0};
     enum err err = pages_target_read(&asking.target, request, 1, &detail);
@@ -327,7 +328,7 @@ void pages_details(struct http_request *request) {
     }
     pages_target_done(&asking.target);
     if (asking.visit != NULL) {
-        archive_visit_end(asking.visit);
+        archive_reader_end(asking.visit);
     }
 }
 

@@ -34,8 +34,8 @@ static void on_link(void *context, const struct link *link) {
     }
 }
 
-static enum err find_embeds(struct embeds *embeds, struct archive_visit *visit, const struct capture *capture,
-                            struct err_detail *detail) {
+static enum err find_embeds(struct embeds *embeds, struct archive_reader *visit,
+                            const struct capture *capture, struct err_detail *detail) {
     struct pages_content content;
     struct links *links = links_new();
     struct url base;
@@ -63,7 +63,7 @@ struct span {
     size_t missing_count;
 };
 
-static enum err put_part(struct buf *json, struct archive_visit *visit, struct bytes url, int64_t time_us,
+static enum err put_part(struct buf *json, struct archive_reader *visit, struct bytes url, int64_t time_us,
                          struct span *span) {
     struct capture capture;
     struct bytes surt;
@@ -88,7 +88,7 @@ static enum err put_part(struct buf *json, struct archive_visit *visit, struct b
     return err;
 }
 
-static enum err put_parts(struct buf *json, struct archive_visit *visit, const struct embeds *embeds,
+static enum err put_parts(struct buf *json, struct archive_reader *visit, const struct embeds *embeds,
                           int64_t time_us) {
     struct span span = {.oldest_us = time_us, .newest_us = time_us};
     struct bytes rest = buf_bytes(&embeds->urls);

@@ -215,7 +215,7 @@ static void put_pager(struct sheet *sheet, enum survey_order order, size_t from,
     sheet_html(sheet, "</nav>\n");
 }
 
-static void put_hosts(struct sheet *sheet, struct archive_visit *visit,
+static void put_hosts(struct sheet *sheet, struct archive_reader *visit,
                       const struct survey_snapshot *snapshot) {
     enum survey_order order = read_order(sheet->request);
     size_t from = (size_t)pages_argument_number(sheet->request, "from", SURVEY_HOSTS_MAX, 0);
@@ -326,7 +326,7 @@ static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot)
     }
 }
 
-static void put_page(struct sheet *sheet, struct archive_visit *visit,
+static void put_page(struct sheet *sheet, struct archive_reader *visit,
                      const struct survey_snapshot *snapshot) {
     if (snapshot == NULL) {
         sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
@@ -354,7 +354,7 @@ static void put_page(struct sheet *sheet, struct archive_visit *visit,
 
 void pages_holdings(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     if (visit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
@@ -364,6 +364,6 @@ void pages_holdings(struct http_request *request) {
     sheet_begin(&sheet, replay, request, "What this archive holds", SHEET_HOLDINGS);
     put_page(&sheet, visit, snapshot);
     survey_release(snapshot);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     sheet_answer(&sheet, STATUS_OK);
 }

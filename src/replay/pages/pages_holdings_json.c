@@ -14,7 +14,7 @@ static void put_total(struct buf *json, const struct survey_total *total) {
     pages_json_number(json, "stored_size", total->stored_size);
 }
 
-static void put_hosts(struct buf *json, struct archive_visit *visit, const struct survey_snapshot *snapshot,
+static void put_hosts(struct buf *json, struct archive_reader *visit, const struct survey_snapshot *snapshot,
                       size_t from) {
     size_t count = 0;
     buf_put_string(json, ",\"hosts\":[");
@@ -84,7 +84,7 @@ static void put_volumes(struct buf *json, const struct survey_snapshot *snapshot
 
 void pages_holdings_json(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     const struct survey_snapshot *snapshot = survey_get(replay->survey);
     if (visit == NULL || snapshot == NULL) {
         http_answer_error(request, visit == NULL ? ERR_MEMORY : ERR_BUSY, "the archive is being counted");
@@ -112,6 +112,6 @@ void pages_holdings_json(struct http_request *request) {
     }
     survey_release(snapshot);
     if (visit != NULL) {
-        archive_visit_end(visit);
+        archive_reader_end(visit);
     }
 }

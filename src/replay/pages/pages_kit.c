@@ -156,7 +156,7 @@ uint64_t pages_argument_number(const struct http_request *request, const char *n
     return number;
 }
 
-enum err pages_find(struct archive_visit *visit, struct bytes url, int64_t time_us,
+enum err pages_find(struct archive_reader *visit, struct bytes url, int64_t time_us,
                     struct capture *ret_capture, struct err_detail *detail) {
     struct bytes surt;
     enum err err = archive_key(visit, url, &surt, detail);
@@ -220,7 +220,7 @@ void pages_answer_asked(struct http_request *request,
                                         struct err_detail *detail)) {
     struct replay *replay = http_request_context(request);
     struct pages_asked asked = {
-        .replay = replay, .request = request, .visit = archive_visit_begin(replay->archive)};
+        .replay = replay, .request = request, .visit = archive_reader_begin(replay->archive)};
     struct archive_attempt attempt = {.find = find_asked, .use = use, .context = &asked};
     struct err_detail detail = {0};
     enum err err = asked.visit == NULL ? ERR_MEMORY : archive_try(asked.visit, &attempt, &detail);
@@ -228,7 +228,7 @@ void pages_answer_asked(struct http_request *request,
         pages_answer_error(replay, request, err, &detail);
     }
     if (asked.visit != NULL) {
-        archive_visit_end(asked.visit);
+        archive_reader_end(asked.visit);
     }
 }
 

@@ -224,7 +224,7 @@ static void put_end(const struct listing *listing, struct bytes prefix) {
     }
 }
 
-static enum err put_list(struct listing *listing, struct archive_visit *visit,
+static enum err put_list(struct listing *listing, struct archive_reader *visit,
                          const struct archive_range *range, struct err_detail *detail) {
     struct sheet *sheet = listing->sheet;
     struct archive_walk *walk;
@@ -271,7 +271,7 @@ static void listing_done(struct listing *listing) {
 
 static void answer(struct replay *replay, struct http_request *request, struct bytes prefix,
                    struct bytes after) {
-    struct archive_visit *visit = archive_visit_begin(replay->archive);
+    struct archive_reader *visit = archive_reader_begin(replay->archive);
     if (visit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
@@ -284,7 +284,7 @@ static void answer(struct replay *replay, struct http_request *request, struct b
     listing_init(&listing, &sheet, request);
     enum err err = put_list(&listing, visit, &range, &detail);
     listing_done(&listing);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     if (err == ERR_OK) {
         sheet_answer(&sheet, STATUS_OK);
     } else {

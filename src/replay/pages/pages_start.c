@@ -84,7 +84,7 @@ void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapsh
 }
 
 /* Rules may have changed since the survey: each is looked for again. */
-static void put_recent(struct sheet *sheet, struct archive_visit *visit,
+static void put_recent(struct sheet *sheet, struct archive_reader *visit,
                        const struct survey_snapshot *snapshot) {
     struct capture capture;
     size_t count = 0;
@@ -109,7 +109,7 @@ static void put_recent(struct sheet *sheet, struct archive_visit *visit,
     sheet_html(sheet, count > 0 ? "</ul>\n" : "");
 }
 
-static bool is_empty(struct archive_visit *visit) {
+static bool is_empty(struct archive_reader *visit) {
     struct archive_walk *walk;
     struct archive_range range = {.url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX};
     struct capture capture;
@@ -133,7 +133,7 @@ static void put_beginning(struct sheet *sheet) {
         "<li>Bring what you have, WARC or WACZ: <code>mnemon import FILE…</code></li></ol></section>\n");
 }
 
-static void put_holdings(struct sheet *sheet, struct archive_visit *visit) {
+static void put_holdings(struct sheet *sheet, struct archive_reader *visit) {
     const struct survey_snapshot *snapshot = survey_get(sheet->replay->survey);
     bool has_figures = snapshot != NULL && snapshot->total.captures_count > 0;
     if (has_figures) {
@@ -152,7 +152,7 @@ static void put_holdings(struct sheet *sheet, struct archive_visit *visit) {
 }
 
 static void answer_page(struct replay *replay, struct http_request *request) {
-    struct archive_visit *visit = archive_visit_begin_here(replay->archive);
+    struct archive_reader *visit = archive_reader_begin_here(replay->archive);
     if (visit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
@@ -165,7 +165,7 @@ static void answer_page(struct replay *replay, struct http_request *request) {
     put_form(&sheet);
     sheet_html(&sheet, "</section>\n");
     put_holdings(&sheet, visit);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     sheet_script(&sheet, "start.js");
     sheet_answer(&sheet, STATUS_OK);
 }

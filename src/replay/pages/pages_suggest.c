@@ -15,7 +15,7 @@ enum {
 };
 
 struct suggestions {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct buf *json;
     size_t count;
 };
@@ -37,7 +37,7 @@ static bool fits(struct bytes name, struct bytes text, bool is_inside) {
     return false;
 }
 
-bool pages_host_is_seen(struct archive_visit *visit, const struct survey_host *host) {
+bool pages_host_is_seen(struct archive_reader *visit, const struct survey_host *host) {
     struct buf surt; /* of a page that nobody has: what a rule says of it, it says of the host */
     buf_init(&surt, URL_SIZE_MAX);
     buf_put(&surt, host->surt);
@@ -125,7 +125,7 @@ static void suggest(struct replay *replay, struct suggestions *out, struct bytes
 
 void pages_suggest(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_visit *visit = archive_visit_begin_here(replay->archive);
+    struct archive_reader *visit = archive_reader_begin_here(replay->archive);
     struct buf question;
     struct buf json;
     buf_init(&question, QUESTION_SIZE_MAX);
@@ -146,6 +146,6 @@ void pages_suggest(struct http_request *request) {
     buf_done(&json);
     buf_done(&question);
     if (visit != NULL) {
-        archive_visit_end(visit);
+        archive_reader_end(visit);
     }
 }

@@ -13,7 +13,7 @@
 enum { STATUS_OK = 200 };
 
 struct parcel {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct capture capture;
     struct key key; /* of its document */
     struct block block;
@@ -135,7 +135,7 @@ static void parcel_done(struct parcel *parcel) {
 
 static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_detail *detail) {
     const struct capture *capture = &parcel->capture;
-    struct instance_session *session = archive_visit_session(parcel->visit);
+    struct instance_session *session = archive_reader_session(parcel->visit);
     struct warc_written written;
     if (archive_verdict(parcel->visit, capture) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
@@ -149,7 +149,7 @@ static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_d
     return err == ERR_OK ? write_request(parcel, &written, detail) : err;
 }
 
-enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_visit *visit,
+enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_reader *visit,
                            const struct capture *capture, struct err_detail *detail) {
     struct parcel parcel = {.visit = visit, .capture = *capture};
     enum err err = parcel_init(&parcel, replay->archive);

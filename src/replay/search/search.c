@@ -78,12 +78,12 @@ static enum err answer(struct asker *asker, struct search_job *job) {
     if (err != ERR_OK) {
         return err;
     }
-    struct archive_visit *visit = archive_visit_begin_here(job->archive);
+    struct archive_reader *visit = archive_reader_begin_here(job->archive);
     if (visit == NULL) {
         return ERR_MEMORY;
     }
     err = search_reader_run(&asker->reader, visit, job, stale, &stale_count);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     hand_over_stale(asker->search, stale, stale_count);
     if (err == ERR_CORRUPT) {
         pthread_mutex_lock(&asker->search->lock);

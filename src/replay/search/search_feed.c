@@ -34,7 +34,7 @@ struct feed {
     size_t added_count;       /* in this transaction */
     struct follow **follows;  /* one per volume */
     struct search_deposits *deposits;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct content content;
     bool has_content; /* content is set up */
     struct text *text;
@@ -148,7 +148,7 @@ static void count_dropped(struct feed *feed, uint64_t count) {
 
 /* Take the rows of a document on a volume out, unless it is there after all. */
 static enum err forget_on(struct feed *feed, const struct key *key, struct err_detail *detail) {
-    struct instance_session *session = archive_visit_session(feed->visit);
+    struct instance_session *session = archive_reader_session(feed->visit);
     struct capture capture = {.volume = key->volume, .block_number = key->number};
     struct key located;
     struct block block;
@@ -285,7 +285,7 @@ static void take_over(struct feed *feed) {
 static bool has_work(struct feed *feed) {
     struct search *search = feed->search;
     bool has_work = search_deposits_look(feed->deposits);
-    archive_visit_renew(feed->visit);
+    archive_reader_renew(feed->visit);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
     }
@@ -455,7 +455,7 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
     feed->deposits = search_deposits_new(search->config.instance);
-    feed->visit = archive_visit_begin_here(search->archive);
+    feed->visit = archive_reader_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
     if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->deposits == NULL) {
@@ -481,7 +481,7 @@ static void feed_done(struct feed *feed) {
         text_free(feed->text);
     }
     if (feed->visit != NULL) {
-        archive_visit_end(feed->visit);
+        archive_reader_end(feed->visit);
     }
     if (feed->has_content) {
         content_done(&feed->content);

@@ -82,7 +82,7 @@ void search_reader_close(struct search_reader *reader) {
 /* One question that is being answered. */
 struct asking {
     struct search_reader *reader;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct search_job *job;
     struct buf expression;
     struct canon canon; /* of the host */
@@ -142,13 +142,13 @@ static bool check_row(struct asking *asking, struct capture *ret_capture) {
         .block_number = (uint16_t)sqlite3_column_int(row, COLUMN_NUMBER),
     };
     if (signature.size != KEY_SIGNATURE_SIZE ||
-        !instance_session_sees(archive_visit_session(asking->visit), capture.volume)) {
+        !instance_session_sees(archive_reader_session(asking->visit), capture.volume)) {
         return false; /* of a volume, or of a collection, that the archive does not have any more */
     }
     memcpy(capture.signature, signature.data, sizeof capture.signature);
     struct key key;
     struct block block;
-    enum err err = instance_locate(archive_visit_session(asking->visit), &capture, &key, &block, NULL);
+    enum err err = instance_locate(archive_reader_session(asking->visit), &capture, &key, &block, NULL);
     if (err == ERR_NOT_FOUND) {
         note_stale(asking, &capture);
     }
@@ -257,7 +257,7 @@ static enum err run(struct asking *asking) {
     return err;
 }
 
-enum err search_reader_run(struct search_reader *reader, struct archive_visit *visit, struct search_job *job,
+enum err search_reader_run(struct search_reader *reader, struct archive_reader *visit, struct search_job *job,
                            struct key stale[SEARCH_STALE_MAX], size_t *stale_count) {
     struct asking asking = {
         .reader = reader, .visit = visit, .job = job, .stale = stale, .stale_count = stale_count};

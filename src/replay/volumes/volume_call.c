@@ -29,8 +29,9 @@ enum err volume_call_answer_document(struct volume_call *call, struct volume_kit
     struct scratch out;
     bool is_packed = false;
     scratch_init(&out, call->scratch_directory, SCRATCH_MEMORY_MAX, UINT64_MAX);
-    enum err err = takes_zstd(call->request) ? squeeze_put(&kit->squeeze, document, &out, &is_packed)
-                                             : scratch_put(&out, document);
+    enum err err = takes_zstd(call->request)
+                       ? pack_payload_put(&kit->pack_payload, document, &out, &is_packed)
+                       : scratch_put(&out, document);
     if (err == ERR_OK) {
         http_add_header(call->request, "Vary", "Accept-Encoding");
         if (is_packed) {

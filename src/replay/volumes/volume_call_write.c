@@ -26,7 +26,7 @@ static enum err unpack(const struct volume_call *call, struct volume_kit *kit,
     } else if (received->form == BACKEND_CODE_LEFT_OUT) {
         received->document.sum = &received->sum;
     } else {
-        err = squeeze_unpack(&kit->squeeze, received->body, received->sum.size, &kit->body, detail);
+        err = pack_payload_unpack(&kit->pack_payload, received->body, received->sum.size, &kit->body, detail);
         if (err == ERR_OK && kit->body.size != received->sum.size) {
             err = err_set(detail, ERR_INVALID, "the body has another size than stated");
         }

@@ -13,7 +13,7 @@ static void free_kit(struct volume_kit *kit) {
         volume_requests_free(kit->requests);
     }
     scratch_done(&kit->body);
-    squeeze_done(&kit->squeeze);
+    pack_payload_done(&kit->pack_payload);
     free(kit);
 }
 
@@ -22,7 +22,7 @@ static struct volume_kit *make_kit(const struct volume_kits *kits) {
     if (kit == NULL) {
         return NULL;
     }
-    if (squeeze_init(&kit->squeeze) != ERR_OK) {
+    if (pack_payload_init(&kit->pack_payload) != ERR_OK) {
         free(kit);
         return NULL;
     }

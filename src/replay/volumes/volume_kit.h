@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "store/remote/squeeze.h"
+#include "store/remote/pack_payload.h"
 #include "store/volume/volume.h"
 #include "store/volume/volume_request.h"
 
@@ -16,7 +16,7 @@ struct volume_kit {
     struct volume_writer *writer;
     struct volume_reader *reader;
     struct volume_requests *requests;
-    struct squeeze squeeze;
+    struct pack_payload pack_payload;
     struct scratch body; /* of a document, unpacked */
 };
 

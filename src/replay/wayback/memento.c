@@ -61,7 +61,7 @@ static void put_mementos(struct buf *out, const struct http_request *request, in
     }
 }
 
-enum err memento_add_links(struct http_request *request, struct archive_visit *visit, struct bytes url,
+enum err memento_add_links(struct http_request *request, struct archive_reader *visit, struct bytes url,
                            const struct capture *capture, struct buf *work) {
     if (url.size > URL_SIZE_WITH_LINKS_MAX) {
         return ERR_OK;

@@ -10,7 +10,7 @@ enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
 
 /* One that is being sent; a visit is held for it. */
 struct timemap {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct archive_walk *walk;
     enum timemap_format format;
     struct wayback_path path;
@@ -221,7 +221,7 @@ static void close_timemap(void *context) {
         archive_walk_close(timemap->walk);
     }
     if (timemap->visit != NULL) {
-        archive_visit_end(timemap->visit);
+        archive_reader_end(timemap->visit);
     }
     cdx_line_done(&timemap->line);
     wayback_path_done(&timemap->path);
@@ -267,12 +267,13 @@ static enum err prepare(struct timemap *timemap, struct replay *replay, const st
     if (err != ERR_OK) {
         return err;
     }
-    timemap->visit = archive_visit_begin(replay->archive);
+    timemap->visit = archive_reader_begin(replay->archive);
     if (timemap->visit == NULL) {
         return ERR_MEMORY;
     }
-    return archive_visit_hold(timemap->visit) ? open_walk(timemap, detail)
-                                              : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
+    return archive_reader_hold(timemap->visit)
+               ? open_walk(timemap, detail)
+               : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
 }
 
 static void answer(struct http_request *request, enum timemap_format format) {

@@ -30,12 +30,12 @@ static void kit_free(void *context) {
     free(kit);
 }
 
-static struct wayback_kit *kit_new(struct archive_visit *visit) {
+static struct wayback_kit *kit_new(struct archive_reader *visit) {
     struct wayback_kit *kit = calloc(1, sizeof *kit);
     if (kit == NULL) {
         return NULL;
     }
-    const char *directory = archive_visit_scratch_directory(visit);
+    const char *directory = archive_reader_scratch_directory(visit);
     kit->visit = visit;
     wayback_path_init(&kit->path);
     url_init(&kit->url);
@@ -52,10 +52,10 @@ static struct wayback_kit *kit_new(struct archive_visit *visit) {
     return kit;
 }
 
-static struct wayback_kit *kit_of(struct archive_visit *visit) {
-    struct wayback_kit *kit = archive_visit_extra(visit);
+static struct wayback_kit *kit_of(struct archive_reader *visit) {
+    struct wayback_kit *kit = archive_reader_extra(visit);
     if (kit == NULL && (kit = kit_new(visit)) != NULL) {
-        archive_visit_set_extra(visit, kit, kit_free);
+        archive_reader_set_extra(visit, kit, kit_free);
     }
     return kit;
 }
@@ -217,14 +217,14 @@ static bool lead_to_frame(struct wayback *wayback) {
 
 /* Is anything of it on this node's own disks? */
 static bool is_here(struct wayback *wayback, struct bytes surt) {
-    struct archive_visit *visit = archive_visit_begin_here(wayback->replay->archive);
+    struct archive_reader *visit = archive_reader_begin_here(wayback->replay->archive);
     struct capture capture;
     struct err_detail detail = {0};
     if (visit == NULL) {
         return true;
     }
     enum err err = archive_find(visit, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
-    archive_visit_end(visit);
+    archive_reader_end(visit);
     return err != ERR_NOT_FOUND;
 }
 
@@ -408,7 +408,7 @@ static void dispatch(struct wayback *wayback) {
 static void answer(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct wayback wayback = {.replay = replay, .request = request};
-    wayback.visit = archive_visit_begin(replay->archive);
+    wayback.visit = archive_reader_begin(replay->archive);
     if (wayback.visit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
@@ -420,7 +420,7 @@ static void answer(struct http_request *request) {
         dispatch(&wayback);
     }
     if (!wayback.keeps_visit) {
-        archive_visit_end(wayback.visit);
+        archive_reader_end(wayback.visit);
     }
 }
 

@@ -165,7 +165,7 @@ static void end_stream(void *context) {
     struct wayback_kit *kit = context;
     kit->streamed = bytes_of(NULL, 0);
     scratch_clear(&kit->decoded);
-    archive_visit_end(kit->visit);
+    archive_reader_end(kit->visit);
 }
 
 /* Large bodies stay where they are, with the visit, until they are sent. */
@@ -174,7 +174,7 @@ static void send(struct wayback *wayback, unsigned status, const char *type, str
         http_answer(wayback->request, status, type, body);
         return;
     }
-    if (!archive_visit_hold(wayback->visit)) {
+    if (!archive_reader_hold(wayback->visit)) {
         http_add_header(wayback->request, "Retry-After", "5");
         http_answer_status(wayback->request, STATUS_UNAVAILABLE, ERR_BUSY,
                            "too many large documents are being sent at the moment");

@@ -42,7 +42,7 @@ static const uint64_t WAYBACK_REWRITE_SIZE_MAX = 64 << 20;
 
 /* What requests use one after the other; it goes with a visit through the archive's pool. */
 struct wayback_kit {
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct wayback_path path;
     struct content content;
     struct rewrite *rewrite;
@@ -58,7 +58,7 @@ struct wayback_kit {
 struct wayback {
     struct replay *replay;
     struct http_request *request;
-    struct archive_visit *visit;
+    struct archive_reader *visit;
     struct wayback_kit *kit;
     const struct wayback_path *path;
     bool is_ours; /* a page of ours asks: it knows the secret */

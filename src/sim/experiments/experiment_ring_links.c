@@ -1,14 +1,14 @@
 /*
  * ring-links: what it costs to tell the other nodes of a link, for a node that finds links to everywhere.
  *
- * An ideal ring; the code of a node (protocol/links/walk.h) sends and receives, the ring below it is a sorted
- * list. One node sends rounds of links, sixteen for each arc, and every delivery is checked: who got a link
- * must be a holder of its place, and in the end all holders must have it. The rows of the thesis follow its
- * own reckoning (4.4), with the URLs and the hops of this run.
+ * An ideal ring; the code of a node (protocol/links/link_relay.h) sends and receives, the ring below it is a
+ * sorted list. One node sends rounds of links, sixteen for each arc, and every delivery is checked: who got a
+ * link must be a holder of its place, and in the end all holders must have it. The rows of the thesis follow
+ * its own reckoning (4.4), with the URLs and the hops of this run.
  */
 #include <stdlib.h>
 
-#include "protocol/links/walk.h"
+#include "protocol/links/link_relay.h"
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/urls.h"
 #include "sim/world/sim.h"
@@ -65,7 +65,7 @@ struct links_world {
 };
 
 struct links_state {
-    struct walk *walk;
+    struct link_relay *link_relay;
     struct links_world *world;
 };
 
@@ -214,7 +214,7 @@ static uint64_t owner_waiting(void *context) {
     return world->waiting_count;
 }
 
-static const struct walk_owner sender_owner = {
+static const struct link_relay_owner sender_owner = {
     .next = owner_next,
     .take = owner_take,
     .give_back = owner_give_back,
@@ -228,7 +228,7 @@ static uint64_t nothing_waits(void *context) {
     return 0;
 }
 
-static const struct walk_owner receiver_owner = {
+static const struct link_relay_owner receiver_owner = {
     .next = owner_next,
     .take = owner_take,
     .give_back = owner_give_back,
@@ -255,7 +255,7 @@ static void merge_links(struct links_world *world) {
 }
 
 /* Until so many are there for each arc that were not sent before. */
-static void find_links(struct links_world *world, const struct walk *walk, uint64_t now_us) {
+static void find_links(struct links_world *world, const struct link_relay *link_relay, uint64_t now_us) {
     static const uint8_t job[LINKS_CODE_JOB_SIZE] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
     world->links_count = 0;
     world->text_size = 0;
@@ -268,7 +268,7 @@ static void find_links(struct links_world *world, const struct walk *walk, uint6
             size_t size = urls_next(&world->urls, url);
             world->found_count++;
             world->found_size += size;
-            if (walk_knows(walk, bytes_of(job, sizeof job), bytes_of(url, size), now_us)) {
+            if (link_relay_knows(link_relay, bytes_of(job, sizeof job), bytes_of(url, size), now_us)) {
                 continue;
             }
             world->links[world->links_count++] = (struct found_link){
@@ -288,7 +288,7 @@ static enum err program_init(void *memory, const struct birth *birth) {
     struct links_state *state = memory;
     struct links_world *world = *(struct links_world *const *)birth->config;
     bool is_sender = birth->index == 0;
-    struct walk_config config = {
+    struct link_relay_config config = {
         .self = {.address = birth->address},
         .holders_count = HOLDERS_COUNT,
         .walkers_count = is_sender ? WALKERS_COUNT : 2,
@@ -301,17 +301,17 @@ static enum err program_init(void *memory, const struct birth *birth) {
         .context = world,
     };
     state->world = world;
-    return walk_new(&config, &state->walk);
+    return link_relay_new(&config, &state->link_relay);
 }
 
 static void program_step(void *memory, const struct event *event, struct outbox *out) {
     struct links_state *state = memory;
-    walk_step(state->walk, event, out);
+    link_relay_step(state->link_relay, event, out);
 }
 
 static void program_done(void *memory) {
     struct links_state *state = memory;
-    walk_free(state->walk);
+    link_relay_free(state->link_relay);
 }
 
 static void on_find(struct links_world *world, uint32_t node, struct bytes bytes) {
@@ -322,13 +322,13 @@ static void on_find(struct links_world *world, uint32_t node, struct bytes bytes
     uint64_t number = wire_read_u64(&reader);
     struct ring_id key = message_read_id(&reader);
     size_t count = places_from(world, position_of(world, key), places, RING_LIST_MAX);
-    enum err err = sim_command_at(world->sim, node, sim_now_us(world->sim) + FIND_US, WALK_FOUND, number,
-                                  walk_write_found(places, count, memory));
+    enum err err = sim_command_at(world->sim, node, sim_now_us(world->sim) + FIND_US, LINK_RELAY_FOUND,
+                                  number, link_relay_write_found(places, count, memory));
     world->failure = err != ERR_OK ? "out of memory" : world->failure;
 }
 
 /* Is this node one of the holders, and does the sender know which? */
-static void check_link(struct links_world *world, uint32_t node, const struct walk_take *take,
+static void check_link(struct links_world *world, uint32_t node, const struct link_relay_take *take,
                        const struct links_code_link *link) {
     struct ring_id place = ring_id_of_key(&world->sha256, link->url);
     uint32_t position = position_of(world, place);
@@ -349,25 +349,26 @@ static void check_link(struct links_world *world, uint32_t node, const struct wa
 }
 
 static void on_take(struct links_world *world, uint32_t node, struct bytes bytes) {
-    struct walk_take take;
+    struct link_relay_take take;
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
-    walk_take_read(bytes, &take);
+    link_relay_take_read(bytes, &take);
     for (size_t i = 0; i < take.links_count; i++) {
         struct links_code_link link;
-        walk_take_next(&take, &link);
+        link_relay_take_next(&take, &link);
         check_link(world, node, &take, &link);
     }
-    enum err err = sim_command_at(world->sim, node, sim_now_us(world->sim), WALK_TOOK, take.number,
-                                  walk_write_took(WALK_TAKEN, (uint16_t)take.links_count, memory));
+    enum err err =
+        sim_command_at(world->sim, node, sim_now_us(world->sim), LINK_RELAY_TOOK, take.number,
+                       link_relay_write_took(LINK_RELAY_TAKEN, (uint16_t)take.links_count, memory));
     world->failure = err != ERR_OK ? "out of memory" : world->failure;
 }
 
 static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code, struct bytes bytes) {
     struct links_world *world = context;
     (void)sim;
-    if (code == WALK_FIND) {
+    if (code == LINK_RELAY_FIND) {
         on_find(world, node, bytes);
-    } else if (code == WALK_TAKE) {
+    } else if (code == LINK_RELAY_TAKE) {
         on_take(world, node, bytes);
     } else {
         world->failure = "somebody is blamed";
@@ -418,14 +419,14 @@ static enum err add_nodes(struct links_world *world) {
 static enum err world_init(struct links_world *world, const struct experiment_args *args, bool has_cache) {
     uint32_t nodes_count = args->nodes > 0 ? args->nodes : NODES_DEFAULT;
     *world = (struct links_world){.nodes_count = nodes_count, .has_cache = has_cache};
-    struct walk_config largest = {.holders_count = HOLDERS_COUNT, .walkers_count = WALKERS_COUNT};
+    struct link_relay_config largest = {.holders_count = HOLDERS_COUNT, .walkers_count = WALKERS_COUNT};
     struct sim_config sim = {
         .seed = args->seed, .nodes_max = nodes_count, .network = {.latency_us = LATENCY_US}};
     world->program = (struct program){
         .name = "walk",
         .state_size = sizeof(struct links_state),
-        .actions_max = walk_actions_max(&largest),
-        .memory_size = walk_memory_size(&largest),
+        .actions_max = link_relay_actions_max(&largest),
+        .memory_size = link_relay_memory_size(&largest),
         .init = program_init,
         .step = program_step,
         .done = program_done,
@@ -477,21 +478,21 @@ struct links_result {
     double round_s;
 };
 
-static const struct walk *sender_of(const struct links_world *world) {
+static const struct link_relay *sender_of(const struct links_world *world) {
     const struct links_state *state = sim_state(world->sim, 0);
-    return state->walk;
+    return state->link_relay;
 }
 
 static enum err run_round(struct links_world *world, struct links_result *result, struct err_detail *detail) {
-    struct walk_counters before = *walk_counters(sender_of(world));
+    struct link_relay_counters before = *link_relay_counters(sender_of(world));
     uint64_t start_us = sim_now_us(world->sim);
     find_links(world, sender_of(world), start_us);
-    enum err err = sim_command_at(world->sim, 0, start_us, WALK_WAITING, 0, (struct bytes){NULL, 0});
+    enum err err = sim_command_at(world->sim, 0, start_us, LINK_RELAY_WAITING, 0, (struct bytes){NULL, 0});
     uint64_t now_us = start_us;
     do {
         now_us += SIM_SECOND_US / 10;
         err = err != ERR_OK ? err : sim_run_until(world->sim, now_us);
-    } while (err == ERR_OK && !walk_is_idle(sender_of(world)));
+    } while (err == ERR_OK && !link_relay_is_idle(sender_of(world)));
     if (err != ERR_OK) {
         return err_set(detail, err, "%s", world->failure != NULL ? world->failure : err_text(err));
     }
@@ -508,7 +509,7 @@ static enum err run_round(struct links_world *world, struct links_result *result
             return err_set(detail, ERR_MISMATCH, "a link that did not reach all of its holders");
         }
     }
-    const struct walk_counters *after = walk_counters(sender_of(world));
+    const struct link_relay_counters *after = link_relay_counters(sender_of(world));
     double holders = (double)(after->offered_count - before.offered_count) /
                      (double)(after->links_count - before.links_count);
     double sent_count = (double)(after->sent_count - before.sent_count);

@@ -24,7 +24,7 @@ static void close_session(struct backend_session *generic) {
     struct session_remote *session = session_remote(generic);
     remote_call_done(&session->call);
     scratch_done(&session->document);
-    squeeze_done(&session->squeeze);
+    pack_payload_done(&session->pack_payload);
     sha256_done(&session->sha256);
     curl_multi_cleanup(session->multi);
     free(session);
@@ -46,11 +46,11 @@ static enum err open_session(struct backend *generic, struct backend_session **r
         free(session);
         return err;
     }
-    err = squeeze_init(&session->squeeze);
+    err = pack_payload_init(&session->pack_payload);
     if (err == ERR_OK) {
         err = remote_call_init(&session->call, &backend->peer);
         if (err != ERR_OK) {
-            squeeze_done(&session->squeeze);
+            pack_payload_done(&session->pack_payload);
         }
     }
     if (err != ERR_OK) {
@@ -119,7 +119,7 @@ static enum err encode(struct session_remote *session, struct remote_call *call,
     enum err err = ERR_OK;
     remote_call_clear(call);
     if (!document->is_body_left_out) {
-        err = squeeze_put(&session->squeeze, document->body, &call->body, &is_packed);
+        err = pack_payload_put(&session->pack_payload, document->body, &call->body, &is_packed);
     }
     enum backend_code_form form = document->is_body_left_out ? BACKEND_CODE_LEFT_OUT
                                   : is_packed                ? BACKEND_CODE_ZSTD
@@ -224,7 +224,8 @@ static enum err fetch(struct session_remote *session, const char *path, struct b
     }
     scratch_clear(&session->document);
     if (session->call.is_answer_packed) {
-        err = squeeze_unpack(&session->squeeze, answered, ANSWER_SIZE_MAX, &session->document, &reason);
+        err = pack_payload_unpack(&session->pack_payload, answered, ANSWER_SIZE_MAX, &session->document,
+                                  &reason);
         bool is_ours = err == ERR_NO_SPACE || err == ERR_IO || err == ERR_MEMORY;
         if (err != ERR_OK) {
             return is_ours ? err_set(detail, err, "%s", err_text(err))

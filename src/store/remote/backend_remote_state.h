@@ -4,9 +4,9 @@
 
 #include "base/sha256.h"
 #include "store/backend/backend.h"
+#include "store/remote/pack_payload.h"
 #include "store/remote/remote_call.h"
 #include "store/remote/remote_sender.h"
-#include "store/remote/squeeze.h"
 
 struct backend_remote {
     struct backend backend; /* first */
@@ -20,7 +20,7 @@ struct session_remote {
     struct backend_remote *backend;
     CURLM *multi;
     struct remote_call call;
-    struct squeeze squeeze;
+    struct pack_payload pack_payload;
     struct sha256 sha256;
     struct scratch document; /* what get() gave last */
 };

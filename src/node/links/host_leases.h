@@ -1,0 +1,72 @@
+/*
+ * host_leases - hosts are lent and borrowed between the nodes of a ring, so that a host is asked by one node
+ * at a time: what stands between two crawlers (crawl/rules/permit.h).
+ *
+ * The home of a host is the first holder of the place of its SURT's host part, "org,example)". Messages
+ * (host_leases_code.h) go over streams (peer_rpc.h); between the crawl's loop and the bulk thread they are
+ * handed over in both directions, and a thread of its own looks homes up, since that waits for the ring.
+ *
+ *      crawl's loop        permits ─> home known? ─> parcel ────> bulk thread ──> home
+ *                          crawler <── event <────────────────── handler     <── borrower
+ *      finder's thread     a home that is not known, did not answer or says it is none
+ *
+ * What is lost on the way counts as refused after a while (crawler), or as not given back (lend.h). Bounded:
+ * parcels and events under way, hosts to look up; what is above is dropped.
+ */
+#ifndef MNEMON_NODE_LINKS_HOST_LEASES_H
+#define MNEMON_NODE_LINKS_HOST_LEASES_H
+
+#include <uv.h>
+
+#include "crawl/rules/permit.h"
+#include "node/ring/holders.h"
+#include "node/rpc/peer_rpc.h"
+
+struct crawler;
+struct host_leases;
+
+/* Who is the home of a place: as holders.h, which is the usual one. */
+struct host_leases_homes {
+    bool (*know)(void *context, struct ring_id place, struct holders_arc *ret_arc); /* without waiting */
+    enum err (*find)(void *context, struct ring_id place, struct holders_arc *ret_arc);
+    size_t (*own)(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]); /* without waiting */
+    void *context;
+};
+
+struct host_leases_homes host_leases_homes_of(struct holders *holders);
+
+struct host_leases_config {
+    struct peer_rpc *peer_rpc; /* not started yet; outlives it */
+    struct peer self;
+    struct host_leases_homes homes;
+    const struct clock *clock; /* (clock_system) */
+};
+
+struct host_leases_stat {
+    uint64_t lent_count;     /* leases that we gave to others */
+    uint64_t borrowed_count; /* that we got from others */
+    uint64_t refused_count;  /* that we did not get */
+    uint64_t lost_count;     /* messages that could not be sent */
+};
+
+/* Serves PEER_RPC_LEND from now on. ERR_MEMORY, ERR_SYSTEM. */
+enum err host_leases_new(const struct host_leases_config *config, struct host_leases **ret_host_leases,
+                         struct err_detail *detail) MUST_CHECK;
+
+/* For crawler_config. */
+const struct permits *host_leases_permits(struct host_leases *host_leases);
+
+/*
+ * The crawler that has these permits, and its loop: before the loop runs, or on it. Until then, and after
+ * host_leases_detach() (on the loop, before the crawler is freed), nothing is lent or borrowed.
+ */
+void host_leases_attach(struct host_leases *host_leases, uv_loop_t *loop, struct crawler *crawler);
+void host_leases_detach(struct host_leases *host_leases);
+
+/* Detached, and bulk is stopped. Waits for a lookup that is under way. */
+void host_leases_free(struct host_leases *host_leases);
+
+/* Any thread. */
+void host_leases_stat(struct host_leases *host_leases, struct host_leases_stat *ret_stat);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * public_urls - where the pages of other nodes are for browsers, for who leads readers to the node that is
+ * responsible (ring.redirect) instead of fetching for them.
+ *
+ * A node says it of itself, when it is asked (PEER_RPC_ENTRANCE), and signs it with its key: nobody can say
+ * it of another, and what nobody has signed is led to by nobody. It is an origin,
+ * "https://archive.example.org", and nothing else: no path, no name, no password. What was said counts for
+ * ten minutes, silence for half a one.
+ */
+#ifndef MNEMON_NODE_READING_PUBLIC_URLS_H
+#define MNEMON_NODE_READING_PUBLIC_URLS_H
+
+#include "base/clock.h"
+#include "node/rpc/peer_rpc.h"
+
+enum { PUBLIC_URLS_TEXT_SIZE = 256 /* with its zero byte */ };
+
+struct public_urls;
+
+struct public_urls_config {
+    struct peer_rpc *peer_rpc;
+    const struct identity *identity; /* borrowed */
+    const char *own;                 /* our own, copied; NULL: we have none */
+    uint32_t timeout_ms;             /* of a question; 0: 1,000 */
+    const struct clock *clock;
+    void (*blame)(void *context, const struct peer *peer, const char *sentence); /* any thread */
+    void *context;
+};
+
+/* "http://HOST", "https://HOST:PORT": exactly as the origin of a URL is written? */
+bool public_urls_is_origin(struct bytes text);
+
+/* Serves its question: before peer_rpc_start(). NULL: out of memory. */
+struct public_urls *public_urls_new(const struct public_urls_config *config);
+void public_urls_free(struct public_urls *public_urls); /* after peer_rpc_stop() */
+
+/*
+ * False: he has none, does not say, or too many wait already. Any thread but the bulk thread; waits for him.
+ */
+bool public_urls_find(struct public_urls *public_urls, const struct peer *peer,
+                      char out[PUBLIC_URLS_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * peer_rpc - questions and answers between nodes over encrypted streams, on a thread of its own.
+ *
+ *      any thread            peer_rpc_ask(peer, service, question) ── waits ──> answer
+ *      the bulk thread       peer_rpc_call(…, done)                           the same without waiting
+ *                            services: question ─> handler ─> answer      handlers may wait for the disk
+ *
+ * One stream per peer (net/stream.h), opened when it is first needed, closed when it was idle for a while, in
+ * both directions: who connected makes no difference. Many questions may be under way on one; each answer
+ * names its question. What is large is asked for in pieces (every service that gives bodies takes an offset),
+ * so that a transfer that broke goes on where it was and no answer is larger than PEER_RPC_ANSWER_SIZE_MAX.
+ *
+ * Only members of the ring and of groups are heard (config.admits), each for what they may ask
+ * (config.serves). Rates: upload_rate and download_rate bound all streams together. Bounds: questions waiting
+ * per peer and in all, bytes of answers queued, streams, time. A peer that breaks the rules of the frames is
+ * cut off and blamed.
+ *
+ * What readers ask has a rate of its own (reads_rate): above it they are told ERR_BUSY at once, instead of
+ * waiting in a queue that grows. Who was told so leaves that peer alone for a while (peer_rpc_is_busy()).
+ *
+ * On the wire, in each stream, after net/frame.h: docs/protocol/together.md, "Questions over streams".
+ */
+#ifndef MNEMON_NODE_RPC_PEER_RPC_H
+#define MNEMON_NODE_RPC_PEER_RPC_H
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/peer.h"
+#include "net/identity.h"
+
+struct peer_rpc;
+
+enum {
+    PEER_RPC_QUESTION_SIZE_MAX = 576 << 10, /* a lease with a robots.txt is the largest */
+    PEER_RPC_PIECE_SIZE_MAX = 1 << 20,      /* of a body that is asked for in pieces */
+    PEER_RPC_ANSWER_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX + (64 << 10),
+};
+
+/* The values are on the wire. One line each in docs/protocol/together.md. */
+enum peer_rpc_service {
+    PEER_RPC_PING,    /* answers what it got */
+    PEER_RPC_COMPARE, /* keeping: protocol/copies/reconcile.h */
+    PEER_RPC_OFFER, /* keeping: keys that he should have; answer: which he wants, and of which he has the body
+                     */
+    PEER_RPC_CONFIRM,  /* keeping: does he hold these keys? */
+    PEER_RPC_PROVE,    /* keeping: a challenge */
+    PEER_RPC_CAPTURE,  /* keeping, reading: a capture by its key, its body in pieces */
+    PEER_RPC_WALK,     /* reading: a page of captures (store/remote/backend_code.h) */
+    PEER_RPC_DECREES,  /* decrees: digest of the set, missing ones */
+    PEER_RPC_LEND,     /* lending: hosts are borrowed, lent and given back (host_leases_code.h) */
+    PEER_RPC_HAND,     /* the crowd: a capture that somebody offers, as PEER_RPC_CAPTURE, or who took it
+                          (offers.h) */
+    PEER_RPC_PROBE,    /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
+    PEER_RPC_MIRROR,   /* groups: pieces of collections (mirror_driver.h) */
+    PEER_RPC_FOLLOW,   /* keeping: offer me what is new in your arcs */
+    PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
+    PEER_RPC_SERVICES_COUNT,
+};
+
+/*
+ * Answer a question: append to *answer, or say an error with a sentence for the asker's log. Runs on the bulk
+ * thread; may wait for the disk, not for another node. The question is borrowed for the call.
+ */
+typedef enum err peer_rpc_handler(void *context, const struct peer *from, struct bytes question,
+                                  struct buf *answer, struct err_detail *detail);
+
+/* The answer is borrowed for the call and empty unless err is ERR_OK; on the bulk thread. */
+typedef void peer_rpc_done(void *context, enum err err, struct bytes answer);
+
+/* 0 or NULL stands for the default in parentheses. */
+struct peer_rpc_config {
+    const struct identity *identity; /* borrowed */
+    const struct clock *clock;       /* (clock_system) */
+    struct address address;          /* to listen at, TCP */
+    const int *held;                 /* (none) a socket bound there already (net/held_port.h), borrowed */
+    uint64_t upload_rate;            /* (any) bytes a second, all streams together */
+    uint64_t download_rate;          /* (any) */
+    uint32_t reads_rate;             /* (any) peer_rpc_begin_read() a second */
+    uint32_t streams_max;            /* (256) */
+    /* Is the owner of this key a member? Any thread; must not wait. */
+    bool (*admits)(void *context, const struct peer *peer);
+    /* And may he ask this? The bulk thread; NULL: whoever is admitted may. */
+    bool (*serves)(void *context, const struct peer *peer, enum peer_rpc_service service);
+    /* We are about to connect to him: he must know us by then. The bulk thread; may be NULL. */
+    void (*meet)(void *context, const struct peer *peer);
+    /* What he did is against the rules: for `mnemon ring status`. Any thread. */
+    void (*blame)(void *context, const struct peer *peer, const char *sentence);
+    void *context;
+};
+
+struct peer_rpc_stat {
+    uint64_t questions_count; /* asked by us */
+    uint64_t failed_count;    /* of them */
+    uint64_t answers_count;   /* given by us */
+    uint64_t refused_count;   /* questions of others that were not answered: strangers, bounds */
+    uint64_t reads_count;     /* what readers asked and was begun */
+    uint64_t shed_count;      /* and what was too much */
+    uint64_t sent_size;
+    uint64_t received_size;
+    uint32_t streams_count;
+};
+
+/* ERR_BUSY where the port is taken. Nothing runs yet. */
+enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **ret_peer_rpc,
+                      struct err_detail *detail) MUST_CHECK;
+
+/* The last one before peer_rpc_start() counts. Also while it runs: then once for each service. */
+void peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service, peer_rpc_handler *handler,
+                    void *context);
+
+enum err peer_rpc_start(struct peer_rpc *peer_rpc, struct err_detail *detail) MUST_CHECK;
+
+/* Questions that wait end with ERR_CANCELLED, the thread ends. Then peer_rpc_free(). */
+void peer_rpc_stop(struct peer_rpc *peer_rpc);
+void peer_rpc_free(struct peer_rpc *peer_rpc);
+
+/* ---- any thread but the bulk thread ---- */
+
+/*
+ * Ask and wait. ERR_TIMEOUT, ERR_UNREACHABLE, ERR_CLOSED, ERR_REFUSED, ERR_BUSY: there was no answer;
+ * otherwise the error that the handler there gave. The answer replaces what was in *answer.
+ */
+enum err peer_rpc_ask(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
+                      struct bytes question, uint32_t timeout_ms, struct buf *answer,
+                      struct err_detail *detail) MUST_CHECK;
+
+/*
+ * The same of several peers: the first two at once, each further one when another failed or after the usual
+ * time of answer (base/rtt.h). The first answer that is_good() takes (NULL: any) wins; *ret_index says whose
+ * it was. The others are cancelled.
+ */
+enum err peer_rpc_ask_any(struct peer_rpc *peer_rpc, const struct peer *peers, size_t peers_count,
+                          enum peer_rpc_service service, struct bytes question, uint32_t timeout_ms,
+                          bool (*is_good)(void *context, size_t index, struct bytes answer), void *context,
+                          struct buf *answer, size_t *ret_index, struct err_detail *detail) MUST_CHECK;
+
+/* Run it on the bulk thread soon; any thread. ERR_CLOSED after peer_rpc_stop(). */
+enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run)(void *context), void *context) MUST_CHECK;
+
+/* ---- the bulk thread ---- */
+
+/* done() is called once, never from inside this call. ERR_BUSY: too many wait; ERR_INVALID: our own address.
+ */
+enum err peer_rpc_call(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
+                       struct bytes question, uint32_t timeout_ms, peer_rpc_done *done,
+                       void *context) MUST_CHECK;
+
+enum peer_rpc_read {
+    PEER_RPC_READ_LIST,    /* a listing: whoever gets one may read a capture within the next moment */
+    PEER_RPC_READ_CAPTURE, /* the first piece of one */
+    PEER_RPC_READ_ON,      /* a further piece: is never refused */
+};
+
+/*
+ * A handler begins to answer what a reader asks: now, or ERR_BUSY. What goes on with something that was begun
+ * is not refused, but counts: a listing without its capture, or half of a capture, would have been in vain.
+ */
+enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from, enum peer_rpc_read read,
+                             struct err_detail *detail) MUST_CHECK;
+
+/* For timers. */
+uv_loop_t *peer_rpc_loop(struct peer_rpc *peer_rpc);
+
+/* ---- any thread ---- */
+
+void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat);
+
+/* Where it listens. */
+struct address peer_rpc_address(const struct peer_rpc *peer_rpc);
+
+/* Usual time of answer of that peer in microseconds; 0: not known. */
+uint64_t peer_rpc_round_trip_us(struct peer_rpc *peer_rpc, const struct peer *peer);
+
+/*
+ * Did he say ERR_BUSY to PEER_RPC_WALK or PEER_RPC_CAPTURE a moment ago? 200 ms after the first time, up to 2
+ * s where he says nothing else. What he is asked all the same is sent.
+ */
+bool peer_rpc_is_busy(struct peer_rpc *peer_rpc, const struct peer *peer);
+
+#endif

@@ -1,0 +1,490 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/wire.h"
+#include "node/rpc/peer_rpc_state.h"
+
+enum {
+    CHUNK_SIZE = 64 << 10, /* given to a stream at once */
+    /* Never reached: answers stop at PEER_RPC_OUTPUT_SIZE_MAX and one more, questions at PEER_RPC_CALLS_MAX.
+     */
+    OUTPUT_SIZE_END = 2 * PEER_RPC_OUTPUT_SIZE_MAX + PEER_RPC_MESSAGE_SIZE_MAX +
+                      PEER_RPC_CALLS_MAX * (PEER_RPC_HEAD_SIZE + PEER_RPC_QUESTION_SIZE_MAX),
+};
+static const uint64_t BURST_US = 100000; /* the rate may be ahead by so much */
+
+/* ---- rates ---- */
+
+static bool meter_is_free(const struct peer_rpc_meter *meter, uint64_t now_us) {
+    return meter->rate == 0 || meter->free_us < now_us + BURST_US;
+}
+
+static void meter_pass(struct peer_rpc_meter *meter, uint64_t size, uint64_t now_us) {
+    if (meter->rate > 0) {
+        uint64_t from_us = meter->free_us > now_us ? meter->free_us : now_us;
+        meter->free_us = from_us + size * 1000000 / meter->rate;
+    }
+}
+
+/* ---- output ---- */
+
+static void count_sent(struct peer_rpc *peer_rpc, uint64_t size) {
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.sent_size += size;
+    pthread_mutex_unlock(&peer_rpc->lock);
+}
+
+static void pump(struct peer_rpc_line *line) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    uint64_t now_us = peer_rpc_now_us(peer_rpc);
+    while (line->is_open && line->output_start < line->output.size &&
+           meter_is_free(&peer_rpc->upload, now_us)) {
+        struct bytes rest = bytes_slice(buf_bytes(&line->output), line->output_start, line->output.size);
+        struct bytes chunk = bytes_of(rest.data, rest.size < CHUNK_SIZE ? rest.size : CHUNK_SIZE);
+        if (stream_write(line->stream, chunk) != ERR_OK) {
+            break; /* on_room() goes on */
+        }
+        line->output_start += chunk.size;
+        meter_pass(&peer_rpc->upload, chunk.size, now_us);
+        count_sent(peer_rpc, chunk.size);
+    }
+    if (line->output_start == line->output.size) {
+        buf_clear(&line->output);
+        line->output_start = 0;
+    }
+}
+
+/* False: no room in memory, and the line is to be ended. */
+static bool queue(struct peer_rpc_line *line, uint32_t number, enum peer_rpc_form form, uint8_t code,
+                  struct bytes contents) {
+    uint8_t head[PEER_RPC_HEAD_SIZE];
+    struct wire_writer writer;
+    struct bytes bytes;
+    if (line->output_start > PEER_RPC_OUTPUT_SIZE_MAX) {
+        buf_consume(&line->output, line->output_start);
+        line->output_start = 0;
+    }
+    wire_writer_init(&writer, head, sizeof head);
+    wire_write_u32(&writer, (uint32_t)contents.size);
+    wire_write_u32(&writer, number);
+    wire_write_u8(&writer, (uint8_t)form);
+    wire_write_u8(&writer, code);
+    enum err err = wire_writer_finish(&writer, &bytes);
+    ASSERT(err == ERR_OK);
+    buf_put(&line->output, bytes);
+    buf_put(&line->output, contents);
+    return line->output.err == ERR_OK;
+}
+
+/* ---- the life of a line ---- */
+
+static void remove_line(struct peer_rpc_line *line) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    for (struct peer_rpc_line **at = &peer_rpc->lines; *at != NULL; at = &(*at)->next) {
+        if (*at == line) {
+            *at = line->next;
+            break;
+        }
+    }
+    peer_rpc->lines_count--;
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.streams_count = peer_rpc->lines_count;
+    pthread_mutex_unlock(&peer_rpc->lock);
+}
+
+void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    line->is_over = true; /* those who are told now may ask again, but not here */
+    if (line->stream != NULL) {
+        stream_free(line->stream);
+        line->stream = NULL;
+    }
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.failed_count += line->calls_count;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    while (line->calls != NULL) {
+        struct peer_rpc_call *call = line->calls;
+        line->calls = call->next;
+        line->calls_count--;
+        call->done(call->context, err, bytes_of(NULL, 0));
+        free(call);
+    }
+    remove_line(line);
+    buf_done(&line->input);
+    buf_done(&line->output);
+    free(line);
+}
+
+static void blame(struct peer_rpc_line *line, const char *sentence) {
+    const struct peer_rpc_config *config = &line->peer_rpc->config;
+    if (config->blame != NULL) {
+        config->blame(config->context, &line->peer, sentence);
+    }
+    peer_rpc_line_end(line, ERR_INVALID);
+}
+
+/* ---- input ---- */
+
+static void on_answer(struct peer_rpc_line *line, uint32_t number, enum err err, struct bytes contents) {
+    for (struct peer_rpc_call **at = &line->calls; *at != NULL; at = &(*at)->next) {
+        struct peer_rpc_call *call = *at;
+        if (call->number == number) {
+            *at = call->next;
+            line->calls_count--;
+            peer_rpc_learn(line->peer_rpc, &line->peer, call->service, err,
+                           peer_rpc_now_us(line->peer_rpc) - call->asked_at_us);
+            call->done(call->context, err, err == ERR_OK ? contents : bytes_of(NULL, 0));
+            free(call);
+            return;
+        }
+    }
+    /* Late, or cancelled. */
+}
+
+static bool answer_question(struct peer_rpc_line *line, uint32_t number, uint8_t service,
+                            struct bytes question) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    struct err_detail detail = {.err = ERR_OK};
+    enum err err = ERR_UNSUPPORTED;
+    buf_clear(&peer_rpc->answer);
+    const struct peer_rpc_config *config = &peer_rpc->config;
+    peer_rpc_handler *handler =
+        service < PEER_RPC_SERVICES_COUNT ? peer_rpc->services[service].handler : NULL;
+    if (handler != NULL && config->serves != NULL &&
+        !config->serves(config->context, &line->peer, (enum peer_rpc_service)service)) {
+        err = err_set(&detail, ERR_PERMISSION, "this is not for you");
+    } else if (handler != NULL) {
+        err = handler(peer_rpc->services[service].context, &line->peer, question, &peer_rpc->answer, &detail);
+        err = err == ERR_OK ? peer_rpc->answer.err : err;
+    }
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.answers_count += err == ERR_OK;
+    peer_rpc->stat.refused_count += err != ERR_OK;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    if (err == ERR_OK) {
+        return queue(line, number, PEER_RPC_ANSWER, service, buf_bytes(&peer_rpc->answer));
+    }
+    const char *text = err_detail_text(&detail, err);
+    return queue(line, number, PEER_RPC_FAILURE, (uint8_t)-err, bytes_of_string(text));
+}
+
+/* False: the line is no more. */
+static bool take_message(struct peer_rpc_line *line, struct wire_reader *head, struct bytes contents) {
+    (void)wire_read_u32(head);
+    uint32_t number = wire_read_u32(head);
+    uint8_t form = wire_read_u8(head);
+    uint8_t code = wire_read_u8(head);
+    line->used_at_us = peer_rpc_now_us(line->peer_rpc);
+    switch (form) {
+    case PEER_RPC_QUESTION:
+        if (!answer_question(line, number, code, contents)) {
+            peer_rpc_line_end(line, ERR_MEMORY);
+            return false;
+        }
+        return true;
+    case PEER_RPC_ANSWER:
+        on_answer(line, number, ERR_OK, contents);
+        return true;
+    default:
+        on_answer(line, number, code > 0 && code <= -ERR_SYSTEM ? (enum err) - code : ERR_REFUSED, contents);
+        return true;
+    }
+}
+
+/* Is the head of a message sound? Its contents then have *ret_size bytes. */
+static bool head_is_sound(struct bytes input, size_t *ret_size) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, input);
+    uint32_t size = wire_read_u32(&reader);
+    (void)wire_read_u32(&reader);
+    uint8_t form = wire_read_u8(&reader);
+    *ret_size = size;
+    size_t size_max = form == PEER_RPC_QUESTION ? PEER_RPC_QUESTION_SIZE_MAX
+                      : form == PEER_RPC_ANSWER ? PEER_RPC_ANSWER_SIZE_MAX
+                                                : PEER_RPC_TEXT_SIZE_MAX;
+    return reader.err == ERR_OK && form < PEER_RPC_FORMS_COUNT && size <= size_max;
+}
+
+static bool is_full(const struct peer_rpc_line *line) {
+    return line->output.size - line->output_start > PEER_RPC_OUTPUT_SIZE_MAX;
+}
+
+/* The message at the start of the input has come whole; *ret_size is that of its contents. False: not yet. */
+static bool has_message(const struct peer_rpc_line *line, size_t used, size_t *ret_size, bool *ret_is_sound) {
+    struct bytes rest = bytes_slice(buf_bytes(&line->input), used, line->input.size);
+    *ret_is_sound = true;
+    if (rest.size < PEER_RPC_HEAD_SIZE) {
+        return false;
+    }
+    *ret_is_sound = head_is_sound(rest, ret_size);
+    return *ret_is_sound && rest.size >= PEER_RPC_HEAD_SIZE + *ret_size;
+}
+
+/* Whole messages at the start of the input, while he takes our answers. False: the line is no more. */
+static bool take_input(struct peer_rpc_line *line) {
+    size_t used = 0;
+    size_t size;
+    bool is_sound = true;
+    while (!is_full(line) && has_message(line, used, &size, &is_sound)) {
+        struct bytes rest = bytes_slice(buf_bytes(&line->input), used, line->input.size);
+        struct wire_reader head;
+        wire_reader_init(&head, rest);
+        used += PEER_RPC_HEAD_SIZE + size;
+        if (!take_message(line, &head, bytes_slice(rest, PEER_RPC_HEAD_SIZE, PEER_RPC_HEAD_SIZE + size))) {
+            return false;
+        }
+        pump(line);
+    }
+    if (!is_sound) {
+        blame(line, "sent a message over a stream that is none");
+        return false;
+    }
+    buf_consume(&line->input, used);
+    return true;
+}
+
+static void hold_back(struct peer_rpc_line *line, uint64_t now_us) {
+    bool is_held_back = is_full(line) || !meter_is_free(&line->peer_rpc->download, now_us);
+    if (is_held_back != line->is_held_back) {
+        line->is_held_back = is_held_back;
+        stream_pause(line->stream, is_held_back);
+    }
+}
+
+static void on_data(void *context, struct stream *stream, struct bytes bytes) {
+    struct peer_rpc_line *line = context;
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    uint64_t now_us = peer_rpc_now_us(peer_rpc);
+    (void)stream;
+    meter_pass(&peer_rpc->download, bytes.size, now_us);
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.received_size += bytes.size;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    if (buf_put(&line->input, bytes) != ERR_OK) {
+        peer_rpc_line_end(line, ERR_MEMORY);
+    } else if (take_input(line)) {
+        hold_back(line, now_us);
+    }
+}
+
+static void on_room(void *context, struct stream *stream) {
+    struct peer_rpc_line *line = context;
+    (void)stream;
+    peer_rpc_line_go_on(line, peer_rpc_now_us(line->peer_rpc));
+}
+
+static void on_open(void *context, struct stream *stream) {
+    struct peer_rpc_line *line = context;
+    line->is_open = true;
+    line->peer = *stream_peer(stream);
+    const struct peer_rpc_config *config = &line->peer_rpc->config;
+    if (config->admits != NULL && !config->admits(config->context, &line->peer)) {
+        peer_rpc_line_end(line, ERR_PERMISSION);
+        return;
+    }
+    pump(line);
+}
+
+static void on_finish(void *context, struct stream *stream) {
+    (void)context;
+    stream_finish(stream); /* he has nothing more to say, so neither have we */
+}
+
+static void on_closed(void *context, struct stream *stream, enum err err) {
+    struct peer_rpc_line *line = context;
+    (void)stream;
+    line->stream = NULL;
+    peer_rpc_line_end(line, err == ERR_OK ? ERR_CLOSED : err);
+}
+
+static const struct stream_events events = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_room = on_room,
+    .on_finish = on_finish,
+    .on_closed = on_closed,
+};
+
+/* ---- making ---- */
+
+static struct peer_rpc_line *add_line(struct peer_rpc *peer_rpc, const struct peer *peer) {
+    struct peer_rpc_line *line = calloc(1, sizeof *line);
+    if (line == NULL) {
+        return NULL;
+    }
+    line->peer_rpc = peer_rpc;
+    line->peer = *peer;
+    line->used_at_us = peer_rpc_now_us(peer_rpc);
+    buf_init(&line->input, PEER_RPC_MESSAGE_SIZE_MAX + CHUNK_SIZE);
+    buf_init(&line->output, OUTPUT_SIZE_END);
+    line->next = peer_rpc->lines;
+    peer_rpc->lines = line;
+    peer_rpc->lines_count++;
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.streams_count = peer_rpc->lines_count;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    return line;
+}
+
+static bool is_idle(const struct peer_rpc_line *line) {
+    return line->calls == NULL && line->output.size == line->output_start && line->input.size == 0;
+}
+
+/* Room for one more, if need be in place of the one that was idle for longest. */
+static bool make_room(struct peer_rpc *peer_rpc) {
+    if (peer_rpc->lines_count < peer_rpc->config.streams_max) {
+        return true;
+    }
+    struct peer_rpc_line *oldest = NULL;
+    for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
+        if (!line->is_over && is_idle(line) && (oldest == NULL || line->used_at_us < oldest->used_at_us)) {
+            oldest = line;
+        }
+    }
+    if (oldest != NULL) {
+        peer_rpc_line_end(oldest, ERR_CLOSED);
+    }
+    return oldest != NULL;
+}
+
+static bool key_is_known(const struct peer *peer) {
+    static const uint8_t zeros[PEER_KEY_SIZE];
+    return memcmp(peer->key, zeros, PEER_KEY_SIZE) != 0;
+}
+
+struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct peer *peer) {
+    for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
+        bool is_his = key_is_known(peer) ? memcmp(line->peer.key, peer->key, PEER_KEY_SIZE) == 0
+                                         : address_equal(&line->peer.address, &peer->address);
+        if (is_his && !line->is_over && line->calls_count < PEER_RPC_CALLS_MAX) {
+            return line;
+        }
+    }
+    return NULL;
+}
+
+enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
+                               struct peer_rpc_line **ret_line) {
+    struct stream_config config = {.loop = &peer_rpc->loop, .identity = peer_rpc->config.identity};
+    if (!make_room(peer_rpc)) {
+        return ERR_BUSY;
+    }
+    struct peer_rpc_line *line = add_line(peer_rpc, peer);
+    if (line == NULL) {
+        return ERR_MEMORY;
+    }
+    line->is_ours = true;
+    if (peer_rpc->config.meet != NULL) {
+        peer_rpc->config.meet(peer_rpc->config.context, peer);
+    }
+    enum err err = stream_connect(&config, peer, &events, line, &line->stream);
+    if (err != ERR_OK) {
+        peer_rpc_line_end(line, err);
+        return err;
+    }
+    *ret_line = line;
+    return ERR_OK;
+}
+
+void peer_rpc_line_accept(void *context, struct stream *stream) {
+    struct peer_rpc *peer_rpc = context;
+    const struct peer_rpc_config *config = &peer_rpc->config;
+    bool is_admitted = config->admits == NULL || config->admits(config->context, stream_peer(stream));
+    struct peer_rpc_line *line = is_admitted && !peer_rpc->is_ending && make_room(peer_rpc)
+                                     ? add_line(peer_rpc, stream_peer(stream))
+                                     : NULL;
+    if (line == NULL) {
+        pthread_mutex_lock(&peer_rpc->lock);
+        peer_rpc->stat.refused_count++;
+        pthread_mutex_unlock(&peer_rpc->lock);
+        stream_free(stream);
+        return;
+    }
+    line->stream = stream;
+    line->is_open = true;
+    stream_own(stream, &events, line);
+}
+
+/* ---- questions ---- */
+
+enum err peer_rpc_line_ask(struct peer_rpc_line *line, enum peer_rpc_service service, struct bytes question,
+                           uint64_t deadline_us, peer_rpc_done *done, void *context, uint32_t *ret_number) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    if (line->calls_count >= PEER_RPC_CALLS_MAX) {
+        return ERR_BUSY;
+    }
+    struct peer_rpc_call *call = calloc(1, sizeof *call);
+    if (call == NULL || !queue(line, peer_rpc->numbers + 1, PEER_RPC_QUESTION, (uint8_t)service, question)) {
+        free(call);
+        return ERR_MEMORY;
+    }
+    *call = (struct peer_rpc_call){.number = ++peer_rpc->numbers,
+                                   .service = service,
+                                   .asked_at_us = peer_rpc_now_us(peer_rpc),
+                                   .deadline_us = deadline_us,
+                                   .done = done,
+                                   .context = context,
+                                   .next = line->calls};
+    line->calls = call;
+    line->calls_count++;
+    line->used_at_us = call->asked_at_us;
+    *ret_number = call->number;
+    pump(line);
+    return ERR_OK;
+}
+
+void peer_rpc_cancel(struct peer_rpc *peer_rpc, uint32_t number) {
+    for (struct peer_rpc_line *line = peer_rpc->lines; line != NULL; line = line->next) {
+        for (struct peer_rpc_call **at = &line->calls; *at != NULL; at = &(*at)->next) {
+            struct peer_rpc_call *call = *at;
+            if (call->number == number) {
+                *at = call->next;
+                line->calls_count--;
+                free(call);
+                return;
+            }
+        }
+    }
+}
+
+/* One call whose time is over, or NULL. */
+static struct peer_rpc_call *take_late(struct peer_rpc_line *line, uint64_t now_us) {
+    for (struct peer_rpc_call **at = &line->calls; *at != NULL; at = &(*at)->next) {
+        struct peer_rpc_call *call = *at;
+        if (now_us >= call->deadline_us) {
+            *at = call->next;
+            line->calls_count--;
+            return call;
+        }
+    }
+    return NULL;
+}
+
+bool peer_rpc_line_end_late(struct peer_rpc_line *line, uint64_t now_us) {
+    struct peer_rpc *peer_rpc = line->peer_rpc;
+    struct peer_rpc_call *late = take_late(line, now_us);
+    if (late == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&peer_rpc->lock);
+    peer_rpc->stat.failed_count++;
+    pthread_mutex_unlock(&peer_rpc->lock);
+    late->done(late->context, ERR_TIMEOUT, bytes_of(NULL, 0));
+    free(late);
+    return true;
+}
+
+bool peer_rpc_line_go_on(struct peer_rpc_line *line, uint64_t now_us) {
+    pump(line);
+    if (!line->is_held_back || is_full(line) || !meter_is_free(&line->peer_rpc->download, now_us)) {
+        return false;
+    }
+    if (take_input(line)) {
+        hold_back(line, now_us);
+    }
+    return true;
+}
+
+bool peer_rpc_line_needs_ticks(const struct peer_rpc_line *line) {
+    return line->calls != NULL || line->is_held_back || line->output_start < line->output.size;
+}

@@ -1,0 +1,152 @@
+/* peer_rpc_state - what the files of peer_rpc*.c share. Private to them. */
+#ifndef MNEMON_NODE_RPC_PEER_RPC_STATE_H
+#define MNEMON_NODE_RPC_PEER_RPC_STATE_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/rtt.h"
+#include "net/stream.h"
+#include "node/rpc/peer_rpc.h"
+#include "run/nudge.h"
+
+/*
+ * A message on a stream: size:u32 of what follows the head, number:u32 of the question, form:u8, code:u8 (the
+ * service; of a failure, the error without its sign), contents.
+ */
+enum {
+    PEER_RPC_HEAD_SIZE = 10,
+    PEER_RPC_TEXT_SIZE_MAX = ERR_TEXT_SIZE_MAX, /* of a failure */
+    PEER_RPC_MESSAGE_SIZE_MAX = PEER_RPC_HEAD_SIZE + PEER_RPC_ANSWER_SIZE_MAX,
+    PEER_RPC_OUTPUT_SIZE_MAX = 4 << 20, /* answers queued on one line; then its questions wait */
+    PEER_RPC_CALLS_MAX = 256,           /* under way on one line */
+    PEER_RPC_TICK_MS = 20,
+};
+
+enum peer_rpc_form { PEER_RPC_QUESTION, PEER_RPC_ANSWER, PEER_RPC_FAILURE, PEER_RPC_FORMS_COUNT };
+
+/* A question of ours that waits for its answer. */
+struct peer_rpc_call {
+    struct peer_rpc_call *next; /* of its line */
+    uint32_t number;
+    enum peer_rpc_service service;
+    uint64_t asked_at_us;
+    uint64_t deadline_us;
+    peer_rpc_done *done;
+    void *context;
+};
+
+/* One stream, with whoever is at its other end. */
+struct peer_rpc_line {
+    struct peer_rpc_line *next; /* of the bulk */
+    struct peer_rpc *peer_rpc;
+    struct stream *stream;
+    struct peer peer;
+    bool is_open;
+    bool is_over;      /* it is being ended */
+    bool is_ours;      /* we connected */
+    bool is_held_back; /* its input: by the rate, or by answers that he does not take */
+    uint64_t used_at_us;
+    struct buf input;  /* a message that has not come whole */
+    struct buf output; /* from output_start on, not yet given to the stream */
+    size_t output_start;
+    struct peer_rpc_call *calls;
+    size_t calls_count;
+};
+
+/* How fast all lines together may be, in one direction. */
+struct peer_rpc_meter {
+    uint64_t rate;    /* bytes a second; 0: any */
+    uint64_t free_us; /* when what has passed is paid for */
+};
+
+/* What was learnt of a peer. */
+struct peer_rpc_habit {
+    struct rtt rtt;
+    uint64_t busy_until_us;
+    uint32_t busy_wait_us; /* 0: he was not busy when he answered last */
+    uint32_t lists_count;  /* that he was given here, and has not followed up yet */
+    uint64_t lists_until_us;
+};
+
+/* Work that another thread wants done here. */
+struct peer_rpc_job {
+    struct peer_rpc_job *next;
+    void (*run)(void *context);
+    void *context;
+};
+
+struct peer_rpc {
+    struct peer_rpc_config config;
+    struct address address; /* that it listens at */
+    struct {
+        peer_rpc_handler *_Atomic handler; /* NULL: none */
+        void *context;                     /* is there before the handler */
+    } services[PEER_RPC_SERVICES_COUNT];
+    uv_loop_t loop;
+    struct nudge nudge; /* there are jobs, or it is stopped */
+    uv_timer_t tick;
+    uv_prepare_t prepare; /* stops the tick where nobody needs it */
+    pthread_t thread;
+    bool is_running;
+
+    /* The thread's. */
+    struct stream_server *server;
+    struct peer_rpc_line *lines;
+    uint32_t lines_count;
+    uint32_t numbers; /* of questions so far */
+    struct peer_rpc_meter upload;
+    struct peer_rpc_meter download;
+    struct peer_rpc_meter reads;
+    struct buf answer; /* work space of handlers */
+    struct peer_rpc_race *races;
+    bool is_ending;
+
+    pthread_mutex_t lock;
+    struct peer_rpc_job *jobs; /* lock; in order */
+    struct peer_rpc_job **jobs_end;
+    bool is_stopped;           /* lock */
+    struct peer_rpc_stat stat; /* lock */
+    struct map habits;         /* lock: key of a peer -> struct peer_rpc_habit */
+};
+
+uint64_t peer_rpc_now_us(const struct peer_rpc *peer_rpc);
+
+/* peer_rpc_line.c */
+struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct peer *peer);
+enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
+                               struct peer_rpc_line **ret_line) MUST_CHECK;
+void peer_rpc_line_accept(void *context, struct stream *stream);
+enum err peer_rpc_line_ask(struct peer_rpc_line *line, enum peer_rpc_service service, struct bytes question,
+                           uint64_t deadline_us, peer_rpc_done *done, void *context,
+                           uint32_t *ret_number) MUST_CHECK;
+
+/* done() is not called; nothing happens where the call is over. */
+void peer_rpc_cancel(struct peer_rpc *peer_rpc, uint32_t number);
+
+/*
+ * The two parts of a tick. Each returns true where it has called somebody, so that any line may be gone: look
+ * at the list anew.
+ */
+bool peer_rpc_line_end_late(struct peer_rpc_line *line, uint64_t now_us);
+bool peer_rpc_line_go_on(struct peer_rpc_line *line, uint64_t now_us);
+
+/* Does it wait for a time: of a call, or of the rates? */
+bool peer_rpc_line_needs_ticks(const struct peer_rpc_line *line);
+
+/* End it; its calls end with the error. */
+void peer_rpc_line_end(struct peer_rpc_line *line, enum err err);
+
+/* peer_rpc.c: ask over the peer's line, which is made if need be. */
+enum err peer_rpc_start_call(struct peer_rpc *peer_rpc, const struct peer *peer,
+                             enum peer_rpc_service service, struct bytes question, uint64_t deadline_us,
+                             peer_rpc_done *done, void *context, uint32_t *ret_number) MUST_CHECK;
+
+/* peer_rpc_read.c: he has answered a question of ours, after so long. */
+void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
+                    enum err err, uint64_t took_us);
+
+/* peer_rpc_race.c */
+void peer_rpc_races_tick(struct peer_rpc *peer_rpc, uint64_t now_us);
+
+#endif
