@@ -11,7 +11,7 @@
 #include "node/crowd/crowd_reader.h"
 #include "node/crowd/kept.h"
 #include "node/group/group_driver.h"
-#include "node/links/host_leases.h"
+#include "node/leases/host_leases.h"
 #include "node/links/link_sender.h"
 #include "node/mirror/mirror_driver.h"
 #include "node/reading/public_urls.h"

@@ -1,5 +1,5 @@
 /* host_leases - what another node says about a host: what is read is written as it was. */
-#include "node/links/host_leases_code.h"
+#include "node/leases/host_leases_code.h"
 
 #include "fuzz.h"
 

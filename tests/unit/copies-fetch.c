@@ -34,7 +34,7 @@ static void give_to(struct node *node, const struct ringkey *key) {
 
 static void want(struct node *node, const struct ringkey *key, const struct node *giver) {
     pthread_mutex_lock(&node->copies->lock);
-    assert_true(copies_want(node->copies, TURNS_OFFERED, key, &giver->peer));
+    assert_true(copies_want(node->copies, TRANSFER_ORDER_OFFERED, key, &giver->peer));
     pthread_mutex_unlock(&node->copies->lock);
 }
 

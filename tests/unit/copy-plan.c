@@ -253,8 +253,8 @@ static void the_former_primary_of_what_we_inherit_counts_as_away(void **state) {
     free(copy_plan);
 }
 
-/* He is there, but not relied on (protocol/copies/guard.h): what he has is no copy, and another one is made
- * at once. */
+/* He is there, but not relied on (protocol/copies/primary_watch.h): what he has is no copy, and another one
+ * is made at once. */
 static void a_primary_that_fails_counts_as_no_copy(void **state) {
     struct copy_plan *copy_plan = make();
     char out[TASKS_MAX];

@@ -2,13 +2,13 @@
  * host_leases - three nodes with real streams and real crawlers want the same host: together they are as
  * polite as one. The loop of the test is the crawl's loop of all of them; each has its own bulk thread.
  */
-#include "node/links/host_leases.h"
+#include "node/leases/host_leases.h"
 
 #include <stdatomic.h>
 
 #include "crawl/engine/crawler_state.h"
 #include "net/stream.h"
-#include "node/links/host_leases_state.h"
+#include "node/leases/host_leases_state.h"
 #include "node/rpc/peer_rpc_state.h"
 #include "scratch.h"
 #include "store/instance/instance.h"
@@ -16,7 +16,7 @@
 
 enum {
     NODES_COUNT = 3,
-    PAGES_COUNT = LEND_REQUESTS_MAX + 4, /* more than one lease for each */
+    PAGES_COUNT = HOST_LENDER_REQUESTS_MAX + 4, /* more than one lease for each */
     ROUNDS_MAX = 400000,
     CLIENTS_MAX = 32,
     REQUEST_SIZE_MAX = 4096,
@@ -393,7 +393,7 @@ static void run_until(struct ring *ring, size_t visits_count) {
 
 /* As if the home had been one for long. */
 static void pass_new_time(void) {
-    atomic_fetch_add(&turned_us, LEND_NEW_US);
+    atomic_fetch_add(&turned_us, HOST_LENDER_NEW_US);
 }
 
 static unsigned count_visits(const struct ring *ring, const char *path, unsigned node) {
@@ -481,17 +481,17 @@ static void a_new_home_lends_nothing_at_first(void **state) {
     run_until(ring, 6);
     /* The home dies. Its leases run out, and who asked it loses patience. */
     close_node(&ring->nodes[0]);
-    atomic_fetch_add(&turned_us, LEND_STALE_US);
+    atomic_fetch_add(&turned_us, HOST_LENDER_STALE_US);
     uint64_t start_us = now_us();
     atomic_store(&ring->home, 1);
-    while (heir->crawler->lend.borrowers_count < 2) {
+    while (heir->crawler->host_lender.borrowers_count < 2) {
         assert_true(rounds++ < ROUNDS_MAX);
         uv_run(&ring->loop, UV_RUN_ONCE);
     }
     /* They ask the new one now, in vain at first. */
     size_t before = ring->log_count;
-    uint64_t open_us = heir->crawler->lend.books->open_at_us;
-    assert_true(open_us >= start_us + LEND_NEW_US);
+    uint64_t open_us = heir->crawler->host_lender.books->open_at_us;
+    assert_true(open_us >= start_us + HOST_LENDER_NEW_US);
     atomic_fetch_add(&turned_us, open_us - now_us() - 1000000);
     while (now_us() < open_us) {
         assert_int_equal(ring->log_count, before);

@@ -515,7 +515,7 @@ enum err crawler_new(const struct crawler_config *config, struct crawler **ret_c
     crawler->pace = pace_defaults;
     url_init(&crawler->url);
     hosts_init(&crawler->hosts, (uint64_t)crawler_wall_us(crawler));
-    lend_init(&crawler->lend, &crawler->hosts, (uint64_t)crawler_wall_us(crawler));
+    host_lender_init(&crawler->host_lender, &crawler->hosts, (uint64_t)crawler_wall_us(crawler));
     start_handles(crawler);
     enum err err = open_parts(crawler, detail);
     if (err != ERR_OK) {
@@ -550,7 +550,7 @@ void crawler_free(struct crawler *crawler) {
         trip_free(trip);
     }
     pace_addresses_done(&crawler->addresses);
-    lend_done(&crawler->lend);
+    host_lender_done(&crawler->host_lender);
     hosts_done(&crawler->hosts);
     url_done(&crawler->url);
     uv_close((uv_handle_t *)&crawler->async, on_closed);

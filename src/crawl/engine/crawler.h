@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "crawl/engine/campaign.h"
-#include "crawl/engine/lend.h"
+#include "crawl/engine/host_lender.h"
 #include "crawl/fetch/fetch.h"
 #include "crawl/rules/pace.h"
 #include "crawl/rules/permit.h"
@@ -104,9 +104,9 @@ void crawler_refuse_lease(struct crawler *crawler, struct bytes host, uint64_t w
 
 /*
  * As the host's home, since home_since_us (monotonic): somebody wants to borrow it, has done with it.
- * permits->lend() or refuse() answer, also from inside. The name is checked.
+ * permits->host_lender() or refuse() answer, also from inside. The name is checked.
  */
-void crawler_home_ask(struct crawler *crawler, struct bytes host, const struct lend_borrower *borrower,
+void crawler_home_ask(struct crawler *crawler, struct bytes host, const struct host_lender_borrower *borrower,
                       uint64_t home_since_us);
 void crawler_home_take_back(struct crawler *crawler, struct bytes host, const struct peer *borrower,
                             uint64_t number, const struct pace *pace, uint32_t requests_count);

@@ -59,21 +59,21 @@ void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool 
 /* asker: who is told where it takes long; NULL: nobody asked just now. */
 static void serve(struct crawler *crawler, struct host *host, const struct peer *asker) {
     const struct permits *permits = crawler->config.permits;
-    struct lend_grant grant;
-    enum lend_verdict verdict;
-    while ((verdict = lend_next(&crawler->lend, host, &crawler->pace, crawler_now_us(crawler),
-                                crawler_wall_us(crawler), &grant)) == LEND_GRANTED) {
-        permits->lend(permits->context, host->name, &grant.borrower, &grant.lease);
+    struct host_lender_grant grant;
+    enum host_lender_verdict verdict;
+    while ((verdict = host_lender_next(&crawler->host_lender, host, &crawler->pace, crawler_now_us(crawler),
+                                       crawler_wall_us(crawler), &grant)) == HOST_LENDER_GRANTED) {
+        permits->host_lender(permits->context, host->name, &grant.borrower, &grant.lease);
     }
-    if (verdict == LEND_ROBOTS) {
+    if (verdict == HOST_LENDER_ROBOTS) {
         crawler_fetch_home_robots(crawler, host, grant.is_https);
-    } else if (verdict == LEND_LATER && asker != NULL && grant.wait_us > TELL_WAIT_US) {
-        uint64_t wait_us = grant.wait_us - LEND_AHEAD_US;
+    } else if (verdict == HOST_LENDER_LATER && asker != NULL && grant.wait_us > TELL_WAIT_US) {
+        uint64_t wait_us = grant.wait_us - HOST_LENDER_AHEAD_US;
         refuse(crawler, host, asker, wait_us < WAIT_MAX_US ? wait_us : WAIT_MAX_US, PERMIT_PACE);
     }
 }
 
-void crawler_home_ask(struct crawler *crawler, struct bytes name, const struct lend_borrower *borrower,
+void crawler_home_ask(struct crawler *crawler, struct bytes name, const struct host_lender_borrower *borrower,
                       uint64_t home_since_us) {
     struct host *host = hosts_get(&crawler->hosts, name);
     if (host == NULL) {
@@ -81,7 +81,7 @@ void crawler_home_ask(struct crawler *crawler, struct bytes name, const struct l
     }
     uint64_t now_us = crawler_now_us(crawler);
     if (!parse_origin(crawler, host, borrower->is_https) ||
-        lend_ask(&crawler->lend, host, borrower, home_since_us, now_us) != ERR_OK) {
+        host_lender_ask(&crawler->host_lender, host, borrower, home_since_us, now_us) != ERR_OK) {
         refuse(crawler, host, &borrower->peer, CROWD_WAIT_US, PERMIT_CROWD);
         hosts_rest(&crawler->hosts, host);
         return;
@@ -95,7 +95,8 @@ void crawler_home_take_back(struct crawler *crawler, struct bytes name, const st
     if (host == NULL) {
         return;
     }
-    lend_take_back(host, borrower, number, pace, requests_count, &crawler->pace, crawler_now_us(crawler));
+    host_lender_take_back(host, borrower, number, pace, requests_count, &crawler->pace,
+                          crawler_now_us(crawler));
     serve(crawler, host, NULL);
     hosts_rest(&crawler->hosts, host);
 }
@@ -107,14 +108,14 @@ void crawler_home_serve(struct crawler *crawler, struct host *host) {
 }
 
 void crawler_home_tick(struct crawler *crawler) {
-    struct lend_book *next;
+    struct host_lender_book *next;
     uint64_t now_us = crawler_now_us(crawler);
     bool was_pumping = crawler->is_pumping;
     crawler->is_pumping = true; /* what is lent to us is used later: no other book changes here */
-    for (struct lend_book *book = crawler->lend.books; book != NULL; book = next) {
+    for (struct host_lender_book *book = crawler->host_lender.books; book != NULL; book = next) {
         struct host *host = book->host;
         next = book->next;
-        lend_expire(host, &crawler->pace, now_us);
+        host_lender_expire(host, &crawler->pace, now_us);
         serve(crawler, host, NULL);
     }
     crawler->is_pumping = was_pumping;

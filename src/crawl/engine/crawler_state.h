@@ -4,7 +4,7 @@
 
 #include "crawl/engine/crawler.h"
 #include "crawl/engine/host.h"
-#include "crawl/engine/lend.h"
+#include "crawl/engine/host_lender.h"
 #include "crawl/engine/trip.h"
 #include "crawl/engine/workers.h"
 #include "net/dns.h"
@@ -17,8 +17,8 @@ struct crawler {
     struct fetch *fetch;
     struct workers *workers;
     struct hosts hosts;
-    struct lend lend;          /* of hosts whose home we are, in a ring */
-    struct host_lease *leases; /* asked for and held */
+    struct host_lender host_lender; /* of hosts whose home we are, in a ring */
+    struct host_lease *leases;      /* asked for and held */
     struct pace_config pace;
     struct pace_addresses addresses;
     struct campaign *campaigns;

@@ -16,7 +16,7 @@
 #include "crawl/rules/trap.h"
 
 struct campaign;
-struct lend_book; /* lend.h */
+struct host_lender_book; /* host_lender.h */
 
 enum { HOSTS_MAX = 1 << 20, HOSTS_IDLE_MAX = 4096, HOSTS_TEXTS_SIZE_MAX = 64 << 20 };
 
@@ -70,9 +70,9 @@ struct host {
     uint64_t at_us;         /* of that entry */
     uint32_t entries_count; /* in the heap, stale ones included: it must outlive them */
     struct host_lane *lanes;
-    struct host_lease *lease; /* NULL until it is first asked for */
-    struct lend_book *book;   /* whom we lend it to, as its home; NULL: nobody asks */
-    struct host *idle_next;   /* only without lanes, lease and book, and not busy */
+    struct host_lease *lease;      /* NULL until it is first asked for */
+    struct host_lender_book *book; /* whom we lend it to, as its home; NULL: nobody asks */
+    struct host *idle_next;        /* only without lanes, lease and book, and not busy */
     struct host *idle_previous;
     bool is_idle;
 };

@@ -6,9 +6,9 @@
  * the borrower keeps the pace (pace.h) that came with the lease, and no other node asks the host. With the
  * end of the lease the pace goes back to the home, as it has become.
  *
- *      borrower's crawler          its node         home's node          home's crawler (lend.h)
+ *      borrower's crawler          its node         home's node          home's crawler (host_lender.h)
  *        a host has URLs   ask() ────────────────────────> crawler_home_ask()
- *        crawler_lend()        <──────────────────────────────── lend()      maybe much later
+ *        crawler_lend()        <──────────────────────────────── host_lender()      maybe much later
  *        or crawler_refuse_lease() <──────────────────────────── refuse()
  *        … requests …
  *                    give_back() ────────────────────────> crawler_home_take_back()
@@ -69,8 +69,8 @@ struct permits {
                       const struct pace *pace, uint32_t requests_count);
 
     /* The home's answers; the lease's lender is filled by the node but for its number. */
-    void (*lend)(void *context, struct bytes host, const struct peer *borrower,
-                 const struct permit_lease *lease);
+    void (*host_lender)(void *context, struct bytes host, const struct peer *borrower,
+                        const struct permit_lease *lease);
     void (*refuse)(void *context, struct bytes host, const struct peer *borrower, uint64_t wait_us,
                    enum permit_reason reason);
     void *context;

@@ -235,6 +235,6 @@ void status_put(const struct status_facts *facts, struct buf *out) {
         (uintmax_t)now->memory_size, (double)now->cpu_us / 1e6,
         sample_rate(now, before, now->cpu_us, before->cpu_us) / 10000, (uintmax_t)now->threads_count,
         (uintmax_t)now->descriptors_count);
-    why_put(&facts->why, out);
+    bottlenecks_put(&facts->why, out);
     buf_put_string(out, "}");
 }

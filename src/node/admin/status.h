@@ -4,10 +4,10 @@
 #ifndef MNEMON_NODE_ADMIN_STATUS_H
 #define MNEMON_NODE_ADMIN_STATUS_H
 
-#include "node/admin/why.h"
+#include "node/admin/bottlenecks.h"
 
 struct status_facts {
-    struct why_facts why;
+    struct bottlenecks_facts why;
     const char *title;
     uint64_t started_us; /* monotonic */
     const struct http_route *routes;

@@ -91,14 +91,14 @@ static void describe_arc(struct copies *copies, const struct holders_arc *arc, s
         }
         add_peers(out, &next, self, count_max);
     }
-    copies_guard_reach(copies, self, out, watch);
+    copies_primary_watch_reach(copies, self, out, watch);
 }
 
 static void look_at_ring(struct copies *copies) {
     const struct copies_ring *ring = &copies->config.ring;
     uint64_t generation = ring->generation(ring->context);
     if (copies->has_ring && generation == copies->generation &&
-        copies->failing == copies_guard_failing(copies)) {
+        copies->failing == copies_primary_watch_failing(copies)) {
         return;
     }
     struct copies_watch watch = {.count = 0};
@@ -118,8 +118,8 @@ static void look_at_ring(struct copies *copies) {
             copy_plan_set_copies(copies->copy_plan, (uint32_t)wanted, copies_now_us(copies));
         }
         copy_plan_set_arcs(copies->copy_plan, arcs, used, copies_now_us(copies));
-        guard_set(&copies->guard, watch.arcs, watch.count, copies_now_us(copies));
-        copies->failing = guard_failing(&copies->guard, copies_now_us(copies));
+        primary_watch_set(&copies->primary_watch, watch.arcs, watch.count, copies_now_us(copies));
+        copies->failing = primary_watch_failing(&copies->primary_watch, copies_now_us(copies));
         pthread_mutex_unlock(&copies->lock);
         copies->has_ring = true;
         copies->generation = generation;
@@ -193,7 +193,7 @@ static void *run(void *context) {
         copies_fetch(copies);
         copies_scrub(copies);
         copies_repair(copies);
-        copies_guard_run(copies);
+        copies_primary_watch_run(copies);
         pthread_mutex_lock(&copies->lock);
         bool has_task = copies->wanted_count < COPIES_WANTED_BUSY && copies->stat.is_fed &&
                         copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
@@ -251,7 +251,7 @@ static enum err make_parts(struct copies *copies) {
         .seed = config->seed,
     };
     copies_full_sync_init(copies);
-    copies_guard_init(copies);
+    copies_primary_watch_init(copies);
     void *memory = malloc(copy_plan_size(&copy_plan));
     copies->copy_plan = memory != NULL ? copy_plan_init(memory, &copy_plan, copies_now_us(copies)) : NULL;
     copies->fresh = malloc(COPIES_KEYS_MAX * sizeof *copies->fresh);

@@ -56,7 +56,7 @@ struct copies_config {
     const uint8_t *keeps_but_of;    /* (none) of surplus, give up only what others vouch for: not this key's,
                                        and nothing without a signature, which was imported here */
     bool has_slow_lines;            /* they are what copies wait for: one giver, one taker at a time
-                                       (protocol/copies/turns.h) */
+                                       (protocol/copies/transfer_order.h) */
     uint64_t scrub_period_us;       /* (30 days) in which everything is read again once */
     uint64_t seed;                  /* of jitter */
     const struct clock *clock;      /* (clock_system) */
@@ -101,7 +101,7 @@ enum err copies_find_digest(struct copies *copies, const uint8_t digest[RINGKEY_
 void copies_report_damage(struct copies *copies, const struct ringkey *key);
 
 /* He gave something that was false. For a while he counts as no copy: as a holder of our arcs, as the primary
- * before us (protocol/copies/guard.h), and as one who confirms what is surplus here. */
+ * before us (protocol/copies/primary_watch.h), and as one who confirms what is surplus here. */
 void copies_distrust(struct copies *copies, const struct peer *peer);
 
 /* Look now for what is new in the volumes and in the ring. */

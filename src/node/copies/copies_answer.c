@@ -63,7 +63,7 @@ enum err copies_answer_compare(void *context, const struct peer *from, struct by
     take_claim(copies, from, arc_from, arc_to, is_all_equal(message, said));
     pthread_mutex_lock(&copies->lock);
     copy_plan_hear(copies->copy_plan, from, copies_now_us(copies));
-    guard_hear(&copies->guard, from, copies_now_us(copies));
+    primary_watch_hear(&copies->primary_watch, from, copies_now_us(copies));
     copies->stat.compared_by_count++;
     pthread_mutex_unlock(&copies->lock);
     return ERR_OK;
@@ -84,8 +84,8 @@ static void take_nudge(struct copies *copies, const struct peer *from) {
 }
 
 /* Shall we have what he offers: are we a holder, or does one of them want us to be one, since he is the
- * primary or sees to what the primary does not (protocol/copies/guard.h)? *ret_giver: where he is reached,
- * which an incoming stream does not show. */
+ * primary or sees to what the primary does not (protocol/copies/primary_watch.h)? *ret_giver: where he is
+ * reached, which an incoming stream does not show. */
 static bool is_ours(struct copies *copies, const struct peer *from, struct ring_id place,
                     struct holders_arc *arc, struct peer *ret_giver) {
     const struct copies_ring *ring = &copies->config.ring;
@@ -136,7 +136,7 @@ static enum err judge_all(struct copies *copies, const struct peer *from, const 
         }
         bool is_wanted = is_ours(copies, from, copies_place_of(&key), &arc, &giver);
         pthread_mutex_lock(&copies->lock);
-        if (!is_wanted || !copies_want(copies, TURNS_OFFERED, &key, &giver)) {
+        if (!is_wanted || !copies_want(copies, TRANSFER_ORDER_OFFERED, &key, &giver)) {
             wishes[i] = COPIES_NOT_NOW;
         }
         pthread_mutex_unlock(&copies->lock);

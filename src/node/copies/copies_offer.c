@@ -40,7 +40,7 @@ void copies_note_false(struct copies *copies, const struct peer *peer) {
     pthread_mutex_lock(&copies->lock);
     uint64_t now_us = copies_now_us(copies);
     shunned_for(copies, peer)->false_until_us = now_us + copies_grace_us(copies) / 2;
-    guard_accuse(&copies->guard, peer, now_us);
+    primary_watch_accuse(&copies->primary_watch, peer, now_us);
     pthread_mutex_unlock(&copies->lock);
 }
 

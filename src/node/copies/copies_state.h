@@ -9,9 +9,9 @@
 #include "node/copies/copies_code.h"
 #include "protocol/copies/copy_plan.h"
 #include "protocol/copies/full_sync.h"
-#include "protocol/copies/guard.h"
+#include "protocol/copies/primary_watch.h"
 #include "protocol/copies/reconcile.h"
-#include "protocol/copies/turns.h"
+#include "protocol/copies/transfer_order.h"
 #include "store/instance/scrub.h"
 #include "store/keyset/keyset.h"
 #include "store/keyset/keyset_feed.h"
@@ -32,7 +32,7 @@ enum {
 struct copies_wanted {
     struct ringkey key;
     struct peer peer; /* who has it */
-    enum turns_lane lane;
+    enum transfer_order_lane lane;
     uint8_t silences_count; /* how often he did not give it */
 };
 
@@ -90,12 +90,12 @@ struct copies {
     bool is_stopping;                                       /* lock */
     bool is_woken;                                          /* lock */
     struct copy_plan *copy_plan;                            /* lock */
-    struct guard guard;                                     /* lock */
+    struct primary_watch primary_watch;                     /* lock */
     struct full_sync full_sync;                             /* lock: where everything is kept */
-    struct copies_lane lanes[TURNS_LANES_COUNT];            /* lock */
+    struct copies_lane lanes[TRANSFER_ORDER_LANES_COUNT];   /* lock */
     size_t wanted_count;                                    /* lock: in both */
-    struct turns_queue queue;                               /* lock: which of them is next */
-    struct turns_giving giving;                             /* lock */
+    struct transfer_order_queue queue;                      /* lock: which of them is next */
+    struct transfer_order_giving giving;                    /* lock */
     struct map waiting;                                     /* lock: what is wanted */
     struct ringkey damaged[COPIES_DAMAGED_MAX];             /* lock */
     size_t damaged_count;                                   /* lock */
@@ -120,7 +120,7 @@ struct copies {
     uint64_t again_us;
     uint64_t came[COPIES_CAME_COUNT]; /* keys, shortened */
     uint64_t generation;              /* of the ring, as the keeper knows it */
-    uint64_t failing;                 /* guard_failing(), likewise */
+    uint64_t failing;                 /* primary_watch_failing(), likewise */
     bool has_ring;
     struct buf question;
     struct buf answer;
@@ -175,7 +175,7 @@ enum err copies_want_init(struct copies *copies) MUST_CHECK;
 void copies_want_done(struct copies *copies);
 
 /* False: there is no room. The lock is held. */
-bool copies_want(struct copies *copies, enum turns_lane lane, const struct ringkey *key,
+bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
                  const struct peer *peer);
 bool copies_want_again(struct copies *copies, const struct copies_wanted *wanted);
 
@@ -217,22 +217,22 @@ bool copies_take_falsehood(struct copies *copies, const struct peer *peer); /* o
 void copies_note_false(struct copies *copies, const struct peer *peer);
 bool copies_is_false(struct copies *copies, const struct peer *peer);
 
-/* ---- copies_guard.c ---- */
+/* ---- copies_primary_watch.c ---- */
 
 uint64_t copies_grace_us(const struct copies *copies);
-void copies_guard_init(struct copies *copies);
+void copies_primary_watch_init(struct copies *copies);
 
 /* Who is watched, while the arcs are described. */
 struct copies_watch {
-    struct guard_arc arcs[GUARD_WATCHED_MAX];
+    struct primary_watch_arc arcs[PRIMARY_WATCH_WATCHED_MAX];
     size_t count;
 };
 
 /* An own arc, with who is before it: he is watched, and where he fails, his arc is ours too, and so on. */
-void copies_guard_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
-                        struct copies_watch *watch);
-uint64_t copies_guard_failing(struct copies *copies);
-void copies_guard_run(struct copies *copies); /* a challenge, when it is time for one */
+void copies_primary_watch_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
+                                struct copies_watch *watch);
+uint64_t copies_primary_watch_failing(struct copies *copies);
+void copies_primary_watch_run(struct copies *copies); /* a challenge, when it is time for one */
 
 /* ---- copies_challenge.c: ERR_OK: he holds it, or we cannot know; ERR_MISMATCH: he does not, and is blamed;
  * ERR_NOT_FOUND, ERR_CORRUPT: he says so himself; else there was no answer ---- */

@@ -45,7 +45,7 @@ static void on_need(void *context, const struct ringkey *key) {
     }
     comparison->need_count++;
     pthread_mutex_lock(&copies->lock);
-    bool has_room = copies_want(copies, TURNS_OWN, key, comparison->peer);
+    bool has_room = copies_want(copies, TRANSFER_ORDER_OWN, key, comparison->peer);
     pthread_mutex_unlock(&copies->lock);
     comparison->coming_count += has_room;
     if (!has_room) {

@@ -1,4 +1,5 @@
-/* What is wanted of others and waits to be fetched; and whom we give copies to (protocol/copies/turns.h). */
+/* What is wanted of others and waits to be fetched; and whom we give copies to
+ * (protocol/copies/transfer_order.h). */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -12,9 +13,9 @@ struct waiting {
 _Static_assert(sizeof(struct waiting) == COPIES_WAITING_SIZE, "compared as bytes");
 
 enum err copies_want_init(struct copies *copies) {
-    size_t count_max = (size_t)TURNS_LANES_COUNT * COPIES_WANTED_MAX;
+    size_t count_max = (size_t)TRANSFER_ORDER_LANES_COUNT * COPIES_WANTED_MAX;
     map_init(&copies->waiting, COPIES_WAITING_SIZE, 1, count_max, copies->config.seed);
-    for (size_t i = 0; i < TURNS_LANES_COUNT; i++) {
+    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
         struct copies_lane *lane = &copies->lanes[i];
         lane->wanted = malloc(COPIES_WANTED_MAX * sizeof *lane->wanted);
         if (lane->wanted == NULL) {
@@ -25,7 +26,7 @@ enum err copies_want_init(struct copies *copies) {
 }
 
 void copies_want_done(struct copies *copies) {
-    for (size_t i = 0; i < TURNS_LANES_COUNT; i++) {
+    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
         free(copies->lanes[i].wanted);
     }
     map_done(&copies->waiting);
@@ -41,7 +42,7 @@ static void append(struct copies_lane *lane, const struct copies_wanted *wanted)
     lane->wanted[(lane->first + lane->count++) % COPIES_WANTED_MAX] = *wanted;
 }
 
-bool copies_want(struct copies *copies, enum turns_lane lane, const struct ringkey *key,
+bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
                  const struct peer *peer) {
     return copies_want_again(copies, &(struct copies_wanted){.key = *key, .peer = *peer, .lane = lane});
 }
@@ -70,7 +71,7 @@ static struct copies_wanted take_first(struct copies_lane *lane) {
 }
 
 /* Those of other givers go to the end, in their order: their turn is next. */
-static size_t take_of_lane(struct copies *copies, enum turns_lane index, struct copies_wanted *out,
+static size_t take_of_lane(struct copies *copies, enum transfer_order_lane index, struct copies_wanted *out,
                            size_t count_max) {
     struct copies_lane *lane = &copies->lanes[index];
     struct peer giver = lane->wanted[lane->first].peer;
@@ -90,14 +91,14 @@ static size_t take_of_lane(struct copies *copies, enum turns_lane index, struct 
 }
 
 size_t copies_take_wanted(struct copies *copies, struct copies_wanted *out, size_t count_max) {
-    bool has_own = copies->lanes[TURNS_OWN].count > 0;
-    bool has_offered = copies->lanes[TURNS_OFFERED].count > 0;
+    bool has_own = copies->lanes[TRANSFER_ORDER_OWN].count > 0;
+    bool has_offered = copies->lanes[TRANSFER_ORDER_OFFERED].count > 0;
     if (!has_own && !has_offered) {
         return 0;
     }
-    enum turns_lane lane = turns_next(&copies->queue, has_own, has_offered);
-    enum turns_lane other = lane == TURNS_OWN ? TURNS_OFFERED : TURNS_OWN;
-    turns_took(&copies->queue, lane);
+    enum transfer_order_lane lane = transfer_order_next(&copies->queue, has_own, has_offered);
+    enum transfer_order_lane other = lane == TRANSFER_ORDER_OWN ? TRANSFER_ORDER_OFFERED : TRANSFER_ORDER_OWN;
+    transfer_order_took(&copies->queue, lane);
     size_t count = take_of_lane(copies, lane, out, count_max);
     if (!copies->config.has_slow_lines && copies->lanes[other].count > 0) {
         count += take_of_lane(copies, other, out + count, count_max - count);
@@ -110,7 +111,7 @@ bool copies_may_copy(struct copies *copies, const struct peer *peer) {
         return true;
     }
     pthread_mutex_lock(&copies->lock);
-    bool may_copy = turns_may_take(&copies->giving, peer, copies_now_us(copies));
+    bool may_copy = transfer_order_may_take(&copies->giving, peer, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
     return may_copy;
 }

@@ -79,8 +79,8 @@ struct copy_plan_arc {
     struct ring_id to; /* our place */
     bool has_predecessor;
     struct peer predecessor;
-    bool is_guarding; /* it reaches over one before us that is not relied on (protocol/copies/guard.h): what
-                         he has is no copy */
+    bool is_guarding; /* it reaches over one before us that is not relied on
+                         (protocol/copies/primary_watch.h): what he has is no copy */
     size_t count;
     struct peer peers[COPY_PLAN_CANDIDATES_MAX];
 };

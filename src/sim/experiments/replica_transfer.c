@@ -126,12 +126,14 @@ static bool may_receive(const struct replica_exchange *exchange, uint32_t receiv
 
 /* Of each lane the exchange that has waited for the longest time. */
 static void find_starts(const struct replica_world *world, uint32_t receiver,
-                        struct start starts[TURNS_LANES_COUNT], bool has[TURNS_LANES_COUNT]) {
+                        struct start starts[TRANSFER_ORDER_LANES_COUNT],
+                        bool has[TRANSFER_ORDER_LANES_COUNT]) {
     const struct replica_node *node = &world->nodes[receiver];
-    uint64_t best[TURNS_LANES_COUNT] = {UINT64_MAX, UINT64_MAX};
+    uint64_t best[TRANSFER_ORDER_LANES_COUNT] = {UINT64_MAX, UINT64_MAX};
     for (uint32_t i = 0; i < node->exchanges_count; i++) {
         const struct replica_exchange *exchange = &world->exchanges[node->exchanges[i]];
-        enum turns_lane lane = exchange->owner == receiver ? TURNS_OWN : TURNS_OFFERED;
+        enum transfer_order_lane lane =
+            exchange->owner == receiver ? TRANSFER_ORDER_OWN : TRANSFER_ORDER_OFFERED;
         struct start start;
         if (may_receive(exchange, receiver) && exchange->waits_since < best[lane] &&
             find_start(world, node->exchanges[i], receiver, &start)) {
@@ -163,15 +165,16 @@ static void begin(struct replica_world *world, uint32_t receiver, const struct s
 
 static void feed(struct replica_world *world, uint32_t receiver) {
     struct replica_node *node = node_at(world, receiver);
-    struct start starts[TURNS_LANES_COUNT];
-    bool has[TURNS_LANES_COUNT] = {false, false};
+    struct start starts[TRANSFER_ORDER_LANES_COUNT];
+    bool has[TRANSFER_ORDER_LANES_COUNT] = {false, false};
     if (node->is_receiving || node->is_cut || replica_transfer_is_full(world, receiver)) {
         return;
     }
     find_starts(world, receiver, starts, has);
-    if (has[TURNS_OWN] || has[TURNS_OFFERED]) {
-        enum turns_lane lane = turns_next(&node->queue, has[TURNS_OWN], has[TURNS_OFFERED]);
-        turns_took(&node->queue, lane);
+    if (has[TRANSFER_ORDER_OWN] || has[TRANSFER_ORDER_OFFERED]) {
+        enum transfer_order_lane lane =
+            transfer_order_next(&node->queue, has[TRANSFER_ORDER_OWN], has[TRANSFER_ORDER_OFFERED]);
+        transfer_order_took(&node->queue, lane);
         begin(world, receiver, &starts[lane]);
     }
 }

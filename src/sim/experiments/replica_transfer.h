@@ -1,6 +1,6 @@
 /*
  * replica_transfer - objects on the lines between the nodes of a world of replicas, as
- * protocol/copies/turns.h has it.
+ * protocol/copies/transfer_order.h has it.
  *
  * A node receives one object at a time and sends one at a time, each at the full rate of its line. An
  * exchange that finds something missing waits until its receiver takes nothing else and one who has the

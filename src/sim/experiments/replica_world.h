@@ -15,7 +15,7 @@
 #define MNEMON_SIM_EXPERIMENTS_REPLICA_WORLD_H
 
 #include "protocol/copies/copy_plan.h"
-#include "protocol/copies/turns.h"
+#include "protocol/copies/transfer_order.h"
 #include "sim/experiments/replica_copies.h"
 #include "sim/world/digest.h"
 #include "sim/world/queue.h"
@@ -61,7 +61,7 @@ struct replica_node {
     bool is_sending;
     bool is_receiving;
     bool is_cut; /* nothing begins at it now */
-    struct turns_queue queue;
+    struct transfer_order_queue queue;
     uint32_t exchanges_count;
     uint32_t exchanges[REPLICA_EXCHANGES_MAX]; /* indices of those that it takes part in */
 };

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "node/links/host_leases_state.h"
+#include "node/leases/host_leases_state.h"
 #include "run/thread.h"
 
 /* What it finds, the next question for the place knows (holders.h keeps it). */

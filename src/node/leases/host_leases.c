@@ -1,9 +1,9 @@
-#include "node/links/host_leases.h"
+#include "node/leases/host_leases.h"
 
 #include <stdlib.h>
 
 #include "crawl/engine/crawler.h"
-#include "node/links/host_leases_state.h"
+#include "node/leases/host_leases_state.h"
 #include "store/keyset/place.h"
 #include "web/url/surt.h"
 
@@ -136,7 +136,7 @@ static void ask(void *context, struct bytes host, bool is_https, const uint8_t d
         return;
     }
     if (is_key_of(&arc.peers[0], &host_leases->config.self)) {
-        struct lend_borrower borrower = {.peer = host_leases->config.self, .is_https = is_https};
+        struct host_lender_borrower borrower = {.peer = host_leases->config.self, .is_https = is_https};
         memcpy(borrower.digest, digest, PERMIT_DIGEST_SIZE);
         crawler_home_ask(host_leases->crawler, host, &borrower, home_since_us(host_leases, place));
         return;
@@ -205,8 +205,8 @@ static void count(struct host_leases *host_leases, uint64_t *counter) {
     pthread_mutex_unlock(&host_leases->lock);
 }
 
-static void lend(void *context, struct bytes host, const struct peer *borrower,
-                 const struct permit_lease *lease) {
+static void host_lender(void *context, struct bytes host, const struct peer *borrower,
+                        const struct permit_lease *lease) {
     struct host_leases *host_leases = context;
     struct host_leases_message message = {.kind = HOST_LEASES_LEND, .host = host, .lease = *lease};
     if (host_leases->crawler == NULL) {
@@ -236,7 +236,7 @@ static void on_borrow(struct host_leases *host_leases, const struct peer *from,
         refuse(host_leases, message->host, from, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         return;
     }
-    struct lend_borrower borrower = {.peer = *from, .is_https = message->is_https};
+    struct host_lender_borrower borrower = {.peer = *from, .is_https = message->is_https};
     memcpy(borrower.digest, message->digest, PERMIT_DIGEST_SIZE);
     crawler_home_ask(host_leases->crawler, message->host, &borrower, home_since_us(host_leases, place));
 }
@@ -329,8 +329,11 @@ enum err host_leases_new(const struct host_leases_config *config, struct host_le
     }
     host_leases->config = *config;
     host_leases->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    host_leases->permits = (struct permits){
-        .ask = ask, .give_back = give_back, .lend = lend, .refuse = refuse, .context = host_leases};
+    host_leases->permits = (struct permits){.ask = ask,
+                                            .give_back = give_back,
+                                            .host_lender = host_lender,
+                                            .refuse = refuse,
+                                            .context = host_leases};
     host_leases->events_end = &host_leases->events;
     canon_init(&host_leases->canon);
     buf_init(&host_leases->surt, SURT_SIZE_MAX);

@@ -1,17 +1,17 @@
 /*
- * why - what holds the node up, in sentences, from what was measured.
+ * bottlenecks - what holds the node up, in sentences, from what was measured.
  *
  * Nothing is guessed: each sentence names the numbers that it rests on. Where nothing is held up there are
  * none.
  */
-#ifndef MNEMON_NODE_ADMIN_WHY_H
-#define MNEMON_NODE_ADMIN_WHY_H
+#ifndef MNEMON_NODE_ADMIN_BOTTLENECKS_H
+#define MNEMON_NODE_ADMIN_BOTTLENECKS_H
 
 #include "base/buf.h"
 #include "node/admin/sample.h"
 
 /* What was measured: two samples some seconds apart, the volumes, and the hosts that wait, as text. */
-struct why_facts {
+struct bottlenecks_facts {
     const struct sample *now;
     const struct sample *before;
     const struct sample_volumes *volumes;
@@ -20,6 +20,6 @@ struct why_facts {
 };
 
 /* Append a JSON array: [{"what":"disk","text":"…"},…], the worst first. */
-void why_put(const struct why_facts *facts, struct buf *out);
+void bottlenecks_put(const struct bottlenecks_facts *facts, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "node/admin/why.h"
+#include "node/admin/bottlenecks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static const char *size_text(uint64_t size, struct buf *work) {
     return text == NULL ? "" : text;
 }
 
-static void look_at_volumes(struct list *list, const struct why_facts *facts, struct buf *work) {
+static void look_at_volumes(struct list *list, const struct bottlenecks_facts *facts, struct buf *work) {
     for (size_t i = 0; i < facts->volumes->count; i++) {
         const struct sample_volume *item = &facts->volumes->items[i];
         const struct instance_volume *volume = &item->volume;
@@ -59,7 +59,7 @@ static void look_at_volumes(struct list *list, const struct why_facts *facts, st
     }
 }
 
-static void look_at_disk(struct list *list, const struct why_facts *facts) {
+static void look_at_disk(struct list *list, const struct bottlenecks_facts *facts) {
     const struct sample *now = facts->now;
     const struct sample *before = facts->before;
     uint64_t groups = now->load.groups_count - before->load.groups_count;
@@ -90,7 +90,7 @@ static void look_at_disk(struct list *list, const struct why_facts *facts) {
     }
 }
 
-static void look_at_crawl(struct list *list, const struct why_facts *facts) {
+static void look_at_crawl(struct list *list, const struct bottlenecks_facts *facts) {
     const struct crawler_stat *crawl = &facts->now->crawl;
     bool waits = facts->now->urls_waiting_count > 0 && crawl->hosts_waiting_count > 0 &&
                  crawl->hosts_waiting_count + crawl->running_count >= crawl->hosts_count;
@@ -117,7 +117,7 @@ static void look_at_search(struct list *list, const struct sample *now, struct b
     }
 }
 
-static void look_at_http(struct list *list, const struct why_facts *facts) {
+static void look_at_http(struct list *list, const struct bottlenecks_facts *facts) {
     const struct sample *now = facts->now;
     const struct sample *before = facts->before;
     double p99_ms = sample_delay_ms(now, before, 990);
@@ -137,7 +137,7 @@ static void look_at_http(struct list *list, const struct why_facts *facts) {
     }
 }
 
-static void look_at_processor(struct list *list, const struct why_facts *facts) {
+static void look_at_processor(struct list *list, const struct bottlenecks_facts *facts) {
     double percent =
         sample_rate(facts->now, facts->before, facts->now->cpu_us, facts->before->cpu_us) / 10000;
     if (percent >= (double)BUSY_PERCENT * facts->processors_count) {
@@ -146,7 +146,7 @@ static void look_at_processor(struct list *list, const struct why_facts *facts) 
     }
 }
 
-void why_put(const struct why_facts *facts, struct buf *out) {
+void bottlenecks_put(const struct bottlenecks_facts *facts, struct buf *out) {
     struct list list = {.out = out};
     struct buf work;
     buf_init(&work, TEXT_SIZE_MAX);

@@ -1,4 +1,4 @@
-/* Those before us, as protocol/copies/guard.h judges them. */
+/* Those before us, as protocol/copies/primary_watch.h judges them. */
 #include "node/copies/copies_state.h"
 
 enum {
@@ -19,47 +19,47 @@ static uint64_t silence_us(const struct copies *copies) {
     return long_us > many_us ? long_us : many_us;
 }
 
-void copies_guard_init(struct copies *copies) {
-    struct guard_config guard = {
+void copies_primary_watch_init(struct copies *copies) {
+    struct primary_watch_config primary_watch = {
         .challenge_interval_us = copies->config.challenge_interval_us,
         .silence_us = silence_us(copies),
         .bar_us = copies_grace_us(copies) / 2,
         .seed = copies->config.seed,
     };
-    guard_init(&copies->guard, &guard);
+    primary_watch_init(&copies->primary_watch, &primary_watch);
 }
 
 /* ---- the ring ---- */
 
 /* Who is primary of the arc that ends where ours begins. False: we are it ourselves, or nobody knows. */
 static bool find_before(struct copies *copies, struct ring_id from, const struct peer *self,
-                        struct guard_arc *ret_arc) {
+                        struct primary_watch_arc *ret_arc) {
     const struct copies_ring *ring = &copies->config.ring;
     struct holders_arc arc;
     if (!ring->know(ring->context, from, &arc) || arc.count == 0 || !ring_id_equal(arc.to, from) ||
         address_equal(&arc.peers[0].address, &self->address)) {
         return false;
     }
-    *ret_arc = (struct guard_arc){.primary = arc.peers[0], .from = arc.from, .to = arc.to};
+    *ret_arc = (struct primary_watch_arc){.primary = arc.peers[0], .from = arc.from, .to = arc.to};
     return true;
 }
 
 static bool fails(struct copies *copies, const struct peer *peer) {
     pthread_mutex_lock(&copies->lock);
-    bool is_failing = guard_fails(&copies->guard, peer, copies_now_us(copies));
+    bool is_failing = primary_watch_fails(&copies->primary_watch, peer, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
     return is_failing;
 }
 
 /* Once around there is nobody left to whom it could be given. */
-void copies_guard_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
-                        struct copies_watch *watch) {
+void copies_primary_watch_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
+                                struct copies_watch *watch) {
     const struct copies_ring *ring = &copies->config.ring;
-    struct guard_arc before;
+    struct primary_watch_arc before;
     size_t wanted = ring->copies(ring->context);
     arc->has_predecessor = find_before(copies, arc->from, self, &before);
     for (size_t depth = 1; depth < wanted && arc->has_predecessor; depth++) {
-        if (watch->count < GUARD_WATCHED_MAX) {
+        if (watch->count < PRIMARY_WATCH_WATCHED_MAX) {
             watch->arcs[watch->count++] = before;
         }
         if (!fails(copies, &before.primary) || ring_id_is_owned(before.from, arc->to, before.to) ||
@@ -73,23 +73,24 @@ void copies_guard_reach(struct copies *copies, const struct peer *self, struct c
     arc->predecessor = arc->has_predecessor ? before.primary : (struct peer){0};
 }
 
-uint64_t copies_guard_failing(struct copies *copies) {
+uint64_t copies_primary_watch_failing(struct copies *copies) {
     pthread_mutex_lock(&copies->lock);
-    uint64_t failing = guard_failing(&copies->guard, copies_now_us(copies));
+    uint64_t failing = primary_watch_failing(&copies->primary_watch, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
     return failing;
 }
 
-void copies_guard_run(struct copies *copies) {
-    struct guard_arc arc;
+void copies_primary_watch_run(struct copies *copies) {
+    struct primary_watch_arc arc;
     pthread_mutex_lock(&copies->lock);
-    bool is_due = copies->stat.is_fed && guard_next(&copies->guard, copies_now_us(copies), &arc);
+    bool is_due =
+        copies->stat.is_fed && primary_watch_next(&copies->primary_watch, copies_now_us(copies), &arc);
     pthread_mutex_unlock(&copies->lock);
     if (!is_due) {
         return;
     }
     enum err err = copies_challenge_arc(copies, &arc.primary, arc.from, arc.to);
     pthread_mutex_lock(&copies->lock);
-    guard_done(&copies->guard, &arc.primary, err, copies_now_us(copies));
+    primary_watch_done(&copies->primary_watch, &arc.primary, err, copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
 }

@@ -10,11 +10,11 @@
  *                          crawler <── event <────────────────── handler     <── borrower
  *      finder's thread     a home that is not known, did not answer or says it is none
  *
- * What is lost on the way counts as refused after a while (crawler), or as not given back (lend.h). Bounded:
- * parcels and events under way, hosts to look up; what is above is dropped.
+ * What is lost on the way counts as refused after a while (crawler), or as not given back (host_lender.h).
+ * Bounded: parcels and events under way, hosts to look up; what is above is dropped.
  */
-#ifndef MNEMON_NODE_LINKS_HOST_LEASES_H
-#define MNEMON_NODE_LINKS_HOST_LEASES_H
+#ifndef MNEMON_NODE_LEASES_HOST_LEASES_H
+#define MNEMON_NODE_LEASES_HOST_LEASES_H
 
 #include <uv.h>
 

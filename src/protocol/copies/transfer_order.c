@@ -1,4 +1,4 @@
-#include "protocol/copies/turns.h"
+#include "protocol/copies/transfer_order.h"
 
 #include <string.h>
 
@@ -7,26 +7,28 @@ static const uint64_t IDLE_US = 1000000;      /* without a question: he has what
 static const uint64_t TURN_US = 60 * 1000000; /* at most, where others wait */
 static const uint64_t PAST_US = 3 * 1000000;  /* longer than who was told that we are busy stays away */
 
-enum turns_lane turns_next(const struct turns_queue *queue, bool has_own, bool has_offered) {
+enum transfer_order_lane transfer_order_next(const struct transfer_order_queue *queue, bool has_own,
+                                             bool has_offered) {
     bool is_own = has_own && (!has_offered || queue->own_row < OWN_ROW_MAX);
-    return is_own ? TURNS_OWN : TURNS_OFFERED;
+    return is_own ? TRANSFER_ORDER_OWN : TRANSFER_ORDER_OFFERED;
 }
 
-void turns_took(struct turns_queue *queue, enum turns_lane lane) {
-    queue->own_row = lane == TURNS_OWN ? queue->own_row + (queue->own_row < OWN_ROW_MAX) : 0;
+void transfer_order_took(struct transfer_order_queue *queue, enum transfer_order_lane lane) {
+    queue->own_row = lane == TRANSFER_ORDER_OWN ? queue->own_row + (queue->own_row < OWN_ROW_MAX) : 0;
 }
 
 static bool is_same(const struct peer *a, const struct peer *b) {
     return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
 }
 
-static void end_turn(struct turns_giving *giving, uint64_t now_us) {
+static void end_turn(struct transfer_order_giving *giving, uint64_t now_us) {
     giving->has_taker = false;
     giving->past = giving->taker;
     giving->past_us = now_us + PAST_US;
 }
 
-bool turns_may_take(struct turns_giving *giving, const struct peer *taker, uint64_t now_us) {
+bool transfer_order_may_take(struct transfer_order_giving *giving, const struct peer *taker,
+                             uint64_t now_us) {
     if (giving->has_taker && now_us >= giving->last_us + IDLE_US) {
         giving->has_taker = false;
     }

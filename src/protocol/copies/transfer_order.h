@@ -1,5 +1,5 @@
 /*
- * turns - in which order copies go over the lines of a node, where these are what repair waits for.
+ * transfer_order - in which order copies go over the lines of a node, where these are what repair waits for.
  *
  * A refill takes as long as the line needs for it. Ten at a time all end late, and until then none of them
  * is a copy; one after the other, each but the last ends sooner. So a node gives copies to one taker at a
@@ -11,27 +11,28 @@
  *
  * Pure, of one size. Not for several threads at once.
  */
-#ifndef MNEMON_PROTOCOL_COPIES_TURNS_H
-#define MNEMON_PROTOCOL_COPIES_TURNS_H
+#ifndef MNEMON_PROTOCOL_COPIES_TRANSFER_ORDER_H
+#define MNEMON_PROTOCOL_COPIES_TRANSFER_ORDER_H
 
 #include "base/peer.h"
 
 /* ---- what comes next ---- */
 
-enum turns_lane { TURNS_OWN, TURNS_OFFERED, TURNS_LANES_COUNT };
+enum transfer_order_lane { TRANSFER_ORDER_OWN, TRANSFER_ORDER_OFFERED, TRANSFER_ORDER_LANES_COUNT };
 
-struct turns_queue {
+struct transfer_order_queue {
     uint32_t own_row; /* turns that own arcs had since others had one */
 };
 
 /* Of which lane the next one is; where only one has something, of that one. */
-enum turns_lane turns_next(const struct turns_queue *queue, bool has_own, bool has_offered);
-void turns_took(struct turns_queue *queue, enum turns_lane lane);
+enum transfer_order_lane transfer_order_next(const struct transfer_order_queue *queue, bool has_own,
+                                             bool has_offered);
+void transfer_order_took(struct transfer_order_queue *queue, enum transfer_order_lane lane);
 
 /* ---- who is given something ---- */
 
 /* Zeroed: nobody is. */
-struct turns_giving {
+struct transfer_order_giving {
     bool has_taker;
     struct peer taker;
     uint64_t since_us; /* of his turn */
@@ -45,6 +46,6 @@ struct turns_giving {
  * He asks for a copy: may he have it now? Who may goes on until he has not asked for a while, or a minute has
  * passed and another one waits. The others are told that we are busy, and ask again.
  */
-bool turns_may_take(struct turns_giving *giving, const struct peer *taker, uint64_t now_us);
+bool transfer_order_may_take(struct transfer_order_giving *giving, const struct peer *taker, uint64_t now_us);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * guard - is the primary of the arc before ours to be relied on, and who sees to it if not?
+ * primary_watch - is the primary of the arc before ours to be relied on, and who sees to it if not?
  *
  *      ── (p, q] ── Q ── (q, self] ── we ── those who follow us
  *
@@ -12,22 +12,22 @@
  *
  * Where he fails, his arc is ours too, for the keeper of this node: its copies are then our own and those of
  * the nodes that follow us, as many as if he were not in the ring. For everybody else he stays what he is.
- * Where several in a row fail, the caller goes on to the one before (guard_set() with all of them).
+ * Where several in a row fail, the caller goes on to the one before (primary_watch_set() with all of them).
  *
  * Pure, of one size. What does not fit is not watched. Not for several threads at once.
  */
-#ifndef MNEMON_PROTOCOL_COPIES_GUARD_H
-#define MNEMON_PROTOCOL_COPIES_GUARD_H
+#ifndef MNEMON_PROTOCOL_COPIES_PRIMARY_WATCH_H
+#define MNEMON_PROTOCOL_COPIES_PRIMARY_WATCH_H
 
 #include "base/err.h"
 #include "base/peer.h"
 #include "base/prng.h"
 #include "protocol/ring/ring_id.h"
 
-enum { GUARD_WATCHED_MAX = 64 };
+enum { PRIMARY_WATCH_WATCHED_MAX = 64 };
 
 /* 0 stands for the default in parentheses. */
-struct guard_config {
+struct primary_watch_config {
     uint64_t challenge_interval_us; /* (10 min) */
     uint64_t silence_us;            /* (2 h) without a comparison */
     uint64_t bar_us;                /* (30 min) before one that was found out may show that he is better */
@@ -35,14 +35,14 @@ struct guard_config {
 };
 
 /* Somebody else's, before ours. */
-struct guard_arc {
+struct primary_watch_arc {
     struct peer primary;
     struct ring_id from;
     struct ring_id to;
 };
 
-struct guard_watched {
-    struct guard_arc arc;
+struct primary_watch_watched {
+    struct primary_watch_arc arc;
     uint64_t heard_us;     /* when he last compared with us, or came to be watched */
     uint64_t challenge_us; /* when next */
     uint64_t barred_until_us;
@@ -50,37 +50,40 @@ struct guard_watched {
     bool is_false;
 };
 
-struct guard {
-    struct guard_config config;
+struct primary_watch {
+    struct primary_watch_config config;
     struct prng prng;
-    struct guard_watched watched[GUARD_WATCHED_MAX];
+    struct primary_watch_watched watched[PRIMARY_WATCH_WATCHED_MAX];
     size_t count;
 };
 
-void guard_init(struct guard *guard, const struct guard_config *config);
+void primary_watch_init(struct primary_watch *primary_watch, const struct primary_watch_config *config);
 
 /* All that are to be watched from now on; of those that were already, what is known stays. */
-void guard_set(struct guard *guard, const struct guard_arc *arcs, size_t count, uint64_t now_us);
+void primary_watch_set(struct primary_watch *primary_watch, const struct primary_watch_arc *arcs,
+                       size_t count, uint64_t now_us);
 
 /* He compared with us. */
-void guard_hear(struct guard *guard, const struct peer *peer, uint64_t now_us);
+void primary_watch_hear(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
 /* He gave something false, whatever it was. */
-void guard_accuse(struct guard *guard, const struct peer *peer, uint64_t now_us);
+void primary_watch_accuse(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
 /* Challenge the primary of this arc. False: nobody now. */
-bool guard_next(struct guard *guard, uint64_t now_us, struct guard_arc *ret_arc);
+bool primary_watch_next(struct primary_watch *primary_watch, uint64_t now_us,
+                        struct primary_watch_arc *ret_arc);
 
 /*
  * How it went. ERR_MISMATCH: he cannot prove it. ERR_NOT_FOUND, ERR_CORRUPT: he says that he does not have
  * it, which may be new; after some in a row it is the same. ERR_OK: he has it, or we had nothing to ask for.
  * Else: no answer.
  */
-void guard_done(struct guard *guard, const struct peer *peer, enum err err, uint64_t now_us);
+void primary_watch_done(struct primary_watch *primary_watch, const struct peer *peer, enum err err,
+                        uint64_t now_us);
 
-bool guard_fails(const struct guard *guard, const struct peer *peer, uint64_t now_us);
+bool primary_watch_fails(const struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
-/* One bit for each that is watched, in the order of guard_set(): who fails now. */
-uint64_t guard_failing(const struct guard *guard, uint64_t now_us);
+/* One bit for each that is watched, in the order of primary_watch_set(): who fails now. */
+uint64_t primary_watch_failing(const struct primary_watch *primary_watch, uint64_t now_us);
 
 #endif

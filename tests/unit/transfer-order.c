@@ -1,5 +1,5 @@
 /* turns: own arcs come first but not alone; copies are given to one taker after the other. */
-#include "protocol/copies/turns.h"
+#include "protocol/copies/transfer_order.h"
 
 #include "unit.h"
 
@@ -9,36 +9,37 @@ static struct peer taker(uint8_t number) {
     return (struct peer){.address = address_ipv4(192, 0, 2, number, 7070), .key = {number}};
 }
 
-static bool takes(struct turns_giving *giving, uint8_t number, uint64_t now_us) {
+static bool takes(struct transfer_order_giving *giving, uint8_t number, uint64_t now_us) {
     struct peer peer = taker(number);
-    return turns_may_take(giving, &peer, now_us);
+    return transfer_order_may_take(giving, &peer, now_us);
 }
 
 static void own_arcs_come_first_and_others_get_every_fourth_turn(void **state) {
-    struct turns_queue queue = {0};
+    struct transfer_order_queue queue = {0};
     uint32_t own_count = 0;
     (void)state;
     for (unsigned i = 0; i < 40; i++) {
-        enum turns_lane lane = turns_next(&queue, true, true);
-        own_count += lane == TURNS_OWN;
-        turns_took(&queue, lane);
+        enum transfer_order_lane lane = transfer_order_next(&queue, true, true);
+        own_count += lane == TRANSFER_ORDER_OWN;
+        transfer_order_took(&queue, lane);
     }
     assert_int_equal(own_count, 30);
 }
 
 static void where_only_one_has_something_it_is_next(void **state) {
-    struct turns_queue queue = {0};
+    struct transfer_order_queue queue = {0};
     (void)state;
     for (unsigned i = 0; i < 10; i++) {
-        assert_int_equal(turns_next(&queue, true, false), TURNS_OWN);
-        turns_took(&queue, TURNS_OWN);
+        assert_int_equal(transfer_order_next(&queue, true, false), TRANSFER_ORDER_OWN);
+        transfer_order_took(&queue, TRANSFER_ORDER_OWN);
     }
-    assert_int_equal(turns_next(&queue, false, true), TURNS_OFFERED);
-    assert_int_equal(turns_next(&queue, true, true), TURNS_OFFERED); /* it has waited for ten turns */
+    assert_int_equal(transfer_order_next(&queue, false, true), TRANSFER_ORDER_OFFERED);
+    assert_int_equal(transfer_order_next(&queue, true, true),
+                     TRANSFER_ORDER_OFFERED); /* it has waited for ten turns */
 }
 
 static void gives_to_one_until_he_has_what_he_wanted(void **state) {
-    struct turns_giving giving = {0};
+    struct transfer_order_giving giving = {0};
     (void)state;
     assert_true(takes(&giving, 1, SECOND));
     assert_false(takes(&giving, 2, SECOND + 1));
@@ -49,7 +50,7 @@ static void gives_to_one_until_he_has_what_he_wanted(void **state) {
 }
 
 static void who_takes_long_leaves_it_to_one_who_waits(void **state) {
-    struct turns_giving giving = {0};
+    struct transfer_order_giving giving = {0};
     (void)state;
     for (uint64_t now_us = SECOND; now_us < 61 * SECOND; now_us += SECOND / 2) {
         assert_true(takes(&giving, 1, now_us));
@@ -62,7 +63,7 @@ static void who_takes_long_leaves_it_to_one_who_waits(void **state) {
 }
 
 static void who_is_alone_goes_on(void **state) {
-    struct turns_giving giving = {0};
+    struct transfer_order_giving giving = {0};
     (void)state;
     for (uint64_t now_us = SECOND; now_us < 600 * SECOND; now_us += SECOND / 2) {
         assert_true(takes(&giving, 1, now_us));

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "node/links/host_leases_state.h"
+#include "node/leases/host_leases_state.h"
 
 /* ---- events: to the crawl's loop ---- */
 

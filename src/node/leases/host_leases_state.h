@@ -1,11 +1,11 @@
 /* host_leases_state - what the files of host_leases*.c share. Private to them. */
-#ifndef MNEMON_NODE_LINKS_HOST_LEASES_STATE_H
-#define MNEMON_NODE_LINKS_HOST_LEASES_STATE_H
+#ifndef MNEMON_NODE_LEASES_HOST_LEASES_STATE_H
+#define MNEMON_NODE_LEASES_HOST_LEASES_STATE_H
 
 #include <pthread.h>
 
-#include "node/links/host_leases.h"
-#include "node/links/host_leases_code.h"
+#include "node/leases/host_leases.h"
+#include "node/leases/host_leases_code.h"
 #include "web/url/canon.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "node/links/host_leases_code.h"
+#include "node/leases/host_leases_code.h"
 
 #include "crawl/rules/pace_code.h"
 

@@ -1,5 +1,5 @@
 /* why: what holds a node up is said from what was measured, and nothing where nothing does. */
-#include "node/admin/why.h"
+#include "node/admin/bottlenecks.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct fixture {
     struct sample before;
     struct sample now;
     struct sample_volumes volumes;
-    struct why_facts facts;
+    struct bottlenecks_facts facts;
 };
 
 static void begin(struct fixture *fixture) {
@@ -23,17 +23,17 @@ static void begin(struct fixture *fixture) {
         .free_size = UINT64_C(1) << 40,
         .disk_size = UINT64_C(1) << 41,
     };
-    fixture->facts = (struct why_facts){.now = &fixture->now,
-                                        .before = &fixture->before,
-                                        .volumes = &fixture->volumes,
-                                        .processors_count = 2};
+    fixture->facts = (struct bottlenecks_facts){.now = &fixture->now,
+                                                .before = &fixture->before,
+                                                .volumes = &fixture->volumes,
+                                                .processors_count = 2};
 }
 
 /* The sentences are exactly one of this kind, with this in it; none where what is NULL. */
 static void expect(const struct fixture *fixture, const char *what, const char *part) {
     struct buf out;
     buf_init(&out, 1 << 16);
-    why_put(&fixture->facts, &out);
+    bottlenecks_put(&fixture->facts, &out);
     json_t *list = json_loadb((const char *)out.data, out.size, 0, NULL);
     assert_non_null(list);
     assert_int_equal(json_array_size(list), what != NULL ? 1 : 0);

@@ -1,5 +1,5 @@
-/* lend - one lease at a time, first come, first served, with the pace that the last one left. */
-#include "crawl/engine/lend.h"
+/* host_lender - one lease at a time, first come, first served, with the pace that the last one left. */
+#include "crawl/engine/host_lender.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ void frontier_lane_set_owner(struct frontier_lane *lane, void *owner) {
 
 struct admin_pages {
     struct hosts hosts;
-    struct lend lend;
+    struct host_lender host_lender;
     struct pace_config config;
     struct host *host;
     uint64_t now_us;
-    struct lend_grant grant;
+    struct host_lender_grant grant;
 };
 
 static void know_robots(struct admin_pages *admin_pages, struct host *host, const char *text) {
@@ -40,7 +40,7 @@ static int set_up(void **state) {
         return -1;
     }
     hosts_init(&admin_pages->hosts, 1);
-    lend_init(&admin_pages->lend, &admin_pages->hosts, 100);
+    host_lender_init(&admin_pages->host_lender, &admin_pages->hosts, 100);
     admin_pages->config = pace_defaults;
     admin_pages->now_us = 100 * SECOND;
     admin_pages->host = hosts_get(&admin_pages->hosts, BYTES("example.org"));
@@ -51,7 +51,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct admin_pages *admin_pages = *state;
-    lend_done(&admin_pages->lend);
+    host_lender_done(&admin_pages->host_lender);
     hosts_done(&admin_pages->hosts);
     free(admin_pages);
     return 0;
@@ -64,26 +64,26 @@ static struct peer peer_of(unsigned number) {
 }
 
 static enum err ask(struct admin_pages *admin_pages, unsigned number) {
-    struct lend_borrower borrower = {.peer = peer_of(number)};
-    return lend_ask(&admin_pages->lend, admin_pages->host, &borrower, 0, admin_pages->now_us);
+    struct host_lender_borrower borrower = {.peer = peer_of(number)};
+    return host_lender_ask(&admin_pages->host_lender, admin_pages->host, &borrower, 0, admin_pages->now_us);
 }
 
-static enum lend_verdict next(struct admin_pages *admin_pages) {
-    return lend_next(&admin_pages->lend, admin_pages->host, &admin_pages->config, admin_pages->now_us, WALL,
-                     &admin_pages->grant);
+static enum host_lender_verdict next(struct admin_pages *admin_pages) {
+    return host_lender_next(&admin_pages->host_lender, admin_pages->host, &admin_pages->config,
+                            admin_pages->now_us, WALL, &admin_pages->grant);
 }
 
 static bool is_lent_to(struct admin_pages *admin_pages, unsigned number) {
     struct peer peer = peer_of(number);
-    return next(admin_pages) == LEND_GRANTED &&
+    return next(admin_pages) == HOST_LENDER_GRANTED &&
            memcmp(admin_pages->grant.borrower.key, peer.key, PEER_KEY_SIZE) == 0;
 }
 
 static void take_back(struct admin_pages *admin_pages, unsigned number, const struct pace *pace,
                       uint32_t count) {
     struct peer peer = peer_of(number);
-    lend_take_back(admin_pages->host, &peer, admin_pages->lend.number, pace, count, &admin_pages->config,
-                   admin_pages->now_us);
+    host_lender_take_back(admin_pages->host, &peer, admin_pages->host_lender.number, pace, count,
+                          &admin_pages->config, admin_pages->now_us);
 }
 
 static void give_back_unused(struct admin_pages *admin_pages, unsigned number) {
@@ -103,7 +103,7 @@ static void one_at_a_time_and_in_turn(void **state) {
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 1; i <= 3; i++) {
             assert_true(is_lent_to(admin_pages, i));
-            assert_int_equal(next(admin_pages), LEND_LENT);
+            assert_int_equal(next(admin_pages), HOST_LENDER_LENT);
             assert_int_equal(ask(admin_pages, i), ERR_OK); /* at the end of the line */
             give_back_unused(admin_pages, i);
         }
@@ -112,43 +112,43 @@ static void one_at_a_time_and_in_turn(void **state) {
 
 static void nobody_waits_nothing_is_kept(void **state) {
     struct admin_pages *admin_pages = *state;
-    assert_int_equal(next(admin_pages), LEND_NOBODY);
+    assert_int_equal(next(admin_pages), HOST_LENDER_NOBODY);
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
     assert_true(is_lent_to(admin_pages, 1));
     assert_false(admin_pages->host->is_idle);
     give_back_unused(admin_pages, 1);
-    assert_int_equal(next(admin_pages), LEND_NOBODY);
+    assert_int_equal(next(admin_pages), HOST_LENDER_NOBODY);
     assert_null(admin_pages->host->book);
     assert_true(admin_pages->host->is_idle);
-    assert_int_equal(admin_pages->lend.books_count, 0);
-    assert_int_equal(admin_pages->lend.borrowers_count, 0);
+    assert_int_equal(admin_pages->host_lender.books_count, 0);
+    assert_int_equal(admin_pages->host_lender.borrowers_count, 0);
 }
 
 static void who_went_away_is_skipped(void **state) {
     struct admin_pages *admin_pages = *state;
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
-    admin_pages->now_us += LEND_STALE_US / 2;
+    admin_pages->now_us += HOST_LENDER_STALE_US / 2;
     assert_int_equal(ask(admin_pages, 2), ERR_OK);
-    admin_pages->now_us += LEND_STALE_US / 2 + 1;
+    admin_pages->now_us += HOST_LENDER_STALE_US / 2 + 1;
     assert_true(is_lent_to(admin_pages, 2));
 }
 
 static void the_line_is_bounded(void **state) {
     struct admin_pages *admin_pages = *state;
-    for (unsigned i = 0; i < LEND_BORROWERS_MAX; i++) {
+    for (unsigned i = 0; i < HOST_LENDER_BORROWERS_MAX; i++) {
         assert_int_equal(ask(admin_pages, i), ERR_OK);
     }
-    assert_int_equal(ask(admin_pages, LEND_BORROWERS_MAX), ERR_LIMIT);
+    assert_int_equal(ask(admin_pages, HOST_LENDER_BORROWERS_MAX), ERR_LIMIT);
     assert_int_equal(ask(admin_pages, 0), ERR_OK); /* in line already */
-    admin_pages->lend.books_count = LEND_BOOKS_MAX;
+    admin_pages->host_lender.books_count = HOST_LENDER_BOOKS_MAX;
     struct host *first = admin_pages->host;
     admin_pages->host = hosts_get(&admin_pages->hosts, BYTES("example.net"));
     assert_int_equal(ask(admin_pages, 1), ERR_LIMIT);
-    admin_pages->lend.books_count = 1;
-    admin_pages->lend.borrowers_count = LEND_BORROWERS_ALL;
+    admin_pages->host_lender.books_count = 1;
+    admin_pages->host_lender.borrowers_count = HOST_LENDER_BORROWERS_ALL;
     assert_int_equal(ask(admin_pages, 1), ERR_LIMIT);
     assert_null(admin_pages->host->book);
-    admin_pages->lend.borrowers_count = LEND_BORROWERS_MAX;
+    admin_pages->host_lender.borrowers_count = HOST_LENDER_BORROWERS_MAX;
     admin_pages->host = first;
 }
 
@@ -160,13 +160,13 @@ static void robots_come_first(void **state) {
     known->state = HOST_ROBOTS_UNKNOWN;
     admin_pages->host->pace.next_us = admin_pages->now_us + SECOND;
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
-    assert_int_equal(next(admin_pages), LEND_LATER); /* robots.txt is a request too */
+    assert_int_equal(next(admin_pages), HOST_LENDER_LATER); /* robots.txt is a request too */
     assert_int_equal(admin_pages->grant.wait_us, SECOND);
     admin_pages->now_us += SECOND;
-    assert_int_equal(next(admin_pages), LEND_ROBOTS);
+    assert_int_equal(next(admin_pages), HOST_LENDER_ROBOTS);
     assert_false(admin_pages->grant.is_https);
     hosts_set_busy(&admin_pages->hosts, admin_pages->host, true);
-    assert_int_equal(next(admin_pages), LEND_BUSY);
+    assert_int_equal(next(admin_pages), HOST_LENDER_BUSY);
     hosts_set_busy(&admin_pages->hosts, admin_pages->host, false);
     know_robots(admin_pages, admin_pages->host, "User-agent: *\nDisallow: /y\n");
     assert_true(is_lent_to(admin_pages, 1));
@@ -176,10 +176,11 @@ static void robots_come_first(void **state) {
 
 static void a_text_that_is_known_is_not_sent(void **state) {
     struct admin_pages *admin_pages = *state;
-    struct lend_borrower borrower = {.peer = peer_of(1)};
+    struct host_lender_borrower borrower = {.peer = peer_of(1)};
     memset(borrower.digest, 7, PERMIT_DIGEST_SIZE);
-    assert_int_equal(lend_ask(&admin_pages->lend, admin_pages->host, &borrower, 0, admin_pages->now_us),
-                     ERR_OK);
+    assert_int_equal(
+        host_lender_ask(&admin_pages->host_lender, admin_pages->host, &borrower, 0, admin_pages->now_us),
+        ERR_OK);
     assert_true(is_lent_to(admin_pages, 1));
     assert_false(admin_pages->grant.lease.robots.has_text);
     assert_int_equal(admin_pages->grant.lease.robots.policy, ROBOTS_OBEY);
@@ -190,42 +191,44 @@ static void rules_without_their_text_are_asked_for_again(void **state) {
     struct admin_pages *admin_pages = *state;
     hosts_drop_text(&admin_pages->hosts, &admin_pages->host->robots[0]);
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
-    assert_int_equal(next(admin_pages), LEND_ROBOTS);
+    assert_int_equal(next(admin_pages), HOST_LENDER_ROBOTS);
 }
 
 static void a_new_home_waits(void **state) {
     struct admin_pages *admin_pages = *state;
-    struct lend_borrower borrower = {.peer = peer_of(1)};
+    struct host_lender_borrower borrower = {.peer = peer_of(1)};
     uint64_t since_us = admin_pages->now_us - SECOND;
-    assert_int_equal(
-        lend_ask(&admin_pages->lend, admin_pages->host, &borrower, since_us, admin_pages->now_us), ERR_OK);
-    assert_int_equal(next(admin_pages), LEND_LATER);
-    assert_int_equal(admin_pages->grant.wait_us, LEND_NEW_US - SECOND);
-    admin_pages->now_us += LEND_NEW_US - SECOND;
+    assert_int_equal(host_lender_ask(&admin_pages->host_lender, admin_pages->host, &borrower, since_us,
+                                     admin_pages->now_us),
+                     ERR_OK);
+    assert_int_equal(next(admin_pages), HOST_LENDER_LATER);
+    assert_int_equal(admin_pages->grant.wait_us, HOST_LENDER_NEW_US - SECOND);
+    admin_pages->now_us += HOST_LENDER_NEW_US - SECOND;
     assert_true(is_lent_to(admin_pages, 1));
 }
 
 static void all_leases_of_an_old_home_have_run_out_when_the_new_one_begins(void **state) {
     (void)state;
-    assert_true(LEND_AHEAD_US + LEND_TIME_US < LEND_NEW_US);
+    assert_true(HOST_LENDER_AHEAD_US + HOST_LENDER_TIME_US < HOST_LENDER_NEW_US);
 }
 
 static void a_host_is_lent_shortly_before_its_time(void **state) {
     struct admin_pages *admin_pages = *state;
-    admin_pages->host->pace.next_us = admin_pages->now_us + LEND_AHEAD_US + SECOND;
+    admin_pages->host->pace.next_us = admin_pages->now_us + HOST_LENDER_AHEAD_US + SECOND;
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
-    assert_int_equal(next(admin_pages), LEND_LATER);
+    assert_int_equal(next(admin_pages), HOST_LENDER_LATER);
     admin_pages->now_us += SECOND;
     assert_true(is_lent_to(admin_pages, 1));
-    assert_int_equal(admin_pages->grant.lease.pace.next_us, admin_pages->now_us + LEND_AHEAD_US);
-    assert_int_equal(admin_pages->grant.lease.until_us, admin_pages->now_us + LEND_AHEAD_US + LEND_TIME_US);
+    assert_int_equal(admin_pages->grant.lease.pace.next_us, admin_pages->now_us + HOST_LENDER_AHEAD_US);
+    assert_int_equal(admin_pages->grant.lease.until_us,
+                     admin_pages->now_us + HOST_LENDER_AHEAD_US + HOST_LENDER_TIME_US);
 }
 
 static void long_rests_are_for_one_request(void **state) {
     struct admin_pages *admin_pages = *state;
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
     assert_true(is_lent_to(admin_pages, 1));
-    assert_int_equal(admin_pages->grant.lease.requests_max, LEND_REQUESTS_MAX);
+    assert_int_equal(admin_pages->grant.lease.requests_max, HOST_LENDER_REQUESTS_MAX);
     give_back_unused(admin_pages, 1);
     pace_set_crawl_delay(&admin_pages->host->pace, &admin_pages->config, 3 * SECOND);
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
@@ -239,13 +242,13 @@ static void what_is_not_given_back_ends_and_counts_as_just_asked(void **state) {
     struct admin_pages *admin_pages = *state;
     assert_int_equal(ask(admin_pages, 1), ERR_OK);
     assert_true(is_lent_to(admin_pages, 1));
-    admin_pages->now_us = admin_pages->grant.lease.until_us + LEND_GRACE_US;
+    admin_pages->now_us = admin_pages->grant.lease.until_us + HOST_LENDER_GRACE_US;
     assert_int_equal(ask(admin_pages, 2), ERR_OK);
-    lend_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
-    assert_int_equal(next(admin_pages), LEND_LENT);
+    host_lender_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
+    assert_int_equal(next(admin_pages), HOST_LENDER_LENT);
     admin_pages->now_us++;
-    lend_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
-    uint64_t number = admin_pages->lend.number;
+    host_lender_expire(admin_pages->host, &admin_pages->config, admin_pages->now_us);
+    uint64_t number = admin_pages->host_lender.number;
     assert_true(is_lent_to(admin_pages, 2));
     assert_int_equal(admin_pages->grant.lease.pace.next_us,
                      admin_pages->now_us + admin_pages->config.delay_min_us);
@@ -253,8 +256,9 @@ static void what_is_not_given_back_ends_and_counts_as_just_asked(void **state) {
     struct peer late = peer_of(1);
     struct pace pace;
     pace_init(&pace);
-    lend_take_back(admin_pages->host, &late, number, &pace, 1, &admin_pages->config, admin_pages->now_us);
-    assert_int_equal(next(admin_pages), LEND_LENT);
+    host_lender_take_back(admin_pages->host, &late, number, &pace, 1, &admin_pages->config,
+                          admin_pages->now_us);
+    assert_int_equal(next(admin_pages), HOST_LENDER_LENT);
 }
 
 static void waits_count_for_the_next(void **state) {
@@ -265,7 +269,7 @@ static void waits_count_for_the_next(void **state) {
     assert_int_equal(ask(admin_pages, 2), ERR_OK);
     assert_true(is_lent_to(admin_pages, 1));
     take_back(admin_pages, 1, &pace, 1);
-    assert_int_equal(next(admin_pages), LEND_LATER);
+    assert_int_equal(next(admin_pages), HOST_LENDER_LATER);
     assert_int_equal(admin_pages->grant.wait_us, 60 * SECOND);
     assert_int_equal(admin_pages->host->pace.reason, PACE_RETRY_AFTER);
     assert_int_equal(admin_pages->host->pace.bad_count, 3);
@@ -286,7 +290,7 @@ static void a_pace_in_the_past_is_believed_as_far_as_the_rules_allow(void **stat
     assert_true(is_lent_to(admin_pages, 1));
     take_back(admin_pages, 1, &pace, PERMIT_REQUESTS_MAX);
     assert_int_equal(admin_pages->host->pace.next_us,
-                     admin_pages->now_us + LEND_REQUESTS_MAX * admin_pages->config.delay_min_us);
+                     admin_pages->now_us + HOST_LENDER_REQUESTS_MAX * admin_pages->config.delay_min_us);
 }
 
 static void waits_are_bounded_and_death_is_not_hearsay(void **state) {
@@ -313,10 +317,12 @@ static void a_stranger_can_only_make_it_wait(void **state) {
     struct admin_pages *admin_pages = *state;
     struct peer stranger = peer_of(9);
     struct pace pace = {.next_us = admin_pages->now_us + 30 * SECOND, .reason = PACE_CRAWL_DELAY};
-    lend_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config, admin_pages->now_us);
+    host_lender_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config,
+                          admin_pages->now_us);
     assert_int_equal(admin_pages->host->pace.next_us, admin_pages->now_us + 30 * SECOND);
     pace.next_us = 0;
-    lend_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config, admin_pages->now_us);
+    host_lender_take_back(admin_pages->host, &stranger, 1, &pace, 1, &admin_pages->config,
+                          admin_pages->now_us);
     assert_int_equal(admin_pages->host->pace.next_us, admin_pages->now_us + 30 * SECOND);
 }
 

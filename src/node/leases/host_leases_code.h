@@ -9,8 +9,8 @@
  * Each is a question of its own with an empty answer, so that the home answers when it can and nobody has to
  * wait. Layout and bounds: docs/protocol/together.md, "Lending hosts".
  */
-#ifndef MNEMON_NODE_LINKS_HOST_LEASES_CODE_H
-#define MNEMON_NODE_LINKS_HOST_LEASES_CODE_H
+#ifndef MNEMON_NODE_LEASES_HOST_LEASES_CODE_H
+#define MNEMON_NODE_LEASES_HOST_LEASES_CODE_H
 
 #include "crawl/rules/permit.h"
 
