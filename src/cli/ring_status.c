@@ -122,7 +122,7 @@ static void put_complaints(struct buf *line, const json_t *ring) {
 }
 
 /* What the nodes do together, a line each. */
-static void put_together(struct buf *line, const json_t *ring) {
+static void put_ring_services(struct buf *line, const json_t *ring) {
     for (int i = 0; i < RING_TEXT_COUNT; i++) {
         size_t size = line->size;
         buf_put_format(line, "%-9s ", ring_text_names[i]);
@@ -153,7 +153,7 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
                        strcmp(text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
                                                                 : text(ring, "mode"));
     }
-    put_together(&line, ring);
+    put_ring_services(&line, ring);
     put_dropped(&line, ring);
     put_places(&line, ring);
     put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);

@@ -148,8 +148,8 @@ static int read_proxy(const struct cli *cli, const struct serve_options *options
                : cli_fail(cli, "\"%s\" is no IP address with a port", options->proxy_listen);
 }
 
-static struct together_crowd crowd_of(const struct settings *settings) {
-    return (struct together_crowd){
+static struct ring_services_crowd crowd_of(const struct settings *settings) {
+    return (struct ring_services_crowd){
         .is_off = !settings->crowd_enabled,
         .overlay = (uint8_t)settings->crowd_overlay,
         .part = (uint8_t)settings->crowd_part,

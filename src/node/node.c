@@ -11,7 +11,7 @@
 #include "node/crawl/crawl_loop.h"
 #include "node/node_file.h"
 #include "node/proxy/proxy.h"
-#include "node/together.h"
+#include "node/ring_services.h"
 #include "replay/routes.h"
 #include "replay/survey/survey.h"
 #include "replay/volumes/volume_service.h"
@@ -33,9 +33,9 @@ struct node {
     struct survey *survey;
     struct search *search;
     struct transport *transport;
-    struct together *together;
+    struct ring_services *ring_services;
     struct crawl_loop *crawl_loop;
-    struct saves *saves;
+    struct save_requests *save_requests;
     _Atomic(struct monitor *) monitor; /* the crawl's thread asks for it */
     struct admin_api work;
     struct admin *admin;
@@ -75,7 +75,7 @@ static void hurry(void *context) {
 /* Saves come and go without a line each. */
 static void tell(void *context, const char *name, const char *sentence) {
     const struct node *node = context;
-    if (node->config.tell != NULL && !saves_is_name(bytes_of_string(name))) {
+    if (node->config.tell != NULL && !save_requests_is_name(bytes_of_string(name))) {
         node->config.tell(node->config.context, name, sentence);
     }
 }
@@ -114,7 +114,7 @@ static enum err open_archive(struct node *node, struct err_detail *detail) {
     if (err != ERR_OK) {
         return err;
     }
-    together_set_access(node->together, node->access);
+    ring_services_set_access(node->ring_services, node->access);
     struct archive_config archive = {
         .instance = config->instance,
         .access = node->access,
@@ -148,9 +148,9 @@ static void look_at_jobs(void *context) {
 }
 
 /* Before the archive: the ring is part of what it shows. */
-static enum err make_together(struct node *node) {
+static enum err make_ring_services(struct node *node) {
     const struct node_config *config = &node->config;
-    struct together_config together = {
+    struct ring_services_config ring_services = {
         .directory = config->directory,
         .instance = config->instance,
         .upload_rate = config->ring_upload_rate,
@@ -166,8 +166,8 @@ static enum err make_together(struct node *node) {
         .jobs_changed = look_at_jobs,
         .context = node,
     };
-    node->together = together_new(&together);
-    return node->together == NULL ? ERR_MEMORY : ERR_OK;
+    node->ring_services = ring_services_new(&ring_services);
+    return node->ring_services == NULL ? ERR_MEMORY : ERR_OK;
 }
 
 static enum err start_ring(struct node *node, struct err_detail *detail) {
@@ -184,13 +184,13 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .note = note,
         .context = node,
     };
-    together_listen(node->together, &transport);
+    ring_services_listen(node->ring_services, &transport);
     enum err err = transport_new(&transport, &node->transport, detail);
     if (err == ERR_OK) {
-        err = together_set_transport(node->together, node->transport);
+        err = ring_services_set_transport(node->ring_services, node->transport);
     }
     err = err == ERR_OK ? transport_start(node->transport, detail) : err;
-    return err == ERR_OK ? together_prepare(node->together, detail) : err;
+    return err == ERR_OK ? ring_services_prepare(node->ring_services, detail) : err;
 }
 
 static enum err start_crawl(struct node *node, struct err_detail *detail) {
@@ -207,26 +207,26 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .changed = hurry,
         .context = node,
     };
-    together_share_crawl(node->together, &crawl_loop);
+    ring_services_share_crawl(node->ring_services, &crawl_loop);
     enum err err = crawl_loop_start(&crawl_loop, &node->crawl_loop, detail);
     if (err != ERR_OK) {
         return err;
     }
-    together_set_crawl_loop(node->together, node->crawl_loop);
-    struct saves_config saves = {
+    ring_services_set_crawl_loop(node->ring_services, node->crawl_loop);
+    struct save_requests_config save_requests = {
         .directory = config->directory,
         .crawl_loop = node->crawl_loop,
         .archive = node->archive,
         .clock = config->clock,
     };
-    return saves_new(&saves, &node->saves, detail);
+    return save_requests_new(&save_requests, &node->save_requests, detail);
 }
 
 static void beat(void *context) {
     const struct node *node = context;
-    saves_step(node->saves);
+    save_requests_step(node->save_requests);
     transport_beat(node->transport);
-    together_beat(node->together);
+    ring_services_beat(node->ring_services);
 }
 
 /* What the routes of HTTP need: who may, who does, who knows. */
@@ -246,10 +246,10 @@ static enum err open_admin_pages(struct node *node) {
     }
     node->work = (struct admin_api){.directory = config->directory,
                                     .crawl_loop = node->crawl_loop,
-                                    .saves = node->saves,
+                                    .save_requests = node->save_requests,
                                     .transport = node->transport,
-                                    .together = node->together};
-    enum err err = crowd_lookups_start(node->together, node->access, &node->work.crowd_lookups);
+                                    .ring_services = node->ring_services};
+    enum err err = crowd_lookups_start(node->ring_services, node->access, &node->work.crowd_lookups);
     if (err != ERR_OK) {
         return err;
     }
@@ -262,8 +262,8 @@ static enum err open_admin_pages(struct node *node) {
         .admin_pages = &node->admin_pages,
         .clock = config->clock,
         .title = config->title,
-        .lead = config->leads_away ? together_lead : NULL,
-        .lead_context = node->together,
+        .lead = config->leads_away ? ring_services_lead : NULL,
+        .lead_context = node->ring_services,
         .tell = note,
         .tell_context = node,
     };
@@ -332,7 +332,7 @@ static enum err start_proxy(struct node *node, struct err_detail *detail) {
         .archive = node->archive,
         .access = node->access,
         .reads_need_login = config->reads_need_login,
-        .together = node->together,
+        .ring_services = node->ring_services,
         .transport = node->transport,
         .clock = config->clock,
     };
@@ -348,8 +348,8 @@ static void close_node(struct node *node) {
     if (node->monitor != NULL) {
         monitor_rest(node->monitor);
     }
-    if (node->together != NULL) {
-        together_stop(node->together); /* requests that wait for another node get their answer */
+    if (node->ring_services != NULL) {
+        ring_services_stop(node->ring_services); /* requests that wait for another node get their answer */
     }
     if (node->transport != NULL) {
         transport_stop(node->transport); /* and those that wait for the ring */
@@ -372,8 +372,8 @@ static void close_node(struct node *node) {
     if (node->transport != NULL) {
         transport_free(node->transport);
     }
-    if (node->saves != NULL) {
-        saves_free(node->saves);
+    if (node->save_requests != NULL) {
+        save_requests_free(node->save_requests);
     }
     if (node->monitor != NULL) {
         monitor_free(node->monitor);
@@ -388,8 +388,8 @@ static void close_node(struct node *node) {
     if (node->archive != NULL) {
         archive_free(node->archive);
     }
-    if (node->together != NULL) {
-        together_free(node->together);
+    if (node->ring_services != NULL) {
+        ring_services_free(node->ring_services);
     }
     if (node->access != NULL) {
         access_close(node->access);
@@ -414,7 +414,7 @@ enum err node_start(const struct node_config *config, struct node **ret_node, st
         err = offer_volumes(node, config);
     }
     if (err == ERR_OK) {
-        err = make_together(node);
+        err = make_ring_services(node);
     }
     if (err == ERR_OK) {
         err = open_archive(node, detail);

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/err.h"
-#include "node/together.h"
+#include "node/ring_services.h"
 #include "store/instance/instance.h"
 
 struct node;
@@ -47,15 +47,15 @@ struct node_config {
     const char *ring_token;
     uint8_t ring_places;
     uint8_t ring_first_place;
-    uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/together.h), as the next */
+    uint64_t ring_upload_rate; /* (any) bytes a second for other nodes (node/ring_services.h), as the next */
     uint64_t ring_download_rate;
     uint32_t ring_reads_rate; /* (any) a second, of other nodes */
-    struct together_copies copies;
+    struct ring_services_copies copies;
     bool leads_away;           /* readers of what is not here (replay/site/replay.h) */
     const char *public_origin; /* (none) node/reading/public_urls.h */
-    struct together_crowd crowd;
-    struct together_groups groups;
-    struct together_mirrors mirrors;
+    struct ring_services_crowd crowd;
+    struct ring_services_groups groups;
+    struct ring_services_mirrors mirrors;
     bool has_proxy; /* (node/proxy/proxy.h, as the four below) */
     struct address proxy;
     uint64_t proxy_timeout_us;

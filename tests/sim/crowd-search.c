@@ -97,7 +97,7 @@ static void dropping_by_chance_is_kinder_than_mute_nodes(void **state) {
     assert_true(of_dropping.found_count > of_silently_dropping.found_count);
 }
 
-static void all_together_find_it_too(void **state) {
+static void all_ring_services_find_it_too(void **state) {
     (void)state;
     for (unsigned rules = CROWD_RULES_PAPER; rules <= CROWD_RULES_OURS; rules++) {
         struct crowd_searches searches = half(rules, CROWD_FULL);
@@ -162,7 +162,7 @@ int main(void) {
         cmocka_unit_test(nine_of_ten_mute_are_too_many),
         cmocka_unit_test(dropped_repeats_save_queries),
         cmocka_unit_test(dropping_by_chance_is_kinder_than_mute_nodes),
-        cmocka_unit_test(all_together_find_it_too),
+        cmocka_unit_test(all_ring_services_find_it_too),
         cmocka_unit_test(equal_seeds_give_equal_worlds),
         cmocka_unit_test(a_try_that_is_not_waited_for_costs_queries),
         cmocka_unit_test(what_nobody_has_floods_less_where_it_is_remembered),

@@ -213,7 +213,7 @@ static void equal_seeds_give_equal_runs(void **state) {
 static const uint64_t swarm_seeds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 263};
 
 /* Bits flip, nodes crash with what they saved, links fail: at the end of that all are in one topology. */
-static void comes_together_after_any_faults(void **state) {
+static void comes_ring_services_after_any_faults(void **state) {
     (void)state;
     unsigned faults = SWARM_JITTER | SWARM_LOSS | SWARM_DUPLICATE | SWARM_REORDER | SWARM_CORRUPT |
                       SWARM_UNSYNCED | SWARM_SLOW_DISK | SWARM_CRASH | SWARM_PARTITION | SWARM_CLOG;
@@ -309,7 +309,7 @@ int main(void) {
         cmocka_unit_test(a_long_partition_heals),
         cmocka_unit_test(a_master_that_leaves_hands_over),
         cmocka_unit_test(equal_seeds_give_equal_runs),
-        cmocka_unit_test(comes_together_after_any_faults),
+        cmocka_unit_test(comes_ring_services_after_any_faults),
         cmocka_unit_test(traffic_is_about_the_paper_s),
         cmocka_unit_test(failures_are_got_over),
         cmocka_unit_test(a_short_probe_underestimates_a_fast_path),

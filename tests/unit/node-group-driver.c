@@ -10,7 +10,7 @@
 
 #include "net/identity.h"
 #include "node/group/group_files.h"
-#include "node/together_state.h"
+#include "node/ring_services_state.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -26,14 +26,14 @@ enum {
 struct node {
     char directory[SCRATCH_PATH_SIZE];
     struct transport *transport;
-    struct together *together;
+    struct ring_services *ring_services;
     struct group_driver *group_driver;
 };
 
 static struct node nodes[NODES_COUNT];
 
 static struct peer peer_of(const struct node *node) {
-    return node->together->self;
+    return node->ring_services->self;
 }
 
 /* ---- nodes ---- */
@@ -57,32 +57,32 @@ static void write_wish(const struct node *node, const char *name, const struct n
 
 static void start_node(struct node *node, unsigned number) {
     struct err_detail detail = {0};
-    struct together_config together = {
+    struct ring_services_config ring_services = {
         .directory = node->directory,
         .groups = {.period_us = 1000000, .silence_us = 60000000, .probe_size = PROBE_SIZE},
         .clock = &clock_system,
     };
-    node->together = together_new(&together);
-    assert_non_null(node->together);
+    node->ring_services = ring_services_new(&ring_services);
+    assert_non_null(node->ring_services);
     struct transport_config transport = {
         .directory = node->directory,
         .address = address_ipv4(127, 0, 78, (uint8_t)(1 + number), 0),
         .places_count = 1,
         .clock = &clock_system,
     };
-    together_listen(node->together, &transport);
+    ring_services_listen(node->ring_services, &transport);
     assert_int_equal(transport_new(&transport, &node->transport, &detail), ERR_OK);
-    assert_int_equal(together_set_transport(node->together, node->transport), ERR_OK);
+    assert_int_equal(ring_services_set_transport(node->ring_services, node->transport), ERR_OK);
     assert_int_equal(transport_start(node->transport, &detail), ERR_OK);
-    assert_int_equal(together_prepare(node->together, &detail), ERR_OK);
-    node->group_driver = together_group_driver(node->together);
+    assert_int_equal(ring_services_prepare(node->ring_services, &detail), ERR_OK);
+    node->group_driver = ring_services_group_driver(node->ring_services);
 }
 
 static void stop_node(struct node *node) {
-    together_stop(node->together);
+    ring_services_stop(node->ring_services);
     transport_stop(node->transport);
     transport_free(node->transport);
-    together_free(node->together);
+    ring_services_free(node->ring_services);
 }
 
 /* Until it holds: with a beat of all, as the node's pulse gives it. */
@@ -96,7 +96,7 @@ static void await(bool (*holds)(void)) {
     assert_true(holds());
 }
 
-static bool are_together(void) {
+static bool are_ring_services(void) {
     struct peer first = peer_of(&nodes[0]);
     struct peer second = peer_of(&nodes[1]);
     return group_driver_is_member(nodes[0].group_driver, &second) &&
@@ -150,7 +150,7 @@ static enum err ask(const struct node *from, const struct node *whom, enum peer_
     struct buf answer;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     enum err err =
-        peer_rpc_ask(from->together->peer_rpc, &peer, service, question, TIMEOUT_MS, &answer, NULL);
+        peer_rpc_ask(from->ring_services->peer_rpc, &peer, service, question, TIMEOUT_MS, &answer, NULL);
     *ret_size = answer.size;
     buf_done(&answer);
     return err;
@@ -183,7 +183,7 @@ static void who_was_not_approved_gets_nothing(void **state) {
         assert_true(turn < TURNS_MAX - 1);
         usleep(PAUSE_US);
     }
-    assert_false(are_together());
+    assert_false(are_ring_services());
     assert_int_not_equal(probe(&nodes[1], &nodes[0], PROBE_SIZE, &size), ERR_OK);
 }
 
@@ -194,7 +194,7 @@ static void members_are_known_by_their_keys(void **state) {
     assert_int_equal(group_files_read_wish(nodes[0].directory, "lib", &approved, NULL), ERR_OK);
     assert_int_equal(group_keys_list_add(&approved.approved, second.key), ERR_OK);
     assert_int_equal(group_files_write_wish(nodes[0].directory, &approved, NULL), ERR_OK);
-    await(are_together);
+    await(are_ring_services);
     second.address.port ^= 1; /* as a stream that he opened */
     assert_true(group_driver_is_member(nodes[0].group_driver, &second));
     second.key[0] ^= 1;
@@ -239,7 +239,7 @@ static void transfers_teach(void **state) {
 static void a_member_of_a_group_is_none_of_the_ring(void **state) {
     size_t size;
     (void)state;
-    peer_rpc_serve(nodes[0].together->peer_rpc, PEER_RPC_PING, echo, NULL);
+    peer_rpc_serve(nodes[0].ring_services->peer_rpc, PEER_RPC_PING, echo, NULL);
     assert_int_equal(probe(&nodes[1], &nodes[0], PROBE_SIZE, &size), ERR_OK);
     assert_int_equal(size, PROBE_SIZE);
     assert_int_equal(probe(&nodes[1], &nodes[0], 0, &size), ERR_OK);

@@ -10,12 +10,12 @@
 static enum err save(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                      struct err_detail *detail) {
     const struct admin_api *work = context;
-    return saves_begin(work->saves, url, ret_id, detail);
+    return save_requests_begin(work->save_requests, url, ret_id, detail);
 }
 
 static enum err put_save(void *context, struct bytes id, struct buf *out, struct err_detail *detail) {
     const struct admin_api *work = context;
-    return saves_put(work->saves, id, out, detail);
+    return save_requests_put(work->save_requests, id, out, detail);
 }
 
 static void put_jobs(void *context, struct buf *out) {
@@ -79,30 +79,31 @@ static void put_ring(void *context, struct buf *out) {
     if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
         buf_truncate(out, out->size - 1);
         buf_put_string(out, ",\"together\":");
-        together_put(work->together, out);
+        ring_services_put(work->ring_services, out);
         buf_put_byte(out, '}');
     }
 }
 
 static void put_crowd(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    together_put_crowd(work->together, out);
+    ring_services_put_crowd(work->ring_services, out);
 }
 
 static void put_mirrors(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    together_put_mirrors(work->together, out);
+    ring_services_put_mirrors(work->ring_services, out);
 }
 
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put(together_group_driver(work->together), name, out, detail);
+    return group_driver_put(ring_services_group_driver(work->ring_services), name, out, detail);
 }
 
 static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put_picture(together_group_driver(work->together), name, is_dot, out, detail);
+    return group_driver_put_picture(ring_services_group_driver(work->ring_services), name, is_dot, out,
+                                    detail);
 }
 
 struct lookup {

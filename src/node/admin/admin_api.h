@@ -6,9 +6,9 @@
 
 #include "node/admin/monitor.h"
 #include "node/crawl/crawl_loop.h"
-#include "node/crawl/saves.h"
+#include "node/crawl/save_requests.h"
 #include "node/crowd/crowd_lookups.h"
-#include "node/together.h"
+#include "node/ring_services.h"
 #include "node/transport/transport.h"
 #include "replay/admin/admin_pages.h"
 
@@ -16,9 +16,9 @@
 struct admin_api {
     const char *directory; /* of the data */
     struct crawl_loop *crawl_loop;
-    struct saves *saves;
+    struct save_requests *save_requests;
     struct transport *transport;
-    struct together *together;
+    struct ring_services *ring_services;
     struct crowd_lookups *crowd_lookups;
     struct monitor *monitor;
 };

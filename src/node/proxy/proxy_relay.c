@@ -48,7 +48,7 @@ static bool may_keep(const struct proxy_connection *connection) {
     const struct proxy_config *config = &connection->proxy->config;
     const struct proxy_exchange *exchange = &connection->exchange;
     const struct proxy_origin *origin = &exchange->origin;
-    return (config->archives || together_offers(config->together) != NULL) && exchange->is_public &&
+    return (config->archives || ring_services_offers(config->ring_services) != NULL) && exchange->is_public &&
            !exchange->is_head && origin->head.status == 200 && !is_private_answer(&origin->head.fields) &&
            (config->allows_private || reach_refusal(&origin->address) == NULL) &&
            (exchange->answer_body.kind != PROXY_BODY_LENGTH ||

@@ -9,7 +9,7 @@ enum {
     END = 0,         /* symbol behind the last character of a URL */
     LONG = 127,      /* of a shared length: two symbols with the rest follow */
     DEPTH_LONG = 31, /* likewise */
-    LEARNED_TOGETHER = 10,
+    LEARNED_RING_SERVICES = 10,
     WORK_PER_BYTE = 16,
     WORK_FREE = 256, /* symbols that need not be paid for */
 };
@@ -230,17 +230,17 @@ static void sort(struct links_code_link *links, size_t count) {
  * share. */
 static void learn_text(struct links_code *code) {
     struct run run = {.model = code->model, .is_learning = true};
-    size_t stride = links_text_count / LEARNED_TOGETHER;
+    size_t stride = links_text_count / LEARNED_RING_SERVICES;
     for (size_t i = 0; i < stride; i++) {
-        struct links_code_link links[LEARNED_TOGETHER];
-        for (size_t j = 0; j < LEARNED_TOGETHER; j++) {
+        struct links_code_link links[LEARNED_RING_SERVICES];
+        for (size_t j = 0; j < LEARNED_RING_SERVICES; j++) {
             size_t line = j * stride + i;
             links[j] = (struct links_code_link){.url = bytes_of_string(links_text[line]),
                                                 .priority = line % 4 == 0 ? 1 : 2,
                                                 .depth = (uint16_t)(1 + i % 5)};
         }
-        sort(links, LEARNED_TOGETHER);
-        for (size_t j = 0; j < LEARNED_TOGETHER; j++) {
+        sort(links, LEARNED_RING_SERVICES);
+        for (size_t j = 0; j < LEARNED_RING_SERVICES; j++) {
             struct bytes before = j == 0 ? (struct bytes){NULL, 0} : links[j - 1].url;
             size_t shared = count_shared(before, links[j].url);
             code_head(&run, &links[j]);

@@ -9,7 +9,7 @@
  *      admin_pages_groups.c      /api/v1/groups…          those who keep everything, likewise
  *      admin_pages_find.c        /api/v1/ring/lookup      questions that other nodes answer
  *                         /api/v1/crowd/locate
- *      admin_pages_together.c                             what they do together, on the dashboard
+ *      admin_pages_ring_services.c                             what they do together, on the dashboard
  *      admin_pages_login.c       /login /logout           for who has the token (admin.h)
  *      metrics.h          /metrics                 the same for Prometheus
  *      admin_pages.c             /api/v1/status /api/v1/history /health /robots.txt /favicon.ico

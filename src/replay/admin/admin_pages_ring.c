@@ -56,7 +56,7 @@ void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_p
         sheet_html(sheet, "<h2 id=ring>Ring</h2>\n<p id=ring-text>");
         sheet_text(sheet, bytes_of_string(admin_pages_string(ring, "text")));
         sheet_html(sheet, "\n<figure id=ring-figure hidden></figure>\n");
-        admin_pages_put_together(sheet, ring);
+        admin_pages_put_ring_services(sheet, ring);
         sheet_html(sheet, "<h3>Neighbours</h3>\n");
         put_neighbours(sheet, ring);
         put_complaints(sheet, ring);

@@ -83,7 +83,7 @@ void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin
 /* admin_pages_mirrors.c: the collections, for the dashboard; nothing without one. */
 void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages);
 
-/* admin_pages_together.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
-void admin_pages_put_together(struct sheet *sheet, const json_t *ring);
+/* admin_pages_ring_services.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
+void admin_pages_put_ring_services(struct sheet *sheet, const json_t *ring);
 
 #endif

@@ -235,15 +235,15 @@ static void put_hosts(struct buf *out, const json_t *leases) {
     }
 }
 
-static void put_bytes(struct buf *out, const json_t *together) {
-    value_put_size(out, number(together, "sent_size"));
+static void put_bytes(struct buf *out, const json_t *ring_services) {
+    value_put_size(out, number(ring_services, "sent_size"));
     buf_put_string(out, " sent, ");
-    value_put_size(out, number(together, "received_size"));
+    value_put_size(out, number(ring_services, "received_size"));
     buf_put_string(out, " received over ");
-    put_things(out, number(together, "streams"), "open stream");
-    if (number(together, "refused") > 0) {
+    put_things(out, number(ring_services, "streams"), "open stream");
+    if (number(ring_services, "refused") > 0) {
         buf_put_string(out, "; ");
-        put_things(out, number(together, "refused"), "question");
+        put_things(out, number(ring_services, "refused"), "question");
         buf_put_string(out, " refused");
     }
 }
@@ -277,9 +277,9 @@ static void put_decrees(struct buf *out, const json_t *decrees) {
 }
 
 void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out) {
-    const json_t *together = json_object_get(ring, "together");
-    const json_t *copies = json_object_get(together, "keeping");
-    if (!json_is_object(together)) {
+    const json_t *ring_services = json_object_get(ring, "together");
+    const json_t *copies = json_object_get(ring_services, "keeping");
+    if (!json_is_object(ring_services)) {
         return;
     }
     switch (which) {
@@ -293,16 +293,16 @@ void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out) {
         put_checks(out, copies);
         return;
     case RING_TEXT_LINKS:
-        put_links(out, json_object_get(together, "links"));
+        put_links(out, json_object_get(ring_services, "links"));
         return;
     case RING_TEXT_HOSTS:
-        put_hosts(out, json_object_get(together, "leases"));
+        put_hosts(out, json_object_get(ring_services, "leases"));
         return;
     case RING_TEXT_BYTES:
-        put_bytes(out, together);
+        put_bytes(out, ring_services);
         return;
     case RING_TEXT_DECREES:
-        put_decrees(out, json_object_get(together, "decrees"));
+        put_decrees(out, json_object_get(ring_services, "decrees"));
         return;
     case RING_TEXT_COUNT:
         return;

@@ -4,7 +4,7 @@
 
 #include "net/datagram.h"
 #include "node/crawl/job_files.h"
-#include "node/together_state.h"
+#include "node/ring_services_state.h"
 
 enum { LINKS_MAX = LINK_RELAY_LINKS_MAX };
 
@@ -13,27 +13,27 @@ enum { LINKS_MAX = LINK_RELAY_LINKS_MAX };
 static enum err read_links(void *context, const char *job, const uint8_t after_place[ROUTE_PLACE_SIZE],
                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                            size_t count_max, size_t *ret_count) {
-    const struct together *together = context;
-    return crawl_loop_read_outgoing(together->crawl_loop, job, after_place, after_url, work, ret_links,
+    const struct ring_services *ring_services = context;
+    return crawl_loop_read_outgoing(ring_services->crawl_loop, job, after_place, after_url, work, ret_links,
                                     count_max, ret_count);
 }
 
 static void drop_links(void *context, const char *job, const struct frontier_outgoing *links, size_t count) {
-    const struct together *together = context;
-    crawl_loop_drop_outgoing(together->crawl_loop, job, links, count);
+    const struct ring_services *ring_services = context;
+    crawl_loop_drop_outgoing(ring_services->crawl_loop, job, links, count);
 }
 
-void together_on_outgoing(void *context, const char *job) {
-    const struct together *together = context;
-    if (together->is_begun) {
-        link_sender_outgoing(together->link_sender, job);
+void ring_services_on_outgoing(void *context, const char *job) {
+    const struct ring_services *ring_services = context;
+    if (ring_services->is_begun) {
+        link_sender_outgoing(ring_services->link_sender, job);
     }
 }
 
 /* ---- incoming: from the thread of walking to the loop of the crawl, and back ---- */
 
 struct parcel {
-    struct together *together;
+    struct ring_services *ring_services;
     uint64_t number;
     bool is_misled; /* the sender takes us for their primary, and of some we are not */
     char job[LINK_SENDER_JOB_NAME_SIZE_MAX];
@@ -42,16 +42,17 @@ struct parcel {
     struct buf urls;
 };
 
-static bool find_job(struct together *together, const uint8_t id[LINKS_CODE_JOB_SIZE], char *ret_name) {
+static bool find_job(struct ring_services *ring_services, const uint8_t id[LINKS_CODE_JOB_SIZE],
+                     char *ret_name) {
     bool is_found = false;
-    pthread_mutex_lock(&together->lock);
-    for (size_t i = 0; i < together->jobs_count && !is_found; i++) {
-        is_found = memcmp(together->jobs[i].id, id, LINKS_CODE_JOB_SIZE) == 0;
+    pthread_mutex_lock(&ring_services->lock);
+    for (size_t i = 0; i < ring_services->jobs_count && !is_found; i++) {
+        is_found = memcmp(ring_services->jobs[i].id, id, LINKS_CODE_JOB_SIZE) == 0;
         if (is_found) {
-            snprintf(ret_name, LINK_SENDER_JOB_NAME_SIZE_MAX, "%s", together->jobs[i].name);
+            snprintf(ret_name, LINK_SENDER_JOB_NAME_SIZE_MAX, "%s", ring_services->jobs[i].name);
         }
     }
-    pthread_mutex_unlock(&together->lock);
+    pthread_mutex_unlock(&ring_services->lock);
     return is_found;
 }
 
@@ -67,22 +68,23 @@ static void take_parcel(void *context, struct jobs *jobs) {
     } else if (parcel->is_misled || (done_count == 0 && outcome.away_count > 0)) {
         status = LINK_RELAY_MOVED;
     }
-    link_sender_took(parcel->together->link_sender, parcel->number, status, done_count);
+    link_sender_took(parcel->ring_services->link_sender, parcel->number, status, done_count);
     buf_done(&parcel->urls);
     free(parcel);
 }
 
 /* Who does not know of a place in between takes the next one for their primary, and the true one would never
  * hear of them. What we keep for it is good all the same. */
-static bool is_misled(struct together *together, const struct link_sender_delivery *delivery) {
+static bool is_misled(struct ring_services *ring_services, const struct link_sender_delivery *delivery) {
     bool is_misled = false;
     for (size_t i = 0; i < delivery->count && delivery->is_primary && !is_misled; i++) {
-        is_misled = !routing_is_primary(together->routing, delivery->links[i].url);
+        is_misled = !routing_is_primary(ring_services->routing, delivery->links[i].url);
     }
     return is_misled;
 }
 
-static struct parcel *make_parcel(struct together *together, const struct link_sender_delivery *delivery) {
+static struct parcel *make_parcel(struct ring_services *ring_services,
+                                  const struct link_sender_delivery *delivery) {
     struct parcel *parcel = calloc(1, sizeof *parcel);
     size_t size = 0;
     for (size_t i = 0; i < delivery->count; i++) {
@@ -96,9 +98,9 @@ static struct parcel *make_parcel(struct together *together, const struct link_s
         free(parcel);
         return NULL;
     }
-    parcel->together = together;
+    parcel->ring_services = ring_services;
     parcel->number = delivery->number;
-    parcel->is_misled = is_misled(together, delivery);
+    parcel->is_misled = is_misled(ring_services, delivery);
     parcel->count = delivery->count < LINKS_MAX ? delivery->count : LINKS_MAX;
     for (size_t i = 0; i < parcel->count; i++) {
         const struct links_code_link *link = &delivery->links[i];
@@ -115,40 +117,41 @@ static struct parcel *make_parcel(struct together *together, const struct link_s
 }
 
 static void deliver(void *context, const struct link_sender_delivery *delivery) {
-    struct together *together = context;
+    struct ring_services *ring_services = context;
     char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
-    struct parcel *parcel = find_job(together, delivery->job, name) ? make_parcel(together, delivery) : NULL;
+    struct parcel *parcel =
+        find_job(ring_services, delivery->job, name) ? make_parcel(ring_services, delivery) : NULL;
     if (parcel == NULL) {
-        link_sender_took(together->link_sender, delivery->number, LINK_RELAY_BUSY, 0);
+        link_sender_took(ring_services->link_sender, delivery->number, LINK_RELAY_BUSY, 0);
         return;
     }
     snprintf(parcel->job, sizeof parcel->job, "%s", name);
-    crawl_loop_post(together->crawl_loop, take_parcel, parcel);
+    crawl_loop_post(ring_services->crawl_loop, take_parcel, parcel);
 }
 
 /* ---- the ring ---- */
 
 struct question {
     struct transport_question transport;
-    struct together *together;
+    struct ring_services *ring_services;
     uint64_t number;
 };
 
 static void on_answered(struct transport_question *transport, const struct transport_answer *answer) {
     struct question *question = transport->context;
-    link_sender_found(question->together->link_sender, question->number, answer->places,
+    link_sender_found(question->ring_services->link_sender, question->number, answer->places,
                       answer->err == ERR_OK ? answer->places_count : 0);
     free(question);
 }
 
 static void find(void *context, uint64_t number, struct ring_id key, size_t places_wanted) {
-    struct together *together = context;
+    struct ring_services *ring_services = context;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL) {
-        link_sender_found(together->link_sender, number, NULL, 0);
+        link_sender_found(ring_services->link_sender, number, NULL, 0);
         return;
     }
-    question->together = together;
+    question->ring_services = ring_services;
     question->number = number;
     question->transport = (struct transport_question){
         .key = key,
@@ -157,17 +160,17 @@ static void find(void *context, uint64_t number, struct ring_id key, size_t plac
         .answered = on_answered,
         .context = question,
     };
-    transport_ask(together->transport, &question->transport);
+    transport_ask(ring_services->transport, &question->transport);
 }
 
 static size_t after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
-    const struct together *together = context;
-    return holders_after(together->holders, id, out, places_max);
+    const struct ring_services *ring_services = context;
+    return holders_after(ring_services->holders, id, out, places_max);
 }
 
 static uint64_t arcs(void *context) {
-    const struct together *together = context;
-    return holders_places_count(together->holders);
+    const struct ring_services *ring_services = context;
+    return holders_places_count(ring_services->holders);
 }
 
 struct letter {
@@ -184,37 +187,37 @@ static void post_letter(void *context) {
 }
 
 static void send_links(void *context, const struct peer *to, struct bytes message) {
-    const struct together *together = context;
+    const struct ring_services *ring_services = context;
     struct letter *letter = malloc(sizeof *letter + message.size);
     if (letter == NULL) {
         return; /* lost, as any datagram may be */
     }
-    letter->transport = together->transport;
+    letter->transport = ring_services->transport;
     letter->to = *to;
     letter->size = message.size;
     memcpy(letter->bytes, message.data, message.size);
-    if (!transport_post(together->transport, post_letter, letter)) {
+    if (!transport_post(ring_services->transport, post_letter, letter)) {
         free(letter);
     }
 }
 
 static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why) {
-    struct together *together = context;
+    struct ring_services *ring_services = context;
     char sentence[ERR_TEXT_SIZE_MAX];
     struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
-    size_t count = peers != NULL ? holders_all(together->holders, peers, HOLDERS_ALL_MAX) : 0;
+    size_t count = peers != NULL ? holders_all(ring_services->holders, peers, HOLDERS_ALL_MAX) : 0;
     count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
     snprintf(sentence, sizeof sentence, "sends links that make no sense: %.*s", BYTES_ARG(why));
     for (size_t i = 0; i < count; i++) {
         if (memcmp(peers[i].key, key, PEER_KEY_SIZE) == 0) {
-            transport_blame(together->transport, &peers[i], sentence);
+            transport_blame(ring_services->transport, &peers[i], sentence);
             break;
         }
     }
     free(peers);
 }
 
-const struct link_sender_table together_links = {
+const struct link_sender_table ring_services_links = {
     .read = read_links,
     .drop = drop_links,
     .deliver = deliver,
@@ -227,31 +230,31 @@ const struct link_sender_table together_links = {
 
 /* ---- which jobs there are ---- */
 
-static bool add_job(struct together *together, const char *name) {
-    struct together_job job = {0};
+static bool add_job(struct ring_services *ring_services, const char *name) {
+    struct ring_services_job job = {0};
     snprintf(job.name, sizeof job.name, "%s", name);
     if (link_sender_job_id(name, job.id) != ERR_OK) {
         return false;
     }
-    pthread_mutex_lock(&together->lock);
-    bool is_new = together->jobs_count < LINK_SENDER_JOBS_MAX;
-    for (size_t i = 0; i < together->jobs_count && is_new; i++) {
-        is_new = memcmp(together->jobs[i].id, job.id, sizeof job.id) != 0;
+    pthread_mutex_lock(&ring_services->lock);
+    bool is_new = ring_services->jobs_count < LINK_SENDER_JOBS_MAX;
+    for (size_t i = 0; i < ring_services->jobs_count && is_new; i++) {
+        is_new = memcmp(ring_services->jobs[i].id, job.id, sizeof job.id) != 0;
     }
     if (is_new) {
-        together->jobs[together->jobs_count++] = job;
+        ring_services->jobs[ring_services->jobs_count++] = job;
     }
-    pthread_mutex_unlock(&together->lock);
+    pthread_mutex_unlock(&ring_services->lock);
     return is_new;
 }
 
-void together_look_at_jobs(struct together *together) {
+void ring_services_look_at_jobs(struct ring_services *ring_services) {
     char **names = calloc(JOB_FILES_MAX, sizeof *names);
-    size_t count = names != NULL ? job_files_names(together->config.directory, names) : 0;
+    size_t count = names != NULL ? job_files_names(ring_services->config.directory, names) : 0;
     for (size_t i = 0; i < count; i++) {
         bool is_shared = strncmp(names[i], "ring-", 5) == 0;
-        if (is_shared && add_job(together, names[i])) {
-            link_sender_outgoing(together->link_sender, names[i]);
+        if (is_shared && add_job(ring_services, names[i])) {
+            link_sender_outgoing(ring_services->link_sender, names[i]);
         }
         free(names[i]);
     }

@@ -154,17 +154,17 @@ static void put_decrees(struct sheet *sheet, const json_t *decrees) {
     }
 }
 
-void admin_pages_put_together(struct sheet *sheet, const json_t *ring) {
-    const json_t *together = admin_pages_member(ring, "together");
+void admin_pages_put_ring_services(struct sheet *sheet, const json_t *ring) {
+    const json_t *ring_services = admin_pages_member(ring, "together");
     sheet_html(sheet, "<section id=ring-together>\n");
-    if (json_is_object(together)) {
+    if (json_is_object(ring_services)) {
         sheet_html(sheet, "<h3>One archive</h3>\n<dl class=facts>\n");
         for (int i = 0; i < RING_TEXT_COUNT; i++) {
             put_line(sheet, (enum ring_text)i, ring);
         }
         sheet_html(sheet, "</dl>\n");
         put_arcs(sheet, ring);
-        put_decrees(sheet, admin_pages_member(together, "decrees"));
+        put_decrees(sheet, admin_pages_member(ring_services, "decrees"));
     }
     sheet_html(sheet, "</section>\n");
 }

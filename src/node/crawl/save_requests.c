@@ -1,4 +1,4 @@
-#include "node/crawl/saves.h"
+#include "node/crawl/save_requests.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,18 +41,18 @@ struct save {
     uint64_t failed_count;
 };
 
-struct saves {
-    struct saves_config config;
+struct save_requests {
+    struct save_requests_config config;
     uint64_t swept_at_us;
     pthread_mutex_t lock;
-    struct save running[SAVES_RUNNING_MAX]; /* lock */
+    struct save running[SAVE_REQUESTS_RUNNING_MAX]; /* lock */
 };
 
-static uint64_t now_us(const struct saves *saves) {
-    return clock_monotonic_us(saves->config.clock);
+static uint64_t now_us(const struct save_requests *save_requests) {
+    return clock_monotonic_us(save_requests->config.clock);
 }
 
-bool saves_is_name(struct bytes name) {
+bool save_requests_is_name(struct bytes name) {
     bool is_name = name.size == ID_SIZE && bytes_starts_with(name, BYTES("save-"));
     for (size_t i = 5; i < name.size && is_name; i++) {
         is_name = hex_digit(name.data[i]) >= 0;
@@ -60,37 +60,39 @@ bool saves_is_name(struct bytes name) {
     return is_name;
 }
 
-static void job_directory(const struct saves *saves, const char *id, char out[PATH_SIZE_MAX]) {
-    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s", saves->config.directory, id);
+static void job_directory(const struct save_requests *save_requests, const char *id,
+                          char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s", save_requests->config.directory, id);
 }
 
-static void job_file(const struct saves *saves, const char *id, char out[PATH_SIZE_MAX]) {
-    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", saves->config.directory, id);
+static void job_file(const struct save_requests *save_requests, const char *id, char out[PATH_SIZE_MAX]) {
+    snprintf(out, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", save_requests->config.directory, id);
 }
 
 /* With the lock. */
-static struct save *find_running(struct saves *saves, struct bytes id) {
-    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
-        if (saves->running[i].url != NULL && bytes_equal(bytes_of_string(saves->running[i].id), id)) {
-            return &saves->running[i];
+static struct save *find_running(struct save_requests *save_requests, struct bytes id) {
+    for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
+        if (save_requests->running[i].url != NULL &&
+            bytes_equal(bytes_of_string(save_requests->running[i].id), id)) {
+            return &save_requests->running[i];
         }
     }
     return NULL;
 }
 
-static struct save *find_url(struct saves *saves, const char *url) {
-    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
-        if (saves->running[i].url != NULL && strcmp(saves->running[i].url, url) == 0) {
-            return &saves->running[i];
+static struct save *find_url(struct save_requests *save_requests, const char *url) {
+    for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
+        if (save_requests->running[i].url != NULL && strcmp(save_requests->running[i].url, url) == 0) {
+            return &save_requests->running[i];
         }
     }
     return NULL;
 }
 
-static struct save *find_free(struct saves *saves) {
-    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
-        if (saves->running[i].url == NULL) {
-            return &saves->running[i];
+static struct save *find_free(struct save_requests *save_requests) {
+    for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
+        if (save_requests->running[i].url == NULL) {
+            return &save_requests->running[i];
         }
     }
     return NULL;
@@ -103,9 +105,10 @@ static void forget(struct save *save) {
 
 /* ---- beginning ---- */
 
-static enum err make_directory(const struct saves *saves, const char *name, struct err_detail *detail) {
+static enum err make_directory(const struct save_requests *save_requests, const char *name,
+                               struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/%s", saves->config.directory, name);
+    snprintf(path, sizeof path, "%s/%s", save_requests->config.directory, name);
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
         return err_set(detail, err_from_errno(errno), "%s: %s", path, strerror(errno));
     }
@@ -146,28 +149,29 @@ static enum err make_id(char id[ID_SIZE + 1]) {
 }
 
 /* With the lock. */
-static enum err begin(struct saves *saves, const struct job *job, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
-                      struct err_detail *detail) {
+static enum err begin(struct save_requests *save_requests, const struct job *job,
+                      char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
     char directory[PATH_SIZE_MAX];
     char *url = strndup((const char *)job->seeds.items[0].data, job->seeds.items[0].size);
-    struct save *save = url != NULL ? find_url(saves, url) : NULL;
+    struct save *save = url != NULL ? find_url(save_requests, url) : NULL;
     if (save != NULL) {
         snprintf(ret_id, ADMIN_PAGES_NAME_SIZE_MAX, "%s", save->id);
         free(url);
         return ERR_OK;
     }
-    save = find_free(saves);
+    save = find_free(save_requests);
     if (url == NULL || save == NULL) {
         free(url);
-        return save == NULL
-                   ? err_set(detail, ERR_BUSY, "%d pages are being saved: try again soon", SAVES_RUNNING_MAX)
-                   : ERR_MEMORY;
+        return save == NULL ? err_set(detail, ERR_BUSY, "%d pages are being saved: try again soon",
+                                      SAVE_REQUESTS_RUNNING_MAX)
+                            : ERR_MEMORY;
     }
-    struct save made = {
-        .url = url, .begun_us = clock_wall_us(saves->config.clock), .seen_at_us = now_us(saves)};
+    struct save made = {.url = url,
+                        .begun_us = clock_wall_us(save_requests->config.clock),
+                        .seen_at_us = now_us(save_requests)};
     enum err err = make_id(made.id);
     if (err == ERR_OK) {
-        job_directory(saves, made.id, directory);
+        job_directory(save_requests, made.id, directory);
         err = job_write(job, directory, detail);
     }
     if (err != ERR_OK) {
@@ -179,24 +183,24 @@ static enum err begin(struct saves *saves, const struct job *job, char ret_id[AD
     return ERR_OK;
 }
 
-enum err saves_begin(struct saves *saves, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
-                     struct err_detail *detail) {
+enum err save_requests_begin(struct save_requests *save_requests, struct bytes url,
+                             char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) {
     struct arena arena;
     struct job job;
     arena_init(&arena, ARENA_SIZE_MAX);
     enum err err = url.size > SAVE_URL_SIZE_MAX ? err_set(detail, ERR_INVALID, "the URL is too long")
                                                 : make_job(url, &arena, &job, detail);
     if (err == ERR_OK) {
-        err = make_directory(saves, "jobs", detail);
+        err = make_directory(save_requests, "jobs", detail);
     }
     if (err == ERR_OK) {
-        pthread_mutex_lock(&saves->lock);
-        err = begin(saves, &job, ret_id, detail);
-        pthread_mutex_unlock(&saves->lock);
+        pthread_mutex_lock(&save_requests->lock);
+        err = begin(save_requests, &job, ret_id, detail);
+        pthread_mutex_unlock(&save_requests->lock);
     }
     arena_done(&arena);
     if (err == ERR_OK) {
-        crawl_loop_look(saves->config.crawl_loop);
+        crawl_loop_look(save_requests->config.crawl_loop);
     }
     return err;
 }
@@ -218,10 +222,10 @@ static void put_result(struct buf *out, const struct save *save, const char *sta
                    (uintmax_t)save->waiting_count, (uintmax_t)save->failed_count);
 }
 
-static enum err read_result(const struct saves *saves, struct bytes id, struct buf *out) {
+static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct buf *out) {
     char path[PATH_SIZE_MAX];
     char text[4096];
-    snprintf(path, sizeof path, "%s/saves/%.*s", saves->config.directory, BYTES_ARG(id));
+    snprintf(path, sizeof path, "%s/saves/%.*s", save_requests->config.directory, BYTES_ARG(id));
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return err_from_errno(errno);
@@ -234,20 +238,21 @@ static enum err read_result(const struct saves *saves, struct bytes id, struct b
     return out->err;
 }
 
-enum err saves_put(struct saves *saves, struct bytes id, struct buf *out, struct err_detail *detail) {
-    if (!saves_is_name(id)) {
+enum err save_requests_put(struct save_requests *save_requests, struct bytes id, struct buf *out,
+                           struct err_detail *detail) {
+    if (!save_requests_is_name(id)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such save");
     }
-    pthread_mutex_lock(&saves->lock);
-    const struct save *save = find_running(saves, id);
+    pthread_mutex_lock(&save_requests->lock);
+    const struct save *save = find_running(save_requests, id);
     if (save != NULL) {
         put_result(out, save, "pending", NULL, NULL);
     }
-    pthread_mutex_unlock(&saves->lock);
+    pthread_mutex_unlock(&save_requests->lock);
     if (save != NULL) {
         return ERR_OK;
     }
-    enum err err = read_result(saves, id, out);
+    enum err err = read_result(save_requests, id, out);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "there is no such save: results are kept for a day")
                                 : err;
 }
@@ -255,9 +260,9 @@ enum err saves_put(struct saves *saves, struct bytes id, struct buf *out, struct
 /* ---- the end ---- */
 
 /* Is there a capture of it since it began? Times of captures may be whole seconds. */
-static bool find_capture(const struct saves *saves, const struct save *save,
+static bool find_capture(const struct save_requests *save_requests, const struct save *save,
                          char timestamp[UTC_DIGITS_SIZE]) {
-    struct archive_reader *visit = archive_reader_begin_own(saves->config.archive);
+    struct archive_reader *visit = archive_reader_begin_own(save_requests->config.archive);
     struct bytes surt;
     struct capture capture;
     if (visit == NULL) {
@@ -265,7 +270,8 @@ static bool find_capture(const struct saves *saves, const struct save *save,
     }
     enum err err = archive_key(visit, bytes_of_string(save->url), &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(visit, surt, clock_wall_us(saves->config.clock), ARCHIVE_CLOSEST, &capture, NULL);
+        err = archive_find(visit, surt, clock_wall_us(save_requests->config.clock), ARCHIVE_CLOSEST, &capture,
+                           NULL);
     }
     bool is_there = err == ERR_OK && capture.time_us / 1000000 >= save->begun_us / 1000000;
     if (is_there) {
@@ -290,10 +296,11 @@ static const char *reason_of(const json_t *job) {
     return state != NULL && strcmp(state, "limited") == 0 ? "it took too long" : "nothing came back";
 }
 
-static void write_result(const struct saves *saves, const struct save *save, struct bytes text) {
+static void write_result(const struct save_requests *save_requests, const struct save *save,
+                         struct bytes text) {
     char path[PATH_SIZE_MAX];
     char part[PATH_SIZE_MAX + 8];
-    snprintf(path, sizeof path, "%s/saves/%s", saves->config.directory, save->id);
+    snprintf(path, sizeof path, "%s/saves/%s", save_requests->config.directory, save->id);
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "we");
     bool is_good = file != NULL && fwrite(text.data, 1, text.size, file) == text.size;
@@ -306,40 +313,40 @@ static void write_result(const struct saves *saves, const struct save *save, str
 }
 
 /* Its result first, then its job: a crash between the two finishes it once more. */
-static void finish(struct saves *saves, const struct save *save, const json_t *job) {
+static void finish(struct save_requests *save_requests, const struct save *save, const json_t *job) {
     char timestamp[UTC_DIGITS_SIZE];
     char path[PATH_SIZE_MAX];
     struct buf text;
     buf_init(&text, RESULT_SIZE_MAX);
-    if (find_capture(saves, save, timestamp)) {
+    if (find_capture(save_requests, save, timestamp)) {
         put_result(&text, save, "success", timestamp, NULL);
     } else {
         put_result(&text, save, "error", NULL, job != NULL ? reason_of(job) : "its job was removed");
     }
-    if (text.err == ERR_OK && make_directory(saves, "saves", NULL) == ERR_OK) {
-        write_result(saves, save, buf_bytes(&text));
+    if (text.err == ERR_OK && make_directory(save_requests, "saves", NULL) == ERR_OK) {
+        write_result(save_requests, save, buf_bytes(&text));
     }
     buf_done(&text);
-    job_file(saves, save->id, path);
+    job_file(save_requests, save->id, path);
     unlink(path);
-    crawl_loop_look(saves->config.crawl_loop);
+    crawl_loop_look(save_requests->config.crawl_loop);
 }
 
 static uint64_t count_of(const json_t *job, const char *name) {
     return (uint64_t)json_integer_value(json_object_get(job, name));
 }
 
-static bool has_job(const struct saves *saves, const char *id) {
+static bool has_job(const struct save_requests *save_requests, const char *id) {
     char path[PATH_SIZE_MAX];
-    job_file(saves, id, path);
+    job_file(save_requests, id, path);
     return access(path, F_OK) == 0;
 }
 
 /* True where it is over; *ret_save is then a copy. */
-static bool step_one(struct saves *saves, size_t index, const json_t *jobs, struct save *ret_save,
-                     const json_t **ret_job) {
-    pthread_mutex_lock(&saves->lock);
-    struct save *save = &saves->running[index];
+static bool step_one(struct save_requests *save_requests, size_t index, const json_t *jobs,
+                     struct save *ret_save, const json_t **ret_job) {
+    pthread_mutex_lock(&save_requests->lock);
+    struct save *save = &save_requests->running[index];
     bool is_over = false;
     *ret_job = NULL;
     for (size_t i = 0; i < json_array_size(jobs) && save->url != NULL; i++) {
@@ -350,27 +357,27 @@ static bool step_one(struct saves *saves, size_t index, const json_t *jobs, stru
             save->stored_count = count_of(job, "stored");
             save->waiting_count = count_of(job, "waiting");
             save->failed_count = count_of(job, "failed");
-            save->seen_at_us = now_us(saves);
+            save->seen_at_us = now_us(save_requests);
             is_over = strcmp(state, "complete") == 0 || strcmp(state, "limited") == 0;
             *ret_job = job;
         }
     }
-    uint64_t unseen_us = now_us(saves) - save->seen_at_us;
+    uint64_t unseen_us = now_us(save_requests) - save->seen_at_us;
     bool is_gone =
-        save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(saves, save->id)) ||
+        save->url != NULL && ((unseen_us > GONE_S * UINT64_C(1000000) && !has_job(save_requests, save->id)) ||
                               unseen_us > 2 * TIME_MAX_S * UINT64_C(1000000));
     *ret_save = *save;
-    pthread_mutex_unlock(&saves->lock);
+    pthread_mutex_unlock(&save_requests->lock);
     return is_over || is_gone;
 }
 
 /* Results that nobody will ask for any more. */
-static void sweep(struct saves *saves) {
+static void sweep(struct save_requests *save_requests) {
     char path[PATH_SIZE_MAX];
-    snprintf(path, sizeof path, "%s/saves", saves->config.directory);
+    snprintf(path, sizeof path, "%s/saves", save_requests->config.directory);
     DIR *directory = opendir(path);
     const struct dirent *item;
-    int64_t oldest_s = clock_wall_us(saves->config.clock) / 1000000 - KEPT_S;
+    int64_t oldest_s = clock_wall_us(save_requests->config.clock) / 1000000 - KEPT_S;
     while (directory != NULL && (item = readdir(directory)) != NULL) {
         struct stat status;
         bool is_old = item->d_name[0] != '.' && fstatat(dirfd(directory), item->d_name, &status, 0) == 0 &&
@@ -384,83 +391,84 @@ static void sweep(struct saves *saves) {
     }
 }
 
-void saves_step(struct saves *saves) {
+void save_requests_step(struct save_requests *save_requests) {
     struct buf text;
     buf_init(&text, JOBS_SIZE_MAX);
-    crawl_loop_put_jobs(saves->config.crawl_loop, &text);
+    crawl_loop_put_jobs(save_requests->config.crawl_loop, &text);
     json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
     buf_done(&text);
-    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
+    for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
         struct save save;
         const json_t *job;
-        if (step_one(saves, i, jobs, &save, &job)) {
-            finish(saves, &save, job);
-            pthread_mutex_lock(&saves->lock);
-            forget(&saves->running[i]);
-            pthread_mutex_unlock(&saves->lock);
+        if (step_one(save_requests, i, jobs, &save, &job)) {
+            finish(save_requests, &save, job);
+            pthread_mutex_lock(&save_requests->lock);
+            forget(&save_requests->running[i]);
+            pthread_mutex_unlock(&save_requests->lock);
         }
     }
     json_decref(jobs);
-    if (now_us(saves) - saves->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
-        saves->swept_at_us = now_us(saves);
-        sweep(saves);
+    if (now_us(save_requests) - save_requests->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
+        save_requests->swept_at_us = now_us(save_requests);
+        sweep(save_requests);
     }
 }
 
 /* ---- its own life ---- */
 
 /* One that was running when the node was stopped. */
-static void take_up(struct saves *saves, const char *name) {
+static void take_up(struct save_requests *save_requests, const char *name) {
     char directory[PATH_SIZE_MAX];
     char path[PATH_SIZE_MAX];
     struct arena arena;
     struct job job;
     struct stat status;
-    struct save *save = find_free(saves);
-    job_directory(saves, name, directory);
-    job_file(saves, name, path);
+    struct save *save = find_free(save_requests);
+    job_directory(save_requests, name, directory);
+    job_file(save_requests, name, path);
     arena_init(&arena, ARENA_SIZE_MAX);
     if (save != NULL && stat(path, &status) == 0 && job_read(&job, directory, &arena, NULL) == ERR_OK &&
         job.seeds.count == 1) {
         *save = (struct save){
             .url = strndup((const char *)job.seeds.items[0].data, job.seeds.items[0].size),
             .begun_us = (int64_t)status.st_mtim.tv_sec * 1000000,
-            .seen_at_us = now_us(saves),
+            .seen_at_us = now_us(save_requests),
         };
         snprintf(save->id, sizeof save->id, "%s", name);
     }
     arena_done(&arena);
 }
 
-enum err saves_new(const struct saves_config *config, struct saves **ret_saves, struct err_detail *detail) {
-    struct saves *saves = calloc(1, sizeof *saves);
+enum err save_requests_new(const struct save_requests_config *config, struct save_requests **ret_saves,
+                           struct err_detail *detail) {
+    struct save_requests *save_requests = calloc(1, sizeof *save_requests);
     char path[PATH_SIZE_MAX];
-    if (saves == NULL) {
+    if (save_requests == NULL) {
         return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
     }
-    saves->config = *config;
-    saves->swept_at_us = now_us(saves);
-    pthread_mutex_init(&saves->lock, NULL);
+    save_requests->config = *config;
+    save_requests->swept_at_us = now_us(save_requests);
+    pthread_mutex_init(&save_requests->lock, NULL);
     snprintf(path, sizeof path, "%s/jobs", config->directory);
     DIR *directory = opendir(path);
     const struct dirent *item;
     while (directory != NULL && (item = readdir(directory)) != NULL) {
-        if (saves_is_name(bytes_of_string(item->d_name))) {
-            take_up(saves, item->d_name);
+        if (save_requests_is_name(bytes_of_string(item->d_name))) {
+            take_up(save_requests, item->d_name);
         }
     }
     if (directory != NULL) {
         closedir(directory);
     }
-    sweep(saves);
-    *ret_saves = saves;
+    sweep(save_requests);
+    *ret_saves = save_requests;
     return ERR_OK;
 }
 
-void saves_free(struct saves *saves) {
-    for (size_t i = 0; i < SAVES_RUNNING_MAX; i++) {
-        forget(&saves->running[i]);
+void save_requests_free(struct save_requests *save_requests) {
+    for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
+        forget(&save_requests->running[i]);
     }
-    pthread_mutex_destroy(&saves->lock);
-    free(saves);
+    pthread_mutex_destroy(&save_requests->lock);
+    free(save_requests);
 }

@@ -1,24 +1,24 @@
 /*
- * kept - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
+ * stored_offers - what this node keeps for the ring, as answers to wishes of the crowd (crowd.offers = kept).
  *
- *      the ring's loop   kept_look(number, wish) ──> its thread: key (copies.h) ─ capture ─ offers_put()
- *                        crowd_driver_looked(number, finding) <──
+ *      the ring's loop   stored_offers_look(number, wish) ──> its thread: key (copies.h) ─ capture ─
+ * offers_put() crowd_driver_looked(number, finding) <──
  *
  * What was found is put to the offers, as though it had been read here: so it is given to a few only, who
  * then hand it on. A wish for a URL is found by its place, so only where the charter maps by URL; one for a
  * digest always; words never, since titles are not kept. A bounded number waits; what is too much is answered
  * with nothing.
  */
-#ifndef MNEMON_NODE_CROWD_KEPT_H
-#define MNEMON_NODE_CROWD_KEPT_H
+#ifndef MNEMON_NODE_CROWD_STORED_OFFERS_H
+#define MNEMON_NODE_CROWD_STORED_OFFERS_H
 
 #include "node/copies/copies.h"
 #include "node/crowd/offers.h"
 #include "protocol/crowd/wish.h"
 
-struct kept;
+struct stored_offers;
 
-struct kept_config {
+struct stored_offers_config {
     struct copies *copies;
     struct offers *offers;
     struct captures_config captures;                                      /* without a bulk: of its own */
@@ -27,13 +27,14 @@ struct kept_config {
 };
 
 /* ERR_MEMORY, ERR_SYSTEM. */
-enum err kept_start(const struct kept_config *config, struct kept **ret_kept) MUST_CHECK;
+enum err stored_offers_start(const struct stored_offers_config *config,
+                             struct stored_offers **ret_stored_offers) MUST_CHECK;
 
 /* Nothing is looked for any more. Then keeping may end. */
-void kept_stop(struct kept *kept);
-void kept_free(struct kept *kept);
+void stored_offers_stop(struct stored_offers *stored_offers);
+void stored_offers_free(struct stored_offers *stored_offers);
 
 /* Any thread, does not wait. False: it cannot be found here, or too many wait. */
-bool kept_look(struct kept *kept, uint64_t number, struct bytes wish);
+bool stored_offers_look(struct stored_offers *stored_offers, uint64_t number, struct bytes wish);
 
 #endif

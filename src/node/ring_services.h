@@ -1,6 +1,6 @@
 /*
- * together - what makes the nodes of a ring one archive: the parts of decision 0011, made, started and ended
- * in their order.
+ * ring_services - what makes the nodes of a ring one archive: the parts of decision 0011, made, started and
+ * ended in their order.
  *
  *      ringing ── news of the ring ──> holders      who holds what
  *              ── charter ──────────>  decrees      jobs and rules of the ring
@@ -18,8 +18,8 @@
  * joins learns both from others. Until then, and in no ring at all, it does nothing; but for the groups,
  * which begin as soon as there is one.
  */
-#ifndef MNEMON_NODE_TOGETHER_H
-#define MNEMON_NODE_TOGETHER_H
+#ifndef MNEMON_NODE_RING_SERVICES_H
+#define MNEMON_NODE_RING_SERVICES_H
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -34,10 +34,10 @@ struct mirror_limit;
 struct crowd_reader;
 struct offers;
 struct transport;
-struct together;
+struct ring_services;
 
 /* Of keeping, node/copies/copies.h. 0 stands for the default there. */
-struct together_copies {
+struct ring_services_copies {
     bool keeps_everything;
     uint64_t grace_us;
     uint64_t compare_us;
@@ -45,7 +45,7 @@ struct together_copies {
 };
 
 /* Of the crowd. 0 stands for the default in parentheses. */
-struct together_crowd {
+struct ring_services_crowd {
     bool is_off;
     uint8_t overlay;   /* (CROWD_CYCLON) enum crowd_kind */
     uint8_t part;      /* (CROWD_FULL) enum crowd_part */
@@ -57,14 +57,14 @@ struct together_crowd {
 };
 
 /* Of the groups, likewise: node/group/group_driver.h. */
-struct together_groups {
+struct ring_services_groups {
     uint64_t period_us;
     uint64_t silence_us;
     uint32_t probe_size;
 };
 
 /* Of the collections, likewise: node/mirror/mirror_driver.h. */
-struct together_mirrors {
+struct ring_services_mirrors {
     uint64_t gather_us;
     uint64_t ask_us;
     const struct mirror_limit *limit; /* (none) outlives it, as the next */
@@ -72,77 +72,78 @@ struct together_mirrors {
 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
-struct together_config {
+struct ring_services_config {
     const char *directory; /* of the data */
     struct instance *instance;
     uint64_t upload_rate;   /* (any) bytes a second */
     uint64_t download_rate; /* (any) */
     uint32_t reads_rate;    /* (any) node/rpc/peer_rpc.h */
-    struct together_copies copies;
+    struct ring_services_copies copies;
     const char *public_origin; /* (none) where browsers find this node: node/reading/public_urls.h */
-    struct together_crowd crowd;
-    struct together_groups groups;
-    struct together_mirrors mirrors;
+    struct ring_services_crowd crowd;
+    struct ring_services_groups groups;
+    struct ring_services_mirrors mirrors;
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void (*jobs_changed)(void *context);               /* those on the disk; any thread */
     void *context;
 };
 
-struct together *together_new(const struct together_config *config); /* NULL: out of memory */
+struct ring_services *ring_services_new(const struct ring_services_config *config); /* NULL: out of memory */
 
 /* Its callbacks for transport_config, with the struct itself as `shared`. */
 struct transport_config;
-void together_listen(struct together *together, struct transport_config *config);
+void ring_services_listen(struct ring_services *ring_services, struct transport_config *config);
 
 /* Then, before the ring starts. */
-enum err together_set_transport(struct together *together, struct transport *transport) MUST_CHECK;
+enum err ring_services_set_transport(struct ring_services *ring_services,
+                                     struct transport *transport) MUST_CHECK;
 
 /* When the ring has its socket: what the crawl needs of it. ERR_BUSY where the port is taken. */
-enum err together_prepare(struct together *together, struct err_detail *detail) MUST_CHECK;
+enum err ring_services_prepare(struct ring_services *ring_services, struct err_detail *detail) MUST_CHECK;
 
 /* Then, for the crawl; and when it runs. */
 struct crawl_loop;
 struct crawl_loop_config;
-void together_share_crawl(struct together *together, struct crawl_loop_config *config);
-void together_set_crawl_loop(struct together *together, struct crawl_loop *crawl_loop);
+void ring_services_share_crawl(struct ring_services *ring_services, struct crawl_loop_config *config);
+void ring_services_set_crawl_loop(struct ring_services *ring_services, struct crawl_loop *crawl_loop);
 
-/* What may not be shown is not handed on to others either. It is closed after together_stop(). */
+/* What may not be shown is not handed on to others either. It is closed after ring_services_stop(). */
 struct access;
-void together_set_access(struct together *together, struct access *access);
+void ring_services_set_access(struct ring_services *ring_services, struct access *access);
 
 /* Every second or so, one thread that may wait for the disk. */
-void together_beat(struct together *together);
+void ring_services_beat(struct ring_services *ring_services);
 
 /* Before the ring stops. */
-void together_stop(struct together *together);
+void ring_services_stop(struct ring_services *ring_services);
 
 /* After the ring is freed, and all sessions of the instance that readers had. */
-void together_free(struct together *together);
+void ring_services_free(struct ring_services *ring_services);
 
 /* Any thread: append what /api/v1/ring/together says (docs/api.md). */
-void together_put(struct together *together, struct buf *out);
+void ring_services_put(struct ring_services *ring_services, struct buf *out);
 
 /* Any thread that may wait: append the origin of the pages of a node that is responsible for a SURT. False:
- * this node is it, or nobody says where he is. context: the struct together. */
-bool together_lead(void *context, struct bytes surt, struct buf *out);
+ * this node is it, or nobody says where he is. context: the struct ring_services. */
+bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
 /* ---- the crowd. Any thread; NULL in no ring, before there is a charter, and where it is switched off ----
  */
 
-struct crowd_driver *together_crowd_driver(struct together *together);
-struct offers *together_offers(struct together *together);
-struct crowd_reader *together_crowd_reader(struct together *together);
+struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_services);
+struct offers *ring_services_offers(struct ring_services *ring_services);
+struct crowd_reader *ring_services_crowd_reader(struct ring_services *ring_services);
 
 /* Append what /api/v1/crowd says (docs/api.md). */
-void together_put_crowd(struct together *together, struct buf *out);
+void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);
 
 /* ---- the groups. Any thread; there, whether the node is in any or not ---- */
 
-struct group_driver *together_group_driver(const struct together *together);
+struct group_driver *ring_services_group_driver(const struct ring_services *ring_services);
 
 /* ---- the collections. Any thread: append what /api/v1/mirrors says (docs/api.md) ---- */
 
-void together_put_mirrors(struct together *together, struct buf *out);
+void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out);
 
 #endif

@@ -1,0 +1,192 @@
+#include "node/crowd/stored_offers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "protocol/ring/charter.h"
+#include "run/thread.h"
+
+enum { WAITING_MAX = 64 };
+
+struct stored_offers_wish {
+    uint64_t number;
+    size_t size;
+    uint8_t bytes[CROWD_WISH_SIZE_MAX];
+};
+
+struct stored_offers {
+    struct stored_offers_config config;
+    struct captures *captures;
+    struct captures_session *session;
+    pthread_t thread;
+    bool has_thread;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_stopping;                              /* lock, as below */
+    struct stored_offers_wish wishes[WAITING_MAX]; /* a circle */
+    size_t first;
+    size_t count;
+};
+
+/* ---- looking ---- */
+
+static bool is_better(const struct wish *wish, const struct ringkey *key, const struct ringkey *best) {
+    int64_t time_us = ringkey_time_us(key);
+    return wish_takes_time(wish, time_us) &&
+           (best == NULL || wish_prefers(wish, time_us, ringkey_time_us(best)));
+}
+
+/* The best one is the last before a time, or the first from it on. */
+static bool find_url(struct copies *copies, const struct wish *wish, struct ringkey *ret_key) {
+    int64_t bound_us = INT64_MAX;
+    struct ringkey key;
+    bool is_found = false;
+    if (wish->time == WISH_NEAREST) {
+        bound_us = wish->from_us;
+    } else if (wish->time == WISH_BETWEEN && wish->to_us < INT64_MAX) {
+        bound_us = wish->to_us + 1;
+    }
+    if (copies_find_last(copies, wish->hash, bound_us, &key) == ERR_OK && is_better(wish, &key, NULL)) {
+        *ret_key = key;
+        is_found = true;
+    }
+    bool may_be_later = wish->time == WISH_NEAREST;
+    if (may_be_later && copies_find_first(copies, wish->hash, bound_us, &key) == ERR_OK &&
+        is_better(wish, &key, is_found ? ret_key : NULL)) {
+        *ret_key = key;
+        is_found = true;
+    }
+    return is_found;
+}
+
+static bool can_be_found(const struct stored_offers *stored_offers, const struct wish *wish) {
+    return wish->kind == WISH_DIGEST ||
+           (wish->kind == WISH_URL && stored_offers->config.captures.mapping == CHARTER_BY_URL);
+}
+
+_Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_PLACE_SIZE, "both begin the SHA-256 of the SURT");
+
+static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_key) {
+    struct wish wish;
+    if (!wish_read(bytes, &wish)) {
+        return false;
+    }
+    return wish.kind == WISH_DIGEST ? copies_find_digest(copies, wish.digest, ret_key) == ERR_OK
+                                    : find_url(copies, &wish, ret_key);
+}
+
+/* It is checked as what comes from others is: what rotted on the disk is not handed on. */
+static bool offer(struct stored_offers *stored_offers, const struct ringkey *key) {
+    struct bytes description;
+    struct bytes payload;
+    struct captured captured;
+    enum err err = captures_read_own(stored_offers->captures, key, &description, &payload, NULL);
+    err = err == ERR_OK ? captures_open(stored_offers->session, key, description, payload, &captured, NULL)
+                        : err;
+    if (err == ERR_OK) {
+        offers_put(stored_offers->config.offers, key, &captured, captured.surt, bytes_of(NULL, 0));
+    }
+    return err == ERR_OK;
+}
+
+static void look(struct stored_offers *stored_offers, const struct stored_offers_wish *waiting) {
+    uint8_t memory[CROWD_FINDING_SIZE_MAX];
+    struct bytes wish = bytes_of(waiting->bytes, waiting->size);
+    struct ringkey key;
+    bool is_offered = find(stored_offers->config.copies, wish, &key) && offer(stored_offers, &key);
+    size_t size = is_offered ? offers_have(stored_offers->config.offers, wish, memory) : 0;
+    stored_offers->config.looked(stored_offers->config.context, waiting->number, bytes_of(memory, size));
+}
+
+static bool next_wish(struct stored_offers *stored_offers, struct stored_offers_wish *ret_wish) {
+    pthread_mutex_lock(&stored_offers->lock);
+    while (stored_offers->count == 0 && !stored_offers->is_stopping) {
+        pthread_cond_wait(&stored_offers->changed, &stored_offers->lock);
+    }
+    bool is_there = !stored_offers->is_stopping;
+    if (is_there) {
+        *ret_wish = stored_offers->wishes[stored_offers->first];
+        stored_offers->first = (stored_offers->first + 1) % WAITING_MAX;
+        stored_offers->count--;
+    }
+    pthread_mutex_unlock(&stored_offers->lock);
+    return is_there;
+}
+
+static void *run(void *context) {
+    struct stored_offers *stored_offers = context;
+    struct stored_offers_wish wish;
+    while (next_wish(stored_offers, &wish)) {
+        look(stored_offers, &wish);
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+enum err stored_offers_start(const struct stored_offers_config *config,
+                             struct stored_offers **ret_stored_offers) {
+    struct stored_offers *stored_offers = calloc(1, sizeof *stored_offers);
+    if (stored_offers == NULL) {
+        return ERR_MEMORY;
+    }
+    stored_offers->config = *config;
+    pthread_mutex_init(&stored_offers->lock, NULL);
+    pthread_cond_init(&stored_offers->changed, NULL);
+    stored_offers->captures = captures_new(&config->captures);
+    stored_offers->session =
+        stored_offers->captures != NULL ? captures_session_new(stored_offers->captures) : NULL;
+    stored_offers->has_thread = stored_offers->session != NULL &&
+                                thread_start(&stored_offers->thread, "kept", run, stored_offers) == 0;
+    if (!stored_offers->has_thread) {
+        enum err err = stored_offers->session == NULL ? ERR_MEMORY : ERR_SYSTEM;
+        stored_offers_free(stored_offers);
+        return err;
+    }
+    *ret_stored_offers = stored_offers;
+    return ERR_OK;
+}
+
+void stored_offers_stop(struct stored_offers *stored_offers) {
+    pthread_mutex_lock(&stored_offers->lock);
+    stored_offers->is_stopping = true;
+    pthread_cond_signal(&stored_offers->changed);
+    pthread_mutex_unlock(&stored_offers->lock);
+    if (stored_offers->has_thread) {
+        pthread_join(stored_offers->thread, NULL);
+        stored_offers->has_thread = false;
+    }
+}
+
+void stored_offers_free(struct stored_offers *stored_offers) {
+    stored_offers_stop(stored_offers);
+    if (stored_offers->session != NULL) {
+        captures_session_free(stored_offers->session);
+    }
+    if (stored_offers->captures != NULL) {
+        captures_free(stored_offers->captures);
+    }
+    pthread_mutex_destroy(&stored_offers->lock);
+    pthread_cond_destroy(&stored_offers->changed);
+    free(stored_offers);
+}
+
+bool stored_offers_look(struct stored_offers *stored_offers, uint64_t number, struct bytes bytes) {
+    struct wish wish;
+    if (!wish_read(bytes, &wish) || !can_be_found(stored_offers, &wish)) {
+        return false;
+    }
+    pthread_mutex_lock(&stored_offers->lock);
+    bool is_taken = stored_offers->count < WAITING_MAX && !stored_offers->is_stopping;
+    if (is_taken) {
+        struct stored_offers_wish *waiting =
+            &stored_offers->wishes[(stored_offers->first + stored_offers->count++) % WAITING_MAX];
+        waiting->number = number;
+        waiting->size = bytes.size;
+        memcpy(waiting->bytes, bytes.data, bytes.size);
+        pthread_cond_signal(&stored_offers->changed);
+    }
+    pthread_mutex_unlock(&stored_offers->lock);
+    return is_taken;
+}

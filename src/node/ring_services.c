@@ -1,0 +1,631 @@
+#include "node/ring_services.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+
+#include "net/datagram.h"
+#include "node/ring_services_state.h"
+
+enum {
+    MANY_PLACES = 1024,
+    MANY_PLACES_US = 2000000,
+    ASK_MS = 5000,
+    SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */
+};
+
+static void say(const struct ring_services *ring_services, const char *sentence) {
+    if (ring_services->config.note != NULL) {
+        ring_services->config.note(ring_services->config.context, sentence);
+    }
+}
+
+/* ---- making ---- */
+
+static void on_jobs(void *context) {
+    const struct ring_services *ring_services = context;
+    if (ring_services->config.jobs_changed != NULL) {
+        ring_services->config.jobs_changed(ring_services->config.context);
+    }
+}
+
+static void on_note(void *context, const char *sentence) {
+    say(context, sentence);
+}
+
+struct ring_services *ring_services_new(const struct ring_services_config *config) {
+    struct ring_services *ring_services = calloc(1, sizeof *ring_services);
+    if (ring_services == NULL) {
+        return NULL;
+    }
+    ring_services->config = *config;
+    pthread_mutex_init(&ring_services->lock, NULL);
+    struct decrees_config decrees = {
+        .directory = config->directory, .note = on_note, .changed = on_jobs, .context = ring_services};
+    struct group_driver_config group_driver = {
+        .directory = config->directory,
+        .period_us = config->groups.period_us,
+        .silence_us = config->groups.silence_us,
+        .probe_size = config->groups.probe_size,
+        .clock = config->clock,
+        .note = on_note,
+        .context = ring_services,
+    };
+    ring_services->decrees = decrees_new(&decrees);
+    ring_services->group_driver = group_driver_new(&group_driver);
+    if (ring_services->decrees == NULL || ring_services->group_driver == NULL) {
+        ring_services_free(ring_services);
+        return NULL;
+    }
+    return ring_services;
+}
+
+void ring_services_free(struct ring_services *ring_services) {
+    ring_services_free_mirrors(ring_services);
+    ring_services_free_crowd(ring_services);
+    if (ring_services->copies != NULL) {
+        copies_free(ring_services->copies);
+    }
+    if (ring_services->captures != NULL) {
+        captures_free(ring_services->captures);
+    }
+    if (ring_services->service != NULL) {
+        ring_reader_service_free(ring_services->service);
+    }
+    if (ring_services->host_leases != NULL) {
+        host_leases_free(ring_services->host_leases);
+    }
+    public_urls_free(ring_services->public_urls);
+    if (ring_services->peer_rpc != NULL) {
+        peer_rpc_free(ring_services->peer_rpc);
+    }
+    if (ring_services->group_driver != NULL) {
+        group_driver_free(ring_services->group_driver);
+    }
+    routing_free(ring_services->routing);
+    holders_free(ring_services->holders);
+    if (ring_services->decrees != NULL) {
+        decrees_free(ring_services->decrees);
+    }
+    pthread_mutex_destroy(&ring_services->lock);
+    free(ring_services);
+}
+
+/* ---- the ring's loop ---- */
+
+/* To look at all known places takes milliseconds where they are many: less often then. */
+static void on_news(void *shared, const struct ring *ring) {
+    struct ring_services *ring_services = shared;
+    struct crowd_driver *crowd_driver = ring_services_crowd_driver(ring_services);
+    if (crowd_driver != NULL) {
+        ring_services_begin_crowd(ring_services);
+        crowd_driver_news(crowd_driver, ring);
+    }
+    uint64_t now_us = clock_monotonic_us(ring_services->config.clock);
+    if (ring_known_count(ring) > MANY_PLACES && now_us < ring_services->updated_at_us + MANY_PLACES_US) {
+        return;
+    }
+    ring_services->updated_at_us = now_us;
+    pthread_mutex_lock(&ring_services->lock);
+    size_t copies = ring_services->charter.replicas;
+    pthread_mutex_unlock(&ring_services->lock);
+    holders_update(ring_services->holders, ring, copies);
+}
+
+static void on_charter(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]) {
+    struct ring_services *ring_services = shared;
+    pthread_mutex_lock(&ring_services->lock);
+    ring_services->has_charter = true;
+    ring_services->charter = *charter;
+    memcpy(ring_services->ring_id, ring, sizeof ring_services->ring_id);
+    pthread_mutex_unlock(&ring_services->lock);
+    decrees_set_charter(ring_services->decrees, charter, ring);
+    routing_set_rules(ring_services->routing, (enum place_mapping)charter->mapping, charter->witnesses);
+    routing_set_scope(ring_services->routing, charter);
+}
+
+static void on_datagram(void *shared, const struct datagram_message *message) {
+    struct ring_services *ring_services = shared;
+    if (message->kind == DATAGRAM_LINKS && ring_services->is_begun) {
+        link_sender_receive(ring_services->link_sender, &message->from, message->bytes);
+    }
+    if (message->kind == DATAGRAM_CROWD && ring_services_crowd_driver(ring_services) != NULL) {
+        crowd_driver_receive(ring_services->crowd_driver, message);
+    }
+}
+
+static void on_wake(void *shared, enum transport_user user) {
+    struct ring_services *ring_services = shared;
+    if (user == TRANSPORT_GROUPS) {
+        group_driver_wake(ring_services->group_driver);
+    } else {
+        crowd_driver_wake(ring_services->crowd_driver);
+    }
+}
+
+void ring_services_listen(struct ring_services *ring_services, struct transport_config *config) {
+    config->news = on_news;
+    config->charter = on_charter;
+    config->datagram = on_datagram;
+    config->group = ring_services_on_group;
+    config->wake = on_wake;
+    config->shared = ring_services;
+}
+
+enum err ring_services_set_transport(struct ring_services *ring_services, struct transport *transport) {
+    ring_services->transport = transport;
+    ring_services->holders = holders_new(transport);
+    ring_services->routing = ring_services->holders != NULL ? routing_new(ring_services->holders) : NULL;
+    return ring_services->routing == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+/* ---- beginning ---- */
+
+static bool admits(void *context, const struct peer *peer) {
+    struct ring_services *ring_services = context;
+    return transport_admits(ring_services->transport, peer) ||
+           group_driver_is_member(ring_services->group_driver, peer) ||
+           ring_services_hears(ring_services, peer);
+}
+
+/* A member of a group need not be one of the ring, and the other way round. Collections may be for others,
+ * too. */
+static bool serves(void *context, const struct peer *peer, enum peer_rpc_service service) {
+    struct ring_services *ring_services = context;
+    bool is_for_groups = service == PEER_RPC_PROBE || service == PEER_RPC_MIRROR;
+    bool is_of_group = is_for_groups && group_driver_is_member(ring_services->group_driver, peer);
+    return is_of_group || (service != PEER_RPC_PROBE && transport_admits(ring_services->transport, peer)) ||
+           (service == PEER_RPC_MIRROR && ring_services_hears(ring_services, peer));
+}
+
+static void blame(void *context, const struct peer *peer, const char *sentence) {
+    const struct ring_services *ring_services = context;
+    transport_blame(ring_services->transport, peer, sentence);
+}
+
+static void meet(void *context, const struct peer *peer) {
+    const struct ring_services *ring_services = context;
+    bool is_of_group = group_driver_is_member(ring_services->group_driver, peer);
+    if (!is_of_group || transport_admits(ring_services->transport, peer)) {
+        transport_greet(ring_services->transport, peer);
+    }
+}
+
+static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+    struct ring_services *ring_services = context;
+    return routing_ask(ring_services->routing, url, ret_place);
+}
+
+static bool allows(void *context, struct bytes url) {
+    struct ring_services *ring_services = context;
+    return routing_allows(ring_services->routing, url);
+}
+
+static bool wants_own(void *context) {
+    struct ring_services *ring_services = context;
+    return routing_has_witnesses(ring_services->routing);
+}
+
+enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct err_detail *detail) {
+    struct peer_rpc *peer_rpc;
+    if (ring_services->peer_rpc != NULL) {
+        return ERR_OK;
+    }
+    bool is_open = transport_address(ring_services->transport, &ring_services->self.address);
+    ASSERT(is_open);
+    memcpy(ring_services->self.key, transport_identity(ring_services->transport)->key, PEER_KEY_SIZE);
+    struct peer_rpc_config config = {
+        .identity = transport_identity(ring_services->transport),
+        .clock = ring_services->config.clock,
+        .address = ring_services->self.address,
+        .held = transport_held(ring_services->transport),
+        .upload_rate = ring_services->config.upload_rate,
+        .download_rate = ring_services->config.download_rate,
+        .reads_rate = ring_services->config.reads_rate,
+        .admits = admits,
+        .serves = serves,
+        .meet = meet,
+        .blame = blame,
+        .context = ring_services,
+    };
+    enum err err = peer_rpc_new(&config, &peer_rpc, detail);
+    if (err == ERR_OK) {
+        ring_services->peer_rpc = peer_rpc;
+    }
+    return err;
+}
+
+enum err ring_services_start_peer_rpc(struct ring_services *ring_services, struct err_detail *detail) {
+    enum err err =
+        ring_services->is_peer_rpc_started ? ERR_OK : peer_rpc_start(ring_services->peer_rpc, detail);
+    ring_services->is_peer_rpc_started = err == ERR_OK;
+    return err;
+}
+
+/* What lives in a ring. */
+static enum err prepare_ring(struct ring_services *ring_services, struct err_detail *detail) {
+    enum err err = ring_services_make_peer_rpc(ring_services, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    peer_rpc_serve(ring_services->peer_rpc, PEER_RPC_DECREES, decrees_answer, ring_services->decrees);
+    struct host_leases_config host_leases = {
+        .peer_rpc = ring_services->peer_rpc,
+        .self = ring_services->self,
+        .homes = host_leases_homes_of(ring_services->holders),
+        .clock = ring_services->config.clock,
+    };
+    ring_services->route = (struct route){.ask = ask_route,
+                                          .allows = allows,
+                                          .outgoing = ring_services_on_outgoing,
+                                          .wants_own = wants_own,
+                                          .context = ring_services};
+    ring_services->guest = ring_reader_new(ring_services->config.directory);
+    if (ring_services->guest == NULL) {
+        return ERR_MEMORY;
+    }
+    instance_set_guest(ring_services->config.instance, ring_services->guest);
+    struct public_urls_config public_urls = {
+        .peer_rpc = ring_services->peer_rpc,
+        .identity = transport_identity(ring_services->transport),
+        .own = ring_services->config.public_origin,
+        .clock = ring_services->config.clock,
+        .blame = blame,
+        .context = ring_services,
+    };
+    ring_services->public_urls = public_urls_new(&public_urls);
+    if (ring_services->public_urls == NULL) {
+        return ERR_MEMORY;
+    }
+    return host_leases_new(&host_leases, &ring_services->host_leases, detail);
+}
+
+enum err ring_services_prepare(struct ring_services *ring_services, struct err_detail *detail) {
+    ring_services->has_ring = transport_has_ring(ring_services->transport);
+    enum err err = ring_services->has_ring ? prepare_ring(ring_services, detail) : ERR_OK;
+    err = err == ERR_OK ? ring_services_prepare_groups(ring_services, detail) : err;
+    return err == ERR_OK ? ring_services_prepare_mirrors(ring_services, detail) : err;
+}
+
+static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
+    struct ring_services *ring_services = shared;
+    host_leases_attach(ring_services->host_leases, loop, crawler);
+}
+
+static void detach(void *shared) {
+    struct ring_services *ring_services = shared;
+    host_leases_detach(ring_services->host_leases);
+}
+
+void ring_services_share_crawl(struct ring_services *ring_services, struct crawl_loop_config *config) {
+    if (!ring_services->has_ring) {
+        return;
+    }
+    config->route = &ring_services->route;
+    config->permits = host_leases_permits(ring_services->host_leases);
+    config->identity = transport_identity(ring_services->transport);
+    config->attach = attach;
+    config->detach = detach;
+    config->shared = ring_services;
+}
+
+void ring_services_set_access(struct ring_services *ring_services, struct access *access) {
+    ring_services->access = access;
+}
+
+void ring_services_set_crawl_loop(struct ring_services *ring_services, struct crawl_loop *crawl_loop) {
+    ring_services->crawl_loop = crawl_loop;
+}
+
+static enum err find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+                             struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count) {
+    const struct ring_services *ring_services = context;
+    struct holders_arc arc;
+    enum err err = holders_find(ring_services->holders, ring_id_read(place), &arc);
+    if (err == ERR_OK) {
+        memcpy(out, arc.peers, arc.count * sizeof *out);
+        *ret_count = arc.count;
+    }
+    return err;
+}
+
+static size_t find_all(void *context, struct peer *out, size_t peers_max) {
+    const struct ring_services *ring_services = context;
+    return holders_all(ring_services->holders, out, peers_max);
+}
+
+static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    const struct ring_services *ring_services = context;
+    return copies_is_compared(ring_services->copies, ring_id_read(place)) ||
+           copies_has_everything(ring_services->copies);
+}
+
+static bool has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+    const struct ring_services *ring_services = context;
+    struct ringkey first;
+    return copies_find_first(ring_services->copies, place, INT64_MIN, &first) == ERR_OK;
+}
+
+static bool has_everything(void *context) {
+    const struct ring_services *ring_services = context;
+    return copies_has_everything(ring_services->copies);
+}
+
+static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
+    const struct ring_services *ring_services = context;
+    return copies_find_surt(ring_services->copies, key, out);
+}
+
+static bool may_copy(void *context, const struct peer *peer) {
+    const struct ring_services *ring_services = context;
+    return copies_may_copy(ring_services->copies, peer);
+}
+
+/* Of a capture: whoever reads or keeps it, what its giver says that he has is worth nothing for a while. */
+static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
+    const struct ring_services *ring_services = context;
+    copies_distrust(ring_services->copies, peer);
+    transport_blame(ring_services->transport, peer, sentence);
+}
+
+static enum err begin_copies(struct ring_services *ring_services, uint8_t mapping,
+                             struct err_detail *detail) {
+    struct copies_config copies = {
+        .directory = ring_services->config.directory,
+        .instance = ring_services->config.instance,
+        .peer_rpc = ring_services->peer_rpc,
+        .ring = copies_ring_of_holders(ring_services->holders),
+        .mapping = mapping,
+        .grace_us = ring_services->config.copies.grace_us,
+        .compare_interval_us = ring_services->config.copies.compare_us,
+        .challenge_interval_us = 2 * ring_services->config.copies.compare_us,
+        .scrub_period_us = ring_services->config.copies.scrub_us,
+        .keeps_everything = ring_services->config.copies.keeps_everything,
+        .has_slow_lines = ring_services->config.upload_rate > 0 || ring_services->config.download_rate > 0,
+        .keeps_but_of = transport_identity(ring_services->transport)->key,
+        .seed = randombytes_random(),
+        .clock = ring_services->config.clock,
+        .blame = blame,
+        .note = on_note,
+        .context = ring_services,
+    };
+    struct captures_config captures = {
+        .instance = ring_services->config.instance,
+        .peer_rpc = ring_services->peer_rpc,
+        .scratch_directory = ring_services->config.directory,
+        .mapping = mapping,
+        .find_surt = find_surt,
+        .may_copy = may_copy,
+        .blame = blame_giver,
+        .context = ring_services,
+    };
+    enum err err = copies_new(&copies, &ring_services->copies, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    ring_services->captures = captures_new(&captures);
+    return ring_services->captures == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static enum err begin_reading(struct ring_services *ring_services, uint8_t mapping) {
+    struct ring_reader_service_config service = {
+        .instance = ring_services->config.instance,
+        .peer_rpc = ring_services->peer_rpc,
+        .mapping = mapping,
+        .is_current = is_current,
+        .context = ring_services,
+    };
+    struct ring_reader_config backend = {
+        .peer_rpc = ring_services->peer_rpc,
+        .captures = ring_services->captures,
+        .offers = ring_services->offers,
+        .obtain = ring_services->crowd_reader,
+        .mapping = mapping,
+        .find_holders = find_holders,
+        .find_all = find_all,
+        .is_current = is_current,
+        .has_any = has_any,
+        .has_everything = has_everything,
+        .blame = blame,
+        .context = ring_services,
+    };
+    memcpy(backend.self, ring_services->self.key, PEER_KEY_SIZE);
+    ring_services->service = ring_reader_service_new(&service);
+    if (ring_services->service == NULL) {
+        return ERR_MEMORY;
+    }
+    ring_reader_begin(ring_services->guest, &backend);
+    return ERR_OK;
+}
+
+static enum err begin(struct ring_services *ring_services, const struct charter *charter,
+                      struct err_detail *detail) {
+    struct link_sender_config link_sender = {
+        .self = ring_services->self,
+        .holders_count =
+            charter->replicas < LINK_RELAY_HOLDERS_MAX ? charter->replicas : LINK_RELAY_HOLDERS_MAX,
+        .seed = randombytes_random(),
+        .clock = ring_services->config.clock,
+        .table = &ring_services_links,
+        .context = ring_services,
+    };
+    enum err err = begin_copies(ring_services, charter->mapping, detail);
+    if (err == ERR_OK) {
+        ring_services_make_crowd(ring_services, charter->mapping);
+        err = begin_reading(ring_services, charter->mapping);
+    }
+    err = err == ERR_OK ? link_sender_start(&link_sender, &ring_services->link_sender) : err;
+    err = err == ERR_OK ? ring_services_start_peer_rpc(ring_services, detail) : err;
+    err = err == ERR_OK ? copies_start(ring_services->copies, ring_services->captures, detail) : err;
+    return err;
+}
+
+static void begin_if_possible(struct ring_services *ring_services) {
+    struct err_detail detail = {0};
+    struct charter *charter = malloc(sizeof *charter);
+    if (charter == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&ring_services->lock);
+    bool has_charter = ring_services->has_charter;
+    *charter = ring_services->charter;
+    pthread_mutex_unlock(&ring_services->lock);
+    if (has_charter && !ring_services->is_told) {
+        enum err err = begin(ring_services, charter, &detail);
+        ring_services->is_begun = err == ERR_OK;
+        ring_services->is_told = true;
+        if (err != ERR_OK) {
+            say(ring_services, err_detail_text(&detail, err));
+        } else {
+            (void)transport_post(ring_services->transport, ring_services_begin_crowd,
+                                 ring_services); /* else with its news */
+        }
+    }
+    free(charter);
+}
+
+/* ---- decrees travel ---- */
+
+struct gossip {
+    struct ring_services *ring_services;
+    struct peer peer;
+    struct buf question;
+};
+
+static void on_decrees(void *context, enum err err, struct bytes answer) {
+    struct gossip *gossip = context;
+    struct ring_services *ring_services = gossip->ring_services;
+    struct err_detail detail = {0};
+    if (err == ERR_OK && decrees_take_answer(ring_services->decrees, answer, &detail) != ERR_OK) {
+        transport_blame(ring_services->transport, &gossip->peer, "gives decrees that are none");
+    }
+    buf_done(&gossip->question);
+    free(gossip);
+}
+
+static void ask_for_decrees(void *context) {
+    struct gossip *gossip = context;
+    decrees_put_question(gossip->ring_services->decrees, &gossip->question);
+    enum err err = peer_rpc_call(gossip->ring_services->peer_rpc, &gossip->peer, PEER_RPC_DECREES,
+                                 buf_bytes(&gossip->question), ASK_MS, on_decrees, gossip);
+    if (err != ERR_OK) {
+        on_decrees(gossip, err, bytes_of(NULL, 0));
+    }
+}
+
+/* One node, at random, every second: news is everywhere after some log2 of their number. */
+static void gossip(struct ring_services *ring_services) {
+    struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
+    size_t count = peers != NULL ? holders_all(ring_services->holders, peers, HOLDERS_ALL_MAX) : 0;
+    count = count < HOLDERS_ALL_MAX ? count : HOLDERS_ALL_MAX;
+    const uint8_t *self = transport_identity(ring_services->transport)->key;
+    size_t index = count > 0 ? randombytes_uniform((uint32_t)count) : 0;
+    struct gossip *talk =
+        count > 0 && memcmp(peers[index].key, self, PEER_KEY_SIZE) != 0 ? calloc(1, sizeof *talk) : NULL;
+    if (talk != NULL) {
+        talk->ring_services = ring_services;
+        talk->peer = peers[index];
+        buf_init(&talk->question, PEER_RPC_QUESTION_SIZE_MAX);
+        if (peer_rpc_post(ring_services->peer_rpc, ask_for_decrees, talk) != ERR_OK) {
+            on_decrees(talk, ERR_CANCELLED, bytes_of(NULL, 0));
+        }
+    }
+    free(peers);
+}
+
+static void recall(void *context, struct jobs *jobs) {
+    (void)context;
+    if (jobs != NULL) {
+        jobs_recall(jobs);
+    }
+}
+
+/* Others came or went: when it is quiet again, the crawl looks whose its URLs are now. */
+static void watch_ring(struct ring_services *ring_services) {
+    uint64_t generation = holders_generation(ring_services->holders);
+    ring_services->settling_count =
+        generation == ring_services->seen_generation ? ring_services->settling_count + 1 : 0;
+    ring_services->seen_generation = generation;
+    if (generation != ring_services->generation && ring_services->settling_count >= SETTLED_BEATS) {
+        ring_services->generation = generation;
+        crawl_loop_post(ring_services->crawl_loop, recall, NULL);
+    }
+}
+
+void ring_services_beat(struct ring_services *ring_services) {
+    decrees_beat(ring_services->decrees);
+    ring_services_beat_groups(ring_services);
+    ring_services_beat_mirrors(ring_services);
+    ring_services_beat_deposits(ring_services);
+    if (!ring_services->has_ring) {
+        return;
+    }
+    if (!ring_services->is_begun) {
+        begin_if_possible(ring_services);
+    }
+    if (ring_services->is_begun) {
+        if (ring_services_crowd_driver(ring_services) != NULL) {
+            ring_services_beat_crowd(ring_services);
+        }
+        ring_services_look_at_jobs(ring_services);
+        watch_ring(ring_services);
+        gossip(ring_services);
+    }
+}
+
+void ring_services_stop(struct ring_services *ring_services) {
+    group_driver_stop(ring_services->group_driver);
+    ring_services_stop_crowd(ring_services);
+    link_sender_stop(ring_services->link_sender);
+    if (ring_services->peer_rpc != NULL) {
+        peer_rpc_stop(ring_services->peer_rpc);
+    }
+    ring_services_stop_mirrors(ring_services);
+    ring_services_stop_deposits(ring_services);
+    if (ring_services->guest != NULL) {
+        ring_reader_end(ring_services->guest);
+    }
+    if (ring_services->copies != NULL) {
+        copies_stop(ring_services->copies);
+    }
+}
+
+static void put_links(const struct link_relay_counters *links, struct buf *out) {
+    buf_put_format(
+        out,
+        ",\"links\":{\"sent\":%ju,\"sent_size\":%ju,\"datagrams\":%ju,\"repeated\":%ju,\"done\":%ju,"
+        "\"known\":%ju,\"silent\":%ju,",
+        (uintmax_t)links->offered_count, (uintmax_t)links->sent_size, (uintmax_t)links->sent_count,
+        (uintmax_t)links->repeated_count, (uintmax_t)links->done_count, (uintmax_t)links->known_count,
+        (uintmax_t)links->silent_count);
+    buf_put_format(out, "\"received\":%ju,\"accepted\":%ju,\"busy\":%ju,\"malformed\":%ju,\"flood\":%ju}",
+                   (uintmax_t)links->received_count, (uintmax_t)links->accepted_count,
+                   (uintmax_t)links->busy_count, (uintmax_t)links->malformed_count,
+                   (uintmax_t)links->flood_count);
+}
+
+void ring_services_put(struct ring_services *ring_services, struct buf *out) {
+    struct peer_rpc_stat stat = {0};
+    if (ring_services->peer_rpc != NULL) {
+        peer_rpc_stat(ring_services->peer_rpc, &stat);
+    }
+    buf_put_format(
+        out,
+        "{\"streams\":%u,\"asked\":%ju,\"failed\":%ju,\"answered\":%ju,\"refused\":%ju,\"reads\":%ju,"
+        "\"busy\":%ju,\"sent_size\":%ju,\"received_size\":%ju,\"decrees\":",
+        stat.streams_count, (uintmax_t)stat.questions_count, (uintmax_t)stat.failed_count,
+        (uintmax_t)stat.answers_count, (uintmax_t)stat.refused_count, (uintmax_t)stat.reads_count,
+        (uintmax_t)stat.shed_count, (uintmax_t)stat.sent_size, (uintmax_t)stat.received_size);
+    decrees_put_json(ring_services->decrees, out);
+    if (ring_services->is_begun) {
+        struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
+        struct host_leases_stat leases;
+        host_leases_stat(ring_services->host_leases, &leases);
+        buf_put_format(out, ",\"leases\":{\"lent\":%ju,\"borrowed\":%ju,\"refused\":%ju,\"lost\":%ju}",
+                       (uintmax_t)leases.lent_count, (uintmax_t)leases.borrowed_count,
+                       (uintmax_t)leases.refused_count, (uintmax_t)leases.lost_count);
+        put_links(&links, out);
+        buf_put_string(out, ",\"keeping\":");
+        copies_put_json(ring_services->copies, out);
+    }
+    buf_put_byte(out, '}');
+}

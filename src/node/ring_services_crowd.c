@@ -1,0 +1,244 @@
+/* The crowd as a part of what the nodes of a ring do together: decision 0012. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "node/ring_services_state.h"
+#include "store/access/access.h"
+
+enum { HOT_MAX = 20 };
+
+/* ---- making ---- */
+
+/*
+ * Who vouches for a capture by his signature: ourselves, or a member that we know. To be admitted is not
+ * enough where the ring is open: then whoever makes himself a key is.
+ */
+static bool trusts(void *context, const uint8_t signer[PEER_KEY_SIZE]) {
+    struct ring_services *ring_services = context;
+    struct peer peer = {0};
+    memcpy(peer.key, signer, PEER_KEY_SIZE);
+    pthread_mutex_lock(&ring_services->lock);
+    bool is_open = ring_services->charter.is_open;
+    bool is_removed = charter_is_removed(&ring_services->charter, signer);
+    pthread_mutex_unlock(&ring_services->lock);
+    if (memcmp(signer, ring_services->self.key, PEER_KEY_SIZE) == 0) {
+        return true;
+    }
+    bool has_shown = !is_open && transport_admits(ring_services->transport, &peer);
+    return !is_removed && (has_shown || holders_have_key(ring_services->holders, signer));
+}
+
+static void blame(void *context, const struct peer *peer, const char *sentence) {
+    const struct ring_services *ring_services = context;
+    transport_blame(ring_services->transport, peer, sentence);
+}
+
+static size_t have(void *context, struct bytes wish, uint8_t *memory) {
+    const struct ring_services *ring_services = context;
+    return offers_have(ring_services->offers, wish, memory);
+}
+
+/* Without rules, which is most often, there is nothing to look up. */
+static bool is_hidden(void *context, struct bytes surt, int64_t time_us) {
+    const struct ring_services *ring_services = context;
+    struct access *access = ring_services->access;
+    return access != NULL && access_has_rules(access) && access_check(access, surt, time_us) != ACCESS_ALLOW;
+}
+
+static enum err make_offers(struct ring_services *ring_services, struct err_detail *detail) {
+    const struct ring_services_crowd *crowd = &ring_services->config.crowd;
+    struct offers_config offers = {
+        .directory = ring_services->config.directory,
+        .peer_rpc = ring_services->peer_rpc,
+        .size_max = crowd->cache_size,
+        .is_closed = crowd->part == CROWD_QUERY_ONLY || crowd->part == CROWD_MUTE,
+        .is_hidden = is_hidden,
+        .context = ring_services,
+        .clock = ring_services->config.clock,
+    };
+    enum err err = offers_new(&offers, &ring_services->offers, detail);
+    if (err == ERR_OK) {
+        offers_load(ring_services->offers);
+    }
+    return err;
+}
+
+static bool look(void *context, uint64_t number, struct bytes wish) {
+    const struct ring_services *ring_services = context;
+    return ring_services->stored_offers != NULL &&
+           stored_offers_look(ring_services->stored_offers, number, wish);
+}
+
+static enum err make_crowd_driver(struct ring_services *ring_services) {
+    const struct ring_services_crowd *crowd = &ring_services->config.crowd;
+    struct crowd_driver_config crowd_driver = {
+        .directory = ring_services->config.directory,
+        .transport = ring_services->transport,
+        .crowd =
+            {
+                .kind = (enum crowd_kind)crowd->overlay,
+                .part = (enum crowd_part)crowd->part,
+                .view_size = crowd->view_size,
+                .shuffle_us = crowd->shuffle_us,
+                .fanout = crowd->fanout,
+            },
+        .clock = ring_services->config.clock,
+        .have = have,
+        .look = crowd->offers_kept ? look : NULL,
+        .blame = blame,
+        .context = ring_services,
+    };
+    ring_services->crowd_driver = crowd_driver_new(&crowd_driver);
+    return ring_services->crowd_driver == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static enum err make_crowd_reader(struct ring_services *ring_services) {
+    struct crowd_reader_config crowd_reader = {
+        .crowd_driver = ring_services->crowd_driver,
+        .offers = ring_services->offers,
+        .captures = ring_services->captures,
+        .peer_rpc = ring_services->peer_rpc,
+        .trusts = trusts,
+        .blame = blame,
+        .context = ring_services,
+    };
+    ring_services->crowd_reader = crowd_reader_new(&crowd_reader);
+    return ring_services->crowd_reader == NULL ? ERR_MEMORY : ERR_OK;
+}
+
+static void on_looked(void *context, uint64_t number, struct bytes finding) {
+    const struct ring_services *ring_services = context;
+    crowd_driver_looked(ring_services->crowd_driver, number, finding);
+}
+
+static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
+    const struct ring_services *ring_services = context;
+    return copies_find_surt(ring_services->copies, key, out);
+}
+
+static enum err make_stored_offers(struct ring_services *ring_services, uint8_t mapping) {
+    struct stored_offers_config stored_offers = {
+        .copies = ring_services->copies,
+        .offers = ring_services->offers,
+        .captures =
+            {
+                .instance = ring_services->config.instance,
+                .scratch_directory = ring_services->config.directory,
+                .mapping = mapping,
+                .find_surt = find_surt,
+                .context = ring_services,
+            },
+        .looked = on_looked,
+        .context = ring_services,
+    };
+    return ring_services->config.crowd.offers_kept
+               ? stored_offers_start(&stored_offers, &ring_services->stored_offers)
+               : ERR_OK;
+}
+
+void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping) {
+    struct err_detail detail = {0};
+    if (ring_services->config.crowd.is_off) {
+        return;
+    }
+    enum err err = make_offers(ring_services, &detail);
+    err = err == ERR_OK ? make_crowd_driver(ring_services) : err;
+    err = err == ERR_OK ? make_stored_offers(ring_services, mapping) : err;
+    err = err == ERR_OK ? make_crowd_reader(ring_services) : err;
+    if (err != ERR_OK && ring_services->config.note != NULL) {
+        char sentence[ERR_TEXT_SIZE_MAX + 32];
+        snprintf(sentence, sizeof sentence, "without the crowd: %s", err_detail_text(&detail, err));
+        ring_services->config.note(ring_services->config.context, sentence);
+    }
+}
+
+void ring_services_beat_crowd(struct ring_services *ring_services) {
+    crowd_driver_beat(ring_services->crowd_driver);
+    if (ring_services->access != NULL && access_has_rules(ring_services->access)) {
+        offers_review(ring_services->offers);
+    }
+}
+
+void ring_services_stop_crowd(struct ring_services *ring_services) {
+    if (ring_services->crowd_driver != NULL) {
+        crowd_driver_stop(ring_services->crowd_driver);
+    }
+    if (ring_services->stored_offers != NULL) {
+        stored_offers_stop(ring_services->stored_offers);
+    }
+}
+
+void ring_services_free_crowd(struct ring_services *ring_services) {
+    if (ring_services->stored_offers != NULL) {
+        stored_offers_free(ring_services->stored_offers);
+    }
+    if (ring_services->crowd_reader != NULL) {
+        crowd_reader_free(ring_services->crowd_reader);
+    }
+    if (ring_services->crowd_driver != NULL) {
+        crowd_driver_free(ring_services->crowd_driver);
+    }
+    if (ring_services->offers != NULL) {
+        offers_free(ring_services->offers);
+    }
+}
+
+/* ---- the ring's loop ---- */
+
+void ring_services_begin_crowd(void *context) {
+    struct ring_services *ring_services = context;
+    uint8_t ring[CROWD_NETWORK_SIZE];
+    if (ring_services_crowd_driver(ring_services) != NULL) {
+        pthread_mutex_lock(&ring_services->lock);
+        memcpy(ring, ring_services->ring_id, sizeof ring);
+        pthread_mutex_unlock(&ring_services->lock);
+        crowd_driver_begin(ring_services->crowd_driver, &ring_services->self, ring);
+    }
+}
+
+/* ---- any thread ---- */
+
+static bool has_crowd(const struct ring_services *ring_services) {
+    return ring_services->is_begun && ring_services->crowd_reader != NULL; /* the last one that is made */
+}
+
+struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_services) {
+    return has_crowd(ring_services) ? ring_services->crowd_driver : NULL;
+}
+
+struct offers *ring_services_offers(struct ring_services *ring_services) {
+    return has_crowd(ring_services) ? ring_services->offers : NULL;
+}
+
+struct crowd_reader *ring_services_crowd_reader(struct ring_services *ring_services) {
+    return has_crowd(ring_services) ? ring_services->crowd_reader : NULL;
+}
+
+static void put_offers(struct ring_services *ring_services, struct buf *out) {
+    struct offers_stat offers;
+    struct crowd_reader_stat obtained;
+    offers_stat(ring_services->offers, &offers);
+    crowd_reader_stat(ring_services->crowd_reader, &obtained);
+    buf_put_format(
+        out, ",\"offers\":{\"count\":%u,\"size\":%ju,\"given\":%ju,\"given_size\":%ju,\"referred\":%ju}",
+        offers.count, (uintmax_t)offers.size, (uintmax_t)offers.given_count, (uintmax_t)offers.given_size,
+        (uintmax_t)offers.referred_count);
+    buf_put_format(out,
+                   ",\"obtained\":{\"wanted\":%ju,\"own\":%ju,\"count\":%ju,\"size\":%ju,\"lost\":%ju,"
+                   "\"false\":%ju},\"hot\":",
+                   (uintmax_t)obtained.wanted_count, (uintmax_t)obtained.own_count,
+                   (uintmax_t)obtained.obtained_count, (uintmax_t)obtained.obtained_size,
+                   (uintmax_t)obtained.lost_count, (uintmax_t)obtained.false_count);
+    offers_put_json(ring_services->offers, HOT_MAX, out);
+}
+
+void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out) {
+    if (!has_crowd(ring_services)) {
+        buf_put_string(out, "{\"version\":1,\"state\":\"none\"}");
+        return;
+    }
+    buf_put_string(out, "{\"version\":1,");
+    crowd_driver_put(ring_services->crowd_driver, out);
+    put_offers(ring_services, out);
+    buf_put_byte(out, '}');
+}

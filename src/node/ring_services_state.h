@@ -1,0 +1,135 @@
+/* ring_services_state - what the files of ring_services*.c share. Private to them. */
+#ifndef MNEMON_NODE_RING_SERVICES_STATE_H
+#define MNEMON_NODE_RING_SERVICES_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "node/captures/captures.h"
+#include "node/copies/copies.h"
+#include "node/crawl/crawl_loop.h"
+#include "node/crowd/crowd_reader.h"
+#include "node/crowd/stored_offers.h"
+#include "node/group/group_driver.h"
+#include "node/leases/host_leases.h"
+#include "node/links/link_sender.h"
+#include "node/mirror/mirror_driver.h"
+#include "node/reading/public_urls.h"
+#include "node/reading/ring_reader.h"
+#include "node/ring/routing.h"
+#include "node/ring_services.h"
+#include "node/transport/transport.h"
+
+struct depositing;
+
+/* A job that the ring shares, as links on their way name it. */
+struct ring_services_job {
+    char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
+    uint8_t id[LINKS_CODE_JOB_SIZE];
+};
+
+struct ring_services {
+    struct ring_services_config config;
+    struct transport *transport;
+    struct crawl_loop *crawl_loop;
+    struct access *_Atomic access; /* NULL: not opened yet */
+    struct holders *holders;
+    struct decrees *decrees;
+    struct peer self;
+    uint64_t updated_at_us; /* the ring's loop: of the holders */
+
+    /* From the start in a ring; else from when there is a group, or a collection that needs none. */
+    struct peer_rpc *_Atomic peer_rpc; /* NULL: in none */
+    bool is_peer_rpc_started;          /* the starting thread's, then the beat's, as the next three */
+    bool is_grouped;                   /* the groups have begun */
+    bool is_group_told;                /* that they cannot */
+    bool is_mirror_told;               /* that collections cannot */
+    struct group_driver *group_driver;
+    struct mirror_driver *_Atomic mirror_driver; /* NULL: bulk does not run yet */
+    struct depositing *_Atomic depositing;       /* NULL: before the first beat */
+    bool is_deposit_told;                        /* that archives of others cannot be served */
+
+    /* From the start, in a ring. */
+    bool has_ring;
+    struct routing *routing;
+    struct route route;
+    struct host_leases *host_leases;
+    struct backend *guest; /* the instance's */
+    struct public_urls *public_urls;
+
+    /* From when there is a charter. */
+    _Atomic bool is_begun; /* set by the beat's thread when all of it is there */
+    struct copies *copies;
+    struct captures *captures;
+    struct ring_reader_service *service;
+    struct link_sender *link_sender;
+    struct offers *offers; /* NULL: without the crowd, as the next two */
+    struct crowd_driver *crowd_driver;
+    struct crowd_reader *crowd_reader;
+    struct stored_offers *stored_offers; /* NULL: only what was read is offered */
+
+    /* The beat's. */
+    bool is_told;             /* that it cannot begin */
+    uint64_t generation;      /* of the holders, when the crawl last looked through its URLs */
+    unsigned settling_count;  /* beats since the ring last changed */
+    uint64_t seen_generation; /* of the last beat */
+
+    pthread_mutex_t lock;
+    bool has_charter;                                    /* lock */
+    struct charter charter;                              /* lock */
+    uint8_t ring_id[RING_CHARTER_SIZE];                  /* lock */
+    struct ring_services_job jobs[LINK_SENDER_JOBS_MAX]; /* lock */
+    size_t jobs_count;                                   /* lock */
+};
+
+/* ring_services_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without.
+ */
+void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping);
+void ring_services_beat_crowd(struct ring_services *ring_services);
+void ring_services_stop_crowd(struct ring_services *ring_services);
+void ring_services_free_crowd(struct ring_services *ring_services);
+
+/* The ring's loop; more than once does no harm. context: the struct ring_services. */
+void ring_services_begin_crowd(void *context);
+
+/* ring_services_groups.c: as ring_services_prepare(), where there is a group; then, the beat: looks at the
+ * files. */
+enum err ring_services_prepare_groups(struct ring_services *ring_services,
+                                      struct err_detail *detail) MUST_CHECK;
+void ring_services_beat_groups(struct ring_services *ring_services);
+void ring_services_on_group(void *shared, const struct datagram_message *message);
+
+/* ring_services_mirror.c: as ring_services_prepare(), where a collection comes from, or is for, somebody who
+ * is in no group and no ring with us; then, the beat: begins where bulk runs; before bulk is freed. */
+enum err ring_services_prepare_mirrors(struct ring_services *ring_services,
+                                       struct err_detail *detail) MUST_CHECK;
+void ring_services_beat_mirrors(struct ring_services *ring_services);
+void ring_services_stop_mirrors(struct ring_services *ring_services);
+void ring_services_free_mirrors(struct ring_services *ring_services);
+
+/* ring_services_deposits.c: from the first beat on; stopped after mirroring, which asks what there is to be
+ * told.
+ */
+void ring_services_beat_deposits(struct ring_services *ring_services);
+void ring_services_stop_deposits(struct ring_services *ring_services);
+void ring_services_put_deposit(void *context, const char *name, struct buf *out);
+
+/* Any thread: node/mirror/mirror_driver.h. */
+bool ring_services_hears(struct ring_services *ring_services, const struct peer *peer);
+
+/* ring_services.c: bulk is made, or started, where it was not. */
+enum err ring_services_make_peer_rpc(struct ring_services *ring_services,
+                                     struct err_detail *detail) MUST_CHECK;
+enum err ring_services_start_peer_rpc(struct ring_services *ring_services,
+                                      struct err_detail *detail) MUST_CHECK;
+
+/* ring_services_links.c: what walking asks for; context: the struct ring_services. */
+extern const struct link_sender_table ring_services_links;
+
+/* The jobs that are shared, as the disk has them now; new ones are walked for. By the beat. */
+void ring_services_look_at_jobs(struct ring_services *ring_services);
+
+/* The route's: there are outgoing links. */
+void ring_services_on_outgoing(void *context, const char *job);
+
+#endif
