@@ -555,7 +555,7 @@ void ring_services_beat(struct ring_services *ring_services) {
     decrees_beat(ring_services->decrees);
     ring_services_beat_groups(ring_services);
     ring_services_beat_mirrors(ring_services);
-    ring_services_beat_deposits(ring_services);
+    ring_services_beat_mirrored(ring_services);
     if (!ring_services->has_ring) {
         return;
     }
@@ -580,7 +580,7 @@ void ring_services_stop(struct ring_services *ring_services) {
         peer_rpc_stop(ring_services->peer_rpc);
     }
     ring_services_stop_mirrors(ring_services);
-    ring_services_stop_deposits(ring_services);
+    ring_services_stop_mirrored(ring_services);
     if (ring_services->guest != NULL) {
         ring_reader_end(ring_services->guest);
     }

@@ -53,7 +53,7 @@ static enum err begin(struct ring_services *ring_services, struct err_detail *de
         .learned = learned,
         .blame = blame,
         .note = on_note,
-        .put_archive = ring_services_put_deposit,
+        .put_archive = ring_services_put_mirrored,
         .context = ring_services,
     };
     enum err err = mirror_driver_new(&config, &mirror_driver, detail);

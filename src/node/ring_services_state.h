@@ -20,7 +20,7 @@
 #include "node/ring_services.h"
 #include "node/transport/transport.h"
 
-struct depositing;
+struct mirrored_archives;
 
 /* A job that the ring shares, as links on their way name it. */
 struct ring_services_job {
@@ -45,9 +45,9 @@ struct ring_services {
     bool is_group_told;                /* that they cannot */
     bool is_mirror_told;               /* that collections cannot */
     struct group_driver *group_driver;
-    struct mirror_driver *_Atomic mirror_driver; /* NULL: bulk does not run yet */
-    struct depositing *_Atomic depositing;       /* NULL: before the first beat */
-    bool is_deposit_told;                        /* that archives of others cannot be served */
+    struct mirror_driver *_Atomic mirror_driver;         /* NULL: bulk does not run yet */
+    struct mirrored_archives *_Atomic mirrored_archives; /* NULL: before the first beat */
+    bool is_mirrored_told;                               /* that archives of others cannot be served */
 
     /* From the start, in a ring. */
     bool has_ring;
@@ -107,12 +107,12 @@ void ring_services_beat_mirrors(struct ring_services *ring_services);
 void ring_services_stop_mirrors(struct ring_services *ring_services);
 void ring_services_free_mirrors(struct ring_services *ring_services);
 
-/* ring_services_deposits.c: from the first beat on; stopped after mirroring, which asks what there is to be
+/* ring_services_mirrored.c: from the first beat on; stopped after mirroring, which asks what there is to be
  * told.
  */
-void ring_services_beat_deposits(struct ring_services *ring_services);
-void ring_services_stop_deposits(struct ring_services *ring_services);
-void ring_services_put_deposit(void *context, const char *name, struct buf *out);
+void ring_services_beat_mirrored(struct ring_services *ring_services);
+void ring_services_stop_mirrored(struct ring_services *ring_services);
+void ring_services_put_mirrored(void *context, const char *name, struct buf *out);
 
 /* Any thread: node/mirror/mirror_driver.h. */
 bool ring_services_hears(struct ring_services *ring_services, const struct peer *peer);

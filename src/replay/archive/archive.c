@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "replay/archive/archive_state.h"
-#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_mirrored.h"
 #include "web/url/surt.h"
 
 enum {
@@ -92,7 +92,7 @@ struct archive_reader *archive_reader_begin(struct archive *archive) {
     visit = visit != NULL ? visit : visit_new(archive);
     if (visit != NULL) {
         instance_session_set_guest(visit->session, true);
-        instance_session_set_deposits(visit->session, true);
+        instance_session_set_mirrored(visit->session, true);
     }
     return visit;
 }
@@ -108,7 +108,7 @@ struct archive_reader *archive_reader_begin_here(struct archive *archive) {
 struct archive_reader *archive_reader_begin_own(struct archive *archive) {
     struct archive_reader *visit = archive_reader_begin_here(archive);
     if (visit != NULL) {
-        instance_session_set_deposits(visit->session, false);
+        instance_session_set_mirrored(visit->session, false);
     }
     return visit;
 }
@@ -117,7 +117,7 @@ void archive_reader_renew(struct archive_reader *visit) {
     visit->timeline.is_known = false;
     archive_part_rest(&visit->own, visit->archive);
     archive_part_rest(&visit->original, visit->archive);
-    instance_session_set_deposits(visit->session, true);
+    instance_session_set_mirrored(visit->session, true);
 }
 
 void archive_reader_end(struct archive_reader *visit) {
@@ -125,7 +125,7 @@ void archive_reader_end(struct archive_reader *visit) {
     archive_part_rest(&visit->own, archive);
     archive_part_rest(&visit->original, archive);
     visit->timeline.is_known = false; /* the next visit wants to see what is new */
-    instance_session_set_deposits(visit->session, false);
+    instance_session_set_mirrored(visit->session, false);
     pthread_mutex_lock(&archive->lock);
     archive->held_count -= visit->is_held ? 1 : 0;
     visit->is_held = false;
@@ -193,11 +193,11 @@ enum access_verdict archive_verdict(const struct archive_reader *visit, const st
     if (access == NULL) {
         return ACCESS_ALLOW;
     }
-    struct backend *deposit = instance_deposit(visit->archive->instance, capture->volume);
+    struct backend *mirrored = instance_mirrored(visit->archive->instance, capture->volume);
     enum access_verdict own =
         access_has_rules(access) ? access_check(access, capture->surt, capture->time_us) : ACCESS_ALLOW;
     enum access_verdict owners =
-        deposit == NULL ? ACCESS_ALLOW : backend_deposit_check(deposit, capture->surt, capture->time_us);
+        mirrored == NULL ? ACCESS_ALLOW : backend_mirrored_check(mirrored, capture->surt, capture->time_us);
     return own > owners ? own : owners; /* the stricter one */
 }
 
@@ -220,8 +220,8 @@ static enum err read_own(struct archive_reader *visit, const struct capture *cap
     enum err err = archive_part_read(&visit->own, visit->archive, capture->volume, &capture->location,
                                      capture->signature, detail);
     struct capture moved;
-    if (err == ERR_NOT_FOUND && instance_is_deposit(capture->volume)) {
-        instance_session_set_deposits(visit->session, true);
+    if (err == ERR_NOT_FOUND && instance_is_mirrored(capture->volume)) {
+        instance_session_set_mirrored(visit->session, true);
     }
     if (err != ERR_NOT_FOUND || archive_find_again(visit, capture, &moved) != ERR_OK) {
         return err;

@@ -47,11 +47,11 @@ void archive_part_rest(struct archive_part **part, struct archive *archive) {
     if ((*part)->record.body.size <= KEPT_SIZE_MAX) {
         (*part)->is_read = false;
         (*part)->record.body = bytes_of(NULL, 0);
-        instance_session_set_deposits((*part)->session, false);
+        instance_session_set_mirrored((*part)->session, false);
         return;
     }
     struct archive_part *old = *part;
-    if (old->is_read && old->record.body.size <= LARGE_SIZE_MAX && !instance_is_deposit(old->volume)) {
+    if (old->is_read && old->record.body.size <= LARGE_SIZE_MAX && !instance_is_mirrored(old->volume)) {
         pthread_mutex_lock(&archive->lock);
         struct archive_part **slot = &archive->large[archive->large_next++ % ARCHIVE_LARGE_COUNT];
         old = *slot;
@@ -118,7 +118,7 @@ enum err archive_part_read(struct archive_part **ret_part, struct archive *archi
     struct archive_part *part = *ret_part;
     part->is_read = false;
     part->record.body = bytes_of(NULL, 0);
-    instance_session_set_deposits(part->session, true);
+    instance_session_set_mirrored(part->session, true);
     enum err err = record_read(&part->record, part->session, volume, location, detail);
     if (err != ERR_OK) {
         return err;

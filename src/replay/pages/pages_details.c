@@ -56,8 +56,8 @@ static enum err read_details(struct details *details, struct archive_reader *vis
     *capture = *found;
     buf_put(&details->url, capture->url);
     buf_put(&details->mime, capture->mime);
-    if (instance_is_deposit(capture->volume)) {
-        details->origin = instance_deposit_origin(archive_reader_instance(visit), capture->volume);
+    if (instance_is_mirrored(capture->volume)) {
+        details->origin = instance_mirrored_origin(archive_reader_instance(visit), capture->volume);
     }
     enum err err = read_record(details, visit, detail);
     if (err == ERR_OK) {

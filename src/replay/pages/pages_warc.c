@@ -114,7 +114,7 @@ static enum err parcel_init(struct parcel *parcel, struct archive *archive) {
     enum err err = parcel->session == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK) { /* what was found anywhere can be written */
         instance_session_set_guest(parcel->session, true);
-        instance_session_set_deposits(parcel->session, true);
+        instance_session_set_mirrored(parcel->session, true);
     }
     enum err own = record_init(&parcel->own);
     enum err origin = record_init(&parcel->origin);

@@ -257,7 +257,7 @@ void search_stat(struct search *search, struct search_stat *ret_stat) {
     pthread_mutex_lock(&search->lock);
     stat.documents_count = search->documents_count;
     stat.is_open = search->is_open;
-    stat.left_count = search->deposits_left;
+    stat.left_count = search->mirrored_left;
     memcpy(stat.error, search->error, sizeof stat.error);
     pthread_mutex_unlock(&search->lock);
     for (size_t i = 0; i < search->volumes_count; i++) {

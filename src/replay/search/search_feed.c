@@ -33,7 +33,7 @@ struct feed {
     uint64_t documents_count; /* with what the transaction has done so far */
     size_t added_count;       /* in this transaction */
     struct follow **follows;  /* one per volume */
-    struct search_deposits *deposits;
+    struct search_mirrored *mirrored;
     struct archive_reader *visit;
     struct content content;
     bool has_content; /* content is set up */
@@ -168,7 +168,7 @@ static enum err forget(struct feed *feed, const struct key *key, struct err_deta
     struct search *search = feed->search;
     struct key at = *key;
     enum err err = ERR_OK;
-    if (instance_is_deposit(key->volume)) { /* of an archive of others: there */
+    if (instance_is_mirrored(key->volume)) { /* of an archive of others: there */
         return forget_on(feed, key, detail);
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
@@ -246,22 +246,22 @@ static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t n
 }
 
 /* The archives of others, after this node's own. */
-static enum err read_deposits(struct feed *feed, uint64_t due_us, bool *ret_has_more,
+static enum err read_mirrored(struct feed *feed, uint64_t due_us, bool *ret_has_more,
                               struct err_detail *detail) {
     uint64_t dropped_count = 0;
     uint16_t number;
     struct follow *follow;
     enum err err =
-        search_deposits_settle(feed->deposits, &feed->writer, &dropped_count, ret_has_more, detail);
+        search_mirrored_settle(feed->mirrored, &feed->writer, &dropped_count, ret_has_more, detail);
     count_dropped(feed, dropped_count);
-    for (size_t i = 0; err == ERR_OK && (follow = search_deposits_follow(feed->deposits, i, &number)) != NULL;
+    for (size_t i = 0; err == ERR_OK && (follow = search_mirrored_follow(feed->mirrored, i, &number)) != NULL;
          i++) {
         if (follow_is_behind(follow)) {
             err = read_volume(feed, follow, number, due_us, ret_has_more, detail);
         }
         if (err == ERR_MISMATCH) { /* its index is another one: only its own rows are made again */
             err = search_writer_set_mark(&feed->writer, number, 0, detail);
-            search_deposits_forget(feed->deposits);
+            search_mirrored_forget(feed->mirrored);
             *ret_has_more = true;
         }
     }
@@ -270,9 +270,9 @@ static enum err read_deposits(struct feed *feed, uint64_t due_us, bool *ret_has_
 
 static void take_over(struct feed *feed) {
     struct search *search = feed->search;
-    size_t deposits_left = search_deposits_left(feed->deposits);
+    size_t mirrored_left = search_mirrored_left(feed->mirrored);
     pthread_mutex_lock(&search->lock);
-    search->deposits_left = deposits_left;
+    search->mirrored_left = mirrored_left;
     for (size_t i = 0; i < search->volumes_count; i++) {
         search->volumes[i].position = follow_position(feed->follows[i]);
     }
@@ -284,7 +284,7 @@ static void take_over(struct feed *feed) {
 /* Is there anything to do? Else no transaction is begun, and nothing written. */
 static bool has_work(struct feed *feed) {
     struct search *search = feed->search;
-    bool has_work = search_deposits_look(feed->deposits);
+    bool has_work = search_mirrored_look(feed->mirrored);
     archive_reader_renew(feed->visit);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
@@ -308,7 +308,7 @@ static enum err run_batch(struct feed *feed, bool *ret_has_more, struct err_deta
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         err = read_volume(feed, feed->follows[i], search->volumes[i].number, due_us, ret_has_more, detail);
     }
-    err = err == ERR_OK ? read_deposits(feed, due_us, ret_has_more, detail) : err;
+    err = err == ERR_OK ? read_mirrored(feed, due_us, ret_has_more, detail) : err;
     err = err == ERR_OK ? search_database_run(feed->writer.database, "COMMIT", detail) : err;
     if (err == ERR_OK) {
         take_over(feed);
@@ -332,7 +332,7 @@ static void close_database(struct feed *feed) {
 static enum err read_positions(struct feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
-    search_deposits_forget(feed->deposits);
+    search_mirrored_forget(feed->mirrored);
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
         err = search_writer_position(&feed->writer, search->volumes[i].number, &position, detail);
@@ -454,11 +454,11 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
-    feed->deposits = search_deposits_new(search->config.instance);
+    feed->mirrored = search_mirrored_new(search->config.instance);
     feed->visit = archive_reader_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
-    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->deposits == NULL) {
+    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->mirrored == NULL) {
         err = ERR_MEMORY;
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
@@ -476,7 +476,7 @@ static void feed_done(struct feed *feed) {
         }
     }
     free(feed->follows);
-    search_deposits_free(feed->deposits);
+    search_mirrored_free(feed->mirrored);
     if (feed->text != NULL) {
         text_free(feed->text);
     }

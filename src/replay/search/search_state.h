@@ -37,7 +37,7 @@ struct search {
     bool is_open;                       /* lock */
     bool is_damaged;                    /* lock: an asker says so */
     uint64_t documents_count;           /* lock */
-    size_t deposits_left;               /* lock: that are not yet read to their end */
+    size_t mirrored_left;               /* lock: that are not yet read to their end */
     char error[ERR_TEXT_SIZE_MAX];      /* lock */
     struct key stale[SEARCH_STALE_MAX]; /* lock: documents that were found removed */
     size_t stale_count;                 /* lock */
@@ -58,7 +58,7 @@ void *search_answer(void *search);
 /* search_writer.c: what the feeder does to the database. Needs a transaction, but for open and close. */
 enum search_statement {
     SEARCH_SEE,
-    SEARCH_SEE_DEPOSIT,
+    SEARCH_SEE_MIRRORED,
     SEARCH_ADD,
     SEARCH_ADD_BODY,
     SEARCH_ADD_WORDS,
@@ -123,31 +123,31 @@ enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, u
                                 struct err_detail *detail) MUST_CHECK;
 
 /*
- * search_deposits.c: the archives of others, which come, grow and go while the feeder runs; its alone. What
+ * search_mirrored.c: the archives of others, which come, grow and go while the feeder runs; its alone. What
  * the database knows of each is told apart by a mark: another one, and all its rows are made again. Rows of
  * one that has gone while nobody looked stay until its number is used again; they are shown to nobody.
  */
-struct search_deposits;
+struct search_mirrored;
 struct follow;
 
-struct search_deposits *search_deposits_new(struct instance *instance); /* NULL: out of memory */
-void search_deposits_free(struct search_deposits *deposits);            /* NULL: nothing happens */
+struct search_mirrored *search_mirrored_new(struct instance *instance); /* NULL: out of memory */
+void search_mirrored_free(struct search_mirrored *mirrored);            /* NULL: nothing happens */
 
 /* Look which there are now; whether there is anything to do for them. Needs no transaction. */
-bool search_deposits_look(struct search_deposits *deposits);
+bool search_mirrored_look(struct search_mirrored *mirrored);
 
 /* The database is another one. */
-void search_deposits_forget(struct search_deposits *deposits);
+void search_mirrored_forget(struct search_mirrored *mirrored);
 
 /*
  * Take out what must go, some of it; then each that can be read on in turn, from index 0, and its number;
  * NULL behind the last. *ret_dropped_count: rows; *ret_has_more: is set where there are more to be dropped.
  */
-enum err search_deposits_settle(struct search_deposits *deposits, struct search_writer *writer,
+enum err search_mirrored_settle(struct search_mirrored *mirrored, struct search_writer *writer,
                                 uint64_t *ret_dropped_count, bool *ret_has_more,
                                 struct err_detail *detail) MUST_CHECK;
-struct follow *search_deposits_follow(struct search_deposits *deposits, size_t index, uint16_t *ret_number);
-size_t search_deposits_left(const struct search_deposits *deposits);
+struct follow *search_mirrored_follow(struct search_mirrored *mirrored, size_t index, uint16_t *ret_number);
+size_t search_mirrored_left(const struct search_mirrored *mirrored);
 
 /* search_query.c: one connection of an asker. */
 struct search_reader {

@@ -4,11 +4,11 @@ static const char *const texts[SEARCH_STATEMENTS_COUNT] = {
     [SEARCH_SEE] = "UPDATE document SET first_us = min(first_us, ?3), last_us = max(last_us, ?3),"
                    " volume = ?4, number = ?5 WHERE signature = ?1 AND surt = ?2",
     /* What this node has stored itself stays so, whoever else has it. */
-    [SEARCH_SEE_DEPOSIT] = "UPDATE document SET"
-                           " first_us = iif(volume < ?6, first_us, min(first_us, ?3)),"
-                           " last_us = iif(volume < ?6, last_us, max(last_us, ?3)),"
-                           " number = iif(volume < ?6, number, ?5), volume = iif(volume < ?6, volume, ?4)"
-                           " WHERE signature = ?1 AND surt = ?2",
+    [SEARCH_SEE_MIRRORED] = "UPDATE document SET"
+                            " first_us = iif(volume < ?6, first_us, min(first_us, ?3)),"
+                            " last_us = iif(volume < ?6, last_us, max(last_us, ?3)),"
+                            " number = iif(volume < ?6, number, ?5), volume = iif(volume < ?6, volume, ?4)"
+                            " WHERE signature = ?1 AND surt = ?2",
     [SEARCH_ADD] =
         "INSERT INTO document(signature, surt, volume, number, first_us, last_us, status, url, host,"
         " language, title, description)"
@@ -29,13 +29,13 @@ static const char *const texts[SEARCH_STATEMENTS_COUNT] = {
 };
 
 /* Younger than the format, which need not change for it. */
-static const char deposit_schema[] =
+static const char mirrored_schema[] =
     "CREATE TABLE IF NOT EXISTS deposit(volume INTEGER PRIMARY KEY, mark INTEGER NOT NULL)";
 
 enum err search_writer_open(struct search_writer *writer, const char *path, struct err_detail *detail) {
     *writer = (struct search_writer){0};
     enum err err = search_database_open(path, true, &writer->database, detail);
-    err = err == ERR_OK ? search_database_run(writer->database, deposit_schema, detail) : err;
+    err = err == ERR_OK ? search_database_run(writer->database, mirrored_schema, detail) : err;
     for (size_t i = 0; i < SEARCH_STATEMENTS_COUNT && err == ERR_OK; i++) {
         err = search_database_prepare(writer->database, texts[i], &writer->statements[i], detail);
     }
@@ -64,14 +64,14 @@ static enum err run(struct search_writer *writer, sqlite3_stmt *statement, struc
 
 enum err search_writer_see(struct search_writer *writer, const struct capture *capture, bool *ret_is_known,
                            struct err_detail *detail) {
-    bool is_deposit = instance_is_deposit(capture->volume);
-    sqlite3_stmt *statement = writer->statements[is_deposit ? SEARCH_SEE_DEPOSIT : SEARCH_SEE];
+    bool is_mirrored = instance_is_mirrored(capture->volume);
+    sqlite3_stmt *statement = writer->statements[is_mirrored ? SEARCH_SEE_MIRRORED : SEARCH_SEE];
     search_database_bind_blob(statement, 1, bytes_of(capture->signature, KEY_SIGNATURE_SIZE));
     search_database_bind_text(statement, 2, capture->surt);
     sqlite3_bind_int64(statement, 3, capture->time_us);
     sqlite3_bind_int(statement, 4, capture->volume);
     sqlite3_bind_int(statement, 5, capture->block_number);
-    if (is_deposit) {
+    if (is_mirrored) {
         sqlite3_bind_int(statement, 6, INSTANCE_GUEST_NUMBER);
     }
     enum err err = run(writer, statement, detail);

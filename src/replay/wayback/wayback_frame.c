@@ -107,9 +107,9 @@ static void put_banner(struct buf *out, const struct wayback *wayback,
     if (wayback->capture.flags & CAPTURE_TRUNCATED) {
         buf_put_string(out, " <strong id=truncated>cut off when it was archived</strong>");
     }
-    if (instance_is_deposit(wayback->capture.volume)) {
+    if (instance_is_mirrored(wayback->capture.volume)) {
         const struct instance *instance = archive_instance(wayback->replay->archive);
-        struct bytes origin = bytes_of_string(instance_deposit_origin(instance, wayback->capture.volume));
+        struct bytes origin = bytes_of_string(instance_mirrored_origin(instance, wayback->capture.volume));
         buf_put_string(out, " <span id=origin title=\"");
         sheet_escape(out, origin);
         buf_put_string(out, "\">from the collection ");

@@ -130,9 +130,9 @@ static void add_refresh(struct wayback *wayback) {
 static void add_source(struct wayback *wayback) {
     char text[SOURCE_SIZE_MAX] = "store";
     uint16_t volume = wayback->capture.volume;
-    if (instance_is_deposit(volume)) {
+    if (instance_is_mirrored(volume)) {
         snprintf(text, sizeof text, "collection %s",
-                 instance_deposit_origin(archive_instance(wayback->replay->archive), volume));
+                 instance_mirrored_origin(archive_instance(wayback->replay->archive), volume));
     } else if (volume == INSTANCE_GUEST_NUMBER) {
         wayback_clean(fields_get(&wayback->record.header->fields, BYTES(VOLUME_SOURCE_FIELD)), text,
                       sizeof text);

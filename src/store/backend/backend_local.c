@@ -285,8 +285,8 @@ static enum err open_volume(struct backend_local *backend, const struct backend_
     struct volume_config volume = {
         .number = config->number,
         .vfs = &backend->vfs.vfs,
-        .directory = config->deposit != NULL ? config->deposit : ".",
-        .is_deposit = config->deposit != NULL,
+        .directory = config->mirrored != NULL ? config->mirrored : ".",
+        .is_mirrored = config->mirrored != NULL,
         .is_cancelled = config->is_cancelled,
         .index_directory = backend->index,
         .framing = config->uses_gzip ? PACK_GZIP : PACK_ZSTD,

@@ -27,7 +27,8 @@ struct backend_local_config {
     const struct clock *clock;
     volume_progress *progress;
     void *progress_context;
-    const char *deposit; /* of a deposit: where its segments are, below path; else NULL, and they are there */
+    const char
+        *mirrored; /* of a deposit: where its segments are, below path; else NULL, and they are there */
     const atomic_bool *is_cancelled; /* of a deposit; see volume.h */
 };
 

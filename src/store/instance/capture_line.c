@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/hex.h"
-#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_mirrored.h"
 
 void capture_line_init(struct capture_line *line, struct instance *instance) {
     line->instance = instance;
@@ -30,19 +30,19 @@ static enum pack_framing find_framing(const struct instance_volume *volume, uint
     return volume->volume != NULL ? volume_framing(volume->volume, number) : PACK_ZSTD;
 }
 
-static enum pack_framing find_deposit_framing(const struct instance *instance, uint16_t volume,
-                                              uint32_t segment) {
-    struct deposit_holding *holding = backend_deposit_hold(instance_deposit(instance, volume));
+static enum pack_framing find_mirrored_framing(const struct instance *instance, uint16_t volume,
+                                               uint32_t segment) {
+    struct mirrored_holding *holding = backend_mirrored_hold(instance_mirrored(instance, volume));
     enum pack_framing framing =
-        holding != NULL ? volume_framing(deposit_volume(holding), segment) : PACK_ZSTD;
-    deposit_release(holding);
+        holding != NULL ? volume_framing(mirrored_volume(holding), segment) : PACK_ZSTD;
+    mirrored_release(holding);
     return framing;
 }
 
-static void name_file_of_deposit(struct capture_line *line, uint16_t volume, uint32_t segment) {
+static void name_file_of_mirrored(struct capture_line *line, uint16_t volume, uint32_t segment) {
     char name[SEGMENT_NAME_SIZE_MAX];
-    snprintf(line->file, sizeof line->file, "%s/%s", instance_deposit_origin(line->instance, volume),
-             segment_name(segment, find_deposit_framing(line->instance, volume, segment), name));
+    snprintf(line->file, sizeof line->file, "%s/%s", instance_mirrored_origin(line->instance, volume),
+             segment_name(segment, find_mirrored_framing(line->instance, volume, segment), name));
     line->named_volume = volume;
     line->named_segment = segment;
 }
@@ -52,8 +52,8 @@ struct bytes capture_line_file(struct capture_line *line, uint16_t volume, uint3
         return BYTES("ring"); /* on another node: there is no file here to look into */
     }
     bool is_named = line->named_segment == segment && line->named_volume == volume;
-    if (!is_named && instance_is_deposit(volume)) {
-        name_file_of_deposit(line, volume, segment);
+    if (!is_named && instance_is_mirrored(volume)) {
+        name_file_of_mirrored(line, volume, segment);
     }
     if (line->named_segment != segment || line->named_volume != volume) {
         struct instance_volume info;

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/backend/backend_deposit.h"
 #include "store/backend/backend_local.h"
+#include "store/backend/backend_mirrored.h"
 #include "store/instance/instance_state.h"
 #include "store/remote/backend_remote.h"
 
 enum {
     SERVER_TIMEOUT_MS = 30000,
-    OTHERS_COUNT = 1 + INSTANCE_DEPOSITS_MAX, /* the guest and the deposits */
+    OTHERS_COUNT = 1 + INSTANCE_MIRRORED_MAX, /* the guest and the deposits */
 };
 
 /* ---- opening ---- */
@@ -236,28 +236,28 @@ void instance_set_guest(struct instance *instance, struct backend *backend) {
     instance->slots[instance->slots_count].backend = backend;
 }
 
-void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
-                          struct backend *take_backend) {
-    ASSERT(instance_is_deposit(number) && instance_deposit(instance, number) == NULL);
-    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
+void instance_add_mirrored(struct instance *instance, uint16_t number, const char *origin,
+                           struct backend *take_backend) {
+    ASSERT(instance_is_mirrored(number) && instance_mirrored(instance, number) == NULL);
+    size_t index = number - (size_t)INSTANCE_MIRRORED_NUMBER;
     snprintf(instance->origins[index], sizeof instance->origins[index], "%s", origin);
     take_backend->number = number;
     instance->slots[instance->slots_count + 1 + index].backend = take_backend;
-    if (index >= instance->deposits_end) {
-        instance->deposits_end = index + 1;
+    if (index >= instance->mirrored_end) {
+        instance->mirrored_end = index + 1;
     }
 }
 
-struct backend *instance_deposit(const struct instance *instance, uint16_t number) {
-    size_t index = number - (size_t)INSTANCE_DEPOSIT_NUMBER;
-    return instance_is_deposit(number) && index < instance->deposits_end
+struct backend *instance_mirrored(const struct instance *instance, uint16_t number) {
+    size_t index = number - (size_t)INSTANCE_MIRRORED_NUMBER;
+    return instance_is_mirrored(number) && index < instance->mirrored_end
                ? instance->slots[instance->slots_count + 1 + index].backend
                : NULL;
 }
 
-const char *instance_deposit_origin(const struct instance *instance, uint16_t number) {
-    ASSERT(instance_is_deposit(number));
-    return instance->origins[number - INSTANCE_DEPOSIT_NUMBER];
+const char *instance_mirrored_origin(const struct instance *instance, uint16_t number) {
+    ASSERT(instance_is_mirrored(number));
+    return instance->origins[number - INSTANCE_MIRRORED_NUMBER];
 }
 
 bool instance_is_trouble(enum err err) {
@@ -328,7 +328,7 @@ void instance_session_free(struct instance_session *session) {
 static void set_slots_count(struct instance_session *session) {
     const struct instance *instance = session->instance;
     session->slots_count =
-        instance->slots_count + (session->reads_deposits ? 1 + instance->deposits_end : session->reads_guest);
+        instance->slots_count + (session->reads_mirrored ? 1 + instance->mirrored_end : session->reads_guest);
 }
 
 void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
@@ -336,16 +336,16 @@ void instance_session_set_guest(struct instance_session *session, bool reads_gue
     set_slots_count(session);
 }
 
-void instance_session_set_deposits(struct instance_session *session, bool reads_deposits) {
+void instance_session_set_mirrored(struct instance_session *session, bool reads_mirrored) {
     size_t first = session->instance->slots_count + 1;
-    for (size_t i = first; i < first + session->instance->deposits_end; i++) {
+    for (size_t i = first; i < first + session->instance->mirrored_end; i++) {
         struct backend_session *backend = session->sessions[i];
-        if (backend != NULL && (!reads_deposits || backend_deposit_is_stale(backend))) {
+        if (backend != NULL && (!reads_mirrored || backend_mirrored_is_stale(backend))) {
             backend->backend->table->session_close(backend);
             session->sessions[i] = NULL;
         }
     }
-    session->reads_deposits = reads_deposits;
+    session->reads_mirrored = reads_mirrored;
     set_slots_count(session);
 }
 
@@ -354,7 +354,7 @@ bool instance_reads(const struct instance_session *session, size_t index) {
     if (index < instance->slots_count) {
         return true;
     }
-    bool is_wanted = index == instance->slots_count ? session->reads_guest : session->reads_deposits;
+    bool is_wanted = index == instance->slots_count ? session->reads_guest : session->reads_mirrored;
     return is_wanted && index < session->slots_count && instance->slots[index].backend != NULL;
 }
 

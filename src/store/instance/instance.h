@@ -94,36 +94,36 @@ void instance_set_guest(struct instance *instance, struct backend *take_backend)
 void instance_session_set_guest(struct instance_session *session, bool reads_guest);
 
 /*
- * Deposits: archives of others that are kept here (store/backend/backend_deposit.h), shown beside the
+ * Deposits: archives of others that are kept here (store/backend/backend_mirrored.h), shown beside the
  * volumes. Nothing is stored there, they are not counted among the volumes, and only sessions that want them
- * see them, from their next instance_session_set_deposits() on. A revisit in one has its document there, or
+ * see them, from their next instance_session_set_mirrored() on. A revisit in one has its document there, or
  * in another one of the same origin. Each has a number for ever: of a deposit that has gone, the shelf is
  * empty.
  */
 enum {
-    INSTANCE_DEPOSIT_NUMBER = INSTANCE_GUEST_NUMBER + 1, /* of the first of them */
-    INSTANCE_DEPOSITS_MAX = 64,
+    INSTANCE_MIRRORED_NUMBER = INSTANCE_GUEST_NUMBER + 1, /* of the first of them */
+    INSTANCE_MIRRORED_MAX = 64,
     INSTANCE_ORIGIN_SIZE_MAX = 160,
 };
 
-static inline bool instance_is_deposit(uint16_t number) {
-    return number >= INSTANCE_DEPOSIT_NUMBER && number < INSTANCE_DEPOSIT_NUMBER + INSTANCE_DEPOSITS_MAX;
+static inline bool instance_is_mirrored(uint16_t number) {
+    return number >= INSTANCE_MIRRORED_NUMBER && number < INSTANCE_MIRRORED_NUMBER + INSTANCE_MIRRORED_MAX;
 }
 
 /* One thread; each number once. It is closed with the instance. origin: whose it is, as people are told. */
-void instance_add_deposit(struct instance *instance, uint16_t number, const char *origin,
-                          struct backend *take_backend);
+void instance_add_mirrored(struct instance *instance, uint16_t number, const char *origin,
+                           struct backend *take_backend);
 
 /* The shelf of a number, or NULL; and whose it is, as long as the instance lives. Any thread. */
-struct backend *instance_deposit(const struct instance *instance, uint16_t number);
-const char *instance_deposit_origin(const struct instance *instance, uint16_t number);
+struct backend *instance_mirrored(const struct instance *instance, uint16_t number);
+const char *instance_mirrored_origin(const struct instance *instance, uint16_t number);
 
 /* Does the session read from the volume, guest or deposit of that number? */
 bool instance_session_sees(const struct instance_session *session, uint16_t number);
 
 /* Do so at the start of whatever shall see one state of them, and, with false, at its end. What was read of
  * a deposit that has been replaced is not valid any more. */
-void instance_session_set_deposits(struct instance_session *session, bool reads_deposits);
+void instance_session_set_mirrored(struct instance_session *session, bool reads_mirrored);
 
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */
 void instance_set_cache_size(struct instance *instance, size_t size);

@@ -75,10 +75,10 @@ enum err instance_find_block(struct instance_session *session, const struct key 
 
 /* Documents of a deposit are looked for in it and its like, those of others never in a deposit. */
 static bool is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
-    if (!instance_is_deposit(number) || !instance_is_deposit(other)) {
-        return !instance_is_deposit(number) && !instance_is_deposit(other);
+    if (!instance_is_mirrored(number) || !instance_is_mirrored(other)) {
+        return !instance_is_mirrored(number) && !instance_is_mirrored(other);
     }
-    return strcmp(instance_deposit_origin(instance, number), instance_deposit_origin(instance, other)) == 0;
+    return strcmp(instance_mirrored_origin(instance, number), instance_mirrored_origin(instance, other)) == 0;
 }
 
 /*
@@ -149,7 +149,7 @@ static bool may_have_removed(const struct instance *instance) {
 }
 
 enum err instance_check(struct instance_session *session, const struct capture *capture) {
-    if (!instance_is_deposit(capture->volume) && !may_have_removed(session->instance)) {
+    if (!instance_is_mirrored(capture->volume) && !may_have_removed(session->instance)) {
         return ERR_OK;
     }
     struct block block;

@@ -24,9 +24,9 @@ struct instance {
     struct instance_slot
         *slots;         /* in the order of their numbers; behind them the guest's and the deposits' */
     size_t slots_count; /* without these */
-    struct connector_volume others[1 + INSTANCE_DEPOSITS_MAX]; /* the guest and the deposits */
-    char origins[INSTANCE_DEPOSITS_MAX][INSTANCE_ORIGIN_SIZE_MAX];
-    _Atomic size_t deposits_end; /* there are none behind this one */
+    struct connector_volume others[1 + INSTANCE_MIRRORED_MAX]; /* the guest and the deposits */
+    char origins[INSTANCE_MIRRORED_MAX][INSTANCE_ORIGIN_SIZE_MAX];
+    _Atomic size_t mirrored_end; /* there are none behind this one */
     size_t writable_count;
     unsigned signature_bits;
     pthread_mutex_t lock; /* of the reasons */
@@ -37,7 +37,7 @@ struct instance_session {
     struct document_hasher hasher;
     size_t slots_count; /* that it may read from: see instance_reads() */
     bool reads_guest;
-    bool reads_deposits;
+    bool reads_mirrored;
     struct backend_session *sessions[]; /* of each slot, opened when it is first needed */
 };
 

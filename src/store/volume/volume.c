@@ -114,8 +114,8 @@ static enum err prepare_to_write(struct volume *volume, struct err_detail *detai
 
 static enum err open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
                            struct err_detail *detail) {
-    bool is_deposit = volume->config.is_deposit;
-    enum err err = is_deposit ? ERR_OK : lock_directory(volume, detail);
+    bool is_mirrored = volume->config.is_mirrored;
+    enum err err = is_mirrored ? ERR_OK : lock_directory(volume, detail);
     if (err == ERR_OK) {
         err = open_index(volume, is_rebuilding, recovery, detail);
     }
@@ -125,7 +125,7 @@ static enum err open_parts(struct volume *volume, bool is_rebuilding, struct vol
     if (err == ERR_OK) {
         err = recover(volume, recovery, detail);
     }
-    return err == ERR_OK && !is_deposit ? prepare_to_write(volume, detail) : err;
+    return err == ERR_OK && !is_mirrored ? prepare_to_write(volume, detail) : err;
 }
 
 static enum err open_volume(const struct volume_config *config, bool is_rebuilding,

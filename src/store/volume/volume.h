@@ -69,7 +69,7 @@ struct volume_config {
     struct bytes robots;       /* likewise: "classic", "ignore" */
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;
-    bool is_deposit;
+    bool is_mirrored;
     const atomic_bool *is_cancelled; /* (never) of a deposit: reading its segments ends with ERR_CANCELLED */
 };
 
@@ -102,7 +102,7 @@ enum err volume_rebuild(const struct volume_config *config, struct volume **ret_
 
 /* ---- deposits ---- */
 
-enum { VOLUME_DEPOSIT_SEGMENTS_MAX = 4096 }; /* each is an open file */
+enum { VOLUME_MIRRORED_SEGMENTS_MAX = 4096 }; /* each is an open file */
 
 /*
  * Are the segments in one directory those in another, grown? That is: the same ones byte for byte as far as

@@ -224,8 +224,8 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     uint64_t block_number = 0;
     entry.kind = kind_of(record, &entry);
     bool has_digest = read_digest(record, digest);
-    bool is_deposit = scan->volume->config.is_deposit;
-    bool wants_digest = entry.kind == LEDGER_ORIGINAL && (!has_digest || is_deposit);
+    bool is_mirrored = scan->volume->config.is_mirrored;
+    bool wants_digest = entry.kind == LEDGER_ORIGINAL && (!has_digest || is_mirrored);
     struct bytes block_field = fields_get(&record->fields, BYTES(VOLUME_BLOCK_FIELD));
     bool has_number = block_field.size > 0 && bytes_to_u64(block_field, UINT16_MAX, &block_number);
     if (entry.kind == LEDGER_REVISIT && !has_digest) {
@@ -244,7 +244,7 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     if (entry.kind == LEDGER_REMOVAL && entry.surt.size == 0) {
         entry.kind = LEDGER_OTHER; /* of what cannot be in the index */
     }
-    enum err err = is_deposit ? check_head(scan, record, detail) : ERR_OK;
+    enum err err = is_mirrored ? check_head(scan, record, detail) : ERR_OK;
     err = err == ERR_OK ? read_block(scan, reader, wants_digest, &entry.size, detail) : err;
     if (err == ERR_OK && is_stored) {
         describe_http(scan, record, &entry);

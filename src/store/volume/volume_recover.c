@@ -56,7 +56,7 @@ static enum err enter_record(struct recovery *recovery, struct err_detail *detai
     struct ledger_entry entry;
     enum err err =
         volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
-    if (err == ERR_OK && recovery->volume->config.is_deposit) {
+    if (err == ERR_OK && recovery->volume->config.is_mirrored) {
         err = check_unpacked(recovery, &entry, detail);
     }
     if (err != ERR_OK) {
@@ -157,7 +157,7 @@ static bool is_cancelled(const struct recovery *recovery) {
 }
 
 static enum err read_records(struct recovery *recovery, struct err_detail *detail) {
-    bool is_deposit = recovery->volume->config.is_deposit;
+    bool is_mirrored = recovery->volume->config.is_mirrored;
     bool goes_on = true;
     while (goes_on) {
         bool found = false;
@@ -172,8 +172,8 @@ static enum err read_records(struct recovery *recovery, struct err_detail *detai
             err = enter_record(recovery, detail);
         }
         if (volume_is_damage(err)) {
-            err = is_deposit ? pass_refused(recovery, err, &goes_on, detail)
-                             : pass_damage(recovery, &goes_on, detail);
+            err = is_mirrored ? pass_refused(recovery, err, &goes_on, detail)
+                              : pass_damage(recovery, &goes_on, detail);
         }
         if (err != ERR_OK) {
             return err;

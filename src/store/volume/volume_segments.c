@@ -105,7 +105,7 @@ static enum err open_file(struct volume *volume, const char *name, struct segmen
         return ERR_MEMORY;
     }
     enum err err = segment_open(segment, config->vfs, config->directory, name, config->level,
-                                config->is_deposit ? 0 : VFS_WRITE, detail);
+                                config->is_mirrored ? 0 : VFS_WRITE, detail);
     if (err != ERR_OK) {
         free(segment);
         return err;
@@ -120,10 +120,10 @@ static enum err open_one(struct volume *volume, const char *name, struct err_det
     return err == ERR_OK ? insert_segment(volume, segment) : err;
 }
 
-static enum err open_of_deposit(struct listing *listing, const char *name) {
+static enum err open_of_mirrored(struct listing *listing, const char *name) {
     struct volume *volume = listing->volume;
-    if (volume->segments_count == VOLUME_DEPOSIT_SEGMENTS_MAX) {
-        return err_set(listing->detail, ERR_LIMIT, "more than %d segments", VOLUME_DEPOSIT_SEGMENTS_MAX);
+    if (volume->segments_count == VOLUME_MIRRORED_SEGMENTS_MAX) {
+        return err_set(listing->detail, ERR_LIMIT, "more than %d segments", VOLUME_MIRRORED_SEGMENTS_MAX);
     }
     enum err err = open_one(volume, name, listing->detail);
     if (!volume_is_damage(err)) {
@@ -147,12 +147,12 @@ static void visit_name(void *context, const char *name) {
     if (listing->err != ERR_OK) {
         return;
     }
-    bool is_deposit = listing->volume->config.is_deposit;
+    bool is_mirrored = listing->volume->config.is_mirrored;
     if (bytes_ends_with(bytes_of_string(name), BYTES(SEGMENT_TEMPORARY))) {
-        listing->err = is_deposit ? ERR_OK : remove_temporary(listing->volume, name);
+        listing->err = is_mirrored ? ERR_OK : remove_temporary(listing->volume, name);
     } else if (segment_parse_name(name, &number, &framing)) {
         listing->err =
-            is_deposit ? open_of_deposit(listing, name) : open_one(listing->volume, name, listing->detail);
+            is_mirrored ? open_of_mirrored(listing, name) : open_one(listing->volume, name, listing->detail);
     }
 }
 
@@ -173,7 +173,7 @@ static void settle_generations(struct volume *volume) {
         }
         struct index_segment entry;
         bool knows_older =
-            !volume->config.is_deposit && index_find_segment(volume->index, older->number, &entry) == ERR_OK;
+            !volume->config.is_mirrored && index_find_segment(volume->index, older->number, &entry) == ERR_OK;
         volume_remove_segment(volume, knows_older ? newer : older);
     }
 }
@@ -314,7 +314,7 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment) 
     volume->segments_count--;
     pthread_rwlock_unlock(&volume->segments_lock);
     await_holders(take_segment);
-    if (!volume->config.is_deposit) {
+    if (!volume->config.is_mirrored) {
         enum err removed = segment_unlink(take_segment, volume->config.directory, false);
         (void)removed; /* opening the volume removes what a newer generation replaced */
     }

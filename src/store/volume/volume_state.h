@@ -63,7 +63,7 @@ struct volume_item {
 
 struct volume {
     struct volume_config config;
-    char deposit_directory[SEGMENT_PATH_SIZE_MAX]; /* of a deposit that was extended: config.directory */
+    char mirrored_directory[SEGMENT_PATH_SIZE_MAX]; /* of a deposit that was extended: config.directory */
     struct index *index;
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */

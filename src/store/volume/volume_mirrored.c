@@ -26,7 +26,7 @@ static void visit_name(void *context, const char *name) {
     if (files->err != ERR_OK || !segment_parse_name(name, &file.number, &framing)) {
         return;
     }
-    if (files->count == VOLUME_DEPOSIT_SEGMENTS_MAX) {
+    if (files->count == VOLUME_MIRRORED_SEGMENTS_MAX) {
         files->err = ERR_LIMIT;
         return;
     }
@@ -42,7 +42,7 @@ static int compare_files(const void *a, const void *b) {
 }
 
 static enum err list_files(struct vfs *vfs, const char *directory, struct files *files) {
-    *files = (struct files){.items = malloc(VOLUME_DEPOSIT_SEGMENTS_MAX * sizeof(struct file))};
+    *files = (struct files){.items = malloc(VOLUME_MIRRORED_SEGMENTS_MAX * sizeof(struct file))};
     if (files->items == NULL) {
         return ERR_MEMORY;
     }
@@ -155,16 +155,16 @@ static enum err renew(struct volume *volume, const struct files *files, struct v
 
 enum err volume_extend(struct volume *volume, const char *directory, struct volume_recovery *ret_recovery,
                        struct err_detail *detail) {
-    ASSERT(volume->config.is_deposit);
+    ASSERT(volume->config.is_mirrored);
     struct volume_recovery recovery = {0};
     struct files files;
-    if (strlen(directory) >= sizeof volume->deposit_directory) {
+    if (strlen(directory) >= sizeof volume->mirrored_directory) {
         return err_set(detail, ERR_LIMIT, "the path of a deposit is too long");
     }
     enum err err = list_files(volume->config.vfs, directory, &files);
     if (err == ERR_OK) {
-        snprintf(volume->deposit_directory, sizeof volume->deposit_directory, "%s", directory);
-        volume->config.directory = volume->deposit_directory;
+        snprintf(volume->mirrored_directory, sizeof volume->mirrored_directory, "%s", directory);
+        volume->config.directory = volume->mirrored_directory;
         err = renew(volume, &files, &recovery, detail);
     }
     free(files.items);

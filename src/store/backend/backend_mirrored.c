@@ -1,4 +1,4 @@
-#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_mirrored.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,84 +7,84 @@
 #include "store/backend/backend_local.h"
 #include "store/backend/backend_read_only.h"
 
-struct deposit_holding {
+struct mirrored_holding {
     struct backend *local;
     uint64_t mark;
     atomic_uint holders_count;
 };
 
-struct backend_deposit {
+struct backend_mirrored {
     struct backend backend; /* first */
     pthread_mutex_t lock;   /* of the holding: held while a share of it is taken */
-    struct deposit_holding *holding;
+    struct mirrored_holding *holding;
     pthread_rwlock_t rules_lock;
     struct access_rules *rules;
     _Atomic size_t rules_count;
 };
 
-struct session_deposit {
-    struct backend_session session;  /* first */
-    struct deposit_holding *holding; /* NULL: there was none */
-    struct backend_session *local;   /* of it */
+struct session_mirrored {
+    struct backend_session session;   /* first */
+    struct mirrored_holding *holding; /* NULL: there was none */
+    struct backend_session *local;    /* of it */
     unsigned cursors_count;
 };
 
-struct cursor_deposit {
+struct cursor_mirrored {
     struct backend_cursor cursor; /* first */
     struct backend_cursor *local; /* NULL: there is nothing */
 };
 
-static struct backend_deposit *deposit(struct backend *backend) {
-    return (struct backend_deposit *)backend;
+static struct backend_mirrored *mirrored(struct backend *backend) {
+    return (struct backend_mirrored *)backend;
 }
 
-static struct session_deposit *session_of(struct backend_session *session) {
-    return (struct session_deposit *)session;
+static struct session_mirrored *session_of(struct backend_session *session) {
+    return (struct session_mirrored *)session;
 }
 
 /* ---- holdings ---- */
 
-struct deposit_holding *deposit_holding_new(struct backend *take_local, uint64_t mark) {
-    struct deposit_holding *holding = malloc(sizeof *holding);
+struct mirrored_holding *mirrored_holding_new(struct backend *take_local, uint64_t mark) {
+    struct mirrored_holding *holding = malloc(sizeof *holding);
     if (holding == NULL) {
         take_local->table->close(take_local);
         return NULL;
     }
-    *holding = (struct deposit_holding){.local = take_local, .mark = mark, .holders_count = 1};
+    *holding = (struct mirrored_holding){.local = take_local, .mark = mark, .holders_count = 1};
     return holding;
 }
 
-void deposit_release(struct deposit_holding *holding) {
+void mirrored_release(struct mirrored_holding *holding) {
     if (holding != NULL && atomic_fetch_sub(&holding->holders_count, 1) == 1) {
         holding->local->table->close(holding->local);
         free(holding);
     }
 }
 
-struct volume *deposit_volume(const struct deposit_holding *holding) {
+struct volume *mirrored_volume(const struct mirrored_holding *holding) {
     return backend_local_volume(holding->local);
 }
 
-uint64_t deposit_mark(const struct deposit_holding *holding) {
+uint64_t mirrored_mark(const struct mirrored_holding *holding) {
     return holding->mark;
 }
 
-void backend_deposit_replace(struct backend *backend, struct deposit_holding *take_holding) {
-    struct backend_deposit *here = deposit(backend);
+void backend_mirrored_replace(struct backend *backend, struct mirrored_holding *take_holding) {
+    struct backend_mirrored *here = mirrored(backend);
     if (take_holding != NULL) {
         take_holding->local->number = backend->number;
     }
     pthread_mutex_lock(&here->lock);
-    struct deposit_holding *old = here->holding;
+    struct mirrored_holding *old = here->holding;
     here->holding = take_holding;
     pthread_mutex_unlock(&here->lock);
-    deposit_release(old);
+    mirrored_release(old);
 }
 
-struct deposit_holding *backend_deposit_hold(struct backend *backend) {
-    struct backend_deposit *here = deposit(backend);
+struct mirrored_holding *backend_mirrored_hold(struct backend *backend) {
+    struct backend_mirrored *here = mirrored(backend);
     pthread_mutex_lock(&here->lock);
-    struct deposit_holding *holding = here->holding;
+    struct mirrored_holding *holding = here->holding;
     if (holding != NULL) {
         atomic_fetch_add(&holding->holders_count, 1);
     }
@@ -92,9 +92,9 @@ struct deposit_holding *backend_deposit_hold(struct backend *backend) {
     return holding;
 }
 
-bool backend_deposit_is_stale(const struct backend_session *session) {
-    const struct session_deposit *from = (const struct session_deposit *)session;
-    struct backend_deposit *here = deposit(session->backend);
+bool backend_mirrored_is_stale(const struct backend_session *session) {
+    const struct session_mirrored *from = (const struct session_mirrored *)session;
+    struct backend_mirrored *here = mirrored(session->backend);
     pthread_mutex_lock(&here->lock);
     bool is_stale = here->holding != from->holding && from->cursors_count == 0;
     pthread_mutex_unlock(&here->lock);
@@ -103,8 +103,8 @@ bool backend_deposit_is_stale(const struct backend_session *session) {
 
 /* ---- rules ---- */
 
-void backend_deposit_set_rules(struct backend *backend, struct access_rules *take_rules) {
-    struct backend_deposit *here = deposit(backend);
+void backend_mirrored_set_rules(struct backend *backend, struct access_rules *take_rules) {
+    struct backend_mirrored *here = mirrored(backend);
     pthread_rwlock_wrlock(&here->rules_lock);
     struct access_rules *old = here->rules;
     here->rules = take_rules;
@@ -115,8 +115,8 @@ void backend_deposit_set_rules(struct backend *backend, struct access_rules *tak
     }
 }
 
-enum access_verdict backend_deposit_check(struct backend *backend, struct bytes surt, int64_t time_us) {
-    struct backend_deposit *here = deposit(backend);
+enum access_verdict backend_mirrored_check(struct backend *backend, struct bytes surt, int64_t time_us) {
+    struct backend_mirrored *here = mirrored(backend);
     enum access_verdict verdict = ACCESS_ALLOW;
     if (here->rules_count == 0) {
         return verdict;
@@ -133,17 +133,17 @@ enum access_verdict backend_deposit_check(struct backend *backend, struct bytes 
 /* ---- sessions ---- */
 
 static enum err open_session(struct backend *backend, struct backend_session **ret_session) {
-    struct session_deposit *session = calloc(1, sizeof *session);
+    struct session_mirrored *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return ERR_MEMORY;
     }
     session->session.backend = backend;
-    session->holding = backend_deposit_hold(backend);
+    session->holding = backend_mirrored_hold(backend);
     if (session->holding != NULL) {
         struct backend *local = session->holding->local;
         enum err err = local->table->session_open(local, &session->local);
         if (err != ERR_OK) {
-            deposit_release(session->holding);
+            mirrored_release(session->holding);
             free(session);
             return err;
         }
@@ -153,12 +153,12 @@ static enum err open_session(struct backend *backend, struct backend_session **r
 }
 
 static void close_session(struct backend_session *generic) {
-    struct session_deposit *session = session_of(generic);
+    struct session_mirrored *session = session_of(generic);
     ASSERT(session->cursors_count == 0);
     if (session->local != NULL) {
         session->local->backend->table->session_close(session->local);
     }
-    deposit_release(session->holding);
+    mirrored_release(session->holding);
     free(session);
 }
 
@@ -212,14 +212,14 @@ static enum err make_cursor(struct backend_session *session, enum err err, struc
     if (err != ERR_OK) {
         return err;
     }
-    struct cursor_deposit *cursor = malloc(sizeof *cursor);
+    struct cursor_mirrored *cursor = malloc(sizeof *cursor);
     if (cursor == NULL) {
         if (local != NULL) {
             local->session->backend->table->cursor_close(local);
         }
         return ERR_MEMORY;
     }
-    *cursor = (struct cursor_deposit){.cursor = {.session = session}, .local = local};
+    *cursor = (struct cursor_mirrored){.cursor = {.session = session}, .local = local};
     session_of(session)->cursors_count++;
     *ret_cursor = &cursor->cursor;
     return ERR_OK;
@@ -240,14 +240,14 @@ static enum err open_captures(struct backend_session *session, struct bytes from
 /* What is excluded here must not hide the same capture of another shelf. */
 static enum err next_capture(struct backend_cursor *generic, struct capture *ret_capture,
                              struct err_detail *detail) {
-    struct backend_cursor *local = ((struct cursor_deposit *)generic)->local;
+    struct backend_cursor *local = ((struct cursor_mirrored *)generic)->local;
     struct backend *backend = generic->session->backend;
     enum err err = local != NULL ? ERR_OK : ERR_NOT_FOUND;
     bool is_excluded = true;
     while (err == ERR_OK && is_excluded) {
         err = local->session->backend->table->captures_next(local, ret_capture, detail);
-        is_excluded = err == ERR_OK && backend_deposit_check(backend, ret_capture->surt,
-                                                             ret_capture->time_us) == ACCESS_EXCLUDE;
+        is_excluded = err == ERR_OK && backend_mirrored_check(backend, ret_capture->surt,
+                                                              ret_capture->time_us) == ACCESS_EXCLUDE;
     }
     return err;
 }
@@ -265,13 +265,13 @@ static enum err open_blocks(struct backend_session *session, struct bytes from,
 
 static enum err next_block(struct backend_cursor *generic, struct key *ret_key, struct block *ret_block,
                            struct err_detail *detail) {
-    struct backend_cursor *local = ((struct cursor_deposit *)generic)->local;
+    struct backend_cursor *local = ((struct cursor_mirrored *)generic)->local;
     return local != NULL ? local->session->backend->table->blocks_next(local, ret_key, ret_block, detail)
                          : ERR_NOT_FOUND;
 }
 
 static void close_cursor(struct backend_cursor *generic) {
-    struct cursor_deposit *cursor = (struct cursor_deposit *)generic;
+    struct cursor_mirrored *cursor = (struct cursor_mirrored *)generic;
     if (cursor->local != NULL) {
         cursor->local->session->backend->table->cursor_close(cursor->local);
     }
@@ -282,8 +282,8 @@ static void close_cursor(struct backend_cursor *generic) {
 /* ---- */
 
 static void close_backend(struct backend *generic) {
-    struct backend_deposit *backend = deposit(generic);
-    deposit_release(backend->holding);
+    struct backend_mirrored *backend = mirrored(generic);
+    mirrored_release(backend->holding);
     if (backend->rules != NULL) {
         access_rules_free(backend->rules);
     }
@@ -292,7 +292,7 @@ static void close_backend(struct backend *generic) {
     free(backend);
 }
 
-static const struct backend_table deposit_table = {
+static const struct backend_table mirrored_table = {
     .close = close_backend,
     .session_open = open_session,
     .session_close = close_session,
@@ -314,12 +314,12 @@ static const struct backend_table deposit_table = {
     .stat = stat_holding,
 };
 
-struct backend *backend_deposit_new(void) {
-    struct backend_deposit *backend = calloc(1, sizeof *backend);
+struct backend *backend_mirrored_new(void) {
+    struct backend_mirrored *backend = calloc(1, sizeof *backend);
     if (backend == NULL) {
         return NULL;
     }
-    backend->backend.table = &deposit_table;
+    backend->backend.table = &mirrored_table;
     pthread_mutex_init(&backend->lock, NULL);
     pthread_rwlock_init(&backend->rules_lock, NULL);
     return &backend->backend;

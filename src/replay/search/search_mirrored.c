@@ -1,67 +1,67 @@
-/* Of the feeder: the archives of others that are kept here (store/backend/backend_deposit.h). */
+/* Of the feeder: the archives of others that are kept here (store/backend/backend_mirrored.h). */
 #include <stdlib.h>
 
 #include "replay/search/search_state.h"
-#include "store/backend/backend_deposit.h"
+#include "store/backend/backend_mirrored.h"
 #include "store/volume/follow.h"
 
 struct one {
-    struct deposit_holding *holding; /* NULL: there is none */
-    struct follow *follow;           /* of it */
-    bool is_settled;                 /* the database has rows of it and of no other */
-    bool was_there;                  /* it has gone: its rows go too */
+    struct mirrored_holding *holding; /* NULL: there is none */
+    struct follow *follow;            /* of it */
+    bool is_settled;                  /* the database has rows of it and of no other */
+    bool was_there;                   /* it has gone: its rows go too */
 };
 
-struct search_deposits {
+struct search_mirrored {
     struct instance *instance;
-    struct one items[INSTANCE_DEPOSITS_MAX];
+    struct one items[INSTANCE_MIRRORED_MAX];
 };
 
 static uint16_t number_of(size_t index) {
-    return (uint16_t)(INSTANCE_DEPOSIT_NUMBER + index);
+    return (uint16_t)(INSTANCE_MIRRORED_NUMBER + index);
 }
 
-struct search_deposits *search_deposits_new(struct instance *instance) {
-    struct search_deposits *deposits = calloc(1, sizeof *deposits);
-    if (deposits != NULL) {
-        deposits->instance = instance;
+struct search_mirrored *search_mirrored_new(struct instance *instance) {
+    struct search_mirrored *mirrored = calloc(1, sizeof *mirrored);
+    if (mirrored != NULL) {
+        mirrored->instance = instance;
     }
-    return deposits;
+    return mirrored;
 }
 
 static void let_go(struct one *one) {
     if (one->follow != NULL) {
         follow_free(one->follow);
     }
-    deposit_release(one->holding);
+    mirrored_release(one->holding);
     *one = (struct one){.was_there = one->was_there || one->holding != NULL};
 }
 
-void search_deposits_free(struct search_deposits *deposits) {
-    for (size_t i = 0; deposits != NULL && i < INSTANCE_DEPOSITS_MAX; i++) {
-        let_go(&deposits->items[i]);
+void search_mirrored_free(struct search_mirrored *mirrored) {
+    for (size_t i = 0; mirrored != NULL && i < INSTANCE_MIRRORED_MAX; i++) {
+        let_go(&mirrored->items[i]);
     }
-    free(deposits);
+    free(mirrored);
 }
 
-void search_deposits_forget(struct search_deposits *deposits) {
-    for (size_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
-        deposits->items[i].is_settled = false;
+void search_mirrored_forget(struct search_mirrored *mirrored) {
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        mirrored->items[i].is_settled = false;
     }
 }
 
-static void look_at(struct search_deposits *deposits, size_t index) {
-    struct one *one = &deposits->items[index];
-    struct backend *backend = instance_deposit(deposits->instance, number_of(index));
-    struct deposit_holding *holding = backend != NULL ? backend_deposit_hold(backend) : NULL;
+static void look_at(struct search_mirrored *mirrored, size_t index) {
+    struct one *one = &mirrored->items[index];
+    struct backend *backend = instance_mirrored(mirrored->instance, number_of(index));
+    struct mirrored_holding *holding = backend != NULL ? backend_mirrored_hold(backend) : NULL;
     if (holding == one->holding) {
-        deposit_release(holding); /* one share of it is enough */
+        mirrored_release(holding); /* one share of it is enough */
         return;
     }
     let_go(one);
-    struct follow *follow = holding != NULL ? follow_new(deposit_volume(holding)) : NULL;
+    struct follow *follow = holding != NULL ? follow_new(mirrored_volume(holding)) : NULL;
     if (follow == NULL) { /* out of memory: the next look may have better luck */
-        deposit_release(holding);
+        mirrored_release(holding);
         return;
     }
     one->holding = holding;
@@ -72,19 +72,19 @@ static bool has_work(const struct one *one) {
     return one->holding != NULL ? !one->is_settled || follow_is_behind(one->follow) : one->was_there;
 }
 
-bool search_deposits_look(struct search_deposits *deposits) {
+bool search_mirrored_look(struct search_mirrored *mirrored) {
     bool is_any = false;
-    for (size_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
-        look_at(deposits, i);
-        is_any = is_any || has_work(&deposits->items[i]);
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        look_at(mirrored, i);
+        is_any = is_any || has_work(&mirrored->items[i]);
     }
     return is_any;
 }
 
-size_t search_deposits_left(const struct search_deposits *deposits) {
+size_t search_mirrored_left(const struct search_mirrored *mirrored) {
     size_t count = 0;
-    for (size_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
-        const struct one *one = &deposits->items[i];
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        const struct one *one = &mirrored->items[i];
         count += one->holding != NULL && has_work(one);
     }
     return count;
@@ -118,7 +118,7 @@ static enum err start_over(struct one *one, uint16_t number, struct search_write
     }
     err = search_writer_move(writer, number, &start, detail);
     err = err == ERR_OK ? search_writer_set_mark(
-                              writer, number, one->holding != NULL ? deposit_mark(one->holding) : 0, detail)
+                              writer, number, one->holding != NULL ? mirrored_mark(one->holding) : 0, detail)
                         : err;
     if (err == ERR_OK) {
         one->was_there = false;
@@ -126,12 +126,12 @@ static enum err start_over(struct one *one, uint16_t number, struct search_write
     return err == ERR_OK && one->holding != NULL ? go_on(one, number, writer, detail) : err;
 }
 
-enum err search_deposits_settle(struct search_deposits *deposits, struct search_writer *writer,
+enum err search_mirrored_settle(struct search_mirrored *mirrored, struct search_writer *writer,
                                 uint64_t *ret_dropped_count, bool *ret_has_more, struct err_detail *detail) {
     uint64_t dropped_count = 0;
     enum err err = ERR_OK;
-    for (size_t i = 0; i < INSTANCE_DEPOSITS_MAX && err == ERR_OK; i++) {
-        struct one *one = &deposits->items[i];
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX && err == ERR_OK; i++) {
+        struct one *one = &mirrored->items[i];
         uint64_t mark = 0;
         if (one->holding != NULL ? one->is_settled : !one->was_there) {
             continue;
@@ -139,7 +139,7 @@ enum err search_deposits_settle(struct search_deposits *deposits, struct search_
         if (one->holding != NULL) {
             err = search_writer_mark(writer, number_of(i), &mark, detail);
         }
-        bool is_known = one->holding != NULL && mark == deposit_mark(one->holding);
+        bool is_known = one->holding != NULL && mark == mirrored_mark(one->holding);
         if (err == ERR_OK) {
             err = is_known ? go_on(one, number_of(i), writer, detail)
                            : start_over(one, number_of(i), writer, &dropped_count, ret_has_more, detail);
@@ -149,10 +149,10 @@ enum err search_deposits_settle(struct search_deposits *deposits, struct search_
     return err;
 }
 
-struct follow *search_deposits_follow(struct search_deposits *deposits, size_t index, uint16_t *ret_number) {
+struct follow *search_mirrored_follow(struct search_mirrored *mirrored, size_t index, uint16_t *ret_number) {
     size_t seen_count = 0;
-    for (size_t i = 0; i < INSTANCE_DEPOSITS_MAX; i++) {
-        const struct one *one = &deposits->items[i];
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        const struct one *one = &mirrored->items[i];
         if (one->holding != NULL && one->is_settled && seen_count++ == index) {
             *ret_number = number_of(i);
             return one->follow;

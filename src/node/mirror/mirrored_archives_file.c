@@ -10,13 +10,13 @@
 #include "base/whole_file.h"
 #include "net/identity.h"
 #include "node/mirror/collection_path.h"
-#include "node/mirror/depositing_state.h"
+#include "node/mirror/mirrored_archives_state.h"
 
 enum { FILE_SIZE_MAX = 64 << 10, MODE = 0600 };
 
-const char *depositing_index_name(const struct depositing_volume *volume,
-                                  char out[DEPOSITING_INDEX_NAME_SIZE]) {
-    snprintf(out, DEPOSITING_INDEX_NAME_SIZE, "deposit/%u-%016" PRIx64, volume->name, volume->mark);
+const char *mirrored_archives_index_name(const struct mirrored_archives_volume *volume,
+                                         char out[MIRRORED_ARCHIVES_INDEX_NAME_SIZE]) {
+    snprintf(out, MIRRORED_ARCHIVES_INDEX_NAME_SIZE, "deposit/%u-%016" PRIx64, volume->name, volume->mark);
     return out;
 }
 
@@ -29,13 +29,13 @@ static bool read_number(const json_t *object, const char *name, uint64_t max, ui
     return json_is_integer(value) && number >= 0 && (uint64_t)number <= max;
 }
 
-static bool read_volume(const json_t *object, struct depositing_volume *volume) {
+static bool read_volume(const json_t *object, struct mirrored_archives_volume *volume) {
     uint64_t name;
     uint64_t number;
     bool is_sound = read_number(object, "volume", KEY_VOLUMES_MAX - 1, &name) &&
                     read_number(object, "number", UINT16_MAX, &number) &&
                     read_number(object, "mark", INT64_MAX, &volume->mark) &&
-                    instance_is_deposit((uint16_t)number) && volume->mark > 0;
+                    instance_is_mirrored((uint16_t)number) && volume->mark > 0;
     if (is_sound) {
         volume->name = (uint16_t)name;
         volume->number = (uint16_t)number;
@@ -43,12 +43,12 @@ static bool read_volume(const json_t *object, struct depositing_volume *volume) 
     return is_sound;
 }
 
-static bool from_json(const json_t *object, struct depositing_file *file) {
+static bool from_json(const json_t *object, struct mirrored_archives_file *file) {
     const json_t *volumes = json_object_get(object, "volumes");
     const char *publisher = json_string_value(json_object_get(object, "publisher"));
     if (publisher == NULL || !identity_key_parse(bytes_of_string(publisher), file->publisher) ||
         !read_number(object, "number", INT64_MAX, &file->number) ||
-        json_array_size(volumes) > DEPOSITING_VOLUMES_MAX) {
+        json_array_size(volumes) > MIRRORED_ARCHIVES_VOLUMES_MAX) {
         return false;
     }
     for (size_t i = 0; i < json_array_size(volumes); i++) {
@@ -59,9 +59,10 @@ static bool from_json(const json_t *object, struct depositing_file *file) {
     return true;
 }
 
-enum err depositing_file_read(const char *directory, const char *name, struct depositing_file *ret_file) {
+enum err mirrored_archives_file_read(const char *directory, const char *name,
+                                     struct mirrored_archives_file *ret_file) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
-    struct depositing_file file = {0};
+    struct mirrored_archives_file file = {0};
     struct buf text;
     buf_init(&text, FILE_SIZE_MAX);
     enum err err =
@@ -78,8 +79,8 @@ enum err depositing_file_read(const char *directory, const char *name, struct de
 
 /* ---- writing ---- */
 
-enum err depositing_file_write(const char *directory, const char *name, const struct depositing_file *file,
-                               struct err_detail *detail) {
+enum err mirrored_archives_file_write(const char *directory, const char *name,
+                                      const struct mirrored_archives_file *file, struct err_detail *detail) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     struct buf text;
@@ -87,7 +88,7 @@ enum err depositing_file_write(const char *directory, const char *name, const st
     buf_put_format(&text, "{\"publisher\":\"%s\",\"number\":%ju,\"volumes\":[",
                    identity_key_format(file->publisher, key), (uintmax_t)file->number);
     for (size_t i = 0; i < file->volumes_count; i++) {
-        const struct depositing_volume *volume = &file->volumes[i];
+        const struct mirrored_archives_volume *volume = &file->volumes[i];
         buf_put_format(&text, "%s{\"volume\":%u,\"number\":%u,\"mark\":%ju}", i > 0 ? "," : "", volume->name,
                        volume->number, (uintmax_t)volume->mark);
     }
@@ -106,17 +107,18 @@ enum err depositing_file_write(const char *directory, const char *name, const st
 
 /* ---- cleaning ---- */
 
-static bool is_named(const struct depositing_file *file, const char *name) {
-    char named[DEPOSITING_INDEX_NAME_SIZE];
+static bool is_named(const struct mirrored_archives_file *file, const char *name) {
+    char named[MIRRORED_ARCHIVES_INDEX_NAME_SIZE];
     for (size_t i = 0; i < file->volumes_count; i++) {
-        if (strcmp(depositing_index_name(&file->volumes[i], named) + sizeof "deposit", name) == 0) {
+        if (strcmp(mirrored_archives_index_name(&file->volumes[i], named) + sizeof "deposit", name) == 0) {
             return true;
         }
     }
     return false;
 }
 
-void depositing_file_clean(const char *directory, const char *name, const struct depositing_file *file) {
+void mirrored_archives_file_clean(const char *directory, const char *name,
+                                  const struct mirrored_archives_file *file) {
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     char index[COLLECTION_SETUP_PATH_SIZE_MAX + sizeof((struct dirent *)NULL)->d_name];
     DIR *opened = opendir(collection_setup_path(directory, name, "deposit", path));

@@ -1,5 +1,5 @@
 /* Archives of other nodes as a part of what nodes do together: they are served without any network too. */
-#include "node/mirror/depositing.h"
+#include "node/mirror/mirrored_archives.h"
 #include "node/ring_services_state.h"
 
 static void on_note(void *context, const char *sentence) {
@@ -16,13 +16,13 @@ static void blame(void *context, const uint8_t publisher[PEER_KEY_SIZE], const c
     transport_blame(ring_services->transport, &peer, sentence);
 }
 
-void ring_services_beat_deposits(struct ring_services *ring_services) {
+void ring_services_beat_mirrored(struct ring_services *ring_services) {
     struct err_detail detail = {0};
-    struct depositing *depositing;
-    if (ring_services->depositing != NULL || ring_services->is_deposit_told) {
+    struct mirrored_archives *mirrored_archives;
+    if (ring_services->mirrored_archives != NULL || ring_services->is_mirrored_told) {
         return;
     }
-    struct depositing_config config = {
+    struct mirrored_archives_config config = {
         .directory = ring_services->config.directory,
         .instance = ring_services->config.instance,
         .clock = ring_services->config.clock,
@@ -30,26 +30,26 @@ void ring_services_beat_deposits(struct ring_services *ring_services) {
         .blame = blame,
         .context = ring_services,
     };
-    enum err err = depositing_start(&config, &depositing, &detail);
+    enum err err = mirrored_archives_start(&config, &mirrored_archives, &detail);
     if (err == ERR_OK) {
-        ring_services->depositing = depositing;
+        ring_services->mirrored_archives = mirrored_archives;
     } else {
-        ring_services->is_deposit_told = true;
+        ring_services->is_mirrored_told = true;
         on_note(ring_services, err_detail_text(&detail, err));
     }
 }
 
-void ring_services_stop_deposits(struct ring_services *ring_services) {
-    if (ring_services->depositing != NULL) {
-        depositing_stop(ring_services->depositing);
-        ring_services->depositing = NULL;
+void ring_services_stop_mirrored(struct ring_services *ring_services) {
+    if (ring_services->mirrored_archives != NULL) {
+        mirrored_archives_stop(ring_services->mirrored_archives);
+        ring_services->mirrored_archives = NULL;
     }
 }
 
-void ring_services_put_deposit(void *context, const char *name, struct buf *out) {
+void ring_services_put_mirrored(void *context, const char *name, struct buf *out) {
     struct ring_services *ring_services = context;
-    struct depositing *depositing = ring_services->depositing;
-    if (depositing != NULL) {
-        depositing_put(depositing, name, out);
+    struct mirrored_archives *mirrored_archives = ring_services->mirrored_archives;
+    if (mirrored_archives != NULL) {
+        mirrored_archives_put(mirrored_archives, name, out);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * depositing - archives of other nodes that this one subscribes to, indexed and served beside its own.
+ * mirrored_archives - archives of other nodes that this one subscribes to, indexed and served beside its own.
  *
  *      DIR/collections/NAME/
  *          current -> trees/NUMBER    kept up to date by mirroring; with volumes/V/ in it, it is an archive
@@ -8,9 +8,9 @@
  *              V-MARK/                the index of a volume (store/index/index.h)
  *
  * A thread of its own looks every second which version is there. It reads the owner's access rules, then the
- * segments that are new, and hands them to the instance (store/backend/backend_deposit.h), from where replay,
- * CDX and search have them. Where the segments only grew, the index is gone on with; where the owner has
- * compacted them, a new one is made, and readers have the old one meanwhile.
+ * segments that are new, and hands them to the instance (store/backend/backend_mirrored.h), from where
+ * replay, CDX and search have them. Where the segments only grew, the index is gone on with; where the owner
+ * has compacted them, a new one is made, and readers have the old one meanwhile.
  *
  * Nothing of it is trusted (store/volume/volume.h: deposits). A version with rules that cannot be read, or
  * that is absurd, is refused: what was there before stays. Records that are damaged are left out. Both are
@@ -19,18 +19,18 @@
  * A crash is gone on from: the index knows its position. After "mnemon mirror unsubscribe" the archive is
  * gone for readers within a second, and its index with it. Decision 0013.
  */
-#ifndef MNEMON_NODE_MIRROR_DEPOSITING_H
-#define MNEMON_NODE_MIRROR_DEPOSITING_H
+#ifndef MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_H
+#define MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_H
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/peer.h"
 #include "store/instance/instance.h"
 
-struct depositing;
+struct mirrored_archives;
 
 /* Both outlive it. */
-struct depositing_config {
+struct mirrored_archives_config {
     const char *directory; /* of the data */
     struct instance *instance;
     const struct clock *clock;
@@ -40,13 +40,14 @@ struct depositing_config {
     void *context;
 };
 
-enum err depositing_start(const struct depositing_config *config, struct depositing **ret_depositing,
-                          struct err_detail *detail) MUST_CHECK;
+enum err mirrored_archives_start(const struct mirrored_archives_config *config,
+                                 struct mirrored_archives **ret_mirrored_archives,
+                                 struct err_detail *detail) MUST_CHECK;
 
 /* What was being read is gone on with the next time. The instance keeps what it has. */
-void depositing_stop(struct depositing *take_depositing);
+void mirrored_archives_stop(struct mirrored_archives *take_mirrored_archives);
 
 /* Any thread: append what there is of a collection as a member "archive" of /api/v1/mirrors (docs/api.md). */
-void depositing_put(struct depositing *depositing, const char *name, struct buf *out);
+void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct buf *out);
 
 #endif

@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "instance-fixture.h"
-#include "store/backend/backend_deposit.h"
 #include "store/backend/backend_local.h"
+#include "store/backend/backend_mirrored.h"
 #include "store/volume/follow.h"
 
-enum { NUMBER = INSTANCE_DEPOSIT_NUMBER, DISK = 0 };
+enum { NUMBER = INSTANCE_MIRRORED_NUMBER, DISK = 0 };
 
 /* The files of the owner's first volume, as a version of a collection has them; an older one may be there. */
 static void publish(struct fixture *fixture, unsigned version) {
@@ -30,20 +30,20 @@ static enum err try_open(struct fixture *fixture, unsigned version, const char *
         .number = NUMBER,
         .path = fixture->root,
         .index = scratch_path(fixture->root, index, path),
-        .deposit = tree(version, directory),
+        .mirrored = tree(version, directory),
     };
     struct err_detail detail = {0};
     return backend_local_open(&config, ret_backend, ret_recovery, &detail);
 }
 
-static struct backend *open_deposit(struct fixture *fixture, unsigned version, const char *index,
-                                    struct volume_recovery *ret_recovery) {
+static struct backend *open_mirrored(struct fixture *fixture, unsigned version, const char *index,
+                                     struct volume_recovery *ret_recovery) {
     struct backend *backend = NULL;
     assert_int_equal(try_open(fixture, version, index, &backend, ret_recovery), ERR_OK);
     return backend;
 }
 
-static void close_deposit(struct backend *backend) {
+static void close_mirrored(struct backend *backend) {
     backend->table->close(backend);
 }
 
@@ -91,7 +91,7 @@ static void only_what_is_new_is_read(void **state) {
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     fixture_capture(fixture, "http://b.example/", 2, "one", 0); /* a revisit */
     publish(fixture, 1);
-    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_mirrored(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 2);
     fixture_capture(fixture, "http://c.example/", 3, "two", 0);
     publish(fixture, 2);
@@ -101,10 +101,10 @@ static void only_what_is_new_is_read(void **state) {
                      ERR_OK);
     assert_int_equal(recovery.records_count, 1);
     assert_int_equal(recovery.damaged_count, 0);
-    close_deposit(backend);
-    backend = open_deposit(fixture, 2, "made", &recovery); /* it knows how far it has come */
+    close_mirrored(backend);
+    backend = open_mirrored(fixture, 2, "made", &recovery); /* it knows how far it has come */
     assert_int_equal(recovery.records_count, 0);
-    close_deposit(backend);
+    close_mirrored(backend);
 }
 
 static void a_crash_in_the_middle_is_gone_on_from(void **state) {
@@ -112,10 +112,10 @@ static void a_crash_in_the_middle_is_gone_on_from(void **state) {
     struct volume_recovery recovery;
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     publish(fixture, 1);
-    close_deposit(open_deposit(fixture, 1, "made", &recovery));
+    close_mirrored(open_mirrored(fixture, 1, "made", &recovery));
     fixture_capture(fixture, "http://b.example/", 2, "two", 0);
     publish(fixture, 2); /* and now the index of version 1 is opened with the files of version 2 */
-    close_deposit(open_deposit(fixture, 2, "made", &recovery));
+    close_mirrored(open_mirrored(fixture, 2, "made", &recovery));
     assert_int_equal(recovery.records_count, 1);
     assert_false(recovery.is_rebuilt);
 }
@@ -133,7 +133,7 @@ static void a_torn_end_is_left_and_gone_on_with(void **state) {
     path_of_segment(fixture, 1, torn);
     path_of_segment(fixture, 2, whole);
     assert_int_equal(truncate(torn, size_of(torn) - 5), 0);
-    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_mirrored(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 1);
     assert_int_equal(recovery.damaged_count, 0);
     assert_int_equal(size_of(torn), size_of(whole) - 5); /* it is another's: nothing is cut */
@@ -141,7 +141,7 @@ static void a_torn_end_is_left_and_gone_on_with(void **state) {
     assert_int_equal(volume_extend(backend_local_volume(backend), tree(2, directory), &recovery, NULL),
                      ERR_OK);
     assert_int_equal(recovery.records_count, 1);
-    close_deposit(backend);
+    close_mirrored(backend);
 }
 
 /* To another value, whatever it is: records have random names, and any byte may be any. */
@@ -176,31 +176,33 @@ static void what_was_compacted_or_is_another_has_not_grown(void **state) {
 static void readers_have_one_state_or_the_other(void **state) {
     struct fixture *fixture = *state;
     struct volume_recovery recovery;
-    struct backend *deposit = backend_deposit_new();
+    struct backend *mirrored = backend_mirrored_new();
     fixture_capture(fixture, "http://a.example/", 1, "one", 0);
     fixture_capture(fixture, "http://b.example/", 2, "two", 0);
     publish(fixture, 1);
     fixture_capture(fixture, "http://c.example/", 3, "three", 0);
     publish(fixture, 2);
-    instance_add_deposit(fixture->instance, NUMBER, "papers@key", deposit);
-    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
+    instance_add_mirrored(fixture->instance, NUMBER, "papers@key", mirrored);
+    backend_mirrored_replace(mirrored,
+                             mirrored_holding_new(open_mirrored(fixture, 1, "first", &recovery), 1));
     assert_int_equal(count(fixture->session), 3); /* only what is its own */
     struct instance_session *reader = instance_session_new(fixture->instance);
-    instance_session_set_deposits(reader, true);
+    instance_session_set_mirrored(reader, true);
     assert_int_equal(count(reader), 3); /* each once */
 
     struct merge *merge;
     struct capture capture;
     assert_int_equal(merge_open(reader, bytes_of(NULL, 0), bytes_of(NULL, 0), true, &merge, NULL), ERR_OK);
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
-    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 2, "second", &recovery), 2));
-    instance_session_set_deposits(reader, true); /* in the middle of a walk: it stays as it is */
+    backend_mirrored_replace(mirrored,
+                             mirrored_holding_new(open_mirrored(fixture, 2, "second", &recovery), 2));
+    instance_session_set_mirrored(reader, true); /* in the middle of a walk: it stays as it is */
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
     merge_close(merge);
-    instance_session_set_deposits(reader, true);
+    instance_session_set_mirrored(reader, true);
     assert_int_equal(count(reader), 3);
-    backend_deposit_replace(deposit, NULL);
-    instance_session_set_deposits(reader, true);
+    backend_mirrored_replace(mirrored, NULL);
+    instance_session_set_mirrored(reader, true);
     assert_int_equal(count(reader), 3);
     instance_session_free(reader);
 }
@@ -217,7 +219,7 @@ static void rules_of_the_owner_count(void **state) {
     struct fixture *fixture = *state;
     struct fixture other;
     struct volume_recovery recovery;
-    struct backend *deposit = backend_deposit_new();
+    struct backend *mirrored = backend_mirrored_new();
     struct capture capture;
     struct key key;
     struct block block;
@@ -226,11 +228,12 @@ static void rules_of_the_owner_count(void **state) {
     fixture_capture(fixture, "http://b.example/", 2, "one", 0); /* a revisit */
     publish(fixture, 1);
     open_alone(fixture, &other, fixture->root);
-    instance_add_deposit(other.instance, NUMBER, "papers@key", deposit);
-    backend_deposit_replace(deposit, deposit_holding_new(open_deposit(fixture, 1, "first", &recovery), 1));
+    instance_add_mirrored(other.instance, NUMBER, "papers@key", mirrored);
+    backend_mirrored_replace(mirrored,
+                             mirrored_holding_new(open_mirrored(fixture, 1, "first", &recovery), 1));
     assert_int_equal(count(other.session), 0);
     assert_false(instance_session_sees(other.session, NUMBER));
-    instance_session_set_deposits(other.session, true);
+    instance_session_set_mirrored(other.session, true);
     assert_true(instance_session_sees(other.session, NUMBER));
     assert_int_equal(count(other.session), 2);
     struct access_rules *rules = access_rules_new();
@@ -240,17 +243,17 @@ static void rules_of_the_owner_count(void **state) {
                                       NULL),
                      ERR_OK);
     assert_int_equal(access_rules_seal(rules), ERR_OK);
-    backend_deposit_set_rules(deposit, rules);
+    backend_mirrored_set_rules(mirrored, rules);
     assert_int_equal(count(other.session), 1); /* what is excluded is not there */
     assert_int_equal(merge_open(other.session, bytes_of(NULL, 0), bytes_of(NULL, 0), false, &merge, NULL),
                      ERR_OK);
     assert_int_equal(merge_next(merge, &capture, NULL), ERR_OK);
     assert_int_equal(capture.volume, NUMBER);
-    assert_int_equal(backend_deposit_check(deposit, capture.surt, capture.time_us), ACCESS_BLOCK);
+    assert_int_equal(backend_mirrored_check(mirrored, capture.surt, capture.time_us), ACCESS_BLOCK);
     assert_int_equal(instance_locate(other.session, &capture, &key, &block, NULL), ERR_OK);
     assert_int_equal(key.volume, NUMBER);
     merge_close(merge);
-    instance_session_set_deposits(other.session, false);
+    instance_session_set_mirrored(other.session, false);
     fixture_close(&other);
 }
 
@@ -282,7 +285,7 @@ static void nonsense_is_left_out_with_a_reason(void **state) {
     fputs("no record at all\r\n\r\n", file);
     put_record(file, "http://e.example/", "2026-01-01T00:00:00Z", "", 4, "five");
     fclose(file);
-    struct backend *backend = open_deposit(fixture, 1, "made", &recovery);
+    struct backend *backend = open_mirrored(fixture, 1, "made", &recovery);
     assert_int_equal(recovery.records_count, 2);
     assert_int_equal(recovery.damaged_count, 3);
     assert_string_equal(recovery.damage, "a document that its digest does not fit");
@@ -293,7 +296,7 @@ static void nonsense_is_left_out_with_a_reason(void **state) {
     assert_true(bytes_equal(entry.url, BYTES("http://e.example/")));
     assert_int_equal(follow_next(follow, &entry, NULL), ERR_NOT_FOUND);
     follow_free(follow);
-    close_deposit(backend);
+    close_mirrored(backend);
     /* A segment that is none is left out as a whole, and a name that is none is not looked at. */
     file = fopen(scratch_path(fixture->root, "trees/1/00000002.warc.zst", path), "wb");
     fwrite("\x5d\x2a\x4d\x18\xff\xff\xff\xff", 1, 8, file);
@@ -301,9 +304,9 @@ static void nonsense_is_left_out_with_a_reason(void **state) {
     fclose(fopen(
         scratch_path(fixture->root, "trees/1/0000000000000000000000000000000000000000000003.warc.zst", path),
         "wb"));
-    backend = open_deposit(fixture, 1, "again", &recovery);
+    backend = open_mirrored(fixture, 1, "again", &recovery);
     assert_int_equal(recovery.records_count, 2);
-    close_deposit(backend);
+    close_mirrored(backend);
 }
 
 static void what_is_absurd_is_refused_as_a_whole(void **state) {
@@ -331,11 +334,11 @@ static void is_cancelled_when_it_must_end(void **state) {
         .number = NUMBER,
         .path = fixture->root,
         .index = scratch_path(fixture->root, "made", path),
-        .deposit = "trees/1",
+        .mirrored = "trees/1",
         .is_cancelled = &is_cancelled,
     };
     assert_int_equal(backend_local_open(&config, &backend, &recovery, NULL), ERR_CANCELLED);
-    close_deposit(open_deposit(fixture, 1, "made", &recovery));
+    close_mirrored(open_mirrored(fixture, 1, "made", &recovery));
     assert_int_equal(recovery.records_count, 1);
 }
 
