@@ -9,7 +9,7 @@
 struct world {
     struct fixture *fixture;
     struct archive *archive;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct clock_manual clock;
 };
 
@@ -24,15 +24,15 @@ static int set_up(void **state) {
     struct archive_config config = {
         .instance = world->fixture->instance, .scratch_directory = "/tmp", .clock = &world->clock.clock};
     world->archive = archive_new(&config);
-    world->visit = archive_reader_begin(world->archive);
+    world->reader = archive_reader_begin(world->archive);
     *state = world;
-    return world->visit == NULL ? -1 : 0;
+    return world->reader == NULL ? -1 : 0;
 }
 
 static int tear_down(void **state) {
     struct world *world = *state;
     void *fixture = world->fixture;
-    archive_reader_end(world->visit);
+    archive_reader_end(world->reader);
     archive_free(world->archive);
     int result = fixture_tear_down(&fixture);
     free(world);
@@ -53,16 +53,16 @@ static void put(struct world *world, const struct document *document) {
 
 /* A visit sees a URL as it was at its first look. */
 static void renew(struct world *world) {
-    archive_reader_end(world->visit);
-    world->visit = archive_reader_begin(world->archive);
-    assert_non_null(world->visit);
+    archive_reader_end(world->reader);
+    world->reader = archive_reader_begin(world->archive);
+    assert_non_null(world->reader);
 }
 
 static int64_t find(struct world *world, const char *url, int64_t seconds, enum archive_choice choice) {
     struct bytes surt;
     struct capture found;
-    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
-    enum err err = archive_find(world->visit, surt, seconds * FIXTURE_SECOND_US, choice, &found, NULL);
+    assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
+    enum err err = archive_find(world->reader, surt, seconds * FIXTURE_SECOND_US, choice, &found, NULL);
     if (err == ERR_NOT_FOUND) {
         return -1;
     }
@@ -113,8 +113,8 @@ static void finds_among_many(void **state) {
     assert_int_equal(find(world, url, 1 << 30, ARCHIVE_CLOSEST), 42000);
     struct bytes surt;
     struct archive_neighbours near;
-    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_neighbours(world->visit, surt, at(5000), &near), ERR_OK);
+    assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->reader, surt, at(5000), &near), ERR_OK);
     assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
     assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 4000);
     assert_int_equal(near.next_us / FIXTURE_SECOND_US, 6000);
@@ -126,15 +126,15 @@ static void knows_the_neighbours(void **state) {
     struct bytes surt;
     struct archive_neighbours near;
     capture(world, "http://a.example/x", 1000, "one");
-    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_neighbours(world->visit, surt, at(1000), &near), ERR_OK);
+    assert_int_equal(archive_key(world->reader, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->reader, surt, at(1000), &near), ERR_OK);
     assert_true(near.previous_us == INT64_MIN && near.next_us == INT64_MIN);
     assert_true(near.first_us == near.last_us && near.first_us == at(1000));
     capture(world, "http://a.example/x", 2000, "two");
     capture(world, "http://a.example/x", 3000, "three");
     renew(world);
-    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_neighbours(world->visit, surt, at(2000), &near), ERR_OK);
+    assert_int_equal(archive_key(world->reader, BYTES("http://a.example/x"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_neighbours(world->reader, surt, at(2000), &near), ERR_OK);
     assert_int_equal(near.previous_us / FIXTURE_SECOND_US, 1000);
     assert_int_equal(near.next_us / FIXTURE_SECOND_US, 3000);
     assert_int_equal(near.first_us / FIXTURE_SECOND_US, 1000);
@@ -153,9 +153,9 @@ static void takes_the_last_of_a_second(void **state) {
         document.time_us = at(1000) + i * 300000;
         put(world, &document);
     }
-    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
     for (enum archive_choice choice = ARCHIVE_CLOSEST; choice <= ARCHIVE_SETTLED; choice++) {
-        assert_int_equal(archive_find(world->visit, surt, at(1000), choice, &found, NULL), ERR_OK);
+        assert_int_equal(archive_find(world->reader, surt, at(1000), choice, &found, NULL), ERR_OK);
         assert_int_equal(found.time_us % FIXTURE_SECOND_US, 900000);
     }
 }
@@ -168,16 +168,16 @@ static void passes_over_redirects_where_told(void **state) {
                                 .time_us = at(1000),
                                 .head = BYTES("HTTP/1.1 301 Moved\r\nLocation: https://a.example/\r\n\r\n")};
     put(world, &redirect);
-    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+    assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
                      ERR_NOT_FOUND);
     capture(world, "https://a.example/", 1002, "here");
     renew(world);
-    assert_int_equal(archive_key(world->visit, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_CLOSEST, &found, NULL),
+    assert_int_equal(archive_key(world->reader, BYTES("http://a.example/"), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_CLOSEST, &found, NULL),
                      ERR_OK);
     assert_int_equal(found.status, 301);
-    assert_int_equal(archive_find(world->visit, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
+    assert_int_equal(archive_find(world->reader, surt, redirect.time_us, ARCHIVE_SETTLED, &found, NULL),
                      ERR_OK);
     assert_bytes_equal(found.url, BYTES("https://a.example/"));
 }
@@ -189,10 +189,10 @@ static void open_at(struct world *world, const char *url, int64_t seconds,
     struct bytes surt;
     struct capture found;
     struct err_detail detail = {0};
-    assert_int_equal(archive_key(world->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_key(world->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
     assert_int_equal(
-        archive_find(world->visit, surt, seconds * FIXTURE_SECOND_US, ARCHIVE_EXACT, &found, NULL), ERR_OK);
-    enum err err = archive_open(world->visit, &found, ret_record, &detail);
+        archive_find(world->reader, surt, seconds * FIXTURE_SECOND_US, ARCHIVE_EXACT, &found, NULL), ERR_OK);
+    enum err err = archive_open(world->reader, &found, ret_record, &detail);
     if (err != ERR_OK) {
         fail_msg("%s", err_detail_text(&detail, err));
     }
@@ -312,7 +312,7 @@ static void walk(struct world *world, const char *url, bool in_reverse, size_t m
     struct archive_walk *walk;
     struct capture found;
     out[0] = '\0';
-    assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_OK);
+    assert_int_equal(archive_walk_open(world->reader, &range, &walk, NULL), ERR_OK);
     for (size_t i = 0; i < max && archive_walk_next(walk, &found, NULL) == ERR_OK; i++) {
         sprintf(out + strlen(out), "%jd ", (intmax_t)(found.time_us / FIXTURE_SECOND_US));
         buf_clear(after);
@@ -355,7 +355,7 @@ static void refuses_places_that_are_none(void **state) {
         struct archive_range range = {
             .url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX, .after = bytes_of_string(wrong[i])};
         struct archive_walk *walk;
-        assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_INVALID);
+        assert_int_equal(archive_walk_open(world->reader, &range, &walk, NULL), ERR_INVALID);
     }
 }
 
@@ -371,7 +371,7 @@ static void walks_between_two_times(void **state) {
                                       .to_us = at(2000)};
         struct archive_walk *walk;
         struct capture found;
-        assert_int_equal(archive_walk_open(world->visit, &range, &walk, NULL), ERR_OK);
+        assert_int_equal(archive_walk_open(world->reader, &range, &walk, NULL), ERR_OK);
         assert_int_equal(archive_walk_next(walk, &found, NULL), ERR_OK);
         assert_int_equal(found.time_us, at(2000));
         assert_int_equal(archive_walk_next(walk, &found, NULL), ERR_NOT_FOUND);
@@ -381,39 +381,39 @@ static void walks_between_two_times(void **state) {
 
 /* ---- visits ---- */
 
-static void hands_out_a_bounded_number_of_held_visits(void **state) {
+static void hands_out_a_bounded_number_of_held_readers(void **state) {
     struct world *world = *state;
     enum { COUNT = 300 };
-    struct archive_reader *visits[COUNT];
+    struct archive_reader *readers[COUNT];
     size_t held = 0;
     for (size_t i = 0; i < COUNT; i++) {
-        visits[i] = archive_reader_begin(world->archive);
-        assert_non_null(visits[i]);
-        held += archive_reader_hold(visits[i]) ? 1 : 0;
+        readers[i] = archive_reader_begin(world->archive);
+        assert_non_null(readers[i]);
+        held += archive_reader_hold(readers[i]) ? 1 : 0;
     }
     assert_in_range(held, 1, COUNT - 1);
     for (size_t i = 0; i < COUNT; i++) {
-        archive_reader_end(visits[i]);
+        archive_reader_end(readers[i]);
     }
-    struct archive_reader *visit = archive_reader_begin(world->archive);
-    assert_true(archive_reader_hold(visit));
-    archive_reader_end(visit);
+    struct archive_reader *reader = archive_reader_begin(world->archive);
+    assert_true(archive_reader_hold(reader));
+    archive_reader_end(reader);
 }
 
 static void *look(void *context) {
     struct archive *archive = context;
     size_t wrong = 0;
     for (int i = 0; i < 200; i++) {
-        struct archive_reader *visit = archive_reader_begin(archive);
+        struct archive_reader *reader = archive_reader_begin(archive);
         struct bytes surt;
         struct capture found;
         struct archive_record record;
-        bool is_right = archive_key(visit, BYTES("http://a.example/x"), &surt, NULL) == ERR_OK &&
-                        archive_find(visit, surt, 0, ARCHIVE_CLOSEST, &found, NULL) == ERR_OK &&
-                        archive_open(visit, &found, &record, NULL) == ERR_OK &&
+        bool is_right = archive_key(reader, BYTES("http://a.example/x"), &surt, NULL) == ERR_OK &&
+                        archive_find(reader, surt, 0, ARCHIVE_CLOSEST, &found, NULL) == ERR_OK &&
+                        archive_open(reader, &found, &record, NULL) == ERR_OK &&
                         bytes_equal(record.body, BYTES("one"));
         wrong += is_right ? 0 : 1;
-        archive_reader_end(visit);
+        archive_reader_end(reader);
     }
     return wrong == 0 ? archive : NULL;
 }
@@ -458,7 +458,7 @@ static enum err use_next(void *context, const struct capture *capture, struct er
     struct reader *reader = context;
     reader->uses_count++;
     clock_manual_advance(&reader->world->clock, reader->use_us);
-    enum err err = archive_note_read(reader->world->visit, capture, reader->err);
+    enum err err = archive_note_read(reader->world->reader, capture, reader->err);
     return err == ERR_OK ? err : err_set(detail, err, "capture %u is lost", reader->uses_count);
 }
 
@@ -472,7 +472,7 @@ static void reader_init(struct reader *reader, struct world *world) {
 static enum err try(struct reader *reader, struct err_detail *detail) {
     struct archive_attempt attempt = {.find = find_next, .use = use_next, .context = reader};
     *detail = (struct err_detail){0};
-    return archive_try(reader->world->visit, &attempt, detail);
+    return archive_try(reader->world->reader, &attempt, detail);
 }
 
 static void what_is_lost_is_looked_past_four_times(void **state) {
@@ -532,7 +532,7 @@ static void what_was_used_is_not_looked_at_again(void **state) {
     struct reader reader;
     reader_init(&reader, *state);
     struct archive_attempt attempt = {.find = find_next, .use = use_and_give_away, .context = &reader};
-    assert_int_equal(archive_try(reader.world->visit, &attempt, NULL), ERR_OK);
+    assert_int_equal(archive_try(reader.world->reader, &attempt, NULL), ERR_OK);
     assert_int_equal(reader.uses_count, 1);
 }
 
@@ -564,7 +564,7 @@ int main(void) {
         TEST(walks_on_where_it_stopped),
         TEST(refuses_places_that_are_none),
         TEST(walks_between_two_times),
-        TEST(hands_out_a_bounded_number_of_held_visits),
+        TEST(hands_out_a_bounded_number_of_held_readers),
         TEST(serves_many_threads),
         TEST(what_is_lost_is_looked_past_four_times),
         TEST(what_is_lost_is_looked_past_for_six_seconds),

@@ -15,7 +15,7 @@ static int setup(void **state) {
 
 struct reader {
     struct archive *archive;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct archive_record record;
     struct capture capture;
 };
@@ -27,20 +27,20 @@ static void reader_init(struct reader *reader, struct fixture *fixture) {
     };
     reader->archive = archive_new(&config);
     assert_non_null(reader->archive);
-    reader->visit = archive_reader_begin(reader->archive);
+    reader->reader = archive_reader_begin(reader->archive);
 }
 
 static void reader_done(struct reader *reader) {
-    archive_reader_end(reader->visit);
+    archive_reader_end(reader->reader);
     archive_free(reader->archive);
 }
 
 static enum err reader_read(struct reader *reader, const char *url, int64_t seconds) {
     struct bytes surt;
-    assert_int_equal(archive_key(reader->visit, bytes_of_string(url), &surt, NULL), ERR_OK);
+    assert_int_equal(archive_key(reader->reader, bytes_of_string(url), &surt, NULL), ERR_OK);
     enum err err =
-        archive_find(reader->visit, surt, seconds * SECOND_US, ARCHIVE_CLOSEST, &reader->capture, NULL);
-    return err == ERR_OK ? archive_open(reader->visit, &reader->capture, &reader->record, NULL) : err;
+        archive_find(reader->reader, surt, seconds * SECOND_US, ARCHIVE_CLOSEST, &reader->capture, NULL);
+    return err == ERR_OK ? archive_open(reader->reader, &reader->capture, &reader->record, NULL) : err;
 }
 
 /* What the record says of where it came from: a kind, and of which node. */
@@ -128,11 +128,11 @@ static void listed_captures_come_from_the_crowd(void **state) {
     offer(fixture, "http://example.org/a", 10, "ten");
     reader_init(&reader, fixture);
     struct bytes surt;
-    assert_int_equal(archive_key(reader.visit, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
-    assert_int_equal(archive_find(reader.visit, surt, 10 * SECOND_US, ARCHIVE_CLOSEST, &reader.capture, NULL),
-                     ERR_OK);
+    assert_int_equal(archive_key(reader.reader, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
+    assert_int_equal(
+        archive_find(reader.reader, surt, 10 * SECOND_US, ARCHIVE_CLOSEST, &reader.capture, NULL), ERR_OK);
     set_busy(fixture, true);
-    assert_int_equal(archive_open(reader.visit, &reader.capture, &reader.record, NULL), ERR_OK);
+    assert_int_equal(archive_open(reader.reader, &reader.capture, &reader.record, NULL), ERR_OK);
     assert_bytes_equal(reader.record.body, BYTES("ten"));
     expect_source(&reader, "crowd", &fixture->nodes[OFFERER]);
     reader_done(&reader);

@@ -355,7 +355,7 @@ static void replay_reads_through(void **state) {
         .scratch_directory = fixture->root,
     };
     struct archive *archive = archive_new(&config);
-    struct archive_reader *visit = archive_reader_begin(archive);
+    struct archive_reader *reader = archive_reader_begin(archive);
     struct archive_record record;
     struct capture capture;
     struct bytes surt;
@@ -363,13 +363,13 @@ static void replay_reads_through(void **state) {
     static const char *const urls[] = {"http://example.org/a", "http://example.org/ab"};
     static const char *const bodies[] = {"a2", "a1"};
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(archive_key(visit, bytes_of_string(urls[i]), &surt, NULL), ERR_OK);
-        assert_int_equal(archive_find(visit, surt, 2 * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL), ERR_OK);
-        assert_int_equal(archive_open(visit, &capture, &record, NULL), ERR_OK);
+        assert_int_equal(archive_key(reader, bytes_of_string(urls[i]), &surt, NULL), ERR_OK);
+        assert_int_equal(archive_find(reader, surt, 2 * SECOND_US, ARCHIVE_CLOSEST, &capture, NULL), ERR_OK);
+        assert_int_equal(archive_open(reader, &capture, &record, NULL), ERR_OK);
         assert_bytes_equal(record.body, bytes_of_string(bodies[i]));
         assert_bytes_equal(record.head, BYTES(HEAD));
     }
-    archive_reader_end(visit);
+    archive_reader_end(reader);
     archive_free(archive);
 }
 
@@ -544,7 +544,7 @@ static void false_documents_are_not_shown(void **state) {
 
 /* As readers do it. */
 struct trier {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     int64_t time_us;
     unsigned tries_count;
     struct buf *body;
@@ -553,15 +553,15 @@ struct trier {
 static enum err find_nearest(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct trier *trier = context;
     struct bytes surt;
-    assert_int_equal(archive_key(trier->visit, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
-    return archive_find(trier->visit, surt, trier->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    assert_int_equal(archive_key(trier->reader, BYTES("http://example.org/a"), &surt, NULL), ERR_OK);
+    return archive_find(trier->reader, surt, trier->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
 static enum err read_nearest(void *context, const struct capture *capture, struct err_detail *detail) {
     struct trier *trier = context;
     struct archive_record record;
     trier->tries_count++;
-    enum err err = archive_open(trier->visit, capture, &record, detail);
+    enum err err = archive_open(trier->reader, capture, &record, detail);
     return err == ERR_OK ? buf_put(trier->body, record.body) : err;
 }
 
@@ -575,8 +575,8 @@ static unsigned open_nearest(struct fixture *fixture, int64_t seconds, struct bu
     struct trier trier = {archive_reader_begin(archive), seconds * SECOND_US, 0, body};
     struct archive_attempt attempt = {.find = find_nearest, .use = read_nearest, .context = &trier};
     buf_clear(body);
-    enum err err = archive_try(trier.visit, &attempt, NULL);
-    archive_reader_end(trier.visit);
+    enum err err = archive_try(trier.reader, &attempt, NULL);
+    archive_reader_end(trier.reader);
     archive_free(archive);
     return err == ERR_OK ? trier.tries_count : 0;
 }

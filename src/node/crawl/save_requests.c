@@ -262,22 +262,22 @@ enum err save_requests_put(struct save_requests *save_requests, struct bytes id,
 /* Is there a capture of it since it began? Times of captures may be whole seconds. */
 static bool find_capture(const struct save_requests *save_requests, const struct save *save,
                          char timestamp[UTC_DIGITS_SIZE]) {
-    struct archive_reader *visit = archive_reader_begin_own(save_requests->config.archive);
+    struct archive_reader *reader = archive_reader_begin_own(save_requests->config.archive);
     struct bytes surt;
     struct capture capture;
-    if (visit == NULL) {
+    if (reader == NULL) {
         return false;
     }
-    enum err err = archive_key(visit, bytes_of_string(save->url), &surt, NULL);
+    enum err err = archive_key(reader, bytes_of_string(save->url), &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(visit, surt, clock_wall_us(save_requests->config.clock), ARCHIVE_CLOSEST, &capture,
-                           NULL);
+        err = archive_find(reader, surt, clock_wall_us(save_requests->config.clock), ARCHIVE_CLOSEST,
+                           &capture, NULL);
     }
     bool is_there = err == ERR_OK && capture.time_us / 1000000 >= save->begun_us / 1000000;
     if (is_there) {
         utc_format_digits(capture.time_us, timestamp);
     }
-    archive_reader_end(visit);
+    archive_reader_end(reader);
     return is_there;
 }
 

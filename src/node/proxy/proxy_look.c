@@ -288,20 +288,20 @@ static bool leads_to_itself(struct proxy_worker *worker, const struct archive_re
 struct looking {
     struct proxy_worker *worker;
     struct proxy_job *job;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
 };
 
 static enum err find_newest(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct looking *looking = context;
-    struct archive_reader *visit = looking->visit;
+    struct archive_reader *reader = looking->reader;
     int64_t now_us = clock_wall_us(looking->worker->config->clock);
     struct bytes surt;
-    enum err err = archive_key(visit, buf_bytes(&looking->job->url), &surt, detail);
+    enum err err = archive_key(reader, buf_bytes(&looking->job->url), &surt, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = archive_find(visit, surt, now_us, ARCHIVE_SETTLED, ret_capture, detail);
-    return err == ERR_NOT_FOUND ? archive_find(visit, surt, now_us, ARCHIVE_CLOSEST, ret_capture, detail)
+    err = archive_find(reader, surt, now_us, ARCHIVE_SETTLED, ret_capture, detail);
+    return err == ERR_NOT_FOUND ? archive_find(reader, surt, now_us, ARCHIVE_CLOSEST, ret_capture, detail)
                                 : err;
 }
 
@@ -310,7 +310,7 @@ static enum err take_record(void *context, const struct capture *capture, struct
     struct proxy_worker *worker = looking->worker;
     struct proxy_job *job = looking->job;
     struct archive_record record;
-    enum err err = archive_open(looking->visit, capture, &record, detail);
+    enum err err = archive_open(looking->reader, capture, &record, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -339,12 +339,12 @@ static bool look_in_archive(struct proxy_worker *worker, struct proxy_job *job) 
     struct looking looking = {worker, job, archive_reader_begin(worker->config->archive)};
     struct archive_attempt attempt = {.find = find_newest, .use = take_record, .context = &looking};
     struct err_detail detail = {0};
-    if (looking.visit == NULL) {
+    if (looking.reader == NULL) {
         snprintf(job->archive_said, sizeof job->archive_said, "%s", err_text(ERR_MEMORY));
         return false;
     }
-    enum err err = archive_try(looking.visit, &attempt, &detail);
-    archive_reader_end(looking.visit);
+    enum err err = archive_try(looking.reader, &attempt, &detail);
+    archive_reader_end(looking.reader);
     if (err != ERR_OK) {
         snprintf(job->archive_said, sizeof job->archive_said, "%s",
                  err == ERR_NOT_FOUND ? "has no capture of it" : err_detail_text(&detail, err));

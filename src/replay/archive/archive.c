@@ -13,38 +13,38 @@ enum {
 
 /* ---- visits ---- */
 
-static void visit_free(struct archive_reader *visit) {
-    if (visit->extra != NULL) {
-        visit->free_extra(visit->extra);
+static void reader_free(struct archive_reader *reader) {
+    if (reader->extra != NULL) {
+        reader->free_extra(reader->extra);
     }
-    archive_part_free(visit->own);
-    archive_part_free(visit->original);
-    archive_timeline_done(&visit->timeline);
-    buf_done(&visit->found);
-    buf_done(&visit->surt);
-    canon_done(&visit->canon);
-    if (visit->session != NULL) {
-        instance_session_free(visit->session);
+    archive_part_free(reader->own);
+    archive_part_free(reader->original);
+    archive_timeline_done(&reader->timeline);
+    buf_done(&reader->found);
+    buf_done(&reader->surt);
+    canon_done(&reader->canon);
+    if (reader->session != NULL) {
+        instance_session_free(reader->session);
     }
-    free(visit);
+    free(reader);
 }
 
-static struct archive_reader *visit_new(struct archive *archive) {
-    struct archive_reader *visit = calloc(1, sizeof *visit);
-    if (visit == NULL) {
+static struct archive_reader *reader_new(struct archive *archive) {
+    struct archive_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
         return NULL;
     }
-    visit->archive = archive;
-    canon_init(&visit->canon);
-    buf_init(&visit->surt, URL_SIZE_MAX + 16);
-    buf_init(&visit->found, ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
-    archive_timeline_init(&visit->timeline);
-    visit->session = instance_session_new(archive->instance);
-    if (visit->session == NULL) {
-        visit_free(visit);
+    reader->archive = archive;
+    canon_init(&reader->canon);
+    buf_init(&reader->surt, URL_SIZE_MAX + 16);
+    buf_init(&reader->found, ARCHIVE_KEY_SIZE_MAX + INDEX_MIME_SIZE_MAX);
+    archive_timeline_init(&reader->timeline);
+    reader->session = instance_session_new(archive->instance);
+    if (reader->session == NULL) {
+        reader_free(reader);
         return NULL;
     }
-    return visit;
+    return reader;
 }
 
 struct archive *archive_new(const struct archive_config *config) {
@@ -61,10 +61,10 @@ struct archive *archive_new(const struct archive_config *config) {
 }
 
 void archive_free(struct archive *archive) {
-    while (archive->free_visits != NULL) {
-        struct archive_reader *visit = archive->free_visits;
-        archive->free_visits = visit->next;
-        visit_free(visit);
+    while (archive->free_readers != NULL) {
+        struct archive_reader *reader = archive->free_readers;
+        archive->free_readers = reader->next;
+        reader_free(reader);
     }
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
         archive_part_free(archive->large[i]);
@@ -83,117 +83,117 @@ const char *archive_scratch_directory(const struct archive *archive) {
 
 struct archive_reader *archive_reader_begin(struct archive *archive) {
     pthread_mutex_lock(&archive->lock);
-    struct archive_reader *visit = archive->free_visits;
-    if (visit != NULL) {
-        archive->free_visits = visit->next;
+    struct archive_reader *reader = archive->free_readers;
+    if (reader != NULL) {
+        archive->free_readers = reader->next;
         archive->free_count--;
     }
     pthread_mutex_unlock(&archive->lock);
-    visit = visit != NULL ? visit : visit_new(archive);
-    if (visit != NULL) {
-        instance_session_set_guest(visit->session, true);
-        instance_session_set_mirrored(visit->session, true);
+    reader = reader != NULL ? reader : reader_new(archive);
+    if (reader != NULL) {
+        instance_session_set_guest(reader->session, true);
+        instance_session_set_mirrored(reader->session, true);
     }
-    return visit;
+    return reader;
 }
 
 struct archive_reader *archive_reader_begin_here(struct archive *archive) {
-    struct archive_reader *visit = archive_reader_begin(archive);
-    if (visit != NULL) {
-        instance_session_set_guest(visit->session, false);
+    struct archive_reader *reader = archive_reader_begin(archive);
+    if (reader != NULL) {
+        instance_session_set_guest(reader->session, false);
     }
-    return visit;
+    return reader;
 }
 
 struct archive_reader *archive_reader_begin_own(struct archive *archive) {
-    struct archive_reader *visit = archive_reader_begin_here(archive);
-    if (visit != NULL) {
-        instance_session_set_mirrored(visit->session, false);
+    struct archive_reader *reader = archive_reader_begin_here(archive);
+    if (reader != NULL) {
+        instance_session_set_mirrored(reader->session, false);
     }
-    return visit;
+    return reader;
 }
 
-void archive_reader_renew(struct archive_reader *visit) {
-    visit->timeline.is_known = false;
-    archive_part_rest(&visit->own, visit->archive);
-    archive_part_rest(&visit->original, visit->archive);
-    instance_session_set_mirrored(visit->session, true);
+void archive_reader_renew(struct archive_reader *reader) {
+    reader->timeline.is_known = false;
+    archive_part_rest(&reader->own, reader->archive);
+    archive_part_rest(&reader->original, reader->archive);
+    instance_session_set_mirrored(reader->session, true);
 }
 
-void archive_reader_end(struct archive_reader *visit) {
-    struct archive *archive = visit->archive;
-    archive_part_rest(&visit->own, archive);
-    archive_part_rest(&visit->original, archive);
-    visit->timeline.is_known = false; /* the next visit wants to see what is new */
-    instance_session_set_mirrored(visit->session, false);
+void archive_reader_end(struct archive_reader *reader) {
+    struct archive *archive = reader->archive;
+    archive_part_rest(&reader->own, archive);
+    archive_part_rest(&reader->original, archive);
+    reader->timeline.is_known = false; /* the next visit wants to see what is new */
+    instance_session_set_mirrored(reader->session, false);
     pthread_mutex_lock(&archive->lock);
-    archive->held_count -= visit->is_held ? 1 : 0;
-    visit->is_held = false;
+    archive->held_count -= reader->is_held ? 1 : 0;
+    reader->is_held = false;
     bool is_kept = archive->free_count < FREE_MAX;
     if (is_kept) {
-        visit->next = archive->free_visits;
-        archive->free_visits = visit;
+        reader->next = archive->free_readers;
+        archive->free_readers = reader;
         archive->free_count++;
     }
     pthread_mutex_unlock(&archive->lock);
     if (!is_kept) {
-        visit_free(visit);
+        reader_free(reader);
     }
 }
 
-bool archive_reader_hold(struct archive_reader *visit) {
-    struct archive *archive = visit->archive;
+bool archive_reader_hold(struct archive_reader *reader) {
+    struct archive *archive = reader->archive;
     pthread_mutex_lock(&archive->lock);
     bool may_hold = archive->held_count < HELD_MAX;
     archive->held_count += may_hold ? 1 : 0;
-    visit->is_held = may_hold;
+    reader->is_held = may_hold;
     pthread_mutex_unlock(&archive->lock);
     return may_hold;
 }
 
-struct instance *archive_reader_instance(const struct archive_reader *visit) {
-    return visit->archive->instance;
+struct instance *archive_reader_instance(const struct archive_reader *reader) {
+    return reader->archive->instance;
 }
 
-struct instance_session *archive_reader_session(struct archive_reader *visit) {
-    return visit->session;
+struct instance_session *archive_reader_session(struct archive_reader *reader) {
+    return reader->session;
 }
 
-const char *archive_reader_scratch_directory(const struct archive_reader *visit) {
-    return visit->archive->scratch_directory;
+const char *archive_reader_scratch_directory(const struct archive_reader *reader) {
+    return reader->archive->scratch_directory;
 }
 
-void *archive_reader_extra(const struct archive_reader *visit) {
-    return visit->extra;
+void *archive_reader_extra(const struct archive_reader *reader) {
+    return reader->extra;
 }
 
-void archive_reader_set_extra(struct archive_reader *visit, void *take_extra, void (*free_extra)(void *)) {
-    ASSERT(visit->extra == NULL);
-    visit->extra = take_extra;
-    visit->free_extra = free_extra;
+void archive_reader_set_extra(struct archive_reader *reader, void *take_extra, void (*free_extra)(void *)) {
+    ASSERT(reader->extra == NULL);
+    reader->extra = take_extra;
+    reader->free_extra = free_extra;
 }
 
 /* ---- finding ---- */
 
-enum err archive_key(struct archive_reader *visit, struct bytes url, struct bytes *ret_surt,
+enum err archive_key(struct archive_reader *reader, struct bytes url, struct bytes *ret_surt,
                      struct err_detail *detail) {
-    enum err err = canon_run(&visit->canon, url, detail);
+    enum err err = canon_run(&reader->canon, url, detail);
     if (err == ERR_OK) {
-        buf_clear(&visit->surt);
-        err = surt_put(&visit->surt, &visit->canon);
+        buf_clear(&reader->surt);
+        err = surt_put(&reader->surt, &reader->canon);
     }
     if (err == ERR_OK) {
-        *ret_surt = buf_bytes(&visit->surt);
+        *ret_surt = buf_bytes(&reader->surt);
     }
     return err;
 }
 
-enum access_verdict archive_verdict(const struct archive_reader *visit, const struct capture *capture) {
-    struct access *access = visit->archive->access;
+enum access_verdict archive_verdict(const struct archive_reader *reader, const struct capture *capture) {
+    struct access *access = reader->archive->access;
     if (access == NULL) {
         return ACCESS_ALLOW;
     }
-    struct backend *mirrored = instance_mirrored(visit->archive->instance, capture->volume);
+    struct backend *mirrored = instance_mirrored(reader->archive->instance, capture->volume);
     enum access_verdict own =
         access_has_rules(access) ? access_check(access, capture->surt, capture->time_us) : ACCESS_ALLOW;
     enum access_verdict owners =
@@ -201,9 +201,9 @@ enum access_verdict archive_verdict(const struct archive_reader *visit, const st
     return own > owners ? own : owners; /* the stricter one */
 }
 
-enum err archive_see(struct archive_reader *visit, const struct capture *capture) {
-    enum err err = instance_check(visit->session, capture);
-    if (err == ERR_OK && archive_verdict(visit, capture) == ACCESS_EXCLUDE) {
+enum err archive_see(struct archive_reader *reader, const struct capture *capture) {
+    enum err err = instance_check(reader->session, capture);
+    if (err == ERR_OK && archive_verdict(reader, capture) == ACCESS_EXCLUDE) {
         err = ERR_NOT_FOUND;
     }
     return err;
@@ -215,18 +215,18 @@ enum err archive_see(struct archive_reader *visit, const struct capture *capture
  * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
  * then look again.
  */
-static enum err read_own(struct archive_reader *visit, const struct capture *capture,
+static enum err read_own(struct archive_reader *reader, const struct capture *capture,
                          struct err_detail *detail) {
-    enum err err = archive_part_read(&visit->own, visit->archive, capture->volume, &capture->location,
+    enum err err = archive_part_read(&reader->own, reader->archive, capture->volume, &capture->location,
                                      capture->signature, detail);
     struct capture moved;
     if (err == ERR_NOT_FOUND && instance_is_mirrored(capture->volume)) {
-        instance_session_set_mirrored(visit->session, true);
+        instance_session_set_mirrored(reader->session, true);
     }
-    if (err != ERR_NOT_FOUND || archive_find_again(visit, capture, &moved) != ERR_OK) {
+    if (err != ERR_NOT_FOUND || archive_find_again(reader, capture, &moved) != ERR_OK) {
         return err;
     }
-    return archive_part_read(&visit->own, visit->archive, moved.volume, &moved.location, capture->signature,
+    return archive_part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->signature,
                              detail);
 }
 
@@ -243,39 +243,39 @@ static void describe(const struct archive_part *part, struct archive_record *out
 }
 
 /* Only revisits have theirs elsewhere; the others need not be looked up, unless documents were removed. */
-static enum err find_block(struct archive_reader *visit, const struct capture *capture,
+static enum err find_block(struct archive_reader *reader, const struct capture *capture,
                            struct archive_record *out, struct err_detail *detail) {
     if (out->is_revisit) {
-        return instance_locate(visit->session, capture, &out->key, &out->block, detail);
+        return instance_locate(reader->session, capture, &out->key, &out->block, detail);
     }
     out->key = (struct key){.volume = capture->volume, .number = capture->block_number};
     memcpy(out->key.signature, capture->signature, sizeof out->key.signature);
     out->block.location = capture->location;
-    return instance_check(visit->session, capture);
+    return instance_check(reader->session, capture);
 }
 
-enum err archive_open(struct archive_reader *visit, const struct capture *capture,
+enum err archive_open(struct archive_reader *reader, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) {
     struct archive_record out = {.is_revisit = (capture->flags & CAPTURE_REVISIT) != 0};
-    if (archive_verdict(visit, capture) != ACCESS_ALLOW) {
+    if (archive_verdict(reader, capture) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "a rule of this archive blocks this capture");
     }
-    enum err err = find_block(visit, capture, &out, detail);
+    enum err err = find_block(reader, capture, &out, detail);
     if (err == ERR_OK) {
-        err = read_own(visit, capture, detail);
+        err = read_own(reader, capture, detail);
     }
     if (err == ERR_OK && out.is_revisit) {
-        err = archive_part_read(&visit->original, visit->archive, out.key.volume, &out.block.location,
+        err = archive_part_read(&reader->original, reader->archive, out.key.volume, &out.block.location,
                                 out.key.signature, detail);
     }
-    if (archive_note_read(visit, capture, err) != ERR_OK) {
+    if (archive_note_read(reader, capture, err) != ERR_OK) {
         return err;
     }
-    out.body = out.is_revisit ? visit->original->document : visit->own->document;
+    out.body = out.is_revisit ? reader->original->document : reader->own->document;
     out.block.size = out.body.size;
-    out.header = &visit->own->record.header;
+    out.header = &reader->own->record.header;
     out.is_not_modified = out.is_revisit && record_is_not_modified(out.header);
-    describe(out.is_not_modified ? visit->original : visit->own, &out);
+    describe(out.is_not_modified ? reader->original : reader->own, &out);
     *ret_record = out;
     return ERR_OK;
 }

@@ -38,7 +38,7 @@ struct instance *archive_instance(const struct archive *archive);
 const char *archive_scratch_directory(const struct archive *archive);
 
 struct archive_reader *archive_reader_begin(struct archive *archive); /* NULL: out of memory */
-void archive_reader_end(struct archive_reader *visit);
+void archive_reader_end(struct archive_reader *reader);
 
 /* One that sees only what is on this machine, not what its ring has: for what is asked at every key press. */
 struct archive_reader *archive_reader_begin_here(struct archive *archive);
@@ -49,29 +49,29 @@ struct archive_reader *archive_reader_begin_own(struct archive *archive);
 
 /* For a visit that lasts: from now on it sees the archives of others as they are now. What was opened is not
  * valid any more. */
-void archive_reader_renew(struct archive_reader *visit);
+void archive_reader_renew(struct archive_reader *reader);
 
 /*
  * The visit will last as long as a client takes to read what it holds. False where too many do so already:
  * visits have files and memory.
  */
-bool archive_reader_hold(struct archive_reader *visit) MUST_CHECK;
+bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
 
 /* Where large things may lie meanwhile. */
-const char *archive_reader_scratch_directory(const struct archive_reader *visit);
+const char *archive_reader_scratch_directory(const struct archive_reader *reader);
 
 /* Its session, and the instance of that, for what is not here. */
-struct instance *archive_reader_instance(const struct archive_reader *visit);
-struct instance_session *archive_reader_session(struct archive_reader *visit);
+struct instance *archive_reader_instance(const struct archive_reader *reader);
+struct instance_session *archive_reader_session(struct archive_reader *reader);
 
 /* What wayback.c wants to use again with the next visit, NULL at first; freed with the visit. */
-void *archive_reader_extra(const struct archive_reader *visit);
-void archive_reader_set_extra(struct archive_reader *visit, void *take_extra, void (*free_extra)(void *));
+void *archive_reader_extra(const struct archive_reader *reader);
+void archive_reader_set_extra(struct archive_reader *reader, void *take_extra, void (*free_extra)(void *));
 
 /* ---- finding ---- */
 
 /* The key of a URL as anybody writes it, until the next call; ERR_INVALID with the reason. */
-enum err archive_key(struct archive_reader *visit, struct bytes url, struct bytes *ret_surt,
+enum err archive_key(struct archive_reader *reader, struct bytes url, struct bytes *ret_surt,
                      struct err_detail *detail) MUST_CHECK;
 
 enum archive_choice {
@@ -86,7 +86,7 @@ enum archive_choice {
  * second that was asked for, the last. The slices live in the visit until the next find. One visit sees the
  * captures of a SURT as they were at its first look.
  */
-enum err archive_find(struct archive_reader *visit, struct bytes surt, int64_t time_us,
+enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture,
                       struct err_detail *detail) MUST_CHECK;
 
@@ -98,10 +98,10 @@ struct archive_neighbours {
     int64_t last_us;
 };
 
-enum err archive_neighbours(struct archive_reader *visit, struct bytes surt, int64_t time_us,
+enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) MUST_CHECK;
 
-enum access_verdict archive_verdict(const struct archive_reader *visit, const struct capture *capture);
+enum access_verdict archive_verdict(const struct archive_reader *reader, const struct capture *capture);
 
 /* ---- walking: in the order of the index or exactly the reverse; excluded captures are left out ---- */
 
@@ -115,7 +115,7 @@ struct archive_range {
     size_t steps_max;   /* of one archive_walk_next(), which is then ERR_BUSY; 0: as many as it takes */
 };
 
-enum err archive_walk_open(struct archive_reader *visit, const struct archive_range *range,
+enum err archive_walk_open(struct archive_reader *reader, const struct archive_range *range,
                            struct archive_walk **ret_walk, struct err_detail *detail) MUST_CHECK;
 
 /*
@@ -159,11 +159,11 @@ struct archive_record {
  * ERR_PERMISSION where the rules block it; ERR_NOT_FOUND where its document was removed; ERR_CORRUPT where it
  * is damaged; ERR_UNREACHABLE where its volume is down.
  */
-enum err archive_open(struct archive_reader *visit, const struct capture *capture,
+enum err archive_open(struct archive_reader *reader, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;
 
 /* For who reads a capture in another way: how that went. Returns err. */
-enum err archive_note_read(struct archive_reader *visit, const struct capture *capture, enum err err);
+enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err);
 
 /* ---- finding one that can be opened ---- */
 
@@ -182,7 +182,7 @@ struct archive_attempt {
  * until the next find(), also one in vain. Returns what went wrong with the last that was used; the errors of
  * the first find().
  */
-enum err archive_try(struct archive_reader *visit, const struct archive_attempt *attempt,
+enum err archive_try(struct archive_reader *reader, const struct archive_attempt *attempt,
                      struct err_detail *detail) MUST_CHECK;
 
 #endif

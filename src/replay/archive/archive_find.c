@@ -36,16 +36,16 @@ static size_t set_slices(const struct buf *text, size_t at, struct capture *capt
     return at;
 }
 
-static enum err keep(struct archive_reader *visit, struct capture *capture) {
-    buf_clear(&visit->found);
-    put_slices(&visit->found, capture);
-    if (visit->found.err == ERR_OK) {
-        set_slices(&visit->found, 0, capture);
+static enum err keep(struct archive_reader *reader, struct capture *capture) {
+    buf_clear(&reader->found);
+    put_slices(&reader->found, capture);
+    if (reader->found.err == ERR_OK) {
+        set_slices(&reader->found, 0, capture);
     }
-    return visit->found.err;
+    return reader->found.err;
 }
 
-static enum err open_range(struct archive_reader *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+static enum err open_range(struct archive_reader *reader, struct bytes surt, int64_t from_us, int64_t to_us,
                            bool in_reverse, struct merge **ret_merge, struct err_detail *detail) {
     struct buf from;
     struct buf to;
@@ -55,7 +55,7 @@ static enum err open_range(struct archive_reader *visit, struct bytes surt, int6
     index_put_capture_prefix(&to, surt, to_us);
     enum err err = from.err != ERR_OK ? from.err : to.err;
     if (err == ERR_OK) {
-        err = merge_open(visit->session, buf_bytes(&from), buf_bytes(&to), in_reverse, ret_merge, detail);
+        err = merge_open(reader->session, buf_bytes(&from), buf_bytes(&to), in_reverse, ret_merge, detail);
     }
     buf_done(&from);
     buf_done(&to);
@@ -64,11 +64,11 @@ static enum err open_range(struct archive_reader *visit, struct bytes surt, int6
 
 /* The first to be seen between two times, from the early or from the late end. The SURT must not be in
  * `found`. */
-static enum err find_first(struct archive_reader *visit, struct bytes surt, int64_t from_us, int64_t to_us,
+static enum err find_first(struct archive_reader *reader, struct bytes surt, int64_t from_us, int64_t to_us,
                            bool in_reverse, bool is_any, struct capture *ret_capture,
                            struct err_detail *detail) {
     struct merge *merge;
-    enum err err = open_range(visit, surt, from_us, to_us, in_reverse, &merge, detail);
+    enum err err = open_range(reader, surt, from_us, to_us, in_reverse, &merge, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -76,22 +76,22 @@ static enum err find_first(struct archive_reader *visit, struct bytes surt, int6
     while (err == ERR_OK && seen == ERR_NOT_FOUND) {
         err = merge_next(merge, ret_capture, detail);
         if (err == ERR_OK && (is_any || is_settled(ret_capture))) {
-            seen = archive_see(visit, ret_capture);
+            seen = archive_see(reader, ret_capture);
         }
     }
     err = err == ERR_OK ? seen : err;
-    visit->timeline.is_partial = visit->timeline.is_partial || merge_is_partial(merge);
+    reader->timeline.is_partial = reader->timeline.is_partial || merge_is_partial(merge);
     if (err == ERR_OK) {
-        err = keep(visit, ret_capture);
+        err = keep(reader, ret_capture);
     }
     merge_close(merge);
     return err;
 }
 
-static enum err seek_around(struct archive_reader *visit, struct bytes surt, int64_t time_us, bool is_any,
+static enum err seek_around(struct archive_reader *reader, struct bytes surt, int64_t time_us, bool is_any,
                             struct capture *ret_capture, struct err_detail *detail) {
     struct capture capture;
-    enum err err = find_first(visit, surt, INT64_MIN, second_end(time_us), true, is_any, &capture, detail);
+    enum err err = find_first(reader, surt, INT64_MIN, second_end(time_us), true, is_any, &capture, detail);
     if (err != ERR_OK && err != ERR_NOT_FOUND) {
         return err;
     }
@@ -101,11 +101,11 @@ static enum err seek_around(struct archive_reader *visit, struct bytes surt, int
         *ret_capture = capture;
         return ERR_OK;
     }
-    err = find_first(visit, surt, second_end(time_us), INT64_MAX, false, is_any, &capture, detail);
+    err = find_first(reader, surt, second_end(time_us), INT64_MAX, false, is_any, &capture, detail);
     bool is_after_closer =
         err == ERR_OK && (!has_before || distance(capture.time_us, time_us) < distance(before_us, time_us));
     if (has_before && !is_after_closer && (err == ERR_OK || err == ERR_NOT_FOUND)) {
-        err = find_first(visit, surt, before_us, before_us + 1, true, is_any, &capture, detail);
+        err = find_first(reader, surt, before_us, before_us + 1, true, is_any, &capture, detail);
     }
     if (err == ERR_OK) {
         *ret_capture = capture;
@@ -113,19 +113,19 @@ static enum err seek_around(struct archive_reader *visit, struct bytes surt, int
     return err;
 }
 
-static enum err seek(struct archive_reader *visit, struct bytes surt, int64_t time_us,
+static enum err seek(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                      enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
     if (choice == ARCHIVE_EXACT) {
-        return find_first(visit, surt, time_us, second_end(time_us), true, true, ret_capture, detail);
+        return find_first(reader, surt, time_us, second_end(time_us), true, true, ret_capture, detail);
     }
     if (choice == ARCHIVE_NOT_NEWER) {
         enum err err =
-            find_first(visit, surt, INT64_MIN, second_end(time_us), true, true, ret_capture, detail);
+            find_first(reader, surt, INT64_MIN, second_end(time_us), true, true, ret_capture, detail);
         if (err != ERR_NOT_FOUND) {
             return err;
         }
     }
-    return seek_around(visit, surt, time_us, choice != ARCHIVE_SETTLED, ret_capture, detail);
+    return seek_around(reader, surt, time_us, choice != ARCHIVE_SETTLED, ret_capture, detail);
 }
 
 /* ---- at once ---- */
@@ -140,10 +140,11 @@ void archive_timeline_done(struct archive_timeline *timeline) {
     buf_done(&timeline->text);
 }
 
-static enum err read_timeline(struct archive_reader *visit, struct err_detail *detail) {
-    struct archive_timeline *timeline = &visit->timeline;
+static enum err read_timeline(struct archive_reader *reader, struct err_detail *detail) {
+    struct archive_timeline *timeline = &reader->timeline;
     struct merge *merge;
-    enum err err = open_range(visit, buf_bytes(&timeline->surt), INT64_MIN, INT64_MAX, false, &merge, detail);
+    enum err err =
+        open_range(reader, buf_bytes(&timeline->surt), INT64_MIN, INT64_MAX, false, &merge, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -152,7 +153,7 @@ static enum err read_timeline(struct archive_reader *visit, struct err_detail *d
     buf_clear(&timeline->text);
     struct capture capture;
     while (timeline->is_whole && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
-        enum err seen = archive_see(visit, &capture);
+        enum err seen = archive_see(reader, &capture);
         if (seen == ERR_OK && timeline->count < ARCHIVE_TIMELINE_MAX) {
             timeline->captures[timeline->count++] = capture;
             put_slices(&timeline->text, &capture);
@@ -174,15 +175,15 @@ static enum err read_timeline(struct archive_reader *visit, struct err_detail *d
     return ERR_OK;
 }
 
-static enum err know_timeline(struct archive_reader *visit, struct bytes surt, struct err_detail *detail) {
-    struct archive_timeline *timeline = &visit->timeline;
+static enum err know_timeline(struct archive_reader *reader, struct bytes surt, struct err_detail *detail) {
+    struct archive_timeline *timeline = &reader->timeline;
     if (timeline->is_known && bytes_equal(buf_bytes(&timeline->surt), surt)) {
         return ERR_OK;
     }
     timeline->is_known = false;
     buf_clear(&timeline->surt);
     enum err err = buf_put(&timeline->surt, surt);
-    return err == ERR_OK ? read_timeline(visit, detail) : err;
+    return err == ERR_OK ? read_timeline(reader, detail) : err;
 }
 
 /* How far it is from what was asked for; UINT64_MAX: it is none of those. The second that was asked for is 0.
@@ -217,15 +218,15 @@ static const struct capture *choose(const struct archive_timeline *timeline, int
 
 /* ---- */
 
-enum err archive_find(struct archive_reader *visit, struct bytes surt, int64_t time_us,
+enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture, struct err_detail *detail) {
-    struct archive_timeline *timeline = &visit->timeline;
-    enum err err = know_timeline(visit, surt, detail);
+    struct archive_timeline *timeline = &reader->timeline;
+    enum err err = know_timeline(reader, surt, detail);
     if (err != ERR_OK) {
         return err;
     }
     if (!timeline->is_whole) {
-        err = seek(visit, buf_bytes(&timeline->surt), time_us, choice, ret_capture, detail);
+        err = seek(reader, buf_bytes(&timeline->surt), time_us, choice, ret_capture, detail);
         return err == ERR_NOT_FOUND && timeline->is_partial
                    ? err_set(detail, ERR_UNREACHABLE, "a volume of this archive is not there")
                    : err;
@@ -238,11 +239,11 @@ enum err archive_find(struct archive_reader *visit, struct bytes surt, int64_t t
     return ERR_OK;
 }
 
-enum err archive_find_again(struct archive_reader *visit, const struct capture *capture,
+enum err archive_find_again(struct archive_reader *reader, const struct capture *capture,
                             struct capture *ret_capture) {
     struct merge *merge;
     enum err err =
-        open_range(visit, capture->surt, capture->time_us, capture->time_us + 1, false, &merge, NULL);
+        open_range(reader, capture->surt, capture->time_us, capture->time_us + 1, false, &merge, NULL);
     if (err != ERR_OK) {
         return err;
     }
@@ -258,26 +259,26 @@ enum err archive_find_again(struct archive_reader *visit, const struct capture *
     return err;
 }
 
-static enum err seek_time(struct archive_reader *visit, int64_t from_us, int64_t to_us, bool in_reverse,
+static enum err seek_time(struct archive_reader *reader, int64_t from_us, int64_t to_us, bool in_reverse,
                           int64_t *ret_us) {
     struct capture capture;
-    enum err err =
-        find_first(visit, buf_bytes(&visit->timeline.surt), from_us, to_us, in_reverse, true, &capture, NULL);
+    enum err err = find_first(reader, buf_bytes(&reader->timeline.surt), from_us, to_us, in_reverse, true,
+                              &capture, NULL);
     *ret_us = err == ERR_OK ? capture.time_us : INT64_MIN;
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err seek_neighbours(struct archive_reader *visit, int64_t second_us,
+static enum err seek_neighbours(struct archive_reader *reader, int64_t second_us,
                                 struct archive_neighbours *out) {
-    enum err err = seek_time(visit, INT64_MIN, second_us, true, &out->previous_us);
+    enum err err = seek_time(reader, INT64_MIN, second_us, true, &out->previous_us);
     if (err == ERR_OK) {
-        err = seek_time(visit, second_end(second_us), INT64_MAX, false, &out->next_us);
+        err = seek_time(reader, second_end(second_us), INT64_MAX, false, &out->next_us);
     }
     if (err == ERR_OK && out->previous_us != INT64_MIN) {
-        err = seek_time(visit, INT64_MIN, INT64_MAX, false, &out->first_us);
+        err = seek_time(reader, INT64_MIN, INT64_MAX, false, &out->first_us);
     }
     if (err == ERR_OK && out->next_us != INT64_MIN) {
-        err = seek_time(visit, INT64_MIN, INT64_MAX, true, &out->last_us);
+        err = seek_time(reader, INT64_MIN, INT64_MAX, true, &out->last_us);
     }
     return err;
 }
@@ -294,18 +295,18 @@ static void choose_neighbours(const struct archive_timeline *timeline, int64_t s
     }
 }
 
-enum err archive_neighbours(struct archive_reader *visit, struct bytes surt, int64_t time_us,
+enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) {
     int64_t second_us = time_us - (time_us % SECOND_US + SECOND_US) % SECOND_US;
     *ret_neighbours = (struct archive_neighbours){
         .first_us = time_us, .previous_us = INT64_MIN, .next_us = INT64_MIN, .last_us = time_us};
-    enum err err = know_timeline(visit, surt, NULL);
+    enum err err = know_timeline(reader, surt, NULL);
     if (err != ERR_OK) {
         return err;
     }
-    if (!visit->timeline.is_whole) {
-        return seek_neighbours(visit, second_us, ret_neighbours);
+    if (!reader->timeline.is_whole) {
+        return seek_neighbours(reader, second_us, ret_neighbours);
     }
-    choose_neighbours(&visit->timeline, second_us, ret_neighbours);
+    choose_neighbours(&reader->timeline, second_us, ret_neighbours);
     return ERR_OK;
 }

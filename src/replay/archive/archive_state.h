@@ -19,9 +19,9 @@ struct archive {
     const char *scratch_directory;
     const struct clock *clock;
     pthread_mutex_t lock;
-    struct archive_reader *free_visits; /* lock */
-    size_t free_count;                  /* lock: of them */
-    size_t held_count;                  /* lock: visits that clients keep */
+    struct archive_reader *free_readers; /* lock */
+    size_t free_count;                   /* lock: of them */
+    size_t held_count;                   /* lock: visits that clients keep */
     struct archive_part
         *large[ARCHIVE_LARGE_COUNT]; /* lock: large records that were read last; may be NULL */
     size_t large_next;               /* lock: the oldest of them */
@@ -94,10 +94,10 @@ struct archive_reader {
 enum { ARCHIVE_KEY_SIZE_MAX = 2 * URL_SIZE_MAX + 64 };
 
 /* Is it to be seen: its document is there, and no rule excludes it? ERR_NOT_FOUND where not. */
-enum err archive_see(struct archive_reader *visit, const struct capture *capture) MUST_CHECK;
+enum err archive_see(struct archive_reader *reader, const struct capture *capture) MUST_CHECK;
 
 /* The same capture as the index has it now; for this, slices are not looked at. */
-enum err archive_find_again(struct archive_reader *visit, const struct capture *capture,
+enum err archive_find_again(struct archive_reader *reader, const struct capture *capture,
                             struct capture *ret_capture) MUST_CHECK;
 
 #endif

@@ -16,7 +16,7 @@ struct place {
 };
 
 struct archive_walk {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct query query; /* its ranges */
     int64_t from_us;
     int64_t to_us;
@@ -137,7 +137,7 @@ static enum err open_range(struct archive_walk *walk, size_t index, struct err_d
         err = ERR_NOT_FOUND;
     }
     if (err == ERR_OK) {
-        err = merge_open(walk->visit->session, buf_bytes(&from), buf_bytes(&to), walk->in_reverse,
+        err = merge_open(walk->reader->session, buf_bytes(&from), buf_bytes(&to), walk->in_reverse,
                          &walk->merge, detail);
     }
     buf_done(&from);
@@ -154,13 +154,13 @@ static void close_range(struct archive_walk *walk) {
     walk->has_last = false;
 }
 
-enum err archive_walk_open(struct archive_reader *visit, const struct archive_range *range,
+enum err archive_walk_open(struct archive_reader *reader, const struct archive_range *range,
                            struct archive_walk **ret_walk, struct err_detail *detail) {
     struct archive_walk *walk = calloc(1, sizeof *walk);
     if (walk == NULL) {
         return ERR_MEMORY;
     }
-    walk->visit = visit;
+    walk->reader = reader;
     walk->from_us = range->from_us;
     walk->to_us = range->to_us;
     walk->in_reverse = range->in_reverse;
@@ -229,7 +229,7 @@ enum err archive_walk_next(struct archive_walk *walk, struct capture *ret_captur
         if (capture.time_us < walk->from_us || capture.time_us > walk->to_us || !is_behind(walk, &capture)) {
             err = ERR_NOT_FOUND;
         } else {
-            err = archive_see(walk->visit, &capture);
+            err = archive_see(walk->reader, &capture);
         }
         if (err == ERR_OK) {
             *ret_capture = capture;

@@ -85,7 +85,7 @@ static void put_capture(struct buf *out, const struct capture *capture, struct b
 }
 
 static enum err put_closest(struct buf *out, struct http_request *request, const struct asked *asked,
-                            struct archive_reader *visit, struct err_detail *detail) {
+                            struct archive_reader *reader, struct err_detail *detail) {
     const struct replay *replay = http_request_context(request);
     struct cdx_query query;
     cdx_query_init(&query, CDX_PYWB);
@@ -100,7 +100,7 @@ static enum err put_closest(struct buf *out, struct http_request *request, const
     enum err err = read_time(asked, replay->clock, &query.closest_us, detail);
     struct cdx_run run;
     if (err == ERR_OK) {
-        err = cdx_run_open(&run, replay->archive, visit, &query, false, detail);
+        err = cdx_run_open(&run, replay->archive, reader, &query, false, detail);
     }
     if (err != ERR_OK) {
         return err;
@@ -123,8 +123,8 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     if (asked->callback.size > 0 && !is_callback(asked->callback)) {
         return err_set(detail, ERR_INVALID, "callback= is no name of a function");
     }
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
-    if (visit == NULL) {
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    if (reader == NULL) {
         return ERR_MEMORY;
     }
     if (asked->callback.size > 0) {
@@ -133,9 +133,9 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     buf_put_string(out, "{\"url\": ");
     buf_put_json(out, asked->url);
     buf_put_string(out, ", \"archived_snapshots\": {");
-    enum err err = put_closest(out, request, asked, visit, detail);
+    enum err err = put_closest(out, request, asked, reader, detail);
     buf_put_string(out, asked->callback.size > 0 ? "}});\n" : "}}\n");
-    archive_reader_end(visit);
+    archive_reader_end(reader);
     return err == ERR_OK ? out->err : err;
 }
 

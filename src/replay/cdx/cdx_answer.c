@@ -25,7 +25,7 @@ enum phase {
 
 struct cdx_answer {
     struct archive *archive;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     const struct clock *clock;
     struct cdx_query query;
     struct cdx_run run;
@@ -54,11 +54,11 @@ static enum err open_run(struct cdx_answer *answer, struct err_detail *detail) {
         answer->phase = PHASE_SEEK;
     }
     bool in_reverse = (query->sort == CDX_REVERSE) != (answer->phase == PHASE_SEEK);
-    return cdx_run_open(&answer->run, answer->archive, answer->visit, query, in_reverse, detail);
+    return cdx_run_open(&answer->run, answer->archive, answer->reader, query, in_reverse, detail);
 }
 
 static void free_parts(struct cdx_answer *answer) {
-    archive_reader_end(answer->visit);
+    archive_reader_end(answer->reader);
     cdx_query_done(&answer->query);
     cdx_kept_done(&answer->first);
     buf_done(&answer->key);
@@ -91,8 +91,8 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     buf_init(&answer->key, KEY_SIZE_MAX);
     buf_init(&answer->out, OUT_SIZE_MAX);
     buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
-    answer->visit = archive_reader_begin(archive);
-    if (answer->visit == NULL) {
+    answer->reader = archive_reader_begin(archive);
+    if (answer->reader == NULL) {
         cdx_query_done(&answer->query);
         free(answer);
         return ERR_MEMORY;
@@ -128,7 +128,7 @@ void cdx_answer_consume(struct cdx_answer *answer, size_t size) {
 }
 
 bool cdx_answer_hold(struct cdx_answer *answer) {
-    return archive_reader_hold(answer->visit);
+    return archive_reader_hold(answer->reader);
 }
 
 bool cdx_answer_is_over(const struct cdx_answer *answer) {
@@ -159,7 +159,7 @@ static enum err put_line(struct cdx_answer *answer, const struct capture *captur
         answer->offset_left--;
         return ERR_OK;
     }
-    cdx_line_fill(line, answer->visit, capture, answer->fields);
+    cdx_line_fill(line, answer->reader, capture, answer->fields);
     cdx_output_line(&answer->out, &answer->query, line, answer->count++);
     if (answer->count == answer->query.limit) {
         return reach_limit(answer, capture);
@@ -204,7 +204,7 @@ static enum err turn_round(struct cdx_answer *answer, struct err_detail *detail)
     answer->count = 0;
     if (answer->query.limit > 1) {
         struct cdx_run run;
-        enum err err = cdx_run_open_behind(&run, answer->archive, answer->visit, &answer->query, in_reverse,
+        enum err err = cdx_run_open_behind(&run, answer->archive, answer->reader, &answer->query, in_reverse,
                                            first, detail);
         if (err != ERR_OK) {
             return err;

@@ -60,12 +60,12 @@ static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
 }
 
 /* Where the payload of a revisit is; nothing where that is not known now. */
-static void fill_original(struct cdx_line *line, struct archive_reader *visit,
+static void fill_original(struct cdx_line *line, struct archive_reader *reader,
                           const struct capture *capture) {
     struct key key;
     struct block block;
     bool is_known = (capture->flags & CAPTURE_REVISIT) != 0 &&
-                    instance_locate(archive_reader_session(visit), capture, &key, &block, NULL) == ERR_OK;
+                    instance_locate(archive_reader_session(reader), capture, &key, &block, NULL) == ERR_OK;
     for (unsigned i = CDX_ORIGINAL_LENGTH; i <= CDX_ORIGINAL_FILENAME; i++) {
         line->values[i] = bytes_of(NULL, 0);
     }
@@ -77,7 +77,7 @@ static void fill_original(struct cdx_line *line, struct archive_reader *visit,
     }
 }
 
-static struct bytes fill_one(struct cdx_line *line, struct archive_reader *visit,
+static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reader,
                              const struct capture *capture, enum cdx_field field) {
     switch (field) {
     case CDX_URLKEY:
@@ -99,7 +99,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *visit
     case CDX_FILENAME:
         return capture_line_file(&line->text, capture->volume, capture->location.segment);
     case CDX_ACCESS:
-        return archive_verdict(visit, capture) == ACCESS_ALLOW ? BYTES("allow") : BYTES("block");
+        return archive_verdict(reader, capture) == ACCESS_ALLOW ? BYTES("allow") : BYTES("block");
     case CDX_ORIGINAL_LENGTH:
     case CDX_ORIGINAL_OFFSET:
     case CDX_ORIGINAL_FILENAME:
@@ -109,14 +109,14 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *visit
     return line->values[field]; /* by fill_original() */
 }
 
-void cdx_line_fill(struct cdx_line *line, struct archive_reader *visit, const struct capture *capture,
+void cdx_line_fill(struct cdx_line *line, struct archive_reader *reader, const struct capture *capture,
                    unsigned fields) {
     if (fields >> CDX_ORIGINAL_LENGTH != 0) {
-        fill_original(line, visit, capture);
+        fill_original(line, reader, capture);
     }
     for (unsigned i = 0; i < CDX_FIELDS_COUNT; i++) {
         if ((fields & cdx_field_bit((enum cdx_field)i)) != 0) {
-            line->values[i] = fill_one(line, visit, capture, (enum cdx_field)i);
+            line->values[i] = fill_one(line, reader, capture, (enum cdx_field)i);
         }
     }
 }

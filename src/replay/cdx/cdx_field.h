@@ -63,7 +63,7 @@ void cdx_line_init(struct cdx_line *line, struct instance *instance, bool is_res
 void cdx_line_done(struct cdx_line *line);
 
 /* The fields whose bits are set, and those only. They borrow the capture and the line. */
-void cdx_line_fill(struct cdx_line *line, struct archive_reader *visit, const struct capture *capture,
+void cdx_line_fill(struct cdx_line *line, struct archive_reader *reader, const struct capture *capture,
                    unsigned fields);
 
 /* One of them; "-" where it is empty. CDX_WHOLE_LINE needs all public ones. */

@@ -34,7 +34,7 @@ enum err cdx_kept_set(struct cdx_kept *kept, const struct capture *capture) {
 /* FNV-1a of so much of the field as counts; never 0. */
 static uint64_t hash_field(struct cdx_run *run, const struct cdx_collapse *collapse,
                            const struct capture *capture) {
-    cdx_line_fill(&run->line, run->visit, capture, cdx_field_bit(collapse->field));
+    cdx_line_fill(&run->line, run->reader, capture, cdx_field_bit(collapse->field));
     struct bytes value = cdx_line_value(&run->line, collapse->field);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < value.size && i < collapse->size; i++) {
@@ -66,7 +66,7 @@ static enum err read_key(struct cdx_run *run, struct bytes *after, struct err_de
 static enum err open_side(struct cdx_run *run, struct cdx_side *side, const struct archive_range *range,
                           struct err_detail *detail) {
     *side = (struct cdx_side){.is_over = range->from_us > range->to_us};
-    return archive_walk_open(run->visit, range, &side->walk, detail);
+    return archive_walk_open(run->reader, range, &side->walk, detail);
 }
 
 static struct archive_range range_of(const struct cdx_run *run, struct bytes after) {
@@ -111,9 +111,9 @@ static bool is_of_one_url(const struct cdx_query *query) {
             !bytes_ends_with(query->url, BYTES("*")));
 }
 
-static void init(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
+static void init(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
                  const struct cdx_query *query, bool in_reverse) {
-    run->visit = visit;
+    run->reader = reader;
     run->query = query;
     run->in_reverse = in_reverse;
     run->is_over = false;
@@ -133,13 +133,13 @@ static void init(struct cdx_run *run, struct archive *archive, struct archive_re
     cdx_line_init(&run->line, archive_instance(archive), query->is_resolved);
 }
 
-enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
+enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
                       const struct cdx_query *query, bool in_reverse, struct err_detail *detail) {
     struct bytes after;
     if (query->sort == CDX_CLOSEST && !is_of_one_url(query)) {
         return err_set(detail, ERR_INVALID, "sort=closest is of one URL: no prefix, host or domain");
     }
-    init(run, archive, visit, query, in_reverse);
+    init(run, archive, reader, query, in_reverse);
     enum err err = read_key(run, &after, detail);
     if (err == ERR_OK) {
         err = open_sides(run, after, detail);
@@ -150,12 +150,12 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
     return err;
 }
 
-enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
+enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
                              const struct cdx_query *query, bool in_reverse, const struct capture *capture,
                              struct err_detail *detail) {
     struct buf key;
     buf_init(&key, KEPT_SIZE_MAX);
-    init(run, archive, visit, query, in_reverse);
+    init(run, archive, reader, query, in_reverse);
     for (size_t i = 0; i < query->collapses_count && !in_reverse; i++) {
         run->stages[i].hash = hash_field(run, &query->collapses[i], capture);
     }
@@ -249,7 +249,7 @@ static enum err filter(struct cdx_run *run, const struct capture *capture, bool 
     const struct cdx_query *query = run->query;
     *ret_passes = true;
     for (size_t i = 0; i < query->filters_count && *ret_passes; i++) {
-        cdx_line_fill(&run->line, run->visit, capture, cdx_filter_fields(&query->filters[i]));
+        cdx_line_fill(&run->line, run->reader, capture, cdx_filter_fields(&query->filters[i]));
         enum err err = cdx_filter_run(&query->filters[i], &run->line, ret_passes, detail);
         if (err != ERR_OK) {
             return err;

@@ -36,7 +36,7 @@ struct cdx_side {
 };
 
 struct cdx_run {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     const struct cdx_query *query;
     struct cdx_line line; /* of the capture that was given last: the fields that it was filled with */
     bool in_reverse;
@@ -56,11 +56,11 @@ enum { CDX_STEPS = 256 };
  * All three outlive the run. Goes on behind query->resume_key, where it has one. Does not read yet.
  * ERR_INVALID for a URL or a key that is none.
  */
-enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
+enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
                       const struct cdx_query *query, bool in_reverse, struct err_detail *detail) MUST_CHECK;
 
 /* The same behind a capture, as if it had been given. It is not needed afterwards. */
-enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_reader *visit,
+enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
                              const struct cdx_query *query, bool in_reverse, const struct capture *capture,
                              struct err_detail *detail) MUST_CHECK;
 void cdx_run_close(struct cdx_run *run);

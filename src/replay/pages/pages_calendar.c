@@ -257,12 +257,12 @@ static void answer_missing(struct replay *replay, struct http_request *request, 
 }
 
 void pages_calendar(struct replay *replay, struct http_request *request, struct bytes url, int32_t year) {
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
-    enum err err = visit == NULL ? ERR_MEMORY : calendar_read(visit, url, year, &calendar, &detail);
-    if (visit != NULL) {
-        archive_reader_end(visit);
+    enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, url, year, &calendar, &detail);
+    if (reader != NULL) {
+        archive_reader_end(reader);
     }
     if (err == ERR_NOT_FOUND) {
         answer_missing(replay, request, url);
@@ -330,7 +330,7 @@ static void put_json(struct buf *json, const struct calendar *calendar) {
 
 void pages_calendar_json(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     struct buf url;
@@ -338,12 +338,12 @@ void pages_calendar_json(struct http_request *request) {
     buf_init(&url, URL_SIZE_MAX);
     buf_init(&json, PAGES_JSON_SIZE_MAX);
     int32_t year = (int32_t)pages_argument_number(request, "year", 9999, 0);
-    enum err err = visit == NULL ? ERR_MEMORY : ERR_OK;
+    enum err err = reader == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK && !pages_argument(request, "url", &url)) {
         err = err_set(&detail, ERR_INVALID, "url is missing");
     }
     if (err == ERR_OK) {
-        err = calendar_read(visit, buf_bytes(&url), year, &calendar, &detail);
+        err = calendar_read(reader, buf_bytes(&url), year, &calendar, &detail);
     }
     if (err == ERR_OK) {
         put_json(&json, calendar);
@@ -354,7 +354,7 @@ void pages_calendar_json(struct http_request *request) {
     }
     buf_done(&json);
     buf_done(&url);
-    if (visit != NULL) {
-        archive_reader_end(visit);
+    if (reader != NULL) {
+        archive_reader_end(reader);
     }
 }

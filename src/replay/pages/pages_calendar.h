@@ -57,7 +57,7 @@ struct calendar {
 };
 
 /* year 0: the newest that has captures. ERR_NOT_FOUND where there are none at all. */
-enum err calendar_read(struct archive_reader *visit, struct bytes url, int32_t year,
+enum err calendar_read(struct archive_reader *reader, struct bytes url, int32_t year,
                        struct calendar **ret_calendar, struct err_detail *detail) MUST_CHECK;
 void calendar_free(struct calendar *calendar);
 

@@ -81,7 +81,7 @@ static enum err walk_captures(struct calendar *calendar, struct archive_walk *wa
     return err == ERR_NOT_FOUND && calendar->total_count > 0 ? ERR_OK : err;
 }
 
-enum err calendar_read(struct archive_reader *visit, struct bytes url, int32_t year,
+enum err calendar_read(struct archive_reader *reader, struct bytes url, int32_t year,
                        struct calendar **ret_calendar, struct err_detail *detail) {
     struct calendar *calendar = calloc(1, sizeof *calendar);
     struct archive_walk *walk;
@@ -95,7 +95,7 @@ enum err calendar_read(struct archive_reader *visit, struct bytes url, int32_t y
     calendar->entries = calloc(CALENDAR_ENTRIES_MAX, sizeof *calendar->entries);
     enum err err = calendar->entries == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK) {
-        err = archive_walk_open(visit, &range, &walk, detail);
+        err = archive_walk_open(reader, &range, &walk, detail);
     }
     if (err == ERR_OK) {
         err = walk_captures(calendar, walk, detail);

@@ -50,14 +50,14 @@ static enum err read_text(struct version *version, const struct pages_content *c
 /* How one of them is read. */
 struct reading {
     struct version *version;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     const struct pages_target *target;
     int64_t time_us;
 };
 
 static enum err find_version(void *context, struct capture *ret_capture, struct err_detail *detail) {
     const struct reading *reading = context;
-    return pages_find(reading->visit, buf_bytes(&reading->target->path.url), reading->time_us, ret_capture,
+    return pages_find(reading->reader, buf_bytes(&reading->target->path.url), reading->time_us, ret_capture,
                       detail);
 }
 
@@ -65,7 +65,7 @@ static enum err read_version(void *context, const struct capture *capture, struc
     struct reading *reading = context;
     struct version *version = reading->version;
     struct pages_content content;
-    enum err err = pages_content_read(&content, reading->visit, capture, detail);
+    enum err err = pages_content_read(&content, reading->reader, capture, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -78,17 +78,17 @@ static enum err read_version(void *context, const struct capture *capture, struc
     err = read_text(version, &content, reading->target->view);
     pages_content_done(&content);
     return err == ERR_OK
-               ? archive_neighbours(reading->visit, capture->surt, capture->time_us, &version->neighbours)
+               ? archive_neighbours(reading->reader, capture->surt, capture->time_us, &version->neighbours)
                : err;
 }
 
-static enum err read_versions(struct comparison *comparison, struct archive_reader *visit,
+static enum err read_versions(struct comparison *comparison, struct archive_reader *reader,
                               const struct pages_target *target, struct err_detail *detail) {
     enum err err = ERR_OK;
     for (size_t i = 0; i < 2 && err == ERR_OK; i++) {
-        struct reading reading = {&comparison->versions[i], visit, target, target->times_us[i]};
+        struct reading reading = {&comparison->versions[i], reader, target, target->times_us[i]};
         struct archive_attempt attempt = {.find = find_version, .use = read_version, .context = &reading};
-        err = archive_try(visit, &attempt, detail);
+        err = archive_try(reader, &attempt, detail);
     }
     return err;
 }
@@ -278,13 +278,13 @@ static enum err answer_comparison(struct replay *replay, struct http_request *re
                                   const struct pages_target *target, struct err_detail *detail) {
     struct comparison comparison;
     struct sheet sheet;
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
-    if (visit == NULL) {
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    if (reader == NULL) {
         return ERR_MEMORY;
     }
     comparison_init(&comparison, target->view);
-    enum err err = read_versions(&comparison, visit, target, detail);
-    archive_reader_end(visit);
+    enum err err = read_versions(&comparison, reader, target, detail);
+    archive_reader_end(reader);
     if (err == ERR_OK) {
         sheet_begin_bare(&sheet, replay, request, "Comparison", SHEET_NONE);
         err = put_page(&sheet, &comparison);

@@ -22,11 +22,11 @@ static enum err decode(struct pages_content *content, struct content *decoder) {
     return err == ERR_OK ? content_finish(decoder, NULL) : err;
 }
 
-enum err pages_content_read(struct pages_content *content, struct archive_reader *visit,
+enum err pages_content_read(struct pages_content *content, struct archive_reader *reader,
                             const struct capture *capture, struct err_detail *detail) {
     struct content decoder;
     *content = (struct pages_content){.is_cut = false};
-    enum err err = archive_open(visit, capture, &content->record, detail);
+    enum err err = archive_open(reader, capture, &content->record, detail);
     if (err != ERR_OK) {
         return err;
     }

@@ -19,7 +19,7 @@ struct pages_content {
 };
 
 /* The errors of archive_open(). What cannot be decoded counts as the end of the document. */
-enum err pages_content_read(struct pages_content *content, struct archive_reader *visit,
+enum err pages_content_read(struct pages_content *content, struct archive_reader *reader,
                             const struct capture *capture, struct err_detail *detail) MUST_CHECK;
 void pages_content_done(struct pages_content *content);
 

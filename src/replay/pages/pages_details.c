@@ -28,9 +28,9 @@ struct details {
 };
 
 /* Record and request, as they are kept. */
-static enum err read_record(struct details *details, struct archive_reader *visit,
+static enum err read_record(struct details *details, struct archive_reader *reader,
                             struct err_detail *detail) {
-    struct instance_session *session = archive_reader_session(visit);
+    struct instance_session *session = archive_reader_session(reader);
     const struct capture *capture = &details->capture;
     struct bytes request;
     enum err err = instance_locate(session, capture, &details->key, &details->block, detail);
@@ -44,24 +44,24 @@ static enum err read_record(struct details *details, struct archive_reader *visi
     if (err == ERR_OK) {
         err = record_read(&details->record, session, capture->volume, &capture->location, detail);
     }
-    return archive_note_read(visit, capture, err);
+    return archive_note_read(reader, capture, err);
 }
 
-static enum err read_details(struct details *details, struct archive_reader *visit,
+static enum err read_details(struct details *details, struct archive_reader *reader,
                              const struct capture *found, struct err_detail *detail) {
     struct capture *capture = &details->capture;
-    if (archive_verdict(visit, found) != ACCESS_ALLOW) {
+    if (archive_verdict(reader, found) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
     }
     *capture = *found;
     buf_put(&details->url, capture->url);
     buf_put(&details->mime, capture->mime);
     if (instance_is_mirrored(capture->volume)) {
-        details->origin = instance_mirrored_origin(archive_reader_instance(visit), capture->volume);
+        details->origin = instance_mirrored_origin(archive_reader_instance(reader), capture->volume);
     }
-    enum err err = read_record(details, visit, detail);
+    enum err err = read_record(details, reader, detail);
     if (err == ERR_OK) {
-        err = archive_neighbours(visit, capture->surt, capture->time_us, &details->neighbours);
+        err = archive_neighbours(reader, capture->surt, capture->time_us, &details->neighbours);
     }
     capture->url = buf_bytes(&details->url);
     capture->mime = buf_bytes(&details->mime);
@@ -275,7 +275,7 @@ static void redirect(struct http_request *request, const struct pages_target *ta
 struct asking {
     struct replay *replay;
     struct http_request *request;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct pages_target target;
 };
 
@@ -283,7 +283,7 @@ static enum err show(struct asking *asking, const struct capture *capture, struc
     struct details details;
     enum err err = details_init(&details);
     if (err == ERR_OK) {
-        err = read_details(&details, asking->visit, capture, detail);
+        err = read_details(&details, asking->reader, capture, detail);
     }
     if (err == ERR_OK) {
         struct sheet sheet;
@@ -298,7 +298,7 @@ static enum err show(struct asking *asking, const struct capture *capture, struc
 static enum err find_target(void *context, struct capture *ret_capture, struct err_detail *detail) {
     struct asking *asking = context;
     const struct pages_target *target = &asking->target;
-    return pages_find(asking->visit, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
+    return pages_find(asking->reader, buf_bytes(&target->path.url), target->times_us[0], ret_capture, detail);
 }
 
 static enum err answer_found(void *context, const struct capture *capture, struct err_detail *detail) {
@@ -309,26 +309,26 @@ static enum err answer_found(void *context, const struct capture *capture, struc
         return ERR_OK;
     }
     return target->view == PAGES_VIEW_WARC
-               ? pages_answer_warc(asking->replay, asking->request, asking->visit, capture, detail)
+               ? pages_answer_warc(asking->replay, asking->request, asking->reader, capture, detail)
                : show(asking, capture, detail);
 }
 
 void pages_details(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct asking asking = {
-        .replay = replay, .request = request, .visit = archive_reader_begin(replay->archive)};
+        .replay = replay, .request = request, .reader = archive_reader_begin(replay->archive)};
     struct archive_attempt attempt = {.find = find_target, .use = answer_found, .context = &asking};
     struct err_detail detail = {0};
     enum err err = pages_target_read(&asking.target, request, 1, &detail);
     if (err == ERR_OK) {
-        err = asking.visit == NULL ? ERR_MEMORY : archive_try(asking.visit, &attempt, &detail);
+        err = asking.reader == NULL ? ERR_MEMORY : archive_try(asking.reader, &attempt, &detail);
     }
     if (err != ERR_OK) {
         pages_answer_error(replay, request, err, &detail);
     }
     pages_target_done(&asking.target);
-    if (asking.visit != NULL) {
-        archive_reader_end(asking.visit);
+    if (asking.reader != NULL) {
+        archive_reader_end(asking.reader);
     }
 }
 
@@ -399,7 +399,7 @@ static enum err answer_json(void *context, const struct capture *capture, struct
     struct details details;
     enum err err = details_init(&details);
     if (err == ERR_OK) {
-        err = read_details(&details, asked->visit, capture, detail);
+        err = read_details(&details, asked->reader, capture, detail);
     }
     if (err == ERR_OK) {
         struct buf json;

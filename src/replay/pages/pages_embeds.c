@@ -34,13 +34,13 @@ static void on_link(void *context, const struct link *link) {
     }
 }
 
-static enum err find_embeds(struct embeds *embeds, struct archive_reader *visit,
+static enum err find_embeds(struct embeds *embeds, struct archive_reader *reader,
                             const struct capture *capture, struct err_detail *detail) {
     struct pages_content content;
     struct links *links = links_new();
     struct url base;
     url_init(&base);
-    enum err err = links == NULL ? ERR_MEMORY : pages_content_read(&content, visit, capture, detail);
+    enum err err = links == NULL ? ERR_MEMORY : pages_content_read(&content, reader, capture, detail);
     if (err != ERR_OK) {
         links_free(links);
         url_done(&base);
@@ -63,13 +63,13 @@ struct span {
     size_t missing_count;
 };
 
-static enum err put_part(struct buf *json, struct archive_reader *visit, struct bytes url, int64_t time_us,
+static enum err put_part(struct buf *json, struct archive_reader *reader, struct bytes url, int64_t time_us,
                          struct span *span) {
     struct capture capture;
     struct bytes surt;
-    enum err err = archive_key(visit, url, &surt, NULL);
+    enum err err = archive_key(reader, url, &surt, NULL);
     if (err == ERR_OK) {
-        err = archive_find(visit, surt, time_us, ARCHIVE_NOT_NEWER, &capture, NULL);
+        err = archive_find(reader, surt, time_us, ARCHIVE_NOT_NEWER, &capture, NULL);
     }
     buf_put_string(json, "{");
     pages_json_text(json, "url", url);
@@ -88,7 +88,7 @@ static enum err put_part(struct buf *json, struct archive_reader *visit, struct 
     return err;
 }
 
-static enum err put_parts(struct buf *json, struct archive_reader *visit, const struct embeds *embeds,
+static enum err put_parts(struct buf *json, struct archive_reader *reader, const struct embeds *embeds,
                           int64_t time_us) {
     struct span span = {.oldest_us = time_us, .newest_us = time_us};
     struct bytes rest = buf_bytes(&embeds->urls);
@@ -98,7 +98,7 @@ static enum err put_parts(struct buf *json, struct archive_reader *visit, const 
         struct bytes url;
         bytes_split(&rest, 0, &url);
         buf_put_string(json, i > 0 ? "," : "");
-        err = put_part(json, visit, url, time_us, &span);
+        err = put_part(json, reader, url, time_us, &span);
     }
     buf_put_string(json, "]");
     pages_json_time(json, "oldest", span.oldest_us);
@@ -119,8 +119,8 @@ static enum err answer_embeds(void *context, const struct capture *capture, stru
     pages_json_text(&json, "url", capture->url);
     pages_json_time(&json, "timestamp", capture->time_us);
     int64_t time_us = capture->time_us; /* its slices end with the next find */
-    enum err err = find_embeds(&embeds, asked->visit, capture, detail);
-    err = err == ERR_OK ? put_parts(&json, asked->visit, &embeds, time_us) : err;
+    enum err err = find_embeds(&embeds, asked->reader, capture, detail);
+    err = err == ERR_OK ? put_parts(&json, asked->reader, &embeds, time_us) : err;
     if (err == ERR_OK) {
         pages_answer_json(asked->request, &json);
     }

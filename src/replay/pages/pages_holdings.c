@@ -215,7 +215,7 @@ static void put_pager(struct sheet *sheet, enum survey_order order, size_t from,
     sheet_html(sheet, "</nav>\n");
 }
 
-static void put_hosts(struct sheet *sheet, struct archive_reader *visit,
+static void put_hosts(struct sheet *sheet, struct archive_reader *reader,
                       const struct survey_snapshot *snapshot) {
     enum survey_order order = read_order(sheet->request);
     size_t from = (size_t)pages_argument_number(sheet->request, "from", SURVEY_HOSTS_MAX, 0);
@@ -231,7 +231,7 @@ static void put_hosts(struct sheet *sheet, struct archive_reader *visit,
     sheet_html(sheet, "<tbody>\n");
     for (size_t i = from; i < snapshot->hosts_count && i < from + HOSTS_SHOWN_MAX; i++) {
         const struct survey_host *host = snapshot->hosts[order][i];
-        if (pages_host_is_seen(visit, host)) {
+        if (pages_host_is_seen(reader, host)) {
             put_host(sheet, host);
         }
     }
@@ -326,7 +326,7 @@ static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot)
     }
 }
 
-static void put_page(struct sheet *sheet, struct archive_reader *visit,
+static void put_page(struct sheet *sheet, struct archive_reader *reader,
                      const struct survey_snapshot *snapshot) {
     if (snapshot == NULL) {
         sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
@@ -342,7 +342,7 @@ static void put_page(struct sheet *sheet, struct archive_reader *visit,
         sheet_date(sheet, snapshot->last_us);
         sheet_html(sheet, ".</p>\n");
         put_time(sheet, snapshot);
-        put_hosts(sheet, visit, snapshot);
+        put_hosts(sheet, reader, snapshot);
         sheet_html(sheet, "<div class=cards>\n");
         put_types(sheet, snapshot);
         put_statuses(sheet, snapshot);
@@ -354,16 +354,16 @@ static void put_page(struct sheet *sheet, struct archive_reader *visit,
 
 void pages_holdings(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
-    if (visit == NULL) {
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
     const struct survey_snapshot *snapshot = survey_get(replay->survey);
     struct sheet sheet;
     sheet_begin(&sheet, replay, request, "What this archive holds", SHEET_HOLDINGS);
-    put_page(&sheet, visit, snapshot);
+    put_page(&sheet, reader, snapshot);
     survey_release(snapshot);
-    archive_reader_end(visit);
+    archive_reader_end(reader);
     sheet_answer(&sheet, STATUS_OK);
 }

@@ -14,13 +14,13 @@ static void put_total(struct buf *json, const struct survey_total *total) {
     pages_json_number(json, "stored_size", total->stored_size);
 }
 
-static void put_hosts(struct buf *json, struct archive_reader *visit, const struct survey_snapshot *snapshot,
+static void put_hosts(struct buf *json, struct archive_reader *reader, const struct survey_snapshot *snapshot,
                       size_t from) {
     size_t count = 0;
     buf_put_string(json, ",\"hosts\":[");
     for (size_t i = from; i < snapshot->hosts_count && i < from + HOSTS_MAX; i++) {
         const struct survey_host *host = snapshot->hosts[SURVEY_BY_CAPTURES][i];
-        if (!pages_host_is_seen(visit, host)) {
+        if (!pages_host_is_seen(reader, host)) {
             continue;
         }
         buf_put_string(json, count++ == 0 ? "{" : ",{");
@@ -84,10 +84,10 @@ static void put_volumes(struct buf *json, const struct survey_snapshot *snapshot
 
 void pages_holdings_json(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
     const struct survey_snapshot *snapshot = survey_get(replay->survey);
-    if (visit == NULL || snapshot == NULL) {
-        http_answer_error(request, visit == NULL ? ERR_MEMORY : ERR_BUSY, "the archive is being counted");
+    if (reader == NULL || snapshot == NULL) {
+        http_answer_error(request, reader == NULL ? ERR_MEMORY : ERR_BUSY, "the archive is being counted");
     } else {
         struct buf json;
         char text[UTC_RFC3339_SIZE];
@@ -103,7 +103,7 @@ void pages_holdings_json(struct http_request *request) {
             pages_json_time(&json, "last", snapshot->last_us);
         }
         pages_json_number(&json, "hosts_count", snapshot->hosts_count);
-        put_hosts(&json, visit, snapshot, from);
+        put_hosts(&json, reader, snapshot, from);
         put_types(&json, snapshot);
         put_months(&json, snapshot);
         put_volumes(&json, snapshot);
@@ -111,7 +111,7 @@ void pages_holdings_json(struct http_request *request) {
         pages_answer_json(request, &json);
     }
     survey_release(snapshot);
-    if (visit != NULL) {
-        archive_reader_end(visit);
+    if (reader != NULL) {
+        archive_reader_end(reader);
     }
 }

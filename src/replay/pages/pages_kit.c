@@ -156,14 +156,14 @@ uint64_t pages_argument_number(const struct http_request *request, const char *n
     return number;
 }
 
-enum err pages_find(struct archive_reader *visit, struct bytes url, int64_t time_us,
+enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t time_us,
                     struct capture *ret_capture, struct err_detail *detail) {
     struct bytes surt;
-    enum err err = archive_key(visit, url, &surt, detail);
+    enum err err = archive_key(reader, url, &surt, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = archive_find(visit, surt, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    err = archive_find(reader, surt, time_us, ARCHIVE_CLOSEST, ret_capture, detail);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "This archive has no capture of this URL.") : err;
 }
 
@@ -208,7 +208,7 @@ static enum err find_asked(void *context, struct capture *ret_capture, struct er
         err = is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp has 1 to 14 digits");
     }
     if (err == ERR_OK) {
-        err = pages_find(asked->visit, buf_bytes(&url), time_us, ret_capture, detail);
+        err = pages_find(asked->reader, buf_bytes(&url), time_us, ret_capture, detail);
     }
     buf_done(&url);
     buf_done(&digits);
@@ -220,15 +220,15 @@ void pages_answer_asked(struct http_request *request,
                                         struct err_detail *detail)) {
     struct replay *replay = http_request_context(request);
     struct pages_asked asked = {
-        .replay = replay, .request = request, .visit = archive_reader_begin(replay->archive)};
+        .replay = replay, .request = request, .reader = archive_reader_begin(replay->archive)};
     struct archive_attempt attempt = {.find = find_asked, .use = use, .context = &asked};
     struct err_detail detail = {0};
-    enum err err = asked.visit == NULL ? ERR_MEMORY : archive_try(asked.visit, &attempt, &detail);
+    enum err err = asked.reader == NULL ? ERR_MEMORY : archive_try(asked.reader, &attempt, &detail);
     if (err != ERR_OK) {
         pages_answer_error(replay, request, err, &detail);
     }
-    if (asked.visit != NULL) {
-        archive_reader_end(asked.visit);
+    if (asked.reader != NULL) {
+        archive_reader_end(asked.reader);
     }
 }
 

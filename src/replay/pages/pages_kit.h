@@ -50,14 +50,14 @@ uint64_t pages_argument_number(const struct http_request *request, const char *n
                                uint64_t number);
 
 /* The capture of the URL that is closest to the time; its slices live in the visit until the next find. */
-enum err pages_find(struct archive_reader *visit, struct bytes url, int64_t time_us,
+enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t time_us,
                     struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 
 /* A request whose arguments url and timestamp (the newest without) ask for a capture. */
 struct pages_asked {
     struct replay *replay;
     struct http_request *request;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
 };
 
 /* Answer it by use(), whose context is the struct pages_asked, as archive_try() does; or with its error. */

@@ -224,11 +224,11 @@ static void put_end(const struct listing *listing, struct bytes prefix) {
     }
 }
 
-static enum err put_list(struct listing *listing, struct archive_reader *visit,
+static enum err put_list(struct listing *listing, struct archive_reader *reader,
                          const struct archive_range *range, struct err_detail *detail) {
     struct sheet *sheet = listing->sheet;
     struct archive_walk *walk;
-    enum err err = archive_walk_open(visit, range, &walk, detail);
+    enum err err = archive_walk_open(reader, range, &walk, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -271,8 +271,8 @@ static void listing_done(struct listing *listing) {
 
 static void answer(struct replay *replay, struct http_request *request, struct bytes prefix,
                    struct bytes after) {
-    struct archive_reader *visit = archive_reader_begin(replay->archive);
-    if (visit == NULL) {
+    struct archive_reader *reader = archive_reader_begin(replay->archive);
+    if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
@@ -282,9 +282,9 @@ static void answer(struct replay *replay, struct http_request *request, struct b
     struct archive_range range = {.url = prefix, .from_us = INT64_MIN, .to_us = INT64_MAX, .after = after};
     sheet_begin_bare(&sheet, replay, request, "Addresses", SHEET_NONE);
     listing_init(&listing, &sheet, request);
-    enum err err = put_list(&listing, visit, &range, &detail);
+    enum err err = put_list(&listing, reader, &range, &detail);
     listing_done(&listing);
-    archive_reader_end(visit);
+    archive_reader_end(reader);
     if (err == ERR_OK) {
         sheet_answer(&sheet, STATUS_OK);
     } else {

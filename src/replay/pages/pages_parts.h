@@ -22,10 +22,10 @@ void pages_holdings_json(struct http_request *request);
 void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapshot);
 
 /* Do the rules let the host as a whole be named? */
-bool pages_host_is_seen(struct archive_reader *visit, const struct survey_host *host);
+bool pages_host_is_seen(struct archive_reader *reader, const struct survey_host *host);
 
 /* Answer with the capture as a WARC file of its own. ERR_…: nothing was answered. */
-enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_reader *visit,
+enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_reader *reader,
                            const struct capture *capture, struct err_detail *detail) MUST_CHECK;
 
 #endif

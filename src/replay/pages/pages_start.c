@@ -84,13 +84,13 @@ void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapsh
 }
 
 /* Rules may have changed since the survey: each is looked for again. */
-static void put_recent(struct sheet *sheet, struct archive_reader *visit,
+static void put_recent(struct sheet *sheet, struct archive_reader *reader,
                        const struct survey_snapshot *snapshot) {
     struct capture capture;
     size_t count = 0;
     for (size_t i = 0; i < snapshot->newest_count && count < RECENT_MAX; i++) {
         const struct survey_page *page = &snapshot->newest[i];
-        if (archive_find(visit, page->surt, page->time_us, ARCHIVE_CLOSEST, &capture, NULL) != ERR_OK) {
+        if (archive_find(reader, page->surt, page->time_us, ARCHIVE_CLOSEST, &capture, NULL) != ERR_OK) {
             continue;
         }
         sheet_html(sheet, count++ == 0 ? "<h2>Archived last</h2>\n<ul class=entries>" : "");
@@ -109,11 +109,11 @@ static void put_recent(struct sheet *sheet, struct archive_reader *visit,
     sheet_html(sheet, count > 0 ? "</ul>\n" : "");
 }
 
-static bool is_empty(struct archive_reader *visit) {
+static bool is_empty(struct archive_reader *reader) {
     struct archive_walk *walk;
     struct archive_range range = {.url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX};
     struct capture capture;
-    if (archive_walk_open(visit, &range, &walk, NULL) != ERR_OK) {
+    if (archive_walk_open(reader, &range, &walk, NULL) != ERR_OK) {
         return false;
     }
     enum err err = archive_walk_next(walk, &capture, NULL);
@@ -133,17 +133,17 @@ static void put_beginning(struct sheet *sheet) {
         "<li>Bring what you have, WARC or WACZ: <code>mnemon import FILE…</code></li></ol></section>\n");
 }
 
-static void put_holdings(struct sheet *sheet, struct archive_reader *visit) {
+static void put_holdings(struct sheet *sheet, struct archive_reader *reader) {
     const struct survey_snapshot *snapshot = survey_get(sheet->replay->survey);
     bool has_figures = snapshot != NULL && snapshot->total.captures_count > 0;
     if (has_figures) {
-        put_recent(sheet, visit, snapshot);
+        put_recent(sheet, reader, snapshot);
         sheet_html(sheet, "<h2>What it holds</h2>\n");
         pages_put_figures(sheet, snapshot);
         sheet_html(sheet, snapshot->is_complete ? "" : "<p class=quiet>So far: the count goes on.</p>\n");
         sheet_html(sheet, "<p class=actions><a class=button href=\"/holdings\">Hosts, types and years</a>"
                           "<a class=button href=\"/save\">Save a page now</a></p>\n");
-    } else if (is_empty(visit)) {
+    } else if (is_empty(reader)) {
         put_beginning(sheet);
     } else {
         sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
@@ -152,8 +152,8 @@ static void put_holdings(struct sheet *sheet, struct archive_reader *visit) {
 }
 
 static void answer_page(struct replay *replay, struct http_request *request) {
-    struct archive_reader *visit = archive_reader_begin_here(replay->archive);
-    if (visit == NULL) {
+    struct archive_reader *reader = archive_reader_begin_here(replay->archive);
+    if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
@@ -164,8 +164,8 @@ static void answer_page(struct replay *replay, struct http_request *request) {
                        "to see its versions.</p>\n");
     put_form(&sheet);
     sheet_html(&sheet, "</section>\n");
-    put_holdings(&sheet, visit);
-    archive_reader_end(visit);
+    put_holdings(&sheet, reader);
+    archive_reader_end(reader);
     sheet_script(&sheet, "start.js");
     sheet_answer(&sheet, STATUS_OK);
 }

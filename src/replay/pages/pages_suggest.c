@@ -15,7 +15,7 @@ enum {
 };
 
 struct suggestions {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct buf *json;
     size_t count;
 };
@@ -37,13 +37,13 @@ static bool fits(struct bytes name, struct bytes text, bool is_inside) {
     return false;
 }
 
-bool pages_host_is_seen(struct archive_reader *visit, const struct survey_host *host) {
+bool pages_host_is_seen(struct archive_reader *reader, const struct survey_host *host) {
     struct buf surt; /* of a page that nobody has: what a rule says of it, it says of the host */
     buf_init(&surt, URL_SIZE_MAX);
     buf_put(&surt, host->surt);
     buf_put_string(&surt, ")/?");
     struct capture capture = {.surt = buf_bytes(&surt), .time_us = host->last_us};
-    bool is_seen = surt.err == ERR_OK && archive_verdict(visit, &capture) != ACCESS_EXCLUDE;
+    bool is_seen = surt.err == ERR_OK && archive_verdict(reader, &capture) != ACCESS_EXCLUDE;
     buf_done(&surt);
     return is_seen;
 }
@@ -60,7 +60,7 @@ static void suggest_hosts(struct suggestions *out, const struct survey_snapshot 
         for (size_t i = 0; i < snapshot->hosts_count && out->count < HOSTS_MAX; i++) {
             const struct survey_host *host = snapshot->hosts[SURVEY_BY_CAPTURES][i];
             bool is_new = is_inside == 0 || !fits(host->name, text, false);
-            if (is_new && fits(host->name, text, is_inside != 0) && pages_host_is_seen(out->visit, host)) {
+            if (is_new && fits(host->name, text, is_inside != 0) && pages_host_is_seen(out->reader, host)) {
                 begin_suggestion(out, "host", host->name);
                 pages_json_number(out->json, "captures", host->total.captures_count);
                 buf_put_string(out->json, "}");
@@ -82,7 +82,7 @@ static void suggest_urls(struct suggestions *out, struct bytes text) {
         .url = text, .match = QUERY_PREFIX, .from_us = INT64_MIN, .to_us = INT64_MAX};
     struct buf last;
     struct capture capture;
-    if (archive_walk_open(out->visit, &range, &walk, NULL) != ERR_OK) {
+    if (archive_walk_open(out->reader, &range, &walk, NULL) != ERR_OK) {
         return; /* it is no beginning of a URL yet */
     }
     buf_init(&last, INDEX_SURT_SIZE_MAX);
@@ -125,17 +125,17 @@ static void suggest(struct replay *replay, struct suggestions *out, struct bytes
 
 void pages_suggest(struct http_request *request) {
     struct replay *replay = http_request_context(request);
-    struct archive_reader *visit = archive_reader_begin_here(replay->archive);
+    struct archive_reader *reader = archive_reader_begin_here(replay->archive);
     struct buf question;
     struct buf json;
     buf_init(&question, QUESTION_SIZE_MAX);
     buf_init(&json, PAGES_JSON_SIZE_MAX);
-    if (visit == NULL) {
+    if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else if (!pages_argument(request, "q", &question)) {
         http_answer_error(request, ERR_INVALID, "q is missing, or longer than 500 bytes");
     } else {
-        struct suggestions out = {.visit = visit, .json = &json};
+        struct suggestions out = {.reader = reader, .json = &json};
         buf_put_string(&json, "{");
         pages_json_text(&json, "query", buf_bytes(&question));
         buf_put_string(&json, ",\"suggestions\":[");
@@ -145,7 +145,7 @@ void pages_suggest(struct http_request *request) {
     }
     buf_done(&json);
     buf_done(&question);
-    if (visit != NULL) {
-        archive_reader_end(visit);
+    if (reader != NULL) {
+        archive_reader_end(reader);
     }
 }

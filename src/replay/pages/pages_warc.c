@@ -13,7 +13,7 @@
 enum { STATUS_OK = 200 };
 
 struct parcel {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct capture capture;
     struct key key; /* of its document */
     struct block block;
@@ -135,9 +135,9 @@ static void parcel_done(struct parcel *parcel) {
 
 static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_detail *detail) {
     const struct capture *capture = &parcel->capture;
-    struct instance_session *session = archive_reader_session(parcel->visit);
+    struct instance_session *session = archive_reader_session(parcel->reader);
     struct warc_written written;
-    if (archive_verdict(parcel->visit, capture) != ACCESS_ALLOW) {
+    if (archive_verdict(parcel->reader, capture) != ACCESS_ALLOW) {
         return err_set(detail, ERR_PERMISSION, "A rule of this archive blocks this capture.");
     }
     enum err err = instance_locate(session, capture, &parcel->key, &parcel->block, detail);
@@ -149,12 +149,12 @@ static enum err pack_capture(struct parcel *parcel, int64_t now_us, struct err_d
     return err == ERR_OK ? write_request(parcel, &written, detail) : err;
 }
 
-enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_reader *visit,
+enum err pages_answer_warc(struct replay *replay, struct http_request *request, struct archive_reader *reader,
                            const struct capture *capture, struct err_detail *detail) {
-    struct parcel parcel = {.visit = visit, .capture = *capture};
+    struct parcel parcel = {.reader = reader, .capture = *capture};
     enum err err = parcel_init(&parcel, replay->archive);
     if (err == ERR_OK) {
-        err = archive_note_read(visit, capture, pack_capture(&parcel, clock_wall_us(replay->clock), detail));
+        err = archive_note_read(reader, capture, pack_capture(&parcel, clock_wall_us(replay->clock), detail));
     }
     if (err == ERR_OK) {
         char digits[UTC_DIGITS_SIZE];

@@ -78,12 +78,12 @@ static enum err answer(struct asker *asker, struct search_job *job) {
     if (err != ERR_OK) {
         return err;
     }
-    struct archive_reader *visit = archive_reader_begin_here(job->archive);
-    if (visit == NULL) {
+    struct archive_reader *archive = archive_reader_begin_here(job->archive);
+    if (archive == NULL) {
         return ERR_MEMORY;
     }
-    err = search_reader_run(&asker->reader, visit, job, stale, &stale_count);
-    archive_reader_end(visit);
+    err = search_reader_run(&asker->reader, archive, job, stale, &stale_count);
+    archive_reader_end(archive);
     hand_over_stale(asker->search, stale, stale_count);
     if (err == ERR_CORRUPT) {
         pthread_mutex_lock(&asker->search->lock);

@@ -34,7 +34,7 @@ struct feed {
     size_t added_count;       /* in this transaction */
     struct follow **follows;  /* one per volume */
     struct search_mirrored *mirrored;
-    struct archive_reader *visit;
+    struct archive_reader *archive;
     struct content content;
     bool has_content; /* content is set up */
     struct text *text;
@@ -105,7 +105,7 @@ static bool is_passed_over(enum err err) {
 
 static enum err add_page(struct feed *feed, const struct capture *capture, struct err_detail *detail) {
     struct archive_record record;
-    enum err err = archive_open(feed->visit, capture, &record, detail);
+    enum err err = archive_open(feed->archive, capture, &record, detail);
     if (err != ERR_OK) {
         return is_passed_over(err) ? ERR_OK : err;
     }
@@ -148,7 +148,7 @@ static void count_dropped(struct feed *feed, uint64_t count) {
 
 /* Take the rows of a document on a volume out, unless it is there after all. */
 static enum err forget_on(struct feed *feed, const struct key *key, struct err_detail *detail) {
-    struct instance_session *session = archive_reader_session(feed->visit);
+    struct instance_session *session = archive_reader_session(feed->archive);
     struct capture capture = {.volume = key->volume, .block_number = key->number};
     struct key located;
     struct block block;
@@ -285,7 +285,7 @@ static void take_over(struct feed *feed) {
 static bool has_work(struct feed *feed) {
     struct search *search = feed->search;
     bool has_work = search_mirrored_look(feed->mirrored);
-    archive_reader_renew(feed->visit);
+    archive_reader_renew(feed->archive);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
     }
@@ -455,10 +455,10 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
     feed->mirrored = search_mirrored_new(search->config.instance);
-    feed->visit = archive_reader_begin_here(search->archive);
+    feed->archive = archive_reader_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
-    if (feed->follows == NULL || feed->text == NULL || feed->visit == NULL || feed->mirrored == NULL) {
+    if (feed->follows == NULL || feed->text == NULL || feed->archive == NULL || feed->mirrored == NULL) {
         err = ERR_MEMORY;
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
@@ -480,8 +480,8 @@ static void feed_done(struct feed *feed) {
     if (feed->text != NULL) {
         text_free(feed->text);
     }
-    if (feed->visit != NULL) {
-        archive_reader_end(feed->visit);
+    if (feed->archive != NULL) {
+        archive_reader_end(feed->archive);
     }
     if (feed->has_content) {
         content_done(&feed->content);

@@ -82,7 +82,7 @@ void search_reader_close(struct search_reader *reader) {
 /* One question that is being answered. */
 struct asking {
     struct search_reader *reader;
-    struct archive_reader *visit;
+    struct archive_reader *archive;
     struct search_job *job;
     struct buf expression;
     struct canon canon; /* of the host */
@@ -100,7 +100,7 @@ static bool is_in_period(const struct search_question *question, int64_t time_us
 static bool may_show(const struct asking *asking, struct capture *capture, int64_t time_us) {
     capture->time_us = time_us;
     return is_in_period(&asking->job->question, time_us) &&
-           archive_verdict(asking->visit, capture) == ACCESS_ALLOW;
+           archive_verdict(asking->archive, capture) == ACCESS_ALLOW;
 }
 
 /*
@@ -118,7 +118,7 @@ static bool find_time(const struct asking *asking, struct capture *capture, int6
     }
     struct capture found;
     enum err err =
-        archive_find(asking->visit, capture->surt, question->to_us, ARCHIVE_NOT_NEWER, &found, NULL);
+        archive_find(asking->archive, capture->surt, question->to_us, ARCHIVE_NOT_NEWER, &found, NULL);
     return err == ERR_OK && memcmp(found.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
            may_show(asking, capture, found.time_us);
 }
@@ -142,13 +142,13 @@ static bool check_row(struct asking *asking, struct capture *ret_capture) {
         .block_number = (uint16_t)sqlite3_column_int(row, COLUMN_NUMBER),
     };
     if (signature.size != KEY_SIGNATURE_SIZE ||
-        !instance_session_sees(archive_reader_session(asking->visit), capture.volume)) {
+        !instance_session_sees(archive_reader_session(asking->archive), capture.volume)) {
         return false; /* of a volume, or of a collection, that the archive does not have any more */
     }
     memcpy(capture.signature, signature.data, sizeof capture.signature);
     struct key key;
     struct block block;
-    enum err err = instance_locate(archive_reader_session(asking->visit), &capture, &key, &block, NULL);
+    enum err err = instance_locate(archive_reader_session(asking->archive), &capture, &key, &block, NULL);
     if (err == ERR_NOT_FOUND) {
         note_stale(asking, &capture);
     }
@@ -257,10 +257,10 @@ static enum err run(struct asking *asking) {
     return err;
 }
 
-enum err search_reader_run(struct search_reader *reader, struct archive_reader *visit, struct search_job *job,
-                           struct key stale[SEARCH_STALE_MAX], size_t *stale_count) {
+enum err search_reader_run(struct search_reader *reader, struct archive_reader *archive,
+                           struct search_job *job, struct key stale[SEARCH_STALE_MAX], size_t *stale_count) {
     struct asking asking = {
-        .reader = reader, .visit = visit, .job = job, .stale = stale, .stale_count = stale_count};
+        .reader = reader, .archive = archive, .job = job, .stale = stale, .stale_count = stale_count};
     arena_init(&job->arena, RESULTS_SIZE_MAX);
     buf_init(&asking.expression, EXPRESSION_SIZE_MAX);
     buf_init(&asking.suffix, EXPRESSION_SIZE_MAX);

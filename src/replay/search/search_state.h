@@ -163,7 +163,8 @@ enum err search_reader_open(struct search_reader *reader, const char *path, cons
 void search_reader_close(struct search_reader *reader);
 
 /* Fills in the job. Documents that were found removed are added to stale. */
-enum err search_reader_run(struct search_reader *reader, struct archive_reader *visit, struct search_job *job,
-                           struct key stale[SEARCH_STALE_MAX], size_t *stale_count) MUST_CHECK;
+enum err search_reader_run(struct search_reader *reader, struct archive_reader *archive,
+                           struct search_job *job, struct key stale[SEARCH_STALE_MAX],
+                           size_t *stale_count) MUST_CHECK;
 
 #endif

@@ -36,7 +36,7 @@ struct survey {
 /* One pass over the archive. */
 struct pass {
     struct survey *survey;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct survey_tally *tally;
     struct survey_volume *volumes;
     size_t volumes_count;
@@ -70,7 +70,7 @@ static bool rest(struct survey *survey, uint64_t time_us) {
 /* What changes whenever something is stored. */
 static uint64_t look_at_volumes(struct pass *pass) {
     struct instance *instance = archive_instance(pass->survey->archive);
-    struct instance_session *session = archive_reader_session(pass->visit);
+    struct instance_session *session = archive_reader_session(pass->reader);
     uint64_t mark = 1;
     size_t count = instance_volumes_count(instance);
     pass->volumes_count = count < VOLUMES_MAX ? count : VOLUMES_MAX;
@@ -107,7 +107,7 @@ static enum err count_slice(struct pass *pass) {
     struct archive_walk *walk;
     struct archive_range range = {
         .url = BYTES("*"), .from_us = INT64_MIN, .to_us = INT64_MAX, .after = buf_bytes(&pass->after)};
-    enum err err = archive_walk_open(pass->visit, &range, &walk, NULL);
+    enum err err = archive_walk_open(pass->reader, &range, &walk, NULL);
     if (err != ERR_OK) {
         return err;
     }
@@ -131,7 +131,7 @@ static enum err count_slice(struct pass *pass) {
 static enum err size_slice(struct pass *pass) {
     struct instance_blocks *blocks;
     struct block block;
-    enum err err = instance_blocks_open_behind(archive_reader_session(pass->visit),
+    enum err err = instance_blocks_open_behind(archive_reader_session(pass->reader),
                                                pass->has_block_key ? &pass->block_key : NULL, &blocks, NULL);
     if (err != ERR_OK) {
         return err;
@@ -213,10 +213,10 @@ static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must
     };
     bool goes_on = true;
     buf_init(&pass.after, UINT16_MAX * 4);
-    pass.visit = archive_reader_begin_own(survey->archive);
+    pass.reader = archive_reader_begin_own(survey->archive);
     pass.tally = malloc(sizeof *pass.tally);
     pass.volumes = calloc(VOLUMES_MAX, sizeof *pass.volumes);
-    if (pass.visit != NULL && pass.tally != NULL && pass.volumes != NULL) {
+    if (pass.reader != NULL && pass.tally != NULL && pass.volumes != NULL) {
         uint64_t now = look_at_volumes(&pass);
         if ((now != *mark || must_count) &&
             survey_tally_init(pass.tally, clock_monotonic_us(&clock_system)) == ERR_OK) {
@@ -225,8 +225,8 @@ static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must
             survey_tally_done(pass.tally);
         }
     }
-    if (pass.visit != NULL) {
-        archive_reader_end(pass.visit);
+    if (pass.reader != NULL) {
+        archive_reader_end(pass.reader);
     }
     free(pass.tally);
     free(pass.volumes);

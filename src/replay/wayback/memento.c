@@ -61,7 +61,7 @@ static void put_mementos(struct buf *out, const struct http_request *request, in
     }
 }
 
-enum err memento_add_links(struct http_request *request, struct archive_reader *visit, struct bytes url,
+enum err memento_add_links(struct http_request *request, struct archive_reader *reader, struct bytes url,
                            const struct capture *capture, struct buf *work) {
     if (url.size > URL_SIZE_WITH_LINKS_MAX) {
         return ERR_OK;
@@ -75,7 +75,7 @@ enum err memento_add_links(struct http_request *request, struct archive_reader *
              ">; rel=\"timemap\"; type=\"application/link-format\"");
     if (capture != NULL && url.size <= URL_SIZE_WITH_NEIGHBOURS_MAX) {
         struct archive_neighbours near;
-        enum err err = archive_neighbours(visit, capture->surt, capture->time_us, &near);
+        enum err err = archive_neighbours(reader, capture->surt, capture->time_us, &near);
         if (err != ERR_OK) {
             return err;
         }

@@ -27,7 +27,7 @@ void memento_put_origin(struct buf *out, const struct http_request *request);
  * this, next and last memento. work is cleared and used. URLs that would make the header too long are left
  * out.
  */
-enum err memento_add_links(struct http_request *request, struct archive_reader *visit, struct bytes url,
+enum err memento_add_links(struct http_request *request, struct archive_reader *reader, struct bytes url,
                            const struct capture *capture, struct buf *work) MUST_CHECK;
 
 /* Add Memento-Datetime. */

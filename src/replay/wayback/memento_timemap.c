@@ -10,7 +10,7 @@ enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
 
 /* One that is being sent; a visit is held for it. */
 struct timemap {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct archive_walk *walk;
     enum timemap_format format;
     struct wayback_path path;
@@ -103,7 +103,7 @@ static void put_capture(struct timemap *timemap, const struct capture *capture, 
         buf_put_string(out, "\"}");
         break;
     case TIMEMAP_CDX:
-        cdx_line_fill(&timemap->line, timemap->visit, capture, (1U << CDX_PUBLIC_COUNT) - 1);
+        cdx_line_fill(&timemap->line, timemap->reader, capture, (1U << CDX_PUBLIC_COUNT) - 1);
         buf_put(out, cdx_line_value(&timemap->line, CDX_WHOLE_LINE));
         buf_put_byte(out, '\n');
         break;
@@ -220,8 +220,8 @@ static void close_timemap(void *context) {
     if (timemap->walk != NULL) {
         archive_walk_close(timemap->walk);
     }
-    if (timemap->visit != NULL) {
-        archive_reader_end(timemap->visit);
+    if (timemap->reader != NULL) {
+        archive_reader_end(timemap->reader);
     }
     cdx_line_done(&timemap->line);
     wayback_path_done(&timemap->path);
@@ -239,7 +239,7 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
         .from_us = own_start(timemap),
         .to_us = INT64_MAX,
     };
-    enum err err = archive_walk_open(timemap->visit, &range, &timemap->walk, detail);
+    enum err err = archive_walk_open(timemap->reader, &range, &timemap->walk, detail);
     if (err == ERR_OK) {
         err = take_next(timemap, detail);
     }
@@ -267,11 +267,11 @@ static enum err prepare(struct timemap *timemap, struct replay *replay, const st
     if (err != ERR_OK) {
         return err;
     }
-    timemap->visit = archive_reader_begin(replay->archive);
-    if (timemap->visit == NULL) {
+    timemap->reader = archive_reader_begin(replay->archive);
+    if (timemap->reader == NULL) {
         return ERR_MEMORY;
     }
-    return archive_reader_hold(timemap->visit)
+    return archive_reader_hold(timemap->reader)
                ? open_walk(timemap, detail)
                : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
 }

@@ -30,13 +30,13 @@ static void kit_free(void *context) {
     free(kit);
 }
 
-static struct wayback_kit *kit_new(struct archive_reader *visit) {
+static struct wayback_kit *kit_new(struct archive_reader *reader) {
     struct wayback_kit *kit = calloc(1, sizeof *kit);
     if (kit == NULL) {
         return NULL;
     }
-    const char *directory = archive_reader_scratch_directory(visit);
-    kit->visit = visit;
+    const char *directory = archive_reader_scratch_directory(reader);
+    kit->reader = reader;
     wayback_path_init(&kit->path);
     url_init(&kit->url);
     url_init(&kit->target);
@@ -52,10 +52,10 @@ static struct wayback_kit *kit_new(struct archive_reader *visit) {
     return kit;
 }
 
-static struct wayback_kit *kit_of(struct archive_reader *visit) {
-    struct wayback_kit *kit = archive_reader_extra(visit);
-    if (kit == NULL && (kit = kit_new(visit)) != NULL) {
-        archive_reader_set_extra(visit, kit, kit_free);
+static struct wayback_kit *kit_of(struct archive_reader *reader) {
+    struct wayback_kit *kit = archive_reader_extra(reader);
+    if (kit == NULL && (kit = kit_new(reader)) != NULL) {
+        archive_reader_set_extra(reader, kit, kit_free);
     }
     return kit;
 }
@@ -182,7 +182,7 @@ void wayback_redirect(struct wayback *wayback, const char *prefix, const char *s
 /* The TimeGate's answer, and that to any time which is not exactly a capture's. */
 static enum err lead_to_capture(struct wayback *wayback) {
     http_add_header(wayback->request, "Vary", "accept-datetime");
-    enum err err = memento_add_links(wayback->request, wayback->visit, wayback->capture.url,
+    enum err err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url,
                                      &wayback->capture, &wayback->kit->text);
     if (err == ERR_OK) {
         wayback_redirect(wayback, wayback->prefix, wayback->stamp, wayback->path->modifier,
@@ -217,14 +217,14 @@ static bool lead_to_frame(struct wayback *wayback) {
 
 /* Is anything of it on this node's own disks? */
 static bool is_here(struct wayback *wayback, struct bytes surt) {
-    struct archive_reader *visit = archive_reader_begin_here(wayback->replay->archive);
+    struct archive_reader *reader = archive_reader_begin_here(wayback->replay->archive);
     struct capture capture;
     struct err_detail detail = {0};
-    if (visit == NULL) {
+    if (reader == NULL) {
         return true;
     }
-    enum err err = archive_find(visit, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
-    archive_reader_end(visit);
+    enum err err = archive_find(reader, surt, wayback->path->time_us, ARCHIVE_CLOSEST, &capture, &detail);
+    archive_reader_end(reader);
     return err != ERR_NOT_FOUND;
 }
 
@@ -240,7 +240,8 @@ static bool lead_away(struct wayback *wayback) {
     struct bytes surt;
     bool is_part = http_request_header(wayback->request, "Sec-Fetch-Dest").size > 0 && !wayback->is_top;
     if (replay->lead == NULL || is_part || wayback->is_ours ||
-        archive_key(wayback->visit, buf_bytes(&path->url), &surt, NULL) != ERR_OK || is_here(wayback, surt)) {
+        archive_key(wayback->reader, buf_bytes(&path->url), &surt, NULL) != ERR_OK ||
+        is_here(wayback, surt)) {
         return false;
     }
     buf_clear(prefix);
@@ -278,11 +279,11 @@ static enum err find_in_period(struct wayback *wayback, struct bytes surt, struc
     const struct wayback_path *path = wayback->path;
     int64_t from_us = INT64_MIN;
     bool is_sound = utc_parse_digits(path->digits, false, &from_us);
-    enum err err = archive_find(wayback->visit, surt, path->time_us, ARCHIVE_NOT_NEWER, ret_capture, detail);
+    enum err err = archive_find(wayback->reader, surt, path->time_us, ARCHIVE_NOT_NEWER, ret_capture, detail);
     if (err != ERR_OK || !is_sound || ret_capture->time_us >= from_us) {
         return err;
     }
-    return archive_find(wayback->visit, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
+    return archive_find(wayback->reader, surt, path->time_us, ARCHIVE_CLOSEST, ret_capture, detail);
 }
 
 static enum err find(void *context, struct capture *ret_capture, struct err_detail *detail) {
@@ -292,7 +293,7 @@ static enum err find(void *context, struct capture *ret_capture, struct err_deta
     enum archive_choice choice = ARCHIVE_CLOSEST;
     int64_t time_us = path->time_us;
     wayback->capture.url = buf_bytes(&path->url); /* what was found before goes with this look */
-    enum err err = archive_key(wayback->visit, buf_bytes(&path->url), &surt, detail);
+    enum err err = archive_key(wayback->reader, buf_bytes(&path->url), &surt, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -308,7 +309,7 @@ static enum err find(void *context, struct capture *ret_capture, struct err_deta
     }
     bool is_period = path->digits.size > 0 && path->digits.size < WAYBACK_DIGITS_MAX;
     return is_period ? find_in_period(wayback, surt, ret_capture, detail)
-                     : archive_find(wayback->visit, surt, time_us, choice, ret_capture, detail);
+                     : archive_find(wayback->reader, surt, time_us, choice, ret_capture, detail);
 }
 
 /* The client has it already. Rules were asked before: they may have changed. */
@@ -317,7 +318,7 @@ static bool is_known_to_client(struct wayback *wayback) {
     char etag[WAYBACK_ETAG_SIZE_MAX];
     bool is_framed =
         wayback->is_top && wayback->path->modifier.size == 0; /* what it has may be from inside */
-    if (known.size == 0 || is_framed || archive_verdict(wayback->visit, &wayback->capture) != ACCESS_ALLOW) {
+    if (known.size == 0 || is_framed || archive_verdict(wayback->reader, &wayback->capture) != ACCESS_ALLOW) {
         return false;
     }
     for (int i = 0; i < 2; i++) {
@@ -351,7 +352,7 @@ static void answer_capture(struct wayback *wayback) {
         return;
     }
     struct archive_attempt attempt = {.find = find, .use = answer_found, .context = wayback};
-    enum err err = archive_try(wayback->visit, &attempt, &detail);
+    enum err err = archive_try(wayback->reader, &attempt, &detail);
     bool is_found = wayback->stamp[0] != '\0';
     if (!is_found && (err == ERR_INVALID || err == ERR_LIMIT)) {
         wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", err_detail_text(&detail, err));
@@ -408,19 +409,19 @@ static void dispatch(struct wayback *wayback) {
 static void answer(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct wayback wayback = {.replay = replay, .request = request};
-    wayback.visit = archive_reader_begin(replay->archive);
-    if (wayback.visit == NULL) {
+    wayback.reader = archive_reader_begin(replay->archive);
+    if (wayback.reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
-    wayback.kit = kit_of(wayback.visit);
+    wayback.kit = kit_of(wayback.reader);
     if (wayback.kit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else {
         dispatch(&wayback);
     }
-    if (!wayback.keeps_visit) {
-        archive_reader_end(wayback.visit);
+    if (!wayback.keeps_reader) {
+        archive_reader_end(wayback.reader);
     }
 }
 

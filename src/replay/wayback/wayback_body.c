@@ -165,7 +165,7 @@ static void end_stream(void *context) {
     struct wayback_kit *kit = context;
     kit->streamed = bytes_of(NULL, 0);
     scratch_clear(&kit->decoded);
-    archive_reader_end(kit->visit);
+    archive_reader_end(kit->reader);
 }
 
 /* Large bodies stay where they are, with the visit, until they are sent. */
@@ -174,13 +174,13 @@ static void send(struct wayback *wayback, unsigned status, const char *type, str
         http_answer(wayback->request, status, type, body);
         return;
     }
-    if (!archive_reader_hold(wayback->visit)) {
+    if (!archive_reader_hold(wayback->reader)) {
         http_add_header(wayback->request, "Retry-After", "5");
         http_answer_status(wayback->request, STATUS_UNAVAILABLE, ERR_BUSY,
                            "too many large documents are being sent at the moment");
         return;
     }
-    wayback->keeps_visit = true;
+    wayback->keeps_reader = true;
     wayback->kit->streamed = body;
     struct http_stream stream = {
         .size = body.size, .read = read_streamed, .close = end_stream, .context = wayback->kit};

@@ -148,9 +148,10 @@ static void add_policy(const struct wayback *wayback) {
 
 enum err wayback_answer_frame(struct wayback *wayback) {
     struct archive_neighbours near;
-    enum err err = archive_neighbours(wayback->visit, wayback->capture.surt, wayback->capture.time_us, &near);
+    enum err err =
+        archive_neighbours(wayback->reader, wayback->capture.surt, wayback->capture.time_us, &near);
     if (err == ERR_OK) {
-        err = memento_add_links(wayback->request, wayback->visit, wayback->capture.url, &wayback->capture,
+        err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url, &wayback->capture,
                                 &wayback->kit->text);
     }
     if (err == ERR_OK) {

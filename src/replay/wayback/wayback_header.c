@@ -146,7 +146,7 @@ enum err wayback_add_headers(struct wayback *wayback) {
     add_original_fields(wayback);
     add_content_location(wayback);
     add_refresh(wayback);
-    enum err err = memento_add_links(wayback->request, wayback->visit, wayback->capture.url,
+    enum err err = memento_add_links(wayback->request, wayback->reader, wayback->capture.url,
                                      &wayback->capture, &wayback->kit->text);
     /* Rules may change and rewriting improve, so a copy is asked about before it is used; that is cheap. */
     http_add_header(wayback->request, "Cache-Control", "private, no-cache");

@@ -31,7 +31,7 @@ static bool leads_to_itself(struct wayback *wayback, bool has_target) {
     if (!has_target) {
         return wayback->record.status == STATUS_NOT_MODIFIED;
     }
-    return archive_key(wayback->visit, url_href(&wayback->kit->target), &surt, NULL) == ERR_OK &&
+    return archive_key(wayback->reader, url_href(&wayback->kit->target), &surt, NULL) == ERR_OK &&
            bytes_equal(surt, wayback->capture.surt);
 }
 
@@ -233,7 +233,7 @@ static enum err serve_document(struct wayback *wayback, struct err_detail *detai
 /* Past all that would lead here again. ERR_NOT_FOUND: there is nothing else. */
 static enum err find_settled(struct wayback *wayback, struct err_detail *detail) {
     struct capture settled;
-    enum err err = archive_find(wayback->visit, wayback->capture.surt, wayback->capture.time_us,
+    enum err err = archive_find(wayback->reader, wayback->capture.surt, wayback->capture.time_us,
                                 ARCHIVE_SETTLED, &settled, detail);
     if (err == ERR_NOT_FOUND) {
         return err_set(detail, err, "only a redirect to itself is held, and not where that led");
@@ -255,7 +255,7 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
         return ERR_OK;
     }
     if (err == ERR_OK) {
-        err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
+        err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
     }
     if (err == ERR_OK && wayback->record.status == STATUS_NOT_MODIFIED) {
         return err_set(detail, ERR_NOT_FOUND, "only that it was not modified is held, and not what it was");
@@ -264,7 +264,7 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
 }
 
 enum err wayback_serve(struct wayback *wayback, struct err_detail *detail) {
-    enum err err = archive_open(wayback->visit, &wayback->capture, &wayback->record, detail);
+    enum err err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
     if (err != ERR_OK) {
         return err;
     }

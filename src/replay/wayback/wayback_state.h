@@ -42,7 +42,7 @@ static const uint64_t WAYBACK_REWRITE_SIZE_MAX = 64 << 20;
 
 /* What requests use one after the other; it goes with a visit through the archive's pool. */
 struct wayback_kit {
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct wayback_path path;
     struct content content;
     struct rewrite *rewrite;
@@ -58,7 +58,7 @@ struct wayback_kit {
 struct wayback {
     struct replay *replay;
     struct http_request *request;
-    struct archive_reader *visit;
+    struct archive_reader *reader;
     struct wayback_kit *kit;
     const struct wayback_path *path;
     bool is_ours; /* a page of ours asks: it knows the secret */
@@ -69,7 +69,7 @@ struct wayback {
     char around[UTC_DIGITS_SIZE]; /* the time of references in it */
     bool is_exact;                /* it is of the very time that was asked for */
     struct archive_record record;
-    bool keeps_visit; /* a stream ends it */
+    bool keeps_reader; /* a stream ends it */
 };
 
 /* ---- wayback.c ---- */
