@@ -243,9 +243,9 @@ static struct result crawl_frontier(const char *directory, uint64_t count, uint6
             .time_us = (int64_t)(1767225600000000 + done),
             .etag = BYTES("\"5e8b-60a1b2c3d4e5f\""),
             .last_modified = BYTES("Thu, 01 Jan 2026 00:00:00 GMT"),
-            .has_signature = true,
+            .has_digest = true,
         };
-        prng_fill(&web.prng, outcome.signature, sizeof outcome.signature);
+        prng_fill(&web.prng, outcome.digest, sizeof outcome.digest);
         make_links(&web);
         frontier_finish(crawl.frontier, url, &outcome, web.links, LINKS_COUNT);
         keep_pace(start_s, done, rate);
@@ -307,16 +307,16 @@ static struct result crawl_sqlite(const char *path, uint64_t count) {
         insert_url(insert, &link);
     }
     for (uint64_t i = 0; i < count; i++) {
-        uint8_t signature[KEY_SIGNATURE_SIZE];
+        uint8_t digest[KEY_DIGEST_SIZE];
         must(sqlite3_step(next) == SQLITE_ROW, "a next URL");
         int64_t id = sqlite3_column_int64(next, 0);
         sqlite3_reset(next);
-        prng_fill(&web.prng, signature, sizeof signature);
+        prng_fill(&web.prng, digest, sizeof digest);
         make_links(&web);
         sqlite3_bind_int64(update, 1, (int64_t)i);
         sqlite3_bind_text(update, 2, "\"5e8b-60a1b2c3d4e5f\"", -1, SQLITE_STATIC);
         sqlite3_bind_text(update, 3, "Thu, 01 Jan 2026 00:00:00 GMT", -1, SQLITE_STATIC);
-        sqlite3_bind_blob(update, 4, signature, sizeof signature, SQLITE_STATIC);
+        sqlite3_bind_blob(update, 4, digest, sizeof digest, SQLITE_STATIC);
         sqlite3_bind_int64(update, 5, id);
         must(sqlite3_step(update) == SQLITE_DONE, "updating");
         sqlite3_reset(update);

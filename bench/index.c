@@ -81,7 +81,7 @@ static void make_capture(struct corpus *corpus, size_t i) {
     if (i < corpus->first_count) {
         make_url(corpus, &prng, capture, i);
         capture->status = prng_chance_ppm(&prng, 850000) ? 200 : prng_chance_ppm(&prng, 600000) ? 301 : 404;
-        prng_fill(&prng, capture->signature, sizeof capture->signature);
+        prng_fill(&prng, capture->digest, sizeof capture->digest);
         capture->location.length = (uint32_t)(500 + prng_exponential(&prng, 12000));
         return;
     }
@@ -164,7 +164,7 @@ static double insert(struct index *index, const struct corpus *corpus, size_t fr
             index_batch_put_capture(batch, capture);
         }
         if (parts.blocks && i < corpus->first_count) {
-            index_batch_put_block(batch, capture->signature, 0, &corpus->blocks[i]);
+            index_batch_put_block(batch, capture->digest, 0, &corpus->blocks[i]);
         }
         if ((i + 1) % BATCH_COUNT == 0 || i + 1 == to) {
             struct index_segment segment = {.size = capture->location.offset, .records_count = (uint32_t)i};
@@ -225,12 +225,11 @@ static size_t find_blocks(struct index *index, const struct corpus *corpus, uint
     struct prng prng;
     prng_init(&prng, 3);
     for (int i = 0; i < LOOKUPS_COUNT; i++) {
-        uint8_t signature[KEY_SIGNATURE_SIZE];
+        uint8_t digest[KEY_DIGEST_SIZE];
         struct block block;
-        memcpy(signature, corpus->captures[prng_below(&prng, corpus->first_count)].signature,
-               sizeof signature);
-        signature[KEY_SIGNATURE_SIZE - 1] ^= change;
-        found += index_find_block(index, signature, 0, &block) == ERR_OK;
+        memcpy(digest, corpus->captures[prng_below(&prng, corpus->first_count)].digest, sizeof digest);
+        digest[KEY_DIGEST_SIZE - 1] ^= change;
+        found += index_find_block(index, digest, 0, &block) == ERR_OK;
     }
     return found;
 }
@@ -288,14 +287,14 @@ static int compare_lines(const void *a, const void *b) {
 
 static void put_line(struct buf *out, const struct capture *capture) {
     char digits[UTC_DIGITS_SIZE];
-    char signature[2 * KEY_SIGNATURE_SIZE + 1];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     utc_format_digits(capture->time_us, digits);
-    hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), signature);
+    hex_encode(bytes_of(capture->digest, KEY_DIGEST_SIZE), digest);
     buf_put(out, capture->surt);
     buf_put_format(out, " %s {\"url\": \"", digits);
     buf_put(out, capture->url);
     buf_put_format(out, "\", \"mime\": \"%.*s\", \"status\": \"%u\", \"digest\": \"sha256:%s\", ",
-                   BYTES_ARG(capture->mime), capture->status, signature);
+                   BYTES_ARG(capture->mime), capture->status, digest);
     buf_put_format(out, "\"length\": \"%u\", \"offset\": \"%llu\", \"filename\": \"%08u.warc.gz\"}\n",
                    capture->location.length, (unsigned long long)capture->location.offset,
                    capture->location.segment);

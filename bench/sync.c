@@ -54,7 +54,7 @@ static struct capture make_capture(size_t n, char surt[SURT_SIZE_MAX]) {
              (unsigned long long)prng_below(&prng, UINT64_C(1) << 40));
     struct capture capture = {.surt = bytes_of_string(surt)};
     capture.time_us = INT64_C(1767225600) * 1000000 + (int64_t)n * 30000;
-    prng_fill(&prng, capture.signature, sizeof capture.signature);
+    prng_fill(&prng, capture.digest, sizeof capture.digest);
     return capture;
 }
 

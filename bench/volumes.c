@@ -219,7 +219,7 @@ static bool volume_work(void *client, enum operation operation, enum store_mode 
     struct stored stored;
     struct bytes found;
     enum err err;
-    memcpy(key.signature, page->digest, sizeof key.signature);
+    memcpy(key.digest, page->digest, sizeof key.digest);
     if (operation == STORE) {
         err = instance_put(client, &document, mode, INSTANCE_VOLUME_ANY, &stored, &detail);
     } else if (operation == RETRIEVE) {

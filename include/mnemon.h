@@ -92,7 +92,7 @@ MNEMON_API void mnemon_session_close(struct mnemon_session *session);
 /* ---- documents ---- */
 
 enum mnemon_mode {
-    MNEMON_REGULAR = 0,   /* a duplicate has the same signature and size */
+    MNEMON_REGULAR = 0,   /* a duplicate has the same digest and size */
     MNEMON_COMPARE = 1,   /* and the same bytes */
     MNEMON_FORCE_NEW = 2, /* duplicates are not looked for */
 };
@@ -103,7 +103,7 @@ struct mnemon_document {
     const void *data;
     size_t size;
     int mode;                 /* enum mnemon_mode */
-    int volume;               /* where a new document goes; MNEMON_VOLUME_ANY: by its signature */
+    int volume;               /* where a new document goes; MNEMON_VOLUME_ANY: by its digest */
     const char *url;          /* store it as a capture of this absolute URL; NULL: by content key only */
     int64_t time_us;          /* of the capture, in microseconds since 1970; 0: now */
     const char *content_type; /* NULL: application/octet-stream */

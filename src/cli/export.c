@@ -147,7 +147,7 @@ static enum err write_selection(struct export *export, struct selection *selecti
 
 static enum err init_export(struct export *export, struct sink *sink, enum pack_framing framing) {
     struct pack_options options = {.framing = framing};
-    map_init(&export->blocks, KEY_SIGNATURE_SIZE + 2, sizeof(struct export_place), EXPORT_BLOCKS_MAX, 1);
+    map_init(&export->blocks, KEY_DIGEST_SIZE + 2, sizeof(struct export_place), EXPORT_BLOCKS_MAX, 1);
     buf_init(&export->chunks, (size_t)VOLUME_DOCUMENT_SIZE_MAX + 64);
     export->record_session = instance_session_new(export->data.instance);
     export->payload_session = instance_session_new(export->data.instance);

@@ -33,7 +33,7 @@ struct export {
     struct data data;
     struct export_wacz *wacz; /* NULL: a bare WARC file is written */
     struct warc_writer writer;
-    struct map blocks; /* signature and number -> struct export_place of the capture in full */
+    struct map blocks; /* digest and number -> struct export_place of the capture in full */
     struct instance_session *record_session;  /* the capture's record */
     struct instance_session *payload_session; /* the payload of a revisit, what it refers to, a request */
     struct record record;

@@ -5,14 +5,14 @@
 
 /* As a key of export->blocks: every byte is set. */
 struct block_key {
-    uint8_t bytes[KEY_SIGNATURE_SIZE + 2];
+    uint8_t bytes[KEY_DIGEST_SIZE + 2];
 };
 
 static struct block_key block_key(const struct capture *capture) {
     struct block_key key;
-    memcpy(key.bytes, capture->signature, KEY_SIGNATURE_SIZE);
-    key.bytes[KEY_SIGNATURE_SIZE] = (uint8_t)(capture->block_number >> 8);
-    key.bytes[KEY_SIGNATURE_SIZE + 1] = (uint8_t)capture->block_number;
+    memcpy(key.bytes, capture->digest, KEY_DIGEST_SIZE);
+    key.bytes[KEY_DIGEST_SIZE] = (uint8_t)(capture->block_number >> 8);
+    key.bytes[KEY_DIGEST_SIZE + 1] = (uint8_t)capture->block_number;
     return key;
 }
 
@@ -64,7 +64,7 @@ static enum err write_revisit(struct export *export, const struct capture *captu
                                                                    : WARC_REVISIT_IDENTICAL_PAYLOAD;
     draft.refers_to_target_uri = origin->target_uri;
     draft.refers_to_date_us = origin->date_us;
-    draft.payload_sha256 = capture->signature;
+    draft.payload_sha256 = capture->digest;
     export->revisits_count++;
     return warc_writer_put(&export->writer, &draft, ret_written, detail);
 }

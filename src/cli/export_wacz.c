@@ -13,7 +13,7 @@ enum {
     STATUS_OK = 200,
     PAGE_SIZE_MAX = 1 << 20, /* of a line of pages.jsonl: URL and title */
     COPY_SIZE = 64 << 10,
-    DIGEST_TEXT_SIZE = sizeof "sha256:" + (size_t)2 * KEY_SIGNATURE_SIZE,
+    DIGEST_TEXT_SIZE = sizeof "sha256:" + (size_t)2 * KEY_DIGEST_SIZE,
 };
 
 static const uint64_t PAGES_SIZE_MAX = UINT64_C(1) << 48;
@@ -72,10 +72,9 @@ void export_wacz_done(struct export_wacz *wacz) {
 
 static enum err add_to_index(struct export_wacz *wacz, const struct capture *capture,
                              const struct warc_written *written, bool is_revisit) {
-    char hex[2 * KEY_SIGNATURE_SIZE + 1];
+    char hex[2 * KEY_DIGEST_SIZE + 1];
     char digest[DIGEST_TEXT_SIZE];
-    snprintf(digest, sizeof digest, "sha256:%s",
-             hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), hex));
+    snprintf(digest, sizeof digest, "sha256:%s", hex_encode(bytes_of(capture->digest, KEY_DIGEST_SIZE), hex));
     struct cdxj cdxj = {
         .key = capture->surt,
         .time_us = capture->time_us,

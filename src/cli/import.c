@@ -256,8 +256,8 @@ static void read_deferred(struct import *import) {
 static enum err init_import(struct import *import, char **paths, size_t paths_count) {
     pthread_mutex_init(&import->lock, NULL);
     pthread_cond_init(&import->has_left, NULL);
-    map_init(&import->busy, KEY_SIGNATURE_SIZE, 1, IMPORT_BUSY_MAX, 1);
-    map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_SIGNATURE_SIZE, IMPORT_DIGESTS_MAX, 1);
+    map_init(&import->busy, KEY_DIGEST_SIZE, 1, IMPORT_BUSY_MAX, 1);
+    map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_DIGEST_SIZE, IMPORT_DIGESTS_MAX, 1);
     enum err err = import_queue_init(&import->queue, import->data.directory);
     err = err == ERR_OK ? map_reserve(&import->busy, IMPORT_BUSY_MAX) : err;
     return err == ERR_OK ? import_list_files(import, paths, paths_count) : err;

@@ -135,8 +135,8 @@ struct import {
     struct import_tally tally;
     struct import_queue queue;
     size_t files_next;
-    struct map busy;    /* signatures of payloads on their way to the disk */
-    struct map digests; /* payload digests as files state them -> signature */
+    struct map busy;    /* digests of payloads on their way to the disk */
+    struct map digests; /* payload digests as files state them -> digest */
     enum err err;       /* the first that ends the run: disk full, I/O */
 };
 
@@ -224,11 +224,11 @@ void import_store_capture(struct import_job *job);
 enum err import_make_surt(struct import_job *job, struct bytes url, struct err_detail *detail) MUST_CHECK;
 
 /* Until nobody is storing this payload. */
-void import_await(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]);
+void import_await(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]);
 
-/* Remember which payload a file states this digest for. */
-void import_remember(struct import *import, const struct warc_digest *digest,
-                     const uint8_t signature[KEY_SIGNATURE_SIZE]);
+/* Remember for which payload a file states a digest. */
+void import_remember(struct import *import, const struct warc_digest *stated,
+                     const uint8_t digest[KEY_DIGEST_SIZE]);
 
 /* The document that the revisit in job->capture means. ERR_NOT_FOUND where the archive has none such. */
 enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_detail *detail) MUST_CHECK;

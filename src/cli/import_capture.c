@@ -15,21 +15,21 @@ enum err import_make_surt(struct import_job *job, struct bytes url, struct err_d
 /* ---- payloads on their way ---- */
 
 /* With the lock. */
-static void await_locked(struct import *import, struct bytes signature) {
-    while (map_get(&import->busy, signature) != NULL) {
+static void await_locked(struct import *import, struct bytes digest) {
+    while (map_get(&import->busy, digest) != NULL) {
         pthread_cond_wait(&import->has_left, &import->lock);
     }
 }
 
-void import_await(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+void import_await(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) {
     pthread_mutex_lock(&import->lock);
-    await_locked(import, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    await_locked(import, bytes_of(digest, KEY_DIGEST_SIZE));
     pthread_mutex_unlock(&import->lock);
 }
 
 /* Wait until nobody is storing this payload and there is room, then be the one who does. */
-static void enter(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    struct bytes key = bytes_of(signature, KEY_SIGNATURE_SIZE);
+static void enter(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    struct bytes key = bytes_of(digest, KEY_DIGEST_SIZE);
     pthread_mutex_lock(&import->lock);
     while (map_get(&import->busy, key) != NULL || import->busy.count == IMPORT_BUSY_MAX) {
         pthread_cond_wait(&import->has_left, &import->lock);
@@ -39,9 +39,9 @@ static void enter(struct import *import, const uint8_t signature[KEY_SIGNATURE_S
     pthread_mutex_unlock(&import->lock);
 }
 
-static void leave(struct import *import, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+static void leave(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) {
     pthread_mutex_lock(&import->lock);
-    map_remove(&import->busy, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    map_remove(&import->busy, bytes_of(digest, KEY_DIGEST_SIZE));
     pthread_cond_broadcast(&import->has_left);
     pthread_mutex_unlock(&import->lock);
 }
@@ -49,7 +49,7 @@ static void leave(struct import *import, const uint8_t signature[KEY_SIGNATURE_S
 /* A capture that was submitted. */
 struct pending {
     struct import *import;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 /* Called by a volume's thread when the capture is durable, or will never be. */
@@ -64,7 +64,7 @@ static void stored(void *context, enum err err, const struct stored *stored) {
     } else {
         import_stop(import, err);
     }
-    leave(import, pending->signature);
+    leave(import, pending->digest);
     free(pending);
 }
 
@@ -89,7 +89,7 @@ static enum err find_present(struct import_job *job, const struct document *docu
     while (!is_present && (err = merge_next(merge, &capture, detail)) == ERR_OK) {
         struct key key;
         struct block block;
-        is_present = memcmp(capture.signature, document->sum->digest, KEY_SIGNATURE_SIZE) == 0 &&
+        is_present = memcmp(capture.digest, document->sum->digest, KEY_DIGEST_SIZE) == 0 &&
                      capture.status == status && bytes_equal(capture.url, document->url) &&
                      instance_locate(job->session, &capture, &key, &block, NULL) == ERR_OK;
     }
@@ -105,7 +105,7 @@ static enum err submit_new(struct import_job *job, const struct document *docume
         return ERR_MEMORY;
     }
     pending->import = job->import;
-    memcpy(pending->signature, document->sum->digest, sizeof pending->signature);
+    memcpy(pending->digest, document->sum->digest, sizeof pending->digest);
     enum err err =
         instance_submit(job->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, stored, pending, detail);
     if (err != ERR_OK) {
@@ -133,12 +133,12 @@ static enum err submit(struct import_job *job, const struct document *document, 
 }
 
 /* The files of others find a payload by the digest that its own file states. */
-static void remember_digest(struct import_job *job, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    struct warc_digest digest = {0};
+static void remember_digest(struct import_job *job, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    struct warc_digest stated = {0};
     struct bytes text = fields_get(&job->capture.header.fields, BYTES("WARC-Payload-Digest"));
     bool is_own = job->capture.header.type != WARC_TYPE_REVISIT;
-    if (is_own && text.size > 0 && warc_digest_parse(&digest, text, NULL) == ERR_OK) {
-        import_remember(job->import, &digest, signature);
+    if (is_own && text.size > 0 && warc_digest_parse(&stated, text, NULL) == ERR_OK) {
+        import_remember(job->import, &stated, digest);
     }
 }
 
@@ -210,7 +210,7 @@ static enum err make_revisit(struct import_job *job, const struct key *key, stru
     document->head = bytes_slice(own, 0, head_size);
     enum err err = instance_find_block(job->session, key, &block, detail);
     if (err == ERR_OK && head_size > 0 && record_is_not_modified(&job->capture.header)) {
-        memcpy(job->sum.digest, key->signature, sizeof job->sum.digest);
+        memcpy(job->sum.digest, key->digest, sizeof job->sum.digest);
         job->sum.size = block.size;
         document->sum = &job->sum;
         document->is_not_modified = document->is_body_left_out = true;

@@ -24,46 +24,45 @@ static struct digest_key make_key(const struct warc_digest *digest) {
     return key;
 }
 
-void import_remember(struct import *import, const struct warc_digest *digest,
-                     const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    if (digest->algorithm == WARC_DIGEST_SHA256) {
-        return; /* is the signature */
+void import_remember(struct import *import, const struct warc_digest *stated,
+                     const uint8_t digest[KEY_DIGEST_SIZE]) {
+    if (stated->algorithm == WARC_DIGEST_SHA256) {
+        return; /* is the digest */
     }
-    struct digest_key key = make_key(digest);
+    struct digest_key key = make_key(stated);
     pthread_mutex_lock(&import->lock);
     if (map_reserve(&import->digests, import->digests.count + 1) == ERR_OK) {
-        memcpy(map_put(&import->digests, bytes_of(key.bytes, sizeof key.bytes)), signature,
-               KEY_SIGNATURE_SIZE);
+        memcpy(map_put(&import->digests, bytes_of(key.bytes, sizeof key.bytes)), digest, KEY_DIGEST_SIZE);
     }
     pthread_mutex_unlock(&import->lock);
 }
 
-static bool recall(struct import *import, const struct warc_digest *digest,
-                   uint8_t ret_signature[KEY_SIGNATURE_SIZE]) {
-    struct digest_key key = make_key(digest);
+static bool recall(struct import *import, const struct warc_digest *stated,
+                   uint8_t ret_digest[KEY_DIGEST_SIZE]) {
+    struct digest_key key = make_key(stated);
     pthread_mutex_lock(&import->lock);
-    const void *signature = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
-    if (signature != NULL) {
-        memcpy(ret_signature, signature, KEY_SIGNATURE_SIZE);
+    const void *digest = map_get(&import->digests, bytes_of(key.bytes, sizeof key.bytes));
+    if (digest != NULL) {
+        memcpy(ret_digest, digest, KEY_DIGEST_SIZE);
     }
     pthread_mutex_unlock(&import->lock);
-    return signature != NULL;
+    return digest != NULL;
 }
 
-/* By the digest alone: it is the signature, or a file of this run has stated it. */
+/* By the digest alone: it is the digest, or a file of this run has stated it. */
 static bool find_by_digest(struct import_job *job, const struct hint *hint, struct key *ret_key) {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     struct block block;
     if (!hint->has_digest) {
         return false;
     }
     if (hint->digest.algorithm == WARC_DIGEST_SHA256) {
-        memcpy(signature, hint->digest.value, sizeof signature);
-    } else if (!recall(job->import, &hint->digest, signature)) {
+        memcpy(digest, hint->digest.value, sizeof digest);
+    } else if (!recall(job->import, &hint->digest, digest)) {
         return false;
     }
-    import_await(job->import, signature); /* where it is still on its way to the disk */
-    return instance_find_signature(job->session, signature, 0, ret_key, &block, NULL) == ERR_OK;
+    import_await(job->import, digest); /* where it is still on its way to the disk */
+    return instance_find_digest(job->session, digest, 0, ret_key, &block, NULL) == ERR_OK;
 }
 
 static bool has_digest(struct import_job *job, struct bytes bytes, const struct warc_digest *wanted) {
@@ -155,7 +154,7 @@ enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_
     }
     enum err err = find_by_reference(job, &hint, ret_key);
     if (err == ERR_OK && hint.has_digest && !hint.is_not_modified) {
-        import_remember(job->import, &hint.digest, ret_key->signature);
+        import_remember(job->import, &hint.digest, ret_key->digest);
     }
     return err == ERR_OK || err == ERR_NOT_FOUND ? err : err_set(detail, err, "%s", err_text(err));
 }

@@ -24,14 +24,14 @@ static const int64_t DISTANCE_MIN_US = INT64_C(3600000000);
 struct measuring {
     struct plan_measure *measure;
     struct instance_session *session; /* of its own: the walk has another */
-    uint64_t sizes_every;             /* of so many signatures one is in the sample */
+    uint64_t sizes_every;             /* of so many digests one is in the sample */
     uint64_t pages_every;
     /* the URL that the walk is at */
     struct buf surt;
     bool has_captures;
     struct plan_kind *kind; /* NULL: nobody has said yet what it is */
     int64_t time_us;        /* of its last capture */
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     /* for links */
     struct links *links;
     struct record record;
@@ -82,11 +82,11 @@ static bool has_contents(const struct capture *capture) {
     return capture->status == 200 || capture->status == 304 || capture->status == 0;
 }
 
-/* A signature is as good as a random number, and the same in every run. */
+/* A digest is as good as a random number, and the same in every run. */
 static bool is_sampled(const struct capture *capture, uint64_t every) {
     uint64_t number = 0;
     for (size_t i = 0; i < 8; i++) {
-        number = number << 8 | capture->signature[i];
+        number = number << 8 | capture->digest[i];
     }
     return number % every == 0;
 }
@@ -144,8 +144,7 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
         measure->urls_size += (double)capture->url.size;
     }
     measure->captures_count++;
-    bool is_changed =
-        !is_same_url || memcmp(measuring->signature, capture->signature, KEY_SIGNATURE_SIZE) != 0;
+    bool is_changed = !is_same_url || memcmp(measuring->digest, capture->digest, KEY_DIGEST_SIZE) != 0;
     if (is_same_url) {
         see_distance(measuring, capture, is_changed);
     }
@@ -153,7 +152,7 @@ static enum err see_capture(struct measuring *measuring, const struct capture *c
         see_contents(measuring, capture);
     }
     measuring->time_us = capture->time_us;
-    memcpy(measuring->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    memcpy(measuring->digest, capture->digest, KEY_DIGEST_SIZE);
     return ERR_OK;
 }
 

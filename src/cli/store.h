@@ -12,7 +12,7 @@ struct store_options {
     const char *url;
     const char *type;
     const char *output;
-    uint64_t volume; /* STORE_VOLUME_ANY: by signature */
+    uint64_t volume; /* STORE_VOLUME_ANY: by digest */
     uint64_t dead;   /* percent */
     bool quiet;
     bool json;

@@ -18,7 +18,7 @@ struct tally {
 
 static uint64_t count_documents(const struct index *index, uint64_t estimate) {
     struct index_cursor *cursor;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     struct block block;
     uint64_t seen = 0;
@@ -26,7 +26,7 @@ static uint64_t count_documents(const struct index *index, uint64_t estimate) {
     if (index_blocks_open(index, &cursor) != ERR_OK) {
         return estimate;
     }
-    while (seen < COUNT_MAX && index_blocks_next(cursor, signature, &number, &block) == ERR_OK) {
+    while (seen < COUNT_MAX && index_blocks_next(cursor, digest, &number, &block) == ERR_OK) {
         seen++;
         count += block.references > 0 ? 1 : 0;
     }

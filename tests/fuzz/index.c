@@ -9,11 +9,11 @@
 #include "store/index/index_url.h"
 
 static void check_block_key(struct bytes input) {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     uint8_t again[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
-    if (index_code_read_block_key(input, signature, &number) == ERR_OK) {
-        ASSERT(bytes_equal(index_code_block_key(again, signature, number), input));
+    if (index_code_read_block_key(input, digest, &number) == ERR_OK) {
+        ASSERT(bytes_equal(index_code_block_key(again, digest, number), input));
     }
 }
 
@@ -46,7 +46,7 @@ static bool captures_are_equal(const struct capture *a, const struct capture *b)
            a->location.segment == b->location.segment && a->location.offset == b->location.offset &&
            a->location.length == b->location.length && bytes_equal(a->url, b->url) &&
            bytes_equal(a->mime, b->mime) && a->status == b->status && a->flags == b->flags &&
-           a->block_number == b->block_number && memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0;
+           a->block_number == b->block_number && memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* The key has one form; the value may have several, such as a media type in full that has a code. */

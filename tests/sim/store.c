@@ -111,7 +111,7 @@ static enum err remove_capture(struct world *world, struct volume_writer *writer
                               .url = bytes_of_string(url),
                               .time_us = 1,
                               .block_number = world->keys[i].number};
-    memcpy(capture.signature, world->keys[i].signature, sizeof capture.signature);
+    memcpy(capture.digest, world->keys[i].digest, sizeof capture.digest);
     world->captures[i] = PROMISE_NONE;
     enum err err = volume_remove_capture(writer, &capture, NULL);
     world->captures[i] = err == ERR_OK ? PROMISE_REMOVED : PROMISE_NONE;

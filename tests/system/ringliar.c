@@ -97,7 +97,7 @@ static enum err list_invented(void *context, const struct peer *from, struct byt
                   backend_code_next_capture(&page, &capture, &end, NULL) == ERR_OK;
     if (is_lie) {
         capture.time_us = now_us - now_us % MINUTE_US;
-        memset(capture.signature, 0, sizeof capture.signature);
+        memset(capture.digest, 0, sizeof capture.digest);
         buf_put_byte(answer, 1);
         backend_code_put_capture(answer, &capture);
         backend_code_put_page_end(answer, &(struct backend_code_page_end){.is_end = true});

@@ -16,8 +16,8 @@ static struct buf new_buf(void) {
     return buf;
 }
 
-static void fill_digest(uint8_t digest[KEY_SIGNATURE_SIZE], uint8_t first) {
-    for (unsigned i = 0; i < KEY_SIGNATURE_SIZE; i++) {
+static void fill_digest(uint8_t digest[KEY_DIGEST_SIZE], uint8_t first) {
+    for (unsigned i = 0; i < KEY_DIGEST_SIZE; i++) {
         digest[i] = (uint8_t)(first + i);
     }
 }
@@ -40,7 +40,7 @@ static void claims_and_answers_come_back(void **state) {
     for (size_t i = 0; i < 11; i++) {
         struct document_sum claim;
         backend_code_next_claim(&reader, &claim);
-        assert_memory_equal(claim.digest, claims[i].digest, KEY_SIGNATURE_SIZE);
+        assert_memory_equal(claim.digest, claims[i].digest, KEY_DIGEST_SIZE);
         assert_int_equal(claim.size, claims[i].size);
     }
     assert_int_equal(wire_reader_finish(&reader, NULL), ERR_OK);
@@ -130,7 +130,7 @@ static void a_body_left_out_is_a_digest(void **state) {
     assert_int_equal(backend_code_put_meta(&buf, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT), ERR_OK);
     assert_int_equal(backend_code_read_document(buf_bytes(&buf), &read, NULL), ERR_OK);
     assert_int_equal(read.sum.size, 77);
-    assert_memory_equal(read.sum.digest, sum.digest, KEY_SIGNATURE_SIZE);
+    assert_memory_equal(read.sum.digest, sum.digest, KEY_DIGEST_SIZE);
     assert_true(read.document.is_body_left_out && read.document.is_not_modified);
     buf_put(&buf, BYTES("a body all the same"));
     assert_int_equal(backend_code_read_document(buf_bytes(&buf), &read, NULL), ERR_INVALID);
@@ -194,7 +194,7 @@ static void answers_come_back(void **state) {
     struct block block_again;
     struct backend_stat stat = {1, 2, 3, 4, 5, 6};
     struct backend_stat stat_again;
-    fill_digest(stored.key.signature, 9);
+    fill_digest(stored.key.digest, 9);
     backend_code_put_stored(&buf, &stored);
     assert_int_equal(backend_code_read_stored(buf_bytes(&buf), &stored_again, NULL), ERR_OK);
     assert_memory_equal(&stored_again.key, &stored.key, sizeof stored.key);

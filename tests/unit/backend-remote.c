@@ -358,7 +358,7 @@ static void expect_same_walk(struct fixture *fixture, struct bytes from, struct 
         assert_bytes_equal(a.mime, b.mime);
         assert_true(a.time_us == b.time_us && a.status == b.status && a.flags == b.flags);
         assert_memory_equal(&a.location, &b.location, sizeof a.location);
-        assert_memory_equal(a.signature, b.signature, sizeof a.signature);
+        assert_memory_equal(a.digest, b.digest, sizeof a.digest);
     }
     assert_int_equal(count, wanted);
     index_cursor_close(local);
@@ -395,9 +395,9 @@ static void walks_are_the_same_as_on_the_disk(void **state) {
     while (table->blocks_next(cursor, &key, &block, &fixture->detail) == ERR_OK) {
         struct block again;
         assert_int_equal(key.volume, NUMBER);
-        assert_true(count == 0 || memcmp(last.signature, key.signature, KEY_SIGNATURE_SIZE) < 0);
+        assert_true(count == 0 || memcmp(last.digest, key.digest, KEY_DIGEST_SIZE) < 0);
         expect_ok(fixture,
-                  table->find_block(fixture->session, key.signature, key.number, &again, &fixture->detail));
+                  table->find_block(fixture->session, key.digest, key.number, &again, &fixture->detail));
         assert_memory_equal(&again.location, &block.location, sizeof block.location);
         last = key;
         count++;
@@ -431,7 +431,7 @@ static void records_requests_and_sums_can_be_asked_for(void **state) {
     struct location astray = {.segment = 1, .offset = 3, .length = UINT32_MAX};
     assert_int_not_equal(table->get_record(fixture->session, &astray, &bytes, &fixture->detail), ERR_OK);
     struct block block;
-    uint8_t unknown[KEY_SIGNATURE_SIZE] = {1};
+    uint8_t unknown[KEY_DIGEST_SIZE] = {1};
     assert_int_equal(table->find_block(fixture->session, unknown, 0, &block, &fixture->detail),
                      ERR_NOT_FOUND);
 }
@@ -623,7 +623,7 @@ static void expect_all_fail(struct fixture *fixture, enum err a, enum err b, enu
     errs[1] = table->put(fixture->session, &document, STORE_REGULAR, &stored, &fixture->detail);
     errs[2] = table->get(fixture->session, &key, &bytes, &fixture->detail);
     errs[3] = table->get_request(fixture->session, &location, &bytes, &fixture->detail);
-    errs[4] = table->find_block(fixture->session, key.signature, 0, &block, &fixture->detail);
+    errs[4] = table->find_block(fixture->session, key.digest, 0, &block, &fixture->detail);
     errs[5] = table->stat(fixture->session, &stat, &fixture->detail);
     assert_int_equal(table->captures_open(fixture->session, none, none, false, &cursor, NULL), ERR_OK);
     do {

@@ -7,25 +7,25 @@
 #include "base/prng.h"
 #include "unit.h"
 
-static void make_signature(uint64_t number, uint8_t signature[KEY_SIGNATURE_SIZE]) {
+static void make_digest(uint64_t number, uint8_t digest[KEY_DIGEST_SIZE]) {
     struct prng prng;
     prng_init(&prng, number);
-    prng_fill(&prng, signature, KEY_SIGNATURE_SIZE);
+    prng_fill(&prng, digest, KEY_DIGEST_SIZE);
 }
 
 static void put(struct block_cache *cache, uint64_t number, int32_t references) {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
-    make_signature(number, signature);
+    uint8_t digest[KEY_DIGEST_SIZE];
+    make_digest(number, digest);
     struct block block = {.location = {.segment = 256, .offset = number}, .references = references};
-    block_cache_put(cache, signature, &block);
+    block_cache_put(cache, digest, &block);
 }
 
 /* Its references; 0 where it is not there. */
 static int32_t find(struct block_cache *cache, uint64_t number) {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     struct block block;
-    make_signature(number, signature);
-    if (!block_cache_find(cache, signature, &block)) {
+    make_digest(number, digest);
+    if (!block_cache_find(cache, digest, &block)) {
         return 0;
     }
     assert_int_equal(block.location.offset, number);
@@ -67,8 +67,8 @@ static void forgets_what_nobody_refers_to(void **state) {
 /* Two that agree in all that the set is chosen by are still two. */
 static void compares_whole_signatures(void **state) {
     struct block_cache *cache = block_cache_new();
-    uint8_t a[KEY_SIGNATURE_SIZE] = {1};
-    uint8_t b[KEY_SIGNATURE_SIZE] = {1, [KEY_SIGNATURE_SIZE - 1] = 1};
+    uint8_t a[KEY_DIGEST_SIZE] = {1};
+    uint8_t b[KEY_DIGEST_SIZE] = {1, [KEY_DIGEST_SIZE - 1] = 1};
     struct block block = {.references = 1};
     (void)state;
     block_cache_put(cache, a, &block);

@@ -29,7 +29,7 @@ static void close_copies(struct copies *copies) {
 static void put(struct copies *copies, const char *surt, int64_t time_us, uint8_t mark) {
     struct capture capture = {.surt = bytes_of_string(surt), .time_us = time_us};
     struct err_detail detail = {0};
-    memset(capture.signature, mark, sizeof capture.signature);
+    memset(capture.digest, mark, sizeof capture.digest);
     assert_int_equal(keyset_put(copies->keyset, &capture, &detail), ERR_OK);
 }
 

@@ -600,7 +600,7 @@ static bool is_attested(const struct node *node, struct sha256 *sha256, const st
         .sum = &sum,
         .is_not_modified = bytes_find(header, BYTES("server-not-modified")) < header.size,
     };
-    memcpy(sum.digest, capture->signature, sizeof sum.digest);
+    memcpy(sum.digest, capture->digest, sizeof sum.digest);
     struct buf message;
     buf_init(&message, ATTEST_MESSAGE_SIZE_MAX);
     enum err err = attest_verify(sha256, &message, &document, key, &covers_request, NULL);

@@ -411,8 +411,8 @@ static void a_visit_brings_back_what_was_found(void **state) {
         .status = 200,
         .etag = BYTES("\"x\""),
         .last_modified = BYTES("yesterday"),
-        .has_signature = true,
-        .signature = {1, 2, 3},
+        .has_digest = true,
+        .digest = {1, 2, 3},
     };
     open_frontier(fixture);
     add(fixture, "a.test", "1", FRONTIER_EMBED, 3);
@@ -425,8 +425,8 @@ static void a_visit_brings_back_what_was_found(void **state) {
     assert_true(url->last_time_us == 1000 && url->first_time_us == 1000 && url->last_status == 200);
     assert_bytes_equal(url->etag, outcome.etag);
     assert_bytes_equal(url->last_modified, outcome.last_modified);
-    assert_true(url->has_signature && url->changes_count == 0);
-    assert_memory_equal(url->signature, outcome.signature, sizeof outcome.signature);
+    assert_true(url->has_digest && url->changes_count == 0);
+    assert_memory_equal(url->digest, outcome.digest, sizeof outcome.digest);
     /* Not modified: what the answer does not say stays. */
     finish_with(fixture, url,
                 &(struct frontier_outcome){
@@ -436,7 +436,7 @@ static void a_visit_brings_back_what_was_found(void **state) {
     url = take(fixture);
     assert_bytes_equal(url->etag, BYTES("\"y\""));
     assert_bytes_equal(url->last_modified, outcome.last_modified);
-    assert_memory_equal(url->signature, outcome.signature, sizeof outcome.signature);
+    assert_memory_equal(url->digest, outcome.digest, sizeof outcome.digest);
     assert_true(url->visits_count == 2 && url->last_time_us == 2000 && url->first_time_us == 1000);
     /* No answer: all of it stays. */
     finish_with(fixture, url, &(struct frontier_outcome){.state = FRONTIER_FAILED, .time_us = 3000});
@@ -452,7 +452,7 @@ static void a_visit_brings_back_what_was_found(void **state) {
     frontier_start_visit(fixture->frontier, 80, INT64_MAX);
     url = take(fixture);
     assert_true(url->visits_count == 3 && url->changes_count == 1 && url->first_time_us == 1000);
-    assert_true(url->etag.size == 0 && url->last_modified.size == 0 && !url->has_signature);
+    assert_true(url->etag.size == 0 && url->last_modified.size == 0 && !url->has_digest);
     struct frontier_stat stat = stat_of(fixture);
     assert_true(stat.visit == 5 && stat.visit_start_us == 80 && stat.done_count == 0);
 }

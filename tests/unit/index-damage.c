@@ -310,15 +310,15 @@ static void a_damaged_capture_ends_the_walk(void **state) {
 static void a_damaged_block_ends_the_walk(void **state) {
     struct fixture *fixture = *state;
     struct index_cursor *cursor = NULL;
-    uint8_t signature[KEY_SIGNATURE_SIZE] = {77};
+    uint8_t digest[KEY_DIGEST_SIZE] = {77};
     uint16_t number = 77;
     struct block block = block_of(77);
     put_raw(fixture, INDEX_FAMILY_BLOCKS, BYTES("short"), BYTES("\1\1\1\1\1\1"));
     open_index(fixture);
     assert_int_equal(index_blocks_open(fixture->index, &cursor), ERR_OK);
-    assert_int_equal(index_blocks_next(cursor, signature, &number, &block), ERR_CORRUPT);
-    assert_int_equal(index_blocks_next(cursor, signature, &number, &block), ERR_CORRUPT);
-    assert_true(signature[0] == 77 && number == 77 && block.size == 77);
+    assert_int_equal(index_blocks_next(cursor, digest, &number, &block), ERR_CORRUPT);
+    assert_int_equal(index_blocks_next(cursor, digest, &number, &block), ERR_CORRUPT);
+    assert_true(digest[0] == 77 && number == 77 && block.size == 77);
     index_cursor_close(cursor);
 }
 

@@ -83,7 +83,7 @@ static inline struct capture capture_of(const char *surt, int64_t time_us, uint6
         .mime = BYTES("text/html"),
         .status = 200,
     };
-    memset(capture.signature, 0xab, sizeof capture.signature);
+    memset(capture.digest, 0xab, sizeof capture.digest);
     return capture;
 }
 
@@ -110,7 +110,7 @@ static inline size_t count_all(struct fixture *fixture) {
     return count;
 }
 
-static const uint8_t low[KEY_SIGNATURE_SIZE] = {1};
+static const uint8_t low[KEY_DIGEST_SIZE] = {1};
 
 static inline struct block block_of(uint64_t size) {
     return (struct block){.location = {3, 4, 5}, .size = size, .references = 1, .records_count = 1};

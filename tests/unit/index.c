@@ -26,7 +26,7 @@ static void assert_capture_equal(const struct capture *a, const struct capture *
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->flags, b->flags);
     assert_int_equal(a->block_number, b->block_number);
-    assert_memory_equal(a->signature, b->signature, KEY_SIGNATURE_SIZE);
+    assert_memory_equal(a->digest, b->digest, KEY_DIGEST_SIZE);
 }
 
 static struct index_cursor *walk_surt(struct fixture *fixture, const char *surt, int64_t from_us,
@@ -79,10 +79,10 @@ static void returns_every_field_of_a_capture(void **state) {
     };
     enum { COUNT = sizeof captures / sizeof *captures };
     for (size_t i = 0; i < COUNT; i++) {
-        memset(captures[i].signature, (int)i, KEY_SIGNATURE_SIZE);
+        memset(captures[i].digest, (int)i, KEY_DIGEST_SIZE);
         index_batch_put_capture(fixture->batch, &captures[i]);
         struct block block = {.references = 1};
-        index_batch_put_block(fixture->batch, captures[i].signature, 0, &block);
+        index_batch_put_block(fixture->batch, captures[i].digest, 0, &block);
     }
     commit(fixture);
     for (int round = 0; round < 2; round++) {
@@ -101,12 +101,12 @@ static void returns_every_field_of_a_capture(void **state) {
 static struct capture revisit_of(const char *surt, int64_t time_us, uint8_t start, uint8_t end) {
     struct capture capture = capture_of(surt, time_us, 0);
     capture.flags = CAPTURE_REVISIT;
-    memset(capture.signature, start, KEY_SIGNATURE_SIZE);
-    capture.signature[KEY_SIGNATURE_SIZE - 1] = end;
+    memset(capture.digest, start, KEY_DIGEST_SIZE);
+    capture.digest[KEY_DIGEST_SIZE - 1] = end;
     return capture;
 }
 
-static void completes_the_signatures_of_revisits_from_their_blocks(void **state) {
+static void completes_the_digests_of_revisits_from_their_blocks(void **state) {
     struct fixture *fixture = *state;
     /* Many of one block, one of another with an overflow block beside it, one whose block is gone. */
     struct capture captures[] = {revisit_of("a", 1, 1, 7), revisit_of("a", 2, 1, 7), revisit_of("b", 1, 2, 8),
@@ -115,7 +115,7 @@ static void completes_the_signatures_of_revisits_from_their_blocks(void **state)
     for (size_t i = 0; i < 5; i++) {
         index_batch_put_capture(fixture->batch, &captures[i]);
         if (i != 3) {
-            index_batch_put_block(fixture->batch, captures[i].signature, (uint16_t)i, &block);
+            index_batch_put_block(fixture->batch, captures[i].digest, (uint16_t)i, &block);
         }
     }
     commit(fixture);
@@ -420,12 +420,12 @@ static void walks_agree_with_a_table(void **state) {
 
 /* ---- blocks, segments, position ---- */
 
-static const uint8_t high[KEY_SIGNATURE_SIZE] = {2};
+static const uint8_t high[KEY_DIGEST_SIZE] = {2};
 
 static void keeps_what_a_revisit_says_of_its_original(void **state) {
     struct fixture *fixture = *state;
     static const int64_t times_us[] = {UTC_MIN_US, -1, 0, UTC_MAX_US, INT64_MIN};
-    uint8_t signature[KEY_SIGNATURE_SIZE] = {1};
+    uint8_t digest[KEY_DIGEST_SIZE] = {1};
     for (uint16_t i = 0; i < 5; i++) {
         struct block found;
         struct block block = {
@@ -434,17 +434,17 @@ static void keeps_what_a_revisit_says_of_its_original(void **state) {
             .origin_time_us = times_us[i],
             .origin_uri_hash = INDEX_URI_HASH_MAX - i,
         };
-        index_batch_put_block(fixture->batch, signature, i, &block);
+        index_batch_put_block(fixture->batch, digest, i, &block);
         commit(fixture);
-        assert_int_equal(index_find_block(fixture->index, signature, i, &found), ERR_OK);
+        assert_int_equal(index_find_block(fixture->index, digest, i, &found), ERR_OK);
         assert_true(found.origin_uri_hash == INDEX_URI_HASH_MAX - i);
         assert_true(found.origin_time_us == (i < 4 ? times_us[i] : 0)); /* no such time: none */
     }
 }
 
-static void assert_block(struct fixture *fixture, const uint8_t *signature, uint16_t number, uint64_t size) {
+static void assert_block(struct fixture *fixture, const uint8_t *digest, uint16_t number, uint64_t size) {
     struct block block;
-    assert_int_equal(index_find_block(fixture->index, signature, number, &block), ERR_OK);
+    assert_int_equal(index_find_block(fixture->index, digest, number, &block), ERR_OK);
     assert_true(block.size == size);
 }
 
@@ -470,7 +470,7 @@ static void returns_every_field_of_a_block(void **state) {
     }
 }
 
-static void tells_blocks_of_one_signature_apart(void **state) {
+static void tells_blocks_of_one_digest_apart(void **state) {
     struct fixture *fixture = *state;
     struct block block;
     for (uint16_t number = 0; number < 3; number++) {
@@ -526,16 +526,16 @@ static void walks_blocks_in_order(void **state) {
     commit(fixture);
     assert_int_equal(index_blocks_open(fixture->index, &cursor), ERR_OK);
     static const uint64_t sizes[] = {0, 1, 255, 256, 1000};
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number = 0;
     struct block block;
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(index_blocks_next(cursor, signature, &number, &block), ERR_OK);
+        assert_int_equal(index_blocks_next(cursor, digest, &number, &block), ERR_OK);
         assert_true(block.size == sizes[i]);
         assert_int_equal(number, i == 4 ? 0 : sizes[i]);
-        assert_memory_equal(signature, i == 4 ? high : low, sizeof signature);
+        assert_memory_equal(digest, i == 4 ? high : low, sizeof digest);
     }
-    assert_int_equal(index_blocks_next(cursor, signature, &number, &block), ERR_NOT_FOUND);
+    assert_int_equal(index_blocks_next(cursor, digest, &number, &block), ERR_NOT_FOUND);
     index_cursor_close(cursor);
 }
 
@@ -606,13 +606,13 @@ static void counts_what_it_holds(void **state) {
 
 static void remembers_that_a_block_has_died(void **state) {
     struct fixture *fixture = *state;
-    const uint8_t signature[KEY_SIGNATURE_SIZE] = {1};
+    const uint8_t digest[KEY_DIGEST_SIZE] = {1};
     struct block block = {.location = {.segment = 1, .length = 10}, .size = 5, .references = 1};
-    index_batch_put_block(fixture->batch, signature, 0, &block);
+    index_batch_put_block(fixture->batch, digest, 0, &block);
     commit(fixture);
     assert_false(index_has_dead(fixture->index));
     block.references = 0;
-    index_batch_put_block(fixture->batch, signature, 0, &block);
+    index_batch_put_block(fixture->batch, digest, 0, &block);
     commit(fixture);
     assert_true(index_has_dead(fixture->index));
     reopen(fixture);
@@ -713,19 +713,19 @@ static void the_last_change_of_a_key_counts(void **state) {
     struct capture kept = capture_of("b", 1, 1);
     struct capture gone = capture_of("a", 1, 1);
     struct block block = {.references = 1, .location = {.segment = 1, .length = 1}, .size = 5};
-    uint8_t signature[KEY_SIGNATURE_SIZE] = {7};
+    uint8_t digest[KEY_DIGEST_SIZE] = {7};
     index_batch_remove_capture(batch, &kept);
     index_batch_put_capture(batch, &kept);
     index_batch_put_capture(batch, &gone);
     index_batch_remove_capture(batch, &gone);
     for (uint64_t size = 1; size <= 50; size++) {
         block.size = size;
-        index_batch_put_block(batch, signature, 0, &block);
+        index_batch_put_block(batch, digest, 0, &block);
     }
     assert_int_equal(index_commit(fixture->index, batch, NULL), ERR_OK);
     index_batch_free(batch);
     assert_int_equal(count_all(fixture), 1);
-    assert_int_equal(index_find_block(fixture->index, signature, 0, &block), ERR_OK);
+    assert_int_equal(index_find_block(fixture->index, digest, 0, &block), ERR_OK);
     assert_int_equal(block.size, 50);
 }
 
@@ -814,7 +814,7 @@ static void a_settled_index_is_one_sorted_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(returns_every_field_of_a_capture),
-        TEST(completes_the_signatures_of_revisits_from_their_blocks),
+        TEST(completes_the_digests_of_revisits_from_their_blocks),
         TEST(returns_the_url_as_it_was_fetched),
         TEST(holds_the_longest_surt_and_url),
         TEST(knows_what_it_cannot_hold),
@@ -828,7 +828,7 @@ int main(void) {
         TEST(many_captures_at_one_time_are_all_kept),
         TEST(walks_agree_with_a_table),
         TEST(returns_every_field_of_a_block),
-        TEST(tells_blocks_of_one_signature_apart),
+        TEST(tells_blocks_of_one_digest_apart),
         TEST(a_probe_finds_the_same_and_leaves_the_cache_as_it_is),
         TEST(keeps_what_a_revisit_says_of_its_original),
         TEST(walks_blocks_in_order),

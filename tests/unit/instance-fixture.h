@@ -156,7 +156,7 @@ static inline void fixture_expect_behind(struct fixture *fixture, const struct k
     assert_int_equal(instance_blocks_open_behind(fixture->session, key, &blocks, NULL), ERR_OK);
     assert_int_equal(instance_blocks_next(blocks, &found, &block, NULL), ERR_OK);
     assert_int_equal(found.volume, next->volume);
-    assert_memory_equal(found.signature, next->signature, KEY_SIGNATURE_SIZE);
+    assert_memory_equal(found.digest, next->digest, KEY_DIGEST_SIZE);
     instance_blocks_close(blocks);
 }
 

@@ -78,7 +78,7 @@ static void a_capture_leaves_the_volume_that_has_it(void **state) {
         .url = BYTES("http://example.org/a"),
         .time_us = FIXTURE_SECOND_US,
     };
-    memcpy(capture.signature, stored.key.signature, sizeof capture.signature);
+    memcpy(capture.digest, stored.key.digest, sizeof capture.digest);
     assert_int_equal(instance_remove_capture(fixture->session, &capture, NULL), ERR_OK);
     assert_int_equal(instance_remove_capture(fixture->session, &capture, NULL), ERR_NOT_FOUND);
     assert_int_equal(captures_count(fixture), 1);
@@ -279,7 +279,7 @@ static void scrubbing_names_a_document_whose_capture_is_gone(void **state) {
     fixture_capture(fixture, "http://example.org/b", 2, "page", 0);
     struct capture capture = {
         .surt = BYTES("org,example)/a"), .url = BYTES("http://example.org/a"), .time_us = FIXTURE_SECOND_US};
-    memcpy(capture.signature, stored.key.signature, sizeof capture.signature);
+    memcpy(capture.digest, stored.key.digest, sizeof capture.digest);
     assert_int_equal(instance_remove_capture(fixture->session, &capture, NULL), ERR_OK);
     flip(fixture, &stored);
     clock_manual_init(&watch.clock, 1000000000);

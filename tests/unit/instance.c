@@ -43,7 +43,7 @@ static void uses_the_connector_of_a_directory(void **state) {
     fixture_expect(fixture, &stored.key, "by connector");
 }
 
-static void places_documents_by_their_signature(void **state) {
+static void places_documents_by_their_digest(void **state) {
     struct fixture *fixture = *state;
     uint64_t counts[8] = {0};
     for (unsigned i = 0; i < 60; i++) {
@@ -144,10 +144,10 @@ static void find_collision(char first[32], char second[32]) {
     fail_msg("900 documents without a collision of 8 bits");
 }
 
-static void compares_bytes_where_signatures_collide(void **state) {
+static void compares_bytes_where_digests_collide(void **state) {
     struct fixture *fixture = *state;
     char bodies[2][32];
-    fixture->config.signature_bits = 8;
+    fixture->config.digest_bits = 8;
     fixture_reopen(fixture);
     find_collision(bodies[0], bodies[1]);
     struct document documents[2] = {{.body = bytes_of_string(bodies[0]), .time_us = 1},
@@ -345,7 +345,7 @@ static void finds_the_document_of_a_revisit_on_another_volume(void **state) {
     fixture_expect(fixture, &key, "the same");
     merge_close(merge);
 
-    assert_int_equal(instance_find_signature(fixture->session, key.signature, 0, &key, &block, NULL), ERR_OK);
+    assert_int_equal(instance_find_digest(fixture->session, key.digest, 0, &key, &block, NULL), ERR_OK);
     assert_int_equal(key.volume, 7);
     assert_true(fixture_put(fixture, "the same", 3).is_duplicate);
 }
@@ -430,7 +430,7 @@ static void *remove_again_and_again(void *context) {
     struct instance_session *session = instance_session_new(fixture->instance);
     struct document_sum sum = fixture_sum("comes and goes");
     struct key key = {.volume = 7};
-    memcpy(key.signature, sum.digest, sizeof key.signature);
+    memcpy(key.digest, sum.digest, sizeof key.digest);
     unsigned removed = 0;
     for (unsigned tries = 0; removed < 20 && tries < 100000; tries++) {
         key.number = (uint16_t)(tries % 64);
@@ -471,12 +471,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(works_with_a_directory_alone, scratch_make, scratch_remove),
         WITH_FIXTURE(uses_the_connector_of_a_directory),
-        WITH_FIXTURE(places_documents_by_their_signature),
+        WITH_FIXTURE(places_documents_by_their_digest),
         WITH_FIXTURE(stores_a_document_once_over_all_volumes),
         WITH_FIXTURE(forgets_what_all_have_removed),
         WITH_FIXTURE(takes_a_sum_for_the_body),
         WITH_FIXTURE(keeps_its_modes),
-        WITH_FIXTURE(compares_bytes_where_signatures_collide),
+        WITH_FIXTURE(compares_bytes_where_digests_collide),
         WITH_FIXTURE(places_nothing_on_volumes_that_take_nothing),
         WITH_FIXTURE(walks_captures_of_all_volumes_in_one_order),
         WITH_FIXTURE(reads_records_and_requests_where_the_capture_is),

@@ -149,7 +149,7 @@ static void leads_back_to_the_capture(void **state) {
     assert_bytes_equal(entry.surt, BYTES("org,example)/5"));
     assert_int_equal(entry.volume, stored.key.volume);
     assert_int_equal(ringkey_time_us(&key), 5 * FIXTURE_SECOND_US);
-    assert_memory_equal(ringkey_digest(&key), stored.key.signature, RINGKEY_DIGEST_SIZE);
+    assert_memory_equal(ringkey_digest(&key), stored.key.digest, RINGKEY_DIGEST_SIZE);
     follower_close(&follower);
 }
 
@@ -217,7 +217,7 @@ static void a_removed_capture_leaves_it_alone(void **state) {
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 3);
     struct capture capture = {.volume = 3, .time_us = FIXTURE_SECOND_US};
-    memcpy(capture.signature, stored.key.signature, sizeof capture.signature);
+    memcpy(capture.digest, stored.key.digest, sizeof capture.digest);
     capture.surt = BYTES("org,example)/a"); /* whose record has the document, and so stays */
     capture.url = BYTES("http://example.org/a");
     assert_int_equal(instance_remove_capture(fixture->session, &capture, NULL), ERR_OK);
@@ -316,7 +316,7 @@ static void twice_is_once(void **state) {
     struct follower follower = follower_open(fixture, PLACE_BY_URL);
     struct stored stored = store(fixture, 5);
     struct capture capture = {.surt = BYTES("org,example)/5"), .time_us = 5 * FIXTURE_SECOND_US};
-    memcpy(capture.signature, stored.key.signature, sizeof capture.signature);
+    memcpy(capture.digest, stored.key.digest, sizeof capture.digest);
     capture.volume = stored.key.volume;
     assert_int_equal(keyset_put(follower.keyset, &capture, NULL), ERR_OK);
     assert_int_equal(keyset_commit(follower.keyset, NULL), ERR_OK);

@@ -40,7 +40,7 @@ static struct keyset *open_set(void *root, const char *name, enum place_mapping 
 static struct capture make_capture(size_t n, char surt[64]) {
     snprintf(surt, 64, "org,host%zu)/page/%zu", n % 3, n / 2);
     struct capture capture = {.surt = bytes_of_string(surt), .time_us = (int64_t)n * 1000, .volume = 7};
-    sha256_digest(&sha256, bytes_of(&n, sizeof n), capture.signature);
+    sha256_digest(&sha256, bytes_of(&n, sizeof n), capture.digest);
     return capture;
 }
 
@@ -347,7 +347,7 @@ static void finds_the_capture_of_a_key(void **state) {
     assert_bytes_equal(entry.surt, capture.surt);
     assert_int_equal(entry.volume, 7);
     assert_int_equal(ringkey_time_us(&key), capture.time_us);
-    assert_memory_equal(ringkey_digest(&key), capture.signature, RINGKEY_DIGEST_SIZE);
+    assert_memory_equal(ringkey_digest(&key), capture.digest, RINGKEY_DIGEST_SIZE);
     capture.time_us = -1;
     key = keyset_key(keyset, &capture);
     assert_int_equal(ringkey_time_us(&key), -1);
@@ -360,7 +360,7 @@ static void finds_all_keys_of_a_digest(void **state) {
     for (size_t n = 0; n < 100; n++) {
         char surt[64];
         struct capture capture = make_capture(n, surt);
-        memset(capture.signature, n % 10 == 0 ? 0xff : 0xfe, sizeof capture.signature);
+        memset(capture.digest, n % 10 == 0 ? 0xff : 0xfe, sizeof capture.digest);
         assert_int_equal(keyset_put(keyset, &capture, NULL), ERR_OK);
     }
     commit(keyset);

@@ -120,7 +120,7 @@ static void expect_next(struct follow *follow, const struct ledger_entry *expect
     if (entry.kind != LEDGER_ORIGINAL && entry.kind != LEDGER_REVISIT) {
         return; /* nothing else is said of it */
     }
-    assert_memory_equal(entry.signature, expected->signature, sizeof entry.signature);
+    assert_memory_equal(entry.digest, expected->digest, sizeof entry.digest);
     assert_int_equal(entry.number, expected->number);
     assert_int_equal(entry.time_us, expected->time_us);
     assert_int_equal(entry.uri_hash, expected->uri_hash);

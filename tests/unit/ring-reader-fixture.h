@@ -319,7 +319,7 @@ static inline enum err fixture_invent(void *context, const struct peer *from, st
             .location = {.segment = 1, .length = 1},
             .url = BYTES("http://example.org/a"),
             .status = 200,
-            .signature = {(uint8_t)i},
+            .digest = {(uint8_t)i},
         };
         backend_code_put_capture(answer, &capture);
     }

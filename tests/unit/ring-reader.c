@@ -287,7 +287,7 @@ static void expect_record(struct fixture *fixture, const struct capture *capture
     assert_bytes_equal(request, BYTES("GET / HTTP/1.1\r\n\r\n"));
     struct key key = {.volume = capture->volume};
     struct bytes document;
-    memcpy(key.signature, capture->signature, sizeof key.signature);
+    memcpy(key.digest, capture->digest, sizeof key.digest);
     assert_int_equal(instance_get(session, &key, &document, NULL), ERR_OK);
     assert_bytes_equal(document, body);
     record_done(&record);
@@ -645,7 +645,7 @@ static enum err list_borrowed(void *context, const struct peer *from, struct byt
     if (bytes_find(question, capture.surt) == question.size) {
         return borrower->walk(borrower->context, from, question, answer, detail);
     }
-    memcpy(capture.signature, borrower->digest, sizeof capture.signature);
+    memcpy(capture.digest, borrower->digest, sizeof capture.digest);
     buf_put_byte(answer, 1);
     backend_code_put_capture(answer, &capture);
     backend_code_put_page_end(answer, &end);

@@ -32,7 +32,7 @@ static void add_of(struct survey_tally *tally, const char *surt, const char *dig
         .location = {.segment = 256, .length = 10},
     };
     assert_true(utc_parse_digits(bytes_of_string(digits), false, &capture.time_us));
-    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    memcpy(capture.digest, key->digest, sizeof capture.digest);
     survey_tally_add(tally, &capture);
 }
 
@@ -43,7 +43,7 @@ static void add(struct survey_tally *tally, const char *surt, const char *digits
 }
 
 static struct key key_of(uint16_t volume, uint8_t first, uint8_t last, uint16_t number) {
-    return (struct key){.volume = volume, .number = number, .signature = {first, [7] = last}};
+    return (struct key){.volume = volume, .number = number, .digest = {first, [7] = last}};
 }
 
 static void counts_by_host_type_status_and_month(void **state) {

@@ -30,7 +30,7 @@ static void a_known_digest_is_not_computed_again(void **state) {
     };
     struct stored stored;
     assert_int_equal(volume_put(fixture->writer, &document, STORE_REGULAR, &stored, NULL), ERR_OK);
-    assert_memory_equal(stored.key.signature, sum.digest, sizeof sum.digest);
+    assert_memory_equal(stored.key.digest, sum.digest, sizeof sum.digest);
     expect(fixture, &stored.key, BYTES("hello"));
     assert_true(put(fixture, BYTES("hello"), STORE_REGULAR).is_duplicate);
     struct index_cursor *cursor;
@@ -64,7 +64,7 @@ static void a_duplicate_can_be_stored_without_its_body(void **state) {
     assert_int_equal(volume_put(writer, &document, STORE_REGULAR, &stored, NULL), ERR_OK);
     assert_true(stored.is_duplicate);
     assert_memory_equal(&stored.key, &first.key, sizeof first.key);
-    sum.size++; /* another document of the same signature */
+    sum.size++; /* another document of the same digest */
     assert_int_equal(volume_put(writer, &document, STORE_REGULAR, &stored, NULL), ERR_NOT_FOUND);
     sum.size--;
     assert_int_equal(volume_put(writer, &document, STORE_FORCE_NEW, &stored, NULL), ERR_INVALID);
@@ -178,7 +178,7 @@ static void what_was_not_modified_is_a_revisit_that_says_so(void **state) {
         expect_in(record, "ETag: x");
         assert_int_equal(capture.status, 304);
         assert_int_equal(capture.flags, CAPTURE_REVISIT);
-        assert_memory_equal(capture.signature, first.key.signature, KEY_SIGNATURE_SIZE);
+        assert_memory_equal(capture.digest, first.key.digest, KEY_DIGEST_SIZE);
         rebuild(fixture);
     }
     document.is_body_left_out = false;
@@ -189,7 +189,7 @@ static void what_was_not_modified_is_a_revisit_that_says_so(void **state) {
 
 static struct block block_of(struct fixture *fixture, const struct key *key) {
     struct block block;
-    assert_int_equal(index_find_block(volume_index(fixture->volume), key->signature, key->number, &block),
+    assert_int_equal(index_find_block(volume_index(fixture->volume), key->digest, key->number, &block),
                      ERR_OK);
     return block;
 }
@@ -317,7 +317,7 @@ static void no_duplicate_brings_a_removed_document_back(void **state) {
         memset(kept, 0, sizeof kept);
         bool is_last_live = false;
         for (uint16_t number = 0;
-             index_find_block(volume_index(fixture->volume), first.key.signature, number, &block) == ERR_OK;
+             index_find_block(volume_index(fixture->volume), first.key.digest, number, &block) == ERR_OK;
              number++) {
             kept[number % 8] += block.references;
             assert_true(block.references >= 0);

@@ -183,7 +183,7 @@ static void put_one(struct volume_writer *writer, struct story *story, size_t i)
 static enum err remove_capture(struct volume_writer *writer, const struct key *key, size_t i) {
     struct capture capture = {
         .surt = BYTES("org,example)/"), .url = BYTES("http://example.org/"), .time_us = (int64_t)i};
-    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    memcpy(capture.digest, key->digest, sizeof capture.digest);
     return volume_remove_capture(writer, &capture, NULL);
 }
 

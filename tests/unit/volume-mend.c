@@ -380,7 +380,7 @@ static void nothing_but_the_document_itself_is_taken_for_it(void **state) {
     bool is_repaired;
     struct document other = document_of("http://a.example/", 1, 3);
     struct document_sum sum = {.size = BODY_SIZE};
-    memcpy(sum.digest, stored.key.signature, sizeof sum.digest);
+    memcpy(sum.digest, stored.key.digest, sizeof sum.digest);
     other.sum = &sum; /* a lie */
     assert_int_equal(volume_repair(fixture->writer, &stored.key, &other, false, &is_repaired, NULL),
                      ERR_MISMATCH);
@@ -465,7 +465,7 @@ static bool find_capture(struct fixture *fixture, size_t url, size_t time, size_
     while (!is_found && index_cursor_next(cursor, ret_capture) == ERR_OK) {
         struct key key = {.number = ret_capture->block_number};
         struct bytes found;
-        memcpy(key.signature, ret_capture->signature, sizeof key.signature);
+        memcpy(key.digest, ret_capture->digest, sizeof key.digest);
         is_found = ret_capture->time_us == (int64_t)time &&
                    bytes_equal(ret_capture->url, bytes_of_string(url_of(url))) &&
                    volume_get(fixture->reader, &key, &found, NULL) == ERR_OK &&
@@ -509,12 +509,12 @@ static void expect_model(struct fixture *fixture, const struct model *model) {
 /* The references of all blocks together: they must be those of the captures. */
 static int64_t references(struct fixture *fixture) {
     struct index_cursor *cursor;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     struct block block;
     int64_t sum = 0;
     assert_int_equal(index_blocks_open(volume_index(fixture->volume), &cursor), ERR_OK);
-    while (index_blocks_next(cursor, signature, &number, &block) == ERR_OK) {
+    while (index_blocks_next(cursor, digest, &number, &block) == ERR_OK) {
         sum += block.references > 0 ? block.references : 0;
         assert_true(block.references <= (int32_t)block.records_count);
     }
@@ -538,7 +538,7 @@ static void change(struct fixture *fixture, struct model *model, struct prng *pr
         assert_true(find_capture(fixture, url, time, body, &capture, &text));
         if (prng_between(prng, 0, 2) == 0) { /* its record is damaged, found and replaced */
             struct key key = {.number = capture.block_number};
-            memcpy(key.signature, capture.signature, sizeof key.signature);
+            memcpy(key.digest, capture.digest, sizeof key.digest);
             put(fixture, BYTES("behind it"), STORE_REGULAR);
             flip_middle(fixture, &capture.location);
             if (verify(fixture).captures_count > 0) { /* else the bit meant nothing */

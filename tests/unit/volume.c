@@ -52,15 +52,15 @@ static void force_new_makes_a_block_each_time(void **state) {
     expect(fixture, &second.key, BYTES("x"));
 }
 
-static void use_signature_bits(struct fixture *fixture, unsigned bits) {
+static void use_digest_bits(struct fixture *fixture, unsigned bits) {
     close_volume(fixture);
-    fixture->config.signature_bits = bits;
+    fixture->config.digest_bits = bits;
     open_volume(fixture);
 }
 
 static void compare_mode_tells_collisions_apart(void **state) {
     struct fixture *fixture = *state;
-    use_signature_bits(fixture, 8);
+    use_digest_bits(fixture, 8);
     enum { COUNT = 600 };
     struct key keys[COUNT];
     bool has_overflow = false;
@@ -88,7 +88,7 @@ static void compare_mode_tells_collisions_apart(void **state) {
 
 static void regular_mode_sees_a_collision_by_its_size(void **state) {
     struct fixture *fixture = *state;
-    use_signature_bits(fixture, 1);
+    use_digest_bits(fixture, 1);
     struct stored short_one = put(fixture, BYTES("a"), STORE_REGULAR);
     struct stored stored;
     struct bytes longer[] = {BYTES("bb"), BYTES("ccc"), BYTES("dddd")};
@@ -133,7 +133,7 @@ static void captures_are_found_by_url_and_time(void **state) {
             assert_int_equal(capture.status, 200);
             assert_int_equal(capture.time_us, (5 + i) * 1000000);
             assert_int_equal(capture.flags, i == 0 ? 0 : CAPTURE_REVISIT);
-            assert_memory_equal(capture.signature, first.key.signature, KEY_SIGNATURE_SIZE);
+            assert_memory_equal(capture.digest, first.key.digest, KEY_DIGEST_SIZE);
         }
         assert_int_equal(index_cursor_next(cursor, &capture), ERR_NOT_FOUND);
         index_cursor_close(cursor);

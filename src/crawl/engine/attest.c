@@ -32,7 +32,7 @@ static enum err write_message(struct buf *out, struct sha256 *sha256, const stru
     wire_write_string(&writer, document->url);
     wire_write_u64(&writer, (uint64_t)document->time_us);
     wire_write_bytes(&writer, bytes_of(head, sizeof head));
-    wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_SIGNATURE_SIZE));
+    wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_DIGEST_SIZE));
     wire_write_varint(&writer, document->sum->size);
     wire_write_string(&writer, document->ip_address);
     wire_write_string(&writer, document->tls);

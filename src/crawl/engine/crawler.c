@@ -150,7 +150,7 @@ static bool start_fetch(struct crawler *crawler, struct host *host, struct campa
     }
     trip->url = url;
     buf_put(&trip->address, url->url);
-    bool has_earlier = url->has_signature && url->last_status == 200;
+    bool has_earlier = url->has_digest && url->last_status == 200;
     struct fetch_request request = {
         .url = url->url,
         .if_none_match = has_earlier ? url->etag : bytes_of(NULL, 0),

@@ -67,13 +67,13 @@ static void cut_traps(struct crawler *crawler, struct trip *trip) {
 static void cut_soft_404(struct crawler *crawler, struct trip *trip) {
     const struct frontier_outcome *outcome = &trip->outcome;
     struct trap_host *host = host_trap(trip->host);
-    if (outcome->status != 200 || trip->links_count == 0 || host == NULL || !outcome->has_signature ||
+    if (outcome->status != 200 || trip->links_count == 0 || host == NULL || !outcome->has_digest ||
         url_parse(&crawler->url, trip->url->url, NULL, NULL) != ERR_OK) {
         return;
     }
-    struct bytes signature = bytes_of(outcome->signature, KEY_SIGNATURE_SIZE);
+    struct bytes digest = bytes_of(outcome->digest, KEY_DIGEST_SIZE);
     trip->host->trap_unkept_count++;
-    if (trap_is_soft_404(&trap_defaults, host, &crawler->url, signature)) {
+    if (trap_is_soft_404(&trap_defaults, host, &crawler->url, digest)) {
         trip->campaign->tally.traps[TRAP_SOFT_404] += trip->links_count;
         trip->links_count = 0;
     }

@@ -250,10 +250,10 @@ void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
         .status = status,
         .etag = keep_validator(trip, fields, BYTES("ETag")),
         .last_modified = keep_validator(trip, fields, BYTES("Last-Modified")),
-        .has_signature = true,
-        .is_changed = !url->has_signature || memcmp(url->signature, sum->digest, KEY_SIGNATURE_SIZE) != 0,
+        .has_digest = true,
+        .is_changed = !url->has_digest || memcmp(url->digest, sum->digest, KEY_DIGEST_SIZE) != 0,
     };
-    memcpy(trip->outcome.signature, sum->digest, KEY_SIGNATURE_SIZE);
+    memcpy(trip->outcome.digest, sum->digest, KEY_DIGEST_SIZE);
 }
 
 /*
@@ -266,12 +266,12 @@ static void describe_not_modified(struct harvest *harvest, struct document *docu
     const struct frontier_url *url = trip->url;
     struct key key;
     struct block block;
-    if (instance_find_signature(harvest->session, url->signature, 0, &key, &block, NULL) != ERR_OK) {
+    if (instance_find_digest(harvest->session, url->digest, 0, &key, &block, NULL) != ERR_OK) {
         trip->outcome.etag = trip->outcome.last_modified = bytes_of(NULL, 0);
-        trip->outcome.has_signature = false;
+        trip->outcome.has_digest = false;
         return;
     }
-    memcpy(sum->digest, url->signature, KEY_SIGNATURE_SIZE);
+    memcpy(sum->digest, url->digest, KEY_DIGEST_SIZE);
     sum->size = block.size;
     document->is_not_modified = document->is_body_left_out = true;
     trip->is_not_modified = true;
@@ -283,7 +283,7 @@ static void describe_not_modified(struct harvest *harvest, struct document *docu
     if (trip->outcome.last_modified.size == 0) {
         trip->outcome.last_modified = url->last_modified;
     }
-    memcpy(trip->outcome.signature, url->signature, KEY_SIGNATURE_SIZE);
+    memcpy(trip->outcome.digest, url->digest, KEY_DIGEST_SIZE);
 }
 
 static struct bytes truncation(enum fetch_end end) {
@@ -402,7 +402,7 @@ static void run_response(struct harvest *harvest, struct trip *trip) {
     if (trip->kind != TRIP_ROBOTS) {
         const struct fields *fields = &harvest->payload.head.fields;
         harvest_describe(harvest, result->time_us, result->status, &sum);
-        if (result->status == 304 && trip->url->has_signature) {
+        if (result->status == 304 && trip->url->has_digest) {
             describe_not_modified(harvest, &document, &sum);
         } else if (harvest_is_redirect(result->status)) {
             harvest_follow_redirect(harvest, fields);

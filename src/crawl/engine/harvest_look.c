@@ -80,7 +80,7 @@ static bool read_capture(struct harvest *harvest, struct trip *trip, const struc
     if (is_read) {
         struct bytes nothing = bytes_of(NULL, 0);
         harvest_sum_up(harvest, buf_bytes(&head_copy), nothing, &sum);
-        memcpy(sum.digest, capture->signature, KEY_SIGNATURE_SIZE);
+        memcpy(sum.digest, capture->digest, KEY_DIGEST_SIZE);
         trip->body = document;
         harvest_describe(harvest, capture->time_us, capture->status, &sum);
         const struct fields *fields = &harvest->payload.head.fields;

@@ -256,9 +256,9 @@ static void note_response(struct frontier_history *history, const struct frontie
     if (!is_unmodified || outcome->last_modified.size > 0) {
         history->last_modified = kept_validator(outcome->last_modified);
     }
-    if (!is_unmodified || outcome->has_signature) {
-        history->has_signature = outcome->has_signature;
-        memcpy(history->signature, outcome->signature, sizeof history->signature);
+    if (!is_unmodified || outcome->has_digest) {
+        history->has_digest = outcome->has_digest;
+        memcpy(history->digest, outcome->digest, sizeof history->digest);
     }
 }
 

@@ -100,8 +100,8 @@ struct frontier_url {
     uint16_t last_status;
     struct bytes etag; /* as received then; may be empty */
     struct bytes last_modified;
-    bool has_signature;
-    uint8_t signature[KEY_SIGNATURE_SIZE]; /* of its last payload */
+    bool has_digest;
+    uint8_t digest[KEY_DIGEST_SIZE]; /* of its last payload */
 };
 
 enum frontier_state {
@@ -122,8 +122,8 @@ struct frontier_outcome {
     bool is_changed;   /* against the last visit */
     struct bytes etag; /* with status 304, what is empty or missing stays as it was */
     struct bytes last_modified;
-    bool has_signature;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    bool has_digest;
+    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 struct frontier_stat {

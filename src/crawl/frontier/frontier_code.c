@@ -2,7 +2,7 @@
 
 #include "base/wire.h"
 
-enum { FLAG_RETRY = 1, FLAG_HISTORY = 2, FLAG_SIGNATURE = 4, FLAG_DOUBTFUL = 8, FLAGS_ALL = 15 };
+enum { FLAG_RETRY = 1, FLAG_HISTORY = 2, FLAG_DIGEST = 4, FLAG_DOUBTFUL = 8, FLAGS_ALL = 15 };
 enum { SEQUENCE_BITS = 46, DEPTH_BITS = 16 };
 
 /* ---- positions ---- */
@@ -134,7 +134,7 @@ static uint8_t history_flags(const struct frontier_history *history) {
     if (history->visits_count == 0) {
         return 0;
     }
-    return history->has_signature ? FLAG_HISTORY | FLAG_SIGNATURE : FLAG_HISTORY;
+    return history->has_digest ? FLAG_HISTORY | FLAG_DIGEST : FLAG_HISTORY;
 }
 
 static void write_history(struct wire_writer *writer, const struct frontier_history *history) {
@@ -148,15 +148,15 @@ static void write_history(struct wire_writer *writer, const struct frontier_hist
     wire_write_varint(writer, history->last_status);
     wire_write_string(writer, history->etag);
     wire_write_string(writer, history->last_modified);
-    if (history->has_signature) {
-        wire_write_bytes(writer, bytes_of(history->signature, sizeof history->signature));
+    if (history->has_digest) {
+        wire_write_bytes(writer, bytes_of(history->digest, sizeof history->digest));
     }
 }
 
 static void read_history(struct wire_reader *reader, uint8_t flags, struct frontier_history *history) {
     if ((flags & FLAG_HISTORY) == 0) {
-        if ((flags & FLAG_SIGNATURE) != 0) {
-            wire_read_fail(reader, ERR_INVALID, "a signature without a visit");
+        if ((flags & FLAG_DIGEST) != 0) {
+            wire_read_fail(reader, ERR_INVALID, "a digest without a visit");
         }
         return;
     }
@@ -168,9 +168,9 @@ static void read_history(struct wire_reader *reader, uint8_t flags, struct front
     history->last_status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
     history->etag = wire_read_string(reader, FRONTIER_VALIDATOR_SIZE_MAX);
     history->last_modified = wire_read_string(reader, FRONTIER_VALIDATOR_SIZE_MAX);
-    history->has_signature = (flags & FLAG_SIGNATURE) != 0;
-    if (history->has_signature) {
-        wire_read_array(reader, history->signature, sizeof history->signature);
+    history->has_digest = (flags & FLAG_DIGEST) != 0;
+    if (history->has_digest) {
+        wire_read_array(reader, history->digest, sizeof history->digest);
     }
     if (reader->err == ERR_OK && history->visits_count == 0) {
         wire_read_fail(reader, ERR_INVALID, "a history without a visit");
@@ -411,7 +411,7 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
     struct frontier_record record = {0};
     struct wire_reader reader;
     wire_reader_init(&reader, value);
-    uint8_t flags = wire_read_u8_max(&reader, FLAG_RETRY | FLAG_HISTORY | FLAG_SIGNATURE);
+    uint8_t flags = wire_read_u8_max(&reader, FLAG_RETRY | FLAG_HISTORY | FLAG_DIGEST);
     record.state = (enum frontier_state)wire_read_u8_max(&reader, FRONTIER_ELSEWHERE);
     if (record.state == FRONTIER_AGAIN) {
         wire_read_fail(&reader, ERR_INVALID, "a state that is never kept");

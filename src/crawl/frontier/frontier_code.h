@@ -17,7 +17,7 @@
  *      retry      tries:varint depth:varint sequence:varint        in q: where it came from
  *                 tries:varint sequence:varint                     in u: where it waits, 0: nowhere
  *      history    visits:varint changes:varint time:signed since_first:signed status:varint
- *                 etag:string last_modified:string [signature[32]]
+ *                 etag:string last_modified:string [digest[32]]
  *
  * Integers in keys are big-endian, so that they sort. signed is zigzag: 0, -1, 1, -2 are 0, 1, 2, 3. flags
  * tell which of the parts in brackets are there. url and name reach to the end.
@@ -67,8 +67,8 @@ struct frontier_history {
     uint16_t last_status;
     struct bytes etag;
     struct bytes last_modified;
-    bool has_signature;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    bool has_digest;
+    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 /* One that waits: q. */

@@ -24,8 +24,8 @@ static void fill_history(struct frontier_url *url, const struct frontier_history
     url->last_status = history->last_status;
     url->etag = history->etag;
     url->last_modified = history->last_modified;
-    url->has_signature = history->has_signature;
-    memcpy(url->signature, history->signature, sizeof url->signature);
+    url->has_digest = history->has_digest;
+    memcpy(url->digest, history->digest, sizeof url->digest);
 }
 
 static struct frontier_meta copy_meta(struct frontier *frontier) {

@@ -36,9 +36,9 @@ struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, 
         .last_status = history->last_status,
         .etag = copy(&text, history->etag),
         .last_modified = copy(&text, history->last_modified),
-        .has_signature = history->has_signature,
+        .has_digest = history->has_digest,
     };
-    memcpy(item->url.signature, history->signature, sizeof item->url.signature);
+    memcpy(item->url.digest, history->digest, sizeof item->url.digest);
     return item;
 }
 
@@ -62,10 +62,10 @@ struct frontier_waiting frontier_item_waiting(const struct frontier_item *item) 
                 .last_status = url->last_status,
                 .etag = url->etag,
                 .last_modified = url->last_modified,
-                .has_signature = url->has_signature,
+                .has_digest = url->has_digest,
             },
         .url = url->url,
     };
-    memcpy(waiting.history.signature, url->signature, sizeof url->signature);
+    memcpy(waiting.history.digest, url->digest, sizeof url->digest);
     return waiting;
 }

@@ -7,7 +7,7 @@ static enum err walk(struct merge *merge, const struct ringkey *key, struct capt
     enum err err = ERR_OK;
     bool is_it = false;
     while (!is_it && (err = merge_next(merge, ret_capture, detail)) == ERR_OK) {
-        is_it = memcmp(ret_capture->signature, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
+        is_it = memcmp(ret_capture->digest, ringkey_digest(key), RINGKEY_DIGEST_SIZE) == 0;
     }
     return err == ERR_NOT_FOUND && merge_is_partial(merge) ? err_set(detail, ERR_BUSY, "a volume is down")
                                                            : err;

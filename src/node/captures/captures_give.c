@@ -130,7 +130,7 @@ static enum err describe(struct captures *captures, struct instance_session *ses
                          const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
     struct document_sum sum = {.size = payload_size};
     struct bytes request;
-    memcpy(sum.digest, capture->signature, sizeof sum.digest);
+    memcpy(sum.digest, capture->digest, sizeof sum.digest);
     enum err err =
         record_read(&captures->record, captures->session, capture->volume, &capture->location, detail);
     if (err == ERR_OK) {

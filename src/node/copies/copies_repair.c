@@ -51,7 +51,7 @@ static enum err repair_with(struct copies *copies, const struct ringkey *key, bo
         return err;
     }
     struct key block = {.volume = capture.volume, .number = capture.block_number};
-    memcpy(block.signature, capture.signature, sizeof block.signature);
+    memcpy(block.digest, capture.digest, sizeof block.digest);
     *ret_is_whole = !captured.document.is_body_left_out;
     err = instance_repair(hand->session, &block, &captured.document, &is_repaired_now, detail);
     *is_repaired = *is_repaired || is_repaired_now;

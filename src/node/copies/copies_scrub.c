@@ -16,7 +16,7 @@ static void on_damage(void *context, const struct capture *capture) {
     if (capture->url.size > 0) {
         key = keyset_key(copies->keyset, capture);
     } else {
-        err = keyset_find_digest(copies->keyset, capture->signature, NULL, &key);
+        err = keyset_find_digest(copies->keyset, capture->digest, NULL, &key);
     }
     pthread_mutex_unlock(&copies->keys_lock);
     if (err == ERR_OK) {

@@ -110,7 +110,7 @@ static void put_peer(struct buf *out, const struct peer *peer) {
 static void put_obtained(struct buf *out, const struct obtained *obtained) {
     const struct captured *captured = &obtained->captured;
     char time[UTC_DIGITS_SIZE];
-    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[IDENTITY_TEXT_SIZE];
     utc_format_digits(captured->document.time_us, time);
     buf_put_string(out, "{\"version\":1");

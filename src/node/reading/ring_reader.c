@@ -128,7 +128,7 @@ static enum err find_original(struct ring_reader_session *session, const struct 
         return err;
     }
     while (!is_found && (err = ring_reader_captures_next(cursor, &other, detail)) == ERR_OK) {
-        is_found = memcmp(other.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+        is_found = memcmp(other.digest, capture->digest, KEY_DIGEST_SIZE) == 0 &&
                    !(other.flags & CAPTURE_REVISIT && other.status == STATUS_NOT_MODIFIED);
     }
     if (is_found && !ring_reader_listed_find(&session->backend->listed, other.location.offset, &session->surt,
@@ -230,13 +230,13 @@ static enum err get_request(struct backend_session *generic, const struct locati
 
 /* ---- by signature: only of what was listed ---- */
 
-static enum err find_block(struct backend_session *generic, const uint8_t signature[KEY_SIGNATURE_SIZE],
+static enum err find_block(struct backend_session *generic, const uint8_t digest[KEY_DIGEST_SIZE],
                            uint16_t number, struct block *ret_block, struct err_detail *detail) {
     uint64_t listed;
     uint32_t length;
     (void)detail;
     if (number != 0 ||
-        !ring_reader_listed_find_signature(&ring_reader_of(generic)->listed, signature, &listed, &length)) {
+        !ring_reader_listed_find_digest(&ring_reader_of(generic)->listed, digest, &listed, &length)) {
         return ERR_NOT_FOUND;
     }
     *ret_block = (struct block){
@@ -252,7 +252,7 @@ static enum err get(struct backend_session *generic, const struct key *key, stru
     struct ring_reader_session *session = ring_reader_session(generic);
     struct block block;
     struct bytes record;
-    enum err err = find_block(generic, key->signature, key->number, &block, detail);
+    enum err err = find_block(generic, key->digest, key->number, &block, detail);
     if (err == ERR_OK) {
         err = know_at(session, &block.location, detail);
     }

@@ -48,7 +48,7 @@ enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
     struct wish same = {.kind = WISH_DIGEST};
     struct obtained obtained;
     wish_for(session, surt, &wish);
-    memcpy(same.digest, capture->signature, sizeof same.digest);
+    memcpy(same.digest, capture->digest, sizeof same.digest);
     enum err err = obtain(session, &wish, surt, &obtained, detail);
     bool is_it = err == ERR_OK && ringkey_compare(&obtained.key, &capture->key) == 0;
     if (!is_it && err != ERR_TIMEOUT) {
@@ -80,7 +80,7 @@ static enum err describe(const struct captured *captured, struct bytes surt, str
                      .length = captured->sum.size < UINT32_MAX ? (uint32_t)captured->sum.size : UINT32_MAX},
         .url = document->url,
     };
-    memcpy(ret_capture->signature, captured->sum.digest, sizeof ret_capture->signature);
+    memcpy(ret_capture->digest, captured->sum.digest, sizeof ret_capture->digest);
     if (document->head.size > 0) {
         (void)record_split(head, document->head);
         ret_capture->status = head->head.status;

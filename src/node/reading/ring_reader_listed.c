@@ -6,7 +6,7 @@ enum err ring_reader_listed_init(struct ring_reader_listed *listed, uint64_t see
     *listed = (struct ring_reader_listed){0};
     listed->captures = calloc(RING_READER_LISTED_MAX, sizeof *listed->captures);
     map_init(&listed->by_number, sizeof(uint64_t), sizeof(uint32_t), RING_READER_LISTED_MAX, seed);
-    map_init(&listed->by_signature, KEY_SIGNATURE_SIZE, sizeof(uint64_t), RING_READER_LISTED_MAX, seed);
+    map_init(&listed->by_digest, KEY_DIGEST_SIZE, sizeof(uint64_t), RING_READER_LISTED_MAX, seed);
     pthread_mutex_init(&listed->lock, NULL);
     return listed->captures != NULL ? ERR_OK : ERR_MEMORY;
 }
@@ -17,7 +17,7 @@ void ring_reader_listed_done(struct ring_reader_listed *listed) {
     }
     free(listed->captures);
     map_done(&listed->by_number);
-    map_done(&listed->by_signature);
+    map_done(&listed->by_digest);
     pthread_mutex_destroy(&listed->lock);
 }
 
@@ -32,10 +32,10 @@ static struct bytes number_key(const uint64_t *number) {
 
 static void drop_oldest(struct ring_reader_listed *listed) {
     struct ring_reader_capture *oldest = &listed->captures[listed->first];
-    struct bytes signature = bytes_of(oldest->signature, KEY_SIGNATURE_SIZE);
-    const uint64_t *number = map_get(&listed->by_signature, signature);
+    struct bytes digest = bytes_of(oldest->digest, KEY_DIGEST_SIZE);
+    const uint64_t *number = map_get(&listed->by_digest, digest);
     if (number != NULL && *number == oldest->number) {
-        map_remove(&listed->by_signature, signature);
+        map_remove(&listed->by_digest, digest);
     }
     map_remove(&listed->by_number, number_key(&oldest->number));
     listed->size -= oldest->surt_size;
@@ -59,7 +59,7 @@ static enum err add(struct ring_reader_listed *listed, uint64_t number, const st
         drop_oldest(listed);
     }
     if (surt == NULL || map_reserve(&listed->by_number, listed->count + 1) != ERR_OK ||
-        map_reserve(&listed->by_signature, listed->count + 1) != ERR_OK) {
+        map_reserve(&listed->by_digest, listed->count + 1) != ERR_OK) {
         free(surt);
         return ERR_MEMORY;
     }
@@ -76,7 +76,7 @@ static enum err add(struct ring_reader_listed *listed, uint64_t number, const st
         .surt_size = (uint32_t)capture->surt.size,
         .surt = surt,
     };
-    memcpy(out->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    memcpy(out->digest, capture->digest, KEY_DIGEST_SIZE);
     memcpy(surt, capture->surt.data, capture->surt.size);
     listed->size += capture->surt.size;
     *(uint32_t *)map_put(&listed->by_number, number_key(&number)) = index;
@@ -88,12 +88,12 @@ static struct ring_reader_capture *find(struct ring_reader_listed *listed, uint6
     return index != NULL ? &listed->captures[*index] : NULL;
 }
 
-static void add_signature(struct ring_reader_listed *listed, const struct ring_reader_capture *capture) {
-    struct bytes signature = bytes_of(capture->signature, KEY_SIGNATURE_SIZE);
-    const uint64_t *number = map_get(&listed->by_signature, signature);
+static void add_digest(struct ring_reader_listed *listed, const struct ring_reader_capture *capture) {
+    struct bytes digest = bytes_of(capture->digest, KEY_DIGEST_SIZE);
+    const uint64_t *number = map_get(&listed->by_digest, digest);
     const struct ring_reader_capture *other = number != NULL ? find(listed, *number) : NULL;
     if (other == NULL || is_bare(other) || !is_bare(capture)) {
-        *(uint64_t *)map_put(&listed->by_signature, signature) = capture->number;
+        *(uint64_t *)map_put(&listed->by_digest, digest) = capture->number;
     }
 }
 
@@ -110,7 +110,7 @@ enum err ring_reader_listed_put(struct ring_reader_listed *listed, uint64_t numb
         err = add(listed, number, key, capture, from, listed_at_us);
     }
     if (err == ERR_OK) {
-        add_signature(listed, find(listed, number));
+        add_digest(listed, find(listed, number));
     }
     pthread_mutex_unlock(&listed->lock);
     return err;
@@ -140,11 +140,10 @@ void ring_reader_listed_pass_over(struct ring_reader_listed *listed, uint64_t nu
     pthread_mutex_unlock(&listed->lock);
 }
 
-bool ring_reader_listed_find_signature(struct ring_reader_listed *listed,
-                                       const uint8_t signature[KEY_SIGNATURE_SIZE], uint64_t *ret_number,
-                                       uint32_t *ret_length) {
+bool ring_reader_listed_find_digest(struct ring_reader_listed *listed, const uint8_t digest[KEY_DIGEST_SIZE],
+                                    uint64_t *ret_number, uint32_t *ret_length) {
     pthread_mutex_lock(&listed->lock);
-    const uint64_t *number = map_get(&listed->by_signature, bytes_of(signature, KEY_SIGNATURE_SIZE));
+    const uint64_t *number = map_get(&listed->by_digest, bytes_of(digest, KEY_DIGEST_SIZE));
     const struct ring_reader_capture *capture = number != NULL ? find(listed, *number) : NULL;
     if (capture != NULL) {
         *ret_number = capture->number;

@@ -23,7 +23,7 @@ struct ring_reader_capture {
     struct ringkey key;
     struct peer from;      /* who listed it last */
     uint64_t listed_at_us; /* and when; 0: nobody did */
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint32_t length; /* of its frame there, for people */
     uint16_t status;
     uint8_t flags;
@@ -37,9 +37,9 @@ struct ring_reader_listed {
     struct ring_reader_capture *captures; /* a circle of RING_READER_LISTED_MAX */
     size_t first;
     size_t count;
-    size_t size;             /* of their SURTs */
-    struct map by_number;    /* index in the circle */
-    struct map by_signature; /* the number of one that has it */
+    size_t size;          /* of their SURTs */
+    struct map by_number; /* index in the circle */
+    struct map by_digest; /* the number of one that has it */
 };
 
 enum err ring_reader_listed_init(struct ring_reader_listed *listed, uint64_t seed) MUST_CHECK;
@@ -60,8 +60,7 @@ bool ring_reader_listed_find(struct ring_reader_listed *listed, uint64_t number,
 void ring_reader_listed_pass_over(struct ring_reader_listed *listed, uint64_t number);
 
 /* The number of one with this signature. */
-bool ring_reader_listed_find_signature(struct ring_reader_listed *listed,
-                                       const uint8_t signature[KEY_SIGNATURE_SIZE], uint64_t *ret_number,
-                                       uint32_t *ret_length);
+bool ring_reader_listed_find_digest(struct ring_reader_listed *listed, const uint8_t digest[KEY_DIGEST_SIZE],
+                                    uint64_t *ret_number, uint32_t *ret_length);
 
 #endif

@@ -62,7 +62,7 @@ static enum err add_member(struct ring_reader_cursor *cursor, const struct ring_
     const struct capture *capture = &lane->capture;
     struct ring_reader_session *session = ring_reader_session(cursor->cursor.session);
     for (size_t i = 0; i < cursor->group_count; i++) {
-        if (memcmp(cursor->group[i].capture.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0) {
+        if (memcmp(cursor->group[i].capture.digest, capture->digest, KEY_DIGEST_SIZE) == 0) {
             return ERR_OK;
         }
     }

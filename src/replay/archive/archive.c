@@ -218,7 +218,7 @@ enum err archive_see(struct archive_reader *reader, const struct capture *captur
 static enum err read_own(struct archive_reader *reader, const struct capture *capture,
                          struct err_detail *detail) {
     enum err err = archive_part_read(&reader->own, reader->archive, capture->volume, &capture->location,
-                                     capture->signature, detail);
+                                     capture->digest, detail);
     struct capture moved;
     if (err == ERR_NOT_FOUND && instance_is_mirrored(capture->volume)) {
         instance_session_set_mirrored(reader->session, true);
@@ -226,7 +226,7 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
     if (err != ERR_NOT_FOUND || archive_find_again(reader, capture, &moved) != ERR_OK) {
         return err;
     }
-    return archive_part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->signature,
+    return archive_part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->digest,
                              detail);
 }
 
@@ -249,7 +249,7 @@ static enum err find_block(struct archive_reader *reader, const struct capture *
         return instance_locate(reader->session, capture, &out->key, &out->block, detail);
     }
     out->key = (struct key){.volume = capture->volume, .number = capture->block_number};
-    memcpy(out->key.signature, capture->signature, sizeof out->key.signature);
+    memcpy(out->key.digest, capture->digest, sizeof out->key.digest);
     out->block.location = capture->location;
     return instance_check(reader->session, capture);
 }
@@ -266,7 +266,7 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
     }
     if (err == ERR_OK && out.is_revisit) {
         err = archive_part_read(&reader->original, reader->archive, out.key.volume, &out.block.location,
-                                out.key.signature, detail);
+                                out.key.digest, detail);
     }
     if (archive_note_read(reader, capture, err) != ERR_OK) {
         return err;

@@ -250,7 +250,7 @@ enum err archive_find_again(struct archive_reader *reader, const struct capture 
     struct capture found;
     do {
         err = merge_next(merge, &found, NULL);
-    } while (err == ERR_OK && memcmp(found.signature, capture->signature, sizeof found.signature) != 0);
+    } while (err == ERR_OK && memcmp(found.digest, capture->digest, sizeof found.digest) != 0);
     if (err == ERR_OK) {
         *ret_capture = found;
         ret_capture->surt = ret_capture->url = ret_capture->mime = bytes_of(NULL, 0);

@@ -63,21 +63,21 @@ void archive_part_rest(struct archive_part **part, struct archive *archive) {
 }
 
 static bool is_same(const struct archive_part *part, uint16_t volume, const struct location *location,
-                    const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+                    const uint8_t digest[KEY_DIGEST_SIZE]) {
     return part != NULL && part->is_read && part->volume == volume &&
            part->location.segment == location->segment && part->location.offset == location->offset &&
            part->location.length == location->length &&
-           memcmp(part->signature, signature, KEY_SIGNATURE_SIZE) == 0; /* compaction uses numbers again */
+           memcmp(part->digest, digest, KEY_DIGEST_SIZE) == 0; /* compaction uses numbers again */
 }
 
 /* Somebody has read it before, and nobody has it now. */
 static bool take_large(struct archive_part **part, struct archive *archive, uint16_t volume,
-                       const struct location *location, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+                       const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE]) {
     struct archive_part *old = NULL;
     bool is_found = false;
     pthread_mutex_lock(&archive->lock);
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT && !is_found; i++) {
-        if (is_same(archive->large[i], volume, location, signature)) {
+        if (is_same(archive->large[i], volume, location, digest)) {
             old = *part;
             *part = archive->large[i];
             archive->large[i] = NULL;
@@ -106,10 +106,9 @@ static enum err undo_chunks(struct archive_part *part) {
 }
 
 enum err archive_part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
-                           const struct location *location, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
                            struct err_detail *detail) {
-    if (location->length >= LARGE_FRAME_SIZE_MIN &&
-        take_large(ret_part, archive, volume, location, signature)) {
+    if (location->length >= LARGE_FRAME_SIZE_MIN && take_large(ret_part, archive, volume, location, digest)) {
         return ERR_OK;
     }
     if (*ret_part == NULL && (*ret_part = part_new(archive)) == NULL) {
@@ -130,6 +129,6 @@ enum err archive_part_read(struct archive_part **ret_part, struct archive *archi
     part->is_read = err == ERR_OK;
     part->volume = volume;
     part->location = *location;
-    memcpy(part->signature, signature, sizeof part->signature);
+    memcpy(part->digest, digest, sizeof part->digest);
     return err;
 }

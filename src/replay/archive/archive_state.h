@@ -37,12 +37,12 @@ struct archive_part {
     bool is_read;          /* what follows says what the record is */
     uint16_t volume;
     struct location location;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 /* Into *ret_part, which is made where it is NULL, and replaced by one that holds the record already. */
 enum err archive_part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
-                           const struct location *location, const uint8_t signature[KEY_SIGNATURE_SIZE],
+                           const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
                            struct err_detail *detail) MUST_CHECK;
 
 /* Nobody uses what was read any more. Large records go to archive->large; the part is NULL then. */
@@ -72,7 +72,7 @@ void archive_timeline_done(struct archive_timeline *timeline);
 struct archive_lost {
     bool is_lost; /* it can never be had */
     int64_t time_us;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
 };
 
 struct archive_reader {

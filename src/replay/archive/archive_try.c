@@ -12,7 +12,7 @@ static bool is_lost(enum err err) {
 enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err) {
     reader->lost.is_lost = is_lost(err);
     reader->lost.time_us = capture->time_us;
-    memcpy(reader->lost.signature, capture->signature, sizeof reader->lost.signature);
+    memcpy(reader->lost.digest, capture->digest, sizeof reader->lost.digest);
     return err;
 }
 
@@ -27,7 +27,7 @@ static bool find_another(struct archive_reader *reader, const struct archive_att
         return false;
     }
     bool is_same = ret_capture->time_us == lost->time_us &&
-                   memcmp(ret_capture->signature, lost->signature, sizeof lost->signature) == 0;
+                   memcmp(ret_capture->digest, lost->digest, sizeof lost->digest) == 0;
     return !is_same || ret_capture->flags & CAPTURE_REVISIT;
 }
 

@@ -91,7 +91,7 @@ static struct bytes fill_one(struct cdx_line *line, struct archive_reader *reade
     case CDX_STATUSCODE:
         return capture->status == 0 ? bytes_of(NULL, 0) : put_number(capture->status, line->status);
     case CDX_DIGEST:
-        return capture_line_digest(&line->text, capture->signature);
+        return capture_line_digest(&line->text, capture->digest);
     case CDX_LENGTH:
         return put_number(capture->location.length, line->length);
     case CDX_OFFSET:

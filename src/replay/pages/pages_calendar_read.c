@@ -4,7 +4,7 @@
 
 /* Of the capture that came before it in the walk, so after it in time. */
 struct newer {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     struct calendar_entry *entry; /* NULL: it was not kept */
 };
 
@@ -60,10 +60,10 @@ static bool add(struct calendar *calendar, const struct capture *capture, struct
     year->count++;
     year->months[utc.month - 1]++;
     if (newer->entry != NULL) {
-        newer->entry->is_unchanged = memcmp(newer->signature, capture->signature, KEY_SIGNATURE_SIZE) == 0;
+        newer->entry->is_unchanged = memcmp(newer->digest, capture->digest, KEY_DIGEST_SIZE) == 0;
     }
     newer->entry = utc.year == calendar->year ? keep(calendar, &utc, capture) : NULL;
-    memcpy(newer->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    memcpy(newer->digest, capture->digest, KEY_DIGEST_SIZE);
     return true;
 }
 

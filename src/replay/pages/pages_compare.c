@@ -11,7 +11,7 @@ struct version {
     int64_t time_us;
     uint16_t status;
     uint64_t size;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     struct archive_neighbours neighbours;
     struct buf url;
     struct buf mime;
@@ -72,7 +72,7 @@ static enum err read_version(void *context, const struct capture *capture, struc
     version->time_us = capture->time_us;
     version->status = capture->status;
     version->size = content.record.block.size;
-    memcpy(version->signature, capture->signature, KEY_SIGNATURE_SIZE);
+    memcpy(version->digest, capture->digest, KEY_DIGEST_SIZE);
     buf_put(&version->url, capture->url);
     buf_put(&version->mime, capture->mime);
     err = read_text(version, &content, reading->target->view);
@@ -94,8 +94,7 @@ static enum err read_versions(struct comparison *comparison, struct archive_read
 }
 
 static bool are_equal(const struct comparison *comparison) {
-    return memcmp(comparison->versions[0].signature, comparison->versions[1].signature, KEY_SIGNATURE_SIZE) ==
-           0;
+    return memcmp(comparison->versions[0].digest, comparison->versions[1].digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* ---- the page ---- */
@@ -123,7 +122,7 @@ static void put_choice(struct sheet *sheet, const struct comparison *comparison,
 
 static void put_version(struct sheet *sheet, const struct comparison *comparison, size_t index) {
     const struct version *version = &comparison->versions[index];
-    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     sheet_format(sheet, "<section aria-labelledby=version-%zu><h2 id=version-%zu><a href=\"", index, index);
     sheet_replay_url(sheet, version->time_us, "", buf_bytes(&version->url));
     sheet_html(sheet, "\">");
@@ -134,7 +133,7 @@ static void put_version(struct sheet *sheet, const struct comparison *comparison
     sheet_text(sheet, buf_bytes(&version->mime));
     sheet_html(sheet, ", ");
     sheet_size(sheet, version->size);
-    hex_encode(bytes_of(version->signature, KEY_SIGNATURE_SIZE), digest);
+    hex_encode(bytes_of(version->digest, KEY_DIGEST_SIZE), digest);
     sheet_format(sheet, ", <span class=key>sha256:%.16s…</span><br>", digest);
     put_choice(sheet, comparison, index, "earlier", version->neighbours.previous_us);
     put_choice(sheet, comparison, index, "later", version->neighbours.next_us);

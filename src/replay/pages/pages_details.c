@@ -98,8 +98,8 @@ static bool find_origin(const struct details *details, struct bytes *ret_uri, in
            utc_parse_rfc3339(field_of(details, "WARC-Refers-To-Date"), ret_time_us);
 }
 
-static const char *digest_text(const struct capture *capture, char out[2 * KEY_SIGNATURE_SIZE + 1]) {
-    return hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), out);
+static const char *digest_text(const struct capture *capture, char out[2 * KEY_DIGEST_SIZE + 1]) {
+    return hex_encode(bytes_of(capture->digest, KEY_DIGEST_SIZE), out);
 }
 
 /* As its file is named, but for what follows the dot: "00000001", "00000001-2" when it was compacted. */
@@ -146,7 +146,7 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
 
 static void put_facts(struct sheet *sheet, const struct details *details) {
     const struct capture *capture = &details->capture;
-    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
     struct bytes truncated = field_of(details, "WARC-Truncated");
@@ -349,8 +349,8 @@ static void put_headers_json(struct buf *json, const struct details *details) {
 
 static void put_json(struct buf *json, const struct details *details) {
     const struct capture *capture = &details->capture;
-    char text[2 * KEY_SIGNATURE_SIZE + 16];
-    char digest[2 * KEY_SIGNATURE_SIZE + 1];
+    char text[2 * KEY_DIGEST_SIZE + 16];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
     struct bytes uri;

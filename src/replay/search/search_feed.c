@@ -154,7 +154,7 @@ static enum err forget_on(struct feed *feed, const struct key *key, struct err_d
     struct block block;
     uint64_t count = 0;
     enum err err = ERR_OK;
-    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    memcpy(capture.digest, key->digest, sizeof capture.digest);
     if (instance_session_sees(session, key->volume) &&
         instance_locate(session, &capture, &located, &block, NULL) == ERR_NOT_FOUND) {
         err = search_writer_drop(&feed->writer, key, &count, detail);
@@ -182,7 +182,7 @@ static enum err enter(struct feed *feed, uint16_t volume, const struct ledger_en
                       struct err_detail *detail) {
     if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
         struct key key = {.volume = volume, .number = entry->number};
-        memcpy(key.signature, entry->signature, sizeof key.signature);
+        memcpy(key.digest, entry->digest, sizeof key.digest);
         return forget(feed, &key, detail);
     }
     if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {

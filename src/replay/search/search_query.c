@@ -25,7 +25,7 @@ static const char find_sql[] =
     "  AND last_us >= ?4 AND first_us <= ?5"
     " ORDER BY words.rank";
 enum {
-    COLUMN_SIGNATURE,
+    COLUMN_DIGEST,
     COLUMN_VOLUME,
     COLUMN_NUMBER,
     COLUMN_SURT,
@@ -119,7 +119,7 @@ static bool find_time(const struct asking *asking, struct capture *capture, int6
     struct capture found;
     enum err err =
         archive_find(asking->archive, capture->surt, question->to_us, ARCHIVE_NOT_NEWER, &found, NULL);
-    return err == ERR_OK && memcmp(found.signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+    return err == ERR_OK && memcmp(found.digest, capture->digest, KEY_DIGEST_SIZE) == 0 &&
            may_show(asking, capture, found.time_us);
 }
 
@@ -127,25 +127,25 @@ static void note_stale(struct asking *asking, const struct capture *capture) {
     if (*asking->stale_count < SEARCH_STALE_MAX) {
         struct key *key = &asking->stale[(*asking->stale_count)++];
         *key = (struct key){.volume = capture->volume, .number = capture->block_number};
-        memcpy(key->signature, capture->signature, sizeof key->signature);
+        memcpy(key->digest, capture->digest, sizeof key->digest);
     }
 }
 
 /* The capture to be shown for the row; false where there is none. */
 static bool check_row(struct asking *asking, struct capture *ret_capture) {
     sqlite3_stmt *row = asking->reader->find;
-    struct bytes signature = search_database_column(row, COLUMN_SIGNATURE);
+    struct bytes digest = search_database_column(row, COLUMN_DIGEST);
     struct capture capture = {
         .surt = search_database_column(row, COLUMN_SURT),
         .url = search_database_column(row, COLUMN_URL),
         .volume = (uint16_t)sqlite3_column_int(row, COLUMN_VOLUME),
         .block_number = (uint16_t)sqlite3_column_int(row, COLUMN_NUMBER),
     };
-    if (signature.size != KEY_SIGNATURE_SIZE ||
+    if (digest.size != KEY_DIGEST_SIZE ||
         !instance_session_sees(archive_reader_session(asking->archive), capture.volume)) {
         return false; /* of a volume, or of a collection, that the archive does not have any more */
     }
-    memcpy(capture.signature, signature.data, sizeof capture.signature);
+    memcpy(capture.digest, digest.data, sizeof capture.digest);
     struct key key;
     struct block block;
     enum err err = instance_locate(archive_reader_session(asking->archive), &capture, &key, &block, NULL);

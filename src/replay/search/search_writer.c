@@ -66,7 +66,7 @@ enum err search_writer_see(struct search_writer *writer, const struct capture *c
                            struct err_detail *detail) {
     bool is_mirrored = instance_is_mirrored(capture->volume);
     sqlite3_stmt *statement = writer->statements[is_mirrored ? SEARCH_SEE_MIRRORED : SEARCH_SEE];
-    search_database_bind_blob(statement, 1, bytes_of(capture->signature, KEY_SIGNATURE_SIZE));
+    search_database_bind_blob(statement, 1, bytes_of(capture->digest, KEY_DIGEST_SIZE));
     search_database_bind_text(statement, 2, capture->surt);
     sqlite3_bind_int64(statement, 3, capture->time_us);
     sqlite3_bind_int(statement, 4, capture->volume);
@@ -95,7 +95,7 @@ enum err search_writer_add(struct search_writer *writer, const struct search_pag
                            struct err_detail *detail) {
     sqlite3_stmt *statement = writer->statements[SEARCH_ADD];
     const struct capture *capture = page->capture;
-    search_database_bind_blob(statement, 1, bytes_of(capture->signature, KEY_SIGNATURE_SIZE));
+    search_database_bind_blob(statement, 1, bytes_of(capture->digest, KEY_DIGEST_SIZE));
     search_database_bind_text(statement, 2, capture->surt);
     sqlite3_bind_int(statement, 3, capture->volume);
     sqlite3_bind_int(statement, 4, capture->block_number);
@@ -122,7 +122,7 @@ enum err search_writer_add(struct search_writer *writer, const struct search_pag
 static enum err find_dead(struct search_writer *writer, const struct key *key, bool *ret_found,
                           sqlite3_int64 *ret_id, struct err_detail *detail) {
     sqlite3_stmt *statement = writer->statements[SEARCH_FIND];
-    search_database_bind_blob(statement, 1, bytes_of(key->signature, KEY_SIGNATURE_SIZE));
+    search_database_bind_blob(statement, 1, bytes_of(key->digest, KEY_DIGEST_SIZE));
     sqlite3_bind_int(statement, 2, key->volume);
     sqlite3_bind_int(statement, 3, key->number);
     int result = sqlite3_step(statement);

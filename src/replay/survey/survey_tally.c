@@ -163,16 +163,16 @@ static uint16_t add_month(struct survey_tally *tally, const struct capture *capt
 
 /* ---- sizes ---- */
 
-static uint64_t start_of(const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+static uint64_t start_of(const uint8_t digest[KEY_DIGEST_SIZE]) {
     uint64_t start = 0;
     for (size_t i = 0; i < sizeof start; i++) {
-        start = start << 8 | signature[i];
+        start = start << 8 | digest[i];
     }
     return start;
 }
 
 static int compare_keys(const struct survey_unsized *a, const struct survey_unsized *b) {
-    int order = (a->signature > b->signature) - (a->signature < b->signature);
+    int order = (a->digest > b->digest) - (a->digest < b->digest);
     return order != 0 ? order : (int)a->block_number - (int)b->block_number;
 }
 
@@ -207,7 +207,7 @@ static void settle_one(struct survey_tally *tally, struct survey_unsized *unsize
 }
 
 void survey_tally_add_size(struct survey_tally *tally, const struct key *key, uint64_t size) {
-    struct survey_unsized wanted = {.signature = start_of(key->signature), .block_number = key->number};
+    struct survey_unsized wanted = {.digest = start_of(key->digest), .block_number = key->number};
     struct survey_unsized *all = tally->unsized;
     size_t i = key->volume == tally->volume ? tally->unsized_next : 0;
     while (i < tally->unsized_count && compare_keys(&all[i], &wanted) < 0) {
@@ -273,7 +273,7 @@ void survey_tally_add(struct survey_tally *tally, const struct capture *capture)
     add_to(&tally->total, capture);
     widen(&tally->first_us, &tally->last_us, capture->time_us);
     tally->unsized[tally->unsized_count++] = (struct survey_unsized){
-        .signature = start_of(capture->signature),
+        .digest = start_of(capture->digest),
         .host = add_host(tally, capture),
         .type = add_type(tally, capture),
         .month = add_month(tally, capture),

@@ -2,7 +2,7 @@
  * survey_tally - the numbers of a survey while they are being counted, and the snapshot that is made of them.
  *
  * The index of captures does not say how large their documents are, that of blocks does, in the order of
- * signatures. To look up each would be a random read. So captures are counted without sizes and noted;
+ * digests. To look up each would be a random read. So captures are counted without sizes and noted;
  * when enough are, one walk over all blocks has the sizes of all of them:
  *
  *      add … add, sort, add_size for every block, settle; add … add, sort …
@@ -21,10 +21,10 @@ enum { SURVEY_UNSIZED_MAX = 1 << 20 };
 
 /* A capture whose document's size is not known yet. */
 struct survey_unsized {
-    uint64_t signature; /* its first eight bytes, as a number that sorts like them */
-    uint32_t host;      /* index in hosts; SURVEY_HOSTS_MAX: others */
-    uint16_t type;      /* index in types; SURVEY_TYPES_MAX: none */
-    uint16_t month;     /* index in months; SURVEY_MONTHS_MAX: none */
+    uint64_t digest; /* its first eight bytes, as a number that sorts like them */
+    uint32_t host;   /* index in hosts; SURVEY_HOSTS_MAX: others */
+    uint16_t type;   /* index in types; SURVEY_TYPES_MAX: none */
+    uint16_t month;  /* index in months; SURVEY_MONTHS_MAX: none */
     uint16_t block_number;
     bool is_revisit;
     bool is_sized;
@@ -40,7 +40,7 @@ struct survey_tally {
     struct map month_places; /* int32_t -> uint32_t */
     struct survey_unsized *unsized;
     size_t unsized_count;
-    size_t unsized_next; /* behind all whose signatures are below that of the last block */
+    size_t unsized_next; /* behind all whose digests are below that of the last block */
     uint16_t volume;     /* of that block */
     struct survey_total total;
     struct survey_total others;
@@ -67,7 +67,7 @@ void survey_tally_add(struct survey_tally *tally, const struct capture *capture)
 /* No captures from here on until survey_tally_settle(). */
 void survey_tally_sort(struct survey_tally *tally);
 
-/* A block and the size of its document; of each volume in the order of signatures. */
+/* A block and the size of its document; of each volume in the order of digests. */
 void survey_tally_add_size(struct survey_tally *tally, const struct key *key, uint64_t size);
 
 /* All blocks have been seen. Captures whose block was not among them have no size. */

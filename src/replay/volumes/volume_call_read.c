@@ -70,7 +70,7 @@ enum err volume_call_find_block(struct volume_call *call, struct volume_kit *kit
     struct block block;
     enum err err = volume_call_key(call, &key, detail);
     if (err == ERR_OK) {
-        err = index_find_block(volume_index(call->volume), key.signature, key.number, &block);
+        err = index_find_block(volume_index(call->volume), key.digest, key.number, &block);
     }
     if (err == ERR_OK && block.references <= 0) {
         err = ERR_NOT_FOUND;

@@ -40,7 +40,7 @@ static enum err fill_blocks(struct index_cursor *cursor, const struct backend_co
     struct block block;
     uint8_t memory[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
     for (uint32_t i = 0; i < walk->count_max && page->size < BACKEND_CODE_PAGE_SIZE; i++) {
-        enum err err = index_blocks_next(cursor, key.signature, &key.number, &block);
+        enum err err = index_blocks_next(cursor, key.digest, &key.number, &block);
         if (err != ERR_OK) {
             buf_clear(next);
             return err == ERR_NOT_FOUND ? page->err : err;
@@ -49,7 +49,7 @@ static enum err fill_blocks(struct index_cursor *cursor, const struct backend_co
             backend_code_put_key_block(page, &key, &block);
         }
         buf_clear(next);
-        buf_put(next, index_code_block_key(memory, key.signature, key.number));
+        buf_put(next, index_code_block_key(memory, key.digest, key.number));
     }
     set_next(next, false);
     return page->err != ERR_OK ? page->err : next->err;

@@ -13,7 +13,7 @@ enum {
     NAME_SIZE_MAX = 64,
     VALUE_SIZE_MAX = 1024,
     REFERENCE_SIZE_MAX = 4096,
-    ETAG_SIGNATURE_SIZE = 16,
+    ETAG_DIGEST_SIZE = 16,
     SOURCE_SIZE_MAX = INSTANCE_ORIGIN_SIZE_MAX + 16,
 };
 
@@ -155,8 +155,8 @@ enum err wayback_add_headers(struct wayback *wayback) {
 }
 
 void wayback_etag(const struct wayback *wayback, bool is_rewritten, char out[WAYBACK_ETAG_SIZE_MAX]) {
-    char digest[2 * ETAG_SIGNATURE_SIZE + 1];
-    hex_encode(bytes_of(wayback->capture.signature, ETAG_SIGNATURE_SIZE), digest);
+    char digest[2 * ETAG_DIGEST_SIZE + 1];
+    hex_encode(bytes_of(wayback->capture.digest, ETAG_DIGEST_SIZE), digest);
     if (!is_rewritten) {
         snprintf(out, WAYBACK_ETAG_SIZE_MAX, "\"%s\"", digest);
         return;

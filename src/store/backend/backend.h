@@ -40,7 +40,7 @@ struct backend_table {
     void (*session_close)(struct backend_session *session);
 
     /*
-     * Does it hold a live document of this signature and size? Two calls, so that many shelves can be asked
+     * Does it hold a live document of this digest and size? Two calls, so that many shelves can be asked
      * at the same time: ask all, then collect the answers. Each ask that did not fail is followed by its
      * answer, before any other call on the session. The sum is borrowed for the call. Its digest is the whole
      * SHA-256; a volume that signs with fewer bits (tests) cuts it itself.
@@ -72,7 +72,7 @@ struct backend_table {
      * has only revisits here: its document is on another volume. A session may have several cursors; each
      * ends before it.
      */
-    enum err (*find_block)(struct backend_session *session, const uint8_t signature[KEY_SIGNATURE_SIZE],
+    enum err (*find_block)(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
                            uint16_t number, struct block *ret_block, struct err_detail *detail);
     enum err (*captures_open)(struct backend_session *session, struct bytes from, struct bytes to,
                               bool in_reverse, struct backend_cursor **ret_cursor, struct err_detail *detail);

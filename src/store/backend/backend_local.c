@@ -133,10 +133,10 @@ static enum err get_request(struct backend_session *generic, const struct locati
 
 /* ---- the index ---- */
 
-static enum err find_block(struct backend_session *session, const uint8_t signature[KEY_SIGNATURE_SIZE],
+static enum err find_block(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
                            uint16_t number, struct block *ret_block, struct err_detail *detail) {
     struct block block;
-    enum err err = index_find_block(volume_index(local(session)->volume), signature, number, &block);
+    enum err err = index_find_block(volume_index(local(session)->volume), digest, number, &block);
     if (err == ERR_OK && block.references <= 0) {
         err = ERR_NOT_FOUND;
     }
@@ -187,7 +187,7 @@ static enum err next_block(struct backend_cursor *cursor, struct key *ret_key, s
     struct block block;
     enum err err;
     do {
-        err = index_blocks_next(((struct cursor_local *)cursor)->walk, key.signature, &key.number, &block);
+        err = index_blocks_next(((struct cursor_local *)cursor)->walk, key.digest, &key.number, &block);
     } while (err == ERR_OK && block.references <= 0);
     if (err == ERR_OK) {
         *ret_key = key;
@@ -293,7 +293,7 @@ static enum err open_volume(struct backend_local *backend, const struct backend_
         .level = config->level,
         .linger_us = config->linger_us,
         .segment_size_max = config->segment_size_max,
-        .signature_bits = config->signature_bits,
+        .digest_bits = config->digest_bits,
         .user_agent = config->user_agent,
         .robots = config->robots,
         .random = warc_random_system,

@@ -21,7 +21,7 @@ struct backend_local_config {
     int level;
     uint32_t linger_us;
     uint64_t segment_size_max;
-    unsigned signature_bits;
+    unsigned digest_bits;
     struct bytes user_agent; /* of a crawl, for warcinfo; not copied, as the next */
     struct bytes robots;
     const struct clock *clock;

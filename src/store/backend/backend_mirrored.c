@@ -188,10 +188,10 @@ static enum err get_request(struct backend_session *session, const struct locati
                          : missing(detail);
 }
 
-static enum err find_block(struct backend_session *session, const uint8_t signature[KEY_SIGNATURE_SIZE],
+static enum err find_block(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
                            uint16_t number, struct block *ret_block, struct err_detail *detail) {
     struct backend_session *local = session_of(session)->local;
-    return local != NULL ? local->backend->table->find_block(local, signature, number, ret_block, detail)
+    return local != NULL ? local->backend->table->find_block(local, digest, number, ret_block, detail)
                          : missing(detail);
 }
 

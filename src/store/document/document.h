@@ -12,14 +12,14 @@
 #include "store/document/location.h"
 
 enum store_mode {
-    STORE_REGULAR,   /* a duplicate has the same signature and size */
+    STORE_REGULAR,   /* a duplicate has the same digest and size */
     STORE_COMPARE,   /* and the same bytes */
     STORE_FORCE_NEW, /* duplicates are not looked for */
 };
 
 /* What somebody has computed of a payload already. */
 struct document_sum {
-    uint8_t digest[KEY_SIGNATURE_SIZE]; /* SHA-256 */
+    uint8_t digest[KEY_DIGEST_SIZE]; /* SHA-256 */
     uint64_t size;
 };
 
@@ -38,7 +38,7 @@ struct document {
     /*
      * Of the payload, where it is known already; NULL: it is computed. It is believed: who has it from
      * somebody else (a peer, a client) and has a body too leaves it NULL, or the archive would hold bytes
-     * under a wrong signature. Without the body it can only name what the archive has anyway.
+     * under a wrong digest. Without the body it can only name what the archive has anyway.
      */
     const struct document_sum *sum;
     bool is_not_modified;  /* with is_body_left_out: the server said so (304); the head is that answer */

@@ -4,19 +4,18 @@
 
 #include "base/hex.h"
 
-void key_sign(const uint8_t digest[KEY_SIGNATURE_SIZE], unsigned bits,
-              uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    memcpy(signature, digest, KEY_SIGNATURE_SIZE);
-    for (unsigned i = 0; i < KEY_SIGNATURE_SIZE; i++) {
+void key_shorten(const uint8_t sha256[KEY_DIGEST_SIZE], unsigned bits, uint8_t digest[KEY_DIGEST_SIZE]) {
+    memcpy(digest, sha256, KEY_DIGEST_SIZE);
+    for (unsigned i = 0; i < KEY_DIGEST_SIZE; i++) {
         unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
-        signature[i] &= (uint8_t)(kept >= 8 ? 0xff : 0xff00 >> kept);
+        digest[i] &= (uint8_t)(kept >= 8 ? 0xff : 0xff00 >> kept);
     }
 }
 
 const char *key_format(const struct key *key, char out[KEY_TEXT_SIZE_MAX]) {
-    char signature[2 * KEY_SIGNATURE_SIZE + 1];
-    hex_encode(bytes_of(key->signature, KEY_SIGNATURE_SIZE), signature);
-    int size = snprintf(out, KEY_TEXT_SIZE_MAX, "%u:%s", key->volume, signature);
+    char digest[2 * KEY_DIGEST_SIZE + 1];
+    hex_encode(bytes_of(key->digest, KEY_DIGEST_SIZE), digest);
+    int size = snprintf(out, KEY_TEXT_SIZE_MAX, "%u:%s", key->volume, digest);
     if (key->number > 0) {
         snprintf(out + size, KEY_TEXT_SIZE_MAX - (size_t)size, ".%u", key->number);
     }
@@ -30,16 +29,16 @@ bool key_parse(struct bytes text, struct key *ret_key) {
     if (colon == text.size || !bytes_to_u64(bytes_slice(text, 0, colon), KEY_VOLUMES_MAX - 1, &volume)) {
         return false;
     }
-    struct bytes signature = bytes_skip(text, colon + 1);
-    size_t dot = bytes_find_byte(signature, '.');
-    if (dot < signature.size) {
-        if (!bytes_to_u64(bytes_skip(signature, dot + 1), UINT16_MAX, &number) || number == 0) {
+    struct bytes digest = bytes_skip(text, colon + 1);
+    size_t dot = bytes_find_byte(digest, '.');
+    if (dot < digest.size) {
+        if (!bytes_to_u64(bytes_skip(digest, dot + 1), UINT16_MAX, &number) || number == 0) {
             return false;
         }
-        signature.size = dot;
+        digest.size = dot;
     }
     struct key key = {.volume = (uint16_t)volume, .number = (uint16_t)number};
-    if (!hex_decode(signature, key.signature, sizeof key.signature)) {
+    if (!hex_decode(digest, key.digest, sizeof key.digest)) {
         return false;
     }
     *ret_key = key;

@@ -19,9 +19,9 @@ void block_cache_free(struct block_cache *cache) {
     }
 }
 
-static uint64_t start_of(const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+static uint64_t start_of(const uint8_t digest[KEY_DIGEST_SIZE]) {
     uint64_t start;
-    memcpy(&start, signature, sizeof start);
+    memcpy(&start, digest, sizeof start);
     return start;
 }
 
@@ -32,11 +32,11 @@ static struct block_set *set_of(struct block_cache *cache, uint64_t start) {
 
 /* Its way in the set, or BLOCK_CACHE_WAYS. With the lock. */
 static size_t find_way(const struct block_cache *cache, const struct block_set *set,
-                       const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    uint64_t start = start_of(signature);
+                       const uint8_t digest[KEY_DIGEST_SIZE]) {
+    uint64_t start = start_of(digest);
     for (size_t i = 0; i < BLOCK_CACHE_WAYS; i++) {
         if (set->starts[i] == start && set->ages[i] > cache->cleared_at &&
-            memcmp(set->entries[i].signature, signature, KEY_SIGNATURE_SIZE) == 0) {
+            memcmp(set->entries[i].digest, digest, KEY_DIGEST_SIZE) == 0) {
             return i;
         }
     }
@@ -51,20 +51,20 @@ static size_t oldest_way(const struct block_set *set) {
     return oldest;
 }
 
-void block_cache_put(struct block_cache *cache, const uint8_t signature[KEY_SIGNATURE_SIZE],
+void block_cache_put(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_SIZE],
                      const struct block *block) {
-    struct block_set *set = set_of(cache, start_of(signature));
+    struct block_set *set = set_of(cache, start_of(digest));
     pthread_mutex_lock(&cache->lock);
-    size_t way = find_way(cache, set, signature);
+    size_t way = find_way(cache, set, digest);
     if (block->references <= 0) {
         if (way < BLOCK_CACHE_WAYS) {
             set->ages[way] = 0;
         }
     } else {
         way = way < BLOCK_CACHE_WAYS ? way : oldest_way(set);
-        set->starts[way] = start_of(signature);
+        set->starts[way] = start_of(digest);
         set->ages[way] = ++cache->puts_count;
-        memcpy(set->entries[way].signature, signature, KEY_SIGNATURE_SIZE);
+        memcpy(set->entries[way].digest, digest, KEY_DIGEST_SIZE);
         set->entries[way].block = *block;
     }
     pthread_mutex_unlock(&cache->lock);
@@ -76,11 +76,11 @@ void block_cache_clear(struct block_cache *cache) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-bool block_cache_find(struct block_cache *cache, const uint8_t signature[KEY_SIGNATURE_SIZE],
+bool block_cache_find(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_SIZE],
                       struct block *ret_block) {
-    const struct block_set *set = set_of(cache, start_of(signature));
+    const struct block_set *set = set_of(cache, start_of(digest));
     pthread_mutex_lock(&cache->lock);
-    size_t way = find_way(cache, set, signature);
+    size_t way = find_way(cache, set, digest);
     if (way < BLOCK_CACHE_WAYS) {
         *ret_block = set->entries[way].block;
     }

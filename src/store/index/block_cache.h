@@ -27,10 +27,10 @@ enum {
 
 /* What is looked at first lies together: a document that is not here costs one wait for memory. */
 struct block_set {
-    uint64_t starts[BLOCK_CACHE_WAYS]; /* of the signatures */
+    uint64_t starts[BLOCK_CACHE_WAYS]; /* of the digests */
     uint64_t ages[BLOCK_CACHE_WAYS];   /* puts so far, when it was put; 0: free */
     struct {
-        uint8_t signature[KEY_SIGNATURE_SIZE];
+        uint8_t digest[KEY_DIGEST_SIZE];
         struct block block;
     } entries[BLOCK_CACHE_WAYS];
 };
@@ -47,12 +47,12 @@ struct block_cache *block_cache_new(void);
 void block_cache_free(struct block_cache *cache); /* may be NULL */
 
 /* The block is now this. One without references is forgotten. */
-void block_cache_put(struct block_cache *cache, const uint8_t signature[KEY_SIGNATURE_SIZE],
+void block_cache_put(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_SIZE],
                      const struct block *block);
 void block_cache_clear(struct block_cache *cache);
 
 /* The block of number 0; false where it is not here. */
-bool block_cache_find(struct block_cache *cache, const uint8_t signature[KEY_SIGNATURE_SIZE],
+bool block_cache_find(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_SIZE],
                       struct block *ret_block);
 
 #endif

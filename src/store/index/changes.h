@@ -1,7 +1,7 @@
 /*
  * changes - whether a block has changed since somebody looked, without asking the index again.
  *
- * Time is counted in commits. A slot holds the last commit that changed any block whose signature falls into
+ * Time is counted in commits. A slot holds the last commit that changed any block whose digest falls into
  * it; so the answer "unchanged" is certain, and "changed" may be about a neighbour: then the index is asked.
  *
  * A writer reads changes_now() before it looks into the index. All else belongs to whoever holds the volume's
@@ -28,19 +28,19 @@ static inline uint64_t changes_now(const struct changes *changes) {
     return atomic_load_explicit(&changes->now, memory_order_acquire);
 }
 
-static inline uint64_t *changes_slot(struct changes *changes, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    unsigned index = ((unsigned)signature[0] << 8 | signature[1]) % CHANGES_SLOTS_COUNT;
+static inline uint64_t *changes_slot(struct changes *changes, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    unsigned index = ((unsigned)digest[0] << 8 | digest[1]) % CHANGES_SLOTS_COUNT;
     return &changes->slots[index];
 }
 
-static inline bool changes_has_none(struct changes *changes, const uint8_t signature[KEY_SIGNATURE_SIZE],
+static inline bool changes_has_none(struct changes *changes, const uint8_t digest[KEY_DIGEST_SIZE],
                                     uint64_t since) {
-    return changes->all_since <= since && *changes_slot(changes, signature) <= since;
+    return changes->all_since <= since && *changes_slot(changes, digest) <= since;
 }
 
 /* The commit that has just been made changed this block. */
-static inline void changes_note(struct changes *changes, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    *changes_slot(changes, signature) = changes_now(changes) + 1;
+static inline void changes_note(struct changes *changes, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    *changes_slot(changes, digest) = changes_now(changes) + 1;
 }
 
 static inline void changes_note_all(struct changes *changes) {

@@ -136,12 +136,11 @@ enum err index_destroy(const char *directory, struct err_detail *detail) {
 /* ---- reading one entry ---- */
 
 static enum err find_block(const struct index *index, const rocksdb_readoptions_t *options,
-                           const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
-                           struct block *ret_block) {
+                           const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number, struct block *ret_block) {
     uint8_t key[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
     rocksdb_pinnableslice_t *slice = NULL;
     enum err err =
-        get_with(index, options, INDEX_FAMILY_BLOCKS, index_code_block_key(key, signature, number), &slice);
+        get_with(index, options, INDEX_FAMILY_BLOCKS, index_code_block_key(key, digest, number), &slice);
     if (err != ERR_OK) {
         return err;
     }
@@ -150,14 +149,14 @@ static enum err find_block(const struct index *index, const rocksdb_readoptions_
     return err;
 }
 
-enum err index_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                          uint16_t number, struct block *ret_block) {
-    return find_block(index, index->read_options, signature, number, ret_block);
+enum err index_find_block(const struct index *index, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                          struct block *ret_block) {
+    return find_block(index, index->read_options, digest, number, ret_block);
 }
 
-enum err index_probe_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                           uint16_t number, struct block *ret_block) {
-    return find_block(index, index->walk_options, signature, number, ret_block);
+enum err index_probe_block(const struct index *index, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                           struct block *ret_block) {
+    return find_block(index, index->walk_options, digest, number, ret_block);
 }
 
 enum err index_find_segment(const struct index *index, uint32_t number, struct index_segment *ret_segment) {
@@ -193,7 +192,7 @@ enum err index_has_capture(const struct index *index, const struct capture *capt
 enum err index_is_live(const struct index *index, const struct capture *capture, bool *ret_is_live) {
     struct block block;
     bool is_there = false;
-    enum err err = index_find_block(index, capture->signature, capture->block_number, &block);
+    enum err err = index_find_block(index, capture->digest, capture->block_number, &block);
     if (err == ERR_OK && block.references > 0) {
         err = index_has_capture(index, capture, &is_there);
     }

@@ -1,5 +1,5 @@
 /*
- * index - what a volume holds and where: blocks by signature, captures by SURT and time. RocksDB.
+ * index - what a volume holds and where: blocks by digest, captures by SURT and time. RocksDB.
  *
  * The index is a convenience, never the truth: everything in it is written in the segments too and can be
  * rebuilt from them. So it may lag behind, never run ahead: an entry is put only after its record is durable,
@@ -7,7 +7,7 @@
  * volume reads the segments from that position on.
  *
  *      column family   key                                  value
- *      blocks          signature, number                    struct block
+ *      blocks          digest, number                    struct block
  *      captures        surt, 0x00, time, segment, offset    struct capture without what the key says
  *      segments        number                               struct index_segment
  *      meta            name                                 "position", "format", "serial" of the commit
@@ -63,7 +63,7 @@ struct capture {
     uint8_t flags;     /* enum capture_flag */
     uint16_t block_number;
     uint16_t volume; /* whose segments these are; 0 until an instance says so: an index does not know */
-    uint8_t signature[KEY_SIGNATURE_SIZE]; /* of the payload */
+    uint8_t digest[KEY_DIGEST_SIZE]; /* of the payload */
 };
 
 struct index_segment {
@@ -99,16 +99,16 @@ enum err index_destroy(const char *directory, struct err_detail *detail) MUST_CH
 
 /* ---- reading: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO ---- */
 
-enum err index_find_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                          uint16_t number, struct block *ret_block) MUST_CHECK;
+enum err index_find_block(const struct index *index, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                          struct block *ret_block) MUST_CHECK;
 
 /*
  * The same for writers, who ask once for each new document whether it is known. One time in a hundred the
  * filter does not know and a page is read for nothing: the cache is not for such pages, of which a crawl
  * reads ever more. Filters are kept in it all the same.
  */
-enum err index_probe_block(const struct index *index, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                           uint16_t number, struct block *ret_block) MUST_CHECK;
+enum err index_probe_block(const struct index *index, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                           struct block *ret_block) MUST_CHECK;
 enum err index_find_segment(const struct index *index, uint32_t number,
                             struct index_segment *ret_segment) MUST_CHECK;
 enum err index_position(const struct index *index, struct index_position *ret_position) MUST_CHECK;
@@ -157,7 +157,7 @@ void index_set_cache_size(const struct index *index, size_t size);
  *      SURTs "org,ex…"     from "org,ex"           to "org,ex\xff"         plain bytes; no SURT holds 0xff
  *
  * The first two ask the Bloom filters, so that a SURT without captures mostly costs no read. The capture of a
- * revisit takes part of its signature from its block and is passed over where that is gone: put both in one
+ * revisit takes part of its digest from its block and is passed over where that is gone: put both in one
  * batch.
  */
 enum err index_cursor_open(const struct index *index, struct bytes from, struct bytes to, bool in_reverse,
@@ -177,13 +177,13 @@ void index_cursor_close(struct index_cursor *cursor);
  */
 void index_put_capture_prefix(struct buf *buf, struct bytes surt, int64_t time_us);
 
-/* Walk all blocks in order of their signatures, for verify and for repair. */
+/* Walk all blocks in order of their digests, for verify and for repair. */
 enum err index_blocks_open(const struct index *index, struct index_cursor **ret_cursor) MUST_CHECK;
 
 /* From a key of index_code_block_key() on, or from any bytes that sort like one. */
 enum err index_blocks_open_at(const struct index *index, struct bytes from,
                               struct index_cursor **ret_cursor) MUST_CHECK;
-enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
+enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_digest[KEY_DIGEST_SIZE],
                            uint16_t *ret_number, struct block *ret_block) MUST_CHECK;
 
 /* ---- writing: collected in a batch, then all or nothing ---- */
@@ -192,9 +192,9 @@ struct index_batch *index_batch_new(struct index *index); /* NULL: out of memory
 void index_batch_free(struct index_batch *batch);
 void index_batch_clear(struct index_batch *batch);
 
-void index_batch_put_block(struct index_batch *batch, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                           uint16_t number, const struct block *block);
-void index_batch_remove_block(struct index_batch *batch, const uint8_t signature[KEY_SIGNATURE_SIZE],
+void index_batch_put_block(struct index_batch *batch, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                           const struct block *block);
+void index_batch_remove_block(struct index_batch *batch, const uint8_t digest[KEY_DIGEST_SIZE],
                               uint16_t number);
 
 /*

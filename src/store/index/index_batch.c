@@ -155,11 +155,11 @@ static void take_out(struct index_batch *batch, enum index_family family, struct
     add(batch, family, key, bytes_of(NULL, 0), true);
 }
 
-void index_batch_put_block(struct index_batch *batch, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                           uint16_t number, const struct block *block) {
+void index_batch_put_block(struct index_batch *batch, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                           const struct block *block) {
     uint8_t key[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
     uint8_t value[INDEX_CODE_SMALL_SIZE_MAX];
-    put(batch, INDEX_FAMILY_BLOCKS, index_code_block_key(key, signature, number),
+    put(batch, INDEX_FAMILY_BLOCKS, index_code_block_key(key, digest, number),
         index_code_block(value, block));
     if (block->references <= 0) {
         batch->has_dead = true;
@@ -167,10 +167,10 @@ void index_batch_put_block(struct index_batch *batch, const uint8_t signature[KE
     }
 }
 
-void index_batch_remove_block(struct index_batch *batch, const uint8_t signature[KEY_SIGNATURE_SIZE],
+void index_batch_remove_block(struct index_batch *batch, const uint8_t digest[KEY_DIGEST_SIZE],
                               uint16_t number) {
     uint8_t key[INDEX_CODE_BLOCK_KEY_SIZE_MAX];
-    take_out(batch, INDEX_FAMILY_BLOCKS, index_code_block_key(key, signature, number));
+    take_out(batch, INDEX_FAMILY_BLOCKS, index_code_block_key(key, digest, number));
 }
 
 /* False and the error kept where there is no memory for them. */

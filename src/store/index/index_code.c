@@ -82,20 +82,20 @@ static enum err finish(struct wire_reader *reader) {
 }
 
 struct bytes index_code_block_key(uint8_t out[INDEX_CODE_BLOCK_KEY_SIZE_MAX],
-                                  const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number) {
-    memcpy(out, signature, KEY_SIGNATURE_SIZE);
+                                  const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number) {
+    memcpy(out, digest, KEY_DIGEST_SIZE);
     if (number == 0) {
-        return bytes_of(out, KEY_SIGNATURE_SIZE);
+        return bytes_of(out, KEY_DIGEST_SIZE);
     }
-    store_big_endian(out + KEY_SIGNATURE_SIZE, number, sizeof number);
+    store_big_endian(out + KEY_DIGEST_SIZE, number, sizeof number);
     return bytes_of(out, INDEX_CODE_BLOCK_KEY_SIZE_MAX);
 }
 
-enum err index_code_read_block_key(struct bytes key, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
+enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGEST_SIZE],
                                    uint16_t *ret_number) {
     struct wire_reader reader;
     wire_reader_init(&reader, key);
-    struct bytes signature = wire_read_bytes(&reader, KEY_SIGNATURE_SIZE);
+    struct bytes digest = wire_read_bytes(&reader, KEY_DIGEST_SIZE);
     bool has_number = wire_reader_left(&reader) > 0;
     uint16_t number = has_number ? (uint16_t)read_big_endian(&reader, sizeof number) : 0;
     if (has_number && number == 0) {
@@ -105,7 +105,7 @@ enum err index_code_read_block_key(struct bytes key, uint8_t ret_signature[KEY_S
     if (err != ERR_OK) {
         return err;
     }
-    memcpy(ret_signature, signature.data, KEY_SIGNATURE_SIZE);
+    memcpy(ret_digest, digest.data, KEY_DIGEST_SIZE);
     *ret_number = number;
     return ERR_OK;
 }
@@ -308,8 +308,8 @@ static struct bytes read_mime(struct wire_reader *reader) {
 }
 
 /* As far as a capture's own entry has it. */
-static size_t signature_size(const struct capture *capture) {
-    return capture->flags & CAPTURE_REVISIT ? INDEX_CODE_SHORT_SIGNATURE_SIZE : KEY_SIGNATURE_SIZE;
+static size_t digest_size(const struct capture *capture) {
+    return capture->flags & CAPTURE_REVISIT ? INDEX_CODE_SHORT_DIGEST_SIZE : KEY_DIGEST_SIZE;
 }
 
 void index_code_put_capture(struct buf *value, const struct capture *capture, struct buf *url) {
@@ -329,7 +329,7 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
     wire_write_varint(&writer, capture->status);
     wire_write_varint(&writer, capture->block_number);
     wire_write_varint(&writer, capture->location.length);
-    wire_write_bytes(&writer, bytes_of(capture->signature, signature_size(capture)));
+    wire_write_bytes(&writer, bytes_of(capture->digest, digest_size(capture)));
     value->size += written(&writer).size;
 }
 
@@ -368,7 +368,7 @@ enum err index_code_read_capture(struct bytes key, struct bytes value, struct bu
     capture.status = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.block_number = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    wire_read_array(&reader, capture.signature, signature_size(&capture));
+    wire_read_array(&reader, capture.digest, digest_size(&capture));
     err = finish(&reader);
     if (err != ERR_OK) {
         return err;

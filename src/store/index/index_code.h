@@ -2,7 +2,7 @@
  * index_code - how the entries of the index are written: keys that sort as bytes, values in base/wire.h
  * terms.
  *
- *      blocks     signature[32] [number:u16]                number only where it is not 0; big-endian
+ *      blocks     digest[32] [number:u16]                number only where it is not 0; big-endian
  *                 segment:varint offset:varint length:varint size:varint references:varint
  *                 records_count:varint [time:varint uri_hash:u48]
  *                                       references zigzag: 0, -1, 1, -2 are 0, 1, 2, 3; time in microseconds
@@ -10,7 +10,7 @@
  *
  *      captures   surt 0x00 seconds:u40 microseconds:u24 segment:sized offset:sized        big-endian
  *                 flags:u8 url mime:u8 [mime:string] status:varint block_number:varint length:varint
- *                 signature[32], of a revisit only signature[18]
+ *                 digest[32], of a revisit only digest[18]
  *
  *      segments   number:u32                                big-endian
  *                 size:varint dead_size:varint records_count:varint
@@ -26,8 +26,8 @@
  * index_mime.h, or INDEX_MIME_OTHER and the text.
  *
  * A value begins with what hardly differs between captures: zstd then finds it, the end of the key before it
- * and RocksDB's own fields as one piece. The signature is the only long part. A capture of the same payload
- * nearly always follows another of the same SURT, so that its signature is a repetition too and needs no
+ * and RocksDB's own fields as one piece. The digest is the only long part. A capture of the same payload
+ * nearly always follows another of the same SURT, so that its digest is a repetition too and needs no
  * reference that could dangle. A revisit of another URL has no such neighbour; 18 bytes name its block, whose
  * key has all 32 and is in the index as long as any record of it is (index_cursor.c).
  *
@@ -40,11 +40,11 @@
 #include "store/index/index.h"
 
 enum {
-    INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_SIGNATURE_SIZE + 2,
+    INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_DIGEST_SIZE + 2,
     INDEX_CODE_SEGMENT_KEY_SIZE = 4,
     INDEX_CODE_MENDED_KEY_SIZE = 6 + 4 + 8,
-    INDEX_CODE_SHORT_SIGNATURE_SIZE = 18, /* two documents that share it take 2^72 tries */
-    INDEX_CODE_SMALL_SIZE_MAX = 64,       /* any value but that of a capture */
+    INDEX_CODE_SHORT_DIGEST_SIZE = 18, /* two documents that share it take 2^72 tries */
+    INDEX_CODE_SMALL_SIZE_MAX = 64,    /* any value but that of a capture */
     INDEX_CODE_CAPTURE_KEY_SIZE_MAX = INDEX_SURT_SIZE_MAX + 1 + 8 + 5 + 9,
     INDEX_CODE_CAPTURE_OVERHEAD_SIZE_MAX = 128, /* of a capture's value beside the text of URL and type */
     INDEX_CODE_CAPTURE_SIZE_MAX =
@@ -53,7 +53,7 @@ enum {
 
 /* Each writes into out and returns the part of it that it used. */
 struct bytes index_code_block_key(uint8_t out[INDEX_CODE_BLOCK_KEY_SIZE_MAX],
-                                  const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number);
+                                  const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number);
 struct bytes index_code_segment_key(uint8_t out[INDEX_CODE_SEGMENT_KEY_SIZE], uint32_t number);
 struct bytes index_code_block(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const struct block *block);
 struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const struct index_segment *segment);
@@ -67,7 +67,7 @@ struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const str
 /* ERR_NOT_FOUND where the key is that of something else, or of another segment. */
 enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
                                 struct location *ret_location) MUST_CHECK;
-enum err index_code_read_block_key(struct bytes key, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
+enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGEST_SIZE],
                                    uint16_t *ret_number) MUST_CHECK;
 enum err index_code_read_block(struct bytes value, struct block *ret_block) MUST_CHECK;
 enum err index_code_read_segment(struct bytes value, struct index_segment *ret_segment) MUST_CHECK;
@@ -78,8 +78,8 @@ void index_code_put_capture_key(struct buf *key, const struct capture *capture);
 void index_code_put_capture(struct buf *value, const struct capture *capture, struct buf *url);
 
 /*
- * The capture borrows from key, value and url, a buffer of INDEX_URL_WORK_SIZE_MAX. Of a revisit's signature
- * only the first INDEX_CODE_SHORT_SIGNATURE_SIZE bytes are known here, the others are 0.
+ * The capture borrows from key, value and url, a buffer of INDEX_URL_WORK_SIZE_MAX. Of a revisit's digest
+ * only the first INDEX_CODE_SHORT_DIGEST_SIZE bytes are known here, the others are 0.
  */
 enum err index_code_read_capture(struct bytes key, struct bytes value, struct buf *url,
                                  struct capture *ret_capture) MUST_CHECK;

@@ -9,8 +9,8 @@ enum { SEEN_COUNT = 4 };
 struct index_cursor {
     const struct index *index;
     rocksdb_iterator_t *iterator;
-    rocksdb_iterator_t *blocks; /* to complete the signatures of revisits; NULL until the first */
-    uint8_t seen[SEEN_COUNT][KEY_SIGNATURE_SIZE]; /* signatures of the last captures: mostly the same */
+    rocksdb_iterator_t *blocks;                /* to complete the digests of revisits; NULL until the first */
+    uint8_t seen[SEEN_COUNT][KEY_DIGEST_SIZE]; /* digests of the last captures: mostly the same */
     size_t seen_count;
     struct buf kept_key; /* of the capture that was returned last, where the iterator is ahead of it */
     struct buf kept_value;
@@ -247,32 +247,32 @@ static enum err advance(struct index_cursor *cursor) {
     return cursor->err = message == NULL ? ERR_NOT_FOUND : index_database_failed(message, NULL);
 }
 
-/* ---- the signatures of revisits ---- */
+/* ---- the digests of revisits ---- */
 
-static void remember(struct index_cursor *cursor, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    memcpy(cursor->seen[cursor->seen_count++ % SEEN_COUNT], signature, KEY_SIGNATURE_SIZE);
+static void remember(struct index_cursor *cursor, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    memcpy(cursor->seen[cursor->seen_count++ % SEEN_COUNT], digest, KEY_DIGEST_SIZE);
 }
 
-static bool recall(const struct index_cursor *cursor, uint8_t signature[KEY_SIGNATURE_SIZE]) {
+static bool recall(const struct index_cursor *cursor, uint8_t digest[KEY_DIGEST_SIZE]) {
     size_t count = cursor->seen_count < SEEN_COUNT ? cursor->seen_count : SEEN_COUNT;
     for (size_t i = 0; i < count; i++) {
-        if (memcmp(cursor->seen[i], signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) == 0) {
-            memcpy(signature, cursor->seen[i], KEY_SIGNATURE_SIZE);
+        if (memcmp(cursor->seen[i], digest, INDEX_CODE_SHORT_DIGEST_SIZE) == 0) {
+            memcpy(digest, cursor->seen[i], KEY_DIGEST_SIZE);
             return true;
         }
     }
     return false;
 }
 
-/* The block whose signature begins so. ERR_NOT_FOUND: a compaction has removed it since, and the capture. */
-static enum err find_signature(struct index_cursor *cursor, uint8_t signature[KEY_SIGNATURE_SIZE]) {
+/* The block whose digest begins so. ERR_NOT_FOUND: a compaction has removed it since, and the capture. */
+static enum err find_digest(struct index_cursor *cursor, uint8_t digest[KEY_DIGEST_SIZE]) {
     if (cursor->blocks == NULL) {
         const struct index *index = cursor->index;
         cursor->blocks = rocksdb_create_iterator_cf(
             index->database, cursor->options != NULL ? index->walk_options : index->read_options,
             index->families[INDEX_FAMILY_BLOCKS]);
     }
-    rocksdb_iter_seek(cursor->blocks, (const char *)signature, INDEX_CODE_SHORT_SIGNATURE_SIZE);
+    rocksdb_iter_seek(cursor->blocks, (const char *)digest, INDEX_CODE_SHORT_DIGEST_SIZE);
     if (!rocksdb_iter_valid(cursor->blocks)) {
         char *message = NULL;
         rocksdb_iter_get_error(cursor->blocks, &message);
@@ -280,10 +280,10 @@ static enum err find_signature(struct index_cursor *cursor, uint8_t signature[KE
     }
     size_t size = 0;
     const char *key = rocksdb_iter_key(cursor->blocks, &size);
-    if (size < KEY_SIGNATURE_SIZE || memcmp(key, signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) != 0) {
+    if (size < KEY_DIGEST_SIZE || memcmp(key, digest, INDEX_CODE_SHORT_DIGEST_SIZE) != 0) {
         return ERR_NOT_FOUND;
     }
-    memcpy(signature, key, KEY_SIGNATURE_SIZE);
+    memcpy(digest, key, KEY_DIGEST_SIZE);
     return ERR_OK;
 }
 
@@ -312,24 +312,24 @@ static enum err look_ahead(struct index_cursor *cursor, struct capture *capture,
         index_code_read_capture(cursor_key(cursor), cursor_value(cursor), &cursor->ahead_url, &older) ==
             ERR_OK &&
         !(older.flags & CAPTURE_REVISIT) &&
-        memcmp(older.signature, capture->signature, INDEX_CODE_SHORT_SIGNATURE_SIZE) == 0) {
-        memcpy(capture->signature, older.signature, KEY_SIGNATURE_SIZE);
+        memcmp(older.digest, capture->digest, INDEX_CODE_SHORT_DIGEST_SIZE) == 0) {
+        memcpy(capture->digest, older.digest, KEY_DIGEST_SIZE);
         *ret_found = true;
     }
     return ERR_OK;
 }
 
-static enum err complete_signature(struct index_cursor *cursor, struct capture *capture) {
-    bool is_complete = !(capture->flags & CAPTURE_REVISIT) || recall(cursor, capture->signature);
+static enum err complete_digest(struct index_cursor *cursor, struct capture *capture) {
+    bool is_complete = !(capture->flags & CAPTURE_REVISIT) || recall(cursor, capture->digest);
     enum err err = ERR_OK;
     if (!is_complete && cursor->in_reverse) {
         err = look_ahead(cursor, capture, &is_complete);
     }
     if (err == ERR_OK && !is_complete) {
-        err = find_signature(cursor, capture->signature);
+        err = find_digest(cursor, capture->digest);
     }
     if (err == ERR_OK) {
-        remember(cursor, capture->signature);
+        remember(cursor, capture->digest);
     }
     return err;
 }
@@ -344,7 +344,7 @@ enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capt
         }
         err = index_code_read_capture(cursor_key(cursor), cursor_value(cursor), &cursor->url, &capture);
         if (err == ERR_OK) {
-            err = complete_signature(cursor, &capture);
+            err = complete_digest(cursor, &capture);
             if (err == ERR_NOT_FOUND) {
                 continue;
             }
@@ -356,7 +356,7 @@ enum err index_cursor_next(struct index_cursor *cursor, struct capture *ret_capt
     }
 }
 
-enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_signature[KEY_SIGNATURE_SIZE],
+enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_digest[KEY_DIGEST_SIZE],
                            uint16_t *ret_number, struct block *ret_block) {
     ASSERT(cursor->is_of_blocks);
     enum err err = advance(cursor);
@@ -366,7 +366,7 @@ enum err index_blocks_next(struct index_cursor *cursor, uint8_t ret_signature[KE
     struct block block;
     err = index_code_read_block(cursor_value(cursor), &block);
     if (err == ERR_OK) {
-        err = index_code_read_block_key(cursor_key(cursor), ret_signature, ret_number);
+        err = index_code_read_block_key(cursor_key(cursor), ret_digest, ret_number);
     }
     if (err == ERR_OK) {
         *ret_block = block;

@@ -117,7 +117,7 @@ static rocksdb_options_t *new_small_options(rocksdb_cache_t *cache) {
 /* Signatures do not compress, so reading one shall not pay for it. */
 static rocksdb_options_t *new_blocks_options(rocksdb_cache_t *cache) {
     rocksdb_options_t *options = new_family_options(WRITE_BUFFER_SIZE);
-    /* Most signatures that are looked for are not there: also the newest entries have a filter. */
+    /* Most digests that are looked for are not there: also the newest entries have a filter. */
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, MEMTABLE_BLOOM_RATIO);
     rocksdb_options_set_memtable_whole_key_filtering(options, 1);
     rocksdb_block_based_table_options_t *table = new_table_options(cache, BLOCKS_PAGE_SIZE);

@@ -1,15 +1,15 @@
 #include "store/index/ledger.h"
 
-/* As in the index: signature, then number. */
+/* As in the index: digest, then number. */
 struct block_key {
-    uint8_t bytes[KEY_SIGNATURE_SIZE + 2];
+    uint8_t bytes[KEY_DIGEST_SIZE + 2];
 };
 
-static struct block_key block_key(const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number) {
+static struct block_key block_key(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number) {
     struct block_key key;
-    memcpy(key.bytes, signature, KEY_SIGNATURE_SIZE);
-    key.bytes[KEY_SIGNATURE_SIZE] = (uint8_t)(number >> 8);
-    key.bytes[KEY_SIGNATURE_SIZE + 1] = (uint8_t)number;
+    memcpy(key.bytes, digest, KEY_DIGEST_SIZE);
+    key.bytes[KEY_DIGEST_SIZE] = (uint8_t)(number >> 8);
+    key.bytes[KEY_DIGEST_SIZE + 1] = (uint8_t)number;
     return key;
 }
 
@@ -29,9 +29,9 @@ void ledger_done(struct ledger *ledger) {
     }
 }
 
-bool ledger_find_change(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                        uint16_t number, struct block *ret_block) {
-    struct block_key key = block_key(signature, number);
+bool ledger_find_change(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                        struct block *ret_block) {
+    struct block_key key = block_key(digest, number);
     const struct block *changed = map_get(&ledger->blocks, bytes_of(key.bytes, sizeof key.bytes));
     if (changed != NULL) {
         *ret_block = *changed;
@@ -39,11 +39,11 @@ bool ledger_find_change(const struct ledger *ledger, const uint8_t signature[KEY
     return changed != NULL;
 }
 
-enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                     uint16_t number, struct block *ret_block) {
-    return ledger_find_change(ledger, signature, number, ret_block)
+enum err ledger_find(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                     struct block *ret_block) {
+    return ledger_find_change(ledger, digest, number, ret_block)
                ? ERR_OK
-               : index_probe_block(ledger->index, signature, number, ret_block);
+               : index_probe_block(ledger->index, digest, number, ret_block);
 }
 
 /* The segment's books, open for change. NULL and *ret_err where that fails. */
@@ -100,9 +100,9 @@ static enum err count_dead(struct ledger *ledger, const struct location *locatio
     return ERR_OK;
 }
 
-enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+enum err ledger_set_block(struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                           const struct block *block) {
-    struct block_key key = block_key(signature, number);
+    struct block_key key = block_key(digest, number);
     enum err err = map_reserve(&ledger->blocks, ledger->blocks.count + 1);
     if (err == ERR_OK) {
         *(struct block *)map_put(&ledger->blocks, bytes_of(key.bytes, sizeof key.bytes)) = *block;
@@ -218,14 +218,14 @@ static enum err change_block(struct ledger *ledger, const struct ledger_entry *e
     } else if (err == ERR_OK && is_dead_now) {
         err = count_dead(ledger, &block.location);
     }
-    return err == ERR_OK ? ledger_set_block(ledger, entry->signature, entry->number, &block) : err;
+    return err == ERR_OK ? ledger_set_block(ledger, entry->digest, entry->number, &block) : err;
 }
 
 /* ---- removals ---- */
 
 static bool is_removed_by(const struct ledger_entry *entry, const struct capture *capture) {
     return capture->block_number == entry->number && bytes_equal(capture->url, entry->url) &&
-           memcmp(capture->signature, entry->signature, KEY_SIGNATURE_SIZE) == 0;
+           memcmp(capture->digest, entry->digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* Original records that are not the block's location were counted as dead when they were replaced. */
@@ -254,7 +254,7 @@ static enum err remove_captures(struct ledger *ledger, const struct ledger_entry
     if (references > 0 && block.references <= 0 && block.location.segment != 0) {
         err = count_dead(ledger, &block.location);
     }
-    return err == ERR_OK ? ledger_set_block(ledger, entry->signature, entry->number, &block) : err;
+    return err == ERR_OK ? ledger_set_block(ledger, entry->digest, entry->number, &block) : err;
 }
 
 struct capture ledger_capture(const struct ledger_entry *entry) {
@@ -268,7 +268,7 @@ struct capture ledger_capture(const struct ledger_entry *entry) {
         .flags = entry->flags,
         .block_number = entry->number,
     };
-    memcpy(capture.signature, entry->signature, sizeof capture.signature);
+    memcpy(capture.digest, entry->digest, sizeof capture.digest);
     return capture;
 }
 
@@ -282,7 +282,7 @@ static void put_capture(struct ledger *ledger, const struct ledger_entry *entry)
 enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) {
     struct block before = {0};
     if (entry->kind != LEDGER_OTHER) {
-        enum err err = ledger_find(ledger, entry->signature, entry->number, &before);
+        enum err err = ledger_find(ledger, entry->digest, entry->number, &before);
         if (err != ERR_OK && err != ERR_NOT_FOUND) {
             return err;
         }
@@ -312,7 +312,7 @@ enum err ledger_commit(struct ledger *ledger, const struct index_position *posit
     void *value;
     size_t cursor = 0;
     while (map_next(&ledger->blocks, &cursor, &key, &value)) {
-        uint16_t number = (uint16_t)(key.data[KEY_SIGNATURE_SIZE] << 8 | key.data[KEY_SIGNATURE_SIZE + 1]);
+        uint16_t number = (uint16_t)(key.data[KEY_DIGEST_SIZE] << 8 | key.data[KEY_DIGEST_SIZE + 1]);
         index_batch_put_block(ledger->batch, key.data, number, value);
     }
     cursor = 0;

@@ -1,12 +1,12 @@
 /*
  * ledger - the books of a volume: what each record in the segments means for the index.
  *
- *      record in a segment                                   effect on block (signature, number)
+ *      record in a segment                                   effect on block (digest, number)
  *      response, resource with a payload                     references + 1, records + 1, and it is the
  * location revisit of the identical payload                      references + 1, records + 1 one of these
  * that mends one which was counted         none; as an original it is the location bare original
  * ("Mnemon-Bare")                         records + 1, and it is the location deletion (metadata,
- * "Mnemon-Delete: signature.n")     references - 1 removal (a deletion with "Mnemon-Capture: time")
+ * "Mnemon-Delete: digest.n")     references - 1 removal (a deletion with "Mnemon-Capture: time")
  * references - 1 for each capture that it removes warcinfo, request, others                             none
  *
  * Effects are additions. A removal takes out the captures of its URL, time and block that were stored before
@@ -47,7 +47,7 @@ enum ledger_kind {
 struct ledger_entry {
     enum ledger_kind kind;
     struct location location;
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     uint64_t size; /* of the document; originals only */
     int64_t time_us;
@@ -67,7 +67,7 @@ struct capture ledger_capture(const struct ledger_entry *entry);
 struct ledger {
     struct index *index;
     struct index_batch *batch;
-    struct map blocks;   /* signature and number -> struct block, changed since the last commit */
+    struct map blocks;   /* digest and number -> struct block, changed since the last commit */
     struct map segments; /* number -> struct index_segment, likewise */
 };
 
@@ -75,8 +75,8 @@ enum err ledger_init(struct ledger *ledger, struct index *index) MUST_CHECK;
 void ledger_done(struct ledger *ledger);
 
 /* The block as it will be after the commit; also tombstones. ERR_NOT_FOUND. */
-enum err ledger_find(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                     uint16_t number, struct block *ret_block) MUST_CHECK;
+enum err ledger_find(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                     struct block *ret_block) MUST_CHECK;
 
 /* ERR_LIMIT after LEDGER_CHANGES_MAX changes: commit first. */
 enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) MUST_CHECK;
@@ -86,11 +86,11 @@ enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry
                          const struct block *before) MUST_CHECK;
 
 /* The block as changed since the last commit; false where nothing has changed it. */
-bool ledger_find_change(const struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE],
-                        uint16_t number, struct block *ret_block);
+bool ledger_find_change(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                        struct block *ret_block);
 
 /* The block shall be this; for a compaction, which also writes it into a batch of its own. */
-enum err ledger_set_block(struct ledger *ledger, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+enum err ledger_set_block(struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                           const struct block *block) MUST_CHECK;
 
 static inline bool ledger_is_full(const struct ledger *ledger) {

@@ -18,10 +18,10 @@ struct bytes capture_line_mime(const struct capture *capture) {
     return capture->mime.size > 0 ? capture->mime : BYTES("unk");
 }
 
-struct bytes capture_line_digest(struct capture_line *line, const uint8_t signature[KEY_SIGNATURE_SIZE]) {
+struct bytes capture_line_digest(struct capture_line *line, const uint8_t digest[KEY_DIGEST_SIZE]) {
     static const struct bytes name = {(const uint8_t *)"sha256:", sizeof "sha256:" - 1};
     memcpy(line->digest, name.data, name.size);
-    hex_encode(bytes_of(signature, KEY_SIGNATURE_SIZE), line->digest + name.size);
+    hex_encode(bytes_of(digest, KEY_DIGEST_SIZE), line->digest + name.size);
     return bytes_of(line->digest, sizeof line->digest - 1);
 }
 
@@ -78,7 +78,7 @@ struct cdxj capture_line_cdxj(struct capture_line *line, const struct capture *c
         .url = capture->url,
         .mime = capture_line_mime(capture),
         .status = capture->status,
-        .digest = capture_line_digest(line, capture->signature),
+        .digest = capture_line_digest(line, capture->digest),
         .has_place = true,
         .length = capture->location.length,
         .offset = capture->location.offset,

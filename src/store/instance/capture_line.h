@@ -11,7 +11,7 @@
 #include "warc/cdxj.h"
 
 enum {
-    CAPTURE_DIGEST_SIZE = sizeof "sha256:" + (size_t)2 * KEY_SIGNATURE_SIZE,
+    CAPTURE_DIGEST_SIZE = sizeof "sha256:" + (size_t)2 * KEY_DIGEST_SIZE,
     CAPTURE_FILE_SIZE_MAX = SEGMENT_NAME_SIZE_MAX + INSTANCE_ORIGIN_SIZE_MAX,
 };
 
@@ -32,7 +32,7 @@ struct cdxj capture_line_cdxj(struct capture_line *line, const struct capture *c
 struct bytes capture_line_mime(const struct capture *capture);
 
 /* "sha256:" and lower hex, until the next call. */
-struct bytes capture_line_digest(struct capture_line *line, const uint8_t signature[KEY_SIGNATURE_SIZE]);
+struct bytes capture_line_digest(struct capture_line *line, const uint8_t digest[KEY_DIGEST_SIZE]);
 
 /*
  * The file that a segment is: "00000001.warc.zst", with the number of the volume in front where there are

@@ -62,7 +62,7 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
         .level = config->level,
         .linger_us = config->linger_us,
         .segment_size_max = config->segment_size_max,
-        .signature_bits = config->signature_bits,
+        .digest_bits = config->digest_bits,
         .user_agent = config->user_agent,
         .robots = config->robots,
         .clock = config->clock,
@@ -141,7 +141,7 @@ enum err instance_open(const struct instance_config *config, struct instance **r
         use_server(&instance->connector, config);
     }
     pthread_mutex_init(&instance->lock, NULL);
-    instance->signature_bits = config->signature_bits == 0 ? 8 * KEY_SIGNATURE_SIZE : config->signature_bits;
+    instance->digest_bits = config->digest_bits == 0 ? 8 * KEY_DIGEST_SIZE : config->digest_bits;
     instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
     err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
     for (uint16_t i = 0; i < OTHERS_COUNT && err == ERR_OK; i++) {

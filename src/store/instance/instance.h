@@ -6,7 +6,7 @@
  *      DIR/index/0/       their index, which can always be rebuilt
  *
  * A document is on one volume. Storing hashes it once, asks all volumes at the same time whether they hold
- * it, and sends it to the one that does (without its body) or else to the one that its signature falls to.
+ * it, and sends it to the one that does (without its body) or else to the one that its digest falls to.
  * With a single volume none of this happens: the volume does it all itself.
  *
  * A volume that is down makes its own documents unavailable and nothing else. Whoever stores meanwhile is not
@@ -27,7 +27,7 @@ struct instance_session; /* of one thread */
 struct instance_blocks;  /* a walk over all documents */
 
 enum {
-    INSTANCE_VOLUME_ANY = UINT16_MAX, /* by signature */
+    INSTANCE_VOLUME_ANY = UINT16_MAX, /* by digest */
     INSTANCE_PLACE_SIZE_MAX = 4096,
 };
 
@@ -43,7 +43,7 @@ struct instance_config {
     int level;
     uint32_t linger_us; /* see volume.h */
     uint64_t segment_size_max;
-    unsigned signature_bits; /* fewer than 256 only to test collisions */
+    unsigned digest_bits; /* fewer than 256 only to test collisions */
     struct bytes
         user_agent;      /* of a crawl that is about to begin: for the warcinfo of new segments; lives on */
     struct bytes robots; /* likewise, the policy: "classic", "ignore" */
@@ -202,11 +202,10 @@ enum err instance_get_request(struct instance_session *session, uint16_t volume,
 enum err instance_find_block(struct instance_session *session, const struct key *key, struct block *ret_block,
                              struct err_detail *detail) MUST_CHECK;
 
-/* The block of a signature on any volume, the lowest number first. */
-enum err instance_find_signature(struct instance_session *session,
-                                 const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
-                                 struct key *ret_key, struct block *ret_block,
-                                 struct err_detail *detail) MUST_CHECK;
+/* The block of a digest on any volume, the lowest number first. */
+enum err instance_find_digest(struct instance_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
+                              uint16_t number, struct key *ret_key, struct block *ret_block,
+                              struct err_detail *detail) MUST_CHECK;
 
 /*
  * Where the document of a capture is: on its own volume, or, for a revisit whose document is not there, on
@@ -223,7 +222,7 @@ enum err instance_check(struct instance_session *session, const struct capture *
 
 /* Walk captures of all volumes: store/instance/merge.h. */
 
-/* All documents, volume by volume in the order of their signatures. Volumes that are down are left out. */
+/* All documents, volume by volume in the order of their digests. Volumes that are down are left out. */
 enum err instance_blocks_open(struct instance_session *session, struct instance_blocks **ret_blocks,
                               struct err_detail *detail) MUST_CHECK;
 

@@ -52,7 +52,7 @@ static enum err find_on(struct instance_session *session, size_t index, const st
     if (err != ERR_OK) {
         return err;
     }
-    err = backend->backend->table->find_block(backend, key->signature, key->number, ret_block, detail);
+    err = backend->backend->table->find_block(backend, key->digest, key->number, ret_block, detail);
     return instance_note(session->instance, index, err, detail);
 }
 
@@ -106,11 +106,11 @@ static enum err find_elsewhere(struct instance_session *session, size_t left_out
     return outcome;
 }
 
-enum err instance_find_signature(struct instance_session *session,
-                                 const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
-                                 struct key *ret_key, struct block *ret_block, struct err_detail *detail) {
+enum err instance_find_digest(struct instance_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
+                              uint16_t number, struct key *ret_key, struct block *ret_block,
+                              struct err_detail *detail) {
     struct key key = {.number = number};
-    memcpy(key.signature, signature, sizeof key.signature);
+    memcpy(key.digest, digest, sizeof key.digest);
     enum err err = find_elsewhere(session, SIZE_MAX, &key, ret_block, detail);
     if (err == ERR_OK) {
         *ret_key = key;
@@ -124,7 +124,7 @@ enum err instance_locate(struct instance_session *session, const struct capture 
     struct block block;
     size_t index = instance_find_slot(session, capture->volume);
     ASSERT(index < session->slots_count); /* captures come from here */
-    memcpy(key.signature, capture->signature, sizeof key.signature);
+    memcpy(key.digest, capture->digest, sizeof key.digest);
     enum err err = find_on(session, index, &key, &block, detail);
     if (err == ERR_OK && block.location.segment == 0) {
         err = find_elsewhere(session, index, &key, &block, detail);
@@ -183,7 +183,7 @@ enum err instance_blocks_open_behind(struct instance_session *session, const str
     if (key != NULL) {
         blocks->index = instance_find_volume(session->instance, key->volume);
         blocks->from_size =
-            index_code_block_key(blocks->from, key->signature, key->number).size + 1; /* a zero */
+            index_code_block_key(blocks->from, key->digest, key->number).size + 1; /* a zero */
     }
     *ret_blocks = blocks;
     return ERR_OK;

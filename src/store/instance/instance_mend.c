@@ -68,7 +68,7 @@ enum err instance_repair(struct instance_session *session, const struct key *key
         return err;
     }
     struct capture capture = {.volume = key->volume, .block_number = key->number};
-    memcpy(capture.signature, key->signature, sizeof capture.signature);
+    memcpy(capture.digest, key->digest, sizeof capture.digest);
     err = instance_locate(session, &capture, &located, &block, NULL);
     bool is_elsewhere = err == ERR_OK && located.volume != key->volume;
     err = ERR_OK; /* where nobody has it, it is given back to this volume */

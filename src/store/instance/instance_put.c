@@ -1,6 +1,6 @@
 #include "store/instance/instance_state.h"
 
-/* Blocks of one signature that compare mode looks at, where several volumes have some. */
+/* Blocks of one digest that compare mode looks at, where several volumes have some. */
 enum { COMPARE_NUMBERS_MAX = 16 };
 
 /* One document on its way to a volume. */
@@ -10,7 +10,7 @@ struct delivery {
     struct bytes body;        /* of it, while that is left out */
     struct document_sum sum;
     enum store_mode mode;
-    uint32_t holders;   /* bit i: slot i has one of this signature and size */
+    uint32_t holders;   /* bit i: slot i has one of this digest and size */
     uint32_t failed;    /* bit i: slot i is in trouble */
     backend_done *done; /* NULL: wait for it, and fill *ret_stored */
     void *context;
@@ -104,7 +104,7 @@ static enum err deliver_duplicate(struct delivery *delivery) {
     return ERR_NOT_FOUND;
 }
 
-/* Does one of the first blocks of its signature there have the same bytes? */
+/* Does one of the first blocks of its digest there have the same bytes? */
 static bool has_equal(struct delivery *delivery, size_t index) {
     struct instance_session *session = delivery->session;
     struct backend_session *backend;
@@ -112,11 +112,11 @@ static bool has_equal(struct delivery *delivery, size_t index) {
     if (instance_reach(session, index, &backend, NULL) != ERR_OK) {
         return false;
     }
-    key_sign(delivery->sum.digest, session->instance->signature_bits, key.signature);
+    key_shorten(delivery->sum.digest, session->instance->digest_bits, key.digest);
     for (; key.number < COMPARE_NUMBERS_MAX; key.number++) {
         struct block block;
         struct bytes payload;
-        enum err err = backend->backend->table->find_block(backend, key.signature, key.number, &block, NULL);
+        enum err err = backend->backend->table->find_block(backend, key.digest, key.number, &block, NULL);
         bool is_candidate = err == ERR_OK && block.location.segment != 0 && block.size == delivery->sum.size;
         if (is_candidate && backend->backend->table->get(backend, &key, &payload, NULL) == ERR_OK &&
             document_hasher_equals(&session->hasher, &delivery->document, payload)) {
@@ -146,8 +146,8 @@ static enum err deliver_compared(struct delivery *delivery) {
 
 /* ---- new documents ---- */
 
-/* The volume that the signature falls to, of those that take new documents. */
-static size_t place_by_signature(const struct instance *instance, const struct document_sum *sum) {
+/* The volume that the digest falls to, of those that take new documents. */
+static size_t place_by_digest(const struct instance *instance, const struct document_sum *sum) {
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof number; i++) {
         number = number << 8 | sum->digest[i];
@@ -166,7 +166,7 @@ static enum err choose_place(const struct delivery *delivery, uint16_t volume, s
         if (instance->writable_count == 0) {
             return err_set(delivery->detail, ERR_PERMISSION, "no volume takes new documents");
         }
-        *ret_index = place_by_signature(instance, &delivery->sum);
+        *ret_index = place_by_digest(instance, &delivery->sum);
         return ERR_OK;
     }
     size_t index = instance_find_volume(instance, volume);

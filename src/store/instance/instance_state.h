@@ -28,7 +28,7 @@ struct instance {
     char origins[INSTANCE_MIRRORED_MAX][INSTANCE_ORIGIN_SIZE_MAX];
     _Atomic size_t mirrored_end; /* there are none behind this one */
     size_t writable_count;
-    unsigned signature_bits;
+    unsigned digest_bits;
     pthread_mutex_t lock; /* of the reasons */
 };
 

@@ -21,7 +21,7 @@ struct merge {
     bool has_others; /* than volumes: a guest, deposits */
     bool has_last;   /* with those: what was given last */
     int64_t last_time_us;
-    uint8_t last_signature[KEY_SIGNATURE_SIZE];
+    uint8_t last_digest[KEY_DIGEST_SIZE];
     struct buf last_surt;
     size_t lanes_count;
     struct lane lanes[]; /* a heap: the first is the next to be handed out */
@@ -40,7 +40,7 @@ static int compare(const struct lane *a, const struct lane *b) {
 }
 
 static bool is_same(const struct capture *a, const struct capture *b) {
-    return a->time_us == b->time_us && memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0 &&
+    return a->time_us == b->time_us && memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0 &&
            bytes_equal(a->surt, b->surt);
 }
 
@@ -177,7 +177,7 @@ static bool is_copy(const struct merge *merge, const struct capture *capture) {
         }
     }
     return merge->has_last && merge->last_time_us == capture->time_us &&
-           memcmp(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE) == 0 &&
+           memcmp(merge->last_digest, capture->digest, KEY_DIGEST_SIZE) == 0 &&
            bytes_equal(buf_bytes(&merge->last_surt), capture->surt);
 }
 
@@ -188,7 +188,7 @@ static void remember(struct merge *merge, const struct capture *capture) {
     buf_clear(&merge->last_surt);
     merge->has_last = buf_put(&merge->last_surt, capture->surt) == ERR_OK;
     merge->last_time_us = capture->time_us;
-    memcpy(merge->last_signature, capture->signature, KEY_SIGNATURE_SIZE);
+    memcpy(merge->last_digest, capture->digest, KEY_DIGEST_SIZE);
 }
 
 enum err merge_next(struct merge *merge, struct capture *ret_capture, struct err_detail *detail) {

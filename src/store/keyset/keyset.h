@@ -83,7 +83,7 @@ size_t keyset_memory_size(const struct keyset *keyset);
 
 /* ---- writing: collected until keyset_commit() ---- */
 
-/* Where there is such a key already, nothing happens. Of the capture, SURT, time, signature and volume count.
+/* Where there is such a key already, nothing happens. Of the capture, SURT, time, digest and volume count.
  */
 enum err keyset_put(struct keyset *keyset, const struct capture *capture,
                     struct err_detail *detail) MUST_CHECK;

@@ -47,7 +47,7 @@ static enum err look_in_volume(struct keyset_feed *feed, const struct feed_volum
         return of_the_store(err);
     }
     while (!*ret_is_alive && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
-        if (memcmp(capture.signature, ringkey_digest(key), RINGKEY_DIGEST_SIZE) != 0) {
+        if (memcmp(capture.digest, ringkey_digest(key), RINGKEY_DIGEST_SIZE) != 0) {
             continue;
         }
         capture.volume = volume->number;
@@ -87,7 +87,7 @@ static enum err take_deletion(struct keyset_feed *feed, const struct feed_volume
     struct capture capture = {.volume = volume->number, .block_number = entry->number};
     struct key located;
     struct block block;
-    memcpy(capture.signature, entry->signature, sizeof capture.signature);
+    memcpy(capture.digest, entry->digest, sizeof capture.digest);
     if (instance_locate(feed->session, &capture, &located, &block, NULL) != ERR_NOT_FOUND) {
         return ERR_OK;
     }
@@ -96,7 +96,7 @@ static enum err take_deletion(struct keyset_feed *feed, const struct feed_volume
     struct ringkey *behind = NULL;
     while (err == ERR_OK) {
         bool is_alive;
-        err = keyset_find_digest(feed->keyset, entry->signature, behind, &key);
+        err = keyset_find_digest(feed->keyset, entry->digest, behind, &key);
         behind = &key;
         if (err == ERR_NOT_FOUND) {
             return ERR_OK;

@@ -50,5 +50,5 @@ struct ringkey place_capture_key(struct sha256 *sha256, const struct capture *ca
                                  enum place_mapping mapping) {
     uint8_t place[RINGKEY_PLACE_SIZE];
     place_of_surt(sha256, capture->surt, mapping, place);
-    return ringkey_make(place, capture->time_us, capture->signature);
+    return ringkey_make(place, capture->time_us, capture->digest);
 }

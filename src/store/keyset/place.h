@@ -25,7 +25,7 @@ void place_of_surt(struct sha256 *sha256, struct bytes surt, enum place_mapping 
 bool place_of_prefix(struct sha256 *sha256, struct bytes prefix, enum place_mapping mapping,
                      uint8_t ret_place[RINGKEY_PLACE_SIZE]);
 
-/* Of the capture, SURT, time and signature count. */
+/* Of the capture, SURT, time and digest count. */
 struct ringkey place_capture_key(struct sha256 *sha256, const struct capture *capture,
                                  enum place_mapping mapping);
 

@@ -48,10 +48,10 @@ static int64_t read_time(struct wire_reader *reader) {
 void backend_code_put_claims(struct buf *out, const struct document_sum *claims, size_t claims_count) {
     ASSERT(claims_count <= BACKEND_CODE_CLAIMS_MAX);
     struct wire_writer writer;
-    start(&writer, out, WIRE_VARINT_SIZE_MAX + claims_count * (KEY_SIGNATURE_SIZE + WIRE_VARINT_SIZE_MAX));
+    start(&writer, out, WIRE_VARINT_SIZE_MAX + claims_count * (KEY_DIGEST_SIZE + WIRE_VARINT_SIZE_MAX));
     wire_write_varint(&writer, claims_count);
     for (size_t i = 0; i < claims_count; i++) {
-        wire_write_bytes(&writer, bytes_of(claims[i].digest, KEY_SIGNATURE_SIZE));
+        wire_write_bytes(&writer, bytes_of(claims[i].digest, KEY_DIGEST_SIZE));
         wire_write_varint(&writer, claims[i].size);
     }
     finish(&writer, out);
@@ -62,7 +62,7 @@ size_t backend_code_begin_claims(struct wire_reader *reader) {
 }
 
 void backend_code_next_claim(struct wire_reader *reader, struct document_sum *ret_claim) {
-    wire_read_array(reader, ret_claim->digest, KEY_SIGNATURE_SIZE);
+    wire_read_array(reader, ret_claim->digest, KEY_DIGEST_SIZE);
     ret_claim->size = wire_read_varint(reader, INT64_MAX);
 }
 
@@ -132,7 +132,7 @@ enum err backend_code_put_meta(struct buf *out, const struct document *document,
     wire_write_string(&writer, document->signature);
     if (form == BACKEND_CODE_LEFT_OUT) {
         wire_write_varint(&writer, document->sum->size);
-        wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_SIGNATURE_SIZE));
+        wire_write_bytes(&writer, bytes_of(document->sum->digest, KEY_DIGEST_SIZE));
         wire_write_bool(&writer, document->is_not_modified);
     } else {
         wire_write_varint(&writer, document->body.size);
@@ -163,7 +163,7 @@ static void read_meta(struct wire_reader *reader, struct backend_code_document *
     received->sum.size = wire_read_varint(reader, VOLUME_DOCUMENT_SIZE_MAX);
     document->is_body_left_out = received->form == BACKEND_CODE_LEFT_OUT;
     if (document->is_body_left_out) {
-        wire_read_array(reader, received->sum.digest, KEY_SIGNATURE_SIZE);
+        wire_read_array(reader, received->sum.digest, KEY_DIGEST_SIZE);
         document->is_not_modified = wire_read_bool(reader);
     }
 }
@@ -206,7 +206,7 @@ void backend_code_put_stored(struct buf *out, const struct stored *stored) {
     struct wire_writer writer;
     start(&writer, out, BACKEND_CODE_SMALL_SIZE_MAX);
     wire_write_u16(&writer, stored->key.number);
-    wire_write_bytes(&writer, bytes_of(stored->key.signature, KEY_SIGNATURE_SIZE));
+    wire_write_bytes(&writer, bytes_of(stored->key.digest, KEY_DIGEST_SIZE));
     wire_write_bool(&writer, stored->is_duplicate);
     wire_write_varint(&writer, stored->document_size);
     write_location(&writer, &stored->location);
@@ -218,7 +218,7 @@ enum err backend_code_read_stored(struct bytes in, struct stored *ret_stored, st
     struct stored stored = {0};
     wire_reader_init(&reader, in);
     stored.key.number = wire_read_u16(&reader);
-    wire_read_array(&reader, stored.key.signature, KEY_SIGNATURE_SIZE);
+    wire_read_array(&reader, stored.key.digest, KEY_DIGEST_SIZE);
     stored.is_duplicate = wire_read_bool(&reader);
     stored.document_size = wire_read_varint(&reader, VOLUME_DOCUMENT_SIZE_MAX);
     stored.location = read_location(&reader);
@@ -343,7 +343,7 @@ void backend_code_put_capture(struct buf *out, const struct capture *capture) {
     wire_write_varint(&writer, capture->status);
     wire_write_u8(&writer, capture->flags);
     wire_write_u16(&writer, capture->block_number);
-    wire_write_bytes(&writer, bytes_of(capture->signature, KEY_SIGNATURE_SIZE));
+    wire_write_bytes(&writer, bytes_of(capture->digest, KEY_DIGEST_SIZE));
     finish(&writer, out);
 }
 
@@ -356,7 +356,7 @@ static void read_capture(struct wire_reader *reader, struct capture *capture) {
     capture->status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
     capture->flags = wire_read_u8(reader);
     capture->block_number = wire_read_u16(reader);
-    wire_read_array(reader, capture->signature, KEY_SIGNATURE_SIZE);
+    wire_read_array(reader, capture->digest, KEY_DIGEST_SIZE);
     if (reader->err == ERR_OK && !index_can_hold(capture)) {
         wire_read_fail(reader, ERR_INVALID, "no capture that an index could hold");
     }
@@ -366,7 +366,7 @@ void backend_code_put_key_block(struct buf *out, const struct key *key, const st
     struct wire_writer writer;
     start(&writer, out, BACKEND_CODE_SMALL_SIZE_MAX);
     wire_write_u8(&writer, MARK_ENTRY);
-    wire_write_bytes(&writer, bytes_of(key->signature, KEY_SIGNATURE_SIZE));
+    wire_write_bytes(&writer, bytes_of(key->digest, KEY_DIGEST_SIZE));
     wire_write_u16(&writer, key->number);
     write_block(&writer, block);
     finish(&writer, out);
@@ -428,7 +428,7 @@ enum err backend_code_next_block(struct wire_reader *reader, struct key *ret_key
         return read_page_end(reader, ret_end, detail);
     }
     struct key key = {0};
-    wire_read_array(reader, key.signature, KEY_SIGNATURE_SIZE);
+    wire_read_array(reader, key.digest, KEY_DIGEST_SIZE);
     key.number = wire_read_u16(reader);
     struct block block = read_block(reader);
     enum err err = check_entry(reader, detail);

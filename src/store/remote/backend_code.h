@@ -7,11 +7,11 @@
  *        meta     mode:u8 form:u8 time_us:u64 url head content_type request ip_address truncated: strings
  *                 size:varint                                           of the body, or of the payload left
  * out [digest[32] is_not_modified:bool]                     where it is left out stored     number:u16
- * signature[32] is_duplicate:bool size:varint location block      location size:varint
+ * digest[32] is_duplicate:bool size:varint location block      location size:varint
  * references:varint(zigzag) records_count:varint walk       from:string to:string in_reverse:bool
  * count_max:varint captures   { 1:u8 capture } 0:u8 is_end:bool next:string         next: where the walk goes
  * on capture  surt:string time_us:u64 location url:string mime:string status:varint flags:u8 block_number:u16
- * signature[32] blocks     { 1:u8 signature[32] number:u16 block } 0:u8 is_end:bool next:string stat six
+ * digest[32] blocks     { 1:u8 digest[32] number:u16 block } 0:u8 is_end:bool next:string stat six
  * varints location   segment:varint offset:varint length:varint
  *
  * Readers take any bytes: every length has a bound, every value its range, and *detail says at which byte and
@@ -27,7 +27,7 @@
 
 enum {
     BACKEND_CODE_CLAIMS_MAX = 1024,
-    BACKEND_CODE_CLAIMS_SIZE_MAX = 3 + BACKEND_CODE_CLAIMS_MAX * (KEY_SIGNATURE_SIZE + WIRE_VARINT_SIZE_MAX),
+    BACKEND_CODE_CLAIMS_SIZE_MAX = 3 + BACKEND_CODE_CLAIMS_MAX * (KEY_DIGEST_SIZE + WIRE_VARINT_SIZE_MAX),
     BACKEND_CODE_HEAD_SIZE_MAX = 1 << 20, /* of an HTTP request or response, each */
     BACKEND_CODE_FIELD_SIZE_MAX = 4096,   /* of a media type */
     BACKEND_CODE_WORD_SIZE_MAX = 64,      /* of an IP address, of why it is truncated, of TLS */

@@ -152,7 +152,7 @@ static enum err put(struct backend_session *generic, const struct document *docu
     }
     err = backend_code_read_stored(answered, &stored, &reason);
     if (err == ERR_OK && document->sum != NULL &&
-        memcmp(stored.key.signature, document->sum->digest, KEY_SIGNATURE_SIZE) != 0) {
+        memcmp(stored.key.digest, document->sum->digest, KEY_DIGEST_SIZE) != 0) {
         err = err_set(&reason, ERR_MISMATCH, "it stored another document");
     }
     err = session_remote_check(session, err, &reason, detail);
@@ -190,10 +190,10 @@ static enum err submit(struct backend_session *generic, const struct document *d
 /* ---- by key and by location ---- */
 
 /* "documents/ba78…" or "documents/ba78….2" */
-static const char *key_path(const char *kind, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+static const char *key_path(const char *kind, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                             char out[REMOTE_CALL_PATH_SIZE_MAX]) {
-    char hex[2 * KEY_SIGNATURE_SIZE + 1];
-    hex_encode(bytes_of(signature, KEY_SIGNATURE_SIZE), hex);
+    char hex[2 * KEY_DIGEST_SIZE + 1];
+    hex_encode(bytes_of(digest, KEY_DIGEST_SIZE), hex);
     if (number == 0) {
         snprintf(out, REMOTE_CALL_PATH_SIZE_MAX, "%s/%s", kind, hex);
     } else {
@@ -208,7 +208,7 @@ static enum err remove_key(struct backend_session *generic, const struct key *ke
     struct bytes answered;
     remote_call_clear(&session_remote(generic)->call);
     return session_remote_exchange(session_remote(generic), "DELETE",
-                                   key_path("documents", key->signature, key->number, path), 0, &answered,
+                                   key_path("documents", key->digest, key->number, path), 0, &answered,
                                    detail);
 }
 
@@ -244,14 +244,13 @@ static enum err get(struct backend_session *generic, const struct key *key, stru
     struct session_remote *session = session_remote(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes document;
-    enum err err =
-        fetch(session, key_path("documents", key->signature, key->number, path), &document, detail);
+    enum err err = fetch(session, key_path("documents", key->digest, key->number, path), &document, detail);
     if (err != ERR_OK) {
         return err;
     }
     uint8_t digest[SHA256_SIZE];
     sha256_digest(&session->sha256, document, digest);
-    if (memcmp(digest, key->signature, sizeof digest) != 0) {
+    if (memcmp(digest, key->digest, sizeof digest) != 0) {
         struct err_detail reason = {0};
         err = err_set(&reason, ERR_MISMATCH, "the document is another than was asked for");
         return session_remote_check(session, err, &reason, detail);
@@ -278,14 +277,14 @@ static enum err get_request(struct backend_session *session, const struct locati
     return fetch_at(session, "requests", location, ret_request, detail);
 }
 
-static enum err find_block(struct backend_session *generic, const uint8_t signature[KEY_SIGNATURE_SIZE],
+static enum err find_block(struct backend_session *generic, const uint8_t digest[KEY_DIGEST_SIZE],
                            uint16_t number, struct block *ret_block, struct err_detail *detail) {
     struct session_remote *session = session_remote(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_clear(&session->call);
-    enum err err = session_remote_exchange(session, "GET", key_path("blocks", signature, number, path),
+    enum err err = session_remote_exchange(session, "GET", key_path("blocks", digest, number, path),
                                            BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
     if (err != ERR_OK) {
         return err;

@@ -123,7 +123,7 @@ static enum err decide(struct compact *compact, const struct ledger_entry *entry
     }
     struct block block = {0};
     struct standing standing = {0};
-    enum err err = index_probe_block(compact->volume->index, entry->signature, entry->number, &block);
+    enum err err = index_probe_block(compact->volume->index, entry->digest, entry->number, &block);
     if (err == ERR_OK || err == ERR_NOT_FOUND) {
         err = find_standing(compact, entry, &block, &standing);
     }
@@ -271,12 +271,12 @@ static void discount(const struct ledger_entry *entry, struct standing standing,
 
 static enum err set_block(struct compact *compact, struct index_batch *batch,
                           const struct ledger_entry *entry, const struct block *block) {
-    enum err err = ledger_set_block(&compact->volume->ledger, entry->signature, entry->number, block);
+    enum err err = ledger_set_block(&compact->volume->ledger, entry->digest, entry->number, block);
     bool is_forgotten = block->references == 0 && block->records_count == 0;
     if (err == ERR_OK && is_forgotten) {
-        index_batch_remove_block(batch, entry->signature, entry->number);
+        index_batch_remove_block(batch, entry->digest, entry->number);
     } else if (err == ERR_OK) {
-        index_batch_put_block(batch, entry->signature, entry->number, block);
+        index_batch_put_block(batch, entry->digest, entry->number, block);
     }
     return err;
 }
@@ -301,7 +301,7 @@ static enum err move_entry(struct compact *compact, struct index_batch *batch, c
     bool is_stored = entry->kind == LEDGER_ORIGINAL || entry->kind == LEDGER_REVISIT;
     struct standing standing = {0};
     struct block block = {0};
-    enum err err = ledger_find(ledger, entry->signature, entry->number, &block);
+    enum err err = ledger_find(ledger, entry->digest, entry->number, &block);
     bool is_there = err == ERR_OK;
     if (err != ERR_OK && err != ERR_NOT_FOUND) {
         return err;
@@ -361,7 +361,7 @@ static enum err count_idle(const struct compact *compact, struct index_segment *
         if (!compact->moves[i].is_kept || (entry->kind != LEDGER_DELETION && entry->kind != LEDGER_REMOVAL)) {
             continue;
         }
-        enum err err = ledger_find(&compact->volume->ledger, entry->signature, entry->number, &block);
+        enum err err = ledger_find(&compact->volume->ledger, entry->digest, entry->number, &block);
         if (err != ERR_OK && err != ERR_NOT_FOUND) {
             return err;
         }

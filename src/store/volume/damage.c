@@ -85,7 +85,7 @@ static enum err find_blocks(struct finding *finding) {
     if (err != ERR_OK) {
         return err;
     }
-    while ((err = index_blocks_next(cursor, capture.signature, &capture.block_number, &block)) == ERR_OK) {
+    while ((err = index_blocks_next(cursor, capture.digest, &capture.block_number, &block)) == ERR_OK) {
         struct record_key key = {.segment = block.location.segment, .offset = block.location.offset};
         if (block.references > 0 && is_damaged(finding, &block.location) &&
             map_get(&finding->told, bytes_of(&key, sizeof key)) == NULL) {
@@ -119,19 +119,19 @@ enum err damage_find(struct volume *volume, const struct damage_place *places, s
 /* ---- the list ---- */
 
 void damage_put_line(struct buf *list, const struct capture *capture) {
-    char signature[2 * KEY_SIGNATURE_SIZE + 1];
+    char digest[2 * KEY_DIGEST_SIZE + 1];
     char time[UTC_RFC3339_SIZE] = "-";
     bool has_url = capture->url.size > 0;
     enum { REST_SIZE_MAX = 160 };
     if (list->size + capture->url.size + REST_SIZE_MAX > DAMAGE_LIST_SIZE_MAX) {
         return;
     }
-    hex_encode(bytes_of(capture->signature, KEY_SIGNATURE_SIZE), signature);
-    signature[2 * KEY_SIGNATURE_SIZE] = '\0';
+    hex_encode(bytes_of(capture->digest, KEY_DIGEST_SIZE), digest);
+    digest[2 * KEY_DIGEST_SIZE] = '\0';
     if (has_url) {
         utc_format_rfc3339(capture->time_us, time);
     }
-    buf_put_format(list, "%u %u %s %s ", capture->volume, capture->block_number, signature, time);
+    buf_put_format(list, "%u %u %s %s ", capture->volume, capture->block_number, digest, time);
     buf_put(list, has_url ? capture->url : BYTES("-"));
     buf_put_byte(list, '\n');
 }
@@ -148,12 +148,12 @@ static bool read_number(struct bytes *rest, uint16_t *ret_number) {
 
 /* What is in the line, but for the SURT. */
 static bool read_line(struct bytes line, struct capture *capture) {
-    struct bytes signature;
+    struct bytes digest;
     struct bytes time;
     *capture = (struct capture){0};
     if (!read_number(&line, &capture->volume) || !read_number(&line, &capture->block_number) ||
-        !bytes_split(&line, ' ', &signature) || !bytes_split(&line, ' ', &time) ||
-        !hex_decode(signature, capture->signature, sizeof capture->signature)) {
+        !bytes_split(&line, ' ', &digest) || !bytes_split(&line, ' ', &time) ||
+        !hex_decode(digest, capture->digest, sizeof capture->digest)) {
         return false;
     }
     if (bytes_equal(time, BYTES("-"))) {

@@ -5,10 +5,10 @@
  * gathered first. The list is a file that `mnemon store verify` leaves for a node, which has the captures of
  * it repaired from others:
  *
- *      DIR/ring/damaged     volume number signature time URL, one line each; "- -" where only a document is
+ *      DIR/ring/damaged     volume number digest time URL, one line each; "- -" where only a document is
  *
  * A capture without URL, here and in the list, stands for a document that is not readable and of whose
- * captures nothing is known but that they have its signature and block number.
+ * captures nothing is known but that they have its digest and block number.
  */
 #ifndef MNEMON_STORE_VOLUME_DAMAGE_H
 #define MNEMON_STORE_VOLUME_DAMAGE_H

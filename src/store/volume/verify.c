@@ -175,16 +175,16 @@ static enum err is_lost(struct verify *verify, const struct location *location,
 }
 
 /* The document of a block is not readable, and the index says so still. */
-static void lose_block(struct verify *verify, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+static void lose_block(struct verify *verify, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                        const struct location *location) {
     struct block now;
     struct segment *segment;
-    if (index_find_block(verify->volume->index, signature, number, &now) != ERR_OK ||
+    if (index_find_block(verify->volume->index, digest, number, &now) != ERR_OK ||
         now.location.segment != location->segment || now.location.offset != location->offset) {
         return; /* moved, mended or removed since */
     }
     struct capture capture = {.block_number = number, .location = *location};
-    memcpy(capture.signature, signature, sizeof capture.signature);
+    memcpy(capture.digest, digest, sizeof capture.digest);
     verify->report.lost_count++;
     if (volume_hold(verify->volume, location->segment, &segment) == ERR_OK) {
         tell_damage(verify, segment, location->offset,
@@ -203,16 +203,16 @@ static enum err check_blocks(struct verify *verify, const struct index_position 
     if (err != ERR_OK) {
         return err;
     }
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     struct block block;
-    while (err == ERR_OK && (err = index_blocks_next(cursor, signature, &number, &block)) == ERR_OK) {
+    while (err == ERR_OK && (err = index_blocks_next(cursor, digest, &number, &block)) == ERR_OK) {
         bool lost = false;
         if (block.references > 0 && block.location.segment != 0) {
             err = is_lost(verify, &block.location, end, &lost);
         }
         if (err == ERR_OK && lost) {
-            lose_block(verify, signature, number, &block.location);
+            lose_block(verify, digest, number, &block.location);
         }
     }
     index_cursor_close(cursor);

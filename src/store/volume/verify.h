@@ -25,7 +25,7 @@ struct verify_observer {
     void (*progress)(void *context, uint64_t done_size, uint64_t total_size);
     /*
      * A capture whose record is not readable. One of no URL stands for a document that is not, whose record
-     * is no capture's: signature and block number name it. Borrowed for the call.
+     * is no capture's: digest and block number name it. Borrowed for the call.
      */
     void (*capture)(void *context, const struct capture *capture);
 };

@@ -5,7 +5,7 @@
 
 #include "store/volume/volume_state.h"
 
-enum { SIGNATURE_BITS_MAX = 8 * KEY_SIGNATURE_SIZE };
+enum { DIGEST_BITS_MAX = 8 * KEY_DIGEST_SIZE };
 
 static void set_defaults(struct volume_config *config) {
     if (config->level == 0) {
@@ -17,8 +17,8 @@ static void set_defaults(struct volume_config *config) {
     if (config->free_size_min == 0) {
         config->free_size_min = UINT64_C(64) << 20;
     }
-    if (config->signature_bits == 0) {
-        config->signature_bits = SIGNATURE_BITS_MAX;
+    if (config->digest_bits == 0) {
+        config->digest_bits = DIGEST_BITS_MAX;
     }
     if (config->software.size == 0) {
         config->software = BYTES("mnemon");
@@ -29,7 +29,7 @@ static void set_defaults(struct volume_config *config) {
     if (config->clock == NULL) {
         config->clock = &clock_system;
     }
-    ASSERT(config->signature_bits <= SIGNATURE_BITS_MAX);
+    ASSERT(config->digest_bits <= DIGEST_BITS_MAX);
     ASSERT(config->vfs != NULL && config->directory != NULL && config->index_directory != NULL);
     ASSERT(config->random.fill != NULL);
 }
@@ -223,19 +223,19 @@ const struct index *volume_index(const struct volume *volume) {
     return volume->index;
 }
 
-void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],
-                 uint8_t signature[KEY_SIGNATURE_SIZE]) {
-    key_sign(digest, volume->config.signature_bits, signature);
+void volume_shorten(const struct volume *volume, const uint8_t sha256[KEY_DIGEST_SIZE],
+                    uint8_t digest[KEY_DIGEST_SIZE]) {
+    key_shorten(sha256, volume->config.digest_bits, digest);
 }
 
 enum err volume_holds(const struct volume *volume, const struct document_sum *sum, bool *ret_holds) {
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     enum err err = ERR_OK;
     bool holds = false;
-    volume_sign(volume, sum->digest, signature);
+    volume_shorten(volume, sum->digest, digest);
     for (uint16_t number = 0; number < UINT16_MAX && err == ERR_OK && !holds; number++) {
         struct block block;
-        err = index_probe_block(volume->index, signature, number, &block);
+        err = index_probe_block(volume->index, digest, number, &block);
         holds =
             err == ERR_OK && block.references > 0 && block.location.segment != 0 && block.size == sum->size;
     }

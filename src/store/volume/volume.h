@@ -61,7 +61,7 @@ struct volume_config {
     uint32_t linger_us;        /* (0) a group of which nobody waits for a document waits so long for more */
     uint64_t segment_size_max; /* a new segment begins above this (1 GiB) */
     uint64_t free_size_min;    /* less than this on the disk and it counts as full (64 MiB) */
-    unsigned signature_bits;   /* (256); fewer only to test collisions */
+    unsigned digest_bits;      /* (256); fewer only to test collisions */
     struct warc_random random; /* required */
     const struct clock *clock; /* (clock_system) */
     struct bytes software;     /* for warcinfo ("mnemon") */
@@ -141,7 +141,7 @@ enum pack_framing volume_framing(struct volume *volume, uint32_t segment);
 /* For queries by URL; read only. */
 const struct index *volume_index(const struct volume *volume);
 
-/* Is there a live document of this signature and size? */
+/* Is there a live document of this digest and size? */
 enum err volume_holds(const struct volume *volume, const struct document_sum *sum,
                       bool *ret_holds) MUST_CHECK;
 
@@ -176,7 +176,7 @@ enum err volume_submit_remove(struct volume_writer *writer, const struct key *ke
                               void *context, struct err_detail *detail) MUST_CHECK;
 
 /*
- * Remove a capture, known by SURT, URL, time, signature and block number (a compaction may have moved it): it
+ * Remove a capture, known by SURT, URL, time, digest and block number (a compaction may have moved it): it
  * leaves the index, and its document loses a reference. A record that holds the document of other captures
  * stays for them. Durable on return, and stays so when the index is rebuilt; the bytes come back with a
  * compaction. ERR_NOT_FOUND where there is none (any more): nothing has changed then.

@@ -13,15 +13,15 @@ static enum err see_block(struct volume *volume, const struct volume_item *item,
                           struct block *ret_block) {
     const struct ledger_entry *entry = &item->entries[0];
     *ret_is_there = true;
-    if (ledger_find_change(&volume->ledger, entry->signature, entry->number, ret_block)) {
+    if (ledger_find_change(&volume->ledger, entry->digest, entry->number, ret_block)) {
         return ERR_OK; /* by another item of this group */
     }
-    if (changes_has_none(&volume->changes, entry->signature, item->look.generation)) {
+    if (changes_has_none(&volume->changes, entry->digest, item->look.generation)) {
         *ret_is_there = item->look.is_there;
         *ret_block = item->look.block;
         return ERR_OK;
     }
-    enum err err = index_probe_block(volume->index, entry->signature, entry->number, ret_block);
+    enum err err = index_probe_block(volume->index, entry->digest, entry->number, ret_block);
     if (err == ERR_NOT_FOUND) {
         *ret_is_there = false;
         *ret_block = (struct block){0};
@@ -61,7 +61,7 @@ static enum err enter_item(struct volume *volume, struct volume_item *item, uint
     }
     if (err == ERR_OK) {
         /* What it made of its block; a removal may have found nothing to remove. */
-        item->look.is_there = ledger_find_change(&volume->ledger, item->entries[0].signature,
+        item->look.is_there = ledger_find_change(&volume->ledger, item->entries[0].digest,
                                                  item->entries[0].number, &item->look.block);
     }
     return err;
@@ -77,7 +77,7 @@ static void note_recent(struct volume *volume, const struct volume_item *item) {
 static void note_block(struct volume *volume, const struct volume_item *item) {
     const struct ledger_entry *entry = &item->entries[0];
     if (item->look.is_there && entry->number == 0) {
-        block_cache_put(volume->blocks, entry->signature, &item->look.block);
+        block_cache_put(volume->blocks, entry->digest, &item->look.block);
     }
     if (entry->kind == LEDGER_ORIGINAL) {
         origins_add(volume->origins, &entry->location, entry->url);
@@ -88,7 +88,7 @@ static void note_block(struct volume *volume, const struct volume_item *item) {
 static void note_changes(struct volume *volume, const struct volume_item *group) {
     for (const struct volume_item *item = group; item != NULL; item = item->next) {
         if (item->err == ERR_OK) {
-            changes_note(&volume->changes, item->entries[0].signature);
+            changes_note(&volume->changes, item->entries[0].digest);
             note_block(volume, item);
             note_recent(volume, item);
         }

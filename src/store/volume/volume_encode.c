@@ -67,7 +67,7 @@ static enum err describe(struct volume_writer *writer, const struct volume_plan 
     } else if (document->truncated.size > 0) {
         entry->flags = CAPTURE_TRUNCATED;
     }
-    memcpy(entry->signature, plan->signature, sizeof entry->signature);
+    memcpy(entry->digest, plan->digest, sizeof entry->digest);
     bool is_capture = document->url.size > 0 && !plan->is_bare;
     return is_capture ? describe_capture(writer, plan, item, detail) : ERR_OK;
 }
@@ -226,7 +226,7 @@ static enum err put_document(struct volume_writer *writer, struct encoder *encod
         .content_type = document->head.size > 0 ? bytes_of(NULL, 0) : document->content_type,
         .ip_address = document->ip_address,
         .truncated = document->truncated,
-        .payload_sha256 = plan->digest,
+        .payload_sha256 = plan->sha256,
         .fields = own.fields,
         .fields_count = own.count,
         .head = document->head,
@@ -257,7 +257,7 @@ static enum err put_document(struct volume_writer *writer, struct encoder *encod
 enum err volume_encode(struct volume_writer *writer, const struct volume_plan *plan, struct volume_item *item,
                        struct err_detail *detail) {
     char text[VOLUME_URN_SIZE];
-    struct bytes urn = volume_urn(plan->digest, text);
+    struct bytes urn = volume_urn(plan->sha256, text);
     struct bytes uri = plan->document->url.size > 0 ? plan->document->url : urn;
     struct encoder *encoder;
     enum err err = describe(writer, plan, uri, item, detail);
@@ -271,13 +271,13 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
     return err;
 }
 
-enum { DELETION_SIZE = 2 * KEY_SIGNATURE_SIZE + 1 + NUMBER_SIZE };
+enum { DELETION_SIZE = 2 * KEY_DIGEST_SIZE + 1 + NUMBER_SIZE };
 
-/* "signature.number" */
-static struct bytes format_deletion(const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+/* "digest.number" */
+static struct bytes format_deletion(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                                     char out[DELETION_SIZE]) {
-    hex_encode(bytes_of(signature, KEY_SIGNATURE_SIZE), out);
-    snprintf(out + (size_t)(2 * KEY_SIGNATURE_SIZE), 1 + NUMBER_SIZE, ".%u", number);
+    hex_encode(bytes_of(digest, KEY_DIGEST_SIZE), out);
+    snprintf(out + (size_t)(2 * KEY_DIGEST_SIZE), 1 + NUMBER_SIZE, ".%u", number);
     return bytes_of_string(out);
 }
 
@@ -308,10 +308,10 @@ enum err volume_encode_deletion(struct volume_writer *writer, const struct key *
                                 struct err_detail *detail) {
     char value[DELETION_SIZE];
     char urn[VOLUME_URN_SIZE];
-    struct field field = {BYTES(VOLUME_DELETE_FIELD), format_deletion(key->signature, key->number, value)};
+    struct field field = {BYTES(VOLUME_DELETE_FIELD), format_deletion(key->digest, key->number, value)};
     item->entries[0] = (struct ledger_entry){.kind = LEDGER_DELETION, .number = key->number};
-    memcpy(item->entries[0].signature, key->signature, sizeof key->signature);
-    return put_metadata(writer, volume_urn(key->signature, urn), &field, 1, item, detail);
+    memcpy(item->entries[0].digest, key->digest, sizeof key->digest);
+    return put_metadata(writer, volume_urn(key->digest, urn), &field, 1, item, detail);
 }
 
 enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
@@ -319,7 +319,7 @@ enum err volume_encode_removal(struct volume_writer *writer, const struct captur
     char value[DELETION_SIZE];
     char time[UTC_RFC3339_SIZE];
     struct field fields[] = {
-        {BYTES(VOLUME_DELETE_FIELD), format_deletion(capture->signature, capture->block_number, value)},
+        {BYTES(VOLUME_DELETE_FIELD), format_deletion(capture->digest, capture->block_number, value)},
         {BYTES(VOLUME_CAPTURE_FIELD), bytes_of_string(utc_format_rfc3339(capture->time_us, time))},
     };
     struct ledger_entry *entry = &item->entries[0];
@@ -334,6 +334,6 @@ enum err volume_encode_removal(struct volume_writer *writer, const struct captur
         .surt = keep(&item->text, capture->surt),
         .url = keep(&item->text, capture->url),
     };
-    memcpy(entry->signature, capture->signature, sizeof capture->signature);
+    memcpy(entry->digest, capture->digest, sizeof capture->digest);
     return put_metadata(writer, capture->url, fields, 2, item, detail);
 }

@@ -98,7 +98,7 @@ static enum err find_document(struct volume_reader *reader, struct bytes *ret_do
     return scratch_bytes(&reader->document, ret_document);
 }
 
-/* Compressed frames carry a checksum of their own; plain ones have only the signature. */
+/* Compressed frames carry a checksum of their own; plain ones have only the digest. */
 static bool is_intact(struct volume_reader *reader, const struct key *key, const struct block *block,
                       struct bytes document) {
     if (document.size != block->size) {
@@ -107,11 +107,11 @@ static bool is_intact(struct volume_reader *reader, const struct key *key, const
     if (reader->volume->config.framing != PACK_PLAIN) {
         return true;
     }
-    uint8_t digest[SHA256_SIZE];
-    uint8_t signature[KEY_SIGNATURE_SIZE];
-    sha256_digest(&reader->sha256, document, digest);
-    volume_sign(reader->volume, digest, signature);
-    return memcmp(signature, key->signature, sizeof signature) == 0;
+    uint8_t sha256[SHA256_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
+    sha256_digest(&reader->sha256, document, sha256);
+    volume_shorten(reader->volume, sha256, digest);
+    return memcmp(digest, key->digest, sizeof digest) == 0;
 }
 
 /* The record of the block. Compaction may move it between the two looks; then look again. */
@@ -119,7 +119,7 @@ static enum err read_block(struct volume_reader *reader, const struct key *key, 
                            struct err_detail *detail) {
     enum err err = ERR_NOT_FOUND;
     for (unsigned i = 0; i < TRIES_MAX; i++) {
-        err = index_find_block(reader->volume->index, key->signature, key->number, ret_block);
+        err = index_find_block(reader->volume->index, key->digest, key->number, ret_block);
         if (err == ERR_OK && (ret_block->references <= 0 || ret_block->location.segment == 0)) {
             err = ERR_NOT_FOUND;
         }

@@ -6,7 +6,7 @@ enum { TRIES_MAX = 16 };
 
 static bool is_same_capture(const struct capture *a, const struct capture *b) {
     return a->block_number == b->block_number && bytes_equal(a->url, b->url) &&
-           memcmp(a->signature, b->signature, KEY_SIGNATURE_SIZE) == 0;
+           memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* Queue the item, wait for it and give it back. */
@@ -38,7 +38,7 @@ static enum err prepare_removal(struct volume_writer *writer, const struct captu
                                 struct volume_item **ret_item, struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes), .is_there = true};
-    enum err err = index_find_block(volume->index, capture->signature, capture->block_number, &look.block);
+    enum err err = index_find_block(volume->index, capture->digest, capture->block_number, &look.block);
     if (err == ERR_OK) {
         err = look.block.references > 0 ? look_for_capture(volume, capture) : ERR_NOT_FOUND;
     }
@@ -97,7 +97,7 @@ static enum err find_damaged_capture(struct volume_writer *writer, const struct 
     if (document->url.size == 0) {
         return ERR_OK;
     }
-    memcpy(wanted.signature, plan->signature, sizeof wanted.signature);
+    memcpy(wanted.digest, plan->digest, sizeof wanted.digest);
     buf_clear(&writer->surt);
     enum err err = canon_run(&writer->canon, document->url, detail);
     err = err == ERR_OK ? surt_put(&writer->surt, &writer->canon) : err;
@@ -125,7 +125,7 @@ static bool is_plain_block(struct volume_writer *writer, const struct volume_pla
     char urn[VOLUME_URN_SIZE];
     const struct block *block = &plan->look.block;
     return block->location.segment != 0 &&
-           block->origin_uri_hash == volume_hash_uri(&writer->sha256, volume_urn(plan->digest, urn));
+           block->origin_uri_hash == volume_hash_uri(&writer->sha256, volume_urn(plan->sha256, urn));
 }
 
 /* Is the document readable, here or where the caller says? */

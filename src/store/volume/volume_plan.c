@@ -18,7 +18,7 @@ static void compute_sum(struct volume_writer *writer, struct volume_plan *plan) 
         sha256_update(&writer->sha256, part);
         plan->payload_size += part.size;
     }
-    sha256_finish(&writer->sha256, plan->digest);
+    sha256_finish(&writer->sha256, plan->sha256);
 }
 
 /* They are known: only the head is read, which may reach into the body where it has no end of its own. */
@@ -31,7 +31,7 @@ static void take_sum(struct volume_writer *writer, struct volume_plan *plan) {
     if (!writer->payload.is_in_body) {
         payload_finish(&writer->payload, &part);
     }
-    memcpy(plan->digest, plan->document->sum->digest, sizeof plan->digest);
+    memcpy(plan->sha256, plan->document->sum->digest, sizeof plan->sha256);
     plan->payload_size = plan->document->sum->size;
 }
 
@@ -45,7 +45,7 @@ static void study(struct volume_writer *writer, struct volume_plan *plan) {
     } else {
         compute_sum(writer, plan);
     }
-    volume_sign(writer->volume, plan->digest, plan->signature);
+    volume_shorten(writer->volume, plan->sha256, plan->digest);
     plan->status = is_http ? writer->payload.head.status : 0;
     struct bytes plain_type = document->content_type.size > 0 ? document->content_type : BYTES(DEFAULT_TYPE);
     plan->mime =
@@ -56,7 +56,7 @@ static void study(struct volume_writer *writer, struct volume_plan *plan) {
 static enum err compare(struct volume_writer *writer, const struct volume_plan *plan, bool *ret_is_equal,
                         struct err_detail *detail) {
     struct key key = {.number = plan->number};
-    memcpy(key.signature, plan->signature, sizeof key.signature);
+    memcpy(key.digest, plan->digest, sizeof key.digest);
     struct bytes stored;
     enum err err = volume_get(writer->reader, &key, &stored, detail);
     if (err != ERR_OK) {
@@ -95,12 +95,12 @@ static enum err is_same(struct volume_writer *writer, const struct volume_plan *
 }
 
 /* The block as it is; all zero and ERR_NOT_FOUND where there is none. */
-static enum err look_at(struct volume *volume, const uint8_t signature[KEY_SIGNATURE_SIZE], uint16_t number,
+static enum err look_at(struct volume *volume, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                         struct block *ret_block) {
-    if (number == 0 && block_cache_find(volume->blocks, signature, ret_block)) {
+    if (number == 0 && block_cache_find(volume->blocks, digest, ret_block)) {
         return ERR_OK;
     }
-    enum err err = index_probe_block(volume->index, signature, number, ret_block);
+    enum err err = index_probe_block(volume->index, digest, number, ret_block);
     if (err == ERR_NOT_FOUND) {
         *ret_block = (struct block){0};
     }
@@ -108,17 +108,17 @@ static enum err look_at(struct volume *volume, const uint8_t signature[KEY_SIGNA
 }
 
 /*
- * Which block is it? The first live one of this signature that is the same by the rules of the mode, else the
+ * Which block is it? The first live one of this digest that is the same by the rules of the mode, else the
  * first number that was never used.
  */
 static enum err choose_block(struct volume_writer *writer, struct volume_plan *plan,
                              struct err_detail *detail) {
     plan->look.generation = changes_now(&writer->volume->changes);
     for (plan->number = 0; plan->number < UINT16_MAX; plan->number++) {
-        enum err err = look_at(writer->volume, plan->signature, plan->number, &plan->look.block);
+        enum err err = look_at(writer->volume, plan->digest, plan->number, &plan->look.block);
         plan->look.is_there = err == ERR_OK;
         if (err == ERR_NOT_FOUND && plan->document->is_body_left_out) {
-            return err_set(detail, err, "there is no document of this signature and size");
+            return err_set(detail, err, "there is no document of this digest and size");
         }
         if (err == ERR_NOT_FOUND) {
             return ERR_OK;
@@ -130,7 +130,7 @@ static enum err choose_block(struct volume_writer *writer, struct volume_plan *p
             return err;
         }
     }
-    return err_set(detail, ERR_LIMIT, "65,535 blocks have this signature");
+    return err_set(detail, ERR_LIMIT, "65,535 blocks have this digest");
 }
 
 static enum err check_document(const struct document *document, enum store_mode mode,
@@ -169,12 +169,12 @@ enum err volume_plan_again(struct volume_writer *writer, const struct document *
     }
     *ret_plan = (struct volume_plan){.document = document, .mode = STORE_REGULAR, .number = key->number};
     study(writer, ret_plan);
-    if (memcmp(ret_plan->signature, key->signature, sizeof key->signature) != 0) {
-        return err_set(detail, ERR_MISMATCH, "the document is not the one of this signature");
+    if (memcmp(ret_plan->digest, key->digest, sizeof key->digest) != 0) {
+        return err_set(detail, ERR_MISMATCH, "the document is not the one of this digest");
     }
     struct volume_look *look = &ret_plan->look;
     look->generation = changes_now(&writer->volume->changes);
-    err = index_probe_block(writer->volume->index, key->signature, key->number, &look->block);
+    err = index_probe_block(writer->volume->index, key->digest, key->number, &look->block);
     look->is_there = err == ERR_OK;
     if (err == ERR_NOT_FOUND || (err == ERR_OK && look->block.references <= 0)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such document");

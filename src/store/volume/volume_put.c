@@ -53,7 +53,7 @@ static enum err fill(struct volume_writer *writer, const struct document *docume
         .is_duplicate = plan.is_duplicate,
         .document_size = plan.payload_size,
     };
-    memcpy(item->stored.key.signature, plan.signature, sizeof plan.signature);
+    memcpy(item->stored.key.digest, plan.digest, sizeof plan.digest);
     return ERR_OK;
 }
 
@@ -121,7 +121,7 @@ static enum err prepare_deletion(struct volume_writer *writer, const struct key 
                                  struct volume_item **ret_item, struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes)};
-    enum err err = index_find_block(volume->index, key->signature, key->number, &look.block);
+    enum err err = index_find_block(volume->index, key->digest, key->number, &look.block);
     look.is_there = err == ERR_OK;
     if (err == ERR_NOT_FOUND || (err == ERR_OK && look.block.references <= 0)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such document");

@@ -79,7 +79,7 @@ static bool read_deletion(struct bytes value, struct ledger_entry *entry) {
         return false;
     }
     entry->number = (uint16_t)number;
-    return hex_decode(bytes_slice(value, 0, dot), entry->signature, sizeof entry->signature);
+    return hex_decode(bytes_slice(value, 0, dot), entry->digest, sizeof entry->digest);
 }
 
 /* Of one reference, or of captures, whose time it then reads. */
@@ -266,7 +266,7 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     }
     if (is_stored) {
         entry.number = has_number ? (uint16_t)block_number : 0;
-        volume_sign(scan->volume, digest, entry.signature);
+        volume_shorten(scan->volume, digest, entry.digest);
     }
     entry.location = (struct location){
         .segment = number,

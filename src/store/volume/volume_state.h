@@ -183,8 +183,8 @@ struct volume_item *volume_take_group(struct volume *volume);
 void volume_release_group(struct volume *volume, struct volume_item *group);
 void volume_destroy_items(struct volume *volume);
 
-/* The signature of a payload digest: all of its bits, or fewer in tests. */
-void volume_sign(const struct volume *volume, const uint8_t digest[KEY_SIGNATURE_SIZE],
-                 uint8_t signature[KEY_SIGNATURE_SIZE]);
+/* The digest of a payload's key: all bits of its SHA-256, or fewer in tests. */
+void volume_shorten(const struct volume *volume, const uint8_t sha256[KEY_DIGEST_SIZE],
+                    uint8_t digest[KEY_DIGEST_SIZE]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * volume_writer - what the files share that turn documents into records for the committer. Private to them.
  *
- *      volume_plan.c      what is this document: signature, duplicate or new, which block?
+ *      volume_plan.c      what is this document: digest, duplicate or new, which block?
  *      volume_encode.c    its records, compressed
  *      volume_put.c       the public calls
  *      volume_mend.c      and those that remove and repair captures
@@ -30,8 +30,8 @@ struct volume_writer {
 struct volume_plan {
     const struct document *document;
     enum store_mode mode;
-    uint8_t digest[SHA256_SIZE];
-    uint8_t signature[KEY_SIGNATURE_SIZE];
+    uint8_t sha256[SHA256_SIZE];
+    uint8_t digest[KEY_DIGEST_SIZE];
     uint16_t number;
     uint64_t payload_size;
     bool is_duplicate;
@@ -55,7 +55,7 @@ enum err volume_plan_again(struct volume_writer *writer, const struct document *
                            struct err_detail *detail) MUST_CHECK;
 
 /* "urn:sha256:…": what a plain document is called in WARC. */
-struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_SIZE]);
+struct bytes volume_urn(const uint8_t sha256[SHA256_SIZE], char out[VOLUME_URN_SIZE]);
 
 /*
  * Fill the item with frames and entries. ERR_BUSY: plan again. ERR_CORRUPT: what it is a duplicate of is
@@ -66,7 +66,7 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
 enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
                                 struct err_detail *detail) MUST_CHECK;
 
-/* Of SURT, URL, time, signature and block number; the location does not matter. */
+/* Of SURT, URL, time, digest and block number; the location does not matter. */
 enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
                                struct volume_item *item, struct err_detail *detail) MUST_CHECK;
 
