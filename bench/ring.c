@@ -157,7 +157,7 @@ static double look_up(struct run *run, struct transport *transport, size_t count
     for (size_t i = 0; i < count; i++) {
         struct asker *asker = &run->askers[i];
         asker->run = run;
-        asker->question.places_wanted = wanted;
+        asker->question.vnodes_wanted = wanted;
         asker->question.answered = on_answer;
         asker->question.context = asker;
         randombytes_buf(&asker->question.key, sizeof asker->question.key);
@@ -272,8 +272,8 @@ int main(void) {
     bench_row("a datagram there and back, 1 at once", baseline, "/s", 0);
     measure("known", node, KNOWN_COUNT, 1, 1, 0);
     measure("known", node, KNOWN_COUNT, WINDOW_COUNT, 1, 0);
-    measure("asked", node, ASKED_COUNT, 1, TRANSPORT_PLACES_MAX, baseline);
-    measure("asked", node, ASKED_COUNT, WINDOW_COUNT, TRANSPORT_PLACES_MAX, baseline);
+    measure("asked", node, ASKED_COUNT, 1, TRANSPORT_VNODES_MAX, baseline);
+    measure("asked", node, ASKED_COUNT, WINDOW_COUNT, TRANSPORT_VNODES_MAX, baseline);
     remove_all(&bench);
     return 0;
 }

@@ -20,7 +20,7 @@
 #include "protocol/copies/reconcile.h"
 #include "store/keyset/keyset.h"
 
-enum { PATH_SIZE = 4096, ARC_SIZE = 2 * RINGKEY_PLACE_SIZE, SURT_SIZE_MAX = 64 };
+enum { PATH_SIZE = 4096, ARC_SIZE = 2 * RINGKEY_POSITION_SIZE, SURT_SIZE_MAX = 64 };
 
 static const size_t DIFFERENT[] = {0, 1, 100};
 enum { CASES_COUNT = sizeof DIFFERENT / sizeof *DIFFERENT };
@@ -85,7 +85,7 @@ static void drop_captures(struct keyset *keyset, size_t different, size_t count)
 static struct keyset *open_keyset(const char *path) {
     struct keyset *keyset = NULL;
     struct err_detail detail = {0};
-    if (keyset_open(path, PLACE_BY_URL, &keyset, &detail) != ERR_OK) {
+    if (keyset_open(path, POSITION_BY_URL, &keyset, &detail) != ERR_OK) {
         fprintf(stderr, "bench-sync: %s\n", detail.text);
         exit(1);
     }

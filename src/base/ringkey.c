@@ -2,21 +2,22 @@
 
 static const uint64_t TIME_BIAS = UINT64_C(1) << 63;
 
-struct ringkey ringkey_make(const uint8_t place[RINGKEY_PLACE_SIZE], int64_t time_us, const uint8_t *digest) {
+struct ringkey ringkey_make(const uint8_t place[RINGKEY_POSITION_SIZE], int64_t time_us,
+                            const uint8_t *digest) {
     struct ringkey key;
     uint64_t time = (uint64_t)time_us ^ TIME_BIAS;
-    memcpy(key.bytes, place, RINGKEY_PLACE_SIZE);
+    memcpy(key.bytes, place, RINGKEY_POSITION_SIZE);
     for (unsigned i = 0; i < RINGKEY_TIME_SIZE; i++) {
-        key.bytes[RINGKEY_PLACE_SIZE + i] = (uint8_t)(time >> (56 - 8 * i));
+        key.bytes[RINGKEY_POSITION_SIZE + i] = (uint8_t)(time >> (56 - 8 * i));
     }
-    memcpy(key.bytes + RINGKEY_PLACE_SIZE + RINGKEY_TIME_SIZE, digest, RINGKEY_DIGEST_SIZE);
+    memcpy(key.bytes + RINGKEY_POSITION_SIZE + RINGKEY_TIME_SIZE, digest, RINGKEY_DIGEST_SIZE);
     return key;
 }
 
 int64_t ringkey_time_us(const struct ringkey *key) {
     uint64_t time = 0;
     for (unsigned i = 0; i < RINGKEY_TIME_SIZE; i++) {
-        time = time << 8 | key->bytes[RINGKEY_PLACE_SIZE + i];
+        time = time << 8 | key->bytes[RINGKEY_POSITION_SIZE + i];
     }
     return (int64_t)(time ^ TIME_BIAS);
 }

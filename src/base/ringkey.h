@@ -22,10 +22,10 @@
 #include "base/sha256.h"
 
 enum {
-    RINGKEY_PLACE_SIZE = 16,
+    RINGKEY_POSITION_SIZE = 16,
     RINGKEY_TIME_SIZE = 8,
     RINGKEY_DIGEST_SIZE = 16,
-    RINGKEY_SIZE = RINGKEY_PLACE_SIZE + RINGKEY_TIME_SIZE + RINGKEY_DIGEST_SIZE,
+    RINGKEY_SIZE = RINGKEY_POSITION_SIZE + RINGKEY_TIME_SIZE + RINGKEY_DIGEST_SIZE,
 };
 
 struct ringkey {
@@ -33,11 +33,12 @@ struct ringkey {
 };
 
 /* digest: at least RINGKEY_DIGEST_SIZE bytes. */
-struct ringkey ringkey_make(const uint8_t place[RINGKEY_PLACE_SIZE], int64_t time_us, const uint8_t *digest);
+struct ringkey ringkey_make(const uint8_t place[RINGKEY_POSITION_SIZE], int64_t time_us,
+                            const uint8_t *digest);
 int64_t ringkey_time_us(const struct ringkey *key);
 
 static inline const uint8_t *ringkey_digest(const struct ringkey *key) {
-    return key->bytes + RINGKEY_PLACE_SIZE + RINGKEY_TIME_SIZE;
+    return key->bytes + RINGKEY_POSITION_SIZE + RINGKEY_TIME_SIZE;
 }
 
 static inline int ringkey_compare(const struct ringkey *a, const struct ringkey *b) {

@@ -119,7 +119,7 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     memcpy(ring_services->ring_id, ring, sizeof ring_services->ring_id);
     pthread_mutex_unlock(&ring_services->lock);
     decrees_set_charter(ring_services->decrees, charter, ring);
-    routing_set_rules(ring_services->routing, (enum place_mapping)charter->mapping, charter->witnesses);
+    routing_set_rules(ring_services->routing, (enum position_mapping)charter->mapping, charter->witnesses);
     routing_set_scope(ring_services->routing, charter);
 }
 
@@ -190,7 +190,7 @@ static void meet(void *context, const struct peer *peer) {
     }
 }
 
-static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+static enum route_verdict ask_route(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     struct ring_services *ring_services = context;
     return routing_ask(ring_services->routing, url, ret_place);
 }
@@ -316,7 +316,7 @@ void ring_services_set_crawl_loop(struct ring_services *ring_services, struct cr
     ring_services->crawl_loop = crawl_loop;
 }
 
-static enum err find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+static enum err find_holders(void *context, const uint8_t place[RINGKEY_POSITION_SIZE],
                              struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count) {
     const struct ring_services *ring_services = context;
     struct holders_arc arc;
@@ -333,13 +333,13 @@ static size_t find_all(void *context, struct peer *out, size_t peers_max) {
     return holders_all(ring_services->holders, out, peers_max);
 }
 
-static bool is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+static bool is_current(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {
     const struct ring_services *ring_services = context;
     return copies_is_compared(ring_services->copies, ring_id_read(place)) ||
            copies_has_everything(ring_services->copies);
 }
 
-static bool has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+static bool has_any(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {
     const struct ring_services *ring_services = context;
     struct ringkey first;
     return copies_find_first(ring_services->copies, place, INT64_MIN, &first) == ERR_OK;

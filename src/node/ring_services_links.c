@@ -10,12 +10,12 @@ enum { LINKS_MAX = LINK_RELAY_LINKS_MAX };
 
 /* ---- outgoing ---- */
 
-static enum err read_links(void *context, const char *job, const uint8_t after_place[ROUTE_PLACE_SIZE],
+static enum err read_links(void *context, const char *job, const uint8_t after_position[ROUTE_POSITION_SIZE],
                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                            size_t count_max, size_t *ret_count) {
     const struct ring_services *ring_services = context;
-    return crawl_loop_read_outgoing(ring_services->crawl_loop, job, after_place, after_url, work, ret_links,
-                                    count_max, ret_count);
+    return crawl_loop_read_outgoing(ring_services->crawl_loop, job, after_position, after_url, work,
+                                    ret_links, count_max, ret_count);
 }
 
 static void drop_links(void *context, const char *job, const struct frontier_outgoing *links, size_t count) {
@@ -139,12 +139,12 @@ struct question {
 
 static void on_answered(struct transport_question *transport, const struct transport_answer *answer) {
     struct question *question = transport->context;
-    link_sender_found(question->ring_services->link_sender, question->number, answer->places,
-                      answer->err == ERR_OK ? answer->places_count : 0);
+    link_sender_found(question->ring_services->link_sender, question->number, answer->vnodes,
+                      answer->err == ERR_OK ? answer->vnodes_count : 0);
     free(question);
 }
 
-static void find(void *context, uint64_t number, struct ring_id key, size_t places_wanted) {
+static void find(void *context, uint64_t number, struct ring_id key, size_t vnodes_wanted) {
     struct ring_services *ring_services = context;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL) {
@@ -155,22 +155,22 @@ static void find(void *context, uint64_t number, struct ring_id key, size_t plac
     question->number = number;
     question->transport = (struct transport_question){
         .key = key,
-        .places_wanted =
-            (uint8_t)(places_wanted < TRANSPORT_PLACES_MAX ? places_wanted : TRANSPORT_PLACES_MAX),
+        .vnodes_wanted =
+            (uint8_t)(vnodes_wanted < TRANSPORT_VNODES_MAX ? vnodes_wanted : TRANSPORT_VNODES_MAX),
         .answered = on_answered,
         .context = question,
     };
     transport_ask(ring_services->transport, &question->transport);
 }
 
-static size_t after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t after(void *context, struct ring_id id, struct vnode *out, size_t vnodes_max) {
     const struct ring_services *ring_services = context;
-    return holders_after(ring_services->holders, id, out, places_max);
+    return holders_after(ring_services->holders, id, out, vnodes_max);
 }
 
 static uint64_t arcs(void *context) {
     const struct ring_services *ring_services = context;
-    return holders_places_count(ring_services->holders);
+    return holders_vnodes_count(ring_services->holders);
 }
 
 struct letter {

@@ -48,14 +48,14 @@ static void check_description(struct bytes input, struct buf *out) {
 /* Two bounds, as long as each other. */
 static void check_scope(struct bytes input, struct buf *out) {
     struct sha256 sha256;
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     (void)out;
     enum err err = sha256_init(&sha256);
     ASSERT(err == ERR_OK);
     struct bytes from = bytes_slice(input, 0, input.size / 2);
     struct bytes to = bytes_skip(input, input.size / 2);
-    bool by_url = ring_reader_scope(&sha256, from, to, PLACE_BY_URL, place);
-    bool by_host = ring_reader_scope(&sha256, from, to, PLACE_BY_HOST, place);
+    bool by_url = ring_reader_scope(&sha256, from, to, POSITION_BY_URL, place);
+    bool by_host = ring_reader_scope(&sha256, from, to, POSITION_BY_HOST, place);
     ASSERT(by_host || !by_url);
     sha256_done(&sha256);
 }

@@ -27,7 +27,7 @@ static void check_small(struct bytes input) {
     uint8_t again[FRONTIER_CODE_SMALL_SIZE_MAX];
     uint32_t counts[8];
     size_t count;
-    struct frontier_place place;
+    struct frontier_position place;
     struct frontier_meta meta;
     if (frontier_code_read_counts(input, counts, 8, &count) == ERR_OK) {
         for (size_t i = 0, from = 0; i < count; i++) {

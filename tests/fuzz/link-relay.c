@@ -44,11 +44,11 @@ static uint64_t owner_waiting(void *context) {
     return *(unsigned *)context;
 }
 
-static size_t owner_after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t owner_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     (void)context;
     (void)id;
     for (size_t i = 0; i < places_max; i++) {
-        out[i] = (struct ring_place){.peer.address = address_ipv4(10, 0, 0, (uint8_t)i, 7070)};
+        out[i] = (struct vnode){.peer.address = address_ipv4(10, 0, 0, (uint8_t)i, 7070)};
     }
     return places_max;
 }
@@ -80,7 +80,7 @@ static void step(struct driver *driver, struct event event, unsigned depth) {
             continue;
         }
         memcpy(&next.number, action.bytes.data, sizeof next.number);
-        struct ring_place places[3];
+        struct vnode places[3];
         bool is_find = action.code == LINK_RELAY_FIND;
         next.code = is_find ? LINK_RELAY_FOUND : LINK_RELAY_TOOK;
         next.bytes = is_find

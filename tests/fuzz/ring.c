@@ -18,8 +18,8 @@
 enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8 };
 
 static void check(const struct ring *ring) {
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
         ASSERT(chord->predecessor.peer.address.port != 0);
         for (unsigned j = 1; j < ring->config.list_size && chord->is_member; j++) {
             bool is_same = ring_id_equal(chord->list[j].id, chord->list[j - 1].id);
@@ -29,7 +29,7 @@ static void check(const struct ring *ring) {
     ASSERT(ring->queries_count <= ring->queries_max);
     ASSERT(ring->table.count <= ring->table.capacity);
     for (uint32_t i = 1; i < ring->table.count; i++) {
-        ASSERT(ring_id_compare(table_at(&ring->table, i - 1)->place.id, table_at(&ring->table, i)->place.id) <
+        ASSERT(ring_id_compare(table_at(&ring->table, i - 1)->vnode.id, table_at(&ring->table, i)->vnode.id) <
                0);
     }
 }
@@ -72,7 +72,7 @@ static void begin(struct driver *driver, uint8_t mode) {
     join.bytes = ring_write_contacts(contacts, mode % 3, memory);
     step(driver, &join);
     if (mode >= 128) {
-        struct ring_place list[3];
+        struct vnode list[3];
         memset(list, 0, sizeof list);
         for (unsigned i = 0; i < 3; i++) {
             list[i].peer.address = address_ipv4(10, 0, 0, (uint8_t)(i + 1), 7070);
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     struct ring_config config = {
         .self = {.address = address_ipv4(10, 0, 0, 100, 7070)},
-        .places_count = (uint8_t)(1 + data[0] % 2),
+        .vnodes_count = (uint8_t)(1 + data[0] % 2),
         .list_size = 3,
         .table_capacity = 16,
         .lookups_max = 2,

@@ -33,7 +33,7 @@ struct story {
 static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code, struct bytes bytes) {
     struct story *story = context;
     struct wire_reader reader;
-    struct ring_place place = {0};
+    struct vnode vnode = {0};
     wire_reader_init(&reader, bytes);
     if (code == RING_ARC || code == RING_HELD) {
         (void)wire_read_u8(&reader);
@@ -46,13 +46,13 @@ static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t co
     uint8_t hops_count = wire_read_u8(&reader);
     story->answered_count++;
     if (wire_read_u8(&reader) > 0) {
-        ring_read_place(ring_world_ring(&story->world, node), &reader, &place);
+        ring_read_vnode(ring_world_ring(&story->world, node), &reader, &vnode);
     }
     ring_world_list_members(&story->world);
     uint32_t owner = ring_world_owner(&story->world, story->keys[number]);
     bool is_behind = code == RING_FOUND && hops_count == 0 &&
                      sim_now_us(sim) - story->changed_at_us < FRESH_S * SIM_SECOND_US;
-    story->wrong_count += !ring_id_equal(place.id, story->world.places[owner].id) && !is_behind;
+    story->wrong_count += !ring_id_equal(vnode.id, story->world.vnodes[owner].id) && !is_behind;
 }
 
 /* After every step: a member stays one. */
@@ -164,7 +164,7 @@ static void assert_lookups_are_right(struct story *story, const char *when) {
 /* The member so many steps before a position in the circle. */
 static struct ring_id id_before(const struct ring_world *world, uint32_t position, uint32_t steps) {
     uint32_t count = world->members_count;
-    return world->places[world->members[(position + count - steps % count) % count]].id;
+    return world->vnodes[world->members[(position + count - steps % count) % count]].id;
 }
 
 /* What each node was told that it owns and holds is what the sorted members say. */
@@ -178,7 +178,7 @@ static bool are_arcs_right(struct story *story) {
         struct ring_id expected = id_before(world, i, world->members_count < COPIES ? 0 : COPIES);
         if (!ring_held_arc(ring_world_ring(world, node), 0, COPIES, &from, &to) ||
             !ring_id_equal(from, expected) || !ring_id_equal(story->held_from[node], from) ||
-            !ring_id_equal(to, world->places[node].id) ||
+            !ring_id_equal(to, world->vnodes[node].id) ||
             !ring_id_equal(story->own_from[node], id_before(world, i, 1))) {
             return false;
         }
@@ -198,12 +198,12 @@ static void assert_holders_are_right(struct story *story) {
             owner++;
         }
         for (uint32_t i = 0; i < members_count; i++) {
-            struct ring_place places[COPIES];
-            unsigned found = ring_holders(ring_world_ring(world, world->members[i]), key, COPIES, places);
+            struct vnode vnodes[COPIES];
+            unsigned found = ring_holders(ring_world_ring(world, world->members[i]), key, COPIES, vnodes);
             assert_true(found == count || (found == 0 && i != owner));
             for (unsigned j = 0; j < found; j++) {
                 uint32_t node = world->members[(owner + j) % members_count];
-                assert_true(ring_id_equal(places[j].id, world->places[node].id));
+                assert_true(ring_id_equal(vnodes[j].id, world->vnodes[node].id));
             }
         }
     }

@@ -232,13 +232,15 @@ void __wrap_copies_put_keys(struct buf *out, const struct ringkey *keys, size_t 
 /* ---- links without end ---- */
 
 enum err __real_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
-                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                         struct buf *work, struct frontier_outgoing *ret_links,
-                                         size_t count_max, size_t *ret_count);
+                                         const uint8_t after_position[ROUTE_POSITION_SIZE],
+                                         struct bytes after_url, struct buf *work,
+                                         struct frontier_outgoing *ret_links, size_t count_max,
+                                         size_t *ret_count);
 enum err __wrap_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
-                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                         struct buf *work, struct frontier_outgoing *ret_links,
-                                         size_t count_max, size_t *ret_count);
+                                         const uint8_t after_position[ROUTE_POSITION_SIZE],
+                                         struct bytes after_url, struct buf *work,
+                                         struct frontier_outgoing *ret_links, size_t count_max,
+                                         size_t *ret_count);
 
 static size_t make_url(uint8_t *out, size_t size_max) {
     static const char *const begins[] = {
@@ -253,12 +255,13 @@ static size_t make_url(uint8_t *out, size_t size_max) {
 }
 
 enum err __wrap_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
-                                         const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
-                                         struct buf *work, struct frontier_outgoing *ret_links,
-                                         size_t count_max, size_t *ret_count) {
+                                         const uint8_t after_position[ROUTE_POSITION_SIZE],
+                                         struct bytes after_url, struct buf *work,
+                                         struct frontier_outgoing *ret_links, size_t count_max,
+                                         size_t *ret_count) {
     enum { URL_SIZE = 96, ONE_PAGE = 1 << 7 };
     if (!lies("links")) {
-        return __real_crawl_loop_read_outgoing(crawl_loop, job, after_place, after_url, work, ret_links,
+        return __real_crawl_loop_read_outgoing(crawl_loop, job, after_position, after_url, work, ret_links,
                                                count_max, ret_count);
     }
     buf_clear(work);
@@ -267,7 +270,7 @@ enum err __wrap_crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const ch
         uint8_t *url = work->data + i * URL_SIZE;
         ret_links[i] = (struct frontier_outgoing){
             .url = bytes_of(url, make_url(url, URL_SIZE)), .depth = ONE_PAGE, .priority = FRONTIER_PAGE};
-        randombytes_buf(ret_links[i].place, ROUTE_PLACE_SIZE);
+        randombytes_buf(ret_links[i].place, ROUTE_POSITION_SIZE);
     }
     *ret_count = err == ERR_OK ? count_max : 0;
     return err;

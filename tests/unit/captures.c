@@ -368,7 +368,7 @@ static enum err give_other_page(void *context, const struct peer *from, struct b
 }
 
 static int setup_by_host(void **state) {
-    return fixture_setup_as(state, PLACE_BY_HOST, false);
+    return fixture_setup_as(state, POSITION_BY_HOST, false);
 }
 
 static void another_page_of_the_host_is_not_taken_for_this_one(void **state) {

@@ -16,7 +16,7 @@ static struct copies *open_copies(const char *directory) {
     assert_non_null(copies);
     pthread_mutex_init(&copies->keys_lock, NULL);
     scratch_path(directory, "keys", path);
-    assert_int_equal(keyset_open(path, PLACE_BY_URL, &copies->keyset, &detail), ERR_OK);
+    assert_int_equal(keyset_open(path, POSITION_BY_URL, &copies->keyset, &detail), ERR_OK);
     return copies;
 }
 
@@ -33,10 +33,10 @@ static void put(struct copies *copies, const char *surt, int64_t time_us, uint8_
     assert_int_equal(keyset_put(copies->keyset, &capture, &detail), ERR_OK);
 }
 
-static void place_of(const char *surt, uint8_t out[RINGKEY_PLACE_SIZE]) {
+static void place_of(const char *surt, uint8_t out[RINGKEY_POSITION_SIZE]) {
     struct sha256 sha256;
     assert_int_equal(sha256_init(&sha256), ERR_OK);
-    place_of_surt(&sha256, bytes_of_string(surt), PLACE_BY_URL, out);
+    position_of_surt(&sha256, bytes_of_string(surt), POSITION_BY_URL, out);
     sha256_done(&sha256);
 }
 
@@ -53,7 +53,7 @@ static struct copies *fill(const char *directory) {
 }
 
 static int64_t last_before(struct copies *copies, const char *surt, int64_t before_us) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     struct ringkey key;
     place_of(surt, place);
     enum err err = copies_find_last(copies, place, before_us, &key);
@@ -62,7 +62,7 @@ static int64_t last_before(struct copies *copies, const char *surt, int64_t befo
 }
 
 static int64_t first_from(struct copies *copies, const char *surt, int64_t from_us) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     struct ringkey key;
     place_of(surt, place);
     enum err err = copies_find_first(copies, place, from_us, &key);

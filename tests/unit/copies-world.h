@@ -404,7 +404,7 @@ static inline struct ringkey key_of(unsigned n, unsigned body) {
     capture.surt = bytes_of_string(surt);
     assert_int_equal(sha256_init(&sha256), ERR_OK);
     sha256_digest(&sha256, body_of(body, memory), capture.digest);
-    struct ringkey key = place_capture_key(&sha256, &capture, PLACE_BY_URL);
+    struct ringkey key = position_capture_key(&sha256, &capture, POSITION_BY_URL);
     sha256_done(&sha256);
     return key;
 }

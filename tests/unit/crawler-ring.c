@@ -99,10 +99,10 @@ static unsigned holder_of(struct ring *ring, unsigned page, unsigned rank) {
     }
 }
 
-static enum route_verdict ask(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+static enum route_verdict ask(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     struct node *node = context;
     unsigned page = page_of(url);
-    memset(ret_place, 0, ROUTE_PLACE_SIZE);
+    memset(ret_place, 0, ROUTE_POSITION_SIZE);
     ret_place[0] = (uint8_t)page;
     if (page == 0) {
         atomic_fetch_add(&node->ring->asked_home_count[node->number], 1);
@@ -192,7 +192,7 @@ static struct frontier_stat stat_of(struct node *node) {
 static void deliver(struct node *node) {
     struct ring *ring = node->ring;
     struct frontier_outgoing links[LINKS_MAX];
-    uint8_t place[ROUTE_PLACE_SIZE] = {0};
+    uint8_t place[ROUTE_POSITION_SIZE] = {0};
     struct buf work;
     size_t count = 0;
     buf_init(&work, 1 << 16);
@@ -498,7 +498,7 @@ struct talker {
 static void *talk(void *context) {
     struct talker *talker = context;
     struct frontier_outgoing links[LINKS_MAX];
-    uint8_t place[ROUTE_PLACE_SIZE] = {0};
+    uint8_t place[ROUTE_POSITION_SIZE] = {0};
     struct buf work;
     buf_init(&work, 1 << 16);
     while (!atomic_load(&talker->is_ending)) {

@@ -24,13 +24,13 @@ static unsigned number_of(struct bytes url) {
 }
 
 /* By number, but from the last to the first. */
-static void place_of(unsigned number, uint8_t out[ROUTE_PLACE_SIZE]) {
-    memset(out, 0, ROUTE_PLACE_SIZE);
+static void place_of(unsigned number, uint8_t out[ROUTE_POSITION_SIZE]) {
+    memset(out, 0, ROUTE_POSITION_SIZE);
     out[0] = (uint8_t)((URLS_COUNT - number) >> 8);
     out[1] = (uint8_t)(URLS_COUNT - number);
 }
 
-static bool ask_elsewhere(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+static bool ask_elsewhere(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     (void)context;
     unsigned number = number_of(url);
     place_of(number, ret_place);
@@ -83,7 +83,7 @@ static void flush(struct fixture *fixture) {
 static const char *outgoing(struct fixture *fixture, unsigned after, size_t count_max, size_t drop_count,
                             char out[TEXT_SIZE]) {
     struct frontier_outgoing links[LINKS_MAX];
-    uint8_t place[ROUTE_PLACE_SIZE] = {0};
+    uint8_t place[ROUTE_POSITION_SIZE] = {0};
     char text[TEXT_SIZE] = "";
     struct buf work;
     size_t count = 0;
@@ -99,7 +99,7 @@ static const char *outgoing(struct fixture *fixture, unsigned after, size_t coun
                                             count_max, &count),
                      ERR_OK);
     for (size_t i = 0; i < count; i++) {
-        uint8_t expected[ROUTE_PLACE_SIZE];
+        uint8_t expected[ROUTE_POSITION_SIZE];
         place_of(number_of(links[i].url), expected);
         assert_memory_equal(links[i].place, expected, sizeof expected);
         assert_true(links[i].depth == 3 && links[i].priority == FRONTIER_PAGE);
@@ -184,7 +184,7 @@ static void what_is_known_or_went_out_is_settled(void **state) {
 static void reading_stops_where_the_buffer_is_full(void **state) {
     struct fixture *fixture = *state;
     struct frontier_outgoing links[LINKS_MAX];
-    uint8_t place[ROUTE_PLACE_SIZE] = {0};
+    uint8_t place[ROUTE_POSITION_SIZE] = {0};
     struct buf work;
     size_t count = 0;
     open_shared(fixture);
@@ -312,7 +312,7 @@ static void what_stays_elsewhere_goes_out_now_and_then(void **state) {
     struct fixture *fixture = *state;
     struct frontier_outgoing links[COUNT];
     static unsigned sent_counts[COUNT];
-    uint8_t place[ROUTE_PLACE_SIZE] = {0};
+    uint8_t place[ROUTE_POSITION_SIZE] = {0};
     struct buf work;
     own(0, URLS_COUNT, false);
     open_shared(fixture);

@@ -20,11 +20,11 @@ void transport_ask(struct transport *transport, struct transport_question *quest
     const struct street_map *map = &fixture->map;
     struct transport_answer answer = {.err = ERR_OK};
     uint32_t first = 0;
-    while (first < map->count && ring_id_compare(map->places[first].place->id, question->key) < 0) {
+    while (first < map->count && ring_id_compare(map->vnodes[first].vnode->id, question->key) < 0) {
         first++;
     }
-    for (uint32_t i = 0; i < map->count && i < question->places_wanted; i++) {
-        answer.places[answer.places_count++] = *map->places[(first + i) % map->count].place;
+    for (uint32_t i = 0; i < map->count && i < question->vnodes_wanted; i++) {
+        answer.vnodes[answer.vnodes_count++] = *map->vnodes[(first + i) % map->count].vnode;
     }
     fixture->asked_count++;
     question->answered(question, &answer);
@@ -35,7 +35,7 @@ static int set_up(void **state) {
     assert_non_null(fixture);
     street_init(&fixture->street, 1);
     for (uint32_t i = 0; i < HOUSES_COUNT; i++) {
-        struct ring_config config = {.places_count = 1, .list_size = COPIES + 1};
+        struct ring_config config = {.vnodes_count = 1, .list_size = COPIES + 1};
         street_build(&fixture->street, address_ipv4(192, 0, 2, (uint8_t)(i + 1), 7070), config);
         street_start(&fixture->street, i, 0);
     }
@@ -59,8 +59,8 @@ static int tear_down(void **state) {
 /* In the middle of the arc that ends at this place of the map. */
 static struct ring_id middle_of(const struct fixture *fixture, uint32_t index) {
     struct ring_id from =
-        fixture->map.places[(index + fixture->map.count - 1) % fixture->map.count].place->id;
-    struct ring_id to = fixture->map.places[index].place->id;
+        fixture->map.vnodes[(index + fixture->map.count - 1) % fixture->map.count].vnode->id;
+    struct ring_id to = fixture->map.vnodes[index].vnode->id;
     return (struct ring_id){from.high + (to.high - from.high) / 2, 0};
 }
 
@@ -68,14 +68,14 @@ static struct ring_id middle_of(const struct fixture *fixture, uint32_t index) {
 static void a_lookup_does_not_make_an_arc_shorter(void **state) {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < fixture->map.count; i++) {
-        struct ring_id place = fixture->map.places[i].place->id;
+        struct ring_id vnode = fixture->map.vnodes[i].vnode->id;
         struct holders_arc before;
         struct holders_arc found;
         struct holders_arc after;
-        assert_true(holders_know(fixture->holders, place, &before));
+        assert_true(holders_know(fixture->holders, vnode, &before));
         assert_int_equal(holders_find(fixture->holders, middle_of(fixture, i), &found), ERR_OK);
-        assert_true(holders_know(fixture->holders, place, &after));
-        assert_true(ring_id_equal(found.to, place));
+        assert_true(holders_know(fixture->holders, vnode, &after));
+        assert_true(ring_id_equal(found.to, vnode));
         assert_true(ring_id_equal(after.from, before.from));
         assert_true(ring_id_equal(after.to, before.to));
         assert_int_equal(after.count, COPIES);

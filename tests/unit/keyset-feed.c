@@ -18,7 +18,7 @@ struct follower {
     struct keyset_feed *feed;
 };
 
-static struct follower follower_open(struct fixture *fixture, enum place_mapping mapping) {
+static struct follower follower_open(struct fixture *fixture, enum position_mapping mapping) {
     struct follower follower;
     char path[SCRATCH_PATH_SIZE];
     struct err_detail detail = {0};
@@ -92,7 +92,7 @@ static struct stored store(struct fixture *fixture, unsigned n) {
 
 static void every_capture_is_in_it(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 0);
     for (unsigned n = 0; n < 200; n++) {
@@ -117,7 +117,7 @@ static void count_key(void *context, const struct ringkey *key) {
 
 static void tells_of_keys_that_are_new(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     unsigned count = 0;
     store(fixture, 1);
     follower_run(&follower);
@@ -136,7 +136,7 @@ static void tells_of_keys_that_are_new(void **state) {
 
 static void leads_back_to_the_capture(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_HOST);
+    struct follower follower = follower_open(fixture, POSITION_BY_HOST);
     struct stored stored = store(fixture, 5);
     follower_run(&follower);
     struct ringkey_range all = {.has_upper = false};
@@ -155,7 +155,7 @@ static void leads_back_to_the_capture(void **state) {
 
 static void what_is_removed_leaves_it(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     struct stored gone[10];
     for (unsigned n = 0; n < 20; n++) {
         struct stored stored = store(fixture, n);
@@ -195,12 +195,12 @@ static void what_was_removed_before_never_comes(void **state) {
     struct stored first = store(fixture, 1);
     store(fixture, 2);
     assert_int_equal(instance_remove(fixture->session, &first.key, NULL), ERR_OK);
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 1);
     assert_int_equal(keyset_clear(follower.keyset, "a test", NULL), ERR_OK);
     follower_close(&follower);
-    follower = follower_open(fixture, PLACE_BY_URL);
+    follower = follower_open(fixture, POSITION_BY_URL);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 1);
     follower_close(&follower);
@@ -210,7 +210,7 @@ static void what_was_removed_before_never_comes(void **state) {
 /* Captures that are removed one by one, of a document that stays for the others. */
 static void a_removed_capture_leaves_it_alone(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     struct stored stored = fixture_capture(fixture, "http://example.org/a", 1, "page", 3);
     fixture_capture(fixture, "http://example.org/b", 1, "page", 3);
     fixture_capture(fixture, "http://example.org/c", 1, "page", 3);
@@ -239,7 +239,7 @@ static void a_removed_capture_leaves_it_alone(void **state) {
     assert_string_equal(keyset_remade(follower.keyset), "");
     assert_int_equal(keyset_clear(follower.keyset, "", NULL), ERR_OK);
     follower_close(&follower);
-    follower = follower_open(fixture, PLACE_BY_URL);
+    follower = follower_open(fixture, POSITION_BY_URL);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 2);
     follower_close(&follower);
@@ -251,7 +251,7 @@ static void goes_on_after_a_crash(void **state) {
     pid_t child = fork();
     if (child == 0) {
         fixture_open(fixture);
-        struct follower follower = follower_open(fixture, PLACE_BY_URL);
+        struct follower follower = follower_open(fixture, POSITION_BY_URL);
         for (unsigned n = 0; n < 120; n++) {
             store(fixture, n);
         }
@@ -263,7 +263,7 @@ static void goes_on_after_a_crash(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     fixture_open(fixture);
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     assert_in_range(keyset_count(follower.keyset), 1, 119);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 120);
@@ -272,7 +272,7 @@ static void goes_on_after_a_crash(void **state) {
 
 static void an_index_that_was_made_again_changes_nothing(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     for (unsigned n = 0; n < 30; n++) {
         store(fixture, n);
     }
@@ -281,7 +281,7 @@ static void an_index_that_was_made_again_changes_nothing(void **state) {
     fixture->config.is_rebuilding = true;
     fixture_reopen(fixture);
     fixture->config.is_rebuilding = false;
-    follower = follower_open(fixture, PLACE_BY_URL);
+    follower = follower_open(fixture, POSITION_BY_URL);
     store(fixture, 30);
     follower_run(&follower);
     expect_equal(fixture, follower.keyset, 31);
@@ -297,7 +297,7 @@ static void another_archive_is_read_from_its_start(void **state) {
     }
     static const uint16_t volumes[] = {3, 9};
     for (size_t i = 0; i < 2; i++) {
-        struct follower follower = follower_open(fixture, PLACE_BY_URL);
+        struct follower follower = follower_open(fixture, POSITION_BY_URL);
         struct index_position far = {.segment = 1000, .offset = 5};
         struct capture stale = {.surt = BYTES("org,stale)/")};
         keyset_set_position(follower.keyset, volumes[i], &far);
@@ -313,7 +313,7 @@ static void another_archive_is_read_from_its_start(void **state) {
 /* Entered at once by who stored it, then seen by the feed. */
 static void twice_is_once(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     struct stored stored = store(fixture, 5);
     struct capture capture = {.surt = BYTES("org,example)/5"), .time_us = 5 * FIXTURE_SECOND_US};
     memcpy(capture.digest, stored.key.digest, sizeof capture.digest);
@@ -350,7 +350,7 @@ static void *write_captures(void *context) {
 
 static void follows_while_others_write(void **state) {
     struct fixture *fixture = *state;
-    struct follower follower = follower_open(fixture, PLACE_BY_URL);
+    struct follower follower = follower_open(fixture, POSITION_BY_URL);
     struct writer writer = {.fixture = fixture, .session = instance_session_new(fixture->instance)};
     pthread_t thread;
     assert_non_null(writer.session);

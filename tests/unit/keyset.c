@@ -26,7 +26,7 @@ static int stop(void **state) {
     return 0;
 }
 
-static struct keyset *open_set(void *root, const char *name, enum place_mapping mapping) {
+static struct keyset *open_set(void *root, const char *name, enum position_mapping mapping) {
     char path[SCRATCH_PATH_SIZE];
     struct keyset *keyset = NULL;
     struct err_detail detail = {0};
@@ -140,7 +140,7 @@ static void check_all(struct keyset *keyset, const bool *is_there, size_t count,
     memory_set_done(&model);
 }
 
-static void run_model(void *root, const char *name, enum place_mapping mapping) {
+static void run_model(void *root, const char *name, enum position_mapping mapping) {
     static bool is_there[CAPTURES_COUNT];
     memset(is_there, 0, sizeof is_there);
     struct prng prng;
@@ -172,16 +172,16 @@ static void run_model(void *root, const char *name, enum place_mapping mapping) 
 }
 
 static void equals_its_model_by_url(void **state) {
-    run_model(*state, "url", PLACE_BY_URL);
+    run_model(*state, "url", POSITION_BY_URL);
 }
 
 /* Three places for all keys: buckets must be divided inside of a place. */
 static void equals_its_model_by_host(void **state) {
-    run_model(*state, "host", PLACE_BY_HOST);
+    run_model(*state, "host", POSITION_BY_HOST);
 }
 
 static void equals_its_model_by_section(void **state) {
-    run_model(*state, "section", PLACE_BY_SECTION);
+    run_model(*state, "section", POSITION_BY_SECTION);
 }
 
 /* ---- the sums alone, with many chunks ---- */
@@ -196,7 +196,7 @@ static struct ringkey bucket_lower(size_t n) {
 static void check_sums(const struct keyset_sums *sums, const uint64_t *counts, struct prng *prng) {
     size_t n = prng_below(prng, BUCKETS_MAX);
     struct ringkey key = bucket_lower(n);
-    struct keyset_place place = keyset_sums_find(sums, &key);
+    struct keyset_position place = keyset_sums_find(sums, &key);
     uint64_t before = 0;
     uint64_t all = 0;
     size_t lower = n;
@@ -214,7 +214,7 @@ static void check_sums(const struct keyset_sums *sums, const uint64_t *counts, s
     assert_int_equal(keyset_sums_before(sums, place).low, 3 * before);
     assert_int_equal(keyset_sums_all(sums).count, all);
     if (counts[lower] > 0) {
-        struct keyset_place ranked = keyset_sums_find_rank(sums, before + prng_below(prng, counts[lower]));
+        struct keyset_position ranked = keyset_sums_find_rank(sums, before + prng_below(prng, counts[lower]));
         assert_int_equal(ranked.slot, place.slot);
         assert_int_equal(ranked.bucket, place.bucket);
     }
@@ -231,7 +231,7 @@ static void sums_of_many_buckets_are_right(void **state) {
         size_t n = prng_below(&prng, BUCKETS_MAX);
         bool is_dropping = step > 20000 || prng_below(&prng, 10) == 0;
         struct ringkey key = bucket_lower(n);
-        struct keyset_place place = keyset_sums_find(&sums, &key);
+        struct keyset_position place = keyset_sums_find(&sums, &key);
         struct ringkey_sum sum = {.count = KEYS_PER_BUCKET, .low = 3 * KEYS_PER_BUCKET};
         if (counts[n] == 0 && !is_dropping) {
             keyset_sums_add(&sums, place, &sum);
@@ -249,7 +249,7 @@ static void sums_of_many_buckets_are_right(void **state) {
     }
     for (size_t n = 0; n < BUCKETS_MAX; n++) {
         struct ringkey key = bucket_lower(n);
-        struct keyset_place place = keyset_sums_find(&sums, &key);
+        struct keyset_position place = keyset_sums_find(&sums, &key);
         struct ringkey_sum sum = {.count = counts[n], .low = 3 * counts[n]};
         if (counts[n] > 0) {
             keyset_sums_subtract(&sums, place, &sum);
@@ -265,71 +265,71 @@ static void sums_of_many_buckets_are_right(void **state) {
 
 static void a_place_is_that_of_the_surt_or_of_its_host(void **state) {
     (void)state;
-    uint8_t a[RINGKEY_PLACE_SIZE];
-    uint8_t b[RINGKEY_PLACE_SIZE];
+    uint8_t a[RINGKEY_POSITION_SIZE];
+    uint8_t b[RINGKEY_POSITION_SIZE];
     uint8_t digest[SHA256_SIZE];
-    place_of_surt(&sha256, BYTES("org,example)/a"), PLACE_BY_URL, a);
+    position_of_surt(&sha256, BYTES("org,example)/a"), POSITION_BY_URL, a);
     sha256_digest(&sha256, BYTES("org,example)/a"), digest);
     assert_memory_equal(a, digest, sizeof a);
-    place_of_surt(&sha256, BYTES("org,example)/a"), PLACE_BY_HOST, a);
-    place_of_surt(&sha256, BYTES("org,example)/b)"), PLACE_BY_HOST, b);
+    position_of_surt(&sha256, BYTES("org,example)/a"), POSITION_BY_HOST, a);
+    position_of_surt(&sha256, BYTES("org,example)/b)"), POSITION_BY_HOST, b);
     sha256_digest(&sha256, BYTES("org,example)"), digest);
     assert_memory_equal(a, digest, sizeof a);
     assert_memory_equal(b, digest, sizeof b);
-    place_of_surt(&sha256, BYTES("urn:x"), PLACE_BY_HOST, a);
+    position_of_surt(&sha256, BYTES("urn:x"), POSITION_BY_HOST, a);
     sha256_digest(&sha256, BYTES("urn:x"), digest);
     assert_memory_equal(a, digest, sizeof a);
 }
 
-static bool are_ring_services(struct bytes a, struct bytes b, enum place_mapping mapping) {
-    uint8_t place_a[RINGKEY_PLACE_SIZE];
-    uint8_t place_b[RINGKEY_PLACE_SIZE];
-    place_of_surt(&sha256, a, mapping, place_a);
-    place_of_surt(&sha256, b, mapping, place_b);
+static bool are_ring_services(struct bytes a, struct bytes b, enum position_mapping mapping) {
+    uint8_t place_a[RINGKEY_POSITION_SIZE];
+    uint8_t place_b[RINGKEY_POSITION_SIZE];
+    position_of_surt(&sha256, a, mapping, place_a);
+    position_of_surt(&sha256, b, mapping, place_b);
     return memcmp(place_a, place_b, sizeof place_a) == 0;
 }
 
 static void a_section_is_the_first_part_of_the_path(void **state) {
     (void)state;
     struct bytes news = BYTES("org,example)/news");
-    assert_true(are_ring_services(news, BYTES("org,example)/news/2021/a"), PLACE_BY_SECTION));
-    assert_true(are_ring_services(news, BYTES("org,example)/news?a=/b"), PLACE_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("org,example)/newspaper"), PLACE_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("org,example)/"), PLACE_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("com,example)/news"), PLACE_BY_SECTION));
-    assert_true(are_ring_services(BYTES("org,example)/?a"), BYTES("org,example)/"), PLACE_BY_SECTION));
-    assert_true(are_ring_services(BYTES("org,example)//b"), BYTES("org,example)/"), PLACE_BY_SECTION));
-    assert_false(are_ring_services(BYTES("urn:x/a"), BYTES("urn:x/b"), PLACE_BY_SECTION));
-    assert_false(are_ring_services(BYTES("org,example)"), BYTES(""), PLACE_BY_SECTION));
+    assert_true(are_ring_services(news, BYTES("org,example)/news/2021/a"), POSITION_BY_SECTION));
+    assert_true(are_ring_services(news, BYTES("org,example)/news?a=/b"), POSITION_BY_SECTION));
+    assert_false(are_ring_services(news, BYTES("org,example)/newspaper"), POSITION_BY_SECTION));
+    assert_false(are_ring_services(news, BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_false(are_ring_services(news, BYTES("com,example)/news"), POSITION_BY_SECTION));
+    assert_true(are_ring_services(BYTES("org,example)/?a"), BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_true(are_ring_services(BYTES("org,example)//b"), BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_false(are_ring_services(BYTES("urn:x/a"), BYTES("urn:x/b"), POSITION_BY_SECTION));
+    assert_false(are_ring_services(BYTES("org,example)"), BYTES(""), POSITION_BY_SECTION));
 }
 
-static void expect_prefix(struct bytes prefix, enum place_mapping mapping, bool is_one) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
-    uint8_t expected[RINGKEY_PLACE_SIZE];
-    assert_int_equal(place_of_prefix(&sha256, prefix, mapping, place), is_one);
+static void expect_prefix(struct bytes prefix, enum position_mapping mapping, bool is_one) {
+    uint8_t place[RINGKEY_POSITION_SIZE];
+    uint8_t expected[RINGKEY_POSITION_SIZE];
+    assert_int_equal(position_of_prefix(&sha256, prefix, mapping, place), is_one);
     if (is_one) {
-        place_of_surt(&sha256, prefix, mapping, expected);
+        position_of_surt(&sha256, prefix, mapping, expected);
         assert_memory_equal(place, expected, sizeof place);
     }
 }
 
 static void what_begins_alike_is_at_one_place_where_nothing_can_change_it(void **state) {
     (void)state;
-    expect_prefix(BYTES("org,example)/news/"), PLACE_BY_URL, false);
-    expect_prefix(BYTES("org,example"), PLACE_BY_HOST, false);
-    expect_prefix(BYTES("org,example)"), PLACE_BY_HOST, true);
-    expect_prefix(BYTES("org,example)/ne"), PLACE_BY_HOST, true);
-    expect_prefix(BYTES("org,example)/"), PLACE_BY_SECTION, false);
-    expect_prefix(BYTES("org,example)/news"), PLACE_BY_SECTION, false); /* newspaper */
-    expect_prefix(BYTES("org,example)/news/"), PLACE_BY_SECTION, true);
-    expect_prefix(BYTES("org,example)/news?a"), PLACE_BY_SECTION, true);
-    expect_prefix(BYTES("urn:x"), PLACE_BY_SECTION, false);
-    expect_prefix(BYTES(""), PLACE_BY_SECTION, false);
-    expect_prefix(BYTES(""), PLACE_BY_HOST, false);
+    expect_prefix(BYTES("org,example)/news/"), POSITION_BY_URL, false);
+    expect_prefix(BYTES("org,example"), POSITION_BY_HOST, false);
+    expect_prefix(BYTES("org,example)"), POSITION_BY_HOST, true);
+    expect_prefix(BYTES("org,example)/ne"), POSITION_BY_HOST, true);
+    expect_prefix(BYTES("org,example)/"), POSITION_BY_SECTION, false);
+    expect_prefix(BYTES("org,example)/news"), POSITION_BY_SECTION, false); /* newspaper */
+    expect_prefix(BYTES("org,example)/news/"), POSITION_BY_SECTION, true);
+    expect_prefix(BYTES("org,example)/news?a"), POSITION_BY_SECTION, true);
+    expect_prefix(BYTES("urn:x"), POSITION_BY_SECTION, false);
+    expect_prefix(BYTES(""), POSITION_BY_SECTION, false);
+    expect_prefix(BYTES(""), POSITION_BY_HOST, false);
 }
 
 static void finds_the_capture_of_a_key(void **state) {
-    struct keyset *keyset = open_set(*state, "find", PLACE_BY_URL);
+    struct keyset *keyset = open_set(*state, "find", POSITION_BY_URL);
     char surt[64];
     struct capture capture = make_capture(12, surt);
     struct ringkey key = keyset_key(keyset, &capture);
@@ -356,7 +356,7 @@ static void finds_the_capture_of_a_key(void **state) {
 }
 
 static void finds_all_keys_of_a_digest(void **state) {
-    struct keyset *keyset = open_set(*state, "digest", PLACE_BY_URL);
+    struct keyset *keyset = open_set(*state, "digest", POSITION_BY_URL);
     for (size_t n = 0; n < 100; n++) {
         char surt[64];
         struct capture capture = make_capture(n, surt);
@@ -388,7 +388,7 @@ static void set_position(struct keyset *keyset, uint64_t offset) {
 static void what_was_committed_survives_the_process(void **state) {
     pid_t child = fork();
     if (child == 0) {
-        struct keyset *keyset = open_set(*state, "crash", PLACE_BY_URL);
+        struct keyset *keyset = open_set(*state, "crash", POSITION_BY_URL);
         for (size_t n = 0; n < 1000; n++) {
             put(keyset, n);
         }
@@ -401,7 +401,7 @@ static void what_was_committed_survives_the_process(void **state) {
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    struct keyset *keyset = open_set(*state, "crash", PLACE_BY_URL);
+    struct keyset *keyset = open_set(*state, "crash", POSITION_BY_URL);
     struct index_position position;
     uint16_t volume;
     assert_string_equal(keyset_remade(keyset), "");
@@ -417,7 +417,7 @@ static void what_was_committed_survives_the_process(void **state) {
 }
 
 static void fill_and_close(void *root, const char *name) {
-    struct keyset *keyset = open_set(root, name, PLACE_BY_URL);
+    struct keyset *keyset = open_set(root, name, POSITION_BY_URL);
     for (size_t n = 0; n < 1000; n++) {
         put(keyset, n);
     }
@@ -440,7 +440,7 @@ static void expect_empty(struct keyset *keyset) {
 
 static void another_mapping_empties_it(void **state) {
     fill_and_close(*state, "mapping");
-    expect_empty(open_set(*state, "mapping", PLACE_BY_HOST));
+    expect_empty(open_set(*state, "mapping", POSITION_BY_HOST));
 }
 
 static void damage_empties_it(void **state) {
@@ -458,14 +458,15 @@ static void damage_empties_it(void **state) {
         }
     }
     closedir(directory);
-    expect_empty(open_set(*state, "damage", PLACE_BY_URL));
+    expect_empty(open_set(*state, "damage", POSITION_BY_URL));
 }
 
 static void a_second_process_is_told_so(void **state) {
-    struct keyset *keyset = open_set(*state, "busy", PLACE_BY_URL);
+    struct keyset *keyset = open_set(*state, "busy", POSITION_BY_URL);
     struct keyset *second;
     char path[SCRATCH_PATH_SIZE];
-    assert_int_equal(keyset_open(scratch_path(*state, "busy", path), PLACE_BY_URL, &second, NULL), ERR_BUSY);
+    assert_int_equal(keyset_open(scratch_path(*state, "busy", path), POSITION_BY_URL, &second, NULL),
+                     ERR_BUSY);
     put(keyset, 1);
     commit(keyset);
     keyset_close(keyset);
@@ -479,8 +480,8 @@ static void count_key(void *context, const struct ringkey *key) {
 }
 
 static void two_sets_are_compared(void **state) {
-    struct keyset *a = open_set(*state, "left", PLACE_BY_URL);
-    struct keyset *b = open_set(*state, "right", PLACE_BY_URL);
+    struct keyset *a = open_set(*state, "left", POSITION_BY_URL);
+    struct keyset *b = open_set(*state, "right", POSITION_BY_URL);
     static const struct reconcile_arc whole_ring;
     static uint8_t question_memory[RECONCILE_MESSAGE_SIZE_MAX];
     static uint8_t answer_memory[RECONCILE_MESSAGE_SIZE_MAX];

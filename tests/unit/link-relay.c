@@ -26,7 +26,7 @@ struct world {
     struct sim *sim;
     struct program program;
     struct world *self;
-    struct ring_place places[NODES_MAX]; /* by ID */
+    struct vnode places[NODES_MAX]; /* by ID */
     uint32_t node_of[NODES_MAX];
     uint32_t nodes_count;
     struct item items[LINKS_MAX];
@@ -122,7 +122,7 @@ static uint64_t nothing_waits(void *context) {
 }
 
 /* As a successor list names them; who is not known to lookups is not in it either. */
-static size_t owner_after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t owner_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     const struct world *world = context;
     size_t count = 0;
     uint32_t first = position_of(world, ring_id_add_power(id, 0));
@@ -172,7 +172,7 @@ static void node_done(void *memory) {
 
 static void on_find(struct world *world, uint32_t node, struct bytes bytes) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
-    struct ring_place places[RING_LIST_MAX];
+    struct vnode places[RING_LIST_MAX];
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
@@ -244,7 +244,7 @@ static void sort_places(struct world *world) {
     for (uint32_t i = 1; i < world->nodes_count; i++) {
         for (uint32_t j = i; j > 0 && ring_id_compare(world->places[j - 1].id, world->places[j].id) > 0;
              j--) {
-            struct ring_place place = world->places[j];
+            struct vnode place = world->places[j];
             uint32_t node = world->node_of[j];
             world->places[j] = world->places[j - 1];
             world->node_of[j] = world->node_of[j - 1];

@@ -18,7 +18,7 @@ struct world;
 
 struct link {
     char url[64];
-    uint8_t place[ROUTE_PLACE_SIZE];
+    uint8_t place[ROUTE_POSITION_SIZE];
     bool is_dropped;
     unsigned nodes; /* bits: to whom it was delivered */
 };
@@ -48,9 +48,9 @@ struct world {
     pthread_mutex_t lock;
     bool is_stopping; /* lock */
     struct node nodes[NODES];
-    struct ring_place places[NODES]; /* by ID */
-    struct link links[LINKS];        /* lock; of node 0, by place */
-    size_t wrong_count;              /* lock */
+    struct vnode places[NODES]; /* by ID */
+    struct link links[LINKS];   /* lock; of node 0, by place */
+    size_t wrong_count;         /* lock */
 };
 
 /* ---- the ring ---- */
@@ -64,13 +64,13 @@ static unsigned position_of(const struct world *world, struct ring_id id) {
     return 0;
 }
 
-static struct ring_id id_of(const uint8_t place[ROUTE_PLACE_SIZE]) {
+static struct ring_id id_of(const uint8_t place[ROUTE_POSITION_SIZE]) {
     struct wire_reader reader;
-    wire_reader_init(&reader, bytes_of(place, ROUTE_PLACE_SIZE));
+    wire_reader_init(&reader, bytes_of(place, ROUTE_POSITION_SIZE));
     return message_read_id(&reader);
 }
 
-static size_t places_from(const struct world *world, unsigned position, struct ring_place *out,
+static size_t places_from(const struct world *world, unsigned position, struct vnode *out,
                           size_t places_max) {
     size_t count = places_max < NODES ? places_max : NODES;
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static size_t places_from(const struct world *world, unsigned position, struct r
     return count;
 }
 
-static size_t node_after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t node_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     const struct node *node = context;
     return places_from(node->world, position_of(node->world, ring_id_add_power(id, 0)), out, places_max);
 }
@@ -89,21 +89,21 @@ static uint64_t node_arcs(void *context) {
     return NODES;
 }
 
-static void node_find(void *context, uint64_t number, struct ring_id key, size_t places_wanted) {
+static void node_find(void *context, uint64_t number, struct ring_id key, size_t vnodes_wanted) {
     struct node *node = context;
-    struct ring_place places[NODES];
-    size_t count = places_from(node->world, position_of(node->world, key), places, places_wanted);
+    struct vnode places[NODES];
+    size_t count = places_from(node->world, position_of(node->world, key), places, vnodes_wanted);
     link_sender_found(node->link_sender, number, places, count);
 }
 
 /* ---- frontiers: only node 0 has links ---- */
 
-static enum err node_read(void *context, const char *job, const uint8_t after_place[ROUTE_PLACE_SIZE],
+static enum err node_read(void *context, const char *job, const uint8_t after_position[ROUTE_POSITION_SIZE],
                           struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                           size_t count_max, size_t *ret_count) {
     struct node *node = context;
     struct world *world = node->world;
-    (void)after_place;
+    (void)after_position;
     (void)after_url;
     (void)work;
     (void)job;
@@ -263,15 +263,15 @@ static void add_node(struct world *world, unsigned index, struct sha256 *sha256)
     node->peer.address = datagram_address(node->datagram);
     memcpy(node->peer.key, node->identity.key, PEER_KEY_SIZE);
     world->places[index] =
-        (struct ring_place){.peer = node->peer, .id = ring_id_of_node(sha256, &node->peer.address, 0)};
+        (struct vnode){.peer = node->peer, .id = ring_id_of_node(sha256, &node->peer.address, 0)};
 }
 
 static int compare_places(const void *a, const void *b) {
-    return ring_id_compare(((const struct ring_place *)a)->id, ((const struct ring_place *)b)->id);
+    return ring_id_compare(((const struct vnode *)a)->id, ((const struct vnode *)b)->id);
 }
 
 static int compare_links(const void *a, const void *b) {
-    return memcmp(((const struct link *)a)->place, ((const struct link *)b)->place, ROUTE_PLACE_SIZE);
+    return memcmp(((const struct link *)a)->place, ((const struct link *)b)->place, ROUTE_POSITION_SIZE);
 }
 
 static int start(void **state) {

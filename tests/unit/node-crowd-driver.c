@@ -123,7 +123,7 @@ static void start_node(struct node *node) {
         .directory = node->directory,
         .address = address_ipv4(127, 0, 77, (uint8_t)(1 + node->index), node->self.address.port),
         .join = node->join[0] != '\0' ? node->join : NULL,
-        .places_count = 1,
+        .vnodes_count = 1,
         .clock = &clock_system,
         .news = on_news,
         .charter = on_charter,

@@ -67,7 +67,7 @@ static void start_node(struct node *node, unsigned number) {
     struct transport_config transport = {
         .directory = node->directory,
         .address = address_ipv4(127, 0, 78, (uint8_t)(1 + number), 0),
-        .places_count = 1,
+        .vnodes_count = 1,
         .clock = &clock_system,
     };
     ring_services_listen(node->ring_services, &transport);

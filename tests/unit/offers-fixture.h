@@ -12,7 +12,7 @@
 #include "node/captures/captures_state.h"
 #include "node/crowd/offers_state.h"
 #include "scratch.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "unit.h"
 #include "web/url/surt.h"
 
@@ -43,7 +43,7 @@ static inline void sample_sign(struct offers_sample *sample, struct sha256 *sha2
 /* signer NULL: nobody's. The body is borrowed. */
 static inline void sample_init(struct offers_sample *sample, const struct identity *signer, const char *url,
                                int64_t seconds, struct bytes body) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     struct sha256 sha256;
     struct canon canon;
     *sample = (struct offers_sample){0};
@@ -67,7 +67,7 @@ static inline void sample_init(struct offers_sample *sample, const struct identi
     assert_int_equal(canon_run(&canon, captured->document.url, NULL), ERR_OK);
     assert_int_equal(surt_put(&sample->surt, &canon), ERR_OK);
     sha256_digest(&sha256, buf_bytes(&sample->surt), sample->hash);
-    place_of_surt(&sha256, buf_bytes(&sample->surt), PLACE_BY_URL, place);
+    position_of_surt(&sha256, buf_bytes(&sample->surt), POSITION_BY_URL, place);
     sample->key = ringkey_make(place, captured->document.time_us, captured->sum.digest);
     if (signer != NULL) {
         sample_sign(sample, &sha256, signer);

@@ -93,9 +93,9 @@ static void talk_run(struct talk *talk, const struct reconcile_arc *arc, struct 
 /* ---- the model ---- */
 
 static bool is_in_arc(const struct reconcile_arc *arc, const struct ringkey *key) {
-    bool is_above = memcmp(key->bytes, arc->from, RINGKEY_PLACE_SIZE) > 0;
-    bool is_below = memcmp(key->bytes, arc->to, RINGKEY_PLACE_SIZE) <= 0;
-    bool is_wrapped = memcmp(arc->to, arc->from, RINGKEY_PLACE_SIZE) <= 0;
+    bool is_above = memcmp(key->bytes, arc->from, RINGKEY_POSITION_SIZE) > 0;
+    bool is_below = memcmp(key->bytes, arc->to, RINGKEY_POSITION_SIZE) <= 0;
+    bool is_wrapped = memcmp(arc->to, arc->from, RINGKEY_POSITION_SIZE) <= 0;
     return is_wrapped ? is_above || is_below : is_above && is_below;
 }
 

@@ -27,18 +27,18 @@ static int stop(void **state) {
 
 /* ---- the messages of the vectors ---- */
 
-static struct ring_place place_v4(uint8_t last, uint8_t index) {
-    struct ring_place place = {.peer.address = address_ipv4(192, 0, 2, last, 7070), .index = index};
-    place.id = ring_id_of_node(&sha256, &place.peer.address, index);
-    return place;
+static struct vnode vnode_v4(uint8_t last, uint8_t index) {
+    struct vnode vnode = {.peer.address = address_ipv4(192, 0, 2, last, 7070), .index = index};
+    vnode.id = ring_id_of_node(&sha256, &vnode.peer.address, index);
+    return vnode;
 }
 
-static struct ring_place place_v6(void) {
-    struct ring_place place = {.index = 31};
-    assert_true(address_parse(BYTES("[2001:db8::1]:443"), 0, &place.peer.address));
-    memset(place.peer.key, 0x5a, PEER_KEY_SIZE);
-    place.id = ring_id_of_node(&sha256, &place.peer.address, 31);
-    return place;
+static struct vnode vnode_v6(void) {
+    struct vnode vnode = {.index = 31};
+    assert_true(address_parse(BYTES("[2001:db8::1]:443"), 0, &vnode.peer.address));
+    memset(vnode.peer.key, 0x5a, PEER_KEY_SIZE);
+    vnode.id = ring_id_of_node(&sha256, &vnode.peer.address, 31);
+    return vnode;
 }
 
 static struct message message_of(uint8_t kind) {
@@ -51,10 +51,10 @@ static struct message state_message(void) {
     struct message message = message_of(MESSAGE_STATE);
     message.to = 3;
     message.status = MESSAGE_MEMBER;
-    message.predecessor = place_v4(1, 0);
-    message.places[0] = place_v6();
-    message.places[1] = (struct ring_place){.id = ring_id_add_power(message.places[0].id, 0)};
-    message.places_count = 2;
+    message.predecessor = vnode_v4(1, 0);
+    message.vnodes[0] = vnode_v6();
+    message.vnodes[1] = (struct vnode){.id = ring_id_add_power(message.vnodes[0].id, 0)};
+    message.vnodes_count = 2;
     return message;
 }
 
@@ -62,9 +62,9 @@ static struct message found_message(void) {
     struct message message = message_of(MESSAGE_FOUND);
     message.to = 0;
     message.status = FOUND_OWNER;
-    message.predecessor = place_v4(1, 0);
-    message.places[0] = place_v4(2, 0);
-    message.places_count = 1;
+    message.predecessor = vnode_v4(1, 0);
+    message.vnodes[0] = vnode_v4(2, 0);
+    message.vnodes_count = 1;
     return message;
 }
 
@@ -72,11 +72,11 @@ static struct message nodes_message(uint8_t kind) {
     struct message message = message_of(kind);
     message.status = MODE_SMALL;
     message.is_whole = true;
-    message.places[0] = place_v4(1, 0);
-    message.places[1] = place_v4(2, 4);
-    message.nodes_places_count[0] = 1;
-    message.nodes_places_count[1] = 28;
-    message.places_count = 2;
+    message.vnodes[0] = vnode_v4(1, 0);
+    message.vnodes[1] = vnode_v4(2, 4);
+    message.nodes_vnodes_count[0] = 1;
+    message.nodes_vnodes_count[1] = 28;
+    message.vnodes_count = 2;
     return message;
 }
 
@@ -112,8 +112,8 @@ static bool build(struct bytes name, struct message *ret_message) {
         message.wanted = kind == MESSAGE_ASK_BEFORE ? 7 : 0;
         message.digest = UINT64_C(0x0123456789abcdef);
     } else if (kind == MESSAGE_BEFORE) {
-        message.places[message.places_count++] = place_v4(1, 0);
-        message.places[message.places_count++] = place_v6();
+        message.vnodes[message.vnodes_count++] = vnode_v4(1, 0);
+        message.vnodes[message.vnodes_count++] = vnode_v6();
     }
     *ret_message = message;
     return true;
@@ -183,22 +183,22 @@ static void keeps_every_vector_of_the_specification(void **state) {
 static void the_largest_message_fits_a_datagram(void **state) {
     (void)state;
     struct message message = state_message();
-    message.predecessor = place_v6();
-    message.places_count = RING_LIST_MAX;
+    message.predecessor = vnode_v6();
+    message.vnodes_count = RING_LIST_MAX;
     for (unsigned i = 0; i < RING_LIST_MAX; i++) {
-        message.places[i] = place_v6();
+        message.vnodes[i] = vnode_v6();
     }
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     assert_true(message_write(&message, memory).size <= STEP_MESSAGE_SIZE_MAX);
     message.kind = MESSAGE_NODES;
     message.status = MODE_SMALL;
-    message.places_count = MESSAGE_PLACES_MAX;
-    message.places[MESSAGE_PLACES_MAX - 1] = place_v6();
-    memset(message.nodes_places_count, 1, sizeof message.nodes_places_count);
+    message.vnodes_count = MESSAGE_VNODES_MAX;
+    message.vnodes[MESSAGE_VNODES_MAX - 1] = vnode_v6();
+    memset(message.nodes_vnodes_count, 1, sizeof message.nodes_vnodes_count);
     assert_true(message_write(&message, memory).size <= STEP_MESSAGE_SIZE_MAX);
     message.kind = MESSAGE_FOUND;
     message.status = FOUND_OWNER;
-    message.places_count = RING_LIST_MAX;
+    message.vnodes_count = RING_LIST_MAX;
     assert_true(message_write(&message, memory).size <= STEP_MESSAGE_SIZE_MAX);
 }
 
@@ -250,7 +250,7 @@ static void ids_go_round_the_circle(void **state) {
     assert_true(ring_id_equal(ring_id_distance(last, (struct ring_id){0, 1}), (struct ring_id){0, 2}));
 }
 
-static void ports_and_the_end_of_an_ipv6_address_do_not_move_a_place(void **state) {
+static void ports_and_the_end_of_an_ipv6_address_do_not_move_a_vnode(void **state) {
     (void)state;
     struct address a;
     struct address b;
@@ -270,7 +270,7 @@ int main(void) {
         cmocka_unit_test(a_padded_question_is_a_third_of_the_largest_answer),
         cmocka_unit_test(of_another_version_or_charter_only_the_header_is_read),
         cmocka_unit_test(ids_go_round_the_circle),
-        cmocka_unit_test(ports_and_the_end_of_an_ipv6_address_do_not_move_a_place),
+        cmocka_unit_test(ports_and_the_end_of_an_ipv6_address_do_not_move_a_vnode),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -10,12 +10,12 @@ static struct address v4(uint8_t last, uint16_t port) {
     return address_ipv4(192, 0, 2, last, port);
 }
 
-static struct ring_config plain(uint8_t places_count) {
-    return (struct ring_config){.places_count = places_count, .list_size = LIST_SIZE};
+static struct ring_config plain(uint8_t vnodes_count) {
+    return (struct ring_config){.vnodes_count = vnodes_count, .list_size = LIST_SIZE};
 }
 
 static uint8_t first_of(const struct street *street, uint32_t house) {
-    return ring_place_at(street->houses[house].ring, 0)->index;
+    return ring_vnode_at(street->houses[house].ring, 0)->index;
 }
 
 static void assert_settles(struct street *street, const char *when) {
@@ -25,10 +25,10 @@ static void assert_settles(struct street *street, const char *when) {
 }
 
 /* A ring of so many, each at an address of its own; the first founds it. */
-static void begin(struct street *street, uint64_t seed, uint32_t count, uint8_t places_count) {
+static void begin(struct street *street, uint64_t seed, uint32_t count, uint8_t vnodes_count) {
     street_init(street, seed);
     for (uint32_t i = 0; i < count; i++) {
-        street_build(street, v4((uint8_t)(i + 1), 7070), plain(places_count));
+        street_build(street, v4((uint8_t)(i + 1), 7070), plain(vnodes_count));
         street_start(street, i, 0);
     }
     assert_settles(street, "before");
@@ -39,30 +39,30 @@ enum { COUNTS_COUNT = sizeof counts / sizeof *counts };
 
 /* ---- behind one address ---- */
 
-static void who_comes_second_takes_the_next_places(void **state) {
+static void who_comes_second_takes_the_next_vnodes(void **state) {
     (void)state;
     for (unsigned c = 0; c < COUNTS_COUNT; c++) {
-        for (uint8_t places = 1; places <= 3; places += 2) {
+        for (uint8_t vnodes = 1; vnodes <= 3; vnodes += 2) {
             struct street street;
-            begin(&street, c, counts[c], places);
-            uint32_t second = street_build(&street, v4(1, 7071), plain(places));
-            uint32_t third = street_build(&street, v4(1, 7072), plain(places));
+            begin(&street, c, counts[c], vnodes);
+            uint32_t second = street_build(&street, v4(1, 7071), plain(vnodes));
+            uint32_t third = street_build(&street, v4(1, 7072), plain(vnodes));
             street_start(&street, second, counts[c] - 1);
             assert_settles(&street, "the second");
             assert_int_equal(first_of(&street, 0), 0);
-            assert_int_equal(first_of(&street, second), places);
+            assert_int_equal(first_of(&street, second), vnodes);
             assert_int_equal(street.houses[0].taken_count, 0);
             street_start(&street, third, 0);
             assert_settles(&street, "the third");
-            assert_int_equal(first_of(&street, second), places);
-            assert_int_equal(first_of(&street, third), 2 * places);
+            assert_int_equal(first_of(&street, second), vnodes);
+            assert_int_equal(first_of(&street, third), 2 * vnodes);
             street_done(&street);
         }
     }
 }
 
 /* Whoever of them is first: all have places, and no two the same. */
-static void several_that_come_at_once_have_different_places(void **state) {
+static void several_that_come_at_once_have_different_vnodes(void **state) {
     (void)state;
     for (unsigned c = 0; c < COUNTS_COUNT; c++) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -78,7 +78,7 @@ static void several_that_come_at_once_have_different_places(void **state) {
     }
 }
 
-static void who_insists_on_a_taken_place_is_no_member(void **state) {
+static void who_insists_on_a_taken_vnode_is_no_member(void **state) {
     (void)state;
     for (unsigned c = 0; c < COUNTS_COUNT; c++) {
         struct street street;
@@ -114,11 +114,11 @@ static void assert_stay_apart(struct street *street, uint32_t a, uint32_t b) {
         const struct ring *of_b = street->houses[b].ring;
         street_run(street, STREET_LATENCY_US);
         assert_false(ring_is_member(of_a, 0) && ring_is_member(of_b, 0) &&
-                     ring_id_equal(ring_place_at(of_a, 0)->id, ring_place_at(of_b, 0)->id));
+                     ring_id_equal(ring_vnode_at(of_a, 0)->id, ring_vnode_at(of_b, 0)->id));
     }
 }
 
-static void who_restarts_comes_back_to_its_place(void **state) {
+static void who_restarts_comes_back_to_its_vnode(void **state) {
     (void)state;
     for (unsigned c = 1; c < COUNTS_COUNT; c++) {
         struct street street;
@@ -128,19 +128,19 @@ static void who_restarts_comes_back_to_its_place(void **state) {
         assert_settles(&street, "the second");
         for (uint32_t house = 0; house <= second;
              house += second) { /* at once: the others believe it there */
-            uint8_t place = first_of(&street, house);
+            uint8_t vnode = first_of(&street, house);
             street_stop(&street, house);
             street_start(&street, house, 1);
             assert_stay_apart(&street, 0, second);
             assert_settles(&street, "restarted");
-            assert_int_equal(first_of(&street, house), place);
+            assert_int_equal(first_of(&street, house), vnode);
         }
         street_done(&street);
     }
 }
 
 /* The ring still believes in the old one: it is waited for until that is over. */
-static void who_comes_back_at_another_port_waits_for_its_place(void **state) {
+static void who_comes_back_at_another_port_waits_for_its_vnode(void **state) {
     (void)state;
     for (unsigned c = 1; c < COUNTS_COUNT; c++) {
         struct street street;
@@ -202,7 +202,7 @@ static struct address v6(uint8_t network, uint8_t host) {
 }
 
 /* Of an IPv6 address the /64 counts: two machines of one network are as two ports of one machine. */
-static void ipv6_places_are_those_of_the_network(void **state) {
+static void ipv6_vnodes_are_those_of_the_network(void **state) {
     (void)state;
     for (uint8_t count = 2; count <= 12; count += 5) {
         struct street street;
@@ -214,8 +214,8 @@ static void ipv6_places_are_those_of_the_network(void **state) {
             assert_int_equal(first_of(&street, i), i % 2);
         }
         for (uint8_t i = 1; i < count; i += 2) { /* one ID without the index, and no two with it */
-            struct ring_place a = *ring_place_at(street.houses[i - 1].ring, 0);
-            struct ring_place b = *ring_place_at(street.houses[i].ring, 0);
+            struct vnode a = *ring_vnode_at(street.houses[i - 1].ring, 0);
+            struct vnode b = *ring_vnode_at(street.houses[i].ring, 0);
             assert_false(ring_id_equal(a.id, b.id));
         }
         street_done(&street);
@@ -234,12 +234,12 @@ static void assert_holders_are_distinct(const struct street *street) {
     for (unsigned k = 0; k < 200; k++) {
         struct ring_id key = {prng_u64(&prng), prng_u64(&prng)};
         for (uint32_t i = 0; i < street->count; i++) {
-            struct ring_place places[COPIES];
-            unsigned count = ring_holders(street->houses[i].ring, key, COPIES, places);
+            struct vnode vnodes[COPIES];
+            unsigned count = ring_holders(street->houses[i].ring, key, COPIES, vnodes);
             assert_true(count == COPIES || count == 0);
             for (unsigned j = 1; j < count; j++) {
-                assert_false(address_equal(&places[j].peer.address, &places[j - 1].peer.address));
-                assert_false(address_equal(&places[j].peer.address, &places[0].peer.address));
+                assert_false(address_equal(&vnodes[j].peer.address, &vnodes[j - 1].peer.address));
+                assert_false(address_equal(&vnodes[j].peer.address, &vnodes[0].peer.address));
             }
         }
     }
@@ -254,7 +254,7 @@ static double spread_of(const double *shares, uint32_t count) {
     return sqrt(sum / count);
 }
 
-static void many_places_spread_the_load(void **state) {
+static void many_vnodes_spread_the_load(void **state) {
     (void)state;
     double spreads[2];
     for (unsigned many = 0; many < 2; many++) {
@@ -266,8 +266,8 @@ static void many_places_spread_the_load(void **state) {
         assert_holders_are_distinct(&street);
         assert_true(street_draw(&street, &map));
         for (uint32_t i = 0; i < map.count; i++) {
-            const struct street_place *here = &map.places[i];
-            double share = share_of(ring_predecessor(here->ring, here->number)->id, here->place->id);
+            const struct street_vnode *here = &map.vnodes[i];
+            double share = share_of(ring_predecessor(here->ring, here->number)->id, here->vnode->id);
             shares[here->house] += share;
             sum += share;
         }
@@ -275,9 +275,9 @@ static void many_places_spread_the_load(void **state) {
         spreads[many] = spread_of(shares, 12);
         for (uint32_t i = 0; i < 12; i++) {
             uint64_t nodes = ring_estimated_nodes(street.houses[i].ring);
-            uint64_t places = ring_estimated_size(street.houses[i].ring);
-            if (nodes < 8 || nodes > 17 || places < (many == 1 ? 60 : 9) || places > (many == 1 ? 135 : 16)) {
-                fail_msg("node %u: %ju nodes, %ju places", i, (uintmax_t)nodes, (uintmax_t)places);
+            uint64_t vnodes = ring_estimated_size(street.houses[i].ring);
+            if (nodes < 8 || nodes > 17 || vnodes < (many == 1 ? 60 : 9) || vnodes > (many == 1 ? 135 : 16)) {
+                fail_msg("node %u: %ju nodes, %ju places", i, (uintmax_t)nodes, (uintmax_t)vnodes);
             }
         }
         street_done(&street);
@@ -325,15 +325,15 @@ static void who_was_taken_for_dead_joins_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_comes_second_takes_the_next_places),
-        cmocka_unit_test(several_that_come_at_once_have_different_places),
-        cmocka_unit_test(who_insists_on_a_taken_place_is_no_member),
-        cmocka_unit_test(who_restarts_comes_back_to_its_place),
-        cmocka_unit_test(who_comes_back_at_another_port_waits_for_its_place),
+        cmocka_unit_test(who_comes_second_takes_the_next_vnodes),
+        cmocka_unit_test(several_that_come_at_once_have_different_vnodes),
+        cmocka_unit_test(who_insists_on_a_taken_vnode_is_no_member),
+        cmocka_unit_test(who_restarts_comes_back_to_its_vnode),
+        cmocka_unit_test(who_comes_back_at_another_port_waits_for_its_vnode),
         cmocka_unit_test(where_two_rings_meet_one_gives_way),
         cmocka_unit_test(who_finds_nothing_free_rests_and_says_so),
-        cmocka_unit_test(ipv6_places_are_those_of_the_network),
-        cmocka_unit_test(many_places_spread_the_load),
+        cmocka_unit_test(ipv6_vnodes_are_those_of_the_network),
+        cmocka_unit_test(many_vnodes_spread_the_load),
         cmocka_unit_test(a_small_ring_knows_how_many_nodes_there_are),
         cmocka_unit_test(who_was_taken_for_dead_joins_again),
     };

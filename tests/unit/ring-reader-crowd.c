@@ -8,7 +8,7 @@
 #include "store/volume/volume_record.h"
 
 static int setup(void **state) {
-    return fixture_setup_as(state, PLACE_BY_URL, true);
+    return fixture_setup_as(state, POSITION_BY_URL, true);
 }
 
 /* ---- one reader ---- */

@@ -76,7 +76,7 @@ struct fixture {
     struct peer blamed;
     char sentence[128];
     struct buf known_surt; /* lock: what the holders' lists of keys say, if anything */
-    enum place_mapping mapping;
+    enum position_mapping mapping;
 };
 
 /* ---- what the modules ask the node for ---- */
@@ -106,7 +106,7 @@ static inline enum err fixture_find_surt(void *context, const struct ringkey *ke
     return err;
 }
 
-static inline enum err fixture_find_holders(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+static inline enum err fixture_find_holders(void *context, const uint8_t place[RINGKEY_POSITION_SIZE],
                                             struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count) {
     const struct fixture *fixture = ((struct node *)context)->fixture;
     (void)place;
@@ -125,12 +125,12 @@ static inline size_t fixture_find_all(void *context, struct peer *out, size_t pe
     return NODES_COUNT;
 }
 
-static inline bool fixture_is_current(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+static inline bool fixture_is_current(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {
     (void)place;
     return ((struct node *)context)->is_current;
 }
 
-static inline bool fixture_has_any(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+static inline bool fixture_has_any(void *context, const uint8_t place[RINGKEY_POSITION_SIZE]) {
     struct node *node = context;
     (void)place;
     if (node->coming != NULL) {
@@ -417,7 +417,7 @@ static inline void fixture_stop_peer_rpc(struct node *node) {
     }
 }
 
-static inline int fixture_setup_as(void **state, enum place_mapping mapping, bool has_crowd) {
+static inline int fixture_setup_as(void **state, enum position_mapping mapping, bool has_crowd) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     fixture->mapping = mapping;
     fixture->has_crowd = has_crowd;
@@ -434,7 +434,7 @@ static inline int fixture_setup_as(void **state, enum place_mapping mapping, boo
 }
 
 static inline int fixture_setup(void **state) {
-    return fixture_setup_as(state, PLACE_BY_URL, false);
+    return fixture_setup_as(state, POSITION_BY_URL, false);
 }
 
 static inline int fixture_teardown(void **state) {
@@ -556,13 +556,13 @@ static inline void fixture_surt(const char *url, struct buf *out) {
 /* Of a body that is its own payload. */
 static inline struct ringkey fixture_key(struct fixture *fixture, const char *url, int64_t seconds,
                                          struct bytes payload) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     uint8_t digest[SHA256_SIZE];
     struct sha256 sha256;
     assert_int_equal(sha256_init(&sha256), ERR_OK);
     pthread_mutex_lock(&fixture->lock); /* a holder that lost a race may still be answering */
     fixture_surt(url, &fixture->known_surt);
-    place_of_surt(&sha256, buf_bytes(&fixture->known_surt), fixture->mapping, place);
+    position_of_surt(&sha256, buf_bytes(&fixture->known_surt), fixture->mapping, place);
     pthread_mutex_unlock(&fixture->lock);
     sha256_digest(&sha256, payload, digest);
     sha256_done(&sha256);

@@ -944,7 +944,7 @@ static void what_many_want_is_asked_for_once(void **state) {
 /* ---- places ---- */
 
 static int setup_by_host(void **state) {
-    return fixture_setup_as(state, PLACE_BY_HOST, false);
+    return fixture_setup_as(state, POSITION_BY_HOST, false);
 }
 
 /* In the mapping `host` one holder answers for all of a host; others are not needed. */
@@ -958,39 +958,42 @@ static void a_host_has_one_place(void **state) {
 
 static void scopes_are_told_apart(void **state) {
     struct sha256 sha256;
-    uint8_t url[RINGKEY_PLACE_SIZE];
-    uint8_t host[RINGKEY_PLACE_SIZE];
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t url[RINGKEY_POSITION_SIZE];
+    uint8_t host[RINGKEY_POSITION_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     struct buf from;
     struct buf to;
     (void)state;
     assert_int_equal(sha256_init(&sha256), ERR_OK);
-    place_of_surt(&sha256, BYTES("org,a)/x"), PLACE_BY_URL, url);
-    place_of_surt(&sha256, BYTES("org,a)/x"), PLACE_BY_HOST, host);
+    position_of_surt(&sha256, BYTES("org,a)/x"), POSITION_BY_URL, url);
+    position_of_surt(&sha256, BYTES("org,a)/x"), POSITION_BY_HOST, host);
     put_bounds("org,a)/x", &from, &to);
-    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), PLACE_BY_URL, place));
+    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), POSITION_BY_URL, place));
     assert_memory_equal(place, url, sizeof place);
-    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), PLACE_BY_HOST, place));
+    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), POSITION_BY_HOST, place));
     assert_memory_equal(place, host, sizeof place);
     struct bytes prefix = BYTES("org,a)/");
     struct bytes end = BYTES("org,a)/\xff");
-    assert_false(ring_reader_scope(&sha256, prefix, end, PLACE_BY_URL, place));
-    assert_true(ring_reader_scope(&sha256, prefix, end, PLACE_BY_HOST, place));
+    assert_false(ring_reader_scope(&sha256, prefix, end, POSITION_BY_URL, place));
+    assert_true(ring_reader_scope(&sha256, prefix, end, POSITION_BY_HOST, place));
     assert_memory_equal(place, host, sizeof place);
-    assert_false(ring_reader_scope(&sha256, BYTES("org,a"), BYTES("org,a\xff"), PLACE_BY_HOST, place));
-    assert_false(ring_reader_scope(&sha256, prefix, BYTES(""), PLACE_BY_HOST, place));
-    assert_false(ring_reader_scope(&sha256, prefix, BYTES("org,b)/"), PLACE_BY_HOST, place));
-    place_of_surt(&sha256, BYTES("org,a)/x"), PLACE_BY_SECTION, host);
-    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), PLACE_BY_SECTION, place));
+    assert_false(ring_reader_scope(&sha256, BYTES("org,a"), BYTES("org,a\xff"), POSITION_BY_HOST, place));
+    assert_false(ring_reader_scope(&sha256, prefix, BYTES(""), POSITION_BY_HOST, place));
+    assert_false(ring_reader_scope(&sha256, prefix, BYTES("org,b)/"), POSITION_BY_HOST, place));
+    position_of_surt(&sha256, BYTES("org,a)/x"), POSITION_BY_SECTION, host);
+    assert_true(ring_reader_scope(&sha256, buf_bytes(&from), buf_bytes(&to), POSITION_BY_SECTION, place));
     assert_memory_equal(place, host, sizeof place);
     assert_true(
-        ring_reader_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x/\xff"), PLACE_BY_SECTION, place));
+        ring_reader_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x/\xff"), POSITION_BY_SECTION, place));
     assert_memory_equal(place, host, sizeof place);
-    assert_true(ring_reader_scope(&sha256, BYTES("org,a)/x/b"), BYTES("org,a)/x0"), PLACE_BY_SECTION, place));
+    assert_true(
+        ring_reader_scope(&sha256, BYTES("org,a)/x/b"), BYTES("org,a)/x0"), POSITION_BY_SECTION, place));
     assert_memory_equal(place, host, sizeof place);
-    assert_false(ring_reader_scope(&sha256, BYTES("org,a)/x"), BYTES("org,a)/y"), PLACE_BY_SECTION, place));
-    assert_false(ring_reader_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x1"), PLACE_BY_SECTION, place));
-    assert_false(ring_reader_scope(&sha256, prefix, end, PLACE_BY_SECTION, place));
+    assert_false(
+        ring_reader_scope(&sha256, BYTES("org,a)/x"), BYTES("org,a)/y"), POSITION_BY_SECTION, place));
+    assert_false(
+        ring_reader_scope(&sha256, BYTES("org,a)/x/"), BYTES("org,a)/x1"), POSITION_BY_SECTION, place));
+    assert_false(ring_reader_scope(&sha256, prefix, end, POSITION_BY_SECTION, place));
     buf_done(&from);
     buf_done(&to);
     sha256_done(&sha256);

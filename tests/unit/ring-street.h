@@ -171,21 +171,21 @@ static inline void street_run(struct street *street, uint64_t us) {
 
 /* ---- what must hold ---- */
 
-struct street_place {
-    const struct ring_place *place;
+struct street_vnode {
+    const struct vnode *vnode;
     const struct ring *ring;
     uint32_t house;
     uint8_t number; /* of the ring's places */
 };
 
 struct street_map {
-    struct street_place places[STREET_HOUSES_MAX * RING_VIRTUAL_MAX];
+    struct street_vnode vnodes[STREET_HOUSES_MAX * RING_VIRTUAL_MAX];
     uint32_t count;
 };
 
 static inline int street_compare(const void *a, const void *b) {
-    return ring_id_compare(((const struct street_place *)a)->place->id,
-                           ((const struct street_place *)b)->place->id);
+    return ring_id_compare(((const struct street_vnode *)a)->vnode->id,
+                           ((const struct street_vnode *)b)->vnode->id);
 }
 
 /* All places that say they are members, by ID. False where some of a house that is up do not. */
@@ -193,18 +193,18 @@ static inline bool street_draw(const struct street *street, struct street_map *m
     map->count = 0;
     for (uint32_t i = 0; i < street->count; i++) {
         const struct ring *ring = street->houses[i].ring;
-        for (uint8_t j = 0; ring != NULL && j < ring_places_count(ring); j++) {
+        for (uint8_t j = 0; ring != NULL && j < ring_vnodes_count(ring); j++) {
             if (!ring_is_member(ring, j)) {
                 return false;
             }
-            map->places[map->count++] = (struct street_place){ring_place_at(ring, j), ring, i, j};
+            map->vnodes[map->count++] = (struct street_vnode){ring_vnode_at(ring, j), ring, i, j};
         }
     }
-    qsort(map->places, map->count, sizeof *map->places, street_compare);
+    qsort(map->vnodes, map->count, sizeof *map->vnodes, street_compare);
     return true;
 }
 
-static inline bool street_is_same(const struct ring_place *a, const struct ring_place *b) {
+static inline bool street_is_same(const struct vnode *a, const struct vnode *b) {
     return ring_id_equal(a->id, b->id) && address_equal(&a->peer.address, &b->peer.address);
 }
 
@@ -215,15 +215,15 @@ static inline bool street_is_ideal(const struct street *street) {
         return false;
     }
     for (uint32_t i = 0; i < map.count; i++) {
-        const struct street_place *here = &map.places[i];
-        const struct street_place *before = &map.places[(i + map.count - 1) % map.count];
-        if ((map.count > 1 && ring_id_equal(before->place->id, here->place->id)) ||
-            !street_is_same(ring_predecessor(here->ring, here->number), before->place)) {
+        const struct street_vnode *here = &map.vnodes[i];
+        const struct street_vnode *before = &map.vnodes[(i + map.count - 1) % map.count];
+        if ((map.count > 1 && ring_id_equal(before->vnode->id, here->vnode->id)) ||
+            !street_is_same(ring_predecessor(here->ring, here->number), before->vnode)) {
             return false;
         }
         for (uint8_t j = 0; j < ring_list_size(here->ring) && j + 1u < map.count; j++) {
-            const struct street_place *behind = &map.places[(i + 1 + j) % map.count];
-            if (!street_is_same(ring_successor(here->ring, here->number, j), behind->place)) {
+            const struct street_vnode *behind = &map.vnodes[(i + 1 + j) % map.count];
+            if (!street_is_same(ring_successor(here->ring, here->number, j), behind->vnode)) {
                 return false;
             }
         }

@@ -127,13 +127,13 @@ static void refuses_another_charter_with_the_reason_and_tells_its_owner(void **s
 
 /* An ideal ring of many, installed. */
 static void install(struct fixture *fixture) {
-    struct ring_place list[LIST_SIZE];
-    struct ring_place known[OTHERS_COUNT];
+    struct vnode list[LIST_SIZE];
+    struct vnode known[OTHERS_COUNT];
     for (unsigned i = 0; i < OTHERS_COUNT; i++) {
-        known[i] = (struct ring_place){.peer.address = address_ipv4(203, 0, 113, (uint8_t)(i + 1), 7070)};
+        known[i] = (struct vnode){.peer.address = address_ipv4(203, 0, 113, (uint8_t)(i + 1), 7070)};
         known[i].id = ring_id_of_node(&fixture->sha256, &known[i].peer.address, 0);
     }
-    struct ring_id self = ring_place_at(fixture->ring, 0)->id;
+    struct ring_id self = ring_vnode_at(fixture->ring, 0)->id;
     struct ring_id after = self;
     for (unsigned i = 0; i < LIST_SIZE; i++) {
         list[i] = known[0];
@@ -167,9 +167,9 @@ static void drops_answers_that_nobody_asked_for(void **state) {
     struct fixture *fixture = *state;
     start_alone(fixture);
     struct message message = question(MESSAGE_NODES);
-    message.places[0].peer.address = address_ipv4(198, 51, 100, 1, 1);
-    message.nodes_places_count[0] = 1;
-    message.places_count = 1;
+    message.vnodes[0].peer.address = address_ipv4(198, 51, 100, 1, 1);
+    message.nodes_vnodes_count[0] = 1;
+    message.vnodes_count = 1;
     message.status = MODE_SMALL;
     receive(fixture, address_ipv4(198, 51, 100, 1, 1), &message);
     assert_int_equal(ring_counters(fixture->ring)->unasked_count, 1);
@@ -182,15 +182,15 @@ static void a_question_leads_to_no_third_address(void **state) {
     start_alone(fixture);
     struct message message = question(MESSAGE_ASK_NODES);
     message.status = MODE_SMALL;
-    message.places_count = 2;
-    message.places[0].peer.address = address_ipv4(198, 51, 100, 1, 1);
-    message.places[1].peer.address = address_ipv4(198, 51, 100, 2, 2);
-    message.nodes_places_count[0] = message.nodes_places_count[1] = 1;
+    message.vnodes_count = 2;
+    message.vnodes[0].peer.address = address_ipv4(198, 51, 100, 1, 1);
+    message.vnodes[1].peer.address = address_ipv4(198, 51, 100, 2, 2);
+    message.nodes_vnodes_count[0] = message.nodes_vnodes_count[1] = 1;
     receive(fixture, address_ipv4(198, 51, 100, 1, 1), &message);
     for (size_t i = 0; i < fixture->out.actions_count; i++) {
         const struct action *action = &fixture->out.actions[i];
         assert_true(action->kind != ACTION_SEND ||
-                    address_equal(&action->to, &message.places[0].peer.address));
+                    address_equal(&action->to, &message.vnodes[0].peer.address));
     }
 }
 

@@ -31,16 +31,16 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void expect_place(struct fixture *fixture, struct bytes url, enum place_mapping mapping) {
+static void expect_place(struct fixture *fixture, struct bytes url, enum position_mapping mapping) {
     struct canon canon;
     struct buf surt;
-    uint8_t expected[ROUTE_PLACE_SIZE];
-    uint8_t place[ROUTE_PLACE_SIZE];
+    uint8_t expected[ROUTE_POSITION_SIZE];
+    uint8_t place[ROUTE_POSITION_SIZE];
     canon_init(&canon);
     buf_init(&surt, 1 << 12);
     assert_int_equal(canon_run(&canon, url, NULL), ERR_OK);
     assert_int_equal(surt_put(&surt, &canon), ERR_OK);
-    place_of_surt(&fixture->sha256, buf_bytes(&surt), mapping, expected);
+    position_of_surt(&fixture->sha256, buf_bytes(&surt), mapping, expected);
     assert_int_equal(routing_ask(fixture->routing, url, place), ROUTE_ELSEWHERE); /* there is no ring yet */
     assert_memory_equal(place, expected, sizeof place);
     assert_false(routing_is_primary(fixture->routing, url)); /* nor a first holder */
@@ -57,7 +57,7 @@ static void the_place_is_that_of_the_surt_however_often_it_is_asked_for(void **s
     char text[80];
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 6000; i++) {
-            expect_place(*state, numbered(text, sizeof text, i), PLACE_BY_URL);
+            expect_place(*state, numbered(text, sizeof text, i), POSITION_BY_URL);
         }
     }
 }
@@ -66,7 +66,7 @@ static void another_mapping_counts_at_once(void **state) {
     struct fixture *fixture = *state;
     char text[80];
     for (unsigned round = 0; round < 4; round++) {
-        enum place_mapping mapping = round % 2 == 0 ? PLACE_BY_URL : PLACE_BY_HOST;
+        enum position_mapping mapping = round % 2 == 0 ? POSITION_BY_URL : POSITION_BY_HOST;
         routing_set_rules(fixture->routing, mapping, 1);
         for (unsigned i = 0; i < 50; i++) {
             expect_place(fixture, numbered(text, sizeof text, i), mapping);

@@ -106,7 +106,7 @@ static void any_port_is_one_for_datagrams_and_streams(void **state) {
     for (int i = 0; i < OPENINGS; i++) {
         struct transport *transport;
         struct transport_config config = {
-            .directory = directory, .address = own_address(0), .places_count = 1, .clock = &clock_system};
+            .directory = directory, .address = own_address(0), .vnodes_count = 1, .clock = &clock_system};
         assert_int_equal(transport_new(&config, &transport, &detail), ERR_OK);
         assert_int_equal(transport_open(transport, &detail), ERR_OK);
         check_port(transport);
@@ -127,7 +127,7 @@ static void a_named_port_is_not_held(void **state) {
     struct address address;
     scratch_path(*state, ".", directory);
     struct transport_config config = {
-        .directory = directory, .address = own_address(0), .places_count = 1, .clock = &clock_system};
+        .directory = directory, .address = own_address(0), .vnodes_count = 1, .clock = &clock_system};
     assert_int_equal(transport_new(&config, &transport, &detail), ERR_OK);
     assert_int_equal(transport_open(transport, &detail), ERR_OK);
     assert_true(transport_address(transport, &address));

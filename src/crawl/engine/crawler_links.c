@@ -2,7 +2,7 @@
 
 /* ---- whose a URL is ---- */
 
-static bool is_elsewhere(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+static bool is_elsewhere(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     const struct campaign *campaign = context;
     const struct route *route = campaign->route;
     return route->ask(route->context, url, ret_place) != ROUTE_FETCH;

@@ -473,14 +473,15 @@ enum err jobs_take_links(struct jobs *jobs, const char *name, const struct front
     return crawler_take_links(jobs->crawler, campaign, links, count, ret_outcome);
 }
 
-enum err jobs_read_outgoing(struct jobs *jobs, const char *name, const uint8_t after_place[ROUTE_PLACE_SIZE],
-                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
-                            size_t count_max, size_t *ret_count) {
+enum err jobs_read_outgoing(struct jobs *jobs, const char *name,
+                            const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
+                            struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
+                            size_t *ret_count) {
     pthread_rwlock_rdlock(&jobs->lock);
     struct campaign *campaign = find_shared(jobs, name);
     enum err err = campaign == NULL ? ERR_NOT_FOUND
-                                    : frontier_read_outgoing(campaign->frontier, after_place, after_url, work,
-                                                             ret_links, count_max, ret_count);
+                                    : frontier_read_outgoing(campaign->frontier, after_position, after_url,
+                                                             work, ret_links, count_max, ret_count);
     pthread_rwlock_unlock(&jobs->lock);
     return err;
 }

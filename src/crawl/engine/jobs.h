@@ -54,9 +54,10 @@ enum err jobs_take_links(struct jobs *jobs, const char *name, const struct front
 
 /* Any thread, while the jobs are not freed: frontier_read_outgoing() and frontier_drop_outgoing() of a job.
  * ERR_NOT_FOUND as above. */
-enum err jobs_read_outgoing(struct jobs *jobs, const char *name, const uint8_t after_place[ROUTE_PLACE_SIZE],
-                            struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
-                            size_t count_max, size_t *ret_count) MUST_CHECK;
+enum err jobs_read_outgoing(struct jobs *jobs, const char *name,
+                            const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
+                            struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
+                            size_t *ret_count) MUST_CHECK;
 enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
                             size_t count) MUST_CHECK;
 

@@ -142,13 +142,13 @@ static uint32_t find_host(struct frontier *frontier, const struct frontier_link 
 }
 
 /* Another node fetches it. With the lock. */
-static void add_elsewhere(struct frontier *frontier, const struct frontier_place *place, struct bytes url,
+static void add_elsewhere(struct frontier *frontier, const struct frontier_position *place, struct bytes url,
                           uint64_t fingerprint) {
     struct frontier_record record = {.place = *place, .state = FRONTIER_ELSEWHERE, .url = url};
     frontier_queue_put_record(frontier, fingerprint, &record);
 }
 
-static void add_waiting(struct frontier *frontier, const struct frontier_place *place,
+static void add_waiting(struct frontier *frontier, const struct frontier_position *place,
                         const struct frontier_link *link) {
     uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
     struct frontier_waiting waiting = {.url = link->url, .is_doubtful = link->is_doubtful};
@@ -166,7 +166,7 @@ static bool add_link(struct frontier *frontier, const struct frontier_link *link
     if (is_known || link->verdict == ROUTE_AWAY) {
         return false;
     }
-    struct frontier_place place = {
+    struct frontier_position place = {
         .host = find_host(frontier, link),
         .priority = link->priority,
         .depth = link->depth,

@@ -57,7 +57,7 @@ struct frontier_config {
      * Any thread, without waiting: does another node fetch the URL? Its place then, so that others learn of
      * it. NULL: never.
      */
-    bool (*is_elsewhere)(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]);
+    bool (*is_elsewhere)(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]);
     void (*outgoing)(void *context); /* the loop thread: there are new outgoing links; may be NULL */
     /* From frontier_poll() only. Any of the three may be NULL. */
     void (*ready)(void *context, struct frontier_lane *lane); /* it has URLs in memory again */
@@ -71,15 +71,15 @@ struct frontier_link {
     struct bytes host; /* "example.org", "example.org:8080": of the lane */
     uint16_t depth;
     enum frontier_priority priority;
-    enum route_verdict verdict;      /* ROUTE_AWAY: it is not to be known here */
-    bool is_doubtful;                /* it may have been stored in this visit: see frontier_url */
-    bool is_outgoing;                /* and others are to know it, whether it is known here or not */
-    uint8_t place[ROUTE_PLACE_SIZE]; /* of an outgoing one */
+    enum route_verdict verdict;         /* ROUTE_AWAY: it is not to be known here */
+    bool is_doubtful;                   /* it may have been stored in this visit: see frontier_url */
+    bool is_outgoing;                   /* and others are to know it, whether it is known here or not */
+    uint8_t place[ROUTE_POSITION_SIZE]; /* of an outgoing one */
 };
 
 /* A link that is on its way to other nodes. */
 struct frontier_outgoing {
-    uint8_t place[ROUTE_PLACE_SIZE];
+    uint8_t place[ROUTE_POSITION_SIZE];
     struct bytes url;
     uint16_t depth;
     enum frontier_priority priority;
@@ -220,7 +220,7 @@ void frontier_recall(struct frontier *frontier);
  * those from the first on. Slices borrow from work, which is cleared. Fewer than count_max: no more are on
  * disk, or work is full. ERR_BUSY: there are some, but none is on disk yet. Any thread; waits for the disk.
  */
-enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_place[ROUTE_PLACE_SIZE],
+enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_position[ROUTE_POSITION_SIZE],
                                 struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                                 size_t count_max, size_t *ret_count) MUST_CHECK;
 

@@ -25,7 +25,7 @@ uint64_t frontier_code_sequence(uint64_t position) {
 }
 
 uint64_t frontier_code_record_position(const struct frontier_record *record) {
-    const struct frontier_place *place = &record->place;
+    const struct frontier_position *place = &record->place;
     return record->retry_sequence > 0
                ? frontier_code_position(place->priority, UINT16_MAX, record->retry_sequence)
                : frontier_code_position(place->priority, place->depth, place->sequence);
@@ -116,14 +116,14 @@ static uint64_t read_signed(struct wire_reader *reader) {
     return code >> 1 ^ ((code & 1) != 0 ? UINT64_MAX : 0);
 }
 
-static void write_place(struct wire_writer *writer, const struct frontier_place *place) {
+static void write_place(struct wire_writer *writer, const struct frontier_position *place) {
     wire_write_varint(writer, place->host);
     wire_write_u8(writer, (uint8_t)place->priority);
     wire_write_varint(writer, place->depth);
     wire_write_varint(writer, place->sequence);
 }
 
-static void read_place(struct wire_reader *reader, struct frontier_place *place) {
+static void read_place(struct wire_reader *reader, struct frontier_position *place) {
     place->host = (uint32_t)wire_read_varint(reader, FRONTIER_CODE_HOSTS_MAX - 1);
     place->priority = (enum frontier_priority)wire_read_u8_max(reader, FRONTIER_GUESS);
     place->depth = (uint16_t)wire_read_varint(reader, UINT16_MAX);
@@ -222,15 +222,15 @@ enum err frontier_code_read_counts(struct bytes value, uint32_t *ret_counts, siz
 }
 
 struct bytes frontier_code_place(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
-                                 const struct frontier_place *place) {
+                                 const struct frontier_position *place) {
     struct wire_writer writer;
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     write_place(&writer, place);
     return written(&writer);
 }
 
-enum err frontier_code_read_place(struct bytes value, struct frontier_place *ret_place) {
-    struct frontier_place place;
+enum err frontier_code_read_place(struct bytes value, struct frontier_position *ret_place) {
+    struct frontier_position place;
     struct wire_reader reader;
     wire_reader_init(&reader, value);
     read_place(&reader, &place);
@@ -309,14 +309,14 @@ enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struc
 }
 
 struct bytes frontier_code_outgoing_key(uint8_t out[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX],
-                                        const uint8_t place[ROUTE_PLACE_SIZE], struct bytes url) {
+                                        const uint8_t place[ROUTE_POSITION_SIZE], struct bytes url) {
     ASSERT(url.size <= FRONTIER_URL_SIZE_MAX);
     out[0] = 'o';
-    memcpy(out + 1, place, ROUTE_PLACE_SIZE);
+    memcpy(out + 1, place, ROUTE_POSITION_SIZE);
     if (url.size > 0) {
-        memcpy(out + 1 + ROUTE_PLACE_SIZE, url.data, url.size);
+        memcpy(out + 1 + ROUTE_POSITION_SIZE, url.data, url.size);
     }
-    return bytes_of(out, 1 + ROUTE_PLACE_SIZE + url.size);
+    return bytes_of(out, 1 + ROUTE_POSITION_SIZE + url.size);
 }
 
 struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
@@ -335,12 +335,12 @@ enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
     wire_reader_init(&reader, value);
     link.priority = (enum frontier_priority)wire_read_u8_max(&reader, FRONTIER_GUESS);
     link.depth = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
-    if (finish(&reader) != ERR_OK || key.size <= 1 + ROUTE_PLACE_SIZE || key.data[0] != 'o' ||
+    if (finish(&reader) != ERR_OK || key.size <= 1 + ROUTE_POSITION_SIZE || key.data[0] != 'o' ||
         key.size > FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX) {
         return ERR_CORRUPT;
     }
-    memcpy(link.place, key.data + 1, ROUTE_PLACE_SIZE);
-    link.url = bytes_skip(key, 1 + ROUTE_PLACE_SIZE);
+    memcpy(link.place, key.data + 1, ROUTE_POSITION_SIZE);
+    link.url = bytes_skip(key, 1 + ROUTE_POSITION_SIZE);
     *ret_link = link;
     return ERR_OK;
 }

@@ -42,7 +42,7 @@ enum {
     FRONTIER_CODE_COUNTS_MAX = 4096,    /* hosts in a c */
     FRONTIER_CODE_COUNTS_SIZE_MAX = FRONTIER_CODE_COUNTS_MAX * 5,
     FRONTIER_CODE_RECORD_SIZE_MAX = FRONTIER_URL_SIZE_MAX + 2 * FRONTIER_VALIDATOR_SIZE_MAX + 256,
-    FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX = 1 + ROUTE_PLACE_SIZE + FRONTIER_URL_SIZE_MAX,
+    FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX = 1 + ROUTE_POSITION_SIZE + FRONTIER_URL_SIZE_MAX,
     FRONTIER_CODE_HOST_SIZE_MAX = 1 << 10,
     FRONTIER_CODE_HOSTS_MAX = 1 << 30,
 };
@@ -51,7 +51,7 @@ enum {
 #define FRONTIER_CODE_POSITION_END UINT64_MAX /* behind all positions; none is so large in practice */
 
 /* Where a URL stands when it is not a retry. */
-struct frontier_place {
+struct frontier_position {
     uint32_t host;
     enum frontier_priority priority;
     uint16_t depth;
@@ -83,7 +83,7 @@ struct frontier_waiting {
 
 /* One about which something is known: u. */
 struct frontier_record {
-    struct frontier_place place;
+    struct frontier_position place;
     enum frontier_state state;
     uint8_t reason;
     uint32_t visit; /* in which that was found out */
@@ -127,7 +127,7 @@ struct bytes frontier_code_queue_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], ui
 struct bytes frontier_code_name_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], char kind, const char *name);
 struct bytes frontier_code_count(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], uint32_t count);
 struct bytes frontier_code_place(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
-                                 const struct frontier_place *place);
+                                 const struct frontier_position *place);
 struct bytes frontier_code_meta(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], const struct frontier_meta *meta);
 
 /* What is too long for out has been refused before: see the limits of frontier.h. */
@@ -138,7 +138,7 @@ struct bytes frontier_code_record(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
 struct bytes frontier_code_host(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], uint64_t domain,
                                 struct bytes name);
 struct bytes frontier_code_outgoing_key(uint8_t out[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX],
-                                        const uint8_t place[ROUTE_PLACE_SIZE], struct bytes url);
+                                        const uint8_t place[ROUTE_POSITION_SIZE], struct bytes url);
 struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
                                     enum frontier_priority priority, uint16_t depth);
 
@@ -151,7 +151,7 @@ enum err frontier_code_read_queue_key(struct bytes key, uint32_t *ret_host,
 /* At most count_max of them. */
 enum err frontier_code_read_counts(struct bytes value, uint32_t *ret_counts, size_t count_max,
                                    size_t *ret_count) MUST_CHECK;
-enum err frontier_code_read_place(struct bytes value, struct frontier_place *ret_place) MUST_CHECK;
+enum err frontier_code_read_place(struct bytes value, struct frontier_position *ret_place) MUST_CHECK;
 enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_meta) MUST_CHECK;
 enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting *ret_waiting) MUST_CHECK;
 enum err frontier_code_read_record(struct bytes value, struct frontier_record *ret_record) MUST_CHECK;

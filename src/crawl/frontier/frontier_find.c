@@ -39,7 +39,7 @@ static struct frontier_meta copy_meta(struct frontier *frontier) {
 static enum err find_new(struct frontier *frontier, uint64_t fingerprint, struct buf *work,
                          struct frontier_entry *entry) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    struct frontier_place place;
+    struct frontier_position place;
     struct frontier_waiting waiting;
     enum err err = get(frontier, frontier_code_url_key(key, 'k', fingerprint), work);
     if (err == ERR_OK) {

@@ -118,7 +118,7 @@ static enum err load_host(struct frontier *frontier, struct bytes key, struct by
 
 static enum err load_known(struct frontier *frontier, struct bytes key, struct bytes value) {
     uint64_t fingerprint = 0;
-    struct frontier_place place;
+    struct frontier_position place;
     enum err err = frontier_code_read_url_key(key, 'k', &fingerprint);
     if (err == ERR_OK) {
         err = frontier_code_read_place(value, &place);

@@ -126,12 +126,12 @@ static bool has_any(struct frontier *frontier) {
     return is_any;
 }
 
-enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_place[ROUTE_PLACE_SIZE],
+enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_position[ROUTE_POSITION_SIZE],
                                 struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                                 size_t count_max, size_t *ret_count) {
     uint8_t text[FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX + 1];
     struct gathering gathering = {.work = work, .links = ret_links, .count_max = count_max};
-    struct bytes after = frontier_code_outgoing_key(text, after_place, after_url);
+    struct bytes after = frontier_code_outgoing_key(text, after_position, after_url);
     text[after.size] = 0; /* the first key that is greater */
     struct bytes from = bytes_of(text, after.size + 1);
     buf_clear(work);

@@ -169,7 +169,7 @@ static enum err add_due(struct frontier *frontier, struct frontier_request *requ
                         const struct frontier_record *record, uint64_t fingerprint,
                         struct err_detail *detail) {
     const struct frontier_config *config = &frontier->config;
-    const struct frontier_place *place = &record->place;
+    const struct frontier_position *place = &record->place;
     struct frontier_move move = {.host = place->host};
     bool waits = false;
     move.is_elsewhere =

@@ -64,7 +64,7 @@ struct frontier_lane {
 struct frontier_move {
     uint32_t host;
     bool is_elsewhere;
-    uint8_t place[ROUTE_PLACE_SIZE];
+    uint8_t place[ROUTE_POSITION_SIZE];
 };
 
 /* A read that the thread is asked for, and its answer. */

@@ -17,13 +17,13 @@
 
 #include "base/bytes.h"
 
-enum { ROUTE_PLACE_SIZE = 16 };
+enum { ROUTE_POSITION_SIZE = 16 };
 
 enum route_verdict { ROUTE_FETCH, ROUTE_ELSEWHERE, ROUTE_AWAY };
 
 struct route {
     /* Any thread, without waiting. *ret_place: of the URL, for the order of outgoing links. */
-    enum route_verdict (*ask)(void *context, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]);
+    enum route_verdict (*ask)(void *context, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]);
     /* Any thread, without waiting: may the ring archive it at all? NULL: anything. */
     bool (*allows)(void *context, struct bytes url);
     /* Any thread: there are outgoing links in the frontier of that job. */

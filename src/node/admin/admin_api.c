@@ -142,7 +142,7 @@ static void find(void *context, struct admin_pages_find *find) {
         return;
     }
     lookup->find = find;
-    lookup->question.places_wanted = find->places_wanted;
+    lookup->question.vnodes_wanted = find->vnodes_wanted;
     lookup->question.answered = on_answer;
     lookup->question.context = lookup;
     transport_ask(work->transport, &lookup->question);
@@ -153,7 +153,7 @@ static bool is_healthy(void *context, struct err_detail *detail) {
     return monitor_is_healthy(work->monitor, detail);
 }
 
-_Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_PLACES_MAX,
+_Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_VNODES_MAX,
                "what may be asked is what can be answered");
 
 const struct admin_pages_table admin_api_table = {

@@ -12,14 +12,14 @@ static enum err refuse(struct err_detail *detail, const char *sentence) {
 static enum err check_key(struct captures_session *session, const struct ringkey *key,
                           const struct document *document, const struct document_sum *sum,
                           struct err_detail *detail) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&session->surt);
     if (document->url.size == 0 || canon_run(&session->canon, document->url, NULL) != ERR_OK ||
         surt_put(&session->surt, &session->canon) != ERR_OK) {
         return refuse(detail, "a capture of no URL");
     }
-    place_of_surt(&session->hasher.sha256, buf_bytes(&session->surt), session->captures->config.mapping,
-                  place);
+    position_of_surt(&session->hasher.sha256, buf_bytes(&session->surt), session->captures->config.mapping,
+                     place);
     struct ringkey given = ringkey_make(place, document->time_us, sum->digest);
     return ringkey_compare(&given, key) == 0 ? ERR_OK : refuse(detail, "another capture than was asked for");
 }

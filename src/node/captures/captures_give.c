@@ -62,7 +62,7 @@ void captures_give_done(struct captures *captures) {
 
 /* Into captures->surt; ERR_NOT_FOUND where the key is of another place than the SURT that was said. */
 static enum err find_surt(struct captures *captures, const struct captures_question *question) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&captures->surt);
     enum err err = ERR_NOT_FOUND;
     if (question->surt.size > 0) {
@@ -73,8 +73,8 @@ static enum err find_surt(struct captures *captures, const struct captures_quest
     if (err != ERR_OK) {
         return err;
     }
-    place_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
-    return memcmp(place, question->key.bytes, RINGKEY_PLACE_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
+    position_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
+    return memcmp(place, question->key.bytes, RINGKEY_POSITION_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
 }
 
 /* ---- describing ---- */

@@ -6,7 +6,7 @@
 #include "node/captures/captures_code.h"
 #include "store/document/document_hasher.h"
 #include "store/instance/record.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "store/remote/pack_payload.h"
 #include "web/url/canon.h"
 

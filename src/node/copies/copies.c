@@ -215,7 +215,7 @@ static enum err open_keys(struct copies *copies, struct err_detail *detail) {
     enum err err = whole_file_make_directory(path, detail);
     snprintf(path, sizeof path, "%s/ring/keys", copies->config.directory);
     err = err == ERR_OK
-              ? keyset_open(path, (enum place_mapping)copies->config.mapping, &copies->keyset, detail)
+              ? keyset_open(path, (enum position_mapping)copies->config.mapping, &copies->keyset, detail)
               : err;
     if (err != ERR_OK) {
         return err;

@@ -90,10 +90,10 @@ bool copies_may_copy(struct copies *copies, const struct peer *peer);
  * Keys of captures that this node has: the first of a place from a time on, the last before it, one with this
  * digest. Wait for the disk. ERR_NOT_FOUND.
  */
-enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t from_us,
+enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE], int64_t from_us,
                            struct ringkey *ret_key) MUST_CHECK;
-enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t before_us,
-                          struct ringkey *ret_key) MUST_CHECK;
+enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE],
+                          int64_t before_us, struct ringkey *ret_key) MUST_CHECK;
 enum err copies_find_digest(struct copies *copies, const uint8_t digest[RINGKEY_DIGEST_SIZE],
                             struct ringkey *ret_key) MUST_CHECK;
 

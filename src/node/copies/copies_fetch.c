@@ -47,7 +47,7 @@ static uint64_t shortened(const struct ringkey *key) {
     uint64_t value;
     uint64_t other;
     memcpy(&value, ringkey_digest(key), sizeof value);
-    memcpy(&other, key->bytes + RINGKEY_PLACE_SIZE - sizeof other, sizeof other);
+    memcpy(&other, key->bytes + RINGKEY_POSITION_SIZE - sizeof other, sizeof other);
     return (value ^ other) | 1;
 }
 

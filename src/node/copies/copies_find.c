@@ -3,7 +3,7 @@
 
 enum { LAST_COUNT = 64, LAST_SLACK = 16 };
 
-static struct ringkey_range range_of(const uint8_t place[RINGKEY_PLACE_SIZE], int64_t from_us,
+static struct ringkey_range range_of(const uint8_t place[RINGKEY_POSITION_SIZE], int64_t from_us,
                                      int64_t before_us) {
     static const uint8_t lowest[RINGKEY_DIGEST_SIZE];
     return (struct ringkey_range){
@@ -13,7 +13,7 @@ static struct ringkey_range range_of(const uint8_t place[RINGKEY_PLACE_SIZE], in
     };
 }
 
-enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t from_us,
+enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE], int64_t from_us,
                            struct ringkey *ret_key) {
     struct ringkey_range range = range_of(place, from_us, INT64_MAX);
     size_t count = 0;
@@ -40,8 +40,8 @@ static enum err find_last(struct keyset *keyset, struct ringkey_range *range, st
     return ERR_OK;
 }
 
-enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_PLACE_SIZE], int64_t before_us,
-                          struct ringkey *ret_key) {
+enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE],
+                          int64_t before_us, struct ringkey *ret_key) {
     struct ringkey_range range = range_of(place, INT64_MIN, before_us);
     pthread_mutex_lock(&copies->keys_lock);
     enum err err = before_us > INT64_MIN ? find_last(copies->keyset, &range, ret_key) : ERR_NOT_FOUND;

@@ -137,10 +137,10 @@ void crawl_loop_post(struct crawl_loop *crawl_loop, void (*run)(void *context, s
 }
 
 enum err crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
-                                  const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                  const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
                                   struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
                                   size_t *ret_count) {
-    return jobs_read_outgoing(crawl_loop->jobs, job, after_place, after_url, work, ret_links, count_max,
+    return jobs_read_outgoing(crawl_loop->jobs, job, after_position, after_url, work, ret_links, count_max,
                               ret_count);
 }
 

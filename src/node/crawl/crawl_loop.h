@@ -55,7 +55,7 @@ void crawl_loop_post(struct crawl_loop *crawl_loop, void (*run)(void *context, s
 
 /* jobs_read_outgoing() and jobs_drop_outgoing() of crawl/engine/jobs.h. Until crawl_loop_stop(). */
 enum err crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
-                                  const uint8_t after_place[ROUTE_PLACE_SIZE], struct bytes after_url,
+                                  const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
                                   struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
                                   size_t *ret_count) MUST_CHECK;
 void crawl_loop_drop_outgoing(struct crawl_loop *crawl_loop, const char *job,

@@ -98,11 +98,11 @@ static void look_for_members(struct crowd_driver *crowd_driver, const struct rin
     for (size_t i = 0; i < PICKS_MAX && known_count > 0 && crowd_driver->members_count < MEMBERS_SHARE; i++) {
         struct ring_known known = ring_known_at(ring, (uint32_t)prng_below(&crowd_driver->prng, known_count));
         if (known.misses_count == 0) {
-            add_member(crowd_driver, &known.place.peer);
+            add_member(crowd_driver, &known.vnode.peer);
         }
     }
     for (uint8_t i = 0; i < ring_list_size(ring) && ring_is_member(ring, 0); i++) {
-        const struct ring_place *successor = ring_successor(ring, 0, i);
+        const struct vnode *successor = ring_successor(ring, 0, i);
         if (successor != NULL) {
             add_member(crowd_driver, &successor->peer);
         }

@@ -11,7 +11,7 @@
 #include "base/utc.h"
 #include "base/whole_file.h"
 #include "node/crowd/offers_state.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "store/remote/backend_code.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
@@ -132,9 +132,10 @@ static bool find_surt(struct offers *offers, struct bytes url) {
 /* By the mapping of any ring. */
 static bool is_place_of(struct offers *offers, const struct ringkey *key, struct bytes surt) {
     bool is_it = false;
-    for (enum place_mapping mapping = PLACE_BY_URL; mapping <= PLACE_BY_SECTION && !is_it; mapping++) {
-        uint8_t place[RINGKEY_PLACE_SIZE];
-        place_of_surt(&offers->sha256, surt, mapping, place);
+    for (enum position_mapping mapping = POSITION_BY_URL; mapping <= POSITION_BY_SECTION && !is_it;
+         mapping++) {
+        uint8_t place[RINGKEY_POSITION_SIZE];
+        position_of_surt(&offers->sha256, surt, mapping, place);
         is_it = memcmp(key->bytes, place, sizeof place) == 0;
     }
     return is_it;

@@ -65,7 +65,7 @@ static bool can_be_found(const struct stored_offers *stored_offers, const struct
            (wish->kind == WISH_URL && stored_offers->config.captures.mapping == CHARTER_BY_URL);
 }
 
-_Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_PLACE_SIZE, "both begin the SHA-256 of the SURT");
+_Static_assert((int)WISH_HASH_SIZE == (int)RINGKEY_POSITION_SIZE, "both begin the SHA-256 of the SURT");
 
 static bool find(struct copies *copies, struct bytes bytes, struct ringkey *ret_key) {
     struct wish wish;

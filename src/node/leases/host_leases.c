@@ -4,7 +4,7 @@
 
 #include "crawl/engine/crawler.h"
 #include "node/leases/host_leases_state.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "web/url/surt.h"
 
 enum { SURT_SIZE_MAX = 1024, URL_TEXT_SIZE_MAX = PERMIT_HOST_SIZE_MAX + 16 };
@@ -40,7 +40,7 @@ struct host_leases_homes host_leases_homes_of(struct holders *holders) {
 /* False: it has none, as it is no host. */
 static bool find_place(struct host_leases *host_leases, struct bytes host, struct ring_id *ret_place) {
     struct buf text;
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t place[RINGKEY_POSITION_SIZE];
     buf_init(&text, URL_TEXT_SIZE_MAX);
     buf_put_string(&text, "http://");
     buf_put(&text, host);
@@ -50,7 +50,7 @@ static bool find_place(struct host_leases *host_leases, struct bytes host, struc
                    surt_put(&host_leases->surt, &host_leases->canon) == ERR_OK;
     buf_done(&text);
     if (is_good) {
-        place_of_surt(&host_leases->sha256, buf_bytes(&host_leases->surt), PLACE_BY_HOST, place);
+        position_of_surt(&host_leases->sha256, buf_bytes(&host_leases->surt), POSITION_BY_HOST, place);
         *ret_place = ring_id_read(place);
     }
     return is_good;

@@ -35,9 +35,9 @@ struct post {
 struct job {
     char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
     uint8_t id[LINKS_CODE_JOB_SIZE];
-    struct buf work;                 /* the URLs of the links that are in memory */
-    uint8_t after[ROUTE_PLACE_SIZE]; /* where reading begins */
-    uint8_t last[ROUTE_PLACE_SIZE];  /* where it ended, with more behind it */
+    struct buf work;                    /* the URLs of the links that are in memory */
+    uint8_t after[ROUTE_POSITION_SIZE]; /* where reading begins */
+    uint8_t last[ROUTE_POSITION_SIZE];  /* where it ended, with more behind it */
 };
 
 enum item_state { ITEM_WAITING, ITEM_IN_HAND, ITEM_DONE };
@@ -95,9 +95,9 @@ static uint64_t now_us(const struct link_sender *link_sender) {
     return clock_monotonic_us(link_sender->config.clock);
 }
 
-static struct ring_id id_of(const uint8_t place[ROUTE_PLACE_SIZE]) {
+static struct ring_id id_of(const uint8_t place[ROUTE_POSITION_SIZE]) {
     struct wire_reader reader;
-    wire_reader_init(&reader, bytes_of(place, ROUTE_PLACE_SIZE));
+    wire_reader_init(&reader, bytes_of(place, ROUTE_POSITION_SIZE));
     return message_read_id(&reader);
 }
 
@@ -127,7 +127,7 @@ static void load_job(struct link_sender *link_sender, uint32_t index, size_t cou
     }
     link_sender->is_full |= count == count_max;
     if (count == count_max) {
-        memcpy(job->last, link_sender->read[count - 1].place, ROUTE_PLACE_SIZE);
+        memcpy(job->last, link_sender->read[count - 1].place, ROUTE_POSITION_SIZE);
     }
 }
 
@@ -152,7 +152,7 @@ static void drop_done(struct link_sender *link_sender) {
          i++) {
         struct job *job = &link_sender->jobs[i];
         size_t count = 0;
-        memcpy(job->after, job->last, ROUTE_PLACE_SIZE);
+        memcpy(job->after, job->last, ROUTE_POSITION_SIZE);
         for (size_t j = 0; j < link_sender->items_count; j++) {
             const struct item *item = &link_sender->items[j];
             if (item->state == ITEM_DONE && item->job == i) {
@@ -251,7 +251,7 @@ static uint64_t owner_waiting(void *context) {
     return parts > UINT64_MAX / LOAD_MAX ? UINT64_MAX : link_sender->waiting_count * parts;
 }
 
-static size_t owner_after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t owner_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     const struct link_sender *link_sender = context;
     return link_sender->config.table->after(link_sender->config.context, id, out, places_max);
 }
@@ -459,7 +459,7 @@ void link_sender_took(struct link_sender *link_sender, uint64_t number, enum lin
     pthread_mutex_unlock(&link_sender->lock);
 }
 
-void link_sender_found(struct link_sender *link_sender, uint64_t number, const struct ring_place *places,
+void link_sender_found(struct link_sender *link_sender, uint64_t number, const struct vnode *places,
                        size_t count) {
     pthread_mutex_lock(&link_sender->lock);
     struct post *post = new_post(link_sender, POST_FOUND, number);

@@ -38,7 +38,7 @@ struct link_sender_delivery {
 /* On the thread of walking. */
 struct link_sender_table {
     /* frontier_read_outgoing() and frontier_drop_outgoing() of a job; may wait for the disk. */
-    enum err (*read)(void *context, const char *job, const uint8_t after_place[ROUTE_PLACE_SIZE],
+    enum err (*read)(void *context, const char *job, const uint8_t after_position[ROUTE_POSITION_SIZE],
                      struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
                      size_t count_max, size_t *ret_count);
     void (*drop)(void *context, const char *job, const struct frontier_outgoing *links, size_t count);
@@ -47,10 +47,10 @@ struct link_sender_table {
     void (*deliver)(void *context, const struct link_sender_delivery *delivery);
 
     /* Look up: link_sender_found() follows, from here or later from any thread. */
-    void (*find)(void *context, uint64_t number, struct ring_id key, size_t places_wanted);
+    void (*find)(void *context, uint64_t number, struct ring_id key, size_t vnodes_wanted);
 
     /* As struct link_relay_owner has them; without waiting. */
-    size_t (*after)(void *context, struct ring_id id, struct ring_place *out, size_t places_max);
+    size_t (*after)(void *context, struct ring_id id, struct vnode *out, size_t places_max);
     uint64_t (*arcs)(void *context);
 
     /* A datagram of kind DATAGRAM_LINKS; may be lost. */
@@ -86,7 +86,7 @@ void link_sender_outgoing(struct link_sender *link_sender, const char *job);
 void link_sender_receive(struct link_sender *link_sender, const struct peer *from, struct bytes message);
 void link_sender_took(struct link_sender *link_sender, uint64_t number, enum link_relay_status status,
                       size_t accepted_count);
-void link_sender_found(struct link_sender *link_sender, uint64_t number, const struct ring_place *places,
+void link_sender_found(struct link_sender *link_sender, uint64_t number, const struct vnode *places,
                        size_t count);
 
 struct link_relay_counters link_sender_counters(struct link_sender *link_sender);

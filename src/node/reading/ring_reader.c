@@ -9,14 +9,14 @@
 
 enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
 
-enum err ring_reader_holders(struct ring_reader *backend, const uint8_t place[RINGKEY_PLACE_SIZE],
+enum err ring_reader_holders(struct ring_reader *backend, const uint8_t position[RINGKEY_POSITION_SIZE],
                              const struct peer *first, struct peer out[RING_READER_HOLDERS_MAX],
                              size_t *ret_count) {
     const struct ring_reader_config *config = &backend->config;
     struct peer holders[RING_READER_HOLDERS_MAX];
     size_t holders_count = 0;
     size_t count = 0;
-    enum err err = config->find_holders(config->context, place, holders, &holders_count);
+    enum err err = config->find_holders(config->context, position, holders, &holders_count);
     if (first != NULL) {
         out[count++] = *first;
     }

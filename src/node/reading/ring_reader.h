@@ -58,14 +58,14 @@ struct ring_reader_config {
     uint32_t
         waiters_max; /* threads that may wait for others at a time; 0: 24. More are told ERR_UNREACHABLE */
     /* The nodes that shall hold a place. May wait. ERR_NOT_FOUND: there is no ring. */
-    enum err (*find_holders)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE],
+    enum err (*find_holders)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE],
                              struct peer out[RING_READER_HOLDERS_MAX], size_t *ret_count);
     /* All nodes that are known. Returns how many there are; writes at most peers_max. */
     size_t (*find_all)(void *context, struct peer *out, size_t peers_max);
     /* Is this node a holder of the place, and has it been compared with the others? Must not wait. */
-    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    bool (*is_current)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE]);
     /* Has this node anything at the place? May wait for the disk. NULL: yes. */
-    bool (*has_any)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]);
+    bool (*has_any)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE]);
     /* Is this node current at all places? Must not wait. NULL: no. */
     bool (*has_everything)(void *context);
     /* What he gave is not what he promised. */
@@ -98,7 +98,7 @@ struct ring_reader_service_config {
     struct instance *instance;
     struct peer_rpc *peer_rpc;
     uint8_t mapping;
-    bool (*is_current)(void *context, const uint8_t place[RINGKEY_PLACE_SIZE]); /* as above */
+    bool (*is_current)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE]); /* as above */
     void *context;
 };
 

@@ -102,9 +102,9 @@ static void drop(struct ring_reader_listings *listings, struct ring_reader_listi
 
 static struct ring_reader_listing *find(struct ring_reader_listings *listings,
                                         const uint8_t hash[RING_READER_LISTING_HASH_SIZE]) {
-    struct ring_reader_listing **place =
+    struct ring_reader_listing **position =
         map_get(&listings->by_hash, bytes_of(hash, RING_READER_LISTING_HASH_SIZE));
-    return place != NULL ? *place : NULL;
+    return position != NULL ? *position : NULL;
 }
 
 static void drop_oldest(struct ring_reader_listings *listings) {

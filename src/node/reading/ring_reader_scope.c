@@ -30,14 +30,14 @@ bool ring_reader_scope_is_url(struct bytes from, struct bytes to, struct bytes *
     return is_url;
 }
 
-bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
-                       uint8_t ret_place[RINGKEY_PLACE_SIZE]) {
+bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to,
+                       enum position_mapping mapping, uint8_t ret_position[RINGKEY_POSITION_SIZE]) {
     struct bytes surt;
     if (ring_reader_scope_is_url(from, to, &surt)) {
-        place_of_surt(sha256, surt, mapping, ret_place);
+        position_of_surt(sha256, surt, mapping, ret_position);
         return true;
     }
-    return place_of_prefix(sha256, shared_between(from, to), mapping, ret_place);
+    return position_of_prefix(sha256, shared_between(from, to), mapping, ret_position);
 }
 
 enum { TIME_SIZE = 8, FRACTION_BITS = 24, SECOND_US = 1000000 };

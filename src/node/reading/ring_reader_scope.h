@@ -7,11 +7,11 @@
 #ifndef MNEMON_NODE_READING_RING_READER_SCOPE_H
 #define MNEMON_NODE_READING_RING_READER_SCOPE_H
 
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 
 /* False: anywhere. */
-bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to, enum place_mapping mapping,
-                       uint8_t ret_place[RINGKEY_PLACE_SIZE]);
+bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to,
+                       enum position_mapping mapping, uint8_t ret_position[RINGKEY_POSITION_SIZE]);
 
 /* Are both bounds keys of one SURT? */
 bool ring_reader_scope_is_url(struct bytes from, struct bytes to, struct bytes *ret_surt);

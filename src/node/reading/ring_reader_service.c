@@ -60,10 +60,10 @@ static enum err fill_page(struct ring_reader_service *service, const struct back
 
 /* Does this node answer for all holders of what is asked for? */
 static bool is_sure(struct ring_reader_service *service, const struct backend_code_walk *walk) {
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t position[RINGKEY_POSITION_SIZE];
     const struct ring_reader_service_config *config = &service->config;
-    return ring_reader_scope(&service->sha256, walk->from, walk->to, config->mapping, place) &&
-           config->is_current(config->context, place);
+    return ring_reader_scope(&service->sha256, walk->from, walk->to, config->mapping, position) &&
+           config->is_current(config->context, position);
 }
 
 static enum err answer(void *context, const struct peer *from, struct bytes question, struct buf *out,

@@ -9,7 +9,7 @@
 #include "node/reading/ring_reader_flight.h"
 #include "node/reading/ring_reader_listed.h"
 #include "node/reading/ring_reader_listing.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "store/remote/backend_code.h"
 #include "warc/warc_writer.h"
 #include "web/url/canon.h"
@@ -75,7 +75,7 @@ static inline struct ring_reader_session *ring_reader_session(struct backend_ses
 }
 
 /* ring_reader.c: the holders of a place without ourselves; `first`, if not NULL, before all others. */
-enum err ring_reader_holders(struct ring_reader *backend, const uint8_t place[RINGKEY_PLACE_SIZE],
+enum err ring_reader_holders(struct ring_reader *backend, const uint8_t position[RINGKEY_POSITION_SIZE],
                              const struct peer *first, struct peer out[RING_READER_HOLDERS_MAX],
                              size_t *ret_count) MUST_CHECK;
 void ring_reader_blame(struct ring_reader *backend, const struct peer *peer, const char *sentence);

@@ -259,10 +259,11 @@ static struct ring_reader_listing *list_with_crowd(struct ring_reader_session *s
                                                    const struct subject *subject) {
     struct ring_reader *backend = session->backend;
     struct peer holders[RING_READER_HOLDERS_MAX];
-    uint8_t place[RINGKEY_PLACE_SIZE];
+    uint8_t position[RINGKEY_POSITION_SIZE];
     size_t count = 0;
-    place_of_surt(&session->sha256, subject->surt, (enum place_mapping)backend->config.mapping, place);
-    if (ring_reader_holders(backend, place, NULL, holders, &count) != ERR_OK) {
+    position_of_surt(&session->sha256, subject->surt, (enum position_mapping)backend->config.mapping,
+                     position);
+    if (ring_reader_holders(backend, position, NULL, holders, &count) != ERR_OK) {
         count = 0;
     }
     size_t ready_count = ring_reader_put_busy_last(backend, holders, count, NULL);

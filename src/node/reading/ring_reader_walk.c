@@ -26,19 +26,20 @@ static bool comes_first(const struct ring_reader_cursor *cursor, size_t a, size_
     return cursor->in_reverse ? order > 0 : order < 0;
 }
 
-static void sift(struct ring_reader_cursor *cursor, size_t place) {
+static void sift(struct ring_reader_cursor *cursor, size_t position) {
     for (;;) {
-        size_t best = place;
-        for (size_t child = 2 * place + 1; child <= 2 * place + 2 && child < cursor->lanes_count; child++) {
+        size_t best = position;
+        for (size_t child = 2 * position + 1; child <= 2 * position + 2 && child < cursor->lanes_count;
+             child++) {
             best = comes_first(cursor, child, best) ? child : best;
         }
-        if (best == place) {
+        if (best == position) {
             return;
         }
-        struct ring_reader_lane *moved = cursor->lanes[place];
-        cursor->lanes[place] = cursor->lanes[best];
+        struct ring_reader_lane *moved = cursor->lanes[position];
+        cursor->lanes[position] = cursor->lanes[best];
         cursor->lanes[best] = moved;
-        place = best;
+        position = best;
     }
 }
 
@@ -73,7 +74,7 @@ static enum err add_member(struct ring_reader_cursor *cursor, const struct ring_
     struct ring_reader_member *member = &cursor->group[cursor->group_count++];
     *member = (struct ring_reader_member){
         .capture = *capture, .from = lane->ask.peer, .listed_at_us = clock_monotonic_us(&clock_system)};
-    member->key = place_capture_key(&session->sha256, capture, cursor->backend->config.mapping);
+    member->key = position_capture_key(&session->sha256, capture, cursor->backend->config.mapping);
     member->number = ring_reader_number(&session->sha256, &member->key);
     buf_put(&cursor->text, capture->url);
     return buf_put(&cursor->text, capture->mime);
@@ -331,32 +332,32 @@ static enum err start(struct ring_reader_cursor *cursor) {
 enum knowledge { KNOWS_NOT, KNOWS_OF_NOTHING, KNOWS_ALL };
 
 static enum knowledge knowledge_of(const struct ring_reader_config *config,
-                                   const uint8_t place[RINGKEY_PLACE_SIZE]) {
-    if (!config->is_current(config->context, place)) {
+                                   const uint8_t position[RINGKEY_POSITION_SIZE]) {
+    if (!config->is_current(config->context, position)) {
         return KNOWS_NOT;
     }
-    bool has_any = config->has_any == NULL || config->has_any(config->context, place);
+    bool has_any = config->has_any == NULL || config->has_any(config->context, position);
     return has_any ? KNOWS_ALL : KNOWS_OF_NOTHING;
 }
 
 /* Who has captures of this walk. No peers: nobody but ourselves. */
 static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_peers, size_t *ret_count,
-                           bool *ret_is_one_place) {
+                           bool *ret_is_one_position) {
     struct ring_reader *backend = cursor->backend;
     const struct ring_reader_config *config = &backend->config;
     struct ring_reader_session *session = ring_reader_session(cursor->cursor.session);
-    uint8_t place[RINGKEY_PLACE_SIZE];
-    *ret_is_one_place = ring_reader_scope(&session->sha256, buf_bytes(&cursor->from), buf_bytes(&cursor->to),
-                                          config->mapping, place);
-    enum knowledge knowledge = *ret_is_one_place ? knowledge_of(config, place) : KNOWS_NOT;
+    uint8_t position[RINGKEY_POSITION_SIZE];
+    *ret_is_one_position = ring_reader_scope(&session->sha256, buf_bytes(&cursor->from),
+                                             buf_bytes(&cursor->to), config->mapping, position);
+    enum knowledge knowledge = *ret_is_one_position ? knowledge_of(config, position) : KNOWS_NOT;
     cursor->is_denied = knowledge == KNOWS_OF_NOTHING;
     *ret_count = 0;
-    if (*ret_is_one_place ? knowledge == KNOWS_ALL
-                          : config->has_everything != NULL && config->has_everything(config->context)) {
+    if (*ret_is_one_position ? knowledge == KNOWS_ALL
+                             : config->has_everything != NULL && config->has_everything(config->context)) {
         return ERR_OK;
     }
     size_t peers_max = RING_READER_HOLDERS_MAX;
-    if (!*ret_is_one_place) {
+    if (!*ret_is_one_position) {
         peers_max = config->find_all(config->context, NULL, 0);
         cursor->is_partial = peers_max > RING_READER_NODES_MAX;
         peers_max = cursor->is_partial ? RING_READER_NODES_MAX : peers_max;
@@ -366,8 +367,8 @@ static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_
         return ERR_MEMORY;
     }
     *ret_peers = peers;
-    if (*ret_is_one_place) {
-        enum err err = ring_reader_holders(backend, place, NULL, peers, ret_count);
+    if (*ret_is_one_position) {
+        enum err err = ring_reader_holders(backend, position, NULL, peers, ret_count);
         return err == ERR_NOT_FOUND ? ERR_OK : err;
     }
     size_t count = config->find_all(config->context, peers, peers_max);
@@ -383,12 +384,12 @@ static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_
 static enum err open_lanes(struct ring_reader_cursor *cursor) {
     struct peer *peers = NULL;
     size_t count;
-    bool is_one_place;
-    enum err err = find_peers(cursor, &peers, &count, &is_one_place);
+    bool is_one_position;
+    enum err err = find_peers(cursor, &peers, &count, &is_one_position);
     if (err == ERR_OK && count > 0) {
         cursor->lanes = calloc(count, sizeof(struct ring_reader_lane *));
         err = cursor->lanes == NULL ? ERR_MEMORY : ERR_OK;
-        bool asks_one = is_one_place && !cursor->is_denied;
+        bool asks_one = is_one_position && !cursor->is_denied;
         if (err == ERR_OK && asks_one) {
             err = ask_holders(cursor, peers, &count);
         }
@@ -466,10 +467,10 @@ enum err ring_reader_walk_open(struct backend_session *session, struct bytes fro
 
 static enum knowledge knowledge_of_url(struct ring_reader_cursor *cursor, struct bytes surt) {
     const struct ring_reader_config *config = &cursor->backend->config;
-    uint8_t place[RINGKEY_PLACE_SIZE];
-    place_of_surt(&ring_reader_session(cursor->cursor.session)->sha256, surt,
-                  (enum place_mapping)config->mapping, place);
-    return knowledge_of(config, place);
+    uint8_t position[RINGKEY_POSITION_SIZE];
+    position_of_surt(&ring_reader_session(cursor->cursor.session)->sha256, surt,
+                     (enum position_mapping)config->mapping, position);
+    return knowledge_of(config, position);
 }
 
 /* In the listing of one URL, if it fits there. */

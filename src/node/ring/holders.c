@@ -19,7 +19,7 @@ struct found {
 
 /* The ring as we know it: all places, by id. */
 struct view {
-    struct ring_place *places;
+    struct vnode *vnodes;
     size_t count;
     struct peer *nodes; /* each once */
     size_t nodes_count;
@@ -51,7 +51,7 @@ struct holders *holders_new(struct transport *transport) {
 
 void holders_free(struct holders *holders) {
     if (holders != NULL) {
-        free(holders->view.places);
+        free(holders->view.vnodes);
         free(holders->view.nodes);
         pthread_mutex_destroy(&holders->lock);
         free(holders);
@@ -78,7 +78,7 @@ static size_t first_from(const struct view *view, struct ring_id id) {
     size_t to = view->count;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (ring_id_compare(view->places[middle].id, id) < 0) {
+        if (ring_id_compare(view->vnodes[middle].id, id) < 0) {
             from = middle + 1;
         } else {
             to = middle;
@@ -90,18 +90,18 @@ static size_t first_from(const struct view *view, struct ring_id id) {
 /* Fill up with the nodes that follow in the view. */
 static void add_from_view(struct holders_arc *arc, const struct view *view, size_t position) {
     for (size_t i = 0; i < view->count && arc->count < view->copies; i++) {
-        add(arc, &view->places[(position + i) % view->count].peer, &view->self);
+        add(arc, &view->vnodes[(position + i) % view->count].peer, &view->self);
     }
 }
 
-static bool guess(const struct view *view, struct ring_id place, struct holders_arc *ret_arc) {
+static bool guess(const struct view *view, struct ring_id vnode, struct holders_arc *ret_arc) {
     if (view->count == 0) {
         return false;
     }
-    size_t position = first_from(view, place);
+    size_t position = first_from(view, vnode);
     *ret_arc = (struct holders_arc){
-        .from = view->places[(position + view->count - 1) % view->count].id,
-        .to = view->places[position].id,
+        .from = view->vnodes[(position + view->count - 1) % view->count].id,
+        .to = view->vnodes[position].id,
         .self_rank = -1,
     };
     add_from_view(ret_arc, view, position);
@@ -110,52 +110,52 @@ static bool guess(const struct view *view, struct ring_id place, struct holders_
 
 /* ---- the ring's loop ---- */
 
-static int compare_places(const void *a, const void *b) {
-    const struct ring_place *left = a;
-    const struct ring_place *right = b;
+static int compare_vnodes(const void *a, const void *b) {
+    const struct vnode *left = a;
+    const struct vnode *right = b;
     return ring_id_compare(left->id, right->id);
 }
 
 static bool is_alive(const struct ring_known *known) {
-    return known->place.peer.address.port != 0 && known->misses_count == 0;
+    return known->vnode.peer.address.port != 0 && known->misses_count == 0;
 }
 
-static void put_place(struct view *view, const struct ring_place *place) {
-    if (place->peer.address.port != 0) {
-        view->places[view->count++] = *place;
+static void put_vnode(struct view *view, const struct vnode *vnode) {
+    if (vnode->peer.address.port != 0) {
+        view->vnodes[view->count++] = *vnode;
     }
 }
 
 /* Everybody we have heard of who is not silent, our lists, ourselves; each place once. */
 static bool collect(const struct ring *ring, struct view *view) {
     uint32_t known_count = ring_known_count(ring);
-    size_t own = ring_places_count(ring);
+    size_t own = ring_vnodes_count(ring);
     size_t max = known_count + own * (2 + (size_t)ring_list_size(ring));
-    view->places = malloc((max + 1) * sizeof *view->places);
-    if (view->places == NULL) {
+    view->vnodes = malloc((max + 1) * sizeof *view->vnodes);
+    if (view->vnodes == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < known_count; i++) {
         struct ring_known known = ring_known_at(ring, i);
         if (is_alive(&known)) {
-            put_place(view, &known.place);
+            put_vnode(view, &known.vnode);
         }
     }
     for (uint8_t i = 0; i < own; i++) {
-        put_place(view, ring_place_at(ring, i));
+        put_vnode(view, ring_vnode_at(ring, i));
         if (!ring_is_member(ring, i)) {
             continue;
         }
-        put_place(view, ring_predecessor(ring, i));
+        put_vnode(view, ring_predecessor(ring, i));
         for (uint8_t j = 0; j < ring_list_size(ring); j++) {
-            put_place(view, ring_successor(ring, i, j));
+            put_vnode(view, ring_successor(ring, i, j));
         }
     }
-    qsort(view->places, view->count, sizeof *view->places, compare_places);
+    qsort(view->vnodes, view->count, sizeof *view->vnodes, compare_vnodes);
     size_t count = 0;
     for (size_t i = 0; i < view->count; i++) {
-        if (count == 0 || !ring_id_equal(view->places[count - 1].id, view->places[i].id)) {
-            view->places[count++] = view->places[i];
+        if (count == 0 || !ring_id_equal(view->vnodes[count - 1].id, view->vnodes[i].id)) {
+            view->vnodes[count++] = view->vnodes[i];
         }
     }
     view->count = count;
@@ -175,7 +175,7 @@ static bool collect_nodes(struct view *view) {
         return false;
     }
     for (size_t i = 0; i < view->count; i++) {
-        view->nodes[i] = view->places[i].peer;
+        view->nodes[i] = view->vnodes[i].peer;
     }
     qsort(view->nodes, view->count, sizeof *view->nodes, compare_nodes);
     for (size_t i = 0; i < view->count; i++) {
@@ -187,16 +187,16 @@ static bool collect_nodes(struct view *view) {
 }
 
 static void collect_own(const struct ring *ring, struct view *view) {
-    for (uint8_t i = 0; i < ring_places_count(ring); i++) {
+    for (uint8_t i = 0; i < ring_vnodes_count(ring); i++) {
         if (!ring_is_member(ring, i)) {
             continue;
         }
-        const struct ring_place *self = ring_place_at(ring, i);
+        const struct vnode *self = ring_vnode_at(ring, i);
         struct holders_arc *arc = &view->own[view->own_count++];
         *arc = (struct holders_arc){.from = ring_predecessor(ring, i)->id, .to = self->id, .self_rank = -1};
         add(arc, &self->peer, &view->self);
         for (uint8_t j = 0; j < ring_list_size(ring) && arc->count < view->copies; j++) {
-            const struct ring_place *next = ring_successor(ring, i, j);
+            const struct vnode *next = ring_successor(ring, i, j);
             if (next->peer.address.port != 0) {
                 add(arc, &next->peer, &view->self);
             }
@@ -219,7 +219,7 @@ static bool is_changed(const struct view *a, const struct view *b) {
         is_equal = arcs_equal(&a->own[i], &b->own[i]);
     }
     for (size_t i = 0; is_equal && i < a->count; i++) {
-        is_equal = ring_id_equal(a->places[i].id, b->places[i].id);
+        is_equal = ring_id_equal(a->vnodes[i].id, b->vnodes[i].id);
     }
     return !is_equal;
 }
@@ -230,7 +230,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
         return; /* the old one is better than none */
     }
     view->copies = copies < HOLDERS_MAX ? copies : HOLDERS_MAX;
-    view->self = ring_place_at(ring, 0)->peer.address;
+    view->self = ring_vnode_at(ring, 0)->peer.address;
     if (collect(ring, view) && collect_nodes(view)) {
         collect_own(ring, view);
         pthread_mutex_lock(&holders->lock);
@@ -244,16 +244,16 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
         pthread_mutex_unlock(&holders->lock);
         *view = old;
     }
-    free(view->places);
+    free(view->vnodes);
     free(view->nodes);
     free(view);
 }
 
 /* ---- any thread ---- */
 
-static bool find_own(const struct view *view, struct ring_id place, struct holders_arc *ret_arc) {
+static bool find_own(const struct view *view, struct ring_id vnode, struct holders_arc *ret_arc) {
     for (size_t i = 0; i < view->own_count; i++) {
-        if (ring_id_is_owned(view->own[i].from, place, view->own[i].to)) {
+        if (ring_id_is_owned(view->own[i].from, vnode, view->own[i].to)) {
             *ret_arc = view->own[i];
             return true;
         }
@@ -261,14 +261,14 @@ static bool find_own(const struct view *view, struct ring_id place, struct holde
     return false;
 }
 
-static bool find_cached(const struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+static bool find_cached(const struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
     uint64_t now_us = holders->cache_until_us > 0 ? clock_monotonic_us(&clock_system) : 0;
     if (now_us >= holders->cache_until_us) {
         return false;
     }
     for (size_t i = 0; i < CACHE_MAX; i++) {
         const struct found *found = &holders->cache[i];
-        if (now_us < found->until_us && ring_id_is_owned(found->from, place, found->to)) {
+        if (now_us < found->until_us && ring_id_is_owned(found->from, vnode, found->to)) {
             *ret_arc = holders->cache_arcs[i];
             return true;
         }
@@ -287,21 +287,21 @@ static void keep_found(struct holders *holders, const struct holders_arc *arc) {
 
 /* A lookup says who holds a place and all behind it, not where the arc begins: whoever wants to know of the
  * whole arc would take a part for it. */
-static void widen(const struct view *view, struct ring_id place, struct holders_arc *arc) {
+static void widen(const struct view *view, struct ring_id vnode, struct holders_arc *arc) {
     struct holders_arc guessed;
-    if (guess(view, place, &guessed) && ring_id_equal(guessed.to, arc->to)) {
+    if (guess(view, vnode, &guessed) && ring_id_equal(guessed.to, arc->to)) {
         arc->from = guessed.from;
     }
 }
 
-bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+bool holders_know(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
     pthread_mutex_lock(&holders->lock);
-    bool is_known = find_own(&holders->view, place, ret_arc);
-    if (!is_known && find_cached(holders, place, ret_arc)) {
-        widen(&holders->view, place, ret_arc);
+    bool is_known = find_own(&holders->view, vnode, ret_arc);
+    if (!is_known && find_cached(holders, vnode, ret_arc)) {
+        widen(&holders->view, vnode, ret_arc);
         is_known = true;
     }
-    is_known = is_known || guess(&holders->view, place, ret_arc);
+    is_known = is_known || guess(&holders->view, vnode, ret_arc);
     pthread_mutex_unlock(&holders->lock);
     return is_known;
 }
@@ -351,22 +351,22 @@ static bool is_own(const struct view *view, struct ring_id id) {
     return false;
 }
 
-size_t holders_after(struct holders *holders, struct ring_id own_place, struct ring_place *out,
-                     size_t places_max) {
+size_t holders_after(struct holders *holders, struct ring_id own_vnode, struct vnode *out,
+                     size_t vnodes_max) {
     size_t count = 0;
     pthread_mutex_lock(&holders->lock);
     const struct view *view = &holders->view;
-    if (is_own(view, own_place)) {
-        size_t position = first_from(view, ring_id_add_power(own_place, 0));
-        for (; count < places_max && count < view->count; count++) {
-            out[count] = view->places[(position + count) % view->count];
+    if (is_own(view, own_vnode)) {
+        size_t position = first_from(view, ring_id_add_power(own_vnode, 0));
+        for (; count < vnodes_max && count < view->count; count++) {
+            out[count] = view->vnodes[(position + count) % view->count];
         }
     }
     pthread_mutex_unlock(&holders->lock);
     return count;
 }
 
-size_t holders_places_count(struct holders *holders) {
+size_t holders_vnodes_count(struct holders *holders) {
     pthread_mutex_lock(&holders->lock);
     size_t count = holders->view.count;
     pthread_mutex_unlock(&holders->lock);
@@ -411,7 +411,7 @@ static void on_answered(struct transport_question *question, const struct transp
 static void look_up(struct holders *holders, struct search *search, struct ring_id key) {
     search->is_over = false;
     search->question = (struct transport_question){
-        .key = key, .places_wanted = TRANSPORT_PLACES_MAX, .answered = on_answered, .context = search};
+        .key = key, .vnodes_wanted = TRANSPORT_VNODES_MAX, .answered = on_answered, .context = search};
     transport_ask(holders->transport, &search->question);
     pthread_mutex_lock(&search->lock);
     while (!search->is_over) {
@@ -425,11 +425,11 @@ static struct ring_id before(struct ring_id id) {
     return (struct ring_id){id.high - (id.low == 0), id.low - 1};
 }
 
-static enum err search_ring(struct holders *holders, struct search *search, struct ring_id place,
+static enum err search_ring(struct holders *holders, struct search *search, struct ring_id vnode,
                             const struct address *self, size_t copies, struct holders_arc *arc) {
-    struct ring_id key = place;
+    struct ring_id key = vnode;
     struct ring_id first = {0};
-    *arc = (struct holders_arc){.from = before(place), .self_rank = -1};
+    *arc = (struct holders_arc){.from = before(vnode), .self_rank = -1};
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         look_up(holders, search, key);
         const struct transport_answer *answer = &search->answer;
@@ -437,29 +437,29 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
             return arc->count > 0 ? ERR_OK : answer->err;
         }
         if (round == 0) {
-            first = answer->places[0].id;
+            first = answer->vnodes[0].id;
             arc->to = first;
         }
-        for (uint8_t i = 0; i < answer->places_count && arc->count < copies; i++) {
-            bool is_around = (round > 0 || i > 0) && ring_id_equal(answer->places[i].id, first);
+        for (uint8_t i = 0; i < answer->vnodes_count && arc->count < copies; i++) {
+            bool is_around = (round > 0 || i > 0) && ring_id_equal(answer->vnodes[i].id, first);
             if (is_around) {
                 return ERR_OK;
             }
-            if (answer->places[i].peer.address.port != 0) {
-                add(arc, &answer->places[i].peer, self);
+            if (answer->vnodes[i].peer.address.port != 0) {
+                add(arc, &answer->vnodes[i].peer, self);
             }
         }
-        if (arc->count >= copies || answer->places_count < 2) {
+        if (arc->count >= copies || answer->vnodes_count < 2) {
             return ERR_OK;
         }
-        key = ring_id_add_power(answer->places[answer->places_count - 1].id, 0);
+        key = ring_id_add_power(answer->vnodes[answer->vnodes_count - 1].id, 0);
     }
     return ERR_OK;
 }
 
-enum err holders_find(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) {
+enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) {
     pthread_mutex_lock(&holders->lock);
-    bool is_known = find_own(&holders->view, place, ret_arc) || find_cached(holders, place, ret_arc);
+    bool is_known = find_own(&holders->view, vnode, ret_arc) || find_cached(holders, vnode, ret_arc);
     struct address self = holders->view.self;
     size_t copies = holders->view.copies;
     pthread_mutex_unlock(&holders->lock);
@@ -473,7 +473,7 @@ enum err holders_find(struct holders *holders, struct ring_id place, struct hold
     struct holders_arc arc;
     pthread_mutex_init(&search.lock, NULL);
     pthread_cond_init(&search.over, NULL);
-    enum err err = search_ring(holders, &search, place, &self, copies, &arc);
+    enum err err = search_ring(holders, &search, vnode, &self, copies, &arc);
     pthread_cond_destroy(&search.over);
     pthread_mutex_destroy(&search.lock);
     if (err != ERR_OK) {

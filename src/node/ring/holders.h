@@ -17,7 +17,7 @@
 
 struct holders;
 struct ring;
-struct ring_place;
+struct vnode;
 struct transport;
 
 enum { HOLDERS_MAX = CHARTER_REPLICAS_MAX, HOLDERS_ARCS_MAX = RING_VIRTUAL_MAX, HOLDERS_ALL_MAX = 1 << 15 };
@@ -39,11 +39,11 @@ void holders_free(struct holders *holders);
 void holders_update(struct holders *holders, const struct ring *ring, size_t copies);
 
 /* From what is known now, without waiting. False: not known. Any thread. */
-bool holders_know(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc);
+bool holders_know(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc);
 
 /* The same, but surely: look it up if need be. Waits for the ring; not on its loop. ERR_NOT_FOUND: we are in
  * no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say. */
-enum err holders_find(struct holders *holders, struct ring_id place, struct holders_arc *ret_arc) MUST_CHECK;
+enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) MUST_CHECK;
 
 /* The arcs that are ours as primary, with their holders; as many as we have places. Any thread. */
 size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_MAX]);
@@ -57,11 +57,10 @@ bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE])
 bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
 
 /* The places behind one of our own, clockwise, as we know them; of any other ID none. Any thread. */
-size_t holders_after(struct holders *holders, struct ring_id own_place, struct ring_place *out,
-                     size_t places_max);
+size_t holders_after(struct holders *holders, struct ring_id own_vnode, struct vnode *out, size_t vnodes_max);
 
 /* Places of the ring that are known. */
-size_t holders_places_count(struct holders *holders);
+size_t holders_vnodes_count(struct holders *holders);
 
 /* How many nodes hold a key; 0: we are in no ring. */
 size_t holders_copies(struct holders *holders);

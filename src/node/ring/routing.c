@@ -26,10 +26,10 @@ struct area {
 struct routing {
     struct holders *holders;
     pthread_mutex_t lock;
-    enum place_mapping mapping; /* lock */
-    size_t witnesses;           /* lock */
-    struct area *area;          /* lock: the newest; NULL: any URL */
-    struct admin_pages *desks;  /* lock: free ones */
+    enum position_mapping mapping; /* lock */
+    size_t witnesses;              /* lock */
+    struct area *area;             /* lock: the newest; NULL: any URL */
+    struct admin_pages *desks;     /* lock: free ones */
 };
 
 struct routing *routing_new(struct holders *holders) {
@@ -68,7 +68,7 @@ void routing_free(struct routing *routing) {
     free(routing);
 }
 
-void routing_set_rules(struct routing *routing, enum place_mapping mapping, size_t witnesses) {
+void routing_set_rules(struct routing *routing, enum position_mapping mapping, size_t witnesses) {
     pthread_mutex_lock(&routing->lock);
     routing->mapping = mapping;
     routing->witnesses = witnesses;
@@ -112,7 +112,7 @@ bool routing_has_witnesses(struct routing *routing) {
     return has_witnesses;
 }
 
-static struct admin_pages *take_admin_pages(struct routing *routing, enum place_mapping *ret_mapping) {
+static struct admin_pages *take_admin_pages(struct routing *routing, enum position_mapping *ret_mapping) {
     pthread_mutex_lock(&routing->lock);
     struct admin_pages *admin_pages = routing->desks;
     routing->desks = admin_pages != NULL ? admin_pages->next : NULL;
@@ -138,7 +138,7 @@ static void return_admin_pages(struct routing *routing, struct admin_pages *admi
     pthread_mutex_unlock(&routing->lock);
 }
 
-enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_PLACE_SIZE]) {
+enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_POSITION_SIZE]) {
     struct holders_arc arc;
     pthread_mutex_lock(&routing->lock);
     size_t witnesses = routing->witnesses;
@@ -153,10 +153,10 @@ enum route_verdict routing_judge(struct routing *routing, const uint8_t place[RO
 }
 
 /* Zeros where it has none. */
-static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_place[ROUTE_PLACE_SIZE]) {
-    enum place_mapping mapping;
+static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
+    enum position_mapping mapping;
     struct admin_pages *admin_pages = take_admin_pages(routing, &mapping);
-    memset(ret_place, 0, ROUTE_PLACE_SIZE);
+    memset(ret_place, 0, ROUTE_POSITION_SIZE);
     if (admin_pages == NULL) {
         return false;
     }
@@ -164,19 +164,19 @@ static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_pl
     bool is_placed = canon_run(&admin_pages->canon, url, NULL) == ERR_OK &&
                      surt_put(&admin_pages->surt, &admin_pages->canon) == ERR_OK;
     if (is_placed) {
-        place_of_surt(&admin_pages->sha256, buf_bytes(&admin_pages->surt), mapping, ret_place);
+        position_of_surt(&admin_pages->sha256, buf_bytes(&admin_pages->surt), mapping, ret_place);
     }
     return_admin_pages(routing, admin_pages);
     return is_placed;
 }
 
 enum route_verdict routing_ask(struct routing *routing, struct bytes url,
-                               uint8_t ret_place[ROUTE_PLACE_SIZE]) {
+                               uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     return find_place(routing, url, ret_place) ? routing_judge(routing, ret_place) : ROUTE_AWAY;
 }
 
 bool routing_is_primary(struct routing *routing, struct bytes url) {
-    uint8_t place[ROUTE_PLACE_SIZE];
+    uint8_t place[ROUTE_POSITION_SIZE];
     struct holders_arc arc;
     return find_place(routing, url, place) && holders_know(routing->holders, ring_id_read(place), &arc) &&
            arc.self_rank == 0;

@@ -12,7 +12,7 @@
 
 #include "crawl/rules/route.h"
 #include "node/ring/holders.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 
 struct routing;
 
@@ -20,7 +20,7 @@ struct routing *routing_new(struct holders *holders); /* NULL: out of memory */
 void routing_free(struct routing *routing);
 
 /* By the charter. */
-void routing_set_rules(struct routing *routing, enum place_mapping mapping, size_t witnesses);
+void routing_set_rules(struct routing *routing, enum position_mapping mapping, size_t witnesses);
 
 /* The patterns of a charter's scope; its founder has read them, and what cannot be read here lets nothing in.
  */
@@ -32,7 +32,7 @@ void routing_set_scope(struct routing *routing, const struct charter *charter);
 /* As struct route has them. */
 bool routing_allows(struct routing *routing, struct bytes url);
 enum route_verdict routing_ask(struct routing *routing, struct bytes url,
-                               uint8_t ret_place[ROUTE_PLACE_SIZE]);
+                               uint8_t ret_place[ROUTE_POSITION_SIZE]);
 
 /* Is this node the first of its holders, as far as it knows? */
 bool routing_is_primary(struct routing *routing, struct bytes url);
@@ -41,6 +41,6 @@ bool routing_is_primary(struct routing *routing, struct bytes url);
 bool routing_has_witnesses(struct routing *routing);
 
 /* The verdict of a place. */
-enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_PLACE_SIZE]);
+enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_POSITION_SIZE]);
 
 #endif

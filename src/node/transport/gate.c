@@ -91,13 +91,13 @@ static void send_hello(struct gate *gate, const struct peer *to, bool wants_answ
 }
 
 static void complain(struct gate *gate, const struct address *address, bool is_by_us, const char *reason) {
-    char place[ADDRESS_TEXT_SIZE_MAX];
+    char text[ADDRESS_TEXT_SIZE_MAX];
     char sentence[SENTENCE_SIZE_MAX];
-    address_format(address, place);
+    address_format(address, text);
     if (is_by_us) {
-        snprintf(sentence, sizeof sentence, "%s is refused: %s", place, reason);
+        snprintf(sentence, sizeof sentence, "%s is refused: %s", text, reason);
     } else {
-        snprintf(sentence, sizeof sentence, "%s refuses this node: %s", place, reason);
+        snprintf(sentence, sizeof sentence, "%s refuses this node: %s", text, reason);
     }
     gate->config.complain(gate->config.context, address, sentence);
 }

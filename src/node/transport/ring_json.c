@@ -62,13 +62,13 @@ const char *ring_json_format_id(struct ring_id id, char out[RING_JSON_ID_SIZE]) 
     return out;
 }
 
-void ring_json_put_place(const struct ring_place *place, struct buf *out) {
+void ring_json_put_vnode(const struct vnode *vnode, struct buf *out) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     char id[RING_JSON_ID_SIZE];
     buf_put_format(out, "\"address\":\"%s\",\"key\":\"%s\",\"index\":%u,\"id\":\"%s\"",
-                   address_format(&place->peer.address, address), identity_key_format(place->peer.key, key),
-                   place->index, ring_json_format_id(place->id, id));
+                   address_format(&vnode->peer.address, address), identity_key_format(vnode->peer.key, key),
+                   vnode->index, ring_json_format_id(vnode->id, id));
 }
 
 void ring_json_put_answer(const struct transport_question *question, const struct transport_answer *answer,
@@ -76,9 +76,9 @@ void ring_json_put_answer(const struct transport_question *question, const struc
     char id[RING_JSON_ID_SIZE];
     buf_put_format(out, "{\"version\":1,\"key\":\"%s\",\"hops\":%u,\"places\":[",
                    ring_json_format_id(question->key, id), answer->hops_count);
-    for (uint8_t i = 0; i < answer->places_count; i++) {
+    for (uint8_t i = 0; i < answer->vnodes_count; i++) {
         buf_put_string(out, i > 0 ? ",{" : "{");
-        ring_json_put_place(&answer->places[i], out);
+        ring_json_put_vnode(&answer->vnodes[i], out);
         buf_put_byte(out, '}');
     }
     buf_put_string(out, "]}");

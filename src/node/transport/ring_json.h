@@ -16,6 +16,6 @@ void ring_json_put_answer(const struct transport_question *question, const struc
                           struct buf *out);
 
 /* Append members of an object: address, key, index, id. */
-void ring_json_put_place(const struct ring_place *place, struct buf *out);
+void ring_json_put_vnode(const struct vnode *vnode, struct buf *out);
 
 #endif

@@ -75,11 +75,11 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
 
 static enum err prepare(struct transport *transport, struct err_detail *detail) {
     const struct transport_config *config = &transport->config;
-    if (config->first_place < RING_VIRTUAL_MAX &&
-        config->first_place + config->places_count > RING_VIRTUAL_MAX) {
+    if (config->first_vnode < RING_VIRTUAL_MAX &&
+        config->first_vnode + config->vnodes_count > RING_VIRTUAL_MAX) {
         return err_set(detail, ERR_INVALID,
                        "%u places from number %u on: there are %d behind an address, from 0 on",
-                       config->places_count, config->first_place, RING_VIRTUAL_MAX);
+                       config->vnodes_count, config->first_vnode, RING_VIRTUAL_MAX);
     }
     enum err err = sha256_init(&transport->sha256);
     if (err == ERR_OK) {

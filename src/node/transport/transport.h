@@ -32,7 +32,7 @@ struct transport;
 /* Who may ask to be woken on the loop. */
 enum transport_user { TRANSPORT_CROWD, TRANSPORT_GROUPS, TRANSPORT_USERS_COUNT };
 
-enum { TRANSPORT_PORT = 7070, TRANSPORT_PLACES_MAX = RING_LIST_MAX + 1, TRANSPORT_QUESTIONS_MAX = 512 };
+enum { TRANSPORT_PORT = 7070, TRANSPORT_VNODES_MAX = RING_LIST_MAX + 1, TRANSPORT_QUESTIONS_MAX = 512 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
 struct transport_config {
@@ -41,8 +41,8 @@ struct transport_config {
         address;          /* as others reach it; the wildcard: the one of the route to others; port 0: any */
     const char *join;     /* HOST[:PORT]; (nobody) */
     const char *token;    /* of "mnemon ring invite"; (none) */
-    uint8_t places_count; /* (1) */
-    uint8_t first_place;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
+    uint8_t vnodes_count; /* (1) */
+    uint8_t first_vnode;  /* index; RING_VIRTUAL_MAX: the first that no other node behind our address has */
     const char *nameservers; /* (those of the system) */
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
@@ -123,14 +123,14 @@ struct transport_answer {
     enum err err; /* ERR_NOT_FOUND: in no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say;
                      ERR_CANCELLED */
     uint8_t hops_count;   /* 0: it was known here */
-    uint8_t places_count; /* the owner of the key, then its successors; at most what was wanted */
-    struct ring_place places[TRANSPORT_PLACES_MAX];
+    uint8_t vnodes_count; /* the owner of the key, then its successors; at most what was wanted */
+    struct vnode vnodes[TRANSPORT_VNODES_MAX];
 };
 
 /* The asker's memory until it is answered. */
 struct transport_question {
     struct ring_id key;
-    uint8_t places_wanted; /* 1 to TRANSPORT_PLACES_MAX */
+    uint8_t vnodes_wanted; /* 1 to TRANSPORT_VNODES_MAX */
     /* Once, from the ring's thread or from within transport_ask(); may ask again. */
     void (*answered)(struct transport_question *question, const struct transport_answer *answer);
     void *context;
@@ -141,7 +141,7 @@ struct transport_question {
 void transport_ask(struct transport *transport, struct transport_question *question);
 
 /*
- * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/place.h). Any
+ * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/vnode.h). Any
  * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
  */
 enum err transport_key(struct transport *transport, struct bytes url, struct ring_id *ret_key,

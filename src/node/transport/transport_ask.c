@@ -1,7 +1,7 @@
 #include "base/wire.h"
 #include "node/transport/transport_state.h"
 #include "protocol/ring/message.h"
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 #include "web/url/surt.h"
 
 enum { SLOT_BITS = 16 }; /* of a lookup's number; the rest is the life of its slot */
@@ -32,7 +32,7 @@ static void fail(struct transport_question *question, enum err err) {
 /* ---- any thread ---- */
 
 void transport_ask(struct transport *transport, struct transport_question *question) {
-    ASSERT(question->places_wanted > 0 && question->places_wanted <= TRANSPORT_PLACES_MAX);
+    ASSERT(question->vnodes_wanted > 0 && question->vnodes_wanted <= TRANSPORT_VNODES_MAX);
     pthread_mutex_lock(&transport->lock);
     bool is_running = transport->is_running;
     if (is_running) {
@@ -68,9 +68,9 @@ enum err transport_key(struct transport *transport, struct bytes url, struct rin
     err = canon_run(&canon, url, detail);
     err = err == ERR_OK ? surt_put(&surt, &canon) : err;
     if (err == ERR_OK) {
-        uint8_t place[RINGKEY_PLACE_SIZE];
-        place_of_surt(&sha256, buf_bytes(&surt), (enum place_mapping)mapping, place);
-        *ret_key = ring_id_read(place);
+        uint8_t vnode[RINGKEY_POSITION_SIZE];
+        position_of_surt(&sha256, buf_bytes(&surt), (enum position_mapping)mapping, vnode);
+        *ret_key = ring_id_read(vnode);
     }
     buf_done(&surt);
     canon_done(&canon);
@@ -101,7 +101,7 @@ static void start(struct transport *transport, struct transport_question *questi
     slot->life++;
     wire_writer_init(&writer, memory, sizeof memory);
     message_write_id(&writer, question->key);
-    wire_write_u8(&writer, question->places_wanted);
+    wire_write_u8(&writer, question->vnodes_wanted);
     struct event event = {
         .kind = EVENT_COMMAND,
         .code = RING_FIND,
@@ -137,11 +137,11 @@ void transport_on_asked(uv_async_t *async) {
 static void read_answer(const struct transport *transport, struct wire_reader *reader,
                         struct transport_answer *answer) {
     answer->hops_count = wire_read_u8(reader);
-    answer->places_count = wire_read_u8_max(reader, TRANSPORT_PLACES_MAX);
-    for (uint8_t i = 0; i < answer->places_count; i++) {
-        ring_read_place(transport->ring, reader, &answer->places[i]);
+    answer->vnodes_count = wire_read_u8_max(reader, TRANSPORT_VNODES_MAX);
+    for (uint8_t i = 0; i < answer->vnodes_count; i++) {
+        ring_read_vnode(transport->ring, reader, &answer->vnodes[i]);
     }
-    answer->err = answer->places_count > 0 ? ERR_OK : ERR_UNREACHABLE;
+    answer->err = answer->vnodes_count > 0 ? ERR_OK : ERR_UNREACHABLE;
 }
 
 void transport_on_answer(struct transport *transport, struct bytes bytes) {

@@ -52,9 +52,9 @@ static bool is_founder(const struct transport *transport) {
 static enum err make_ring(struct transport *transport) {
     struct ring_config config = {
         .self = transport->self,
-        .places_count = transport->config.places_count,
-        .first_index = transport->config.first_place % RING_VIRTUAL_MAX,
-        .is_first_fixed = transport->config.first_place < RING_VIRTUAL_MAX,
+        .vnodes_count = transport->config.vnodes_count,
+        .first_index = transport->config.first_vnode % RING_VIRTUAL_MAX,
+        .is_first_fixed = transport->config.first_vnode < RING_VIRTUAL_MAX,
         .list_size = transport->charter.list_size,
         .copies = transport->charter.replicas,
         .heal_us = HEAL_US,

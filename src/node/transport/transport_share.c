@@ -121,8 +121,8 @@ static const struct peer *find_member(struct transport *transport, const uint8_t
     uint32_t count = transport->ring != NULL ? ring_known_count(transport->ring) : 0;
     for (uint32_t i = 0; i < count && member->address.port == 0; i++) {
         struct ring_known known = ring_known_at(transport->ring, i);
-        if (known.heard_at_us > 0 && memcmp(known.place.peer.key, key, PEER_KEY_SIZE) == 0) {
-            *member = known.place.peer;
+        if (known.heard_at_us > 0 && memcmp(known.vnode.peer.key, key, PEER_KEY_SIZE) == 0) {
+            *member = known.vnode.peer;
         }
     }
     transport->blamed_until_us = now_us + LOOK_UP_US;

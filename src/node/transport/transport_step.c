@@ -12,41 +12,41 @@ static const char *const reason_texts[RING_REASONS_END] = {
 
 static void on_ring_refused(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
-    struct ring_place place;
+    struct vnode vnode;
     char address[ADDRESS_TEXT_SIZE_MAX];
     char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
     uint8_t reason = wire_read_u8_max(&reader, RING_REASONS_END - 1);
     bool is_by_him = wire_read_bool(&reader);
-    ring_read_place(transport->ring, &reader, &place);
+    ring_read_vnode(transport->ring, &reader, &vnode);
     if (reader.err != ERR_OK) {
         return;
     }
     snprintf(sentence, sizeof sentence, is_by_him ? "%s refuses this node: %s" : "%s is refused: %s",
-             address_format(&place.peer.address, address), reason_texts[reason]);
-    transport_on_complaint(transport, &place.peer.address, sentence);
+             address_format(&vnode.peer.address, address), reason_texts[reason]);
+    transport_on_complaint(transport, &vnode.peer.address, sentence);
 }
 
 static void on_ring_blamed(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
-    struct ring_place place;
+    struct vnode vnode;
     char address[ADDRESS_TEXT_SIZE_MAX];
     char sentence[COMPLAINT_SIZE_MAX];
     wire_reader_init(&reader, bytes);
-    ring_read_place(transport->ring, &reader, &place);
+    ring_read_vnode(transport->ring, &reader, &vnode);
     struct bytes text = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err != ERR_OK) {
         return;
     }
-    snprintf(sentence, sizeof sentence, "%s is blamed: %.*s", address_format(&place.peer.address, address),
+    snprintf(sentence, sizeof sentence, "%s is blamed: %.*s", address_format(&vnode.peer.address, address),
              BYTES_ARG(text));
-    transport_on_complaint(transport, &place.peer.address, sentence);
+    transport_on_complaint(transport, &vnode.peer.address, sentence);
 }
 
 /* A founder who finds his place taken is not alone: he does not begin anew. */
 static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
-    struct ring_place holder;
+    struct vnode holder;
     char own[ADDRESS_TEXT_SIZE_MAX];
     char his[ADDRESS_TEXT_SIZE_MAX];
     char advice[64] = "set ring.first_place";
@@ -54,13 +54,13 @@ static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     wire_reader_init(&reader, bytes);
     uint8_t index = wire_read_u8(&reader);
     uint8_t next = wire_read_u8(&reader);
-    ring_read_place(transport->ring, &reader, &holder);
+    ring_read_vnode(transport->ring, &reader, &holder);
     if (reader.err != ERR_OK) {
         return;
     }
     if (next < RING_VIRTUAL_MAX) {
         snprintf(advice, sizeof advice, "this node tries place %u", next);
-    } else if (transport->config.first_place == RING_VIRTUAL_MAX) {
+    } else if (transport->config.first_vnode == RING_VIRTUAL_MAX) {
         snprintf(advice, sizeof advice, "no others are free; set ring.capacity");
     }
     address_format(&transport->self.address, own);

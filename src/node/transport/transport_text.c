@@ -15,12 +15,12 @@ static const char *const mode_names[] = {
 
 /* ---- peers ---- */
 
-static bool is_own(const struct transport *transport, const struct ring_place *place) {
-    return memcmp(place->peer.key, transport->identity.key, PEER_KEY_SIZE) == 0;
+static bool is_own(const struct transport *transport, const struct vnode *vnode) {
+    return memcmp(vnode->peer.key, transport->identity.key, PEER_KEY_SIZE) == 0;
 }
 
-static bool is_real(const struct transport *transport, const struct ring_place *place) {
-    return place != NULL && place->peer.address.port != 0 && !is_own(transport, place);
+static bool is_real(const struct transport *transport, const struct vnode *vnode) {
+    return vnode != NULL && vnode->peer.address.port != 0 && !is_own(transport, vnode);
 }
 
 static size_t add_peer(struct peer out[RING_FILES_PEERS_MAX], size_t count, const struct peer *peer) {
@@ -41,19 +41,19 @@ size_t transport_peers(const struct transport *transport, struct peer out[RING_F
     if (ring == NULL) {
         return 0;
     }
-    for (uint8_t place = 0; place < ring_places_count(ring); place++) {
-        const struct ring_place *predecessor = ring_predecessor(ring, place);
+    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
+        const struct vnode *predecessor = ring_predecessor(ring, vnode);
         count = is_real(transport, predecessor) ? add_peer(out, count, &predecessor->peer) : count;
         for (uint8_t i = 0; i < ring_list_size(ring); i++) {
-            const struct ring_place *successor = ring_successor(ring, place, i);
+            const struct vnode *successor = ring_successor(ring, vnode, i);
             count = is_real(transport, successor) ? add_peer(out, count, &successor->peer) : count;
         }
     }
-    for (uint8_t place = 0; place < ring_places_count(ring); place++) {
+    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         struct ring_known finger;
         uint32_t cursor = 0;
-        while (ring_next_finger(ring, place, &cursor, &finger)) {
-            count = is_real(transport, &finger.place) ? add_peer(out, count, &finger.place.peer) : count;
+        while (ring_next_finger(ring, vnode, &cursor, &finger)) {
+            count = is_real(transport, &finger.vnode) ? add_peer(out, count, &finger.vnode.peer) : count;
         }
     }
     return count;
@@ -68,10 +68,10 @@ static double share_of(struct ring_id from, struct ring_id to) {
     return is_all ? 1.0 : (double)way.high / 18446744073709551616.0;
 }
 
-static void put_place(const struct transport *transport, const struct ring_known *known, const char *role,
+static void put_vnode(const struct transport *transport, const struct ring_known *known, const char *role,
                       struct buf *out) {
     buf_put_byte(out, '{');
-    ring_json_put_place(&known->place, out);
+    ring_json_put_vnode(&known->vnode, out);
     buf_put_format(out, ",\"role\":\"%s\"", role);
     if (known->round_trip_us > 0) {
         buf_put_format(out, ",\"rtt_milliseconds\":%.3f", known->round_trip_us / 1000.0);
@@ -95,38 +95,38 @@ struct listing {
     size_t count;
 };
 
-static void list_place(struct listing *listing, const struct ring_place *place, const char *role) {
-    struct ring_known known = {.place = *place};
+static void list_vnode(struct listing *listing, const struct vnode *vnode, const char *role) {
+    struct ring_known known = {.vnode = *vnode};
     for (size_t i = 0; i < listing->count; i++) {
-        if (ring_id_equal(listing->ids[i], place->id)) {
+        if (ring_id_equal(listing->ids[i], vnode->id)) {
             return;
         }
     }
     if (listing->count == NEIGHBOURS_MAX) {
         return;
     }
-    (void)ring_know(listing->transport->ring, place->id, &known);
-    known.place = *place;
+    (void)ring_know(listing->transport->ring, vnode->id, &known);
+    known.vnode = *vnode;
     buf_put_string(listing->out, listing->count > 0 ? "," : "");
-    put_place(listing->transport, &known, role, listing->out);
-    listing->ids[listing->count++] = place->id;
+    put_vnode(listing->transport, &known, role, listing->out);
+    listing->ids[listing->count++] = vnode->id;
 }
 
 static void put_neighbours(const struct transport *transport, struct buf *out) {
     const struct ring *ring = transport->ring;
     struct listing listing = {.transport = transport, .out = out};
-    for (uint8_t place = 0; place < ring_places_count(ring); place++) {
+    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         for (uint8_t i = 0; i < ring_list_size(ring); i++) {
             char role[32];
-            const struct ring_place *successor = ring_successor(ring, place, i);
+            const struct vnode *successor = ring_successor(ring, vnode, i);
             snprintf(role, sizeof role, "successor %u", i + 1u);
             if (is_real(transport, successor)) {
-                list_place(&listing, successor, role);
+                list_vnode(&listing, successor, role);
             }
         }
-        const struct ring_place *predecessor = ring_predecessor(ring, place);
+        const struct vnode *predecessor = ring_predecessor(ring, vnode);
         if (is_real(transport, predecessor)) {
-            list_place(&listing, predecessor, "predecessor");
+            list_vnode(&listing, predecessor, "predecessor");
         }
     }
 }
@@ -134,13 +134,13 @@ static void put_neighbours(const struct transport *transport, struct buf *out) {
 static void put_fingers(const struct transport *transport, struct buf *out) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
-    for (uint8_t place = 0; place < ring_places_count(ring); place++) {
+    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         struct ring_known finger;
         uint32_t cursor = 0;
-        while (count < FINGERS_MAX && ring_next_finger(ring, place, &cursor, &finger)) {
-            if (is_real(transport, &finger.place)) {
+        while (count < FINGERS_MAX && ring_next_finger(ring, vnode, &cursor, &finger)) {
+            if (is_real(transport, &finger.vnode)) {
                 buf_put_string(out, count++ > 0 ? "," : "");
-                put_place(transport, &finger, "finger", out);
+                put_vnode(transport, &finger, "finger", out);
             }
         }
     }
@@ -154,21 +154,21 @@ static void put_others(const struct transport *transport, struct buf *out) {
         char address[ADDRESS_TEXT_SIZE_MAX];
         char id[RING_JSON_ID_SIZE];
         struct ring_known known = ring_known_at(ring, i);
-        if (is_real(transport, &known.place) && known.misses_count == 0) {
+        if (is_real(transport, &known.vnode) && known.misses_count == 0) {
             buf_put_format(out, "%s{\"address\":\"%s\",\"id\":\"%s\"}", count++ > 0 ? "," : "",
-                           address_format(&known.place.peer.address, address),
-                           ring_json_format_id(known.place.id, id));
+                           address_format(&known.vnode.peer.address, address),
+                           ring_json_format_id(known.vnode.id, id));
         }
     }
 }
 
 /* "list 7 of 8": so many entries are places that have not failed to answer. A small ring has no more. */
-static void put_health(const struct ring *ring, uint8_t place, struct buf *out) {
+static void put_health(const struct ring *ring, uint8_t vnode, struct buf *out) {
     unsigned there = 0;
     unsigned healthy = 0;
     for (uint8_t i = 0; i < ring_list_size(ring); i++) {
         struct ring_known known = {0};
-        const struct ring_place *successor = ring_successor(ring, place, i);
+        const struct vnode *successor = ring_successor(ring, vnode, i);
         if (successor != NULL && successor->peer.address.port != 0) {
             there++;
             healthy += ring_know(ring, successor->id, &known) && known.misses_count > 0 ? 0 : 1;
@@ -178,19 +178,19 @@ static void put_health(const struct ring *ring, uint8_t place, struct buf *out) 
     buf_put_format(out, "\"list %u of %u\"", healthy, is_small ? there : ring_list_size(ring));
 }
 
-static void put_places(const struct transport *transport, struct buf *out) {
+static void put_vnodes(const struct transport *transport, struct buf *out) {
     const struct ring *ring = transport->ring;
-    for (uint8_t place = 0; place < ring_places_count(ring); place++) {
+    for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         char id[RING_JSON_ID_SIZE];
-        const struct ring_place *own = ring_place_at(ring, place);
-        const struct ring_place *predecessor = ring_predecessor(ring, place);
-        bool is_member = ring_is_member(ring, place) && predecessor != NULL;
-        buf_put_format(out, "%s{\"index\":%u,\"id\":\"%s\",\"member\":%s", place > 0 ? "," : "", own->index,
+        const struct vnode *own = ring_vnode_at(ring, vnode);
+        const struct vnode *predecessor = ring_predecessor(ring, vnode);
+        bool is_member = ring_is_member(ring, vnode) && predecessor != NULL;
+        buf_put_format(out, "%s{\"index\":%u,\"id\":\"%s\",\"member\":%s", vnode > 0 ? "," : "", own->index,
                        ring_json_format_id(own->id, id), is_member ? "true" : "false");
         if (is_member) {
             buf_put_format(out, ",\"from\":\"%s\",\"share\":%.6f,\"health\":",
                            ring_json_format_id(predecessor->id, id), share_of(predecessor->id, own->id));
-            put_health(ring, place, out);
+            put_health(ring, vnode, out);
             buf_put_byte(out, '}');
         } else {
             buf_put_string(out, ",\"from\":null,\"share\":0,\"health\":\"not placed yet\"}");
@@ -292,7 +292,7 @@ static void put_ring(const struct transport *transport, struct buf *out) {
     const struct ring *ring = transport->ring;
     buf_put_format(out, ",\"mode\":\"%s\",\"estimated_size\":%ju,\"known\":%u,\"places\":[",
                    mode_names[ring_mode(ring)], (uintmax_t)ring_estimated_size(ring), ring_known_count(ring));
-    put_places(transport, out);
+    put_vnodes(transport, out);
     buf_put_string(out, "],\"neighbours\":[");
     put_neighbours(transport, out);
     buf_put_string(out, "],\"fingers\":[");

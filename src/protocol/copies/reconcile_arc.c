@@ -11,10 +11,11 @@ static void increment(uint8_t *bytes, size_t size) {
     } while (bytes[i] == 0 && i > 0);
 }
 
-static struct reconcile_position behind_place(uint8_t passes_count, const uint8_t place[RINGKEY_PLACE_SIZE]) {
+static struct reconcile_position behind_place(uint8_t passes_count,
+                                              const uint8_t place[RINGKEY_POSITION_SIZE]) {
     struct reconcile_position position = {.bytes = {passes_count}};
-    memcpy(position.bytes + 1, place, RINGKEY_PLACE_SIZE);
-    increment(position.bytes, 1 + RINGKEY_PLACE_SIZE);
+    memcpy(position.bytes + 1, place, RINGKEY_POSITION_SIZE);
+    increment(position.bytes, 1 + RINGKEY_POSITION_SIZE);
     return position;
 }
 
@@ -23,12 +24,12 @@ struct reconcile_position reconcile_arc_start(const struct reconcile_arc *arc) {
 }
 
 struct reconcile_position reconcile_arc_end(const struct reconcile_arc *arc) {
-    bool is_wrapped = memcmp(arc->to, arc->from, RINGKEY_PLACE_SIZE) <= 0;
+    bool is_wrapped = memcmp(arc->to, arc->from, RINGKEY_POSITION_SIZE) <= 0;
     return behind_place(is_wrapped, arc->to);
 }
 
 struct reconcile_position reconcile_arc_position(const struct reconcile_arc *arc, const struct ringkey *key) {
-    bool is_wrapped = memcmp(key->bytes, arc->from, RINGKEY_PLACE_SIZE) <= 0;
+    bool is_wrapped = memcmp(key->bytes, arc->from, RINGKEY_POSITION_SIZE) <= 0;
     struct reconcile_position position = {.bytes = {is_wrapped}};
     memcpy(position.bytes + 1, key->bytes, RINGKEY_SIZE);
     return position;

@@ -14,8 +14,8 @@
 #include "base/ringkey.h"
 
 struct reconcile_arc {
-    uint8_t from[RINGKEY_PLACE_SIZE]; /* not included */
-    uint8_t to[RINGKEY_PLACE_SIZE];   /* included */
+    uint8_t from[RINGKEY_POSITION_SIZE]; /* not included */
+    uint8_t to[RINGKEY_POSITION_SIZE];   /* included */
 };
 
 enum { RECONCILE_POSITION_SIZE = 1 + RINGKEY_SIZE };

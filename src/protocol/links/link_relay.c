@@ -302,14 +302,14 @@ void link_relay_take_next(struct link_relay_take *take, struct links_code_link *
     ASSERT(take->reader.err == ERR_OK);
 }
 
-struct bytes link_relay_write_found(const struct ring_place *places, size_t count, void *memory) {
+struct bytes link_relay_write_found(const struct vnode *places, size_t count, void *memory) {
     struct wire_writer writer;
     struct bytes bytes;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     count = count < RING_LIST_MAX ? count : RING_LIST_MAX;
     wire_write_u8(&writer, (uint8_t)count);
     for (size_t i = 0; i < count; i++) {
-        message_write_place(&writer, &places[i]);
+        message_write_vnode(&writer, &places[i]);
     }
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);

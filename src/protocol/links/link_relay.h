@@ -50,7 +50,7 @@ struct link_relay_owner {
     uint64_t (*waiting)(void *context);
 
     /* The places behind an ID as far as they are surely known, clockwise; for others who ask. */
-    size_t (*after)(void *context, struct ring_id id, struct ring_place *out, size_t places_max);
+    size_t (*after)(void *context, struct ring_id id, struct vnode *out, size_t places_max);
 
     /* How many places there are in the ring, about. */
     uint64_t (*arcs)(void *context);
@@ -147,7 +147,7 @@ void link_relay_take_read(struct bytes notice, struct link_relay_take *ret_take)
 void link_relay_take_next(struct link_relay_take *take, struct links_code_link *ret_link);
 
 /* The bytes of LINK_RELAY_FOUND and LINK_RELAY_TOOK; memory of STEP_MESSAGE_SIZE_MAX. */
-struct bytes link_relay_write_found(const struct ring_place *places, size_t count, void *memory);
+struct bytes link_relay_write_found(const struct vnode *places, size_t count, void *memory);
 struct bytes link_relay_write_took(enum link_relay_status status, uint16_t accepted_count, void *memory);
 
 #endif

@@ -17,7 +17,7 @@ struct bytes link_relay_message_write(const struct link_relay_message *message,
         wire_write_varint(&writer, message->accepted_count);
         wire_write_u8(&writer, message->places_count);
         for (uint8_t i = 0; i < message->places_count; i++) {
-            message_write_place(&writer, &message->places[i]);
+            message_write_vnode(&writer, &message->places[i]);
         }
     }
     enum err err = wire_writer_finish(&writer, &bytes);
@@ -30,8 +30,8 @@ static void read_answer(struct wire_reader *reader, struct sha256 *sha256,
     message->accepted_count = (uint32_t)wire_read_varint(reader, LINKS_CODE_LINKS_MAX);
     message->places_count = wire_read_u8_max(reader, LINK_RELAY_PLACES_MAX);
     for (uint8_t i = 0; i < message->places_count; i++) {
-        message_read_place(reader, sha256, &message->places[i]);
-        if (ring_place_is_padding(&message->places[i])) {
+        message_read_vnode(reader, sha256, &message->places[i]);
+        if (vnode_is_padding(&message->places[i])) {
             wire_read_fail(reader, ERR_INVALID, "a place without an address");
         }
     }

@@ -41,7 +41,7 @@ struct link_relay_message {
     struct ring_id after; /* offer with LINK_RELAY_WANTS */
     struct bytes links;   /* offer */
     uint32_t accepted_count;
-    struct ring_place places[LINK_RELAY_PLACES_MAX];
+    struct vnode places[LINK_RELAY_PLACES_MAX];
     uint8_t places_count;
 };
 

@@ -15,12 +15,12 @@ static struct ring_id id_before(struct ring_id id) {
 }
 
 /* Places that follow the last one; who does not is no place behind it. */
-static void window_add(struct walker *walker, const struct ring_place *places, size_t count) {
+static void window_add(struct walker *walker, const struct vnode *places, size_t count) {
     for (size_t i = 0; i < count && walker->window_count < LINK_RELAY_WINDOW_MAX; i++) {
         struct ring_id last =
             walker->window_count == 0 ? walker->known_from : walker->window[walker->window_count - 1].id;
         bool is_next = ring_id_is_between(last, places[i].id, walker->known_from);
-        if (ring_place_is_padding(&places[i]) || !is_next) {
+        if (vnode_is_padding(&places[i]) || !is_next) {
             return; /* nothing, or once round */
         }
         walker->window[walker->window_count++] = places[i];
@@ -491,8 +491,8 @@ void link_relay_on_found(struct link_relay *link_relay, const struct event *even
     wire_reader_init(&reader, event->bytes);
     uint8_t count = wire_read_u8_max(&reader, RING_LIST_MAX);
     for (uint8_t i = 0; i < count; i++) {
-        struct ring_place place;
-        message_read_place(&reader, &link_relay->sha256, &place);
+        struct vnode place;
+        message_read_vnode(&reader, &link_relay->sha256, &place);
         if (reader.err == ERR_OK) {
             window_add(walker, &place, 1);
         }

@@ -39,7 +39,7 @@ struct walker {
     struct ring_id at;      /* up to and with it, this round is over */
     struct ring_id end;
     struct ring_id known_from; /* the window names all places behind this one */
-    struct ring_place window[LINK_RELAY_WINDOW_MAX];
+    struct vnode window[LINK_RELAY_WINDOW_MAX];
     uint8_t window_count;
     bool is_found; /* the arc was looked up for the links that are next: no doubt is left */
 

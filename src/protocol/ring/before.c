@@ -36,17 +36,17 @@ static uint64_t expected_digest(const struct chord *chord) {
 }
 
 /* Of the entries of a list that its predecessor takes over. */
-static uint64_t list_digest(const struct ring_place *places, unsigned count) {
+static uint64_t list_digest(const struct vnode *vnodes, unsigned count) {
     uint64_t digest = 0;
     for (unsigned i = 0; i < count; i++) {
-        digest = mix(digest, places[i].id);
+        digest = mix(digest, vnodes[i].id);
     }
     return digest;
 }
 
-void before_follow(struct ring *ring, struct chord *chord, const struct ring_place *old) {
+void before_follow(struct ring *ring, struct chord *chord, const struct vnode *old) {
     unsigned known = 0;
-    while (known < chord->before_count && !ring_place_equal(&chord->before[known], &chord->predecessor)) {
+    while (known < chord->before_count && !vnode_equal(&chord->before[known], &chord->predecessor)) {
         known++;
     }
     if (known < chord->before_count) { /* the old one died: this one was before it */
@@ -88,7 +88,7 @@ void before_tick(struct ring *ring, struct chord *chord) {
     }
     struct query query = {
         .purpose = QUERY_BEFORE,
-        .owner = (uint32_t)(chord - ring->places),
+        .owner = (uint32_t)(chord - ring->vnodes),
         .kind = MESSAGE_ASK_BEFORE,
         .to = chord->predecessor,
         .from = chord->self.index,
@@ -103,30 +103,30 @@ void before_answered(struct ring *ring, struct chord *chord, const struct query 
                      const struct message *answer) {
     chord->is_before_open = false;
     bool is_wanted = ring->mode == MODE_CHORD && chord->is_member && answer != NULL &&
-                     answer->status == MESSAGE_MEMBER && ring_place_equal(&query->to, &chord->predecessor);
+                     answer->status == MESSAGE_MEMBER && vnode_equal(&query->to, &chord->predecessor);
     if (!is_wanted) {
         return;
     }
     struct ring_id last = ring_id_distance(chord->predecessor.id, chord->self.id);
     unsigned count = 0;
     bool is_whole = false;
-    struct ring_place before[RING_LIST_MAX];
-    for (unsigned i = 0; i < answer->places_count && i + 1 < before_size(ring) && !is_whole; i++) {
-        const struct ring_place *place = &answer->places[i];
-        struct ring_id distance = ring_id_distance(place->id, chord->self.id);
-        is_whole = ring_id_equal(place->id, chord->self.id);
+    struct vnode before[RING_LIST_MAX];
+    for (unsigned i = 0; i < answer->vnodes_count && i + 1 < before_size(ring) && !is_whole; i++) {
+        const struct vnode *vnode = &answer->vnodes[i];
+        struct ring_id distance = ring_id_distance(vnode->id, chord->self.id);
+        is_whole = ring_id_equal(vnode->id, chord->self.id);
         if (!is_whole && ring_id_compare(distance, last) <= 0) {
             break; /* out of order: he and his own predecessor do not agree yet */
         }
         if (!is_whole) {
-            ring_heard_of(ring, place);
-            before[count++] = *place;
+            ring_heard_of(ring, vnode);
+            before[count++] = *vnode;
             last = distance;
         }
     }
     bool is_same = count == chord->before_count && is_whole == chord->is_before_whole;
     for (unsigned i = 0; i < count; i++) {
-        is_same = is_same && ring_place_equal(&before[i], &chord->before[i]);
+        is_same = is_same && vnode_equal(&before[i], &chord->before[i]);
         chord->before[i] = before[i];
     }
     chord->before_count = (uint8_t)count;
@@ -143,7 +143,7 @@ void before_on_notify(struct ring *ring, struct chord *chord, uint64_t digest) {
     }
 }
 
-void before_on_ask(struct ring *ring, struct chord *chord, const struct ring_place *from,
+void before_on_ask(struct ring *ring, struct chord *chord, const struct vnode *from,
                    const struct message *question, struct message *answer) {
     answer->status = chord->is_member ? MESSAGE_MEMBER : MESSAGE_NONE;
     if (!chord->is_member) {
@@ -151,9 +151,9 @@ void before_on_ask(struct ring *ring, struct chord *chord, const struct ring_pla
     }
     unsigned wanted = question->wanted < before_size(ring) ? question->wanted : before_size(ring);
     for (unsigned i = 0; i < wanted && i <= chord->before_count; i++) {
-        answer->places[answer->places_count++] = i == 0 ? chord->predecessor : chord->before[i - 1];
+        answer->vnodes[answer->vnodes_count++] = i == 0 ? chord->predecessor : chord->before[i - 1];
     }
-    bool is_head = ring->mode == MODE_CHORD && ring_place_equal(from, &chord->list[0]);
+    bool is_head = ring->mode == MODE_CHORD && vnode_equal(from, &chord->list[0]);
     if (is_head && question->digest != list_digest(&chord->list[1], ring->config.list_size - 1u)) {
         chord_hurry(ring, chord);
     }

@@ -28,7 +28,7 @@ unsigned before_size(const struct ring *ring);
 uint64_t before_digest(const struct ring *ring, const struct chord *chord);
 
 /* The predecessor is another one now: what is known of those before it stays. */
-void before_follow(struct ring *ring, struct chord *chord, const struct ring_place *old);
+void before_follow(struct ring *ring, struct chord *chord, const struct vnode *old);
 
 /* Our list or predecessor has changed: the predecessor is asked, and so told, soon. */
 void before_hurry(struct ring *ring, struct chord *chord);
@@ -43,7 +43,7 @@ void before_answered(struct ring *ring, struct chord *chord, const struct query 
 void before_on_notify(struct ring *ring, struct chord *chord, uint64_t digest);
 
 /* His chain, please; from: who asks. */
-void before_on_ask(struct ring *ring, struct chord *chord, const struct ring_place *from,
+void before_on_ask(struct ring *ring, struct chord *chord, const struct vnode *from,
                    const struct message *question, struct message *answer);
 
 #endif

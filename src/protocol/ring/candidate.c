@@ -3,8 +3,8 @@
 #include "protocol/ring/state.h"
 
 static struct ring_id way(const struct lookup *lookup, const struct lookup_candidate *candidate) {
-    return candidate->is_behind ? ring_id_distance(lookup->key, candidate->place.id)
-                                : ring_id_distance(candidate->place.id, lookup->key);
+    return candidate->is_behind ? ring_id_distance(lookup->key, candidate->vnode.id)
+                                : ring_id_distance(candidate->vnode.id, lookup->key);
 }
 
 static unsigned leading_zeros(struct ring_id id) {
@@ -15,7 +15,7 @@ static unsigned leading_zeros(struct ring_id id) {
 }
 
 static uint32_t round_trip_us(const struct ring *ring, const struct lookup_candidate *candidate) {
-    const struct table_entry *entry = table_find(&ring->table, candidate->place.id);
+    const struct table_entry *entry = table_find(&ring->table, candidate->vnode.id);
     return entry == NULL ? 0 : entry->rtt.smoothed_us;
 }
 
@@ -66,20 +66,20 @@ static struct lookup_candidate *make_room(struct lookup *lookup, const struct lo
     return is_nearer ? worst : NULL;
 }
 
-void candidate_add(struct ring *ring, struct lookup *lookup, const struct ring_place *place, bool is_behind,
+void candidate_add(struct ring *ring, struct lookup *lookup, const struct vnode *vnode, bool is_behind,
                    uint8_t hops_count) {
-    if (ring_place_is_padding(place) || ring_is_own(ring, place)) {
+    if (vnode_is_padding(vnode) || ring_is_own(ring, vnode)) {
         return;
     }
     for (unsigned i = 0; i < lookup->candidates_count; i++) {
         struct lookup_candidate *candidate = &lookup->candidates[i];
-        if (ring_place_equal(&candidate->place, place)) {
+        if (vnode_equal(&candidate->vnode, vnode)) {
             candidate->is_behind |= is_behind;
             return;
         }
     }
-    const struct table_entry *entry = table_find(&ring->table, place->id);
-    struct lookup_candidate added = {.place = *place, .hops_count = hops_count, .is_behind = is_behind};
+    const struct table_entry *entry = table_find(&ring->table, vnode->id);
+    struct lookup_candidate added = {.vnode = *vnode, .hops_count = hops_count, .is_behind = is_behind};
     added.is_blocked = entry != NULL && table_is_blocked(entry, ring->now_us);
     struct lookup_candidate *room = make_room(lookup, &added);
     if (room != NULL) {
@@ -118,8 +118,8 @@ bool candidate_is_in_doubt(const struct lookup *lookup) {
         bool is_open = candidate->state == CANDIDATE_ASKED ||
                        (candidate->state == CANDIDATE_NEW && !candidate->is_blocked);
         if (is_open && candidate->is_behind &&
-            (ring_id_equal(candidate->place.id, lookup->key) ||
-             ring_id_is_between(lookup->key, candidate->place.id, lookup->found[0].id))) {
+            (ring_id_equal(candidate->vnode.id, lookup->key) ||
+             ring_id_is_between(lookup->key, candidate->vnode.id, lookup->found[0].id))) {
             return true;
         }
     }

@@ -10,7 +10,7 @@
 #include "protocol/ring/lookup.h"
 
 /* Named by somebody, or known to us; hops_count: until it has answered. */
-void candidate_add(struct ring *ring, struct lookup *lookup, const struct ring_place *place, bool is_behind,
+void candidate_add(struct ring *ring, struct lookup *lookup, const struct vnode *vnode, bool is_behind,
                    uint8_t hops_count);
 
 /* The next to be asked, or NULL. */

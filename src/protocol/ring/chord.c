@@ -13,19 +13,19 @@ enum {
     UNSETTLED_ROUNDS = 4,   /* … for so many rounds at rest */
 };
 
-void chord_init(struct chord *chord, const struct ring_place *self) {
+void chord_init(struct chord *chord, const struct vnode *self) {
     *chord = (struct chord){
         .self = *self, .predecessor = *self, .before_at_us = STEP_NEVER_US, .is_held_stale = true};
 }
 
 static uint32_t index_of(const struct ring *ring, const struct chord *chord) {
-    return (uint32_t)(chord - ring->places);
+    return (uint32_t)(chord - ring->vnodes);
 }
 
 /* ---- lists ---- */
 
-static struct ring_place padding_behind(const struct ring_place *last) {
-    return (struct ring_place){.id = ring_id_add_power(last->id, 0)};
+static struct vnode padding_behind(const struct vnode *last) {
+    return (struct vnode){.id = ring_id_add_power(last->id, 0)};
 }
 
 static void changed(struct ring *ring, struct chord *chord) {
@@ -38,15 +38,15 @@ static void changed(struct ring *ring, struct chord *chord) {
  * [head] + the first r - 1 of the answer. Past our own place, and where the order is not that of the ring
  * (which no list has while the guarantee above holds), there is padding instead.
  */
-static void replace_list(struct ring *ring, struct chord *chord, const struct ring_place *head,
+static void replace_list(struct ring *ring, struct chord *chord, const struct vnode *head,
                          const struct message *answer, unsigned from) {
     unsigned r = ring->config.list_size;
-    struct ring_place list[RING_LIST_MAX];
-    list[0] = from == 1 ? *head : answer->places[0];
+    struct vnode list[RING_LIST_MAX];
+    list[0] = from == 1 ? *head : answer->vnodes[0];
     struct ring_id last = ring_id_distance(chord->self.id, list[0].id);
     bool is_over = ring_id_equal(list[0].id, chord->self.id);
     for (unsigned i = 1; i < r; i++) {
-        const struct ring_place *next = &answer->places[i - from];
+        const struct vnode *next = &answer->vnodes[i - from];
         struct ring_id distance = ring_id_distance(chord->self.id, next->id);
         bool is_self = ring_id_equal(next->id, chord->self.id);
         if (is_over || (!is_self && ring_id_compare(distance, last) <= 0)) {
@@ -57,20 +57,20 @@ static void replace_list(struct ring *ring, struct chord *chord, const struct ri
         list[i] = *next;
         last = distance;
         is_over = is_self;
-        if (!ring_place_is_padding(next)) {
+        if (!vnode_is_padding(next)) {
             ring_heard_of(ring, next);
         }
     }
     for (unsigned i = 0; i < r; i++) {
-        if (!ring_place_equal(&list[i], &chord->list[i])) {
+        if (!vnode_equal(&list[i], &chord->list[i])) {
             changed(ring, chord);
         }
         chord->list[i] = list[i];
     }
 }
 
-static void notify(struct ring *ring, const struct chord *chord, const struct ring_place *to) {
-    if (ring_place_is_padding(to) || ring_id_equal(to->id, chord->self.id)) {
+static void notify(struct ring *ring, const struct chord *chord, const struct vnode *to) {
+    if (vnode_is_padding(to) || ring_id_equal(to->id, chord->self.id)) {
         return;
     }
     struct message message = {.kind = MESSAGE_NOTIFY, .to = to->index, .from = chord->self.index};
@@ -84,7 +84,7 @@ void chord_tell_successor(struct ring *ring, struct chord *chord) {
 
 static void drop_head(struct ring *ring, struct chord *chord) {
     unsigned r = ring->config.list_size;
-    struct ring_place last = chord->list[r - 1];
+    struct vnode last = chord->list[r - 1];
     memmove(&chord->list[0], &chord->list[1], (r - 1) * sizeof chord->list[0]);
     chord->list[r - 1] = ring->config.breakage == RING_BREAK_PADDING ? chord->self : padding_behind(&last);
     changed(ring, chord);
@@ -93,7 +93,7 @@ static void drop_head(struct ring *ring, struct chord *chord) {
 
 static bool is_exhausted(const struct ring *ring, const struct chord *chord) {
     for (unsigned i = 0; i < ring->config.list_size; i++) {
-        if (!ring_place_is_padding(&chord->list[i]) && !ring_id_equal(chord->list[i].id, chord->self.id)) {
+        if (!vnode_is_padding(&chord->list[i]) && !ring_id_equal(chord->list[i].id, chord->self.id)) {
             return false;
         }
     }
@@ -109,8 +109,7 @@ static void next_round(struct ring *ring, struct chord *chord) {
         ring->now_us + ring_jitter(ring, is_settled ? rest_us : rest_us / UNSETTLED_SPEED);
 }
 
-static void ask(struct ring *ring, struct chord *chord, enum query_purpose purpose,
-                const struct ring_place *to) {
+static void ask(struct ring *ring, struct chord *chord, enum query_purpose purpose, const struct vnode *to) {
     struct query query = {
         .purpose = (uint8_t)purpose,
         .owner = index_of(ring, chord),
@@ -128,8 +127,8 @@ void chord_hurry(struct ring *ring, struct chord *chord) {
     chord->stabilize_at_us = at_us < chord->stabilize_at_us ? at_us : chord->stabilize_at_us;
 }
 
-static void probe(struct ring *ring, struct chord *chord, const struct ring_place *to) {
-    if (ring_place_is_padding(to) || ring_is_own(ring, to) || query_is_silent(ring, to) ||
+static void probe(struct ring *ring, struct chord *chord, const struct vnode *to) {
+    if (vnode_is_padding(to) || ring_is_own(ring, to) || query_is_silent(ring, to) ||
         query_is_open(ring, QUERY_PROBE, to)) {
         return;
     }
@@ -158,7 +157,7 @@ static void stabilize(struct ring *ring, struct chord *chord) {
         mode_fall_back(ring, chord);
         return;
     }
-    if (ring_place_is_padding(&chord->list[0])) { /* known to be dead without asking */
+    if (vnode_is_padding(&chord->list[0])) { /* known to be dead without asking */
         drop_head(ring, chord);
         chord->stabilize_at_us = ring->now_us;
         return;
@@ -166,10 +165,10 @@ static void stabilize(struct ring *ring, struct chord *chord) {
     ask(ring, chord, QUERY_SUCCESSOR, &chord->list[0]);
 }
 
-static void adopt(struct ring *ring, struct chord *chord, const struct ring_place *place) {
-    if (!ring_place_equal(&chord->predecessor, place)) {
-        struct ring_place old = chord->predecessor;
-        chord->predecessor = *place;
+static void adopt(struct ring *ring, struct chord *chord, const struct vnode *vnode) {
+    if (!vnode_equal(&chord->predecessor, vnode)) {
+        struct vnode old = chord->predecessor;
+        chord->predecessor = *vnode;
         before_follow(ring, chord, &old);
         changed(ring, chord);
     }
@@ -180,7 +179,7 @@ static void refresh_finger(struct ring *ring, struct chord *chord) {
     bool is_first_round = chord->finger_next < CHORD_FINGERS_MAX;
     unsigned finger = chord->finger_next % CHORD_FINGERS_MAX;
     struct ring_id target = ring_id_add_power(chord->self.id, 127 - finger);
-    const struct ring_place *last = &chord->list[ring->config.list_size - 1];
+    const struct vnode *last = &chord->list[ring->config.list_size - 1];
     bool is_reached = !ring_id_is_between(chord->self.id, last->id, target);
     if (is_reached) {
         chord->fingers[finger] = (struct ring_id){0};
@@ -198,9 +197,9 @@ static void refresh_finger(struct ring *ring, struct chord *chord) {
         ring->now_us + ring_jitter(ring, is_first_round && !is_reached ? FINGER_US_FIRST : rest_us);
 }
 
-void chord_set_finger(struct chord *chord, unsigned finger, const struct ring_place *places, unsigned count) {
-    chord->fingers[finger] = places[0].id;
-    chord->finger_spans[finger] = ring_id_distance(places[0].id, places[count - 1].id).high;
+void chord_set_finger(struct chord *chord, unsigned finger, const struct vnode *vnodes, unsigned count) {
+    chord->fingers[finger] = vnodes[0].id;
+    chord->finger_spans[finger] = ring_id_distance(vnodes[0].id, vnodes[count - 1].id).high;
     chord->finger_counts[finger] = (uint8_t)(count - 1);
 }
 
@@ -235,7 +234,7 @@ void chord_tick(struct ring *ring, struct chord *chord) {
     if (!chord->is_joining && ring->now_us >= chord->join_at_us) {
         chord->join_at_us = ring->now_us + ring_jitter(ring, JOIN_AGAIN_US);
         chord->is_joining = true; /* first: a lookup that knows nobody ends at once */
-        const struct ring_place *only = ring->small.is_moving ? &ring->small.moving_through : NULL;
+        const struct vnode *only = ring->small.is_moving ? &ring->small.moving_through : NULL;
         if (!lookup_start(ring, LOOKUP_JOIN, index_of(ring, chord), 0, chord->self.id, 1, only)) {
             chord->is_joining = false;
         }
@@ -247,7 +246,7 @@ void chord_tick(struct ring *ring, struct chord *chord) {
 
 /* ---- answers ---- */
 
-static void end_round(struct ring *ring, struct chord *chord, const struct ring_place *notified) {
+static void end_round(struct ring *ring, struct chord *chord, const struct vnode *notified) {
     notify(ring, chord, notified);
     mode_shrink(ring, chord);
 }
@@ -255,7 +254,7 @@ static void end_round(struct ring *ring, struct chord *chord, const struct ring_
 static void after_successor(struct ring *ring, struct chord *chord, const struct query *query,
                             const struct message *answer) {
     bool is_dead = answer == NULL || answer->status == MESSAGE_NONE;
-    if (is_dead && ring_place_equal(&query->to, &chord->list[0])) {
+    if (is_dead && vnode_equal(&query->to, &chord->list[0])) {
         drop_head(ring, chord);
         chord->stabilize_at_us = ring->now_us + ring_jitter(ring, BUSY_US);
         return;
@@ -290,7 +289,7 @@ static void after_predecessor(struct ring *ring, struct chord *chord, const stru
 static void after_rectify(struct ring *ring, struct chord *chord, const struct query *query,
                           const struct message *answer) {
     bool is_dead = answer == NULL || answer->status == MESSAGE_NONE;
-    if (is_dead && ring_place_equal(&query->to, &chord->predecessor)) {
+    if (is_dead && vnode_equal(&query->to, &chord->predecessor)) {
         adopt(ring, chord, &chord->candidate);
     }
 }
@@ -299,8 +298,8 @@ static void after_join(struct ring *ring, struct chord *chord, const struct quer
                        const struct message *answer) {
     chord->is_joining = false;
     bool is_before = answer != NULL && answer->status == MESSAGE_MEMBER &&
-                     answer->places_count == ring->config.list_size &&
-                     ring_id_is_between(query->to.id, chord->self.id, answer->places[0].id);
+                     answer->vnodes_count == ring->config.list_size &&
+                     ring_id_is_between(query->to.id, chord->self.id, answer->vnodes[0].id);
     if (!is_before) { /* what changed meanwhile is found by the next lookup */
         ring->small.is_moving = false;
         return;
@@ -320,8 +319,7 @@ static void after_join(struct ring *ring, struct chord *chord, const struct quer
 
 /* Nobody knew whether he lives; where he is the head by now, the round need not wait for its time. */
 static void after_probe(struct ring *ring, struct chord *chord, const struct query *query) {
-    if (!chord->is_busy && query_is_silent(ring, &query->to) &&
-        ring_place_equal(&query->to, &chord->list[0])) {
+    if (!chord->is_busy && query_is_silent(ring, &query->to) && vnode_equal(&query->to, &chord->list[0])) {
         chord->stabilize_at_us = ring->now_us;
     }
 }
@@ -334,7 +332,7 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
     }
     chord->is_busy = false;
     bool is_state = answer != NULL && answer->kind == MESSAGE_STATE && answer->status == MESSAGE_MEMBER;
-    if (is_state && answer->places_count != ring->config.list_size) {
+    if (is_state && answer->vnodes_count != ring->config.list_size) {
         ring_blame(ring, &query->to, "a successor list of another length");
         chord->is_joining = false;
         ring->small.is_moving = false;
@@ -354,7 +352,7 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
     }
 }
 
-void chord_join(struct ring *ring, struct chord *chord, const struct ring_place *predecessor) {
+void chord_join(struct ring *ring, struct chord *chord, const struct vnode *predecessor) {
     chord->is_joining = false;
     bool is_wanted = !chord->is_member || ring->small.is_moving;
     if (is_wanted && !chord->is_busy && predecessor != NULL) {
@@ -366,7 +364,7 @@ void chord_join(struct ring *ring, struct chord *chord, const struct ring_place 
     }
 }
 
-void chord_meet(struct ring *ring, struct chord *chord, const struct ring_place *stranger) {
+void chord_meet(struct ring *ring, struct chord *chord, const struct vnode *stranger) {
     if (ring->mode == MODE_CHORD && chord->is_member && !chord->is_busy &&
         ring_id_is_between(chord->self.id, stranger->id, chord->list[0].id)) {
         ask(ring, chord, QUERY_PREDECESSOR, stranger);
@@ -381,13 +379,13 @@ void chord_on_ask_state(struct ring *ring, struct chord *chord, struct message *
     answer->status = !chord->is_member ? MESSAGE_NONE : chord->is_busy ? MESSAGE_BUSY : MESSAGE_MEMBER;
     if (answer->status == MESSAGE_MEMBER) {
         answer->predecessor = chord->predecessor;
-        answer->places_count = ring->config.list_size;
-        memcpy(answer->places, chord->list, ring->config.list_size * sizeof chord->list[0]);
+        answer->vnodes_count = ring->config.list_size;
+        memcpy(answer->vnodes, chord->list, ring->config.list_size * sizeof chord->list[0]);
     }
 }
 
-void chord_on_notify(struct ring *ring, struct chord *chord, const struct ring_place *from) {
-    if (ring->mode != MODE_CHORD || !chord->is_member || ring_place_equal(from, &chord->predecessor) ||
+void chord_on_notify(struct ring *ring, struct chord *chord, const struct vnode *from) {
+    if (ring->mode != MODE_CHORD || !chord->is_member || vnode_equal(from, &chord->predecessor) ||
         ring_id_equal(from->id, chord->self.id)) {
         return;
     }

@@ -37,12 +37,12 @@ enum { CHORD_FINGERS_MAX = 40 }; /* of distance 2^127 to 2^88: enough for 2^39 p
 struct query;
 
 struct chord {
-    struct ring_place self;
-    struct ring_place list[RING_LIST_MAX]; /* r of them */
-    struct ring_place predecessor;
-    struct ring_place before[RING_LIST_MAX];   /* before.h: the predecessor's predecessor first */
-    struct ring_place candidate;               /* for predecessor, while the old one is asked */
-    struct ring_place waiting;                 /* notified while another question was open */
+    struct vnode self;
+    struct vnode list[RING_LIST_MAX]; /* r of them */
+    struct vnode predecessor;
+    struct vnode before[RING_LIST_MAX];        /* before.h: the predecessor's predecessor first */
+    struct vnode candidate;                    /* for predecessor, while the old one is asked */
+    struct vnode waiting;                      /* notified while another question was open */
     struct ring_id fingers[CHORD_FINGERS_MAX]; /* zero: none; the places are in the table */
     uint64_t finger_spans[CHORD_FINGERS_MAX];  /* from a finger to the last of those it named; estimate.c */
     uint8_t finger_counts[CHORD_FINGERS_MAX];  /* how many; 0: none */
@@ -68,7 +68,7 @@ struct chord {
     bool is_joining; /* a lookup for our own ID, or the question after it, is on its way */
 };
 
-void chord_init(struct chord *chord, const struct ring_place *self);
+void chord_init(struct chord *chord, const struct vnode *self);
 
 /* The list may have changed at our successor: a round soon. */
 void chord_hurry(struct ring *ring, struct chord *chord);
@@ -87,16 +87,16 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
                     const struct message *answer);
 
 /* The lookup for our own ID has ended: the owner of the ID and its predecessor, or NULL. */
-void chord_join(struct ring *ring, struct chord *chord, const struct ring_place *predecessor);
+void chord_join(struct ring *ring, struct chord *chord, const struct vnode *predecessor);
 
 /* Somebody who does not know us says that he follows us: another ring, or a gap in ours. */
-void chord_meet(struct ring *ring, struct chord *chord, const struct ring_place *stranger);
+void chord_meet(struct ring *ring, struct chord *chord, const struct vnode *stranger);
 
 void chord_on_ask_state(struct ring *ring, struct chord *chord, struct message *answer);
-void chord_on_notify(struct ring *ring, struct chord *chord, const struct ring_place *from);
+void chord_on_notify(struct ring *ring, struct chord *chord, const struct vnode *from);
 
 /* The place and those that it named behind itself, count in all. */
-void chord_set_finger(struct chord *chord, unsigned finger, const struct ring_place *places, unsigned count);
+void chord_set_finger(struct chord *chord, unsigned finger, const struct vnode *vnodes, unsigned count);
 
 /* Is this place in the list, the predecessor or a finger? */
 bool chord_needs(const struct ring *ring, const struct chord *chord, struct ring_id id);

@@ -9,10 +9,10 @@
 
 #include "protocol/ring/small.h"
 
-enum { CIRCLE_PLACES_MAX = (SMALL_NODES_MAX + 1) * RING_VIRTUAL_MAX };
+enum { CIRCLE_VNODES_MAX = (SMALL_NODES_MAX + 1) * RING_VIRTUAL_MAX };
 
 struct circle {
-    struct ring_place places[CIRCLE_PLACES_MAX];
+    struct vnode vnodes[CIRCLE_VNODES_MAX];
     unsigned count;
 };
 
@@ -22,13 +22,11 @@ void circle_of(const struct ring *ring, struct circle *circle);
 unsigned circle_at_or_after(const struct circle *circle, struct ring_id id);
 
 /* The place so many steps from an index. */
-static inline const struct ring_place *circle_after(const struct circle *circle, unsigned index,
-                                                    unsigned steps) {
-    return &circle->places[(index + steps) % circle->count];
+static inline const struct vnode *circle_after(const struct circle *circle, unsigned index, unsigned steps) {
+    return &circle->vnodes[(index + steps) % circle->count];
 }
-static inline const struct ring_place *circle_before(const struct circle *circle, unsigned index,
-                                                     unsigned steps) {
-    return &circle->places[(index + circle->count - steps % circle->count) % circle->count];
+static inline const struct vnode *circle_before(const struct circle *circle, unsigned index, unsigned steps) {
+    return &circle->vnodes[(index + circle->count - steps % circle->count) % circle->count];
 }
 
 #endif

@@ -13,7 +13,7 @@
 static const double CIRCLE = 18446744073709551616.0; /* 2^64: the high half of an ID */
 
 struct stretch {
-    double places_count; /* gaps between neighbours */
+    double vnodes_count; /* gaps between neighbours */
     double length;       /* of them together */
 };
 
@@ -21,17 +21,17 @@ static double length_of(struct ring_id from, struct ring_id to) {
     return (double)ring_id_distance(from, to).high / CIRCLE;
 }
 
-/* True where it goes round: then places_count is exact. */
+/* True where it goes round: then vnodes_count is exact. */
 static bool own_stretch(const struct ring *ring, const struct chord *chord, struct stretch *ret_stretch) {
-    const struct ring_place *first =
+    const struct vnode *first =
         chord->before_count > 0 ? &chord->before[chord->before_count - 1] : &chord->predecessor;
-    struct stretch stretch = {.places_count = chord->before_count + 1};
+    struct stretch stretch = {.vnodes_count = chord->before_count + 1};
     stretch.length = length_of(first->id, chord->self.id);
     struct ring_id last = chord->self.id;
-    for (unsigned i = 0; i < ring->config.list_size && !ring_place_is_padding(&chord->list[i]); i++) {
+    for (unsigned i = 0; i < ring->config.list_size && !vnode_is_padding(&chord->list[i]); i++) {
         bool is_round = ring_id_equal(chord->list[i].id, first->id);
         stretch.length += length_of(last, chord->list[i].id);
-        stretch.places_count++;
+        stretch.vnodes_count++;
         last = chord->list[i].id;
         if (is_round) {
             *ret_stretch = stretch;
@@ -43,9 +43,9 @@ static bool own_stretch(const struct ring *ring, const struct chord *chord, stru
 }
 
 static uint64_t small_size(const struct ring *ring) {
-    uint64_t count = ring->places[0].is_member ? ring->config.places_count : 0;
+    uint64_t count = ring->vnodes[0].is_member ? ring->config.vnodes_count : 0;
     for (uint32_t i = 0; i < ring->small.nodes_count && count > 0; i++) {
-        count += ring->small.nodes[i].places_count;
+        count += ring->small.nodes[i].vnodes_count;
     }
     return count;
 }
@@ -55,41 +55,41 @@ uint64_t ring_estimated_size(const struct ring *ring) {
         return small_size(ring);
     }
     struct stretch sum = {0};
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
         struct stretch own;
         if (!chord->is_member) {
             continue;
         }
         if (own_stretch(ring, chord, &own)) {
-            return chord->is_before_whole ? chord->before_count + 2u : (uint64_t)own.places_count;
+            return chord->is_before_whole ? chord->before_count + 2u : (uint64_t)own.vnodes_count;
         }
-        sum.places_count += own.places_count;
+        sum.vnodes_count += own.vnodes_count;
         sum.length += own.length;
         for (unsigned j = 0; j < CHORD_FINGERS_MAX; j++) {
             bool is_again = j > 0 && ring_id_equal(chord->fingers[j], chord->fingers[j - 1]);
             if (chord->finger_counts[j] > 0 && !is_again) {
-                sum.places_count += chord->finger_counts[j];
+                sum.vnodes_count += chord->finger_counts[j];
                 sum.length += (double)chord->finger_spans[j] / CIRCLE;
             }
         }
     }
-    return sum.length > 0 ? (uint64_t)(sum.places_count / sum.length + 0.5) : 1;
+    return sum.length > 0 ? (uint64_t)(sum.vnodes_count / sum.length + 0.5) : 1;
 }
 
 /* Of the places that we have heard of, so many are the first of their node. */
 uint64_t ring_estimated_nodes(const struct ring *ring) {
     if (ring->mode != MODE_CHORD) {
-        return ring->places[0].is_member ? ring->small.nodes_count + 1u : 0;
+        return ring->vnodes[0].is_member ? ring->small.nodes_count + 1u : 0;
     }
-    uint64_t places = ring->config.places_count;
+    uint64_t vnodes = ring->config.vnodes_count;
     uint64_t firsts = 1;
     for (uint32_t i = 0; i < ring->table.count; i++) {
-        const struct ring_place *place = &ring->table.entries[ring->table.order[i]].place;
-        if (!ring_is_own(ring, place)) {
-            places++;
-            firsts += place->index == 0;
+        const struct vnode *vnode = &ring->table.entries[ring->table.order[i]].vnode;
+        if (!ring_is_own(ring, vnode)) {
+            vnodes++;
+            firsts += vnode->index == 0;
         }
     }
-    return (ring_estimated_size(ring) * firsts + places / 2) / places;
+    return (ring_estimated_size(ring) * firsts + vnodes / 2) / vnodes;
 }

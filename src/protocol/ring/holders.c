@@ -7,9 +7,9 @@ enum { WINDOW_MAX = 2 * RING_LIST_MAX + 2 };
 
 /* ---- different nodes ---- */
 
-static bool has_node(const struct ring_place *places, unsigned count, const struct ring_place *place) {
+static bool has_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode) {
     for (unsigned i = 0; i < count; i++) {
-        if (address_equal(&places[i].peer.address, &place->peer.address)) {
+        if (address_equal(&vnodes[i].peer.address, &vnode->peer.address)) {
             return true;
         }
     }
@@ -19,15 +19,15 @@ static bool has_node(const struct ring_place *places, unsigned count, const stru
 /* ---- holders ---- */
 
 static unsigned holders_in_circle(const struct ring *ring, struct ring_id key, unsigned count,
-                                  struct ring_place *places) {
+                                  struct vnode *vnodes) {
     struct circle circle;
     unsigned found = 0;
     circle_of(ring, &circle);
     unsigned at = circle_at_or_after(&circle, key);
     for (unsigned i = 0; i < circle.count && found < count; i++) {
-        const struct ring_place *place = circle_after(&circle, at, i);
-        if (!has_node(places, found, place)) {
-            places[found++] = *place;
+        const struct vnode *vnode = circle_after(&circle, at, i);
+        if (!has_node(vnodes, found, vnode)) {
+            vnodes[found++] = *vnode;
         }
     }
     return found;
@@ -35,22 +35,22 @@ static unsigned holders_in_circle(const struct ring *ring, struct ring_id key, u
 
 /* What one of our places knows of the circle, in order: its chain, itself, its list up to the first gap. */
 static unsigned window_of(const struct ring *ring, const struct chord *chord,
-                          struct ring_place window[WINDOW_MAX]) {
+                          struct vnode window[WINDOW_MAX]) {
     unsigned count = 0;
     for (unsigned i = chord->before_count; i > 0; i--) {
         window[count++] = chord->before[i - 1];
     }
     window[count++] = chord->predecessor;
     window[count++] = chord->self;
-    for (unsigned i = 0; i < ring->config.list_size && !ring_place_is_padding(&chord->list[i]); i++) {
+    for (unsigned i = 0; i < ring->config.list_size && !vnode_is_padding(&chord->list[i]); i++) {
         window[count++] = chord->list[i];
     }
     return count;
 }
 
 static unsigned holders_in_window(const struct ring *ring, const struct chord *chord, struct ring_id key,
-                                  unsigned count, struct ring_place *places) {
-    struct ring_place window[WINDOW_MAX];
+                                  unsigned count, struct vnode *vnodes) {
+    struct vnode window[WINDOW_MAX];
     unsigned window_count = window_of(ring, chord, window);
     unsigned at = 1;
     while (at < window_count && !ring_id_is_owned(window[at - 1].id, key, window[at].id)) {
@@ -58,23 +58,22 @@ static unsigned holders_in_window(const struct ring *ring, const struct chord *c
     }
     unsigned found = 0;
     for (; at < window_count && found < count; at++) {
-        if (!has_node(places, found, &window[at])) {
-            places[found++] = window[at];
+        if (!has_node(vnodes, found, &window[at])) {
+            vnodes[found++] = window[at];
         }
     }
     return found == count ? found : 0;
 }
 
-unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count,
-                      struct ring_place *places) {
+unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes) {
     ASSERT(count > 0 && count <= RING_LIST_MAX);
     if (ring->mode == MODE_SMALL) {
-        return holders_in_circle(ring, key, count, places);
+        return holders_in_circle(ring, key, count, vnodes);
     }
     unsigned found = 0;
-    for (unsigned i = 0; i < ring->config.places_count && ring->mode == MODE_CHORD && found == 0; i++) {
-        if (ring->places[i].is_member) {
-            found = holders_in_window(ring, &ring->places[i], key, count, places);
+    for (unsigned i = 0; i < ring->config.vnodes_count && ring->mode == MODE_CHORD && found == 0; i++) {
+        if (ring->vnodes[i].is_member) {
+            found = holders_in_window(ring, &ring->vnodes[i], key, count, vnodes);
         }
     }
     return found;
@@ -85,17 +84,17 @@ unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned coun
 /* Those before a place, one after the other. */
 struct backwards {
     const struct ring *ring;
-    struct ring_place nodes[RING_LIST_MAX]; /* other nodes so far */
+    struct vnode nodes[RING_LIST_MAX]; /* other nodes so far */
     unsigned nodes_count;
 };
 
 /* Does what is held begin behind this place? */
-static bool is_end(struct backwards *backwards, const struct ring_place *place, unsigned copies) {
-    if (ring_is_own(backwards->ring, place)) {
+static bool is_end(struct backwards *backwards, const struct vnode *vnode, unsigned copies) {
+    if (ring_is_own(backwards->ring, vnode)) {
         return true;
     }
-    if (!has_node(backwards->nodes, backwards->nodes_count, place)) {
-        backwards->nodes[backwards->nodes_count++] = *place;
+    if (!has_node(backwards->nodes, backwards->nodes_count, vnode)) {
+        backwards->nodes[backwards->nodes_count++] = *vnode;
     }
     return backwards->nodes_count == copies;
 }
@@ -106,9 +105,9 @@ static struct ring_id held_in_circle(const struct ring *ring, const struct chord
     circle_of(ring, &circle);
     unsigned at = circle_at_or_after(&circle, chord->self.id);
     for (unsigned i = 1; i < circle.count; i++) {
-        const struct ring_place *place = circle_before(&circle, at, i);
-        if (is_end(&backwards, place, copies)) {
-            return place->id;
+        const struct vnode *vnode = circle_before(&circle, at, i);
+        if (is_end(&backwards, vnode, copies)) {
+            return vnode->id;
         }
     }
     return chord->self.id;
@@ -118,9 +117,9 @@ static bool held_in_chain(const struct ring *ring, const struct chord *chord, un
                           struct ring_id *ret_from) {
     struct backwards backwards = {.ring = ring};
     for (unsigned i = 0; i <= chord->before_count; i++) {
-        const struct ring_place *place = i == 0 ? &chord->predecessor : &chord->before[i - 1];
-        if (is_end(&backwards, place, copies)) {
-            *ret_from = place->id;
+        const struct vnode *vnode = i == 0 ? &chord->predecessor : &chord->before[i - 1];
+        if (is_end(&backwards, vnode, copies)) {
+            *ret_from = vnode->id;
             return true;
         }
     }
@@ -128,10 +127,10 @@ static bool held_in_chain(const struct ring *ring, const struct chord *chord, un
     return chord->is_before_whole;
 }
 
-bool ring_held_arc(const struct ring *ring, uint8_t place, unsigned copies, struct ring_id *ret_from,
+bool ring_held_arc(const struct ring *ring, uint8_t vnode, unsigned copies, struct ring_id *ret_from,
                    struct ring_id *ret_to) {
-    ASSERT(place < ring->config.places_count && copies > 0 && copies <= RING_LIST_MAX);
-    const struct chord *chord = &ring->places[place];
+    ASSERT(vnode < ring->config.vnodes_count && copies > 0 && copies <= RING_LIST_MAX);
+    const struct chord *chord = &ring->vnodes[vnode];
     if (!chord->is_member) {
         return false;
     }
@@ -171,7 +170,7 @@ static void announce_held(struct ring *ring, struct chord *chord) {
     struct ring_id from;
     struct ring_id to;
     chord->is_held_stale = false;
-    if (!ring_held_arc(ring, (uint8_t)(chord - ring->places), ring->config.copies, &from, &to)) {
+    if (!ring_held_arc(ring, (uint8_t)(chord - ring->vnodes), ring->config.copies, &from, &to)) {
         return; /* told when it is known */
     }
     bool is_news = !chord->has_held || !ring_id_equal(chord->held_from, from);
@@ -193,8 +192,8 @@ static void announce_gone(struct ring *ring, struct chord *chord) {
 
 void holders_announce(struct ring *ring) {
     bool is_member = false;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        struct chord *chord = &ring->vnodes[i];
         is_member |= chord->is_member;
         if (!chord->is_member) {
             announce_gone(ring, chord);

@@ -8,8 +8,8 @@ enum {
 };
 
 const struct chord *local_owner(const struct ring *ring, struct ring_id key) {
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
         if (chord->is_member && ring_id_is_owned(chord->predecessor.id, key, chord->self.id)) {
             return chord;
         }
@@ -17,23 +17,23 @@ const struct chord *local_owner(const struct ring *ring, struct ring_id key) {
     return NULL;
 }
 
-static bool has_node(const struct ring_place *places, unsigned count, const struct address *address) {
+static bool has_node(const struct vnode *vnodes, unsigned count, const struct address *address) {
     for (unsigned i = 0; i < count; i++) {
-        if (address_equal(&places[i].peer.address, address)) {
+        if (address_equal(&vnodes[i].peer.address, address)) {
             return true;
         }
     }
     return false;
 }
 
-uint8_t local_copy(const struct ring *ring, const struct chord *chord, struct ring_place *places,
+uint8_t local_copy(const struct ring *ring, const struct chord *chord, struct vnode *vnodes,
                    unsigned wanted) {
     unsigned count = 0;
-    places[count++] = chord->self;
+    vnodes[count++] = chord->self;
     for (unsigned i = 0; i < ring->config.list_size && count < wanted; i++) {
-        const struct ring_place *place = &chord->list[i];
-        if (!ring_place_is_padding(place) && !has_node(places, count, &place->peer.address)) {
-            places[count++] = *place;
+        const struct vnode *vnode = &chord->list[i];
+        if (!vnode_is_padding(vnode) && !has_node(vnodes, count, &vnode->peer.address)) {
+            vnodes[count++] = *vnode;
         }
     }
     return (uint8_t)count;
@@ -42,14 +42,14 @@ uint8_t local_copy(const struct ring *ring, const struct chord *chord, struct ri
 bool local_is_useful(const struct ring *ring, const struct table_entry *entry) {
     bool is_recent = entry->heard_at_us > 0 && ring->now_us - entry->heard_at_us < USEFUL_US;
     return !table_is_blocked(entry, ring->now_us) &&
-           (is_recent || ring->table.is_needed(ring, entry->place.id));
+           (is_recent || ring->table.is_needed(ring, entry->vnode.id));
 }
 
 /* Our own place that comes last before the key; NULL where we are no member. */
 static const struct chord *nearest_before(const struct ring *ring, struct ring_id key) {
     const struct chord *nearest = NULL;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
         if (chord->is_member &&
             (nearest == NULL || ring_id_is_between(nearest->self.id, chord->self.id, key))) {
             nearest = chord;
@@ -60,8 +60,8 @@ static const struct chord *nearest_before(const struct ring *ring, struct ring_i
 
 const struct chord *local_first(const struct ring *ring, struct ring_id key) {
     const struct chord *first = NULL;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
         if (chord->is_member && (first == NULL || ring_id_is_between(key, chord->self.id, first->self.id))) {
             first = chord;
         }
@@ -69,8 +69,8 @@ const struct chord *local_first(const struct ring *ring, struct ring_id key) {
     return first;
 }
 
-unsigned local_preceding(const struct ring *ring, struct ring_id key, struct ring_place *places,
-                         unsigned places_max) {
+unsigned local_preceding(const struct ring *ring, struct ring_id key, struct vnode *vnodes,
+                         unsigned vnodes_max) {
     const struct table *table = &ring->table;
     if (table->count == 0) {
         return 0;
@@ -78,40 +78,39 @@ unsigned local_preceding(const struct ring *ring, struct ring_id key, struct rin
     unsigned count = 0;
     const struct chord *nearest = nearest_before(ring, key);
     uint32_t position = table_at_or_after(table, key) + table->count;
-    for (uint32_t i = 1; i <= table->count && i <= 64 && count < places_max; i++) {
+    for (uint32_t i = 1; i <= table->count && i <= 64 && count < vnodes_max; i++) {
         const struct table_entry *entry = table_at(table, position - i);
-        if (nearest != NULL && !ring_id_is_between(nearest->self.id, entry->place.id, key)) {
+        if (nearest != NULL && !ring_id_is_between(nearest->self.id, entry->vnode.id, key)) {
             break;
         }
-        if (local_is_useful(ring, entry) && !ring_is_own(ring, &entry->place)) {
-            places[count++] = entry->place;
+        if (local_is_useful(ring, entry) && !ring_is_own(ring, &entry->vnode)) {
+            vnodes[count++] = entry->vnode;
         }
     }
     return count;
 }
 
-unsigned local_succeeding(const struct ring *ring, struct ring_id key, struct ring_place *places,
-                          unsigned places_max) {
+unsigned local_succeeding(const struct ring *ring, struct ring_id key, struct vnode *vnodes,
+                          unsigned vnodes_max) {
     const struct chord *nearest = nearest_before(ring, key);
     unsigned count = 0;
-    for (unsigned i = 0; nearest != NULL && i < ring->config.list_size && count < places_max; i++) {
-        const struct ring_place *place = &nearest->list[i];
-        if (!ring_place_is_padding(place) && ring_id_is_owned(nearest->self.id, key, place->id)) {
-            places[count++] = *place;
+    for (unsigned i = 0; nearest != NULL && i < ring->config.list_size && count < vnodes_max; i++) {
+        const struct vnode *vnode = &nearest->list[i];
+        if (!vnode_is_padding(vnode) && ring_id_is_owned(nearest->self.id, key, vnode->id)) {
+            vnodes[count++] = *vnode;
         }
     }
     return count;
 }
 
 bool local_is_near(const struct ring *ring, struct ring_id key, struct ring_id id) {
-    const struct chord *chord = &ring->places[0];
+    const struct chord *chord = &ring->vnodes[0];
     unsigned r = ring->config.list_size;
     struct ring_id reach = ring_id_distance(chord->self.id, chord->list[r - 1].id);
     return chord->is_member && ring_id_distance(key, id).high <= 4 * (reach.high / r);
 }
 
-unsigned local_fresh(const struct ring *ring, struct ring_id key, struct ring_place *places,
-                     unsigned wanted) {
+unsigned local_fresh(const struct ring *ring, struct ring_id key, struct vnode *vnodes, unsigned wanted) {
     const struct table *table = &ring->table;
     if (table->count == 0) {
         return 0;
@@ -119,7 +118,7 @@ unsigned local_fresh(const struct ring *ring, struct ring_id key, struct ring_pl
     uint32_t position = table_at_or_after(table, key);
     const struct table_entry *entry = table_at(table, position);
     if (!entry->has_arc || entry->misses_count > 0 || ring->now_us - entry->arc_at_us > FRESH_US ||
-        !ring_id_is_owned(entry->predecessor, key, entry->place.id)) {
+        !ring_id_is_owned(entry->predecessor, key, entry->vnode.id)) {
         return 0;
     }
     unsigned count = 0;
@@ -130,9 +129,9 @@ unsigned local_fresh(const struct ring *ring, struct ring_id key, struct ring_pl
                        ring_id_equal(next->predecessor, last))) {
             break;
         }
-        last = next->place.id;
-        if (!has_node(places, count, &next->place.peer.address)) {
-            places[count++] = next->place;
+        last = next->vnode.id;
+        if (!has_node(vnodes, count, &next->vnode.peer.address)) {
+            vnodes[count++] = next->vnode;
         }
     }
     return count < wanted ? 0 : count;
@@ -140,7 +139,7 @@ unsigned local_fresh(const struct ring *ring, struct ring_id key, struct ring_pl
 
 void local_on_find(struct ring *ring, const struct message *question, struct message *answer) {
     answer->kind = MESSAGE_FOUND;
-    answer->to = ring->places[0].self.index;
+    answer->to = ring->vnodes[0].self.index;
     answer->status = FOUND_NONE;
     const struct chord *owner = local_owner(ring, question->key);
     if (owner != NULL) {
@@ -148,21 +147,21 @@ void local_on_find(struct ring *ring, const struct message *question, struct mes
         answer->to = owner->self.index;
         answer->predecessor = owner->predecessor;
         unsigned wanted = question->wanted < 1 ? 1 : question->wanted;
-        answer->places_count = local_copy(ring, owner, answer->places, wanted);
+        answer->vnodes_count = local_copy(ring, owner, answer->vnodes, wanted);
         return;
     }
     if (ring->mode != MODE_SMALL && ring->mode != MODE_CHORD) {
         return;
     }
     answer->status = FOUND_SUCCESSORS;
-    unsigned count = local_succeeding(ring, question->key, answer->places, RING_LIST_MAX);
+    unsigned count = local_succeeding(ring, question->key, answer->vnodes, RING_LIST_MAX);
     if (count == 0) {
         answer->status = FOUND_NEXT;
-        count = local_preceding(ring, question->key, answer->places, LOCAL_NEXT_MAX);
+        count = local_preceding(ring, question->key, answer->vnodes, LOCAL_NEXT_MAX);
         const struct chord *first = local_first(ring, question->key);
         if (first != NULL) {
-            answer->places[count++] = first->predecessor;
+            answer->vnodes[count++] = first->predecessor;
         }
     }
-    answer->places_count = (uint8_t)count;
+    answer->vnodes_count = (uint8_t)count;
 }

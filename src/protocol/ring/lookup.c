@@ -4,14 +4,14 @@
 #include "protocol/ring/state.h"
 
 static void add_own_knowledge(struct ring *ring, struct lookup *lookup, unsigned preceding_max) {
-    struct ring_place places[LOOKUP_CANDIDATES_MAX];
-    unsigned count = local_succeeding(ring, lookup->key, places, RING_LIST_MAX);
+    struct vnode vnodes[LOOKUP_CANDIDATES_MAX];
+    unsigned count = local_succeeding(ring, lookup->key, vnodes, RING_LIST_MAX);
     for (unsigned i = 0; i < count; i++) {
-        candidate_add(ring, lookup, &places[i], true, 1);
+        candidate_add(ring, lookup, &vnodes[i], true, 1);
     }
-    count = local_preceding(ring, lookup->key, places, preceding_max);
+    count = local_preceding(ring, lookup->key, vnodes, preceding_max);
     for (unsigned i = 0; i < count; i++) {
-        candidate_add(ring, lookup, &places[i], false, 1);
+        candidate_add(ring, lookup, &vnodes[i], false, 1);
     }
     const struct chord *first = local_first(ring, lookup->key);
     if (first != NULL && local_is_near(ring, lookup->key, first->self.id)) {
@@ -21,15 +21,15 @@ static void add_own_knowledge(struct ring *ring, struct lookup *lookup, unsigned
         return;
     }
     const struct table_entry *behind = table_at(&ring->table, table_at_or_after(&ring->table, lookup->key));
-    bool is_owner = behind->has_arc && ring_id_is_owned(behind->predecessor, lookup->key, behind->place.id);
-    if (is_owner || (local_is_useful(ring, behind) && local_is_near(ring, lookup->key, behind->place.id))) {
-        candidate_add(ring, lookup, &behind->place, true, 1);
+    bool is_owner = behind->has_arc && ring_id_is_owned(behind->predecessor, lookup->key, behind->vnode.id);
+    if (is_owner || (local_is_useful(ring, behind) && local_is_near(ring, lookup->key, behind->vnode.id))) {
+        candidate_add(ring, lookup, &behind->vnode, true, 1);
     }
 }
 
 /* ---- ends ---- */
 
-static void write_found(struct ring *ring, uint64_t number, const struct ring_place *places, unsigned count,
+static void write_found(struct ring *ring, uint64_t number, const struct vnode *vnodes, unsigned count,
                         uint8_t hops_count) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct wire_writer writer;
@@ -38,7 +38,7 @@ static void write_found(struct ring *ring, uint64_t number, const struct ring_pl
     wire_write_u8(&writer, hops_count);
     wire_write_u8(&writer, (uint8_t)count);
     for (unsigned i = 0; i < count; i++) {
-        message_write_place(&writer, &places[i]);
+        message_write_vnode(&writer, &vnodes[i]);
     }
     outbox_notice(ring->out, count > 0 ? RING_FOUND : RING_LOST, bytes_of(memory, writer.size));
 }
@@ -48,8 +48,8 @@ static void finish(struct ring *ring, struct lookup *lookup) {
     query_close(ring, QUERY_LOOKUP, index);
     enum lookup_purpose purpose = lookup->purpose;
     lookup->purpose = LOOKUP_FREE;
-    const struct ring_place *owner = lookup->has_owner ? &lookup->found[0] : NULL;
-    struct chord *chord = &ring->places[lookup->owner_index];
+    const struct vnode *owner = lookup->has_owner ? &lookup->found[0] : NULL;
+    struct chord *chord = &ring->vnodes[lookup->owner_index];
     ring->counters.lookups_count++;
     ring->counters.lost_count += owner == NULL;
     ring->counters.hops_count += lookup->hops_count;
@@ -93,7 +93,7 @@ static const struct chord *own_heir(const struct ring *ring, const struct lookup
     }
     for (unsigned i = 0; first != NULL && i < lookup->candidates_count; i++) {
         const struct lookup_candidate *candidate = &lookup->candidates[i];
-        if (ring_place_equal(&candidate->place, &first->predecessor)) {
+        if (vnode_equal(&candidate->vnode, &first->predecessor)) {
             return candidate->has_answered ? NULL : first;
         }
     }
@@ -102,12 +102,12 @@ static const struct chord *own_heir(const struct ring *ring, const struct lookup
 
 /* Nobody says that the key is his: the first behind it that lives has it, as soon as he knows. */
 static void take_heir(const struct ring *ring, struct lookup *lookup) {
-    const struct ring_place *heir = NULL;
+    const struct vnode *heir = NULL;
     for (unsigned i = 0; i < lookup->candidates_count; i++) {
         const struct lookup_candidate *candidate = &lookup->candidates[i];
         if (candidate->is_behind && candidate->has_answered &&
-            (heir == NULL || ring_id_is_between(lookup->key, candidate->place.id, heir->id))) {
-            heir = &candidate->place;
+            (heir == NULL || ring_id_is_between(lookup->key, candidate->vnode.id, heir->id))) {
+            heir = &candidate->vnode;
             lookup->hops_count = candidate->hops_count;
         }
     }
@@ -127,7 +127,7 @@ static bool ask(struct ring *ring, struct lookup *lookup, struct lookup_candidat
         .purpose = QUERY_LOOKUP,
         .owner = (uint32_t)(lookup - ring->lookups),
         .kind = MESSAGE_FIND,
-        .to = candidate->place,
+        .to = candidate->vnode,
         .key = lookup->key,
         .wanted = lookup->wanted,
         .tries_max = QUERY_TRIES_LOOKUP,
@@ -197,13 +197,13 @@ static struct lookup *begin(struct ring *ring, enum lookup_purpose purpose, stru
     return lookup;
 }
 
-bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t place_index, uint32_t detail,
-                  struct ring_id key, uint8_t wanted, const struct ring_place *only) {
+bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t vnode_index, uint32_t detail,
+                  struct ring_id key, uint8_t wanted, const struct vnode *only) {
     struct lookup *lookup = begin(ring, purpose, key, wanted);
     if (lookup == NULL) {
         return false;
     }
-    lookup->owner_index = place_index;
+    lookup->owner_index = vnode_index;
     lookup->detail = detail;
     lookup->is_widened = only != NULL; /* what we know is our own part of the ring */
     const struct chord *owner = local_owner(ring, key);
@@ -222,14 +222,14 @@ bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t place
 }
 
 void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint8_t wanted) {
-    struct ring_place places[RING_LIST_MAX];
+    struct vnode vnodes[RING_LIST_MAX];
     const struct chord *owner = local_owner(ring, key);
     unsigned count =
-        owner != NULL ? local_copy(ring, owner, places, wanted) : local_fresh(ring, key, places, wanted);
+        owner != NULL ? local_copy(ring, owner, vnodes, wanted) : local_fresh(ring, key, vnodes, wanted);
     if (count > 0) {
         ring->counters.lookups_count++;
         ring->counters.from_table_count++;
-        write_found(ring, number, places, count, 0);
+        write_found(ring, number, vnodes, count, 0);
         return;
     }
     struct lookup *lookup = begin(ring, LOOKUP_USER, key, wanted);
@@ -246,7 +246,7 @@ void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint
 
 static void take_owner(struct ring *ring, struct lookup *lookup, const struct query *query,
                        const struct message *answer, uint8_t hops_count) {
-    const struct ring_place *owner = answer->places_count > 0 ? &answer->places[0] : NULL;
+    const struct vnode *owner = answer->vnodes_count > 0 ? &answer->vnodes[0] : NULL;
     if (owner == NULL || !address_equal(&owner->peer.address, &query->to.peer.address) ||
         !ring_id_is_owned(answer->predecessor.id, lookup->key, owner->id)) {
         ring_blame(ring, &query->to, "claims a key that is not its own");
@@ -260,9 +260,9 @@ static void take_owner(struct ring *ring, struct lookup *lookup, const struct qu
         lookup->hops_count = hops_count;
         lookup->predecessor = answer->predecessor;
         lookup->found_count = 0;
-        for (unsigned i = 0; i < answer->places_count && lookup->found_count < lookup->wanted; i++) {
-            if (!ring_place_is_padding(&answer->places[i])) {
-                lookup->found[lookup->found_count++] = answer->places[i];
+        for (unsigned i = 0; i < answer->vnodes_count && lookup->found_count < lookup->wanted; i++) {
+            if (!vnode_is_padding(&answer->vnodes[i])) {
+                lookup->found[lookup->found_count++] = answer->vnodes[i];
             }
         }
     }
@@ -270,23 +270,23 @@ static void take_owner(struct ring *ring, struct lookup *lookup, const struct qu
 
 static void take_next(struct ring *ring, struct lookup *lookup, const struct query *query,
                       const struct message *answer, uint8_t hops_count) {
-    for (unsigned i = 0; i < answer->places_count; i++) {
-        const struct ring_place *place = &answer->places[i];
-        if (ring_place_is_padding(place)) {
+    for (unsigned i = 0; i < answer->vnodes_count; i++) {
+        const struct vnode *vnode = &answer->vnodes[i];
+        if (vnode_is_padding(vnode)) {
             continue;
         }
-        lookup->is_known |= lookup->purpose == LOOKUP_HEAL && ring_is_own(ring, place) &&
-                            ring_id_equal(place->id, lookup->key);
+        lookup->is_known |= lookup->purpose == LOOKUP_HEAL && ring_is_own(ring, vnode) &&
+                            ring_id_equal(vnode->id, lookup->key);
         /* Between the key and one who is behind it: his predecessor. */
         bool is_behind = answer->status == FOUND_SUCCESSORS;
         for (unsigned j = 0; j < lookup->candidates_count; j++) {
             const struct lookup_candidate *asked = &lookup->candidates[j];
-            is_behind |= asked->is_behind && ring_place_equal(&asked->place, &query->to) &&
-                         (ring_id_equal(place->id, lookup->key) ||
-                          ring_id_is_between(lookup->key, place->id, query->to.id));
+            is_behind |= asked->is_behind && vnode_equal(&asked->vnode, &query->to) &&
+                         (ring_id_equal(vnode->id, lookup->key) ||
+                          ring_id_is_between(lookup->key, vnode->id, query->to.id));
         }
-        ring_heard_of(ring, place);
-        candidate_add(ring, lookup, place, is_behind, (uint8_t)(hops_count + 1));
+        ring_heard_of(ring, vnode);
+        candidate_add(ring, lookup, vnode, is_behind, (uint8_t)(hops_count + 1));
     }
 }
 
@@ -294,7 +294,7 @@ void lookup_answered(struct ring *ring, struct lookup *lookup, const struct quer
                      const struct message *answer) {
     uint8_t hops_count = 0;
     for (unsigned i = 0; i < lookup->candidates_count; i++) {
-        if (ring_place_equal(&lookup->candidates[i].place, &query->to)) {
+        if (vnode_equal(&lookup->candidates[i].vnode, &query->to)) {
             lookup->candidates[i].state = CANDIDATE_DONE;
             lookup->candidates[i].has_answered = answer != NULL && answer->status != FOUND_NONE;
             hops_count = lookup->candidates[i].hops_count;

@@ -23,7 +23,7 @@ enum lookup_state { CANDIDATE_NEW, CANDIDATE_ASKED, CANDIDATE_DONE };
 struct query;
 
 struct lookup_candidate {
-    struct ring_place place;
+    struct vnode vnode;
     uint8_t hops_count; /* until it has answered */
     uint8_t state;
     bool is_behind; /* the key: may be its owner */
@@ -46,16 +46,16 @@ struct lookup {
     uint32_t detail;      /* LOOKUP_HEAL: 1 where who has our place is to keep it */
     uint64_t number;      /* the user's */
     struct ring_id key;
-    struct ring_place predecessor;          /* of the owner */
-    struct ring_place found[RING_LIST_MAX]; /* the owner and its successors */
+    struct vnode predecessor;          /* of the owner */
+    struct vnode found[RING_LIST_MAX]; /* the owner and its successors */
     uint8_t found_count;
     struct lookup_candidate candidates[LOOKUP_CANDIDATES_MAX];
 };
 
 /* Ask; false where too many lookups run. With `only` nobody else is asked at first, for other parts of a
  * ring. */
-bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t place_index, uint32_t detail,
-                  struct ring_id key, uint8_t wanted, const struct ring_place *only);
+bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t vnode_index, uint32_t detail,
+                  struct ring_id key, uint8_t wanted, const struct vnode *only);
 
 /* RING_FIND. */
 void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint8_t wanted);

@@ -1,6 +1,6 @@
 #include "protocol/ring/message.h"
 
-enum place_flag { PLACE_HAS_ADDRESS = 1, PLACE_IS_IPV6 = 2, PLACE_HAS_KEY = 4, PLACE_FLAGS_MAX = 7 };
+enum vnode_flag { VNODE_HAS_ADDRESS = 1, VNODE_IS_IPV6 = 2, VNODE_HAS_KEY = 4, VNODE_FLAGS_MAX = 7 };
 
 enum { IPV4_OFFSET = 12 }; /* in the mapped form */
 
@@ -26,22 +26,22 @@ struct ring_id message_read_id(struct wire_reader *reader) {
     return id;
 }
 
-void message_write_place(struct wire_writer *writer, const struct ring_place *place) {
-    const struct peer *peer = &place->peer;
-    if (ring_place_is_padding(place)) {
+void message_write_vnode(struct wire_writer *writer, const struct vnode *vnode) {
+    const struct peer *peer = &vnode->peer;
+    if (vnode_is_padding(vnode)) {
         wire_write_u8(writer, 0);
-        message_write_id(writer, place->id);
+        message_write_id(writer, vnode->id);
         return;
     }
     bool is_ipv4 = address_is_ipv4(&peer->address);
     unsigned flags =
-        PLACE_HAS_ADDRESS | (is_ipv4 ? 0u : PLACE_IS_IPV6) | (peer_has_key(peer) ? PLACE_HAS_KEY : 0u);
+        VNODE_HAS_ADDRESS | (is_ipv4 ? 0u : VNODE_IS_IPV6) | (peer_has_key(peer) ? VNODE_HAS_KEY : 0u);
     size_t skipped = is_ipv4 ? IPV4_OFFSET : 0;
     wire_write_u8(writer, (uint8_t)flags);
     wire_write_bytes(writer, bytes_of(peer->address.ip + skipped, sizeof peer->address.ip - skipped));
     wire_write_u16(writer, peer->address.port);
-    wire_write_u8(writer, place->index);
-    if ((flags & PLACE_HAS_KEY) != 0) {
+    wire_write_u8(writer, vnode->index);
+    if ((flags & VNODE_HAS_KEY) != 0) {
         wire_write_bytes(writer, bytes_of(peer->key, PEER_KEY_SIZE));
     }
 }
@@ -63,88 +63,88 @@ static void read_address(struct wire_reader *reader, bool is_ipv6, struct addres
     *ret_address = address;
 }
 
-void message_read_place(struct wire_reader *reader, struct sha256 *sha256, struct ring_place *ret_place) {
-    *ret_place = (struct ring_place){0};
-    unsigned flags = wire_read_u8_max(reader, PLACE_FLAGS_MAX);
-    if (reader->err == ERR_OK && (flags & PLACE_HAS_ADDRESS) == 0) {
+void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struct vnode *ret_vnode) {
+    *ret_vnode = (struct vnode){0};
+    unsigned flags = wire_read_u8_max(reader, VNODE_FLAGS_MAX);
+    if (reader->err == ERR_OK && (flags & VNODE_HAS_ADDRESS) == 0) {
         if (flags != 0) {
             wire_read_fail(reader, ERR_INVALID, "flags of a place without an address");
         }
-        ret_place->id = message_read_id(reader);
+        ret_vnode->id = message_read_id(reader);
         return;
     }
-    read_address(reader, (flags & PLACE_IS_IPV6) != 0, &ret_place->peer.address);
-    ret_place->index = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
-    if ((flags & PLACE_HAS_KEY) != 0) {
-        wire_read_array(reader, ret_place->peer.key, PEER_KEY_SIZE);
-        if (reader->err == ERR_OK && !peer_has_key(&ret_place->peer)) {
+    read_address(reader, (flags & VNODE_IS_IPV6) != 0, &ret_vnode->peer.address);
+    ret_vnode->index = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
+    if ((flags & VNODE_HAS_KEY) != 0) {
+        wire_read_array(reader, ret_vnode->peer.key, PEER_KEY_SIZE);
+        if (reader->err == ERR_OK && !peer_has_key(&ret_vnode->peer)) {
             wire_read_fail(reader, ERR_INVALID, "key of zeros");
         }
     }
     if (reader->err == ERR_OK) {
-        ret_place->id = ring_id_of_node(sha256, &ret_place->peer.address, ret_place->index);
+        ret_vnode->id = ring_id_of_node(sha256, &ret_vnode->peer.address, ret_vnode->index);
     }
 }
 
 /* A place that can be asked; only lists have padding. */
-static void read_real_place(struct wire_reader *reader, struct sha256 *sha256, struct ring_place *ret_place) {
-    message_read_place(reader, sha256, ret_place);
-    if (reader->err == ERR_OK && ring_place_is_padding(ret_place)) {
+static void read_real_vnode(struct wire_reader *reader, struct sha256 *sha256, struct vnode *ret_vnode) {
+    message_read_vnode(reader, sha256, ret_vnode);
+    if (reader->err == ERR_OK && vnode_is_padding(ret_vnode)) {
         wire_read_fail(reader, ERR_INVALID, "place without an address");
     }
 }
 
 /* ---- bodies ---- */
 
-static void write_places(struct wire_writer *writer, const struct message *message) {
-    wire_write_u8(writer, message->places_count);
-    for (unsigned i = 0; i < message->places_count; i++) {
-        message_write_place(writer, &message->places[i]);
+static void write_vnodes(struct wire_writer *writer, const struct message *message) {
+    wire_write_u8(writer, message->vnodes_count);
+    for (unsigned i = 0; i < message->vnodes_count; i++) {
+        message_write_vnode(writer, &message->vnodes[i]);
     }
 }
 
-static void read_places(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
+static void read_vnodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
     uint8_t count = wire_read_u8_max(reader, RING_LIST_MAX);
     for (unsigned i = 0; i < count; i++) {
-        message_read_place(reader, sha256, &message->places[i]);
+        message_read_vnode(reader, sha256, &message->vnodes[i]);
     }
-    message->places_count = count;
+    message->vnodes_count = count;
 }
 
 /* Without padding. */
-static void read_real_places(struct wire_reader *reader, struct sha256 *sha256, struct message *message,
+static void read_real_vnodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message,
                              uint8_t count_max) {
     uint8_t count = wire_read_u8_max(reader, count_max);
     for (unsigned i = 0; i < count; i++) {
-        read_real_place(reader, sha256, &message->places[i]);
+        read_real_vnode(reader, sha256, &message->vnodes[i]);
     }
-    message->places_count = count;
+    message->vnodes_count = count;
 }
 
 static void write_nodes(struct wire_writer *writer, const struct message *message) {
     wire_write_u8(writer, message->status);
     wire_write_bool(writer, message->is_whole);
-    wire_write_u8(writer, message->places_count);
-    for (unsigned i = 0; i < message->places_count; i++) {
-        message_write_place(writer, &message->places[i]);
-        wire_write_u8(writer, message->nodes_places_count[i]);
+    wire_write_u8(writer, message->vnodes_count);
+    for (unsigned i = 0; i < message->vnodes_count; i++) {
+        message_write_vnode(writer, &message->vnodes[i]);
+        wire_write_u8(writer, message->nodes_vnodes_count[i]);
     }
 }
 
 static void read_nodes(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
     message->status = wire_read_u8_max(reader, MODE_CHORD);
     message->is_whole = wire_read_bool(reader);
-    uint8_t count = wire_read_u8_max(reader, MESSAGE_PLACES_MAX);
+    uint8_t count = wire_read_u8_max(reader, MESSAGE_VNODES_MAX);
     for (unsigned i = 0; i < count; i++) {
-        read_real_place(reader, sha256, &message->places[i]);
-        uint8_t places_count = wire_read_u8_max(reader, RING_VIRTUAL_MAX);
+        read_real_vnode(reader, sha256, &message->vnodes[i]);
+        uint8_t vnodes_count = wire_read_u8_max(reader, RING_VIRTUAL_MAX);
         if (reader->err == ERR_OK &&
-            (places_count == 0 || message->places[i].index + places_count > RING_VIRTUAL_MAX)) {
+            (vnodes_count == 0 || message->vnodes[i].index + vnodes_count > RING_VIRTUAL_MAX)) {
             wire_read_fail(reader, ERR_INVALID, "number of places");
         }
-        message->nodes_places_count[i] = places_count;
+        message->nodes_vnodes_count[i] = vnodes_count;
     }
-    message->places_count = count;
+    message->vnodes_count = count;
 }
 
 static void write_body(struct wire_writer *writer, const struct message *message) {
@@ -168,14 +168,14 @@ static void write_body(struct wire_writer *writer, const struct message *message
     case MESSAGE_BEFORE:
         wire_write_u8(writer, message->to);
         wire_write_u8(writer, message->status);
-        write_places(writer, message);
+        write_vnodes(writer, message);
         break;
     case MESSAGE_STATE:
         wire_write_u8(writer, message->to);
         wire_write_u8(writer, message->status);
         if (message->status == MESSAGE_MEMBER) {
-            message_write_place(writer, &message->predecessor);
-            write_places(writer, message);
+            message_write_vnode(writer, &message->predecessor);
+            write_vnodes(writer, message);
         }
         break;
     case MESSAGE_PONG:
@@ -190,9 +190,9 @@ static void write_body(struct wire_writer *writer, const struct message *message
         wire_write_u8(writer, message->to);
         wire_write_u8(writer, message->status);
         if (message->status == FOUND_OWNER) {
-            message_write_place(writer, &message->predecessor);
+            message_write_vnode(writer, &message->predecessor);
         }
-        write_places(writer, message);
+        write_vnodes(writer, message);
         break;
     case MESSAGE_ASK_NODES:
     case MESSAGE_NODES:
@@ -228,14 +228,14 @@ static void read_body(struct wire_reader *reader, struct sha256 *sha256, struct 
     case MESSAGE_BEFORE:
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
         message->status = wire_read_u8_max(reader, MESSAGE_NONE);
-        read_real_places(reader, sha256, message, RING_LIST_MAX);
+        read_real_vnodes(reader, sha256, message, RING_LIST_MAX);
         break;
     case MESSAGE_STATE:
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
         message->status = wire_read_u8_max(reader, MESSAGE_NONE);
         if (reader->err == ERR_OK && message->status == MESSAGE_MEMBER) {
-            read_real_place(reader, sha256, &message->predecessor);
-            read_places(reader, sha256, message);
+            read_real_vnode(reader, sha256, &message->predecessor);
+            read_vnodes(reader, sha256, message);
         }
         break;
     case MESSAGE_PONG:
@@ -250,9 +250,9 @@ static void read_body(struct wire_reader *reader, struct sha256 *sha256, struct 
         message->to = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
         message->status = wire_read_u8_max(reader, FOUND_NONE);
         if (reader->err == ERR_OK && message->status == FOUND_OWNER) {
-            read_real_place(reader, sha256, &message->predecessor);
+            read_real_vnode(reader, sha256, &message->predecessor);
         }
-        read_places(reader, sha256, message);
+        read_vnodes(reader, sha256, message);
         break;
     case MESSAGE_ASK_NODES:
     case MESSAGE_NODES:
@@ -297,7 +297,7 @@ static void read_padding(struct wire_reader *reader, struct message *message) {
 }
 
 struct bytes message_write(const struct message *message, uint8_t memory[STEP_MESSAGE_SIZE_MAX]) {
-    ASSERT(message->places_count <= MESSAGE_PLACES_MAX);
+    ASSERT(message->vnodes_count <= MESSAGE_VNODES_MAX);
     struct wire_writer writer;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     wire_write_u8(&writer, message->version);
@@ -323,7 +323,7 @@ bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], 
     wire_read_array(&reader, message->charter, RING_CHARTER_SIZE);
     message->number = wire_read_u64(&reader);
     message->token = wire_read_u64(&reader);
-    message->places_count = 0;
+    message->vnodes_count = 0;
     message->status = 0;
     message->to = 0; /* not all kinds have them */
     message->from = 0;

@@ -43,17 +43,17 @@ enum message_mode { MODE_IDLE, MODE_JOINING, MODE_SMALL, MODE_CHORD };
 
 enum {
     MESSAGE_HEADER_SIZE = 34,
-    MESSAGE_PLACES_MAX = RING_LIST_MAX + 1, /* of NODES: all others of a small ring and the sender */
-    MESSAGE_PLACE_SIZE_MAX = 52,
+    MESSAGE_VNODES_MAX = RING_LIST_MAX + 1, /* of NODES: all others of a small ring and the sender */
+    MESSAGE_VNODE_SIZE_MAX = 52,
     MESSAGE_PADDED_SIZE = (STEP_MESSAGE_SIZE_MAX + 2) / 3, /* a question from a stranger: no amplification */
 };
 
 /* The longest of each kind: IPv6 places with keys. */
-_Static_assert(MESSAGE_HEADER_SIZE + 2 + MESSAGE_PLACE_SIZE_MAX + 1 +
-                       RING_LIST_MAX * MESSAGE_PLACE_SIZE_MAX <=
+_Static_assert(MESSAGE_HEADER_SIZE + 2 + MESSAGE_VNODE_SIZE_MAX + 1 +
+                       RING_LIST_MAX * MESSAGE_VNODE_SIZE_MAX <=
                    STEP_MESSAGE_SIZE_MAX,
                "STATE and FOUND: a predecessor and a list; BEFORE has no predecessor");
-_Static_assert(MESSAGE_HEADER_SIZE + 3 + MESSAGE_PLACES_MAX * (MESSAGE_PLACE_SIZE_MAX + 1) + 2 <=
+_Static_assert(MESSAGE_HEADER_SIZE + 3 + MESSAGE_VNODES_MAX * (MESSAGE_VNODE_SIZE_MAX + 1) + 2 <=
                    STEP_MESSAGE_SIZE_MAX,
                "ASK_NODES with its padding; NODES has none");
 
@@ -70,15 +70,15 @@ struct message {
     uint8_t wanted;  /* FIND, ASK_BEFORE: places */
     uint64_t digest; /* NOTIFY: of whom the sender has before itself; ASK_BEFORE: of its list. See before.h */
     struct ring_id key;
-    struct ring_place predecessor;                  /* STATE, FOUND_OWNER */
-    struct ring_place places[MESSAGE_PLACES_MAX];   /* STATE: the list; FOUND; NODES: first of each; BEFORE */
-    uint8_t nodes_places_count[MESSAGE_PLACES_MAX]; /* NODES: how many places each has */
-    uint8_t places_count;
+    struct vnode predecessor;                       /* STATE, FOUND_OWNER */
+    struct vnode vnodes[MESSAGE_VNODES_MAX];        /* STATE: the list; FOUND; NODES: first of each; BEFORE */
+    uint8_t nodes_vnodes_count[MESSAGE_VNODES_MAX]; /* NODES: how many places each has */
+    uint8_t vnodes_count;
     bool is_padded; /* questions: to MESSAGE_PADDED_SIZE */
 };
 
-static inline bool ring_place_is_padding(const struct ring_place *place) {
-    return place->peer.address.port == 0;
+static inline bool vnode_is_padding(const struct vnode *vnode) {
+    return vnode->peer.address.port == 0;
 }
 
 /* Always fits. Returns what was written to memory. */
@@ -92,8 +92,8 @@ bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], 
                   struct message *ret_message);
 
 /* One place, for commands, notices and messages. */
-void message_write_place(struct wire_writer *writer, const struct ring_place *place);
-void message_read_place(struct wire_reader *reader, struct sha256 *sha256, struct ring_place *ret_place);
+void message_write_vnode(struct wire_writer *writer, const struct vnode *vnode);
+void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struct vnode *ret_vnode);
 void message_write_id(struct wire_writer *writer, struct ring_id id);
 struct ring_id message_read_id(struct wire_reader *reader);
 

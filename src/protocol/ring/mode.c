@@ -6,8 +6,8 @@ enum { FIRST_ROUND_SPEED = 10 }; /* the first round of stabilizing comes sooner 
 
 void mode_become_chord(struct ring *ring) {
     ring->mode = MODE_CHORD;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        struct chord *chord = &ring->vnodes[i];
         chord->stabilize_at_us =
             ring_jitter(ring, ring->config.stabilize_us / FIRST_ROUND_SPEED) + ring->now_us;
         chord->finger_at_us = ring->now_us + ring_jitter(ring, ring->config.stabilize_us);
@@ -26,8 +26,8 @@ static void become_small(struct ring *ring) {
     ring->small.nodes_count = 0;
     ring->small.candidates_count = 0;
     ring->small.is_moving = false;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct chord *chord = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        struct chord *chord = &ring->vnodes[i];
         chord->is_busy = false;
         chord->has_waiting = false;
         chord->is_joining = false;
@@ -42,21 +42,21 @@ static void become_small(struct ring *ring) {
     }
 }
 
-void mode_move(struct ring *ring, const struct ring_place *through) {
+void mode_move(struct ring *ring, const struct vnode *through) {
     if (ring->small.is_moving) {
         return;
     }
     ring->small.is_moving = true;
     ring->small.moving_through = *through;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        ring->places[i].join_at_us = ring->now_us;
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        ring->vnodes[i].join_at_us = ring->now_us;
     }
 }
 
 void mode_joined(struct ring *ring, const struct chord *chord) {
     if (ring->small.is_moving) { /* our other places are still of the small ring: they come after this one */
-        for (unsigned i = 0; i < ring->config.places_count; i++) {
-            struct chord *other = &ring->places[i];
+        for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+            struct chord *other = &ring->vnodes[i];
             other->is_member = other == chord;
             other->join_at_us = ring->now_us;
         }
@@ -70,20 +70,20 @@ void mode_joined(struct ring *ring, const struct chord *chord) {
 /* ---- down ---- */
 
 /* One place of a node that may be in the table already. */
-static void add_place(struct ring *ring, const struct ring_place *place) {
-    if (ring_place_is_padding(place) || ring_is_own(ring, place)) {
+static void add_vnode(struct ring *ring, const struct vnode *vnode) {
+    if (vnode_is_padding(vnode) || ring_is_own(ring, vnode)) {
         return;
     }
-    struct small_node *node = small_find(ring, &place->peer.address);
+    struct small_node *node = small_find(ring, &vnode->peer.address);
     if (node == NULL) {
-        (void)small_add(ring, &(struct small_node){.first = *place, .places_count = 1});
+        (void)small_add(ring, &(struct small_node){.first = *vnode, .vnodes_count = 1});
         return;
     }
-    unsigned low = node->first.index < place->index ? node->first.index : place->index;
-    unsigned high = (unsigned)node->first.index + node->places_count;
-    high = high > place->index + 1u ? high : place->index + 1u;
-    node->first = low == place->index ? *place : node->first;
-    node->places_count = (uint8_t)(high - low);
+    unsigned low = node->first.index < vnode->index ? node->first.index : vnode->index;
+    unsigned high = (unsigned)node->first.index + node->vnodes_count;
+    high = high > vnode->index + 1u ? high : vnode->index + 1u;
+    node->first = low == vnode->index ? *vnode : node->first;
+    node->vnodes_count = (uint8_t)(high - low);
 }
 
 void mode_shrink(struct ring *ring, const struct chord *chord) {
@@ -95,19 +95,19 @@ void mode_shrink(struct ring *ring, const struct chord *chord) {
     if (end == r) {
         return;
     }
-    struct ring_place list[RING_LIST_MAX];
+    struct vnode list[RING_LIST_MAX];
     memcpy(list, chord->list, sizeof list);
     become_small(ring);
     for (unsigned i = 0; i < end; i++) {
-        add_place(ring, &list[i]);
+        add_vnode(ring, &list[i]);
     }
     small_changed(ring);
 }
 
 void mode_follow_down(struct ring *ring, const struct message *nodes) {
     become_small(ring);
-    for (unsigned i = 0; i < nodes->places_count; i++) {
-        struct small_node node = {.first = nodes->places[i], .places_count = nodes->nodes_places_count[i]};
+    for (unsigned i = 0; i < nodes->vnodes_count; i++) {
+        struct small_node node = {.first = nodes->vnodes[i], .vnodes_count = nodes->nodes_vnodes_count[i]};
         if (!ring_is_own(ring, &node.first)) {
             (void)small_add(ring, &node); /* who is dead leaves it by silence */
         }
@@ -116,15 +116,15 @@ void mode_follow_down(struct ring *ring, const struct message *nodes) {
 }
 
 void mode_fall_back(struct ring *ring, struct chord *chord) {
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        const struct chord *other = &ring->places[i];
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *other = &ring->vnodes[i];
         if (other != chord && other->is_member) { /* it joins again through our other places */
             chord->is_member = false;
             chord->join_at_us = ring->now_us;
             return;
         }
     }
-    struct ring_place before[RING_LIST_MAX + 1] = {chord->predecessor};
+    struct vnode before[RING_LIST_MAX + 1] = {chord->predecessor};
     unsigned count = 1;
     for (unsigned i = 0; i < chord->before_count; i++) {
         before[count++] = chord->before[i];
@@ -139,14 +139,14 @@ void mode_fall_back(struct ring *ring, struct chord *chord) {
 
 void mode_rejoin(struct ring *ring) {
     struct small *small = &ring->small;
-    const struct chord *chord = &ring->places[0];
+    const struct chord *chord = &ring->vnodes[0];
     bool is_joining = ring->mode == MODE_JOINING; /* then we know those whom we were told of */
     become_small(ring);
     small->contacts_count = is_joining ? small->contacts_count : 0;
     memset(small->is_contact_open, 0, sizeof small->is_contact_open);
     for (unsigned i = 0;
          !is_joining && i < ring->config.list_size && small->contacts_count < SMALL_CANDIDATES_MAX; i++) {
-        if (!ring_place_is_padding(&chord->list[i]) && !ring_is_own(ring, &chord->list[i])) {
+        if (!vnode_is_padding(&chord->list[i]) && !ring_is_own(ring, &chord->list[i])) {
             small->contacts[small->contacts_count++] = chord->list[i];
         }
     }

@@ -32,7 +32,7 @@ struct chord;
 void mode_become_chord(struct ring *ring);
 
 /* Small: there is a ring beside ours, and he is in it. */
-void mode_move(struct ring *ring, const struct ring_place *through);
+void mode_move(struct ring *ring, const struct vnode *through);
 
 /* A place of ours has got its list from a Chord ring. */
 void mode_joined(struct ring *ring, const struct chord *chord);

@@ -41,7 +41,7 @@ static void send_query(struct ring *ring, struct query *query) {
 }
 
 bool query_open(struct ring *ring, const struct query *query) {
-    ASSERT(!ring_place_is_padding(&query->to));
+    ASSERT(!vnode_is_padding(&query->to));
     if (ring->queries_count == ring->queries_max) {
         return false;
     }
@@ -67,9 +67,9 @@ void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner) 
     }
 }
 
-bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct ring_place *to) {
+bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to) {
     for (uint32_t i = 0; i < ring->queries_count; i++) {
-        if (ring->queries[i].purpose == purpose && ring_place_equal(&ring->queries[i].to, to)) {
+        if (ring->queries[i].purpose == purpose && vnode_equal(&ring->queries[i].to, to)) {
             return true;
         }
     }
@@ -77,29 +77,29 @@ bool query_is_open(const struct ring *ring, enum query_purpose purpose, const st
 }
 
 /* Its index, or silences_count. */
-static uint32_t find_silence(const struct ring *ring, const struct ring_place *place) {
+static uint32_t find_silence(const struct ring *ring, const struct vnode *vnode) {
     uint32_t index = 0;
-    while (index < ring->silences_count && !ring_place_equal(&ring->silences[index].who, place)) {
+    while (index < ring->silences_count && !vnode_equal(&ring->silences[index].who, vnode)) {
         index++;
     }
     return index;
 }
 
-bool query_is_silent(const struct ring *ring, const struct ring_place *place) {
-    uint32_t index = find_silence(ring, place);
+bool query_is_silent(const struct ring *ring, const struct vnode *vnode) {
+    uint32_t index = find_silence(ring, vnode);
     return index < ring->silences_count && ring->now_us - ring->silences[index].at_us < SILENCE_US;
 }
 
-static void end_silence(struct ring *ring, const struct ring_place *place) {
-    uint32_t index = find_silence(ring, place);
+static void end_silence(struct ring *ring, const struct vnode *vnode) {
+    uint32_t index = find_silence(ring, vnode);
     if (index < ring->silences_count) {
         ring->silences[index] = ring->silences[--ring->silences_count];
     }
 }
 
 /* Full: the oldest verdict goes. */
-static void note_silence(struct ring *ring, const struct ring_place *place) {
-    end_silence(ring, place);
+static void note_silence(struct ring *ring, const struct vnode *vnode) {
+    end_silence(ring, vnode);
     uint32_t at = ring->silences_count;
     if (at == QUERY_SILENCES_MAX) {
         at = 0;
@@ -109,7 +109,7 @@ static void note_silence(struct ring *ring, const struct ring_place *place) {
     } else {
         ring->silences_count++;
     }
-    ring->silences[at] = (struct query_silence){*place, ring->now_us};
+    ring->silences[at] = (struct query_silence){*vnode, ring->now_us};
 }
 
 static void tell_owner(struct ring *ring, const struct query *query, const struct message *answer) {
@@ -119,7 +119,7 @@ static void tell_owner(struct ring *ring, const struct query *query, const struc
     case QUERY_RECTIFY:
     case QUERY_JOIN:
     case QUERY_PROBE:
-        chord_answered(ring, &ring->places[query->owner], query, answer);
+        chord_answered(ring, &ring->vnodes[query->owner], query, answer);
         break;
     case QUERY_LOOKUP:
         lookup_answered(ring, &ring->lookups[query->owner], query, answer);
@@ -128,7 +128,7 @@ static void tell_owner(struct ring *ring, const struct query *query, const struc
         small_answered(ring, query, answer);
         break;
     case QUERY_BEFORE:
-        before_answered(ring, &ring->places[query->owner], query, answer);
+        before_answered(ring, &ring->vnodes[query->owner], query, answer);
         break;
     }
 }
@@ -163,13 +163,13 @@ static void note_answer(struct ring *ring, const struct query *query, const stru
         return;
     }
     entry->token = message->token;
-    if (!address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+    if (!address_equal(&entry->vnode.peer.address, &query->to.peer.address)) {
         /* Two nodes behind one address at one ID: the entry is of who answers. */
         if (entry->heard_at_us > 0 && entry->misses_count == 0) {
             return;
         }
         *entry =
-            (struct table_entry){.place = query->to, .predecessor = query->to.id, .token = message->token};
+            (struct table_entry){.vnode = query->to, .predecessor = query->to.id, .token = message->token};
     }
     entry->heard_at_us = ring->now_us == 0 ? 1 : ring->now_us;
     entry->misses_count = 0;
@@ -178,7 +178,7 @@ static void note_answer(struct ring *ring, const struct query *query, const stru
     }
     bool is_state = message->kind == MESSAGE_STATE && message->status == MESSAGE_MEMBER;
     bool is_owner = message->kind == MESSAGE_FOUND && message->status == FOUND_OWNER &&
-                    message->places_count > 0 && ring_place_equal(&message->places[0], &query->to);
+                    message->vnodes_count > 0 && vnode_equal(&message->vnodes[0], &query->to);
     if (is_state || is_owner) {
         entry->predecessor = message->predecessor.id;
         entry->has_arc = true;
@@ -219,7 +219,7 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
 
 static void give_up(struct ring *ring, const struct query *query) {
     struct table_entry *entry = table_find(&ring->table, query->to.id);
-    if (entry != NULL && !address_equal(&entry->place.peer.address, &query->to.peer.address)) {
+    if (entry != NULL && !address_equal(&entry->vnode.peer.address, &query->to.peer.address)) {
         entry = NULL; /* of another node behind his address */
     }
     if (entry != NULL) {
@@ -249,7 +249,7 @@ void query_tick(struct ring *ring) {
             send_query(ring, query);
             bool is_doubt = query->purpose == QUERY_SUCCESSOR && query->tries_count == QUERY_TRIES_DOUBT;
             if (is_doubt) {
-                chord_doubt(ring, &ring->places[query->owner]);
+                chord_doubt(ring, &ring->vnodes[query->owner]);
             }
             i++;
         } else { /* what its owner asks next is appended and is not overdue */

@@ -37,7 +37,7 @@ struct query {
     uint64_t number;
     uint64_t sent_at_us;
     uint64_t timeout_at_us;
-    struct ring_place to;
+    struct vnode to;
     struct ring_id key;
     uint64_t digest;
     uint32_t owner;
@@ -51,7 +51,7 @@ struct query {
 
 /* Who did not answer QUERY_TRIES_DEAD questions. */
 struct query_silence {
-    struct ring_place who;
+    struct vnode who;
     uint64_t at_us;
 };
 
@@ -63,10 +63,10 @@ bool query_open(struct ring *ring, const struct query *query);
 void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner);
 
 /* Is this asked of him already? */
-bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct ring_place *to);
+bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to);
 
 /* Was he silent to the last of QUERY_TRIES_DEAD questions a short while ago, and has not been heard since? */
-bool query_is_silent(const struct ring *ring, const struct ring_place *place);
+bool query_is_silent(const struct ring *ring, const struct vnode *vnode);
 
 /* True where it belonged to a question: its owner has then heard of it. */
 bool query_answer(struct ring *ring, const struct event *event, const struct message *message);

@@ -17,7 +17,7 @@ enum {
 /* ---- life ---- */
 
 static void fill_defaults(struct ring_config *config) {
-    config->places_count = config->places_count == 0 ? 1 : config->places_count;
+    config->vnodes_count = config->vnodes_count == 0 ? 1 : config->vnodes_count;
     config->list_size = config->list_size == 0 ? RING_LIST_DEFAULT : config->list_size;
     config->copies = config->copies == 0 ? COPIES_DEFAULT : config->copies;
     config->table_capacity = config->table_capacity == 0 ? TABLE_CAPACITY_DEFAULT : config->table_capacity;
@@ -25,21 +25,21 @@ static void fill_defaults(struct ring_config *config) {
     config->stabilize_us = config->stabilize_us == 0 ? STABILIZE_US_DEFAULT : config->stabilize_us;
     config->heal_us = config->heal_us == 0 ? HEAL_US_DEFAULT : config->heal_us;
     ASSERT(config->list_size <= RING_LIST_MAX && config->copies <= RING_LIST_MAX);
-    ASSERT(config->first_index + config->places_count <= RING_VIRTUAL_MAX);
+    ASSERT(config->first_index + config->vnodes_count <= RING_VIRTUAL_MAX);
     ASSERT(config->self.address.port != 0);
 }
 
 static uint32_t queries_max(const struct ring_config *config) {
-    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
-    uint32_t of_place = 2 + config->list_size + 1; /* a round, the chain, doubts */
-    return config->places_count * of_place + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
+    uint32_t lookups = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
+    uint32_t of_vnode = 2 + config->list_size + 1; /* a round, the chain, doubts */
+    return config->vnodes_count * of_vnode + lookups * LOOKUP_FLIGHT_MAX + SMALL_NODES_MAX +
            SMALL_CANDIDATES_MAX;
 }
 
 static bool is_needed(const void *context, struct ring_id id) {
     const struct ring *ring = context;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        if (chord_needs(ring, &ring->places[i], id)) {
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        if (chord_needs(ring, &ring->vnodes[i], id)) {
             return true;
         }
     }
@@ -49,11 +49,11 @@ static bool is_needed(const void *context, struct ring_id id) {
 static enum err init(struct ring *ring, const struct ring_config *config) {
     ring->config = *config;
     ring->queries_max = queries_max(config);
-    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->places_count;
-    ring->places = arena_take_array(&ring->arena, config->places_count, sizeof *ring->places);
+    ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
+    ring->vnodes = arena_take_array(&ring->arena, config->vnodes_count, sizeof *ring->vnodes);
     ring->lookups = arena_take_array(&ring->arena, ring->lookups_count, sizeof *ring->lookups);
     ring->queries = arena_take_array(&ring->arena, ring->queries_max, sizeof *ring->queries);
-    if (ring->places == NULL || ring->lookups == NULL || ring->queries == NULL) {
+    if (ring->vnodes == NULL || ring->lookups == NULL || ring->queries == NULL) {
         return ERR_MEMORY;
     }
     prng_init(&ring->prng, config->seed);
@@ -62,10 +62,10 @@ static enum err init(struct ring *ring, const struct ring_config *config) {
     enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
                               is_needed, ring);
     err = err != ERR_OK ? err : sha256_init(&ring->sha256);
-    for (unsigned i = 0; i < config->places_count && err == ERR_OK; i++) {
-        struct ring_place self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
+    for (unsigned i = 0; i < config->vnodes_count && err == ERR_OK; i++) {
+        struct vnode self = {.peer = config->self, .index = (uint8_t)(config->first_index + i)};
         self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
-        chord_init(&ring->places[i], &self);
+        chord_init(&ring->vnodes[i], &self);
     }
     return err;
 }
@@ -105,7 +105,7 @@ void ring_free(struct ring *ring) {
 size_t ring_actions_max(const struct ring_config *given) {
     struct ring_config config = *given;
     fill_defaults(&config);
-    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.places_count + 16;
+    return 2 * (size_t)queries_max(&config) + 6 * (size_t)config.vnodes_count + 16;
 }
 
 size_t ring_memory_size(const struct ring_config *config) {
@@ -118,17 +118,17 @@ uint64_t ring_jitter(struct ring *ring, uint64_t us) {
     return us / 2 + prng_below(&ring->prng, us + 1);
 }
 
-bool ring_is_own(const struct ring *ring, const struct ring_place *place) {
-    return address_equal(&ring->config.self.address, &place->peer.address);
+bool ring_is_own(const struct ring *ring, const struct vnode *vnode) {
+    return address_equal(&ring->config.self.address, &vnode->peer.address);
 }
 
-void ring_heard_of(struct ring *ring, const struct ring_place *place) {
-    if (!ring_is_own(ring, place)) {
-        table_enter(&ring->table, place);
+void ring_heard_of(struct ring *ring, const struct vnode *vnode) {
+    if (!ring_is_own(ring, vnode)) {
+        table_enter(&ring->table, vnode);
     }
 }
 
-void ring_send(struct ring *ring, const struct ring_place *to, struct message *message) {
+void ring_send(struct ring *ring, const struct vnode *to, struct message *message) {
     message->version = RING_VERSION;
     memcpy(message->charter, ring->config.charter, RING_CHARTER_SIZE);
     if (message_is_question(message->kind) || message->kind == MESSAGE_NOTIFY) {
@@ -140,9 +140,9 @@ void ring_send(struct ring *ring, const struct ring_place *to, struct message *m
     outbox_send_peer(ring->out, &to->peer, message_write(message, memory));
 }
 
-void ring_blame(struct ring *ring, const struct ring_place *who, const char *text) {
+void ring_blame(struct ring *ring, const struct vnode *who, const char *text) {
     uint32_t index = 0;
-    while (index < ring->blames_count && !ring_place_equal(&ring->blames[index].who, who)) {
+    while (index < ring->blames_count && !vnode_equal(&ring->blames[index].who, who)) {
         index++;
     }
     if (index == RING_BLAMES_MAX) {
@@ -161,10 +161,10 @@ void ring_blame(struct ring *ring, const struct ring_place *who, const char *tex
     blame->text[size] = '\0';
     ring->counters.blamed_count++;
     if (is_news) {
-        uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+        uint8_t memory[2 * MESSAGE_VNODE_SIZE_MAX];
         struct wire_writer writer;
         wire_writer_init(&writer, memory, sizeof memory);
-        message_write_place(&writer, who);
+        message_write_vnode(&writer, who);
         wire_write_bytes(&writer, bytes_of(blame->text, size));
         outbox_notice(ring->out, RING_BLAMED, bytes_of(memory, writer.size));
     }
@@ -172,12 +172,12 @@ void ring_blame(struct ring *ring, const struct ring_place *who, const char *tex
 
 /* ---- messages ---- */
 
-static struct ring_place sender_of(struct ring *ring, const struct event *event, uint8_t index) {
-    struct ring_place place = {.index = index};
-    place.peer.address = event->from;
-    memcpy(place.peer.key, event->from_key, PEER_KEY_SIZE);
-    place.id = ring_id_of_node(&ring->sha256, &event->from, index);
-    return place;
+static struct vnode sender_of(struct ring *ring, const struct event *event, uint8_t index) {
+    struct vnode vnode = {.index = index};
+    vnode.peer.address = event->from;
+    memcpy(vnode.peer.key, event->from_key, PEER_KEY_SIZE);
+    vnode.id = ring_id_of_node(&ring->sha256, &event->from, index);
+    return vnode;
 }
 
 /* Or, where it would be too long for somebody who has not proved his address, the way to prove it. */
@@ -197,9 +197,9 @@ static void answer(struct ring *ring, const struct event *event, uint64_t token,
     outbox_send_peer(ring->out, &to, bytes);
 }
 
-static struct chord *place_of(struct ring *ring, uint8_t index) {
+static struct chord *vnode_of(struct ring *ring, uint8_t index) {
     unsigned offset = (unsigned)index - ring->config.first_index;
-    return index >= ring->config.first_index && offset < ring->config.places_count ? &ring->places[offset]
+    return index >= ring->config.first_index && offset < ring->config.vnodes_count ? &ring->vnodes[offset]
                                                                                    : NULL;
 }
 
@@ -213,14 +213,14 @@ static bool is_notify_admitted(struct ring *ring, const struct event *event, con
         ring->counters.flood_count++;
     }
     if (!is_admitted && is_proved) { /* a stranger's address may be made up */
-        struct ring_place from = sender_of(ring, event, message->from);
+        struct vnode from = sender_of(ring, event, message->from);
         ring_blame(ring, &from, "a flood of notifies");
     }
     return is_admitted;
 }
 
 static void on_notify(struct ring *ring, const struct event *event, const struct message *message) {
-    struct chord *chord = place_of(ring, message->to);
+    struct chord *chord = vnode_of(ring, message->to);
     if (!is_notify_admitted(ring, event, message)) {
         return;
     }
@@ -229,11 +229,11 @@ static void on_notify(struct ring *ring, const struct event *event, const struct
         answer(ring, event, message->token, &challenge);
         return;
     }
-    struct ring_place from = sender_of(ring, event, message->from);
+    struct vnode from = sender_of(ring, event, message->from);
     if (chord != NULL) {
         chord_on_notify(ring, chord, &from);
     }
-    if (chord != NULL && ring->mode == MODE_CHORD && ring_place_equal(&from, &chord->predecessor)) {
+    if (chord != NULL && ring->mode == MODE_CHORD && vnode_equal(&from, &chord->predecessor)) {
         before_on_notify(ring, chord, message->digest);
     }
     if (!ring_is_own(ring, &from)) {
@@ -243,7 +243,7 @@ static void on_notify(struct ring *ring, const struct event *event, const struct
 
 static void on_question(struct ring *ring, const struct event *event, const struct message *message) {
     struct message reply = {.number = message->number, .to = message->to};
-    struct chord *chord = place_of(ring, message->to);
+    struct chord *chord = vnode_of(ring, message->to);
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
         reply.kind = MESSAGE_STATE;
@@ -263,7 +263,7 @@ static void on_question(struct ring *ring, const struct event *event, const stru
         reply.kind = MESSAGE_BEFORE;
         reply.status = MESSAGE_NONE;
         if (chord != NULL) {
-            struct ring_place from = sender_of(ring, event, message->from);
+            struct vnode from = sender_of(ring, event, message->from);
             before_on_ask(ring, chord, &from, message, &reply);
         }
         break;
@@ -280,13 +280,13 @@ static void on_question(struct ring *ring, const struct event *event, const stru
 }
 
 static void note_refusal(struct ring *ring, const struct event *event, enum ring_reason reason, bool is_his) {
-    struct ring_place who = sender_of(ring, event, 0);
-    uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+    struct vnode who = sender_of(ring, event, 0);
+    uint8_t memory[2 * MESSAGE_VNODE_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_u8(&writer, (uint8_t)reason);
     wire_write_bool(&writer, is_his);
-    message_write_place(&writer, &who);
+    message_write_vnode(&writer, &who);
     outbox_notice(ring->out, RING_REFUSED, bytes_of(memory, writer.size));
 }
 
@@ -326,13 +326,13 @@ static void on_message(struct ring *ring, const struct event *event) {
 /* ---- commands ---- */
 
 static void on_join(struct ring *ring, struct bytes bytes) {
-    struct ring_place contacts[SMALL_CANDIDATES_MAX];
+    struct vnode contacts[SMALL_CANDIDATES_MAX];
     uint32_t count = 0;
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
     while (wire_reader_left(&reader) > 0 && count < SMALL_CANDIDATES_MAX) {
-        message_read_place(&reader, &ring->sha256, &contacts[count]);
-        count += reader.err == ERR_OK && !ring_place_is_padding(&contacts[count]);
+        message_read_vnode(&reader, &ring->sha256, &contacts[count]);
+        count += reader.err == ERR_OK && !vnode_is_padding(&contacts[count]);
     }
     if (ring->mode == MODE_IDLE) {
         taken_init(&ring->taken);
@@ -344,7 +344,7 @@ static void on_find(struct ring *ring, const struct event *event) {
     struct wire_reader reader;
     wire_reader_init(&reader, event->bytes);
     struct ring_id key = message_read_id(&reader);
-    uint8_t wanted = wire_read_u8_max(&reader, MESSAGE_PLACES_MAX);
+    uint8_t wanted = wire_read_u8_max(&reader, MESSAGE_VNODES_MAX);
     enum err err = wire_reader_finish(&reader, NULL);
     ASSERT(err == ERR_OK);
     wanted = wanted < RING_LIST_MAX ? wanted : RING_LIST_MAX;
@@ -355,15 +355,15 @@ struct bytes ring_write_contacts(const struct peer *peers, size_t peers_count, v
     struct wire_writer writer;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     for (size_t i = 0; i < peers_count && i < SMALL_CANDIDATES_MAX; i++) {
-        struct ring_place place = {.peer = peers[i]};
-        message_write_place(&writer, &place);
+        struct vnode vnode = {.peer = peers[i]};
+        message_write_vnode(&writer, &vnode);
     }
     return bytes_of(memory, writer.size);
 }
 
-void ring_read_place(const struct ring *ring, struct wire_reader *reader, struct ring_place *ret_place) {
+void ring_read_vnode(const struct ring *ring, struct wire_reader *reader, struct vnode *ret_vnode) {
     struct sha256 sha256 = ring->sha256;
-    message_read_place(reader, &sha256, ret_place);
+    message_read_vnode(reader, &sha256, ret_vnode);
 }
 
 /* ---- steps ---- */
@@ -377,13 +377,13 @@ static void ask_remembered(struct ring *ring) {
     }
     uint32_t position = (uint32_t)prng_below(&ring->prng, count);
     if (ring->mode == MODE_CHORD) {
-        struct ring_place asked = table_at(&ring->table, position)->place;
-        uint32_t place = (uint32_t)prng_below(&ring->prng, ring->config.places_count);
-        lookup_start(ring, LOOKUP_HEAL, place, 0, ring->places[place].self.id, 1, &asked);
+        struct vnode asked = table_at(&ring->table, position)->vnode;
+        uint32_t vnode = (uint32_t)prng_below(&ring->prng, ring->config.vnodes_count);
+        lookup_start(ring, LOOKUP_HEAL, vnode, 0, ring->vnodes[vnode].self.id, 1, &asked);
         return;
     }
     for (uint32_t i = 0; i < count && i < SMALL_CANDIDATES_MAX; i++) {
-        small_meet(ring, &table_at(&ring->table, position + i)->place);
+        small_meet(ring, &table_at(&ring->table, position + i)->vnode);
     }
 }
 
@@ -440,8 +440,8 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
         break;
     }
     query_tick(ring);
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        chord_tick(ring, &ring->places[i]);
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        chord_tick(ring, &ring->vnodes[i]);
     }
     heal(ring);
     taken_settle(ring);

@@ -37,7 +37,7 @@ enum {
 };
 
 /* A place somebody has. */
-struct ring_place {
+struct vnode {
     struct peer peer;
     uint8_t index; /* virtual */
     struct ring_id id;
@@ -49,7 +49,7 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 /* 0 stands for the default in parentheses. */
 struct ring_config {
     struct peer self;     /* as others reach it */
-    uint8_t places_count; /* (1) virtual nodes */
+    uint8_t vnodes_count; /* (1) virtual nodes */
     uint8_t first_index;  /* of them; where another node behind our address has one of them: taken.h */
     bool is_first_fixed;  /* then no others are taken instead */
     uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
@@ -70,7 +70,7 @@ enum ring_command {
     RING_FIND, /* number: the caller's; bytes: key (16), how many places are wanted (1) */
 };
 
-/* ACTION_NOTICE: action.code. A place is written as ring_read_place() reads it. */
+/* ACTION_NOTICE: action.code. A place is written as ring_read_vnode() reads it. */
 enum ring_notice {
     RING_MEMBER, /* bytes: 1 or 0: we are part of a ring now, or no longer */
     RING_ARC,    /* bytes: our index (1), from (16), to (16): keys in (from, to] are ours from now on */
@@ -99,7 +99,7 @@ struct bytes ring_write_contacts(const struct peer *peers, size_t peers_count, v
 
 /* One place of a notice. Bytes of our own making: a failure is in the reader. */
 struct wire_reader;
-void ring_read_place(const struct ring *ring, struct wire_reader *reader, struct ring_place *ret_place);
+void ring_read_vnode(const struct ring *ring, struct wire_reader *reader, struct vnode *ret_vnode);
 
 /* ---- for `mnemon ring status`, read-only ---- */
 
@@ -121,7 +121,7 @@ struct ring_counters {
 };
 
 struct ring_blame {
-    struct ring_place who;
+    struct vnode who;
     uint64_t at_us;
     uint32_t count;
     char text[RING_BLAME_TEXT_SIZE_MAX];
@@ -129,7 +129,7 @@ struct ring_blame {
 
 /* What is known of another place. */
 struct ring_known {
-    struct ring_place place;
+    struct vnode vnode;
     uint64_t heard_at_us;   /* its own last answer; 0: only heard of */
     uint32_t round_trip_us; /* 0: not measured */
     uint8_t misses_count;   /* unanswered since */
@@ -139,17 +139,17 @@ enum ring_mode ring_mode(const struct ring *ring);
 const struct ring_counters *ring_counters(const struct ring *ring);
 const struct ring_blame *ring_blames(const struct ring *ring, uint32_t *ret_count);
 
-uint8_t ring_places_count(const struct ring *ring);
+uint8_t ring_vnodes_count(const struct ring *ring);
 uint8_t ring_list_size(const struct ring *ring);
-const struct ring_place *ring_place_at(const struct ring *ring, uint8_t place);
-bool ring_is_member(const struct ring *ring, uint8_t place);
-const struct ring_place *ring_predecessor(const struct ring *ring, uint8_t place);
+const struct vnode *ring_vnode_at(const struct ring *ring, uint8_t vnode);
+bool ring_is_member(const struct ring *ring, uint8_t vnode);
+const struct vnode *ring_predecessor(const struct ring *ring, uint8_t vnode);
 
 /* An entry of the successor list; port 0: padding for one that died. */
-const struct ring_place *ring_successor(const struct ring *ring, uint8_t place, uint8_t position);
+const struct vnode *ring_successor(const struct ring *ring, uint8_t vnode, uint8_t position);
 
 /* Fingers from the farthest; false at the end. *cursor starts at 0. */
-bool ring_next_finger(const struct ring *ring, uint8_t place, uint32_t *cursor, struct ring_known *ret_known);
+bool ring_next_finger(const struct ring *ring, uint8_t vnode, uint32_t *cursor, struct ring_known *ret_known);
 
 /* All we have heard of, by ID. */
 uint32_t ring_known_count(const struct ring *ring);
@@ -168,22 +168,21 @@ uint64_t ring_estimated_nodes(const struct ring *ring);
  * 0 where they do not reach so far, then RING_FIND must ask. Fewer than `count` only where the ring has
  * fewer nodes.
  */
-unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct ring_place *places);
+unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes);
 
 /*
  * The keys in (from, to] are those for which this place is the one of ours among the `copies` holders; from
  * equal to to: all keys. What our place before it holds is not counted twice. False where it is not known
  * yet: the place is no member, or has not learnt who is so far before it.
  */
-bool ring_held_arc(const struct ring *ring, uint8_t place, unsigned copies, struct ring_id *ret_from,
+bool ring_held_arc(const struct ring *ring, uint8_t vnode, unsigned copies, struct ring_id *ret_from,
                    struct ring_id *ret_to);
 
 /* ---- for experiments and tests only ---- */
 
 /* Start as a settled member: r successors, the predecessor, and what else is known (fingers among it). */
-void ring_install_for_experiment(struct ring *ring, const struct ring_place *list,
-                                 const struct ring_place *predecessor, const struct ring_place *known,
-                                 size_t known_count, uint64_t now_us);
+void ring_install_for_experiment(struct ring *ring, const struct vnode *list, const struct vnode *predecessor,
+                                 const struct vnode *known, size_t known_count, uint64_t now_us);
 
 /* Is somebody's state asked for, so that an answer may be on its way? */
 bool ring_is_asking_for_experiment(const struct ring *ring, struct address *ret_whom);

@@ -36,14 +36,14 @@ static bool is_self(const struct ring *ring, const struct address *address) {
 }
 
 /* The lists of one of our places, from all places in order. */
-static void install_place(struct ring *ring, struct chord *chord, const struct circle *circle) {
+static void install_vnode(struct ring *ring, struct chord *chord, const struct circle *circle) {
     unsigned at = circle_at_or_after(circle, chord->self.id);
     unsigned others = circle->count - 1;
     chord->predecessor = *circle_before(circle, at, 1);
     for (unsigned i = 0; i < ring->config.list_size; i++) {
-        const struct ring_place *last = i == 0 ? &chord->self : &chord->list[i - 1];
+        const struct vnode *last = i == 0 ? &chord->self : &chord->list[i - 1];
         chord->list[i] = i < others ? *circle_after(circle, at, i + 1)
-                                    : (struct ring_place){.id = ring_id_add_power(last->id, 0)};
+                                    : (struct vnode){.id = ring_id_add_power(last->id, 0)};
     }
     chord->before_count = 0;
     for (unsigned i = 2; i <= others && i <= before_size(ring); i++) {
@@ -58,8 +58,8 @@ static void install_place(struct ring *ring, struct chord *chord, const struct c
 static void install(struct ring *ring) {
     struct circle circle;
     circle_of(ring, &circle);
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        install_place(ring, &ring->places[i], &circle);
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        install_vnode(ring, &ring->vnodes[i], &circle);
     }
 }
 
@@ -93,18 +93,18 @@ bool small_add(struct ring *ring, const struct small_node *node) {
 }
 
 /* True where he will be asked. */
-static bool add_candidate(struct ring *ring, const struct ring_place *place) {
+static bool add_candidate(struct ring *ring, const struct vnode *vnode) {
     struct small *small = &ring->small;
-    if (is_self(ring, &place->peer.address) || small_find(ring, &place->peer.address) != NULL) {
+    if (is_self(ring, &vnode->peer.address) || small_find(ring, &vnode->peer.address) != NULL) {
         return false;
     }
-    if (find_node(small->candidates, small->candidates_count, &place->peer.address) != NULL) {
+    if (find_node(small->candidates, small->candidates_count, &vnode->peer.address) != NULL) {
         return true;
     }
     if (small->candidates_count == SMALL_CANDIDATES_MAX) {
         return false;
     }
-    small->candidates[small->candidates_count++] = (struct small_node){.first = *place, .places_count = 1};
+    small->candidates[small->candidates_count++] = (struct small_node){.first = *vnode, .vnodes_count = 1};
     return true;
 }
 
@@ -137,7 +137,7 @@ static void ask(struct ring *ring, struct small_node *node, uint8_t tries_max) {
     node->is_asked = query_open(ring, &query);
 }
 
-void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t contacts_count) {
+void small_join(struct ring *ring, const struct vnode *contacts, uint32_t contacts_count) {
     struct small *small = &ring->small;
     small->contacts_count = 0;
     memset(small->is_contact_open, 0, sizeof small->is_contact_open);
@@ -160,7 +160,7 @@ static void ask_contacts(struct ring *ring) {
     struct small *small = &ring->small;
     for (uint32_t i = 0; i < small->contacts_count; i++) {
         if (ring->mode == MODE_CHORD) {
-            lookup_start(ring, LOOKUP_HEAL, 0, 0, ring->places[0].self.id, 1, &small->contacts[i]);
+            lookup_start(ring, LOOKUP_HEAL, 0, 0, ring->vnodes[0].self.id, 1, &small->contacts[i]);
         } else {
             small->is_contact_open[i] = add_candidate(ring, &small->contacts[i]);
         }
@@ -204,24 +204,24 @@ void small_describe(const struct ring *ring, struct message *message) {
     const struct small *small = &ring->small;
     message->status = ring->mode;
     message->is_whole = ring->mode != MODE_CHORD;
-    message->places[0] = ring->places[0].self;
-    message->nodes_places_count[0] = ring->config.places_count;
+    message->vnodes[0] = ring->vnodes[0].self;
+    message->nodes_vnodes_count[0] = ring->config.vnodes_count;
     unsigned count = 1;
     if (ring->mode != MODE_CHORD && !is_at_the_door(ring)) {
         for (uint32_t i = 0; i < small->nodes_count; i++) {
-            message->places[count] = small->nodes[i].first;
-            message->nodes_places_count[count++] = small->nodes[i].places_count;
+            message->vnodes[count] = small->nodes[i].first;
+            message->nodes_vnodes_count[count++] = small->nodes[i].vnodes_count;
         }
     }
     for (unsigned i = 0; ring->mode == MODE_CHORD && i < ring->config.list_size; i++) {
-        const struct ring_place *place = &ring->places[0].list[i];
-        message->is_whole |= ring_id_equal(place->id, ring->places[0].self.id);
-        if (!ring_place_is_padding(place) && !ring_is_own(ring, place)) {
-            message->places[count] = *place;
-            message->nodes_places_count[count++] = 1;
+        const struct vnode *vnode = &ring->vnodes[0].list[i];
+        message->is_whole |= ring_id_equal(vnode->id, ring->vnodes[0].self.id);
+        if (!vnode_is_padding(vnode) && !ring_is_own(ring, vnode)) {
+            message->vnodes[count] = *vnode;
+            message->nodes_vnodes_count[count++] = 1;
         }
     }
-    message->places_count = (uint8_t)count;
+    message->vnodes_count = (uint8_t)count;
 }
 
 /* ---- messages ---- */
@@ -238,10 +238,10 @@ static bool do_all_agree(const struct ring *ring) {
     return true;
 }
 
-static bool has_node(const struct message *message, const struct address *address, uint8_t places_count) {
-    for (unsigned i = 0; i < message->places_count; i++) {
-        if (address_equal(&message->places[i].peer.address, address)) {
-            return places_count == 0 || message->nodes_places_count[i] == places_count;
+static bool has_node(const struct message *message, const struct address *address, uint8_t vnodes_count) {
+    for (unsigned i = 0; i < message->vnodes_count; i++) {
+        if (address_equal(&message->vnodes[i].peer.address, address)) {
+            return vnodes_count == 0 || message->nodes_vnodes_count[i] == vnodes_count;
         }
     }
     return false;
@@ -249,12 +249,12 @@ static bool has_node(const struct message *message, const struct address *addres
 
 static bool is_same_table(const struct ring *ring, const struct message *message) {
     const struct small *small = &ring->small;
-    if (message->places_count != small->nodes_count + 1 ||
-        !has_node(message, &ring->config.self.address, ring->config.places_count)) {
+    if (message->vnodes_count != small->nodes_count + 1 ||
+        !has_node(message, &ring->config.self.address, ring->config.vnodes_count)) {
         return false;
     }
     for (uint32_t i = 0; i < small->nodes_count; i++) {
-        if (!has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].places_count)) {
+        if (!has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].vnodes_count)) {
             return false;
         }
     }
@@ -263,8 +263,8 @@ static bool is_same_table(const struct ring *ring, const struct message *message
 
 /* Are all nodes of his known to us? Then his Chord is what is left of our own ring. */
 static bool is_part_of_ours(struct ring *ring, const struct message *message) {
-    for (unsigned i = 1; i < message->places_count; i++) {
-        const struct address *address = &message->places[i].peer.address;
+    for (unsigned i = 1; i < message->vnodes_count; i++) {
+        const struct address *address = &message->vnodes[i].peer.address;
         if (!is_self(ring, address) && small_find(ring, address) == NULL) {
             return false;
         }
@@ -272,29 +272,29 @@ static bool is_part_of_ours(struct ring *ring, const struct message *message) {
     return true;
 }
 
-void small_meet(struct ring *ring, const struct ring_place *stranger) {
+void small_meet(struct ring *ring, const struct vnode *stranger) {
     if (ring->mode == MODE_SMALL || ring->mode == MODE_JOINING) {
         add_candidate(ring, stranger);
     }
 }
 
 void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message) {
-    if (message->places_count == 0 || !address_equal(&event->from, &message->places[0].peer.address) ||
+    if (message->vnodes_count == 0 || !address_equal(&event->from, &message->vnodes[0].peer.address) ||
         is_self(ring, &event->from)) {
         return;
     }
     if (ring->mode != MODE_CHORD) {
-        small_meet(ring, &message->places[0]);
+        small_meet(ring, &message->vnodes[0]);
         return;
     }
-    struct chord *chord = &ring->places[0];
-    bool is_fewer = message->status == MODE_SMALL && message->places_count <= ring->config.list_size;
+    struct chord *chord = &ring->vnodes[0];
+    bool is_fewer = message->status == MODE_SMALL && message->vnodes_count <= ring->config.list_size;
     bool is_successor = false;
     for (unsigned i = 0; i < ring->config.list_size && is_fewer; i++) {
-        const struct ring_place *place = &chord->list[i];
-        is_successor |= address_equal(&place->peer.address, &event->from);
-        is_fewer = ring_place_is_padding(place) || ring_is_own(ring, place) ||
-                   has_node(message, &place->peer.address, 0);
+        const struct vnode *vnode = &chord->list[i];
+        is_successor |= address_equal(&vnode->peer.address, &event->from);
+        is_fewer =
+            vnode_is_padding(vnode) || ring_is_own(ring, vnode) || has_node(message, &vnode->peer.address, 0);
     }
     if (is_fewer && is_successor) {
         mode_follow_down(ring, message);
@@ -306,7 +306,7 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
     struct small *small = &ring->small;
     struct small_node *node = small_find(ring, &heard->first.peer.address);
     bool is_new =
-        node == NULL || node->places_count != heard->places_count || node->first.index != heard->first.index;
+        node == NULL || node->vnodes_count != heard->vnodes_count || node->first.index != heard->first.index;
     if (is_new && taken_is_known(ring, heard)) {
         if (node != NULL) {
             remove_node(small->nodes, &small->nodes_count, node);
@@ -318,14 +318,14 @@ static void take_node(struct ring *ring, const struct small_node *heard, bool is
         }
     } else if (node != NULL && is_new) {
         node->first = heard->first;
-        node->places_count = heard->places_count;
+        node->vnodes_count = heard->vnodes_count;
         small_changed(ring);
     }
 }
 
 static void heard_table(struct ring *ring, const struct query *query, const struct message *answer) {
     struct small *small = &ring->small;
-    struct small_node heard = {.first = answer->places[0], .places_count = answer->nodes_places_count[0]};
+    struct small_node heard = {.first = answer->vnodes[0], .vnodes_count = answer->nodes_vnodes_count[0]};
     bool is_joining = answer->status == MODE_JOINING;
     struct small_node *node = small_find(ring, &query->to.peer.address);
     if (taken_on_node(ring, &heard, !is_joining)) {
@@ -336,8 +336,8 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
         return;
     }
     take_node(ring, &heard, is_joining);
-    for (unsigned i = 1; i < answer->places_count; i++) {
-        add_candidate(ring, &answer->places[i]);
+    for (unsigned i = 1; i < answer->vnodes_count; i++) {
+        add_candidate(ring, &answer->vnodes[i]);
     }
     if (ring->mode == MODE_JOINING && !is_at_the_door(ring) &&
         has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
@@ -403,12 +403,12 @@ void small_answered(struct ring *ring, const struct query *query, const struct m
         }
         return;
     }
-    if (answer->places_count == 0 || !address_equal(&answer->places[0].peer.address, address)) {
+    if (answer->vnodes_count == 0 || !address_equal(&answer->vnodes[0].peer.address, address)) {
         ring_blame(ring, &query->to, "a table of nodes that does not begin with its own");
         return;
     }
-    for (unsigned i = 0; i < answer->places_count; i++) {
-        ring_heard_of(ring, &answer->places[i]);
+    for (unsigned i = 0; i < answer->vnodes_count; i++) {
+        ring_heard_of(ring, &answer->vnodes[i]);
     }
     if (answer->status == MODE_CHORD && !answer->is_whole) {
         heard_chord(ring, query, answer);

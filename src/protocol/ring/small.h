@@ -24,8 +24,8 @@ struct query;
 struct chord;
 
 struct small_node {
-    struct ring_place first; /* its place of the smallest index */
-    uint8_t places_count;
+    struct vnode first; /* its place of the smallest index */
+    uint8_t vnodes_count;
     bool agrees; /* its last answer had our table, which has not changed since */
     bool is_asked;
     uint8_t answers_count; /* while we join, up to JOINING_ANSWERS of small.c */
@@ -37,17 +37,17 @@ struct small {
     uint32_t nodes_count;
     struct small_node candidates[SMALL_CANDIDATES_MAX]; /* named, not yet heard */
     uint32_t candidates_count;
-    struct ring_place contacts[SMALL_CANDIDATES_MAX]; /* of RING_JOIN */
+    struct vnode contacts[SMALL_CANDIDATES_MAX]; /* of RING_JOIN */
     uint32_t contacts_count;
     bool is_contact_open[SMALL_CANDIDATES_MAX]; /* has neither answered nor been silent */
     uint64_t contacts_at_us;
     bool is_ring_met; /* while joining: a Chord ring has answered */
     bool is_moving;   /* to the Chord ring of moving_through, while we stay members of this one */
-    struct ring_place moving_through;
+    struct vnode moving_through;
 };
 
 /* RING_JOIN. Without peers a ring is founded. */
-void small_join(struct ring *ring, const struct ring_place *contacts, uint32_t contacts_count);
+void small_join(struct ring *ring, const struct vnode *contacts, uint32_t contacts_count);
 
 void small_tick(struct ring *ring);
 
@@ -69,6 +69,6 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
 void small_answered(struct ring *ring, const struct query *query, const struct message *answer);
 
 /* Somebody at this address who is not in our table takes part in the ring: ask him. */
-void small_meet(struct ring *ring, const struct ring_place *stranger);
+void small_meet(struct ring *ring, const struct vnode *stranger);
 
 #endif

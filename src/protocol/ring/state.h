@@ -22,7 +22,7 @@ struct ring {
     struct prng prng;
     uint64_t secret; /* of tokens */
     uint8_t mode;    /* enum message_mode */
-    struct chord *places;
+    struct chord *vnodes;
     struct small small;
     struct table table;
     struct lookup *lookups;
@@ -49,20 +49,20 @@ struct ring {
 /* ---- ring.c ---- */
 
 /* Fill in the header and send; a question is padded where its receiver has given no token. */
-void ring_send(struct ring *ring, const struct ring_place *to, struct message *message);
+void ring_send(struct ring *ring, const struct vnode *to, struct message *message);
 
 /* Everything that is known of him came to us unasked or makes no sense. */
-void ring_blame(struct ring *ring, const struct ring_place *who, const char *text);
+void ring_blame(struct ring *ring, const struct vnode *who, const char *text);
 
 /* Enter by hearsay. */
-void ring_heard_of(struct ring *ring, const struct ring_place *place);
+void ring_heard_of(struct ring *ring, const struct vnode *vnode);
 
-bool ring_is_own(const struct ring *ring, const struct ring_place *place);
+bool ring_is_own(const struct ring *ring, const struct vnode *vnode);
 
 /* 0.5 to 1.5 times. */
 uint64_t ring_jitter(struct ring *ring, uint64_t us);
 
-static inline bool ring_place_equal(const struct ring_place *a, const struct ring_place *b) {
+static inline bool vnode_equal(const struct vnode *a, const struct vnode *b) {
     return ring_id_equal(a->id, b->id) && address_equal(&a->peer.address, &b->peer.address);
 }
 

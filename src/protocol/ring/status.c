@@ -17,38 +17,38 @@ const struct ring_blame *ring_blames(const struct ring *ring, uint32_t *ret_coun
     return ring->blames;
 }
 
-uint8_t ring_places_count(const struct ring *ring) {
-    return ring->config.places_count;
+uint8_t ring_vnodes_count(const struct ring *ring) {
+    return ring->config.vnodes_count;
 }
 
 uint8_t ring_list_size(const struct ring *ring) {
     return ring->config.list_size;
 }
 
-static const struct chord *at(const struct ring *ring, uint8_t place) {
-    ASSERT(place < ring->config.places_count);
-    return &ring->places[place];
+static const struct chord *at(const struct ring *ring, uint8_t vnode) {
+    ASSERT(vnode < ring->config.vnodes_count);
+    return &ring->vnodes[vnode];
 }
 
-const struct ring_place *ring_place_at(const struct ring *ring, uint8_t place) {
-    return &at(ring, place)->self;
+const struct vnode *ring_vnode_at(const struct ring *ring, uint8_t vnode) {
+    return &at(ring, vnode)->self;
 }
 
-bool ring_is_member(const struct ring *ring, uint8_t place) {
-    return at(ring, place)->is_member;
+bool ring_is_member(const struct ring *ring, uint8_t vnode) {
+    return at(ring, vnode)->is_member;
 }
 
-const struct ring_place *ring_predecessor(const struct ring *ring, uint8_t place) {
-    return &at(ring, place)->predecessor;
+const struct vnode *ring_predecessor(const struct ring *ring, uint8_t vnode) {
+    return &at(ring, vnode)->predecessor;
 }
 
-const struct ring_place *ring_successor(const struct ring *ring, uint8_t place, uint8_t position) {
+const struct vnode *ring_successor(const struct ring *ring, uint8_t vnode, uint8_t position) {
     ASSERT(position < ring->config.list_size);
-    return &at(ring, place)->list[position];
+    return &at(ring, vnode)->list[position];
 }
 
 static struct ring_known known_of(const struct table_entry *entry) {
-    return (struct ring_known){entry->place, entry->heard_at_us, entry->rtt.smoothed_us, entry->misses_count};
+    return (struct ring_known){entry->vnode, entry->heard_at_us, entry->rtt.smoothed_us, entry->misses_count};
 }
 
 bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known) {
@@ -59,9 +59,9 @@ bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *re
     return entry != NULL;
 }
 
-bool ring_next_finger(const struct ring *ring, uint8_t place, uint32_t *cursor,
+bool ring_next_finger(const struct ring *ring, uint8_t vnode, uint32_t *cursor,
                       struct ring_known *ret_known) {
-    const struct chord *chord = at(ring, place);
+    const struct chord *chord = at(ring, vnode);
     while (*cursor < CHORD_FINGERS_MAX) {
         if (ring_know(ring, chord->fingers[(*cursor)++], ret_known)) {
             return true;
@@ -79,10 +79,9 @@ struct ring_known ring_known_at(const struct ring *ring, uint32_t position) {
     return known_of(table_at(&ring->table, position));
 }
 
-void ring_install_for_experiment(struct ring *ring, const struct ring_place *list,
-                                 const struct ring_place *predecessor, const struct ring_place *known,
-                                 size_t known_count, uint64_t now_us) {
-    struct chord *chord = &ring->places[0];
+void ring_install_for_experiment(struct ring *ring, const struct vnode *list, const struct vnode *predecessor,
+                                 const struct vnode *known, size_t known_count, uint64_t now_us) {
+    struct chord *chord = &ring->vnodes[0];
     ring->mode = MODE_CHORD;
     ring->now_us = now_us;
     ring->stepped_at_us = now_us;

@@ -40,7 +40,7 @@ static uint32_t find_position(const struct table *table, struct ring_id id) {
     uint32_t high = table->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (ring_id_compare(table->entries[table->order[middle]].place.id, id) < 0) {
+        if (ring_id_compare(table->entries[table->order[middle]].vnode.id, id) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -60,7 +60,7 @@ struct table_entry *table_find(const struct table *table, struct ring_id id) {
         return NULL;
     }
     struct table_entry *entry = &table->entries[table->order[position]];
-    return ring_id_equal(entry->place.id, id) ? entry : NULL;
+    return ring_id_equal(entry->vnode.id, id) ? entry : NULL;
 }
 
 /* The counter of an address's network; only where there are any. */
@@ -72,7 +72,7 @@ static uint32_t *prefix_count_of(const struct table *table, const struct address
 
 static void remove_at(struct table *table, uint32_t position) {
     if (table->prefix_counts != NULL) {
-        --*prefix_count_of(table, &table_at(table, position)->place.peer.address);
+        --*prefix_count_of(table, &table_at(table, position)->vnode.peer.address);
     }
     table->count--;
     table->free[table->capacity - table->count - 1] = table->order[position];
@@ -82,7 +82,7 @@ static void remove_at(struct table *table, uint32_t position) {
 
 void table_remove(struct table *table, struct ring_id id) {
     uint32_t position = find_position(table, id);
-    if (position < table->count && ring_id_equal(table_at(table, position)->place.id, id)) {
+    if (position < table->count && ring_id_equal(table_at(table, position)->vnode.id, id)) {
         remove_at(table, position);
     }
 }
@@ -94,7 +94,7 @@ static bool evict(struct table *table) {
     for (unsigned i = 0; i < EVICTION_SAMPLES_COUNT; i++) {
         uint32_t position = (uint32_t)prng_below(&table->prng, table->count);
         const struct table_entry *entry = table_at(table, position);
-        if (entry->heard_at_us < victim_heard_at_us && !table->is_needed(table->context, entry->place.id)) {
+        if (entry->heard_at_us < victim_heard_at_us && !table->is_needed(table->context, entry->vnode.id)) {
             victim = position;
             victim_heard_at_us = entry->heard_at_us;
         }
@@ -109,27 +109,27 @@ static bool is_prefix_full(const struct table *table, const struct address *addr
     return table->prefix_counts != NULL && *prefix_count_of(table, address) >= table->prefix_max;
 }
 
-struct table_entry *table_enter(struct table *table, const struct ring_place *place) {
-    ASSERT(place->peer.address.port != 0);
-    struct table_entry *entry = table_find(table, place->id);
+struct table_entry *table_enter(struct table *table, const struct vnode *vnode) {
+    ASSERT(vnode->peer.address.port != 0);
+    struct table_entry *entry = table_find(table, vnode->id);
     if (entry != NULL) {
         return entry;
     }
     bool is_left_out =
-        is_prefix_full(table, &place->peer.address) && !table->is_needed(table->context, place->id);
+        is_prefix_full(table, &vnode->peer.address) && !table->is_needed(table->context, vnode->id);
     if (is_left_out || (table->count == table->capacity && !evict(table))) {
         return NULL;
     }
-    uint32_t position = find_position(table, place->id);
+    uint32_t position = find_position(table, vnode->id);
     memmove(&table->order[position + 1], &table->order[position],
             (table->count - position) * sizeof *table->order);
     uint32_t index = table->free[table->capacity - table->count - 1];
     table->order[position] = index;
     table->count++;
     entry = &table->entries[index];
-    *entry = (struct table_entry){.place = *place, .predecessor = place->id};
+    *entry = (struct table_entry){.vnode = *vnode, .predecessor = vnode->id};
     if (table->prefix_counts != NULL) {
-        ++*prefix_count_of(table, &place->peer.address);
+        ++*prefix_count_of(table, &vnode->peer.address);
     }
     return entry;
 }

@@ -22,7 +22,7 @@
 enum { TABLE_MISSES_MAX = 2, TABLE_BLOCKED_US = 10000000 };
 
 struct table_entry {
-    struct ring_place place;
+    struct vnode vnode;
     struct ring_id predecessor; /* as the place itself said at arc_at_us; its own ID where it never did */
     uint64_t heard_at_us;       /* its own last answer; 0: hearsay */
     uint64_t token;             /* that it gave us; 0: none */
@@ -58,7 +58,7 @@ enum err table_init(struct table *table, struct arena *arena, uint32_t capacity,
 struct table_entry *table_find(const struct table *table, struct ring_id id);
 
 /* The entry, entered if it was not there; NULL where there is no room for it. */
-struct table_entry *table_enter(struct table *table, const struct ring_place *place);
+struct table_entry *table_enter(struct table *table, const struct vnode *vnode);
 
 /* Silent lately: not worth a question. Not for ever, because it may be back and others may say so. */
 static inline bool table_is_blocked(const struct table_entry *entry, uint64_t now_us) {

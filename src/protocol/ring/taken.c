@@ -19,17 +19,17 @@ bool taken_is_shared(const struct small_node *a, const struct small_node *b) {
     const struct address *of_a = &a->first.peer.address;
     const struct address *of_b = &b->first.peer.address;
     return !address_equal(of_a, of_b) && is_one_host(of_a, of_b) &&
-           a->first.index < b->first.index + b->places_count &&
-           b->first.index < a->first.index + a->places_count;
+           a->first.index < b->first.index + b->vnodes_count &&
+           b->first.index < a->first.index + a->vnodes_count;
 }
 
-bool taken_is_rival(const struct chord *chord, const struct ring_place *place) {
-    return !ring_place_is_padding(place) && ring_id_equal(place->id, chord->self.id) &&
-           !address_equal(&place->peer.address, &chord->self.peer.address);
+bool taken_is_rival(const struct chord *chord, const struct vnode *vnode) {
+    return !vnode_is_padding(vnode) && ring_id_equal(vnode->id, chord->self.id) &&
+           !address_equal(&vnode->peer.address, &chord->self.peer.address);
 }
 
 static struct small_node ourselves(const struct ring *ring) {
-    return (struct small_node){.first = ring->places[0].self, .places_count = ring->config.places_count};
+    return (struct small_node){.first = ring->vnodes[0].self, .vnodes_count = ring->config.vnodes_count};
 }
 
 bool taken_gives_way(const struct ring *ring, const struct address *to) {
@@ -46,8 +46,8 @@ bool taken_on_node(struct ring *ring, const struct small_node *node, bool is_mem
     bool are_we_members = ring->mode == MODE_SMALL || ring->mode == MODE_CHORD;
     bool is_his = is_member != are_we_members ? is_member : taken_gives_way(ring, &node->first.peer.address);
     if (is_his) { /* the last that we have in common: the next may be free */
-        unsigned own_end = own.first.index + own.places_count - 1u;
-        unsigned his_end = node->first.index + node->places_count - 1u;
+        unsigned own_end = own.first.index + own.vnodes_count - 1u;
+        unsigned his_end = node->first.index + node->vnodes_count - 1u;
         taken_note(ring, (uint8_t)(own_end < his_end ? own_end : his_end), &node->first);
     }
     return true;
@@ -64,8 +64,8 @@ bool taken_is_known(const struct ring *ring, const struct small_node *node) {
 
 bool taken_is_named(const struct ring *ring, const struct message *nodes) {
     struct small_node own = ourselves(ring);
-    for (unsigned i = 0; i < nodes->places_count; i++) {
-        struct small_node named = {.first = nodes->places[i], .places_count = nodes->nodes_places_count[i]};
+    for (unsigned i = 0; i < nodes->vnodes_count; i++) {
+        struct small_node named = {.first = nodes->vnodes[i], .vnodes_count = nodes->nodes_vnodes_count[i]};
         if (taken_is_shared(&own, &named)) {
             return true;
         }
@@ -75,7 +75,7 @@ bool taken_is_named(const struct ring *ring, const struct message *nodes) {
 
 /* ---- what follows ---- */
 
-void taken_note(struct ring *ring, uint8_t index, const struct ring_place *holder) {
+void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder) {
     if (!ring->taken.is_noted) {
         ring->taken.is_noted = true;
         ring->taken.index = index;
@@ -84,12 +84,12 @@ void taken_note(struct ring *ring, uint8_t index, const struct ring_place *holde
 }
 
 static void tell(struct ring *ring, uint8_t next) {
-    uint8_t memory[2 * MESSAGE_PLACE_SIZE_MAX];
+    uint8_t memory[2 * MESSAGE_VNODE_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_u8(&writer, ring->taken.index);
     wire_write_u8(&writer, next);
-    message_write_place(&writer, &ring->taken.holder);
+    message_write_vnode(&writer, &ring->taken.holder);
     outbox_notice(ring->out, RING_TAKEN, bytes_of(memory, writer.size));
 }
 
@@ -97,7 +97,7 @@ static void tell(struct ring *ring, uint8_t next) {
 static void turn_to_holder(struct ring *ring) {
     struct small *small = &ring->small;
     for (uint32_t i = 0; i < small->contacts_count; i++) {
-        if (ring_place_equal(&small->contacts[i], &ring->taken.holder)) {
+        if (vnode_equal(&small->contacts[i], &ring->taken.holder)) {
             return;
         }
     }
@@ -108,10 +108,10 @@ static void turn_to_holder(struct ring *ring) {
 static void move(struct ring *ring, uint8_t first) {
     ring->taken.moves_left--;
     ring->config.first_index = first;
-    for (unsigned i = 0; i < ring->config.places_count; i++) {
-        struct ring_place self = {.peer = ring->config.self, .index = (uint8_t)(first + i)};
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        struct vnode self = {.peer = ring->config.self, .index = (uint8_t)(first + i)};
         self.id = ring_id_of_node(&ring->sha256, &self.peer.address, self.index);
-        chord_init(&ring->places[i], &self);
+        chord_init(&ring->vnodes[i], &self);
     }
     turn_to_holder(ring);
     small_changed(ring);
@@ -124,7 +124,7 @@ void taken_settle(struct ring *ring) {
     }
     taken->is_noted = false;
     unsigned first = taken->index + 1u;
-    first = first + ring->config.places_count <= RING_VIRTUAL_MAX ? first : 0;
+    first = first + ring->config.vnodes_count <= RING_VIRTUAL_MAX ? first : 0;
     bool is_moving =
         !ring->config.is_first_fixed && taken->moves_left > 0 && first != ring->config.first_index;
     tell(ring, is_moving ? (uint8_t)first : RING_VIRTUAL_MAX);

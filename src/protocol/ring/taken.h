@@ -25,7 +25,7 @@ struct taken {
     bool is_noted; /* in this step */
     uint8_t index; /* of ours */
     uint8_t moves_left;
-    struct ring_place holder;
+    struct vnode holder;
 };
 
 void taken_init(struct taken *taken);
@@ -34,7 +34,7 @@ void taken_init(struct taken *taken);
 bool taken_is_shared(const struct small_node *a, const struct small_node *b);
 
 /* Is this somebody else at the ID of our place? */
-bool taken_is_rival(const struct chord *chord, const struct ring_place *place);
+bool taken_is_rival(const struct chord *chord, const struct vnode *vnode);
 
 /* Somebody, who may be in the table, says of himself what he has. True where it cannot be so beside us: then
  * it is noted if it is we who give way. */
@@ -50,7 +50,7 @@ bool taken_is_named(const struct ring *ring, const struct message *nodes);
 bool taken_gives_way(const struct ring *ring, const struct address *to);
 
 /* The place of ours is his. What follows is done by taken_settle(), at the end of the step. */
-void taken_note(struct ring *ring, uint8_t index, const struct ring_place *holder);
+void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder);
 void taken_settle(struct ring *ring);
 
 #endif

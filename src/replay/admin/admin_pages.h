@@ -43,7 +43,7 @@ enum admin_pages_find_time { ADMIN_PAGES_FIND_NEWEST, ADMIN_PAGES_FIND_NEAREST, 
 struct admin_pages_find {
     enum admin_pages_find_kind kind;
     struct bytes url;
-    uint8_t places_wanted; /* of ADMIN_PAGES_FIND_PLACES */
+    uint8_t vnodes_wanted; /* of ADMIN_PAGES_FIND_PLACES */
 
     /* Of ADMIN_PAGES_FIND_CAPTURE: a URL, or the SHA-256 of a payload in hexadecimal digits, or words of a
      * title. */

@@ -40,7 +40,7 @@ static enum err read_lookup(struct asking *asking, struct bytes query) {
         return err_set(&find->detail, ERR_INVALID, "which URL? /api/v1/ring/lookup?url=URL");
     }
     find->kind = ADMIN_PAGES_FIND_PLACES;
-    find->places_wanted = (uint8_t)wanted;
+    find->vnodes_wanted = (uint8_t)wanted;
     return ERR_OK;
 }
 

@@ -46,7 +46,7 @@ struct links_world {
     struct sim *sim;
     struct program program;
     struct links_world **self; /* what nodes are born with */
-    struct ring_place *places; /* by ID */
+    struct vnode *places;      /* by ID */
     uint32_t *node_of;         /* [position]: of places */
     uint32_t nodes_count;
     bool has_cache;
@@ -86,7 +86,7 @@ static uint32_t position_of(const struct links_world *world, struct ring_id id) 
     return low == world->nodes_count ? 0 : low;
 }
 
-static size_t places_from(const struct links_world *world, uint32_t position, struct ring_place *out,
+static size_t places_from(const struct links_world *world, uint32_t position, struct vnode *out,
                           size_t places_max) {
     size_t count = places_max < world->nodes_count ? places_max : world->nodes_count;
     for (size_t i = 0; i < count; i++) {
@@ -95,7 +95,7 @@ static size_t places_from(const struct links_world *world, uint32_t position, st
     return count;
 }
 
-static size_t owner_after(void *context, struct ring_id id, struct ring_place *out, size_t places_max) {
+static size_t owner_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     const struct links_world *world = context;
     return places_from(world, position_of(world, ring_id_add_power(id, 0)), out, places_max);
 }
@@ -315,7 +315,7 @@ static void program_done(void *memory) {
 }
 
 static void on_find(struct links_world *world, uint32_t node, struct bytes bytes) {
-    struct ring_place places[RING_LIST_MAX];
+    struct vnode places[RING_LIST_MAX];
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
@@ -385,7 +385,7 @@ static const char *on_check(void *context, const struct sim *sim, uint32_t node)
 /* ---- the world ---- */
 
 struct sorting {
-    struct ring_place place;
+    struct vnode place;
     uint32_t node;
 };
 

@@ -57,7 +57,7 @@ struct lookup_result {
 static unsigned walk(const struct ring_world *world, uint32_t node, struct ring_id key, uint32_t list_size) {
     uint32_t count = world->members_count;
     uint32_t owner = ring_world_position(world, key);
-    uint32_t position = ring_world_position(world, world->places[node].id);
+    uint32_t position = ring_world_position(world, world->vnodes[node].id);
     unsigned hops = 0;
     while (position != owner) {
         uint32_t reach = list_size < count ? list_size : count - 1;
@@ -67,7 +67,7 @@ static unsigned walk(const struct ring_world *world, uint32_t node, struct ring_
             break;
         }
         uint32_t best = reach;
-        struct ring_id self = world->places[world->members[position]].id;
+        struct ring_id self = world->vnodes[world->members[position]].id;
         for (unsigned finger = 0; finger < FINGERS_COUNT; finger++) {
             uint32_t at = ring_world_position(world, ring_id_add_power(self, 127 - finger));
             uint32_t steps = (at + count - position) % count;

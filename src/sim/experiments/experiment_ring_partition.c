@@ -56,7 +56,7 @@ static const struct trouble troubles[] = {
     {"liars: addresses of nobody", TROUBLE_LIARS, RING_LIE_NOWHERE},
     {"liars: lists of padding", TROUBLE_LIARS, RING_LIE_PADDING},
     {"liars: every key is mine", TROUBLE_LIARS, RING_LIE_KEYS},
-    {"liars: others' places", TROUBLE_LIARS, RING_LIE_PLACES},
+    {"liars: others' places", TROUBLE_LIARS, RING_LIE_VNODES},
     {"liars: silent to every second", TROUBLE_LIARS, RING_LIE_SILENCE},
     {"liars: replay what they heard", TROUBLE_LIARS, RING_LIE_REPLAY},
     {"liars: forged answers and noise", TROUBLE_LIARS, RING_LIE_FORGE},

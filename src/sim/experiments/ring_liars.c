@@ -7,10 +7,10 @@
 static const uint64_t EXTRA_US = 20000;
 
 enum err ring_liars_init(struct ring_liars *liars, const struct ring_config *config,
-                         const struct ring_place *places, const uint32_t *order, uint32_t nodes_count,
+                         const struct vnode *vnodes, const uint32_t *order, uint32_t nodes_count,
                          uint64_t seed) {
     *liars = (struct ring_liars){
-        .places = places, .order = order, .nodes_count = nodes_count, .charter = config->charter};
+        .vnodes = vnodes, .order = order, .nodes_count = nodes_count, .charter = config->charter};
     prng_init_stream(&liars->prng, seed, 23);
     size_t actions_max = ring_actions_max(config);
     size_t memory_size = ring_memory_size(config);
@@ -36,43 +36,43 @@ void ring_liars_done(struct ring_liars *liars) {
 
 /* ---- whom they name ---- */
 
-static const struct ring_place *anybody(struct ring_liars *liars) {
-    return &liars->places[prng_below(&liars->prng, liars->nodes_count)];
+static const struct vnode *anybody(struct ring_liars *liars) {
+    return &liars->vnodes[prng_below(&liars->prng, liars->nodes_count)];
 }
 
-static const struct ring_place *an_ally(struct ring_liars *liars) {
+static const struct vnode *an_ally(struct ring_liars *liars) {
     uint32_t allies_count = (liars->nodes_count + liars->share - 1) / liars->share;
-    return &liars->places[prng_below(&liars->prng, allies_count) * liars->share];
+    return &liars->vnodes[prng_below(&liars->prng, allies_count) * liars->share];
 }
 
 /* 192.0.2.0/24 is nobody's in the simulator, as in the world. */
-static struct ring_place nobody(struct ring_liars *liars) {
-    struct ring_place place = {0};
-    place.peer.address = address_ipv4(192, 0, 2, (uint8_t)prng_below(&liars->prng, 256), 7070);
-    place.id = ring_id_of_node(&liars->sha256, &place.peer.address, 0);
-    return place;
+static struct vnode nobody(struct ring_liars *liars) {
+    struct vnode vnode = {0};
+    vnode.peer.address = address_ipv4(192, 0, 2, (uint8_t)prng_below(&liars->prng, 256), 7070);
+    vnode.id = ring_id_of_node(&liars->sha256, &vnode.peer.address, 0);
+    return vnode;
 }
 
 /* The last place before the key. */
-static const struct ring_place *just_before(const struct ring_liars *liars, struct ring_id key) {
+static const struct vnode *just_before(const struct ring_liars *liars, struct ring_id key) {
     uint32_t position = 0;
     while (position < liars->nodes_count &&
-           ring_id_compare(liars->places[liars->order[position]].id, key) < 0) {
+           ring_id_compare(liars->vnodes[liars->order[position]].id, key) < 0) {
         position++;
     }
-    return &liars->places[liars->order[(position + liars->nodes_count - 1) % liars->nodes_count]];
+    return &liars->vnodes[liars->order[(position + liars->nodes_count - 1) % liars->nodes_count]];
 }
 
 /* ---- what they change ---- */
 
-static void replace_places(struct ring_liars *liars, struct message *message) {
-    for (unsigned i = 0; i < message->places_count; i++) {
-        struct ring_place *place = &message->places[i];
+static void replace_vnodes(struct ring_liars *liars, struct message *message) {
+    for (unsigned i = 0; i < message->vnodes_count; i++) {
+        struct vnode *vnode = &message->vnodes[i];
         if (liars->lie == RING_LIE_PADDING) {
-            struct ring_id behind = i == 0 ? place->id : ring_id_add_power(message->places[i - 1].id, 0);
-            *place = i == 0 ? *place : (struct ring_place){.id = behind};
-        } else if (!ring_place_is_padding(place)) {
-            *place = liars->lie == RING_LIE_NOWHERE  ? nobody(liars)
+            struct ring_id behind = i == 0 ? vnode->id : ring_id_add_power(message->vnodes[i - 1].id, 0);
+            *vnode = i == 0 ? *vnode : (struct vnode){.id = behind};
+        } else if (!vnode_is_padding(vnode)) {
+            *vnode = liars->lie == RING_LIE_NOWHERE  ? nobody(liars)
                      : liars->lie == RING_LIE_ALLIES ? *an_ally(liars)
                                                      : *anybody(liars);
         }
@@ -81,13 +81,13 @@ static void replace_places(struct ring_liars *liars, struct message *message) {
 
 static void claim_key(struct ring_liars *liars, uint32_t node, const struct message *question,
                       struct message *message) {
-    const struct ring_place *self = &liars->places[node];
+    const struct vnode *self = &liars->vnodes[node];
     bool is_own = liars->lie == RING_LIE_KEYS;
     message->status = FOUND_OWNER;
-    message->places_count = 1;
-    message->places[0] = is_own ? *self : *anybody(liars);
+    message->vnodes_count = 1;
+    message->vnodes[0] = is_own ? *self : *anybody(liars);
     message->predecessor = *just_before(liars, question->key);
-    message->to = message->places[0].index;
+    message->to = message->vnodes[0].index;
 }
 
 static void change(struct ring_liars *liars, uint32_t node, const struct message *question,
@@ -99,16 +99,16 @@ static void change(struct ring_liars *liars, uint32_t node, const struct message
     case RING_LIE_NOWHERE:
     case RING_LIE_PADDING:
         if (message->kind == MESSAGE_STATE || message->kind == MESSAGE_FOUND) {
-            replace_places(liars, message);
+            replace_vnodes(liars, message);
         }
         break;
     case RING_LIE_KEYS:
-    case RING_LIE_PLACES:
+    case RING_LIE_VNODES:
         if (is_found) {
             claim_key(liars, node, question, message);
-        } else if (message->kind == MESSAGE_STATE && liars->lie == RING_LIE_PLACES) {
+        } else if (message->kind == MESSAGE_STATE && liars->lie == RING_LIE_VNODES) {
             message->predecessor = *anybody(liars);
-        } else if (message->kind == MESSAGE_NOTIFY && liars->lie == RING_LIE_PLACES) {
+        } else if (message->kind == MESSAGE_NOTIFY && liars->lie == RING_LIE_VNODES) {
             message->from = (uint8_t)prng_below(&liars->prng, RING_VIRTUAL_MAX);
         }
         break;
@@ -142,7 +142,7 @@ static void say(struct ring_liars *liars, uint32_t node, const struct message *q
 
 /* ---- what they add ---- */
 
-static void send_message(struct ring_liars *liars, const struct ring_place *to, struct message *message,
+static void send_message(struct ring_liars *liars, const struct vnode *to, struct message *message,
                          struct outbox *out) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     message->version = RING_VERSION;
@@ -158,10 +158,10 @@ static void forge(struct ring_liars *liars, struct outbox *out) {
     struct message message = {.kind = kinds[prng_below(&liars->prng, sizeof kinds)]};
     message.token = prng_u64(&liars->prng);
     message.predecessor = *anybody(liars);
-    message.places_count = (uint8_t)prng_below(&liars->prng, MESSAGE_PLACES_MAX + 1);
-    for (unsigned i = 0; i < message.places_count; i++) {
-        message.places[i] = *anybody(liars);
-        message.nodes_places_count[i] = 1;
+    message.vnodes_count = (uint8_t)prng_below(&liars->prng, MESSAGE_VNODES_MAX + 1);
+    for (unsigned i = 0; i < message.vnodes_count; i++) {
+        message.vnodes[i] = *anybody(liars);
+        message.nodes_vnodes_count[i] = 1;
     }
     send_message(liars, anybody(liars), &message, out);
     uint8_t noise[200];

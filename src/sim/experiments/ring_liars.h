@@ -18,7 +18,7 @@ enum ring_lie {
     RING_LIE_NOWHERE,    /* addresses that are nobody's */
     RING_LIE_PADDING,    /* padding behind the first entry of every list */
     RING_LIE_KEYS,       /* every key that is asked for is the liar's own */
-    RING_LIE_PLACES,     /* others' places as owners and predecessors, own places that do not exist */
+    RING_LIE_VNODES,     /* others' places as owners and predecessors, own places that do not exist */
     RING_LIE_SILENCE,    /* no word to every second node */
     RING_LIE_REPLAY,     /* what anybody sent to a liar, sent again to anybody */
     RING_LIE_FORGE,      /* answers that nobody asked for, and noise */
@@ -35,7 +35,7 @@ struct ring_liars_heard {
 struct ring_liars {
     enum ring_lie lie;
     uint32_t share; /* every n-th node lies */
-    const struct ring_place *places;
+    const struct vnode *vnodes;
     const uint32_t *order; /* nodes by ID */
     uint32_t nodes_count;
     const uint8_t *charter;
@@ -50,7 +50,7 @@ struct ring_liars {
 
 /* Nobody lies yet. places, order and charter must outlive the liars. ERR_MEMORY. */
 enum err ring_liars_init(struct ring_liars *liars, const struct ring_config *config,
-                         const struct ring_place *places, const uint32_t *order, uint32_t nodes_count,
+                         const struct vnode *vnodes, const uint32_t *order, uint32_t nodes_count,
                          uint64_t seed) MUST_CHECK;
 void ring_liars_done(struct ring_liars *liars);
 

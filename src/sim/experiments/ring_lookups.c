@@ -20,15 +20,15 @@ static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t co
         lookups->lost_count++;
         return;
     }
-    struct ring_place place;
-    ring_read_place(ring_world_ring(lookups->world, node), &reader, &place);
+    struct vnode vnode;
+    ring_read_vnode(ring_world_ring(lookups->world, node), &reader, &vnode);
     if (lookups->is_ring_changing) {
         ring_world_list_members(lookups->world);
     }
     uint32_t owner = ring_world_owner(lookups->world, lookups->asked[number].key);
     uint32_t found = owner;
-    bool is_right = ring_id_equal(place.id, lookups->world->places[owner].id);
-    bool is_down = sim_node_of(sim, &place.peer.address, &found) && sim_status(sim, found) != SIM_UP;
+    bool is_right = ring_id_equal(vnode.id, lookups->world->vnodes[owner].id);
+    bool is_down = sim_node_of(sim, &vnode.peer.address, &found) && sim_status(sim, found) != SIM_UP;
     bool is_stale = !is_right && is_down && hops == 0;
     lookups->stale_count += is_stale;
     lookups->wrong_count += !is_right && !is_stale;

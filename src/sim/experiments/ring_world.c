@@ -21,7 +21,7 @@ static uint32_t position_of(const struct ring_world *world, const uint32_t *node
     uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (ring_id_compare(world->places[nodes[middle]].id, id) < 0) {
+        if (ring_id_compare(world->vnodes[nodes[middle]].id, id) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -35,28 +35,28 @@ static uint32_t installed_at_or_after(const struct ring_world *world, struct rin
 }
 
 static void install(struct ring_world *world, struct ring *ring, uint32_t node) {
-    struct ring_place list[RING_LIST_MAX];
+    struct vnode list[RING_LIST_MAX];
     uint32_t count = world->installed_count;
     uint32_t known_wanted = node < world->experts_count ? count : world->known_count;
-    struct ring_place *known = calloc(world->fingers_count + known_wanted + 1, sizeof *known);
+    struct vnode *known = calloc(world->fingers_count + known_wanted + 1, sizeof *known);
     if (known == NULL) {
         return; /* the node then knows less */
     }
-    struct ring_id self = world->places[node].id;
+    struct ring_id self = world->vnodes[node].id;
     uint32_t position = installed_at_or_after(world, self);
     for (uint32_t i = 0; i < world->config.list_size; i++) {
-        list[i] = world->places[world->installed[(position + 1 + i) % count]];
+        list[i] = world->vnodes[world->installed[(position + 1 + i) % count]];
     }
     uint32_t known_count = 0;
     for (uint32_t i = 0; i < world->fingers_count; i++) {
         uint32_t finger = installed_at_or_after(world, ring_id_add_power(self, 127 - i));
-        known[known_count++] = world->places[world->installed[finger]];
+        known[known_count++] = world->vnodes[world->installed[finger]];
     }
     for (uint32_t i = 0; i < known_wanted; i++) {
         uint32_t other = known_wanted == count ? i : (uint32_t)prng_below(&world->prng, count);
-        known[known_count++] = world->places[world->installed[other]];
+        known[known_count++] = world->vnodes[world->installed[other]];
     }
-    const struct ring_place *predecessor = &world->places[world->installed[(position + count - 1) % count]];
+    const struct vnode *predecessor = &world->vnodes[world->installed[(position + count - 1) % count]];
     ring_install_for_experiment(ring, list, predecessor, known, known_count, 0);
     free(known);
 }
@@ -98,9 +98,9 @@ static void program_done(void *memory) {
 
 /* ---- the world ---- */
 
-static int compare_places(const void *a, const void *b, void *context) {
-    const struct ring_place *places = context;
-    return ring_id_compare(places[*(const uint32_t *)a].id, places[*(const uint32_t *)b].id);
+static int compare_vnodes(const void *a, const void *b, void *context) {
+    const struct vnode *vnodes = context;
+    return ring_id_compare(vnodes[*(const uint32_t *)a].id, vnodes[*(const uint32_t *)b].id);
 }
 
 static enum err add_nodes(struct ring_world *world) {
@@ -111,14 +111,14 @@ static enum err add_nodes(struct ring_world *world) {
     }
     for (uint32_t i = 0; i < world->nodes_count && err == ERR_OK; i++) {
         uint32_t node;
-        struct ring_place *place = &world->places[i];
-        place->peer.address = sim_address(i);
-        place->id = ring_id_of_node(&sha256, &place->peer.address, 0);
+        struct vnode *vnode = &world->vnodes[i];
+        vnode->peer.address = sim_address(i);
+        vnode->id = ring_id_of_node(&sha256, &vnode->peer.address, 0);
         world->order[i] = i;
         err = sim_add(world->sim, &world->program, world->self, &node);
     }
     sha256_done(&sha256);
-    qsort_r(world->order, world->nodes_count, sizeof *world->order, compare_places, world->places);
+    qsort_r(world->order, world->nodes_count, sizeof *world->order, compare_vnodes, world->vnodes);
     return err;
 }
 
@@ -138,17 +138,17 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
     prng_init_stream(&world->prng, sim->seed, 7);
     world->sim = sim_new(sim);
     world->self = calloc(1, sizeof *world->self);
-    world->places = calloc(sim->nodes_max, sizeof *world->places);
+    world->vnodes = calloc(sim->nodes_max, sizeof *world->vnodes);
     world->order = calloc(sim->nodes_max, sizeof *world->order);
     world->members = calloc(sim->nodes_max, sizeof *world->members);
     world->installed = calloc(sim->nodes_max, sizeof *world->installed);
     world->is_installed = calloc(sim->nodes_max, sizeof *world->is_installed);
-    if (world->sim == NULL || world->places == NULL || world->order == NULL || world->members == NULL ||
+    if (world->sim == NULL || world->vnodes == NULL || world->order == NULL || world->members == NULL ||
         world->installed == NULL || world->is_installed == NULL || world->self == NULL) {
         return ERR_MEMORY;
     }
     *world->self = world;
-    enum err err = ring_liars_init(&world->liars, &world->config, world->places, world->order,
+    enum err err = ring_liars_init(&world->liars, &world->config, world->vnodes, world->order,
                                    world->nodes_count, sim->seed);
     return err != ERR_OK ? err : add_nodes(world);
 }
@@ -159,7 +159,7 @@ void ring_world_done(struct ring_world *world) {
     }
     ring_liars_done(&world->liars);
     free(world->self);
-    free(world->places);
+    free(world->vnodes);
     free(world->order);
     free(world->members);
     free(world->installed);
@@ -212,7 +212,7 @@ enum err ring_world_join_members(struct ring_world *world, uint32_t node, uint64
     size_t count = 0;
     ring_world_list_members(world);
     for (uint32_t i = 0; i < world->members_count && count < 16; i++) {
-        peers[count++] = world->places[world->members[i]].peer;
+        peers[count++] = world->vnodes[world->members[i]].peer;
     }
     return sim_command_at(world->sim, node, at_us, RING_JOIN, 0, ring_write_contacts(peers, count, memory));
 }
@@ -247,19 +247,19 @@ uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key) {
     return world->members[ring_world_position(world, key)];
 }
 
-static bool is_live(const struct ring_world *world, const struct ring_place *place, uint32_t dead) {
+static bool is_live(const struct ring_world *world, const struct vnode *vnode, uint32_t dead) {
     uint32_t node;
-    return place->peer.address.port != 0 && sim_node_of(world->sim, &place->peer.address, &node) &&
+    return vnode->peer.address.port != 0 && sim_node_of(world->sim, &vnode->peer.address, &node) &&
            node != dead && ring_world_is_member(world, node);
 }
 
 /* The first live entry of the list, or NULL. */
-static const struct ring_place *live_successor(const struct ring_world *world, uint32_t node, uint32_t dead) {
+static const struct vnode *live_successor(const struct ring_world *world, uint32_t node, uint32_t dead) {
     const struct ring *ring = ring_world_ring(world, node);
     for (uint8_t i = 0; i < world->config.list_size; i++) {
-        const struct ring_place *place = ring_successor(ring, 0, i);
-        if (is_live(world, place, dead) && !ring_id_equal(place->id, world->places[node].id)) {
-            return place;
+        const struct vnode *vnode = ring_successor(ring, 0, i);
+        if (is_live(world, vnode, dead) && !ring_id_equal(vnode->id, world->vnodes[node].id)) {
+            return vnode;
         }
     }
     return NULL;
@@ -268,7 +268,7 @@ static const struct ring_place *live_successor(const struct ring_world *world, u
 /* Does the list of a node, begun by itself, pass over the given place? */
 static bool skips(const struct ring_world *world, uint32_t node, struct ring_id id) {
     const struct ring *ring = ring_world_ring(world, node);
-    struct ring_id from = world->places[node].id;
+    struct ring_id from = world->vnodes[node].id;
     for (uint8_t i = 0; i < world->config.list_size; i++) {
         struct ring_id to = ring_successor(ring, 0, i)->id;
         if (ring_id_is_between(from, id, to)) {
@@ -285,7 +285,7 @@ static uint32_t count_principals(const struct ring_world *world, uint32_t dead) 
         bool is_principal = world->members[i] != dead;
         for (uint32_t j = 0; j < world->members_count && is_principal; j++) {
             uint32_t other = world->members[j];
-            is_principal = other == dead || !skips(world, other, world->places[world->members[i]].id);
+            is_principal = other == dead || !skips(world, other, world->vnodes[world->members[i]].id);
         }
         count += is_principal;
     }
@@ -309,7 +309,7 @@ static const char *check_cycle(struct ring_world *world, uint32_t dead) {
             uint32_t next = node;
             (void)sim_node_of(world->sim, &live_successor(world, node, dead)->peer.address, &next);
             if (step >= world->members_count) {
-                bool is_turn = ring_id_compare(world->places[next].id, world->places[node].id) < 0;
+                bool is_turn = ring_id_compare(world->vnodes[next].id, world->vnodes[node].id) < 0;
                 turns += is_turn;
                 smallest = is_turn ? next : smallest;
             }
@@ -348,18 +348,18 @@ const char *ring_world_check_node(const struct ring_world *world, uint32_t node)
     if (ring == NULL || ring_mode(ring) != RING_CHORD || !ring_is_member(ring, 0)) {
         return NULL;
     }
-    if (ring_place_is_padding(ring_predecessor(ring, 0))) {
+    if (vnode_is_padding(ring_predecessor(ring, 0))) {
         return "safety: a member without a predecessor";
     }
-    struct ring_id self = world->places[node].id;
+    struct ring_id self = world->vnodes[node].id;
     struct ring_id last = {0};
     bool is_round = false;
     for (uint8_t i = 0; i < world->config.list_size; i++) {
-        const struct ring_place *place = ring_successor(ring, 0, i);
-        struct ring_id distance = ring_id_distance(self, place->id);
-        is_round |= ring_id_equal(place->id, self);
+        const struct vnode *vnode = ring_successor(ring, 0, i);
+        struct ring_id distance = ring_id_distance(self, vnode->id);
+        is_round |= ring_id_equal(vnode->id, self);
         bool is_in_order = ring_id_compare(distance, last) > 0;
-        if (is_round ? !ring_id_equal(place->id, self) && !ring_place_is_padding(place) : !is_in_order) {
+        if (is_round ? !ring_id_equal(vnode->id, self) && !vnode_is_padding(vnode) : !is_in_order) {
             return "safety: a successor list is not in order";
         }
         last = distance;
@@ -381,12 +381,12 @@ const char *ring_world_check_ideal(struct ring_world *world, uint32_t *ret_node)
         *ret_node = node;
         const struct ring *ring = ring_world_ring(world, node);
         uint32_t before = world->members[(i + count - 1) % count];
-        if (!ring_id_equal(ring_predecessor(ring, 0)->id, world->places[before].id)) {
+        if (!ring_id_equal(ring_predecessor(ring, 0)->id, world->vnodes[before].id)) {
             return "liveness: a predecessor is not the one before";
         }
         for (uint8_t j = 0; j < world->config.list_size && j + 1u < count; j++) {
             uint32_t behind = world->members[(i + 1 + j) % count];
-            if (!ring_id_equal(ring_successor(ring, 0, j)->id, world->places[behind].id)) {
+            if (!ring_id_equal(ring_successor(ring, 0, j)->id, world->vnodes[behind].id)) {
                 return "liveness: a list is not that of the ideal ring";
             }
         }

@@ -16,14 +16,14 @@ struct ring_world {
     struct ring_config config; /* of every node; self and seed are the node's own */
     struct sim *sim;
     uint32_t nodes_count;
-    struct ring_world **self;  /* what nodes are born with: constant, leads back to here */
-    struct ring_place *places; /* [node]: its first place */
-    uint32_t *order;           /* nodes by ID */
-    bool *is_installed;        /* [node]: begins its first life as a settled member */
-    uint32_t fingers_count;    /* of those that are installed; the farthest first */
-    uint32_t known_count;      /* other places that those know; random ones */
-    uint32_t experts_count;    /* the first nodes: they know everybody */
-    uint32_t *members;         /* scratch: indexes of members by ID */
+    struct ring_world **self; /* what nodes are born with: constant, leads back to here */
+    struct vnode *vnodes;     /* [node]: its first place */
+    uint32_t *order;          /* nodes by ID */
+    bool *is_installed;       /* [node]: begins its first life as a settled member */
+    uint32_t fingers_count;   /* of those that are installed; the farthest first */
+    uint32_t known_count;     /* other places that those know; random ones */
+    uint32_t experts_count;   /* the first nodes: they know everybody */
+    uint32_t *members;        /* scratch: indexes of members by ID */
     uint32_t members_count;
     uint32_t *installed; /* by ID */
     uint32_t installed_count;

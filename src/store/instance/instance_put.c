@@ -147,7 +147,7 @@ static enum err deliver_compared(struct delivery *delivery) {
 /* ---- new documents ---- */
 
 /* The volume that the digest falls to, of those that take new documents. */
-static size_t place_by_digest(const struct instance *instance, const struct document_sum *sum) {
+static size_t position_by_digest(const struct instance *instance, const struct document_sum *sum) {
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof number; i++) {
         number = number << 8 | sum->digest[i];
@@ -166,7 +166,7 @@ static enum err choose_place(const struct delivery *delivery, uint16_t volume, s
         if (instance->writable_count == 0) {
             return err_set(delivery->detail, ERR_PERMISSION, "no volume takes new documents");
         }
-        *ret_index = place_by_digest(instance, &delivery->sum);
+        *ret_index = position_by_digest(instance, &delivery->sum);
         return ERR_OK;
     }
     size_t index = instance_find_volume(instance, volume);

@@ -33,7 +33,7 @@ static enum err check_format(struct keyset *keyset, struct err_detail *detail) {
 /* Behind all keys so far: into the last bucket, or into a new one behind it. */
 static enum err append_sum(struct keyset *keyset, const struct ringkey *before, const struct ringkey *key) {
     struct keyset_sums *sums = &keyset->sums;
-    struct keyset_place last = {.slot = sums->slots_count - 1};
+    struct keyset_position last = {.slot = sums->slots_count - 1};
     last.bucket = sums->slots[last.slot].chunk->count - 1;
     struct ringkey_sum sum = ringkey_sum_of(&keyset->sha256, key);
     bool is_full = keyset_sums_bucket(sums, last)->sum.count >= KEYSET_BUCKET_COUNT_NEW;
@@ -105,7 +105,7 @@ const char *keyset_remade(const struct keyset *keyset) {
     return keyset->remade;
 }
 
-enum err keyset_open(const char *directory, enum place_mapping mapping, struct keyset **ret_keyset,
+enum err keyset_open(const char *directory, enum position_mapping mapping, struct keyset **ret_keyset,
                      struct err_detail *detail) {
     struct keyset *keyset = calloc(1, sizeof *keyset);
     if (keyset == NULL) {
@@ -153,10 +153,10 @@ uint64_t keyset_count(const struct keyset *keyset) {
 }
 
 struct ringkey keyset_key(struct keyset *keyset, const struct capture *capture) {
-    return place_capture_key(&keyset->sha256, capture, keyset->mapping);
+    return position_capture_key(&keyset->sha256, capture, keyset->mapping);
 }
 
-enum place_mapping keyset_mapping(const struct keyset *keyset) {
+enum position_mapping keyset_mapping(const struct keyset *keyset) {
     return keyset->mapping;
 }
 
@@ -189,7 +189,7 @@ enum err keyset_contains(struct keyset *keyset, const struct ringkey *key, bool 
 
 enum err keyset_find_digest(struct keyset *keyset, const uint8_t digest[RINGKEY_DIGEST_SIZE],
                             const struct ringkey *behind, struct ringkey *ret_key) {
-    static const uint8_t zero[RINGKEY_PLACE_SIZE];
+    static const uint8_t zero[RINGKEY_POSITION_SIZE];
     struct ringkey start = ringkey_make(zero, INT64_MIN, digest);
     struct keyset_row row = keyset_row_of_digest(behind != NULL ? behind : &start);
     struct keyset_cursor cursor;

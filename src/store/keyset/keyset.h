@@ -24,12 +24,12 @@
 #ifndef MNEMON_STORE_KEYSET_KEYSET_H
 #define MNEMON_STORE_KEYSET_KEYSET_H
 
-#include "store/keyset/place.h"
+#include "store/keyset/position.h"
 
 struct keyset;
 
 /* Open or create; the parent of the directory must exist. ERR_BUSY where another process has it. */
-enum err keyset_open(const char *directory, enum place_mapping mapping, struct keyset **ret_keyset,
+enum err keyset_open(const char *directory, enum position_mapping mapping, struct keyset **ret_keyset,
                      struct err_detail *detail) MUST_CHECK;
 void keyset_close(struct keyset *keyset); /* what was not committed is forgotten */
 
@@ -51,7 +51,7 @@ struct keyset_entry {
 
 uint64_t keyset_count(const struct keyset *keyset);
 struct ringkey keyset_key(struct keyset *keyset, const struct capture *capture);
-enum place_mapping keyset_mapping(const struct keyset *keyset);
+enum position_mapping keyset_mapping(const struct keyset *keyset);
 enum err keyset_find(struct keyset *keyset, const struct ringkey *key,
                      struct keyset_entry *ret_entry) MUST_CHECK;
 enum err keyset_contains(struct keyset *keyset, const struct ringkey *key, bool *ret_contains) MUST_CHECK;

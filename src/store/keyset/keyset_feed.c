@@ -217,7 +217,7 @@ static enum err check_volumes(struct keyset_feed *feed, struct err_detail *detai
     return ERR_OK;
 }
 
-static enum err place_follows(struct keyset_feed *feed, struct err_detail *detail) {
+static enum err position_follows(struct keyset_feed *feed, struct err_detail *detail) {
     enum err err = check_volumes(feed, detail);
     for (size_t i = 0; i < feed->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
@@ -233,7 +233,7 @@ static enum err place_follows(struct keyset_feed *feed, struct err_detail *detai
 static enum err run_batch(struct keyset_feed *feed, size_t records_max, size_t *ret_count,
                           struct err_detail *detail) {
     size_t count = 0;
-    enum err err = feed->is_placed ? ERR_OK : place_follows(feed, detail);
+    enum err err = feed->is_placed ? ERR_OK : position_follows(feed, detail);
     for (size_t i = 0; i < feed->volumes_count && err == ERR_OK; i++) {
         err = read_volume(feed, &feed->volumes[i], records_max, &count, detail);
     }

@@ -41,8 +41,8 @@ static enum err read_page(struct keyset *keyset, const struct keyset_bucket *buc
     return ringkey_sum_equal(&sum, &bucket->sum) ? ERR_OK : ERR_CORRUPT;
 }
 
-enum err keyset_load_page(struct keyset *keyset, struct keyset_place place) {
-    const struct keyset_bucket *bucket = keyset_sums_bucket(&keyset->sums, place);
+enum err keyset_load_page(struct keyset *keyset, struct keyset_position position) {
+    const struct keyset_bucket *bucket = keyset_sums_bucket(&keyset->sums, position);
     if (keyset->page.is_loaded && ringkey_compare(&keyset->page.lower, &bucket->lower) == 0) {
         return ERR_OK;
     }
@@ -77,10 +77,10 @@ static size_t page_index(const struct keyset_page *page, const struct ringkey *b
 
 /* Of all keys below the bound. */
 static enum err sum_before(struct keyset *keyset, const struct ringkey *bound, struct ringkey_sum *ret_sum) {
-    struct keyset_place place = keyset_sums_find(&keyset->sums, bound);
-    struct ringkey_sum sum = keyset_sums_before(&keyset->sums, place);
-    if (ringkey_compare(&keyset_sums_bucket(&keyset->sums, place)->lower, bound) != 0) {
-        enum err err = keyset_load_page(keyset, place);
+    struct keyset_position position = keyset_sums_find(&keyset->sums, bound);
+    struct ringkey_sum sum = keyset_sums_before(&keyset->sums, position);
+    if (ringkey_compare(&keyset_sums_bucket(&keyset->sums, position)->lower, bound) != 0) {
+        enum err err = keyset_load_page(keyset, position);
         if (err != ERR_OK) {
             return err;
         }
@@ -116,18 +116,18 @@ static bool is_inside(const struct ringkey_range *range, const struct ringkey *b
 
 /* The begin of this bucket or of the next one, if it is near enough to the rank: nothing is read then. */
 static bool cut_at_bucket(const struct keyset *keyset, const struct ringkey_range *range,
-                          struct keyset_place place, uint64_t index, uint64_t slack,
+                          struct keyset_position position, uint64_t index, uint64_t slack,
                           struct ringkey *ret_bound) {
-    const struct keyset_bucket *bucket = keyset_sums_bucket(&keyset->sums, place);
+    const struct keyset_bucket *bucket = keyset_sums_bucket(&keyset->sums, position);
     uint64_t left = bucket->sum.count - index;
     if (index <= slack && is_inside(range, &bucket->lower)) {
         *ret_bound = bucket->lower;
         return true;
     }
-    if (left > slack || !keyset_sums_next(&keyset->sums, &place)) {
+    if (left > slack || !keyset_sums_next(&keyset->sums, &position)) {
         return false;
     }
-    *ret_bound = keyset_sums_bucket(&keyset->sums, place)->lower;
+    *ret_bound = keyset_sums_bucket(&keyset->sums, position)->lower;
     return is_inside(range, ret_bound);
 }
 
@@ -142,12 +142,12 @@ enum err keyset_cut(struct keyset *keyset, const struct ringkey_range *range, ui
         return err;
     }
     rank += before.count;
-    struct keyset_place place = keyset_sums_find_rank(&keyset->sums, rank);
-    uint64_t index = rank - keyset_sums_before(&keyset->sums, place).count;
-    if (cut_at_bucket(keyset, range, place, index, slack, ret_bound)) {
+    struct keyset_position position = keyset_sums_find_rank(&keyset->sums, rank);
+    uint64_t index = rank - keyset_sums_before(&keyset->sums, position).count;
+    if (cut_at_bucket(keyset, range, position, index, slack, ret_bound)) {
         return ERR_OK;
     }
-    err = keyset_load_page(keyset, place);
+    err = keyset_load_page(keyset, position);
     if (err != ERR_OK) {
         return err;
     }

@@ -36,7 +36,7 @@ struct keyset_change {
 
 struct keyset {
     struct keyset_database database;
-    enum place_mapping mapping;
+    enum position_mapping mapping;
     struct sha256 sha256;
     struct keyset_sums sums;
     struct keyset_page page;
@@ -49,7 +49,7 @@ struct keyset {
 };
 
 /* The keys of the bucket, in keyset->page. ERR_CORRUPT where they are not as many as the sums say. */
-enum err keyset_load_page(struct keyset *keyset, struct keyset_place place) MUST_CHECK;
+enum err keyset_load_page(struct keyset *keyset, struct keyset_position position) MUST_CHECK;
 
 /* Forget what is pending. */
 void keyset_forget_changes(struct keyset *keyset);

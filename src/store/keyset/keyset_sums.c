@@ -102,103 +102,104 @@ static size_t find_bucket(const struct keyset_chunk *chunk, const struct ringkey
     return lower;
 }
 
-struct keyset_place keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key) {
+struct keyset_position keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key) {
     size_t slot = find_slot(sums, key);
-    return (struct keyset_place){slot, find_bucket(sums->slots[slot].chunk, key)};
+    return (struct keyset_position){slot, find_bucket(sums->slots[slot].chunk, key)};
 }
 
-struct keyset_place keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank) {
-    struct keyset_place place = {0};
-    while (place.slot + 1 < sums->slots_count && rank >= sums->slots[place.slot].sum.count) {
-        rank -= sums->slots[place.slot].sum.count;
-        place.slot++;
+struct keyset_position keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank) {
+    struct keyset_position position = {0};
+    while (position.slot + 1 < sums->slots_count && rank >= sums->slots[position.slot].sum.count) {
+        rank -= sums->slots[position.slot].sum.count;
+        position.slot++;
     }
-    const struct keyset_chunk *chunk = sums->slots[place.slot].chunk;
-    while (place.bucket + 1 < chunk->count && rank >= chunk->buckets[place.bucket].sum.count) {
-        rank -= chunk->buckets[place.bucket].sum.count;
-        place.bucket++;
+    const struct keyset_chunk *chunk = sums->slots[position.slot].chunk;
+    while (position.bucket + 1 < chunk->count && rank >= chunk->buckets[position.bucket].sum.count) {
+        rank -= chunk->buckets[position.bucket].sum.count;
+        position.bucket++;
     }
-    return place;
+    return position;
 }
 
-struct ringkey_sum keyset_sums_before(const struct keyset_sums *sums, struct keyset_place place) {
+struct ringkey_sum keyset_sums_before(const struct keyset_sums *sums, struct keyset_position position) {
     struct ringkey_sum sum = {0};
-    for (size_t i = 0; i < place.slot; i++) {
+    for (size_t i = 0; i < position.slot; i++) {
         ringkey_sum_add(&sum, &sums->slots[i].sum);
     }
-    for (size_t i = 0; i < place.bucket; i++) {
-        ringkey_sum_add(&sum, &sums->slots[place.slot].chunk->buckets[i].sum);
+    for (size_t i = 0; i < position.bucket; i++) {
+        ringkey_sum_add(&sum, &sums->slots[position.slot].chunk->buckets[i].sum);
     }
     return sum;
 }
 
 struct ringkey_sum keyset_sums_all(const struct keyset_sums *sums) {
-    return keyset_sums_before(sums, (struct keyset_place){.slot = sums->slots_count});
+    return keyset_sums_before(sums, (struct keyset_position){.slot = sums->slots_count});
 }
 
-struct keyset_bucket *keyset_sums_bucket(const struct keyset_sums *sums, struct keyset_place place) {
-    ASSERT(place.slot < sums->slots_count && place.bucket < sums->slots[place.slot].chunk->count);
-    return &sums->slots[place.slot].chunk->buckets[place.bucket];
+struct keyset_bucket *keyset_sums_bucket(const struct keyset_sums *sums, struct keyset_position position) {
+    ASSERT(position.slot < sums->slots_count && position.bucket < sums->slots[position.slot].chunk->count);
+    return &sums->slots[position.slot].chunk->buckets[position.bucket];
 }
 
-bool keyset_sums_next(const struct keyset_sums *sums, struct keyset_place *place) {
-    if (place->bucket + 1 < sums->slots[place->slot].chunk->count) {
-        place->bucket++;
+bool keyset_sums_next(const struct keyset_sums *sums, struct keyset_position *position) {
+    if (position->bucket + 1 < sums->slots[position->slot].chunk->count) {
+        position->bucket++;
         return true;
     }
-    if (place->slot + 1 == sums->slots_count) {
+    if (position->slot + 1 == sums->slots_count) {
         return false;
     }
-    *place = (struct keyset_place){.slot = place->slot + 1};
+    *position = (struct keyset_position){.slot = position->slot + 1};
     return true;
 }
 
 /* ---- changing ---- */
 
-void keyset_sums_add(struct keyset_sums *sums, struct keyset_place place, const struct ringkey_sum *sum) {
-    ringkey_sum_add(&keyset_sums_bucket(sums, place)->sum, sum);
-    ringkey_sum_add(&sums->slots[place.slot].sum, sum);
+void keyset_sums_add(struct keyset_sums *sums, struct keyset_position position,
+                     const struct ringkey_sum *sum) {
+    ringkey_sum_add(&keyset_sums_bucket(sums, position)->sum, sum);
+    ringkey_sum_add(&sums->slots[position.slot].sum, sum);
 }
 
-void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_place place,
+void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_position position,
                           const struct ringkey_sum *sum) {
-    struct keyset_bucket *bucket = keyset_sums_bucket(sums, place);
+    struct keyset_bucket *bucket = keyset_sums_bucket(sums, position);
     ASSERT(bucket->sum.count >= sum->count);
     ringkey_sum_subtract(&bucket->sum, sum);
-    ringkey_sum_subtract(&sums->slots[place.slot].sum, sum);
+    ringkey_sum_subtract(&sums->slots[position.slot].sum, sum);
 }
 
-enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_place place, const struct ringkey *lower,
-                            const struct ringkey_sum *sum) {
-    struct keyset_slot *slot = &sums->slots[place.slot];
+enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_position position,
+                            const struct ringkey *lower, const struct ringkey_sum *sum) {
+    struct keyset_slot *slot = &sums->slots[position.slot];
     if (slot->chunk->count == KEYSET_SUMS_CHUNK_COUNT) {
-        struct ringkey old_lower = keyset_sums_bucket(sums, place)->lower;
-        enum err err = divide_chunk(sums, place.slot);
+        struct ringkey old_lower = keyset_sums_bucket(sums, position)->lower;
+        enum err err = divide_chunk(sums, position.slot);
         if (err != ERR_OK) {
             return err;
         }
-        place = keyset_sums_find(sums, &old_lower);
-        slot = &sums->slots[place.slot];
+        position = keyset_sums_find(sums, &old_lower);
+        slot = &sums->slots[position.slot];
     }
-    struct keyset_bucket *bucket = &slot->chunk->buckets[place.bucket];
+    struct keyset_bucket *bucket = &slot->chunk->buckets[position.bucket];
     ASSERT(ringkey_compare(&bucket->lower, lower) < 0 && bucket->sum.count >= sum->count);
-    memmove(bucket + 2, bucket + 1, (slot->chunk->count - place.bucket - 1) * sizeof *bucket);
+    memmove(bucket + 2, bucket + 1, (slot->chunk->count - position.bucket - 1) * sizeof *bucket);
     slot->chunk->count++;
     bucket[1] = (struct keyset_bucket){.sum = *sum, .lower = *lower};
     ringkey_sum_subtract(&bucket->sum, sum);
     return ERR_OK;
 }
 
-void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_place place) {
-    struct keyset_bucket *bucket = keyset_sums_bucket(sums, place);
-    if (bucket->sum.count > 0 || (place.slot == 0 && place.bucket == 0)) {
+void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position) {
+    struct keyset_bucket *bucket = keyset_sums_bucket(sums, position);
+    if (bucket->sum.count > 0 || (position.slot == 0 && position.bucket == 0)) {
         return;
     }
-    struct keyset_chunk *chunk = sums->slots[place.slot].chunk;
+    struct keyset_chunk *chunk = sums->slots[position.slot].chunk;
     chunk->count--;
-    memmove(bucket, bucket + 1, (chunk->count - place.bucket) * sizeof *bucket);
+    memmove(bucket, bucket + 1, (chunk->count - position.bucket) * sizeof *bucket);
     if (chunk->count == 0) {
-        remove_slot(sums, place.slot);
+        remove_slot(sums, position.slot);
     }
 }
 

@@ -41,7 +41,7 @@ struct keyset_sums {
 };
 
 /* Which bucket. */
-struct keyset_place {
+struct keyset_position {
     size_t slot;
     size_t bucket;
 };
@@ -51,29 +51,31 @@ enum err keyset_sums_init(struct keyset_sums *sums) MUST_CHECK;
 void keyset_sums_done(struct keyset_sums *sums);
 
 /* The bucket that a key belongs to. */
-struct keyset_place keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key);
+struct keyset_position keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key);
 
 /* The bucket that the key of this rank, from 0, is in; the last one where there are not so many. */
-struct keyset_place keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank);
+struct keyset_position keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank);
 
 /* All keys before the bucket. */
-struct ringkey_sum keyset_sums_before(const struct keyset_sums *sums, struct keyset_place place);
+struct ringkey_sum keyset_sums_before(const struct keyset_sums *sums, struct keyset_position position);
 struct ringkey_sum keyset_sums_all(const struct keyset_sums *sums);
 
-struct keyset_bucket *keyset_sums_bucket(const struct keyset_sums *sums, struct keyset_place place);
+struct keyset_bucket *keyset_sums_bucket(const struct keyset_sums *sums, struct keyset_position position);
 
 /* The bucket after; false at the last one. */
-bool keyset_sums_next(const struct keyset_sums *sums, struct keyset_place *place);
+bool keyset_sums_next(const struct keyset_sums *sums, struct keyset_position *position);
 
-void keyset_sums_add(struct keyset_sums *sums, struct keyset_place place, const struct ringkey_sum *sum);
-void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_place place, const struct ringkey_sum *sum);
+void keyset_sums_add(struct keyset_sums *sums, struct keyset_position position,
+                     const struct ringkey_sum *sum);
+void keyset_sums_subtract(struct keyset_sums *sums, struct keyset_position position,
+                          const struct ringkey_sum *sum);
 
 /* Keys of the bucket from lower on, with this sum, become the bucket behind it. */
-enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_place place, const struct ringkey *lower,
-                            const struct ringkey_sum *sum) MUST_CHECK;
+enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_position position,
+                            const struct ringkey *lower, const struct ringkey_sum *sum) MUST_CHECK;
 
 /* A bucket without keys goes, unless it is the first one. */
-void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_place place);
+void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position position);
 
 /* Bytes taken. */
 size_t keyset_sums_size(const struct keyset_sums *sums);

@@ -112,18 +112,18 @@ static void count_changes(struct keyset *keyset) {
             continue;
         }
         struct ringkey_sum sum = ringkey_sum_of(&keyset->sha256, &change->key);
-        struct keyset_place place = keyset_sums_find(&keyset->sums, &change->key);
+        struct keyset_position position = keyset_sums_find(&keyset->sums, &change->key);
         if (change->is_removal) {
-            keyset_sums_subtract(&keyset->sums, place, &sum);
+            keyset_sums_subtract(&keyset->sums, position, &sum);
         } else {
-            keyset_sums_add(&keyset->sums, place, &sum);
+            keyset_sums_add(&keyset->sums, position, &sum);
         }
     }
 }
 
 /* Into parts of equal size; from its end, so that the page stays true of what is left. */
-static enum err divide(struct keyset *keyset, struct keyset_place place) {
-    enum err err = keyset_load_page(keyset, place);
+static enum err divide(struct keyset *keyset, struct keyset_position position) {
+    enum err err = keyset_load_page(keyset, position);
     const struct keyset_page *page = &keyset->page;
     size_t parts_count = (page->count + KEYSET_BUCKET_COUNT_NEW - 1) / KEYSET_BUCKET_COUNT_NEW;
     size_t end = page->count;
@@ -143,11 +143,11 @@ static enum err mind_buckets(struct keyset *keyset) {
     enum err err = ERR_OK;
     for (size_t i = 0; i < keyset->changes_count && err == ERR_OK; i++) {
         const struct keyset_change *change = &keyset->changes[i];
-        struct keyset_place place = keyset_sums_find(&keyset->sums, &change->key);
+        struct keyset_position position = keyset_sums_find(&keyset->sums, &change->key);
         if (change->is_effective && change->is_removal) {
-            keyset_sums_drop_empty(&keyset->sums, place);
-        } else if (keyset_sums_bucket(&keyset->sums, place)->sum.count > KEYSET_BUCKET_COUNT_MAX) {
-            err = divide(keyset, place);
+            keyset_sums_drop_empty(&keyset->sums, position);
+        } else if (keyset_sums_bucket(&keyset->sums, position)->sum.count > KEYSET_BUCKET_COUNT_MAX) {
+            err = divide(keyset, position);
         }
     }
     return err;
