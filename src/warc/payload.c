@@ -11,7 +11,7 @@ void payload_done(struct payload *payload) {
 
 void payload_start(struct payload *payload, bool is_http) {
     http_head_start(&payload->head);
-    chunked_start(&payload->chunked);
+    chunked_start(&payload->chunked, HTTP_RULES_RECORDED);
     payload->keeps_chunks = false;
     payload->is_chunked = false;
     payload->is_in_body = !is_http;
@@ -41,11 +41,11 @@ bool payload_next(struct payload *payload, struct bytes *input, struct bytes *re
             return true;
         }
     }
-    if (payload->is_chunked) {
-        return chunked_next(&payload->chunked, input, ret_part);
+    if (payload->is_chunked && chunked_next(&payload->chunked, input, ret_part)) {
+        return true;
     }
-    *ret_part = *input;
-    *input = bytes_of(NULL, 0);
+    *ret_part = payload->is_chunked ? bytes_of(NULL, 0) : *input;
+    *input = bytes_of(NULL, 0); /* what follows the last chunk, too */
     return ret_part->size > 0;
 }
 

@@ -45,7 +45,7 @@ void warc_check_start(struct warc_check *check, const struct warc_record *record
     if (check->hashes_payload) {
         payload_start(&check->parts, warc_record_is_http(record));
         check->parts.keeps_chunks = true;
-        chunked_start(&check->chunked);
+        chunked_start(&check->chunked, HTTP_RULES_RECORDED);
         warc_hash_start(&check->payload_hash, check->payload_stated.algorithm);
         warc_hash_start(&check->unchunked_hash, check->payload_stated.algorithm);
     }

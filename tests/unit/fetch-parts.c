@@ -1,72 +1,8 @@
-#include "base/prng.h"
-#include "crawl/fetch/fetch_chunks.h"
 #include "crawl/fetch/fetch_hosts.h"
 #include "crawl/fetch/fetch_message.h"
 #include <stdio.h>
 
 #include "unit.h"
-
-/* How many bytes belong to the body, however they are cut. */
-static void expect_end(struct bytes text, size_t end) {
-    for (size_t piece_size = 1; piece_size <= text.size; piece_size++) {
-        struct fetch_chunks chunks;
-        size_t taken = 0;
-        fetch_chunks_start(&chunks);
-        for (size_t from = 0; from < text.size; from += piece_size) {
-            size_t to = from + piece_size < text.size ? from + piece_size : text.size;
-            taken += fetch_chunks_take(&chunks, bytes_slice(text, from, to));
-        }
-        if (taken != end) {
-            fail_msg("%zu instead of %zu in pieces of %zu: %.*s", taken, end, piece_size, BYTES_ARG(text));
-        }
-    }
-}
-
-static void finds_the_end_of_chunks(void **state) {
-    (void)state;
-    static const struct {
-        const char *body;
-        const char *more;
-    } rows[] = {
-        {"0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
-        {"5\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\n"},
-        {"5;a=b;c=\"d\"\r\nhello\r\n00000\r\n\r\n", "\r\n"},
-        {"a\r\n0123456789\r\n0\r\nX-A: b\r\nX-C: d\r\n\r\n", "x"},
-        {"A\n0123456789\n0\nX-A: b\n\n", "\n"},
-        {"5\r\nhello\r\n0\r\n\n", "\r\n"},
-        {"2\r\n\r\n\r\n0\r\n\r\n", ""},
-        /* Not chunks, or not to the end: everything. */
-        {"5\r\nhelloXX\r\n0\r\n\r\n", ""},
-        {"xyz", ""},
-        {"-5\r\nhello\r\n0\r\n\r\nmore", ""},
-        {"ffffffffffffffffff\r\nhello\r\n0\r\n\r\nmore", ""},
-        {"fffffffffffffff\r\nhello\r\n0\r\n\r\nmore", ""},
-        {"5\r\nhello\r\n0\r\n\rX\r\nmore", ""},
-        {"5\r\nhel", ""},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char text[128];
-        snprintf(text, sizeof text, "%s%s", rows[i].body, rows[i].more);
-        expect_end(bytes_of_string(text), strlen(rows[i].body));
-    }
-}
-
-static void the_end_does_not_depend_on_the_cuts(void **state) {
-    (void)state;
-    static const char alphabet[] = "0015aF;\r\n\r\n\nX: ";
-    struct prng prng;
-    prng_init(&prng, 7);
-    for (unsigned round = 0; round < 20000; round++) {
-        uint8_t text[24];
-        size_t size = prng_between(&prng, 1, sizeof text);
-        for (size_t i = 0; i < size; i++) {
-            text[i] = (uint8_t)alphabet[prng_below(&prng, sizeof alphabet - 1)];
-        }
-        struct fetch_chunks chunks;
-        fetch_chunks_start(&chunks);
-        expect_end(bytes_of(text, size), fetch_chunks_take(&chunks, bytes_of(text, size)));
-    }
-}
 
 /* Addresses of IPv4, one or more, by their last byte. */
 static struct dns_answer answer_of(const char *last_bytes) {
@@ -223,8 +159,6 @@ static void refuses_headers_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_end_of_chunks),
-        cmocka_unit_test(the_end_does_not_depend_on_the_cuts),
         cmocka_unit_test(tells_addresses_only_when_they_change),
         cmocka_unit_test(forgets_hosts_that_nobody_uses),
         cmocka_unit_test(ipv6_addresses_are_told_in_brackets),

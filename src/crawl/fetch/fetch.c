@@ -246,8 +246,10 @@ enum err fetch_new(const struct fetch_config *config, struct fetch **ret_fetch, 
         free(fetch);
         return err;
     }
-    err = open_multi(fetch, detail);
+    err = http_head_init(&fetch->head);
+    err = err == ERR_OK ? open_multi(fetch, detail) : err_set(detail, err, "%s", err_text(err));
     if (err != ERR_OK) {
+        http_head_done(&fetch->head);
         fetch_message_done(&fetch->message);
         free(fetch);
         return err;
@@ -308,6 +310,7 @@ void fetch_free(struct fetch *fetch) {
     }
     curl_multi_cleanup(fetch->multi);
     curl_global_cleanup();
+    http_head_done(&fetch->head);
     fetch_message_done(&fetch->message);
     fetch_hosts_done(&fetch->hosts);
     fetch_trust_done(&fetch->trust);

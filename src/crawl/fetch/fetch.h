@@ -12,7 +12,6 @@
  *      fetch.c            the engine: start, end, time-outs
  *      fetch_transfer.c   one transfer: libcurl's handle, what arrives, what became of it
  *      fetch_message.c    the request
- *      fetch_chunks.c     where a chunked body ends
  *      fetch_hosts.c      which addresses libcurl was told for which host
  *      fetch_sockets.c    libcurl's sockets and timer on the loop
  *      fetch_trust.c        certificates

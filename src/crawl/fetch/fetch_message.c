@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include "http/message/http_head.h"
 #include "web/url/percent.h"
 
 enum { CREDENTIALS_SIZE_MAX = 1024 };
@@ -19,30 +20,13 @@ static const char *const forbidden[] = {
     "Range",          "If-Range",
 };
 
-static bool is_token_byte(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) ||
-           (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
-}
-
-static bool is_value(struct bytes value) {
-    for (size_t i = 0; i < value.size; i++) {
-        if ((value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static struct bytes name_of(struct bytes header) {
     return bytes_slice(header, 0, bytes_find_byte(header, ':'));
 }
 
 static enum err check_header(struct bytes header, struct err_detail *detail) {
     struct bytes name = name_of(header);
-    bool is_sound = name.size > 0 && name.size < header.size && is_value(header);
-    for (size_t i = 0; i < name.size && is_sound; i++) {
-        is_sound = is_token_byte(name.data[i]);
-    }
+    bool is_sound = http_is_token(name) && name.size < header.size && !http_has_controls(header);
     if (!is_sound || bytes_trim(bytes_skip(header, name.size + 1)).size == 0) {
         return err_set(detail, ERR_INVALID, "\"%.*s\" is no header of the form \"Name: value\"",
                        BYTES_ARG(bytes_slice(header, 0, header.size < 80 ? header.size : 80)));
@@ -74,7 +58,7 @@ static void put_line(struct buf *out, const char *name, struct bytes value) {
 
 static enum err put_rest(struct buf *rest, const struct fetch_config *config, struct err_detail *detail) {
     const char *agent = config->user_agent != NULL ? config->user_agent : fetch_user_agent;
-    if (!is_value(bytes_of_string(agent)) || bytes_trim(bytes_of_string(agent)).size == 0) {
+    if (http_has_controls(bytes_of_string(agent)) || bytes_trim(bytes_of_string(agent)).size == 0) {
         return err_set(detail, ERR_INVALID, "the user agent is empty or has control characters in it");
     }
     if (find_own(config, "Accept-Encoding") == NULL) {
@@ -129,7 +113,7 @@ bool fetch_message_is_usual(const struct fetch_request *request, const struct ur
 
 static void put_condition(struct buf *block, const char *name, struct bytes value) {
     value = bytes_trim(value);
-    if (value.size > 0 && value.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && is_value(value)) {
+    if (value.size > 0 && value.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && !http_has_controls(value)) {
         put_line(block, name, value);
     }
 }
@@ -154,7 +138,8 @@ static enum err put_authorization(struct buf *block, const struct url *url) {
 enum err fetch_message_put_block(const struct fetch_message *message, const struct fetch_request *request,
                                  const struct url *url, struct buf *block) {
     struct bytes accept = bytes_trim(request->accept);
-    bool is_asked = accept.size > 0 && accept.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && is_value(accept);
+    bool is_asked =
+        accept.size > 0 && accept.size <= FETCH_MESSAGE_VALUE_SIZE_MAX && !http_has_controls(accept);
     if (message->accept != NULL) {
         buf_put(block, bytes_trim(bytes_of_string(message->accept)));
     } else {

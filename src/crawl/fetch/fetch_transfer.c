@@ -256,7 +256,7 @@ enum err fetch_transfer_begin(struct fetch_transfer *transfer, const struct fetc
     transfer->heads_size = 0;
     transfer->sent_us = transfer->first_byte_us = 0;
     transfer->slow_since_us = transfer->slow_from_size = 0;
-    fetch_chunks_start(&transfer->chunks);
+    chunked_start(&transfer->chunks, HTTP_RULES_RECORDED);
     result->time_us = clock_wall_us(&clock_system);
     buf_init(&result->request, REQUEST_SIZE_MAX);
     buf_init(&result->head, FETCH_HEAD_SIZE_MAX);

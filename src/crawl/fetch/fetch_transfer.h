@@ -14,11 +14,12 @@
 
 #include <curl/curl.h>
 
-#include "crawl/fetch/fetch_chunks.h"
 #include "crawl/fetch/fetch_hosts.h"
 #include "crawl/fetch/fetch_message.h"
 #include "crawl/fetch/fetch_sockets.h"
 #include "crawl/fetch/fetch_trust.h"
+#include "http/message/chunked.h"
+#include "http/message/http_head.h"
 #include "net/dns.h"
 #include "web/url/url.h"
 
@@ -51,12 +52,12 @@ struct fetch_transfer {
     uint64_t progress_ms;   /* of the loop's clock: when something last happened */
     uint64_t slow_since_us; /* monotonic; since then less than slow_size_min came; 0: no body yet */
     uint64_t slow_from_size;
-    size_t heads_size; /* with those of informational responses */
-    struct fetch_chunks chunks;
-    enum err own_err;    /* why a callback of ours ended the transfer */
-    const char *refusal; /* why its address was refused */
-    int socket_errno;    /* why there was no socket */
-    struct buf origin;   /* of the URL; what libcurl has */
+    size_t heads_size;     /* with those of informational responses */
+    struct chunked chunks; /* of the body, if is_chunked */
+    enum err own_err;      /* why a callback of ours ended the transfer */
+    const char *refusal;   /* why its address was refused */
+    int socket_errno;      /* why there was no socket */
+    struct buf origin;     /* of the URL; what libcurl has */
     struct buf target;
     struct buf block; /* of the request, where it is not the usual one */
     struct buf tell;
@@ -74,6 +75,7 @@ struct fetch {
     CURLM *multi;
     struct fetch_sockets sockets;
     struct fetch_message message;
+    struct http_head head; /* of the response that is being looked at */
     struct fetch_hosts hosts;
     struct fetch_trust trust;
     uv_timer_t sweep; /* for time-outs; runs, and keeps the loop running, while transfers do */

@@ -84,17 +84,12 @@ static int on_debug(CURL *easy, curl_infotype type, char *data, size_t size, voi
     return 0;
 }
 
-static void look_for_chunks(struct fetch_transfer *transfer, struct bytes line) {
-    static const char name[] = "Transfer-Encoding:";
-    struct bytes word;
-    if (line.size < sizeof name - 1 ||
-        !bytes_equal_ignore_case(bytes_slice(line, 0, sizeof name - 1), BYTES("Transfer-Encoding:"))) {
-        return;
-    }
-    struct bytes rest = bytes_skip(line, sizeof name - 1);
-    while (bytes_split(&rest, ',', &word)) {
-        transfer->is_chunked |= bytes_equal_ignore_case(bytes_trim(word), BYTES("chunked"));
-    }
+static bool has_chunks(struct fetch_transfer *transfer) {
+    struct http_head *head = &transfer->fetch->head;
+    struct bytes text = buf_bytes(&transfer->result->head);
+    http_head_start(head);
+    http_head_feed(head, &text);
+    return head->state == HTTP_HEAD_WHOLE && http_head_is_chunked(head);
 }
 
 /* More transfers, less memory for each: the sum is bounded. */
@@ -131,12 +126,12 @@ static bool end_head(struct fetch_transfer *transfer) {
     }
     if (status >= 100 && status < 200) {
         buf_clear(&transfer->result->head);
-        transfer->is_chunked = false;
         transfer->phase = FETCH_PHASE_WAIT; /* nor does it count as an answer in time */
         return true;
     }
     transfer->result->status = (uint16_t)status;
     transfer->phase = FETCH_PHASE_BODY;
+    transfer->is_chunked = has_chunks(transfer);
     note_tls(transfer);
     begin_body(transfer);
     return true;
@@ -160,11 +155,7 @@ static size_t on_head_line(char *data, size_t one, size_t size, void *context) {
         return 0;
     }
     bool is_end = size > 0 && (data[0] == '\r' || data[0] == '\n');
-    if (!is_end) {
-        look_for_chunks(transfer, line);
-        return size;
-    }
-    return end_head(transfer) ? size : 0;
+    return !is_end || end_head(transfer) ? size : 0;
 }
 
 static size_t on_body(char *data, size_t one, size_t size, void *context) {
@@ -179,8 +170,8 @@ static size_t on_body(char *data, size_t one, size_t size, void *context) {
     transfer->progress_ms = uv_now(transfer->fetch->config.loop);
     transfer->fetch->received_size += size;
     if (transfer->is_chunked) {
-        bytes.size = fetch_chunks_take(&transfer->chunks, bytes);
-        if (bytes.size < size) {
+        bytes.size = chunked_take(&transfer->chunks, bytes);
+        if (bytes.size < size || transfer->chunks.state >= CHUNKED_LOST) {
             curl_easy_setopt(transfer->easy, CURLOPT_FORBID_REUSE, 1L); /* what follows is nobody's */
         }
     }

@@ -84,7 +84,10 @@ static enum err open_listener(struct proxy *proxy, struct err_detail *detail) {
 static enum err open_parts(struct proxy *proxy, struct err_detail *detail) {
     const struct proxy_config *config = &proxy->config;
     struct dns_config dns = {.loop = &proxy->loop, .nameservers = config->nameservers};
-    enum err err = open_listener(proxy, detail);
+    enum err err = proxy_head_init(&proxy->head);
+    if (err == ERR_OK) {
+        err = open_listener(proxy, detail);
+    }
     if (err == ERR_OK) {
         err = dns_new(&dns, &proxy->dns, detail);
     }
@@ -109,6 +112,7 @@ static void free_proxy(struct proxy *proxy) {
         proxy_jobs_free(proxy->jobs);
     }
     proxy_authority_free(proxy->authority);
+    proxy_head_done(&proxy->head);
     free(proxy);
 }
 

@@ -16,7 +16,7 @@
  *      proxy_exchange.c    one request: who answers it
  *      proxy_origin.c      name, connection, request, head of the answer
  *      proxy_relay.c       what passes through, and what of it may be kept
- *      proxy_wire.c        TCP and TLS;  proxy_head.c, proxy_body.c  the bytes of HTTP
+ *      proxy_wire.c        TCP and TLS;  proxy_head.c  the heads of HTTP
  *      proxy_jobs.c        threads for what may wait: proxy_look.c, proxy_keep.c
  *
  * Threads: a loop of its own, which never waits, and PROXY_THREADS_COUNT for the rest. What is refused, and

@@ -109,7 +109,7 @@ static void dial(struct proxy_connection *connection) {
 static void begin_connect(struct proxy_connection *connection, const struct proxy_head *head) {
     struct err_detail detail = {0};
     struct url *url = &connection->exchange.origin.url;
-    if (connection->secure_host.size > 0 || head->body_kind != PROXY_BODY_NONE) {
+    if (connection->secure_host.size > 0 || head->framing.kind != HTTP_BODY_NONE) {
         refuse_head(connection, 400, "CONNECT has no place here");
         return;
     }
@@ -119,7 +119,7 @@ static void begin_connect(struct proxy_connection *connection, const struct prox
         return;
     }
     proxy_wire_take(connection->client, head->size);
-    proxy_body_start(&connection->exchange.request_body, PROXY_BODY_NONE, 0);
+    http_body_start(&connection->exchange.request_body, head->framing);
     connection->exchange.keeps_connection = false;
     connection->exchange.is_head = false;
     if (connection->proxy->authority == NULL) {
@@ -132,7 +132,7 @@ static void begin_connect(struct proxy_connection *connection, const struct prox
 
 static void begin_request(struct proxy_connection *connection, const struct proxy_head *head) {
     struct err_detail detail = {0};
-    if (bytes_equal(head->method, BYTES("TRACE"))) {
+    if (bytes_equal(head->http.method, BYTES("TRACE"))) {
         refuse_head(connection, 405, "TRACE is not passed on");
         return;
     }
@@ -142,9 +142,8 @@ static void begin_request(struct proxy_connection *connection, const struct prox
         refuse_head(connection, 400, err_detail_text(&detail, err));
         return;
     }
-    size_t size = head->size;
-    proxy_exchange_begin(connection, head); /* borrows what is taken next */
-    proxy_wire_take(connection->client, size);
+    proxy_wire_take(connection->client, head->size);
+    proxy_exchange_begin(connection, head);
 }
 
 static bool read_head(struct proxy_connection *connection) {
@@ -156,7 +155,7 @@ static bool read_head(struct proxy_connection *connection) {
         connection->since_us = proxy_now_us(connection->proxy);
     }
     switch (proxy_head_read(head, buf_bytes(&client->in), &reason)) {
-    case PROXY_HEAD_PART:
+    case HTTP_HEAD_READING:
         if (client->in.size >= PROXY_WIRE_IN_SIZE) {
             refuse_head(connection, 431, "the head of the request is too long");
             return true;
@@ -165,13 +164,13 @@ static bool read_head(struct proxy_connection *connection) {
             proxy_connection_enter(connection, PROXY_PHASE_DEAD);
         }
         return false;
-    case PROXY_HEAD_BAD:
+    case HTTP_HEAD_NONE:
         refuse_head(connection, 400, reason);
         return true;
-    case PROXY_HEAD_WHOLE:
+    case HTTP_HEAD_WHOLE:
         break;
     }
-    if (bytes_equal(head->method, BYTES("CONNECT"))) {
+    if (bytes_equal(head->http.method, BYTES("CONNECT"))) {
         begin_connect(connection, head);
     } else {
         begin_request(connection, head);

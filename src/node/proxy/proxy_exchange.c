@@ -17,20 +17,20 @@ void proxy_exchange_init(struct proxy_exchange *exchange) {
 void proxy_exchange_begin(struct proxy_connection *connection, const struct proxy_head *head) {
     struct proxy_exchange *exchange = &connection->exchange;
     const struct url *url = &exchange->origin.url;
-    exchange->is_head = bytes_equal(head->method, BYTES("HEAD"));
-    bool is_get = exchange->is_head || bytes_equal(head->method, BYTES("GET"));
-    exchange->may_fall_back = is_get && head->body_kind == PROXY_BODY_NONE && !head->wants_upgrade;
+    exchange->is_head = bytes_equal(head->http.method, BYTES("HEAD"));
+    bool is_get = exchange->is_head || bytes_equal(head->http.method, BYTES("GET"));
+    exchange->may_fall_back = is_get && head->framing.kind == HTTP_BODY_NONE && !head->wants_upgrade;
     exchange->is_public = exchange->may_fall_back && url_username(url).size == 0 &&
                           url_password(url).size == 0 &&
-                          fields_find(&head->fields, BYTES("Cookie"), NULL) == NULL &&
-                          fields_find(&head->fields, BYTES("Authorization"), NULL) == NULL;
+                          fields_find(&head->http.fields, BYTES("Cookie"), NULL) == NULL &&
+                          fields_find(&head->http.fields, BYTES("Authorization"), NULL) == NULL;
     exchange->keeps_connection = head->keeps_connection;
-    exchange->expects_continue = head->expects_continue && head->body_kind != PROXY_BODY_NONE;
+    exchange->expects_continue = head->expects_continue && head->framing.kind != HTTP_BODY_NONE;
     exchange->wants_upgrade = head->wants_upgrade;
-    exchange->minor_version = head->minor_version;
+    exchange->minor_version = head->http.minor_version;
     exchange->begun_at_us = proxy_now_us(connection->proxy);
-    proxy_body_start(&exchange->request_body, head->body_kind, head->body_size);
-    buf_put(&exchange->accepts, fields_get(&head->fields, BYTES("Accept-Encoding")));
+    http_body_start(&exchange->request_body, head->framing);
+    buf_put(&exchange->accepts, fields_get(&head->http.fields, BYTES("Accept-Encoding")));
     if (proxy_head_put_request(head, url, &exchange->origin.request) != ERR_OK) {
         proxy_connection_refuse(connection, 431, "the request is too long");
         return;

@@ -25,7 +25,7 @@ bool proxy_relay_request(struct proxy_connection *connection) {
         proxy_wire_write(client, BYTES("HTTP/1.1 100 Continue\r\n\r\n"));
     }
     struct bytes bytes = ready(client, wire);
-    size_t taken = proxy_body_take(&exchange->request_body, bytes);
+    size_t taken = http_body_take(&exchange->request_body, bytes);
     proxy_wire_write(wire, bytes_slice(bytes, 0, taken));
     proxy_wire_take(client, taken);
     return !exchange->request_body.is_wrong;
@@ -51,7 +51,7 @@ static bool may_keep(const struct proxy_connection *connection) {
     return (config->archives || ring_services_offers(config->ring_services) != NULL) && exchange->is_public &&
            !exchange->is_head && origin->head.status == 200 && !is_private_answer(&origin->head.fields) &&
            (config->allows_private || reach_refusal(&origin->address) == NULL) &&
-           (exchange->answer_body.kind != PROXY_BODY_LENGTH ||
+           (exchange->answer_body.kind != HTTP_BODY_LENGTH ||
             exchange->answer_body.left <= PROXY_JOBS_BODY_SIZE_MAX);
 }
 
@@ -103,20 +103,22 @@ void proxy_relay_begin(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     const struct http_head *head = &exchange->origin.head;
     struct buf out;
-    enum err err = proxy_head_answer_body(head, exchange->is_head, &exchange->answer_body);
-    bool is_strange = (exchange->minor_version == 0 && exchange->answer_body.kind == PROXY_BODY_CHUNKED) ||
-                      (head->status == 101 && !exchange->wants_upgrade);
-    if (err != ERR_OK || is_strange) {
+    struct http_framing framing;
+    enum http_message message = exchange->is_head ? HTTP_MESSAGE_ANSWER_TO_HEAD : HTTP_MESSAGE_ANSWER;
+    if (http_head_framing(head, message, &framing) != NULL ||
+        (exchange->minor_version == 0 && framing.kind == HTTP_BODY_CHUNKED) ||
+        (head->status == 101 && !exchange->wants_upgrade)) {
         proxy_connection_refuse(connection, 502, "the server's answer has no clear end");
         return;
     }
+    http_body_start(&exchange->answer_body, framing);
     exchange->keeps_connection = exchange->keeps_connection && exchange->request_body.is_ended &&
-                                 exchange->answer_body.kind != PROXY_BODY_UNTIL_CLOSE;
+                                 exchange->answer_body.kind != HTTP_BODY_UNTIL_CLOSE;
     buf_init(&out, 2 * PROXY_HEAD_SIZE_MAX);
     proxy_head_put_answer(head, &out);
     put_connection(exchange, &out);
     proxy_wire_write(connection->client, buf_bytes(&out));
-    err = out.err;
+    enum err err = out.err;
     buf_done(&out);
     if (err != ERR_OK) {
         proxy_connection_enter(connection, PROXY_PHASE_DEAD);
@@ -136,13 +138,13 @@ bool proxy_relay_answer(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
     struct proxy_wire *wire = exchange->origin.wire;
     struct bytes bytes = ready(wire, connection->client);
-    size_t taken = proxy_body_take(&exchange->answer_body, bytes);
+    size_t taken = http_body_take(&exchange->answer_body, bytes);
     copy(exchange, bytes_slice(bytes, 0, taken));
     proxy_wire_write(connection->client, bytes_slice(bytes, 0, taken));
     proxy_wire_take(wire, taken);
     bool is_over = wire->in.size == 0 && (wire->is_ended || wire->err != ERR_OK);
     if (exchange->answer_body.is_wrong ||
-        (is_over && (wire->err != ERR_OK || !proxy_body_finish(&exchange->answer_body)) &&
+        (is_over && (wire->err != ERR_OK || !http_body_finish(&exchange->answer_body)) &&
          !exchange->answer_body.is_ended)) {
         proxy_connection_enter(connection, PROXY_PHASE_DEAD); /* the browser sees that it is not whole */
         return false;

@@ -5,10 +5,10 @@
 
 #include <pthread.h>
 
+#include "http/message/http_body.h"
 #include "net/dns.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/proxy_authority.h"
-#include "node/proxy/proxy_body.h"
 #include "node/proxy/proxy_head.h"
 #include "node/proxy/proxy_jobs.h"
 #include "node/proxy/proxy_silent.h"
@@ -58,10 +58,10 @@ struct proxy_exchange {
     bool wants_upgrade;
     unsigned minor_version;
     uint64_t begun_at_us;
-    struct proxy_body request_body;
+    struct http_body request_body;
 
     bool is_relaying; /* the head of the origin's answer went to the browser */
-    struct proxy_body answer_body;
+    struct http_body answer_body;
     struct proxy_job *copy; /* of what passes, to be kept; NULL: it is not */
 
     enum proxy_look look;

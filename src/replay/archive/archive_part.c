@@ -94,7 +94,7 @@ static enum err undo_chunks(struct archive_part *part) {
     struct bytes input = part->record.body;
     struct bytes piece;
     scratch_clear(&part->chunks);
-    chunked_start(&chunked);
+    chunked_start(&chunked, HTTP_RULES_RECORDED);
     enum err err = ERR_OK;
     while (err == ERR_OK && chunked_next(&chunked, &input, &piece)) {
         err = scratch_put(&part->chunks, piece);
