@@ -15,12 +15,6 @@ void arena_init(struct arena *arena, size_t size_max) {
     *arena = (struct arena){.size_max = size_max};
 }
 
-void arena_init_fixed(struct arena *arena, void *memory, size_t size) {
-    size_t skip = (ARENA_ALIGNMENT - (uintptr_t)memory % ARENA_ALIGNMENT) % ARENA_ALIGNMENT;
-    ASSERT(size >= skip);
-    *arena = (struct arena){.next = (uint8_t *)memory + skip, .left = size - skip, .size_max = size - skip};
-}
-
 void arena_done(struct arena *arena) {
     while (arena->blocks != NULL) {
         struct arena_block *older = arena->blocks->older;
@@ -31,7 +25,6 @@ void arena_done(struct arena *arena) {
 }
 
 void arena_reset(struct arena *arena) {
-    ASSERT(arena->blocks != NULL || arena->next == NULL); /* a fixed one would become a growing one */
     struct arena_block *keep = arena->blocks;
     if (keep != NULL) {
         arena->blocks = keep->older;
@@ -73,8 +66,7 @@ void *arena_take(struct arena *arena, size_t size) {
     if (rounded > arena->size_max - arena->used) {
         return NULL;
     }
-    bool fixed = arena->blocks == NULL && arena->next != NULL;
-    if (rounded > arena->left && (fixed || !add_block(arena, rounded))) {
+    if (rounded > arena->left && !add_block(arena, rounded)) {
         return NULL;
     }
     if (arena->next == NULL && !add_block(arena, rounded)) {

@@ -1,8 +1,8 @@
 /*
  * arena - memory that is given out piece by piece and taken back all at once.
  *
- * One per request, page or run. Two kinds: growing from the heap up to a maximum, or over a fixed piece of
- * memory of the caller's, which then is the maximum. Pieces are zeroed and aligned for any type.
+ * One per request, page or run. It grows from the heap up to a maximum. Pieces are zeroed and aligned for any
+ * type.
  */
 #ifndef MNEMON_BASE_ARENA_H
 #define MNEMON_BASE_ARENA_H
@@ -12,7 +12,7 @@
 struct arena_block;
 
 struct arena {
-    struct arena_block *blocks; /* newest first; NULL for a fixed arena */
+    struct arena_block *blocks; /* newest first */
     uint8_t *next;              /* free memory of the current block */
     size_t left;                /* how much of it */
     size_t used;                /* given out since the last reset, with padding */
@@ -20,10 +20,9 @@ struct arena {
 };
 
 void arena_init(struct arena *arena, size_t size_max);
-void arena_init_fixed(struct arena *arena, void *memory, size_t size);
 void arena_done(struct arena *arena);
 
-/* All pieces are gone; one block of heap memory is kept for reuse. Not for fixed arenas. */
+/* All pieces are gone; one block of heap memory is kept for reuse. */
 void arena_reset(struct arena *arena);
 
 /* NULL when the maximum is reached or the heap is out of memory. */

@@ -321,37 +321,3 @@ enum err config_read(const struct config_key *keys, struct bytes text, struct ar
     }
     return ERR_OK;
 }
-
-/* The default as read_quoted() reads it for texts and lists, as it is for the others. */
-static void put_fallback(struct buf *buf, const struct config_key *key) {
-    struct bytes text = bytes_of_string(key->fallback == NULL ? "" : key->fallback);
-    if (key->type != CONFIG_TEXT && key->type != CONFIG_LIST) {
-        buf_put(buf, text);
-        return;
-    }
-    buf_put_byte(buf, '"');
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t byte = text.data[i];
-        if (byte == '"' || byte == '\\' || byte == '\n') {
-            buf_put_byte(buf, '\\');
-        }
-        buf_put_byte(buf, byte == '\n' ? 'n' : byte);
-    }
-    buf_put_byte(buf, '"');
-}
-
-void config_put_template(const struct config_key *keys, struct buf *buf) {
-    struct bytes section = bytes_of(NULL, 0);
-    for (; keys->name != NULL; keys++) {
-        struct bytes name = bytes_of_string(keys->name);
-        size_t dot = bytes_find_byte(name, '.');
-        if (dot < name.size && !bytes_equal(bytes_slice(name, 0, dot), section)) {
-            section = bytes_slice(name, 0, dot);
-            buf_put_format(buf, "\n[%.*s]\n", BYTES_ARG(section));
-        }
-        const char *bare = dot < name.size ? keys->name + dot + 1 : keys->name;
-        buf_put_format(buf, "# %s\n#%s = ", keys->help, bare);
-        put_fallback(buf, keys);
-        buf_put_byte(buf, '\n');
-    }
-}

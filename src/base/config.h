@@ -57,7 +57,4 @@ struct config_key {
 enum err config_read(const struct config_key *keys, struct bytes text, struct arena *arena, void *out,
                      struct err_detail *detail) MUST_CHECK;
 
-/* A file with every key, its help and its default commented out: for people to start from. */
-void config_put_template(const struct config_key *keys, struct buf *buf);
-
 #endif

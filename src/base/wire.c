@@ -203,12 +203,3 @@ enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_
     *ret_message = bytes_of(writer->data, writer->size);
     return ERR_OK;
 }
-
-size_t wire_varint_size(uint64_t value) {
-    size_t size = 1;
-    while (value >= 0x80) {
-        value >>= 7;
-        size++;
-    }
-    return size;
-}

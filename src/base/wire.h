@@ -79,7 +79,4 @@ void wire_write_string(struct wire_writer *writer, struct bytes bytes); /* varin
 /* What was written; ERR_LIMIT where it did not fit. */
 enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_message) MUST_CHECK;
 
-/* How many bytes the value takes as a varint: 1 to 10. */
-size_t wire_varint_size(uint64_t value);
-
 #endif

@@ -152,7 +152,6 @@ static void take_opened(struct datagram *datagram, const struct address *from,
         take_proof(datagram, from, opened, is_stale);
         return;
     case DATAGRAM_RING:
-    case DATAGRAM_RPC:
     case DATAGRAM_CHARTER:
     case DATAGRAM_LINKS:
     case DATAGRAM_CROWD:

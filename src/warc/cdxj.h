@@ -5,7 +5,7 @@
  *      "digest": "B2LT…", "length": "2258", "offset": "334", "filename": "a.warc.gz"}          (one line)
  *
  * The key is a SURT (web/url/surt.h); lines sorted by bytes are sorted by key and time. All values are
- * written as strings; numbers are accepted when read. Names that are not listed here are ignored.
+ * written as strings.
  */
 #ifndef MNEMON_WARC_CDXJ_H
 #define MNEMON_WARC_CDXJ_H
@@ -26,17 +26,9 @@ struct cdxj {
     uint64_t length;
     uint64_t offset;
     struct bytes filename;
-    struct json_t *json; /* owner of the slices, after cdxj_parse() */
 };
 
 /* Append the line with its line end. ERR_INVALID where the key is empty or has white space. */
 enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) MUST_CHECK;
-
-/*
- * Parse a line, with or without its end. *cdxj must be zeroed, or have been parsed before; the key borrows
- * the line. ERR_INVALID and ERR_LIMIT with the byte in detail->offset; *cdxj is then empty.
- */
-enum err cdxj_parse(struct cdxj *cdxj, struct bytes line, struct err_detail *detail) MUST_CHECK;
-void cdxj_done(struct cdxj *cdxj);
 
 #endif

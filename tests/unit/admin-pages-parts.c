@@ -82,24 +82,6 @@ static void a_field_that_is_too_long_is_an_error(void **state) {
     buf_done(&out);
 }
 
-static void all_fields_are_stepped_through(void **state) {
-    (void)state;
-    struct bytes rest = BYTES("a=1&&b&=c");
-    struct buf name;
-    struct buf value;
-    unsigned count = 0;
-    buf_init(&name, 100);
-    buf_init(&value, 100);
-    while (form_next(&rest, &name, &value)) {
-        count++;
-    }
-    assert_int_equal(count, 3);
-    assert_bytes_equal(buf_bytes(&name), BYTES("ab"));
-    assert_bytes_equal(buf_bytes(&value), BYTES("1c"));
-    buf_done(&name);
-    buf_done(&value);
-}
-
 static void metrics_come_from_the_status(void **state) {
     (void)state;
     struct buf out;
@@ -139,7 +121,6 @@ int main(void) {
         cmocka_unit_test(names_of_this_machine_are_known),
         cmocka_unit_test(fields_of_a_form_are_decoded),
         cmocka_unit_test(a_field_that_is_too_long_is_an_error),
-        cmocka_unit_test(all_fields_are_stepped_through),
         cmocka_unit_test(metrics_come_from_the_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,45 +171,6 @@ static void out_of_memory_gives_null_and_leaves_the_arena_usable(void **state) {
     arena_done(&arena);
 }
 
-static void fixed_arena_uses_its_memory_alone(void **state) {
-    (void)state;
-    alignas(max_align_t) uint8_t memory[512];
-    for (size_t shift = 0; shift < 2 * alignment; shift++) {
-        memset(memory, 0xee, sizeof memory);
-        struct arena arena;
-        arena_init_fixed(&arena, memory + shift, sizeof memory - shift - 64);
-        size_t before = allocations_count;
-        size_t given = 0;
-        for (uint8_t *piece = arena_take(&arena, 5); piece != NULL; piece = arena_take(&arena, 5)) {
-            assert_true(piece >= memory + shift && piece + alignment <= memory + sizeof memory - 64);
-            assert_int_equal((uintptr_t)piece % alignment, 0);
-            given += alignment;
-        }
-        assert_int_equal(allocations_count, before);
-        size_t skipped = (alignment - shift % alignment) % alignment; /* up to the first aligned address */
-        assert_int_equal(given, (sizeof memory - shift - 64 - skipped) / alignment * alignment);
-        for (size_t i = 0; i < shift; i++) {
-            assert_int_equal(memory[i], 0xee);
-        }
-        for (size_t i = sizeof memory - 64; i < sizeof memory; i++) {
-            assert_int_equal(memory[i], 0xee);
-        }
-        arena_done(&arena);
-    }
-}
-
-static void reset_arena(void *arena) {
-    arena_reset(arena);
-}
-
-static void aborts_on_the_reset_of_a_fixed_arena(void **state) {
-    (void)state;
-    uint8_t memory[64];
-    struct arena arena;
-    arena_init_fixed(&arena, memory, sizeof memory);
-    assert_true(aborts(reset_arena, &arena, "arena->next == NULL"));
-}
-
 static void is_usable_again_after_done(void **state) {
     (void)state;
     struct arena arena;
@@ -233,8 +194,6 @@ int main(void) {
         cmocka_unit_test(copies_with_a_zero_byte_that_does_not_count),
         cmocka_unit_test(copy_that_does_not_fit_has_no_data),
         cmocka_unit_test(out_of_memory_gives_null_and_leaves_the_arena_usable),
-        cmocka_unit_test(fixed_arena_uses_its_memory_alone),
-        cmocka_unit_test(aborts_on_the_reset_of_a_fixed_arena),
         cmocka_unit_test(is_usable_again_after_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -411,35 +411,6 @@ static void out_of_memory_is_no_mistake_of_the_file(void **state) {
     arena_done(&arena);
 }
 
-/* Take the comment sign off the assignments, as a person would. */
-static void uncomment(struct buf *text) {
-    for (size_t i = 0; i + 1 < text->size; i++) {
-        if (text->data[i] == '#' && text->data[i + 1] != ' ') {
-            text->data[i] = ' ';
-        }
-    }
-}
-
-static void template_says_what_holds_without_it(void **state) {
-    struct fixture *f = *state;
-    struct buf template;
-    buf_init(&template, 4096);
-    config_put_template(keys, &template);
-    assert_int_equal(template.err, ERR_OK);
-    read_ok(f, buf_bytes(&template));
-    assert_defaults(&f->settings);
-    assert_int_equal(f->settings.exclude.count, 0);
-    uncomment(&template);
-    memset(&f->settings, 0xee, sizeof f->settings);
-    read_ok(f, buf_bytes(&template));
-    assert_defaults(&f->settings);
-    for (const struct config_key *key = keys; key->name != NULL; key++) {
-        assert_true(bytes_find(buf_bytes(&template), bytes_of_string(key->help)) < template.size);
-    }
-    assert_true(bytes_find(buf_bytes(&template), BYTES("\n[crawl]\n")) < template.size);
-    buf_done(&template);
-}
-
 static void read_too_many_keys(void *argument) {
     struct fixture *f = argument;
     enum { TOO_MANY = 257 };
@@ -467,7 +438,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(list_takes_exactly_its_maximum_in_order, make, destroy),
         cmocka_unit_test_setup_teardown(reads_inputs_of_a_mebibyte, make, destroy),
         cmocka_unit_test_setup_teardown(out_of_memory_is_no_mistake_of_the_file, make, destroy),
-        cmocka_unit_test_setup_teardown(template_says_what_holds_without_it, make, destroy),
         cmocka_unit_test_setup_teardown(aborts_on_more_than_256_keys, make, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,18 +81,6 @@ static void cost_is_delay_and_size_by_bandwidth(void **state) {
     assert_int_equal(estimate_cost_us(&none, ESTIMATE_SIZE_REFERENCE), COSTS_UNKNOWN_US);
 }
 
-static void age_is_that_of_the_older_half(void **state) {
-    (void)state;
-    struct estimate estimate = {0};
-    assert_true(estimate_age_us(&estimate, 5) == UINT64_MAX);
-    estimate_learn_round_trip(&estimate, 10, 100);
-    assert_int_equal(estimate_age_us(&estimate, 150), 50);
-    estimate_learn_transfer(&estimate, 1 << 20, 1, 120);
-    assert_int_equal(estimate_age_us(&estimate, 150), 50);
-    estimate_learn_round_trip(&estimate, 10, 140);
-    assert_int_equal(estimate_age_us(&estimate, 150), 30);
-}
-
 /* ---- reports ---- */
 
 static void make_entries(struct estimate_entry entries[3]) {
@@ -202,7 +190,6 @@ int main(void) {
         cmocka_unit_test(short_transfers_say_nothing_about_bandwidth),
         cmocka_unit_test(extreme_values_stay_in_bounds),
         cmocka_unit_test(cost_is_delay_and_size_by_bandwidth),
-        cmocka_unit_test(age_is_that_of_the_older_half),
         cmocka_unit_test(keeps_the_vectors_of_the_specification),
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(refuses_reports_that_make_no_sense),

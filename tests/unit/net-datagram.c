@@ -224,10 +224,11 @@ static void messages_go_both_ways_and_name_their_sender(void **state) {
     assert_int_equal(world->b.messages_count, 1);
     assert_bytes_equal(bytes_of(world->b.last_bytes, world->b.last_size), BYTES("question"));
     assert_true(peer_equal(&world->b.last.from, &world->a.peer));
-    assert_int_equal(datagram_send(world->b.datagram, &world->b.last.from, DATAGRAM_RPC, BYTES("")), ERR_OK);
+    assert_int_equal(datagram_send(world->b.datagram, &world->b.last.from, DATAGRAM_LINKS, BYTES("")),
+                     ERR_OK);
     settle(world);
     assert_int_equal(world->a.messages_count, 1);
-    assert_int_equal(world->a.last.kind, DATAGRAM_RPC);
+    assert_int_equal(world->a.last.kind, DATAGRAM_LINKS);
     assert_int_equal(world->a.last_size, 0);
     assert_true(peer_equal(&world->a.last.from, &world->b.peer));
     /* Both have proved themselves meanwhile: long messages go too. */

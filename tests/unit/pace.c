@@ -208,13 +208,6 @@ static void waits_are_never_shortened(void **state) {
     assert_int_equal(pace_why(&pace, 101 * S), PACE_RETRY_AFTER);
 }
 
-static void every_reason_has_a_name(void **state) {
-    (void)state;
-    for (int i = 0; i < PACE_REASONS_COUNT; i++) {
-        assert_true(strlen(pace_reason_name((enum pace_reason)i)) > 3);
-    }
-}
-
 static void addresses_share_transfers_and_delay(void **state) {
     (void)state;
     struct pace_addresses addresses;
@@ -276,7 +269,6 @@ int main(void) {
         cmocka_unit_test(dead_after_failures_in_a_row),
         cmocka_unit_test(everything_waits_for_robots),
         cmocka_unit_test(waits_are_never_shortened),
-        cmocka_unit_test(every_reason_has_a_name),
         cmocka_unit_test(addresses_share_transfers_and_delay),
         cmocka_unit_test(the_table_of_addresses_is_bounded),
     };

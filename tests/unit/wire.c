@@ -339,7 +339,6 @@ static void every_number_survives_as_the_shortest_varint(void **state) {
         assert_int_equal(wire_writer_finish(&writer, &written), ERR_OK);
         size_t bits_count = number == 0 ? 1 : 64 - (size_t)__builtin_clzll(number);
         assert_int_equal(written.size, (bits_count + 6) / 7);
-        assert_int_equal(wire_varint_size(number), written.size);
         struct wire_reader reader;
         wire_reader_init(&reader, written);
         assert_int_equal(wire_read_varint(&reader, number), number);

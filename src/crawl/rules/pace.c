@@ -271,21 +271,6 @@ void pace_put_why(const struct pace *pace, uint64_t now_us, int64_t local_us, st
     assert_failed("every pace_reason has words", __FILE__, __LINE__);
 }
 
-const char *pace_reason_name(enum pace_reason reason) {
-    static const char *const names[PACE_REASONS_COUNT] = {
-        [PACE_READY] = "ready",
-        [PACE_DELAY] = "delay",
-        [PACE_SLOW] = "slow",
-        [PACE_CRAWL_DELAY] = "crawl-delay",
-        [PACE_RETRY_AFTER] = "retry-after",
-        [PACE_BACKOFF] = "back-off",
-        [PACE_FAILURES] = "no-connection",
-        [PACE_ROBOTS] = "robots-unreachable",
-        [PACE_DEAD] = "given-up",
-    };
-    return names[reason];
-}
-
 bool pace_read_retry_after(struct bytes value, int64_t wall_us, uint64_t *ret_us) {
     struct bytes text = bytes_trim(value);
     size_t digits = 0;

@@ -119,9 +119,6 @@ enum pace_reason pace_why(const struct pace *pace, uint64_t now_us);
  */
 void pace_put_why(const struct pace *pace, uint64_t now_us, int64_t local_us, struct buf *out);
 
-/* "retry-after"; for counters and JSON. */
-const char *pace_reason_name(enum pace_reason reason);
-
 /* Seconds or an HTTP date, as a time from wall_us on; a date in the past is 0. False where it is neither. */
 bool pace_read_retry_after(struct bytes value, int64_t wall_us, uint64_t *ret_us);
 

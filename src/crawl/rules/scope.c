@@ -291,41 +291,30 @@ bool scope_check(const struct scope *scope, const struct url *url, enum scope_vi
 
 /* ---- Words ---- */
 
-static const struct {
-    const char *name;
-    const char *text;
-} reasons[SCOPE_REASONS_COUNT] = {
-    [SCOPE_IN_SEED] = {"seed", "it is a seed"},
-    [SCOPE_IN_PAGE] = {"page", "it is within the scope"},
-    [SCOPE_IN_EMBED] = {"embed", "it is part of a page within the scope"},
-    [SCOPE_IN_REDIRECT] = {"redirect", "a seed redirects to it"},
-    [SCOPE_OUT_NOT_WEB] = {"not-web", "it is neither http nor https"},
-    [SCOPE_OUT_PAGE] = {"other-page", "it is another page, and the scope is the page with its objects"},
-    [SCOPE_OUT_PREFIX] = {"other-directory", "it is not below the directory of a seed"},
-    [SCOPE_OUT_HOST] = {"other-host", "it is on another host than the seeds"},
-    [SCOPE_OUT_DOMAIN] = {"other-domain", "it is in another domain than the seeds"},
-    [SCOPE_OUT_DEPTH] = {"depth", "it is more links away from the seeds than --depth allows"},
-    [SCOPE_OUT_EMBEDS] = {"embeds", "it is embedded in an object of an object of an object, and so on"},
-    [SCOPE_OUT_REDIRECTS] = {"redirects", "the chain of redirects to it is too long"},
-    [SCOPE_OUT_EXCLUDED] = {"excluded", "it matches the exclude pattern"},
-    [SCOPE_OUT_NOT_INCLUDED] = {"not-included", "it matches none of the include patterns"},
-    [SCOPE_OUT_FORM] = {"form", "it is the target of a form, and forms are not followed"},
-    [SCOPE_OUT_GUESS] = {"guess", "it only looks like a URL, and guesses are not followed"},
-    [SCOPE_OUT_RING] = {"ring", "it is outside of what the charter of the ring lets be archived"},
+static const char *const reasons[SCOPE_REASONS_COUNT] = {
+    [SCOPE_IN_SEED] = "it is a seed",
+    [SCOPE_IN_PAGE] = "it is within the scope",
+    [SCOPE_IN_EMBED] = "it is part of a page within the scope",
+    [SCOPE_IN_REDIRECT] = "a seed redirects to it",
+    [SCOPE_OUT_NOT_WEB] = "it is neither http nor https",
+    [SCOPE_OUT_PAGE] = "it is another page, and the scope is the page with its objects",
+    [SCOPE_OUT_PREFIX] = "it is not below the directory of a seed",
+    [SCOPE_OUT_HOST] = "it is on another host than the seeds",
+    [SCOPE_OUT_DOMAIN] = "it is in another domain than the seeds",
+    [SCOPE_OUT_DEPTH] = "it is more links away from the seeds than --depth allows",
+    [SCOPE_OUT_EMBEDS] = "it is embedded in an object of an object of an object, and so on",
+    [SCOPE_OUT_REDIRECTS] = "the chain of redirects to it is too long",
+    [SCOPE_OUT_EXCLUDED] = "it matches the exclude pattern",
+    [SCOPE_OUT_NOT_INCLUDED] = "it matches none of the include patterns",
+    [SCOPE_OUT_FORM] = "it is the target of a form, and forms are not followed",
+    [SCOPE_OUT_GUESS] = "it only looks like a URL, and guesses are not followed",
+    [SCOPE_OUT_RING] = "it is outside of what the charter of the ring lets be archived",
 };
 
-const char *scope_reason_name(enum scope_reason reason) {
-    return reasons[reason].name;
-}
-
 void scope_explain(const struct scope *scope, const struct scope_verdict *verdict, struct buf *out) {
-    buf_put_string(out, reasons[verdict->reason].text);
+    buf_put_string(out, reasons[verdict->reason]);
     if (verdict->reason == SCOPE_OUT_EXCLUDED && verdict->pattern_index != PATTERN_NONE) {
         buf_put_byte(out, ' ');
         buf_put_json(out, pattern_list_text(scope->config.exclude, (size_t)verdict->pattern_index));
     }
-}
-
-bool scope_same_host(const struct url *a, const struct url *b) {
-    return a->port == b->port && bytes_equal(without_www(url_host(a)), without_www(url_host(b)));
 }

@@ -115,9 +115,6 @@ enum err scope_add_seed(struct scope *scope, const struct url *url) MUST_CHECK;
 bool scope_check(const struct scope *scope, const struct url *url, enum scope_via via, uint16_t from_depth,
                  struct scope_verdict *ret_verdict);
 
-/* "not-included"; for counters and JSON. */
-const char *scope_reason_name(enum scope_reason reason);
-
 /* Append a sentence without its stop: "it is on another host than the seeds". */
 void scope_explain(const struct scope *scope, const struct scope_verdict *verdict, struct buf *out);
 
@@ -138,8 +135,5 @@ static inline unsigned scope_depth_redirects(uint16_t depth) {
 static inline bool scope_depth_is_seed(uint16_t depth) {
     return depth <= SCOPE_REDIRECTS_MAX;
 }
-
-/* Do both have the same host but for "www.", and the same port but for the defaults of http and https? */
-bool scope_same_host(const struct url *a, const struct url *b);
 
 #endif

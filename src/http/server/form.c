@@ -14,19 +14,6 @@ static void put_decoded(struct buf *out, struct bytes text) {
     }
 }
 
-bool form_next(struct bytes *rest, struct buf *name, struct buf *value) {
-    struct bytes part;
-    do {
-        if (rest->size == 0 || !bytes_split(rest, '&', &part)) {
-            return false;
-        }
-    } while (part.size == 0);
-    size_t equals = bytes_find_byte(part, '=');
-    put_decoded(name, bytes_slice(part, 0, equals));
-    put_decoded(value, equals < part.size ? bytes_skip(part, equals + 1) : bytes_of(NULL, 0));
-    return true;
-}
-
 bool form_get(struct bytes form, const char *name, struct buf *out) {
     struct bytes part;
     while (form.size > 0 && bytes_split(&form, '&', &part)) {

@@ -10,7 +10,4 @@
  */
 bool form_get(struct bytes form, const char *name, struct buf *out);
 
-/* Step through all fields: both are appended, decoded. False at the end. */
-bool form_next(struct bytes *rest, struct buf *name, struct buf *value);
-
 #endif

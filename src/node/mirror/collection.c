@@ -16,10 +16,6 @@ const char *collection_path_of(const struct collection *collection, const char *
     return collection_setup_path(collection->directory, collection->setup.name, file, out);
 }
 
-const struct collection_setup *collection_setup_of(const struct collection *collection) {
-    return &collection->setup;
-}
-
 const uint8_t *collection_id(const struct collection *collection) {
     return collection->id;
 }

@@ -30,7 +30,6 @@ enum err collection_open(const char *directory, const struct collection_setup *s
                          struct collection **ret_collection, struct err_detail *detail) MUST_CHECK;
 void collection_close(struct collection *collection); /* NULL: nothing happens */
 
-const struct collection_setup *collection_setup_of(const struct collection *collection);
 const uint8_t *collection_id(const struct collection *collection);            /* VERSION_ID_SIZE bytes */
 const struct version *collection_held(const struct collection *collection);   /* NULL: none */
 const struct version *collection_staged(const struct collection *collection); /* NULL: none */

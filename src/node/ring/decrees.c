@@ -127,7 +127,6 @@ static enum err put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], c
     entry->decree = *decree;
     entry->is_on_disk = is_on_disk;
     judge(decrees, entry);
-    decrees->generation++;
     decrees->is_obeyed = false;
     return ERR_OK;
 }
@@ -174,15 +173,7 @@ void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
         judge(decrees, &decrees->entries[i]);
     }
     decrees->is_obeyed = false;
-    decrees->generation++;
     pthread_mutex_unlock(&decrees->lock);
-}
-
-uint64_t decrees_generation(struct decrees *decrees) {
-    pthread_mutex_lock(&decrees->lock);
-    uint64_t generation = decrees->generation;
-    pthread_mutex_unlock(&decrees->lock);
-    return generation;
 }
 
 /* ---- the disk ---- */

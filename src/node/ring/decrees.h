@@ -56,9 +56,6 @@ void decrees_put_question(struct decrees *decrees, struct buf *out);
 enum err decrees_take_answer(struct decrees *decrees, struct bytes answer,
                              struct err_detail *detail) MUST_CHECK;
 
-/* Counts up whenever a decree is added. */
-uint64_t decrees_generation(struct decrees *decrees);
-
 /* Append a JSON array: author, kind, name, version, counts, why not. */
 void decrees_put_json(struct decrees *decrees, struct buf *out);
 

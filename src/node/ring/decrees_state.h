@@ -28,7 +28,6 @@ struct decrees {
     bool has_charter; /* lock */
     struct charter charter;
     uint8_t ring[CHARTER_ID_SIZE];
-    uint64_t generation; /* lock */
 
     /* The beat's. */
     struct timespec seen; /* of the directory */

@@ -247,10 +247,6 @@ enum err peer_rpc_call(struct peer_rpc *peer_rpc, const struct peer *peer, enum 
     return peer_rpc_start_call(peer_rpc, peer, service, question, deadline_us, done, context, &number);
 }
 
-uv_loop_t *peer_rpc_loop(struct peer_rpc *peer_rpc) {
-    return &peer_rpc->loop;
-}
-
 /* ---- any thread ---- */
 
 void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat) {

@@ -160,9 +160,6 @@ enum peer_rpc_read {
 enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from, enum peer_rpc_read read,
                              struct err_detail *detail) MUST_CHECK;
 
-/* For timers. */
-uv_loop_t *peer_rpc_loop(struct peer_rpc *peer_rpc);
-
 /* ---- any thread ---- */
 
 void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat);

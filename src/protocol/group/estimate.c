@@ -36,20 +36,6 @@ bool estimate_learn_transfer(struct estimate *estimate, uint64_t size, uint64_t 
     return true;
 }
 
-uint64_t estimate_age_us(const struct estimate *estimate, uint64_t now_us) {
-    if (!estimate_is_known(estimate)) {
-        return UINT64_MAX;
-    }
-    uint64_t at_us = now_us;
-    if (estimate->round_trip_us != 0 && estimate->round_trip_at_us < at_us) {
-        at_us = estimate->round_trip_at_us;
-    }
-    if (estimate->bandwidth != 0 && estimate->bandwidth_at_us < at_us) {
-        at_us = estimate->bandwidth_at_us;
-    }
-    return now_us - at_us;
-}
-
 uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size) {
     if (!estimate_is_known(estimate)) {
         return COSTS_UNKNOWN_US;

@@ -48,9 +48,6 @@ static inline bool estimate_is_known(const struct estimate *estimate) {
     return estimate->round_trip_us != 0 || estimate->bandwidth != 0;
 }
 
-/* How long ago the older of what is known was measured; UINT64_MAX where nothing is. */
-uint64_t estimate_age_us(const struct estimate *estimate, uint64_t now_us);
-
 /* Of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US where nothing is known. */
 uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size);
 

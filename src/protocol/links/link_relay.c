@@ -99,10 +99,6 @@ bool link_relay_is_idle(const struct link_relay *link_relay) {
     return !link_relay->is_link_sender;
 }
 
-size_t link_relay_heap_size(const struct link_relay *link_relay) {
-    return link_relay->arena.used;
-}
-
 /* ---- who receives ---- */
 
 static void blame(struct link_relay *link_relay, const struct event *event, const char *why) {

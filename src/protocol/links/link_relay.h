@@ -139,9 +139,6 @@ bool link_relay_knows(const struct link_relay *link_relay, struct bytes job, str
 /* Is nobody under way? */
 bool link_relay_is_idle(const struct link_relay *link_relay);
 
-/* Bytes that it took from the heap. */
-size_t link_relay_heap_size(const struct link_relay *link_relay);
-
 /* Bytes of our own making: a failure is a programmer's. */
 void link_relay_take_read(struct bytes notice, struct link_relay_take *ret_take);
 void link_relay_take_next(struct link_relay_take *take, struct links_code_link *ret_link);

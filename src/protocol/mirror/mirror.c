@@ -4,8 +4,6 @@ static const uint64_t SECOND_US = 1000000;
 
 enum { UNTOLD_MAX = 6 /* then he has to ask */ };
 
-const char *const mirror_verdicts[] = {"newer",   "known",  "behind",   "bad",
-                                       "foreign", "forged", "replayed", "ignored"};
 const char *const mirror_phases[] = {"current", "gathering", "fetching", "applying"};
 
 /* ---- life ---- */

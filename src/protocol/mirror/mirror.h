@@ -93,7 +93,6 @@ enum mirror_verdict {
     MIRROR_REPLAYED, /* older than what he said he has: he is barred */
     MIRROR_IGNORED,  /* he is barred, or no source; not looked at */
 };
-extern const char *const mirror_verdicts[]; /* "newer", … */
 
 /* A source says what it holds: a notification, or the answer to MIRROR_ASK. */
 enum mirror_verdict mirror_hear(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE],

@@ -346,12 +346,6 @@ enum err backend_local_remove_capture(struct backend_session *session, const str
     return writer == NULL ? ERR_MEMORY : volume_remove_capture(writer, capture, detail);
 }
 
-enum err backend_local_submit_remove_capture(struct backend_session *session, const struct capture *capture,
-                                             backend_done *done, void *context, struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(checked(session));
-    return writer == NULL ? ERR_MEMORY : volume_submit_remove_capture(writer, capture, done, context, detail);
-}
-
 enum err backend_local_repair(struct backend_session *session, const struct key *key,
                               const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
                               struct err_detail *detail) {

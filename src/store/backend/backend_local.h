@@ -42,9 +42,6 @@ struct volume *backend_local_volume(struct backend *backend);
 /* What only a local shelf can do, on a session of one: see volume.h. */
 enum err backend_local_remove_capture(struct backend_session *session, const struct capture *capture,
                                       struct err_detail *detail) MUST_CHECK;
-enum err backend_local_submit_remove_capture(struct backend_session *session, const struct capture *capture,
-                                             backend_done *done, void *context,
-                                             struct err_detail *detail) MUST_CHECK;
 enum err backend_local_repair(struct backend_session *session, const struct key *key,
                               const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
                               struct err_detail *detail) MUST_CHECK;

@@ -169,9 +169,6 @@ enum err instance_remove(struct instance_session *session, const struct key *key
  */
 enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
                                  struct err_detail *detail) MUST_CHECK;
-enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
-                                        backend_done *done, void *context,
-                                        struct err_detail *detail) MUST_CHECK;
 
 /*
  * Store a damaged document and the capture of it again, as volume_repair(). The key's volume is the one that

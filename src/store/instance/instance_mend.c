@@ -29,18 +29,6 @@ enum err instance_remove_capture(struct instance_session *session, const struct 
     return instance_note(session->instance, index, err, detail);
 }
 
-enum err instance_submit_remove_capture(struct instance_session *session, const struct capture *capture,
-                                        backend_done *done, void *context, struct err_detail *detail) {
-    struct backend_session *backend;
-    size_t index = 0;
-    enum err err = reach_local(session, capture->volume, &index, &backend, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = backend_local_submit_remove_capture(backend, capture, done, context, detail);
-    return instance_note(session->instance, index, err, detail);
-}
-
 static enum err repair_on(struct instance_session *session, const struct key *key,
                           const struct document *document, bool is_elsewhere, bool *is_repaired,
                           struct err_detail *detail) {

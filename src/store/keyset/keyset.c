@@ -156,10 +156,6 @@ struct ringkey keyset_key(struct keyset *keyset, const struct capture *capture) 
     return position_capture_key(&keyset->sha256, capture, keyset->mapping);
 }
 
-enum position_mapping keyset_mapping(const struct keyset *keyset) {
-    return keyset->mapping;
-}
-
 enum err keyset_find(struct keyset *keyset, const struct ringkey *key, struct keyset_entry *ret_entry) {
     struct keyset_row row = keyset_row_of_key(key);
     enum err err = keyset_database_get(&keyset->database, &row, &keyset->entry);

@@ -51,7 +51,6 @@ struct keyset_entry {
 
 uint64_t keyset_count(const struct keyset *keyset);
 struct ringkey keyset_key(struct keyset *keyset, const struct capture *capture);
-enum position_mapping keyset_mapping(const struct keyset *keyset);
 enum err keyset_find(struct keyset *keyset, const struct ringkey *key,
                      struct keyset_entry *ret_entry) MUST_CHECK;
 enum err keyset_contains(struct keyset *keyset, const struct ringkey *key, bool *ret_contains) MUST_CHECK;

@@ -121,15 +121,6 @@ enum links_format links_taken_for(const struct links *links) {
     return links->format;
 }
 
-const char *links_format_name(enum links_format format) {
-    static const char *const names[] = {
-        [LINKS_NONE] = "none",     [LINKS_HTML] = "html",         [LINKS_XML] = "xml",
-        [LINKS_CSS] = "css",       [LINKS_MANIFEST] = "manifest", [LINKS_JSON] = "json",
-        [LINKS_SCRIPT] = "script", [LINKS_PLAYLIST] = "playlist", [LINKS_UNKNOWN] = "unknown",
-    };
-    return names[format];
-}
-
 const char *link_kind_name(enum link_kind kind) {
     static const char *const names[] = {
         [LINK_PAGE] = "page", [LINK_EMBED] = "embed", [LINK_REFRESH] = "refresh",

@@ -97,7 +97,4 @@ enum links_format links_taken_for(const struct links *links);
 /* "page", "embed", "refresh", "form", "guess". */
 const char *link_kind_name(enum link_kind kind);
 
-/* "html", "xml" … */
-const char *links_format_name(enum links_format format);
-
 #endif
