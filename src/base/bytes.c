@@ -29,6 +29,50 @@ bool bytes_ends_with(struct bytes slice, struct bytes suffix) {
     return slice.size >= suffix.size && bytes_equal(bytes_skip(slice, slice.size - suffix.size), suffix);
 }
 
+bool bytes_starts_with_ignore_case(struct bytes slice, struct bytes prefix) {
+    return slice.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(slice, 0, prefix.size), prefix);
+}
+
+bool bytes_ends_with_ignore_case(struct bytes slice, struct bytes suffix) {
+    return slice.size >= suffix.size &&
+           bytes_equal_ignore_case(bytes_skip(slice, slice.size - suffix.size), suffix);
+}
+
+bool bytes_contain_ignore_case(struct bytes slice, struct bytes part) {
+    for (size_t i = 0; i + part.size <= slice.size; i++) {
+        if (bytes_starts_with_ignore_case(bytes_skip(slice, i), part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool bytes_is_one_of(struct bytes slice, const char *const *words) {
+    for (; *words != NULL; words++) {
+        if (bytes_equal_ignore_case(slice, bytes_of_string(*words))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t bytes_common_size(struct bytes a, struct bytes b) {
+    size_t size = 0;
+    while (size < a.size && size < b.size && a.data[size] == b.data[size]) {
+        size++;
+    }
+    return size;
+}
+
+bool bytes_are_ascii(struct bytes slice) {
+    for (size_t i = 0; i < slice.size; i++) {
+        if (slice.data[i] >= 0x80) {
+            return false;
+        }
+    }
+    return true;
+}
+
 size_t bytes_find_byte(struct bytes slice, uint8_t byte) {
     if (slice.size == 0) {
         return 0;
@@ -53,20 +97,26 @@ size_t bytes_find(struct bytes slice, struct bytes needle) {
     return slice.size;
 }
 
-static bool is_space(uint8_t byte) {
+static bool bytes_are_trimmed_of(uint8_t byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
 struct bytes bytes_trim(struct bytes slice) {
     size_t from = 0;
     size_t to = slice.size;
-    while (from < to && is_space(slice.data[from])) {
+    while (from < to && bytes_are_trimmed_of(slice.data[from])) {
         from++;
     }
-    while (to > from && is_space(slice.data[to - 1])) {
+    while (to > from && bytes_are_trimmed_of(slice.data[to - 1])) {
         to--;
     }
     return bytes_slice(slice, from, to);
+}
+
+void bytes_skip_spaces(struct bytes *slice) {
+    while (slice->size > 0 && byte_is_space(slice->data[0])) {
+        *slice = bytes_skip(*slice, 1);
+    }
 }
 
 bool bytes_split(struct bytes *rest, uint8_t separator, struct bytes *ret_part) {

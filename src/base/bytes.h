@@ -55,6 +55,18 @@ bool bytes_equal_ignore_case(struct bytes a, struct bytes b);
 
 bool bytes_starts_with(struct bytes slice, struct bytes prefix);
 bool bytes_ends_with(struct bytes slice, struct bytes suffix);
+bool bytes_starts_with_ignore_case(struct bytes slice, struct bytes prefix);
+bool bytes_ends_with_ignore_case(struct bytes slice, struct bytes suffix);
+bool bytes_contain_ignore_case(struct bytes slice, struct bytes part);
+
+/* Is it one of the words, without regard to case? The list ends with NULL. */
+bool bytes_is_one_of(struct bytes slice, const char *const *words);
+
+/* How many bytes both begin with alike. */
+size_t bytes_common_size(struct bytes a, struct bytes b);
+
+/* No byte above 0x7f. */
+bool bytes_are_ascii(struct bytes slice);
 
 /* Index of the first occurrence, or slice.size where there is none. */
 size_t bytes_find_byte(struct bytes slice, uint8_t byte);
@@ -62,6 +74,9 @@ size_t bytes_find(struct bytes slice, struct bytes needle);
 
 /* Without spaces, tabs, CR and LF at both ends. */
 struct bytes bytes_trim(struct bytes slice);
+
+/* Cut white space, as byte_is_space() has it, off the front. */
+void bytes_skip_spaces(struct bytes *slice);
 
 /*
  * Cut the part before the next separator off *rest. True while there are parts: "a,,b" gives "a", "", "b"
@@ -82,6 +97,15 @@ static inline bool byte_is_digit(uint8_t byte) {
 
 static inline bool byte_is_alpha(uint8_t byte) {
     return byte_lower(byte) >= 'a' && byte_lower(byte) <= 'z';
+}
+
+static inline bool byte_is_alnum(uint8_t byte) {
+    return byte_is_alpha(byte) || byte_is_digit(byte);
+}
+
+/* White space as HTML has it: with the form feed, without the vertical tab. */
+static inline bool byte_is_space(uint8_t byte) {
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
 }
 
 #endif

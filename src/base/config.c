@@ -49,7 +49,7 @@ static size_t skip_blanks(struct bytes line, size_t at) {
 }
 
 static bool is_name_byte(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '_' || byte == '-';
+    return byte_is_alnum(byte) || byte == '_' || byte == '-';
 }
 
 static size_t skip_name(struct bytes line, size_t at) {

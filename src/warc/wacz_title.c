@@ -14,17 +14,13 @@ static const uint16_t latin[LATIN_TO - LATIN_FROM] = {
     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d,   0x017e, 0x0178,
 };
 
-static bool is_space(uint32_t code_point) {
+static bool title_is_space(uint32_t code_point) {
     return code_point <= ' ' || code_point == 0xa0;
-}
-
-static bool starts_with(struct bytes text, struct bytes lower) {
-    return text.size >= lower.size && bytes_equal_ignore_case(bytes_slice(text, 0, lower.size), lower);
 }
 
 /* Does a tag of that name begin here? `lower` is "<name" or "</name". */
 static bool is_tag(struct bytes text, struct bytes lower) {
-    if (!starts_with(text, lower) || text.size == lower.size) {
+    if (!bytes_starts_with_ignore_case(text, lower) || text.size == lower.size) {
         return false;
     }
     uint8_t next = text.data[lower.size];
@@ -47,7 +43,7 @@ static struct bytes find_title(struct bytes html) {
         {"<script", "</script"}, {"<style", "</style"}, {"<svg", "</svg"}, {"<template", "</template"}};
     struct bytes rest = html;
     while ((rest = bytes_skip(rest, bytes_find_byte(rest, '<'))).size > 0) {
-        if (starts_with(rest, BYTES("<!--"))) {
+        if (bytes_starts_with_ignore_case(rest, BYTES("<!--"))) {
             size_t end = bytes_find(rest, BYTES("-->"));
             rest = bytes_skip(rest, end < rest.size ? end + 3 : rest.size);
             continue;
@@ -74,7 +70,7 @@ static struct bytes find_title(struct bytes html) {
 static bool names_other_charset(struct bytes text) {
     static const char *const latins[] = {"windows-1252", "iso-8859-1", "latin1", "us-ascii", "ascii"};
     size_t at = 0;
-    while (at + 8 <= text.size && !starts_with(bytes_skip(text, at), BYTES("charset="))) {
+    while (at + 8 <= text.size && !bytes_starts_with_ignore_case(bytes_skip(text, at), BYTES("charset="))) {
         at++;
     }
     if (at + 8 > text.size) {
@@ -85,12 +81,13 @@ static bool names_other_charset(struct bytes text) {
         name = bytes_skip(name, 1);
     }
     for (size_t i = 0; i < sizeof latins / sizeof *latins; i++) {
-        if (starts_with(name, bytes_of_string(latins[i]))) {
+        if (bytes_starts_with_ignore_case(name, bytes_of_string(latins[i]))) {
             return false;
         }
     }
     /* Many label what is in fact windows-1252 as UTF-8. */
-    return !starts_with(name, BYTES("utf-8")) && !starts_with(name, BYTES("utf8"));
+    return !bytes_starts_with_ignore_case(name, BYTES("utf-8")) &&
+           !bytes_starts_with_ignore_case(name, BYTES("utf8"));
 }
 
 /* "&#38;" and friends. 0 where it is none, and then it is text. */
@@ -155,7 +152,7 @@ enum err wacz_title_put(struct buf *out, struct bytes html, struct bytes content
         size_t length = 1;
         uint32_t code_point = read_code_point(title, is_utf8, &length);
         title = bytes_skip(title, length);
-        if (is_space(code_point)) {
+        if (title_is_space(code_point)) {
             has_gap = out->size > start;
             continue;
         }

@@ -232,6 +232,36 @@ static void reads_numbers_exactly_up_to_the_maximum(void **state) {
     }
 }
 
+static void finds_words_without_regard_to_case(void **state) {
+    (void)state;
+    static const char *const words[] = {"Host", "TE", NULL};
+    assert_true(bytes_starts_with_ignore_case(BYTES("HTTP://a"), BYTES("http:")));
+    assert_false(bytes_starts_with_ignore_case(BYTES("htt"), BYTES("http")));
+    assert_true(bytes_ends_with_ignore_case(BYTES("gzip, Chunked"), BYTES("chunked")));
+    assert_false(bytes_ends_with_ignore_case(BYTES("unked"), BYTES("chunked")));
+    assert_true(bytes_contain_ignore_case(BYTES("a/KALENDer"), BYTES("kalend")));
+    assert_false(bytes_contain_ignore_case(BYTES("kalen"), BYTES("kalend")));
+    assert_true(bytes_is_one_of(BYTES("te"), words) && bytes_is_one_of(BYTES("HOST"), words));
+    assert_false(bytes_is_one_of(BYTES("hos"), words) || bytes_is_one_of(nothing, words));
+    assert_true(bytes_starts_with_ignore_case(nothing, nothing) &&
+                bytes_contain_ignore_case(nothing, nothing));
+}
+
+static void compares_fronts_and_skips_spaces(void **state) {
+    (void)state;
+    struct bytes text = BYTES(" \t\n\f\ra b");
+    bytes_skip_spaces(&text);
+    assert_bytes_equal(text, BYTES("a b"));
+    text = BYTES("\va");
+    bytes_skip_spaces(&text);
+    assert_bytes_equal(text, BYTES("\va"));
+    assert_int_equal(bytes_common_size(BYTES("abc"), BYTES("abd")), 2);
+    assert_int_equal(bytes_common_size(BYTES("ab"), BYTES("abd")), 2);
+    assert_int_equal(bytes_common_size(BYTES("ab"), bytes_of(NULL, 0)), 0);
+    assert_true(bytes_are_ascii(BYTES("a\x7f")));
+    assert_false(bytes_are_ascii(BYTES("a\x80")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_an_empty_slice_with_null_start_everywhere),
@@ -248,6 +278,8 @@ int main(void) {
         cmocka_unit_test(reads_numbers_up_to_the_largest),
         cmocka_unit_test(refuses_what_is_no_number_and_leaves_the_value),
         cmocka_unit_test(reads_numbers_exactly_up_to_the_maximum),
+        cmocka_unit_test(finds_words_without_regard_to_case),
+        cmocka_unit_test(compares_fronts_and_skips_spaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

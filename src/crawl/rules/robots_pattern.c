@@ -17,8 +17,7 @@ static void put_escape(struct robots_text *output, uint8_t byte) {
 }
 
 static bool is_unreserved(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '-' || byte == '.' || byte == '_' ||
-           byte == '~';
+    return byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_' || byte == '~';
 }
 
 static bool is_in(uint8_t byte, const char *set) {

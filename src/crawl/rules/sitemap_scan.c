@@ -22,10 +22,6 @@ enum state {
     STATE_BARE_VALUE, /* without quotes */
 };
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
 /* ---- Entities ---- */
 
 static void put_code_point(struct sitemap *sitemap, uint32_t code_point) {
@@ -95,7 +91,7 @@ static bool scan_entity(struct sitemap *sitemap, uint8_t byte) {
         }
         return true;
     }
-    bool is_part = byte_is_alpha(byte) || byte_is_digit(byte) || (byte == '#' && sitemap->entity_size == 0);
+    bool is_part = byte_is_alnum(byte) || (byte == '#' && sitemap->entity_size == 0);
     if (is_part && sitemap->entity_size < sizeof sitemap->entity) {
         sitemap->entity[sitemap->entity_size++] = (char)byte;
         return true;
@@ -134,7 +130,7 @@ static void scan_name(struct sitemap *sitemap, uint8_t byte) {
     } else if (byte == '/') {
         sitemap->is_empty = true;
         sitemap->state = STATE_TAG;
-    } else if (is_space(byte)) {
+    } else if (byte_is_space(byte)) {
         sitemap->state = STATE_TAG;
     } else {
         put_name(sitemap, byte);
@@ -155,13 +151,13 @@ static void scan_tag(struct sitemap *sitemap, uint8_t byte) {
         sitemap->is_empty = true;
     } else if (byte == '=') {
         sitemap->state = STATE_EQUALS;
-    } else if (!is_space(byte)) {
+    } else if (!byte_is_space(byte)) {
         start_attribute(sitemap, byte);
     }
 }
 
 static void scan_attribute(struct sitemap *sitemap, uint8_t byte) {
-    if (byte == '=' || byte == '>' || byte == '/' || is_space(byte)) {
+    if (byte == '=' || byte == '>' || byte == '/' || byte_is_space(byte)) {
         sitemap->state = STATE_TAG;
         scan_tag(sitemap, byte);
     } else if (sitemap->attribute_size < sizeof sitemap->attribute) {
@@ -170,7 +166,7 @@ static void scan_attribute(struct sitemap *sitemap, uint8_t byte) {
 }
 
 static void scan_equals(struct sitemap *sitemap, uint8_t byte) {
-    if (is_space(byte)) {
+    if (byte_is_space(byte)) {
         return;
     }
     sitemap_clear_text(sitemap);
@@ -192,7 +188,7 @@ static void end_value(struct sitemap *sitemap) {
 }
 
 static void scan_value(struct sitemap *sitemap, uint8_t byte) {
-    bool is_end = sitemap->state == STATE_VALUE ? byte == sitemap->quote : is_space(byte) || byte == '>';
+    bool is_end = sitemap->state == STATE_VALUE ? byte == sitemap->quote : byte_is_space(byte) || byte == '>';
     if (is_end) {
         end_value(sitemap);
         if (byte == '>') {
@@ -216,7 +212,7 @@ static void scan_less(struct sitemap *sitemap, uint8_t byte) {
         sitemap->state = STATE_BANG;
     } else if (byte == '?') {
         sitemap->state = STATE_INSTRUCTION;
-    } else if (byte == '>' || is_space(byte)) {
+    } else if (byte == '>' || byte_is_space(byte)) {
         sitemap->state = STATE_CONTENT; /* a '<' that nobody escaped */
     } else {
         sitemap->state = STATE_NAME;
@@ -308,7 +304,7 @@ static void scan_line(struct sitemap *sitemap, uint8_t byte) {
 
 static void scan_start(struct sitemap *sitemap, uint8_t byte) {
     bool is_bom = byte == 0xef || byte == 0xbb || byte == 0xbf;
-    if (is_bom || is_space(byte)) {
+    if (is_bom || byte_is_space(byte)) {
         return;
     }
     sitemap->state = byte == '<' ? STATE_LESS : STATE_LINE;

@@ -132,25 +132,6 @@ static struct bytes value_of(struct bytes argument) {
     return bytes_skip(argument, equals < argument.size ? equals + 1 : equals);
 }
 
-static bool is_one_of(struct bytes word, const char *const *words) {
-    for (; *words != NULL; words++) {
-        if (bytes_equal_ignore_case(word, bytes_of_string(*words))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool contains_ignore_case(struct bytes text, const char *word) {
-    size_t size = strlen(word);
-    for (size_t i = 0; i + size <= text.size; i++) {
-        if (bytes_equal_ignore_case(bytes_slice(text, i, i + size), bytes_of(word, size))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const char *const year_names[] = {"year", "yr", "jahr", "annee", "ano", "anno", "y", "cal_year", NULL};
 static const char *const month_names[] = {"month", "mon",  "mo",  "monat", "mois",      "mes",
                                           "mese",  "week", "day", "m",     "cal_month", NULL};
@@ -164,11 +145,12 @@ static enum trap_calendar calendar_of_path(struct bytes path) {
     enum trap_calendar calendar = TRAP_CALENDAR_NONE;
     struct bytes segment;
     while (bytes_split(&path, '/', &segment)) {
-        if (contains_ignore_case(segment, "calend") || contains_ignore_case(segment, "kalend") ||
+        if (bytes_contain_ignore_case(segment, BYTES("calend")) ||
+            bytes_contain_ignore_case(segment, BYTES("kalend")) ||
             bytes_equal_ignore_case(segment, BYTES("agenda"))) {
             return TRAP_CALENDAR_STRONG;
         }
-        calendar = is_one_of(segment, event_names) ? TRAP_CALENDAR_WEAK : calendar;
+        calendar = bytes_is_one_of(segment, event_names) ? TRAP_CALENDAR_WEAK : calendar;
     }
     return calendar;
 }
@@ -179,9 +161,9 @@ static enum trap_calendar calendar_of_query(struct bytes query) {
     bool has_date = false;
     struct bytes argument;
     while (next_argument(&query, &argument)) {
-        has_year = has_year || is_one_of(name_of(argument), year_names);
-        has_month = has_month || is_one_of(name_of(argument), month_names);
-        has_date = has_date || is_one_of(name_of(argument), date_names);
+        has_year = has_year || bytes_is_one_of(name_of(argument), year_names);
+        has_month = has_month || bytes_is_one_of(name_of(argument), month_names);
+        has_date = has_date || bytes_is_one_of(name_of(argument), date_names);
     }
     return has_year && has_month ? TRAP_CALENDAR_STRONG : has_date ? TRAP_CALENDAR_WEAK : TRAP_CALENDAR_NONE;
 }
@@ -273,7 +255,7 @@ static void find_year_argument(struct bytes query, struct trap_date *date) {
     while (next_argument(&query, &argument)) {
         struct bytes value = value_of(argument);
         uint32_t year = number_of(value);
-        if (is_one_of(name_of(argument), year_names) && value.size >= 3 && year < 1000000) {
+        if (bytes_is_one_of(name_of(argument), year_names) && value.size >= 3 && year < 1000000) {
             keep_latest(date, (int32_t)year);
         }
     }
@@ -310,8 +292,7 @@ static bool looks_random(struct bytes value) {
     size_t digits_count = 0;
     for (size_t i = 0; i < value.size; i++) {
         uint8_t byte = value.data[i];
-        if (!byte_is_alpha(byte) && !byte_is_digit(byte) && byte != '-' && byte != '.' && byte != '_' &&
-            byte != '!') {
+        if (!byte_is_alnum(byte) && byte != '-' && byte != '.' && byte != '_' && byte != '!') {
             return false;
         }
         digits_count += byte_is_digit(byte) ? 1 : 0;
@@ -327,8 +308,9 @@ static bool is_session(struct bytes argument) {
     if (is_coldfusion) {
         return value.size > 0;
     }
-    bool is_asp = name.size > 12 && bytes_equal_ignore_case(bytes_slice(name, 0, 12), BYTES("aspsessionid"));
-    return is_asp ? value.size >= SESSION_ID_SIZE_MIN : is_one_of(name, session_names) && looks_random(value);
+    bool is_asp = name.size > 12 && bytes_starts_with_ignore_case(name, BYTES("aspsessionid"));
+    return is_asp ? value.size >= SESSION_ID_SIZE_MIN
+                  : bytes_is_one_of(name, session_names) && looks_random(value);
 }
 
 bool trap_find_session(const struct url *url, uint64_t *ret_rest_hash, uint64_t *ret_id_hash) {

@@ -188,10 +188,7 @@ static bool http_head_ends_in_chunks(const struct http_head *head) {
     bool is_chunked = false;
     for (const struct field *field = NULL;
          (field = fields_find(&head->fields, BYTES("Transfer-Encoding"), field)) != NULL;) {
-        struct bytes value = field->value;
-        size_t size = sizeof "chunked" - 1;
-        is_chunked = value.size >= size &&
-                     bytes_equal_ignore_case(bytes_skip(value, value.size - size), BYTES("chunked"));
+        is_chunked = bytes_ends_with_ignore_case(field->value, BYTES("chunked"));
     }
     return is_chunked;
 }
@@ -247,8 +244,7 @@ bool http_head_is_chunked(const struct http_head *head) {
 bool http_is_token(struct bytes text) {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
-        if (!byte_is_alpha(byte) && !byte_is_digit(byte) &&
-            (byte == '\0' || strchr("!#$%&'*+-.^_`|~", byte) == NULL)) {
+        if (!byte_is_alnum(byte) && (byte == '\0' || strchr("!#$%&'*+-.^_`|~", byte) == NULL)) {
             return false;
         }
     }

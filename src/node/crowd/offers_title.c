@@ -71,7 +71,7 @@ struct bytes offers_title_find(struct offers_title *title, const struct document
 /* ---- words ---- */
 
 static bool is_of_word(uint8_t byte) {
-    return byte >= 0x80 || byte_is_alpha(byte) || byte_is_digit(byte);
+    return byte >= 0x80 || byte_is_alnum(byte);
 }
 
 void offers_title_put_words(struct buf *out, struct bytes text) {

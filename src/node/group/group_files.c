@@ -198,7 +198,7 @@ static bool is_key(const uint8_t key[PEER_KEY_SIZE]) {
 bool group_files_token_is_possible(struct bytes token) {
     for (size_t i = 0; i < token.size; i++) {
         uint8_t byte = token.data[i];
-        if (!byte_is_alpha(byte) && !byte_is_digit(byte) && byte != '-' && byte != '_') {
+        if (!byte_is_alnum(byte) && byte != '-' && byte != '_') {
             return false;
         }
     }

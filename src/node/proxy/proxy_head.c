@@ -109,12 +109,7 @@ bool proxy_head_is_hop(const struct fields *fields, struct bytes name) {
     static const char *const names[] = {
         "Connection", "Keep-Alive",        "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
         "TE",         "Transfer-Encoding", "Upgrade",          "Content-Length",     NULL};
-    for (const char *const *hop = names; *hop != NULL; hop++) {
-        if (bytes_equal_ignore_case(name, bytes_of_string(*hop))) {
-            return true;
-        }
-    }
-    return proxy_head_lists(fields, BYTES("Connection"), name);
+    return bytes_is_one_of(name, names) || proxy_head_lists(fields, BYTES("Connection"), name);
 }
 
 void proxy_head_put_field(struct buf *out, struct bytes name, struct bytes value) {

@@ -46,17 +46,9 @@ const char *manifest_chunk_fault(const struct manifest_ref *chunk, uint64_t left
 
 /* ---- records ---- */
 
-static size_t common_size(struct bytes a, struct bytes b) {
-    size_t size = 0;
-    while (size < a.size && size < b.size && a.data[size] == b.data[size]) {
-        size++;
-    }
-    return size;
-}
-
 void manifest_write_entry(struct wire_writer *writer, struct bytes previous,
                           const struct manifest_entry *entry) {
-    size_t shared = common_size(previous, entry->path);
+    size_t shared = bytes_common_size(previous, entry->path);
     wire_write_u8(writer, (uint8_t)entry->kind);
     wire_write_varint(writer, shared);
     wire_write_string(writer, bytes_skip(entry->path, shared));

@@ -36,7 +36,7 @@ bool charter_name_is_valid(struct bytes name) {
     bool is_valid = name.size > 0 && name.size <= CHARTER_NAME_SIZE_MAX;
     for (size_t i = 0; i < name.size && is_valid; i++) {
         uint8_t byte = name.data[i];
-        is_valid = byte_is_alpha(byte) || byte_is_digit(byte) || byte == '.' || byte == '_' || byte == '-';
+        is_valid = byte_is_alnum(byte) || byte == '.' || byte == '_' || byte == '-';
     }
     return is_valid;
 }

@@ -91,7 +91,7 @@ static bool take(struct bytes *text, char mark) {
 static bool looks_like_name(struct bytes text) {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
-        if (!byte_is_alpha(byte) && !byte_is_digit(byte) && byte != '.' && byte != '-' && byte != '_') {
+        if (!byte_is_alnum(byte) && byte != '.' && byte != '-' && byte != '_') {
             return false;
         }
     }

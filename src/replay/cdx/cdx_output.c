@@ -118,7 +118,7 @@ void cdx_output_line(struct buf *out, const struct cdx_query *query, struct cdx_
 static void put_key(struct buf *out, struct bytes key) {
     for (size_t i = 0; i < key.size; i++) {
         uint8_t byte = key.data[i];
-        if (byte_is_alpha(byte) || byte_is_digit(byte) || byte == '-' || byte == '.' || byte == '_') {
+        if (byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_') {
             buf_put_byte(out, byte);
         } else if (byte == ' ') {
             buf_put_byte(out, '+');

@@ -61,7 +61,7 @@ bool pages_content_is_html(const struct pages_content *content) {
 bool pages_content_is_text(const struct pages_content *content) {
     struct bytes mime = mime_of(content);
     return pages_content_is_html(content) ||
-           (mime.size > 5 && bytes_equal_ignore_case(bytes_slice(mime, 0, 5), BYTES("text/"))) ||
+           (mime.size > 5 && bytes_starts_with_ignore_case(mime, BYTES("text/"))) ||
            bytes_ends_with(mime, BYTES("json")) || bytes_ends_with(mime, BYTES("xml")) ||
            bytes_ends_with(mime, BYTES("javascript"));
 }

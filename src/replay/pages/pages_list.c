@@ -44,18 +44,9 @@ struct listing {
 
 /* ---- filters ---- */
 
-static bool contains_ignore_case(struct bytes text, struct bytes part) {
-    for (size_t i = 0; i + part.size <= text.size; i++) {
-        if (bytes_equal_ignore_case(bytes_slice(text, i, i + part.size), part)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* "image" stands for all of "image/…". */
 static bool has_type(struct bytes mime, struct bytes type) {
-    return mime.size >= type.size && bytes_equal_ignore_case(bytes_slice(mime, 0, type.size), type) &&
+    return bytes_starts_with_ignore_case(mime, type) &&
            (mime.size == type.size || type.size == 0 || mime.data[type.size] == '/' ||
             bytes_find_byte(type, '/') < type.size);
 }
@@ -69,7 +60,7 @@ static bool has_status(uint16_t status, struct bytes wanted) {
 }
 
 static bool passes(const struct filter *filter, const struct group *group) {
-    return contains_ignore_case(buf_bytes(&group->url), buf_bytes(&filter->text)) &&
+    return bytes_contain_ignore_case(buf_bytes(&group->url), buf_bytes(&filter->text)) &&
            has_type(buf_bytes(&group->mime), buf_bytes(&filter->type)) &&
            has_status(group->status, buf_bytes(&filter->status));
 }

@@ -20,17 +20,13 @@ struct suggestions {
     size_t count;
 };
 
-static bool starts_with_ignore_case(struct bytes text, struct bytes prefix) {
-    return text.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(text, 0, prefix.size), prefix);
-}
-
 /* Does the name, or one of its labels where is_inside, begin so? */
 static bool fits(struct bytes name, struct bytes text, bool is_inside) {
     if (!is_inside) {
-        return starts_with_ignore_case(name, text);
+        return bytes_starts_with_ignore_case(name, text);
     }
     for (size_t i = 0; i + 1 < name.size; i++) {
-        if (name.data[i] == '.' && starts_with_ignore_case(bytes_skip(name, i + 1), text)) {
+        if (name.data[i] == '.' && bytes_starts_with_ignore_case(bytes_skip(name, i + 1), text)) {
             return true;
         }
     }
@@ -103,7 +99,7 @@ static void suggest_urls(struct suggestions *out, struct bytes text) {
 static struct bytes without_scheme(struct bytes text) {
     size_t scheme = bytes_find(text, BYTES("://"));
     text = scheme < text.size ? bytes_skip(text, scheme + 3) : text;
-    return starts_with_ignore_case(text, BYTES("www.")) ? bytes_skip(text, 4) : text;
+    return bytes_starts_with_ignore_case(text, BYTES("www.")) ? bytes_skip(text, 4) : text;
 }
 
 static void suggest(struct replay *replay, struct suggestions *out, struct bytes question) {

@@ -14,7 +14,7 @@ struct term {
     bool is_prefix;
 };
 
-static bool is_space(uint8_t byte) {
+static bool words_is_space(uint8_t byte) {
     return byte <= ' ' || byte == 0x7f;
 }
 
@@ -42,7 +42,7 @@ static size_t prefix_size(struct bytes text) {
 
 /* Cut the next term off; false at the end. */
 static bool next_term(struct bytes *rest, struct term *ret_term) {
-    while (rest->size > 0 && is_space(rest->data[0])) {
+    while (rest->size > 0 && words_is_space(rest->data[0])) {
         *rest = bytes_skip(*rest, 1);
     }
     if (rest->size == 0) {
@@ -59,7 +59,7 @@ static bool next_term(struct bytes *rest, struct term *ret_term) {
         *rest = bytes_skip(*rest, size < rest->size ? size + 1 : size);
     } else {
         size_t size = 0;
-        while (size < rest->size && !is_space(rest->data[size]) && rest->data[size] != '"') {
+        while (size < rest->size && !words_is_space(rest->data[size]) && rest->data[size] != '"') {
             size++;
         }
         term.text = bytes_slice(*rest, 0, size);
@@ -76,7 +76,7 @@ static void put_term(struct buf *out, const struct term *term) {
     for (size_t i = 0; i < term->text.size; i++) {
         uint8_t byte = term->text.data[i];
         ASSERT(byte != '"');
-        buf_put_byte(out, is_space(byte) ? ' ' : byte);
+        buf_put_byte(out, words_is_space(byte) ? ' ' : byte);
     }
     buf_put_string(out, term->is_prefix ? "\"*" : "\"");
 }

@@ -118,8 +118,7 @@ void sheet_url(struct sheet *sheet, struct bytes url) {
 void sheet_argument(struct sheet *sheet, struct bytes value) {
     for (size_t i = 0; i < value.size; i++) {
         uint8_t byte = value.data[i];
-        bool is_plain = byte_is_alpha(byte) || byte_is_digit(byte) || byte == '-' || byte == '.' ||
-                        byte == '_' || byte == '~';
+        bool is_plain = byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_' || byte == '~';
         if (is_plain) {
             buf_put_byte(&sheet->out, byte);
         } else {

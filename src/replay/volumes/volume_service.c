@@ -46,7 +46,7 @@ static bool is_allowed(struct http_request *request) {
     struct bytes given = http_request_header(request, "Authorization");
     struct bytes scheme = BYTES("Bearer ");
     const char *text = "a token is needed here: Authorization: Bearer TOKEN";
-    if (given.size > scheme.size && bytes_equal_ignore_case(bytes_slice(given, 0, scheme.size), scheme)) {
+    if (given.size > scheme.size && bytes_starts_with_ignore_case(given, scheme)) {
         given = bytes_trim(bytes_skip(given, scheme.size));
         if (given.size == token.size && CRYPTO_memcmp(given.data, token.data, token.size) == 0) {
             return true;

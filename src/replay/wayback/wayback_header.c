@@ -36,18 +36,9 @@ static bool is_token(struct bytes name) {
     bool is_sound = name.size > 0 && name.size <= NAME_SIZE_MAX;
     for (size_t i = 0; i < name.size && is_sound; i++) {
         uint8_t byte = name.data[i];
-        is_sound = byte_is_alpha(byte) || byte_is_digit(byte) || byte == '-' || byte == '_';
+        is_sound = byte_is_alnum(byte) || byte == '-' || byte == '_';
     }
     return is_sound;
-}
-
-static bool is_one_of(struct bytes name, const char *const *names) {
-    for (; *names != NULL; names++) {
-        if (bytes_equal_ignore_case(name, bytes_of_string(*names))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /*
@@ -64,10 +55,10 @@ static void add_original_fields(struct wayback *wayback) {
     char value[VALUE_SIZE_MAX];
     for (size_t i = 0; i < fields->count && count < FIELDS_MAX; i++) {
         const struct field *field = &fields->items[i];
-        if (!is_token(field->name) || is_one_of(field->name, never)) {
+        if (!is_token(field->name) || bytes_is_one_of(field->name, never)) {
             continue;
         }
-        bool is_kept = is_one_of(field->name, as_they_are);
+        bool is_kept = bytes_is_one_of(field->name, as_they_are);
         snprintf(name, sizeof name, "%s%.*s", is_kept ? "" : original_prefix, BYTES_ARG(field->name));
         wayback_clean(field->value, value, sizeof value);
         total_size += strlen(name) + strlen(value);

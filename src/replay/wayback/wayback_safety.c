@@ -57,8 +57,7 @@ struct bytes wayback_host(const struct http_request *request) {
     bool is_sound = host.size > 0 && host.size <= HOST_SIZE_MAX;
     for (size_t i = 0; i < host.size && is_sound; i++) {
         uint8_t byte = host.data[i];
-        is_sound =
-            byte_is_alpha(byte) || byte_is_digit(byte) || (byte != '\0' && strchr(".:-_[]", byte) != NULL);
+        is_sound = byte_is_alnum(byte) || (byte != '\0' && strchr(".:-_[]", byte) != NULL);
     }
     return is_sound ? host : BYTES("localhost");
 }

@@ -56,14 +56,6 @@ static enum err imply(struct buf *out, struct bytes surt, uint8_t form) {
     return buf_put(out, bytes_skip(surt, end < surt.size ? end + 1 : end));
 }
 
-static size_t common_front(struct bytes a, struct bytes b) {
-    size_t size = 0;
-    while (size < a.size && size < b.size && a.data[size] == b.data[size]) {
-        size++;
-    }
-    return size;
-}
-
 static size_t common_back(struct bytes a, struct bytes b) {
     size_t size = 0;
     while (size < a.size && size < b.size && a.data[a.size - 1 - size] == b.data[b.size - 1 - size]) {
@@ -83,7 +75,7 @@ enum err index_url_write(struct wire_writer *writer, struct bytes surt, struct b
         wire_write_u8(writer, form);
         return ERR_OK;
     }
-    size_t front = common_front(implied, url);
+    size_t front = bytes_common_size(implied, url);
     size_t back = common_back(bytes_skip(implied, front), bytes_skip(url, front));
     wire_write_u8(writer, form | FORM_DIFFERS);
     wire_write_varint(writer, front);

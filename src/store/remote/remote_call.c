@@ -51,7 +51,7 @@ static size_t receive_header(char *data, size_t unit, size_t count, void *contex
     struct remote_call *call = context;
     struct bytes line = bytes_of(data, unit * count);
     struct bytes name = BYTES("Content-Encoding:");
-    if (line.size > name.size && bytes_equal_ignore_case(bytes_slice(line, 0, name.size), name)) {
+    if (line.size > name.size && bytes_starts_with_ignore_case(line, name)) {
         call->is_answer_packed = bytes_equal(bytes_trim(bytes_skip(line, name.size)), BYTES("zstd"));
     }
     note_moved(call, line.size);

@@ -86,7 +86,7 @@ static bool is_incompressible_type(struct bytes mime) {
                                         "font/woff",       "application/pdf",  "application/x-7z-compressed"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct bytes kind = bytes_of_string(kinds[i]);
-        if (mime.size >= kind.size && bytes_equal_ignore_case(bytes_slice(mime, 0, kind.size), kind)) {
+        if (bytes_starts_with_ignore_case(mime, kind)) {
             return true;
         }
     }

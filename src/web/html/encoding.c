@@ -91,15 +91,11 @@ static bool has_label(const struct encoding *encoding, struct bytes label) {
     return false;
 }
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
 static struct bytes trim(struct bytes text) {
-    while (text.size > 0 && is_space(text.data[0])) {
+    while (text.size > 0 && byte_is_space(text.data[0])) {
         text = bytes_skip(text, 1);
     }
-    while (text.size > 0 && is_space(text.data[text.size - 1])) {
+    while (text.size > 0 && byte_is_space(text.data[text.size - 1])) {
         text.size--;
     }
     return text;

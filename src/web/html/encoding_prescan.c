@@ -5,20 +5,6 @@
  */
 #include "web/html/encoding.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
-static void skip_spaces(struct bytes *text) {
-    while (text->size > 0 && is_space(text->data[0])) {
-        *text = bytes_skip(*text, 1);
-    }
-}
-
-static bool starts_with(struct bytes text, struct bytes word) {
-    return text.size >= word.size && bytes_equal_ignore_case(bytes_slice(text, 0, word.size), word);
-}
-
 /* Up to a quote, or to a space or '>' where there is none. False where the quote is not closed. */
 static bool take_value(struct bytes *text, struct bytes *ret_value) {
     uint8_t quote = text->data[0];
@@ -30,7 +16,7 @@ static bool take_value(struct bytes *text, struct bytes *ret_value) {
         return size < inside.size;
     }
     size_t size = 0;
-    while (size < text->size && !is_space(text->data[size]) && text->data[size] != '>') {
+    while (size < text->size && !byte_is_space(text->data[size]) && text->data[size] != '>') {
         size++;
     }
     *ret_value = bytes_slice(*text, 0, size);
@@ -40,26 +26,26 @@ static bool take_value(struct bytes *text, struct bytes *ret_value) {
 
 /* "Get an attribute": false at the end of the tag, or of the bytes. */
 static bool next_attribute(struct bytes *text, struct bytes *ret_name, struct bytes *ret_value) {
-    while (text->size > 0 && (is_space(text->data[0]) || text->data[0] == '/')) {
+    while (text->size > 0 && (byte_is_space(text->data[0]) || text->data[0] == '/')) {
         *text = bytes_skip(*text, 1);
     }
     if (text->size == 0 || text->data[0] == '>') {
         return false;
     }
     size_t size = text->data[0] == '=' ? 1 : 0;
-    while (size < text->size && !is_space(text->data[size]) && text->data[size] != '/' &&
+    while (size < text->size && !byte_is_space(text->data[size]) && text->data[size] != '/' &&
            text->data[size] != '>' && text->data[size] != '=') {
         size++;
     }
     *ret_name = bytes_slice(*text, 0, size);
     *ret_value = (struct bytes){NULL, 0};
     *text = bytes_skip(*text, size);
-    skip_spaces(text);
+    bytes_skip_spaces(text);
     if (text->size == 0 || text->data[0] != '=') {
         return text->size > 0;
     }
     *text = bytes_skip(*text, 1);
-    skip_spaces(text);
+    bytes_skip_spaces(text);
     if (text->size == 0 || text->data[0] == '>') {
         return text->size > 0;
     }
@@ -69,23 +55,23 @@ static bool next_attribute(struct bytes *text, struct bytes *ret_name, struct by
 /* "text/html; charset=x" in an attribute: all that follows "charset" and '='. */
 static struct bytes charset_in_content(struct bytes content) {
     while (content.size > 0) {
-        if (!starts_with(content, BYTES("charset"))) {
+        if (!bytes_starts_with_ignore_case(content, BYTES("charset"))) {
             content = bytes_skip(content, 1);
             continue;
         }
         content = bytes_skip(content, 7);
-        skip_spaces(&content);
+        bytes_skip_spaces(&content);
         if (content.size == 0 || content.data[0] != '=') {
             continue;
         }
         content = bytes_skip(content, 1);
-        skip_spaces(&content);
+        bytes_skip_spaces(&content);
         struct bytes value = {NULL, 0};
         if (content.size > 0 && (content.data[0] == '"' || content.data[0] == '\'')) {
             return take_value(&content, &value) ? value : (struct bytes){NULL, 0};
         }
         size_t size = 0;
-        while (size < content.size && !is_space(content.data[size]) && content.data[size] != ';') {
+        while (size < content.size && !byte_is_space(content.data[size]) && content.data[size] != ';') {
             size++;
         }
         return bytes_slice(content, 0, size);
@@ -142,7 +128,7 @@ static const struct encoding *read_meta(struct bytes *text) {
 static void skip_markup(struct bytes *text) {
     struct bytes name;
     struct bytes value;
-    if (starts_with(*text, BYTES("<!--"))) {
+    if (bytes_starts_with_ignore_case(*text, BYTES("<!--"))) {
         struct bytes rest = bytes_skip(*text, 2); /* the dashes of "<!-->" close it, too */
         size_t end = bytes_find(rest, BYTES("-->"));
         *text = bytes_skip(rest, end < rest.size ? end + 3 : end);
@@ -150,7 +136,7 @@ static void skip_markup(struct bytes *text) {
     }
     size_t from = text->size > 1 && text->data[1] == '/' ? 2 : 1;
     if (text->size > from && byte_is_alpha(text->data[from])) {
-        while (from < text->size && !is_space(text->data[from]) && text->data[from] != '>') {
+        while (from < text->size && !byte_is_space(text->data[from]) && text->data[from] != '>') {
             from++;
         }
         *text = bytes_skip(*text, from);
@@ -171,8 +157,8 @@ const struct encoding *encoding_prescan(struct bytes head) {
         if (text.size == 0) {
             return NULL;
         }
-        bool is_meta = starts_with(text, BYTES("<meta")) && text.size > 5 &&
-                       (is_space(text.data[5]) || text.data[5] == '/');
+        bool is_meta = bytes_starts_with_ignore_case(text, BYTES("<meta")) && text.size > 5 &&
+                       (byte_is_space(text.data[5]) || text.data[5] == '/');
         if (!is_meta) {
             skip_markup(&text);
             continue;

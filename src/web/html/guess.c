@@ -24,10 +24,6 @@ static const bool may_be_in_url[256] = {
 };
 /* clang-format on */
 
-static bool starts_with(struct bytes text, struct bytes word) {
-    return text.size >= word.size && bytes_equal_ignore_case(bytes_slice(text, 0, word.size), word);
-}
-
 /* The host up to the next slash has a dot inside. */
 static bool has_host(struct bytes text) {
     struct bytes host = bytes_slice(text, 0, bytes_find_byte(text, '/'));
@@ -65,13 +61,15 @@ bool guess_is_url(struct bytes text) {
             return false;
         }
     }
-    if (starts_with(text, BYTES("http://")) || starts_with(text, BYTES("https://"))) {
+    if (bytes_starts_with_ignore_case(text, BYTES("http://")) ||
+        bytes_starts_with_ignore_case(text, BYTES("https://"))) {
         return has_host(bytes_skip(text, bytes_find_byte(text, '/') + 2));
     }
-    if (starts_with(text, BYTES("//"))) {
+    if (bytes_starts_with_ignore_case(text, BYTES("//"))) {
         return has_host(bytes_skip(text, 2));
     }
-    bool is_path = text.data[0] == '/' || starts_with(text, BYTES("./")) || starts_with(text, BYTES("../"));
+    bool is_path = text.data[0] == '/' || bytes_starts_with_ignore_case(text, BYTES("./")) ||
+                   bytes_starts_with_ignore_case(text, BYTES("../"));
     if (is_path) {
         struct bytes rest = bytes_skip(text, bytes_find_byte(text, '/') + 1);
         bool has_more = bytes_find_byte(rest, '/') < rest.size || bytes_find_byte(rest, '.') < rest.size;
@@ -99,12 +97,8 @@ static void start_string(struct guess *guess, uint8_t quote) {
     guess->from = guess->offset;
 }
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
-
 static void on_code(struct guess *guess, uint8_t byte) {
-    if (is_space(byte)) {
+    if (byte_is_space(byte)) {
         return;
     }
     bool is_key = byte == ':' && guess->is_after_text;

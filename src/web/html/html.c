@@ -94,7 +94,7 @@ static unsigned text_decoding(enum html_model model) {
 }
 
 static bool may_be_in_reference(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '#';
+    return byte_is_alnum(byte) || byte == '#';
 }
 
 /* How much at the end of the text may belong to what comes next: a CR, a character reference. */

@@ -26,10 +26,6 @@ bool html_is_plain(struct bytes text, unsigned decoding) {
     return find_change(text, 0, flags) == text.size;
 }
 
-static bool is_alphanumeric(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte);
-}
-
 /* What numbers from 0x80 to 0x9f mean: windows-1252; 0 where the number stays. */
 static const uint16_t c1_replacements[32] = {
     0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
@@ -86,7 +82,7 @@ static size_t put_reference(struct buf *out, struct bytes text, unsigned decodin
     }
     size++; /* the '&' */
     bool is_bare = text.data[size - 1] != ';';
-    bool goes_on = size < text.size && (text.data[size] == '=' || is_alphanumeric(text.data[size]));
+    bool goes_on = size < text.size && (text.data[size] == '=' || byte_is_alnum(text.data[size]));
     if (is_bare && goes_on && (decoding & HTML_DECODE_VALUE) != 0) {
         return 0; /* "?a=1&copy=2" in a value */
     }

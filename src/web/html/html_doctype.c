@@ -1,17 +1,7 @@
 #include "web/html/html_doctype.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
-static void skip_spaces(struct bytes *text) {
-    while (text->size > 0 && is_space(text->data[0])) {
-        *text = bytes_skip(*text, 1);
-    }
-}
-
 static bool skip_word(struct bytes *text, struct bytes word) {
-    if (text->size < word.size || !bytes_equal_ignore_case(bytes_slice(*text, 0, word.size), word)) {
+    if (!bytes_starts_with_ignore_case(*text, word)) {
         return false;
     }
     *text = bytes_skip(*text, word.size);
@@ -38,7 +28,7 @@ static bool starts_with_quote(struct bytes text) {
 
 /* Behind the name. False where the standard asks for quirks mode. */
 static bool parse_ids(struct html_token *token, struct bytes text, bool is_open) {
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     if (text.size == 0) {
         return !is_open;
     }
@@ -46,11 +36,11 @@ static bool parse_ids(struct html_token *token, struct bytes text, bool is_open)
     if (!is_public && !skip_word(&text, BYTES("system"))) {
         return false;
     }
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     if (!starts_with_quote(text) || !take_id(&text, &token->ids[is_public ? 0 : 1])) {
         return false;
     }
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     if (is_public) {
         if (text.size == 0) {
             return !is_open;
@@ -58,7 +48,7 @@ static bool parse_ids(struct html_token *token, struct bytes text, bool is_open)
         if (!starts_with_quote(text) || !take_id(&text, &token->ids[1])) {
             return false;
         }
-        skip_spaces(&text);
+        bytes_skip_spaces(&text);
     }
     /* What follows the system identifier is ignored, but an end of the input there is not. */
     return text.size > 0 || !is_open;
@@ -66,9 +56,9 @@ static bool parse_ids(struct html_token *token, struct bytes text, bool is_open)
 
 void html_doctype_parse(struct html_token *token, struct bytes text, bool is_open) {
     token->ids[0] = token->ids[1] = (struct bytes){NULL, 0};
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     size_t size = 0;
-    while (size < text.size && !is_space(text.data[size])) {
+    while (size < text.size && !byte_is_space(text.data[size])) {
         size++;
     }
     token->name = bytes_slice(text, 0, size);

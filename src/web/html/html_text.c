@@ -1,11 +1,7 @@
 #include "web/html/html_text.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
 static bool ends_tag_name(uint8_t byte) {
-    return byte == '>' || byte == '/' || is_space(byte);
+    return byte == '>' || byte == '/' || byte_is_space(byte);
 }
 
 enum match { MATCH_NO, MATCH_YES, MATCH_MAYBE }; /* maybe: the text ends before it can be said */

@@ -100,10 +100,6 @@ static const struct {
     {"*/*", LINKS_UNKNOWN},
 };
 
-static bool ends_with(struct bytes text, struct bytes word) {
-    return text.size >= word.size && bytes_equal_ignore_case(bytes_skip(text, text.size - word.size), word);
-}
-
 enum links_format links_format_of(struct bytes content_type) {
     struct bytes type = bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -111,10 +107,10 @@ enum links_format links_format_of(struct bytes content_type) {
             return types[i].format;
         }
     }
-    if (ends_with(type, BYTES("+xml"))) {
+    if (bytes_ends_with_ignore_case(type, BYTES("+xml"))) {
         return LINKS_XML;
     }
-    return ends_with(type, BYTES("+json")) ? LINKS_JSON : LINKS_NONE;
+    return bytes_ends_with_ignore_case(type, BYTES("+json")) ? LINKS_JSON : LINKS_NONE;
 }
 
 enum links_format links_taken_for(const struct links *links) {
@@ -129,11 +125,6 @@ const char *link_kind_name(enum link_kind kind) {
     return names[kind];
 }
 
-static bool starts_with(struct bytes text, const char *word) {
-    struct bytes prefix = bytes_of_string(word);
-    return text.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(text, 0, prefix.size), prefix);
-}
-
 enum links_format links_sniff(struct bytes head) {
     static const char *const html_starts[] = {
         "<!doctype html", "<html",  "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a ",
@@ -142,15 +133,17 @@ enum links_format links_sniff(struct bytes head) {
     size_t bom_size = 0;
     encoding_of_bom(head, &bom_size);
     head = bytes_trim(bytes_skip(head, bom_size));
-    if (starts_with(head, "#EXTM3U")) {
+    if (bytes_starts_with_ignore_case(head, BYTES("#EXTM3U"))) {
         return LINKS_PLAYLIST;
     }
-    if (starts_with(head, "<?xml") || starts_with(head, "<svg") || starts_with(head, "<rss") ||
-        starts_with(head, "<feed")) {
+    if (bytes_starts_with_ignore_case(head, BYTES("<?xml")) ||
+        bytes_starts_with_ignore_case(head, BYTES("<svg")) ||
+        bytes_starts_with_ignore_case(head, BYTES("<rss")) ||
+        bytes_starts_with_ignore_case(head, BYTES("<feed"))) {
         return LINKS_XML;
     }
     for (size_t i = 0; i < sizeof html_starts / sizeof *html_starts; i++) {
-        if (starts_with(head, html_starts[i])) {
+        if (bytes_starts_with_ignore_case(head, bytes_of_string(html_starts[i]))) {
             return LINKS_HTML;
         }
     }

@@ -2,10 +2,6 @@
 #include "web/html/refresh.h"
 #include "web/html/srcset.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
 static struct bytes raw_value(const struct links_tag *tag, enum links_attribute attribute) {
     if (!links_tag_has(tag, attribute)) {
         return (struct bytes){NULL, 0};
@@ -92,7 +88,7 @@ bool links_rel_kind(struct bytes rel, bool has_as, enum link_kind *ret_kind) {
     bool is_page = false;
     while (rel.size > 0) {
         size_t size = 0;
-        while (size < rel.size && !is_space(rel.data[size])) {
+        while (size < rel.size && !byte_is_space(rel.data[size])) {
             size++;
         }
         enum rel word = size == 0 ? REL_IGNORED : rel_of(bytes_slice(rel, 0, size));

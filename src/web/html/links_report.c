@@ -1,15 +1,6 @@
 #include "web/html/links_state.h"
 #include "web/url/input.h"
 
-static bool is_ascii(struct bytes text) {
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] >= 0x80) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The bytes of a buffer that has just been written; nothing where they were too many. */
 static struct bytes written(struct links *links, const struct buf *buf) {
     if (buf->err == ERR_OK) {
@@ -20,7 +11,7 @@ static struct bytes written(struct links *links, const struct buf *buf) {
 }
 
 struct bytes links_to_utf8(struct links *links, struct bytes raw) {
-    if (links->encoding == encoding_utf8 || links->is_decoded || is_ascii(raw)) {
+    if (links->encoding == encoding_utf8 || links->is_decoded || bytes_are_ascii(raw)) {
         return raw;
     }
     buf_clear(&links->utf8);
@@ -48,7 +39,7 @@ static bool has_other_scheme(struct bytes text) {
 
 /* In the document's encoding where the standard wants that. */
 static struct bytes encoded(struct links *links, struct bytes text) {
-    if (links->encoding == encoding_utf8 || is_ascii(text)) {
+    if (links->encoding == encoding_utf8 || bytes_are_ascii(text)) {
         return text;
     }
     buf_clear(&links->reference);

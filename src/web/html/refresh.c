@@ -1,15 +1,5 @@
 #include "web/html/refresh.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
-static void skip_spaces(struct bytes *text) {
-    while (text->size > 0 && is_space(text->data[0])) {
-        *text = bytes_skip(*text, 1);
-    }
-}
-
 /* "5", "5.0" and ".5"; false where there is nothing of it. */
 static bool skip_time(struct bytes *text) {
     size_t size = 0;
@@ -23,33 +13,33 @@ static bool skip_time(struct bytes *text) {
 /* "url" and '='; nothing is skipped where either is missing. */
 static void skip_key(struct bytes *text) {
     struct bytes rest = *text;
-    if (rest.size < 3 || !bytes_equal_ignore_case(bytes_slice(rest, 0, 3), BYTES("url"))) {
+    if (!bytes_starts_with_ignore_case(rest, BYTES("url"))) {
         return;
     }
     rest = bytes_skip(rest, 3);
-    skip_spaces(&rest);
+    bytes_skip_spaces(&rest);
     if (rest.size == 0 || rest.data[0] != '=') {
         return;
     }
     *text = bytes_skip(rest, 1);
-    skip_spaces(text);
+    bytes_skip_spaces(text);
 }
 
 bool refresh_url(struct bytes value, struct bytes *ret_url) {
     struct bytes text = value;
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     if (!skip_time(&text) || text.size == 0) {
         return false;
     }
-    bool is_separated = text.data[0] == ';' || text.data[0] == ',' || is_space(text.data[0]);
+    bool is_separated = text.data[0] == ';' || text.data[0] == ',' || byte_is_space(text.data[0]);
     if (!is_separated) {
         return false;
     }
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     if (text.size > 0 && (text.data[0] == ';' || text.data[0] == ',')) {
         text = bytes_skip(text, 1);
     }
-    skip_spaces(&text);
+    bytes_skip_spaces(&text);
     skip_key(&text);
     if (text.size > 0 && (text.data[0] == '"' || text.data[0] == '\'')) {
         uint8_t quote = text.data[0];

@@ -1,9 +1,5 @@
 #include "web/html/srcset.h"
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
-}
-
 /* Behind the ',' that ends the descriptors; commas in parentheses do not. */
 static size_t skip_descriptors(struct bytes text, size_t at) {
     bool in_parentheses = false;
@@ -19,11 +15,11 @@ static size_t skip_descriptors(struct bytes text, size_t at) {
 
 bool srcset_next(struct bytes *rest, struct bytes *ret_url) {
     size_t from = 0;
-    while (from < rest->size && (is_space(rest->data[from]) || rest->data[from] == ',')) {
+    while (from < rest->size && (byte_is_space(rest->data[from]) || rest->data[from] == ',')) {
         from++;
     }
     size_t to = from;
-    while (to < rest->size && !is_space(rest->data[to])) {
+    while (to < rest->size && !byte_is_space(rest->data[to])) {
         to++;
     }
     if (from == to) {

@@ -44,15 +44,6 @@ static struct bytes type_of(struct bytes content_type) {
     return bytes_trim(bytes_slice(content_type, 0, bytes_find_byte(content_type, ';')));
 }
 
-static bool is_one_of(struct bytes type, const char *const *list) {
-    for (; *list != NULL; list++) {
-        if (bytes_equal_ignore_case(type, bytes_of_string(*list))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Types that servers give to anything. */
 static bool is_vague(struct bytes type) {
     static const char *const types[] = {"",
@@ -63,7 +54,7 @@ static bool is_vague(struct bytes type) {
                                         "application/unknown",
                                         "*/*",
                                         NULL};
-    return is_one_of(type, types);
+    return bytes_is_one_of(type, types);
 }
 
 static bool is_dash(struct bytes type, struct bytes head) {
@@ -105,7 +96,7 @@ static enum rewrite_format own_format(struct bytes type, struct bytes head) {
     static const char *const scripts[] = {"text/x-javascript",        "text/jscript",
                                           "application/x-ecmascript", "text/livescript",
                                           "text/x-ecmascript",        NULL};
-    if (is_one_of(type, scripts)) {
+    if (bytes_is_one_of(type, scripts)) {
         return REWRITE_CLASSIC_SCRIPT;
     }
     if (!is_vague(type)) {

@@ -34,8 +34,7 @@ bool rewrite_scan_is_space(uint8_t byte) {
 }
 
 bool rewrite_scan_is_name(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '_' || byte == '$' || byte == '\\' ||
-           byte >= 0x80;
+    return byte_is_alnum(byte) || byte == '_' || byte == '$' || byte == '\\' || byte >= 0x80;
 }
 
 /* Of "\u{1f600}" at the start of the text. */

@@ -53,15 +53,11 @@ static bool word_is(const struct rewrite_tag *tag, unsigned attribute, const cha
  * What depends on other attributes
  */
 
-static bool is_space(uint8_t byte) {
-    return byte == ' ' || (byte >= '\t' && byte <= '\r');
-}
-
 /* Whether the word is one of those in the value. */
 static bool has_word(struct bytes value, struct bytes word) {
     while (value.size > 0) {
         size_t size = 0;
-        while (size < value.size && !is_space(value.data[size])) {
+        while (size < value.size && !byte_is_space(value.data[size])) {
             size++;
         }
         if (bytes_equal_ignore_case(bytes_slice(value, 0, size), word)) {

@@ -8,22 +8,13 @@ bool rewrite_check(struct rewrite *rewrite, enum err err) {
     return err == ERR_OK;
 }
 
-static bool is_ascii(struct bytes text) {
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] >= 0x80) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The bytes of a buffer that has just been written; nothing where they were too many. */
 static struct bytes written(struct rewrite *rewrite, const struct buf *buf) {
     return rewrite_check(rewrite, buf->err) ? buf_bytes(buf) : (struct bytes){NULL, 0};
 }
 
 struct bytes rewrite_to_utf8(struct rewrite *rewrite, struct bytes raw) {
-    if (rewrite_is_utf8(rewrite) || is_ascii(raw)) {
+    if (rewrite_is_utf8(rewrite) || bytes_are_ascii(raw)) {
         return raw;
     }
     buf_clear(&rewrite->utf8);
@@ -100,7 +91,7 @@ static bool put_replay_url(struct rewrite *rewrite, const struct rewrite_place *
 
 /* In the document's encoding where the standard wants that. */
 static struct bytes encoded(struct rewrite *rewrite, struct bytes text) {
-    if (rewrite->encoding == encoding_utf8 || is_ascii(text)) {
+    if (rewrite->encoding == encoding_utf8 || bytes_are_ascii(text)) {
         return text;
     }
     buf_clear(&rewrite->reference);

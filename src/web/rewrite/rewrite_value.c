@@ -25,7 +25,7 @@ bool rewrite_value_script(struct rewrite *rewrite, struct bytes value) {
 static bool is_javascript(struct bytes value) {
     value = input_trim(value);
     struct bytes scheme = BYTES("javascript:");
-    return value.size > scheme.size && bytes_equal_ignore_case(bytes_slice(value, 0, scheme.size), scheme);
+    return value.size > scheme.size && bytes_starts_with_ignore_case(value, scheme);
 }
 
 bool rewrite_value_url(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes value) {

@@ -61,15 +61,11 @@ static bool is_host_with_port(struct bytes text, size_t colon) {
            (bytes_find_byte(name, '.') < name.size || bytes_equal_ignore_case(name, BYTES("localhost")));
 }
 
-static bool starts_with_ignore_case(struct bytes text, struct bytes prefix) {
-    return text.size >= prefix.size && bytes_equal_ignore_case(bytes_slice(text, 0, prefix.size), prefix);
-}
-
 static size_t web_prefix_length(struct bytes text) {
-    if (starts_with_ignore_case(text, BYTES("http://"))) {
+    if (bytes_starts_with_ignore_case(text, BYTES("http://"))) {
         return strlen("http://");
     }
-    return starts_with_ignore_case(text, BYTES("https://")) ? strlen("https://") : 0;
+    return bytes_starts_with_ignore_case(text, BYTES("https://")) ? strlen("https://") : 0;
 }
 
 /* "http://https://x" is a frequent slip of authors: the last one counts. */

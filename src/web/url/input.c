@@ -43,7 +43,7 @@ size_t input_original_offset(struct bytes text, size_t offset) {
 }
 
 static bool may_be_in_scheme(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte) || byte == '+' || byte == '-' || byte == '.';
+    return byte_is_alnum(byte) || byte == '+' || byte == '-' || byte == '.';
 }
 
 size_t input_scheme_length(struct bytes text) {

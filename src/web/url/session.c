@@ -2,10 +2,6 @@
 
 enum { ID_SIZE = 32, ASP_ID_SIZE = 24, ASP_SUFFIX_SIZE = 8 };
 
-static bool is_alnum(uint8_t byte) {
-    return byte_is_alpha(byte) || byte_is_digit(byte);
-}
-
 /* Cut `count` bytes of a kind off *text. */
 static bool take(struct bytes *text, size_t count, bool (*is_kind)(uint8_t byte)) {
     if (text->size < count) {
@@ -38,11 +34,11 @@ static bool take_value(struct bytes *text) {
 static bool take_query_id(struct bytes *text) {
     switch (text->data[0]) {
     case 'j':
-        return take_text(text, BYTES("jsessionid=")) && take(text, ID_SIZE, is_alnum);
+        return take_text(text, BYTES("jsessionid=")) && take(text, ID_SIZE, byte_is_alnum);
     case 'p':
-        return take_text(text, BYTES("phpsessid=")) && take(text, ID_SIZE, is_alnum);
+        return take_text(text, BYTES("phpsessid=")) && take(text, ID_SIZE, byte_is_alnum);
     case 's':
-        return take_text(text, BYTES("sid=")) && take(text, ID_SIZE, is_alnum);
+        return take_text(text, BYTES("sid=")) && take(text, ID_SIZE, byte_is_alnum);
     case 'a':
         return take_text(text, BYTES("aspsessionid")) && take(text, ASP_SUFFIX_SIZE, byte_is_alpha) &&
                take_text(text, BYTES("=")) && take(text, ASP_ID_SIZE, byte_is_alpha);
@@ -83,13 +79,13 @@ static bool take_path_id(struct bytes *text) {
         return false;
     }
     struct bytes plain = *text;
-    if (take(&plain, ASP_ID_SIZE, is_alnum) && take_text(&plain, BYTES(")/"))) {
+    if (take(&plain, ASP_ID_SIZE, byte_is_alnum) && take_text(&plain, BYTES(")/"))) {
         *text = plain;
         return true;
     }
     unsigned count = 0;
     while (take(text, 1, byte_is_alpha)) {
-        if (!take_text(text, BYTES("(")) || !take(text, ASP_ID_SIZE, is_alnum) ||
+        if (!take_text(text, BYTES("(")) || !take(text, ASP_ID_SIZE, byte_is_alnum) ||
             !take_text(text, BYTES(")"))) {
             return false;
         }
