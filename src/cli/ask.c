@@ -102,3 +102,12 @@ void ask_put_argument(struct buf *path, const char *name, const char *value) {
     buf_put_format(path, "&%s=%s", name, escaped != NULL ? escaped : "");
     curl_free(escaped);
 }
+
+const char *ask_text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    return value != NULL ? value : "";
+}
+
+double ask_number(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}

@@ -25,6 +25,10 @@ int ask_show(struct cli *cli, const struct data *data, const struct node_file *n
 int ask_save(struct cli *cli, const struct data *data, const struct node_file *node, const char *path,
              const char *file);
 
+/* A member of an answer: "" and 0 if it is missing. */
+const char *ask_text(const json_t *object, const char *name);
+double ask_number(const json_t *object, const char *name);
+
 /* A value as part of a query: "&name=", encoded. */
 void ask_put_argument(struct buf *path, const char *name, const char *value);
 

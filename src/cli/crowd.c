@@ -20,15 +20,6 @@ static const char *crowd_word(size_t index) {
     return actions[index];
 }
 
-static const char *text(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
-static double real(const json_t *object, const char *name) {
-    return json_number_value(json_object_get(object, name));
-}
-
 /* ---- status ---- */
 
 /* "searches  3 begun, 2 found": the members of an object, in their order. */
@@ -53,9 +44,9 @@ static void put_hot(struct buf *line, const json_t *hot) {
     for (size_t i = 0; i < json_array_size(hot) && i < HOT_SHOWN_MAX; i++) {
         const json_t *object = json_array_get(hot, i);
         buf_put_format(line, "%-10s%.0f times asked for, given %.0f times, ", i == 0 ? "hot" : "",
-                       real(object, "asked"), real(object, "given"));
-        value_put_size(line, (uint64_t)real(object, "size"));
-        buf_put_format(line, ": %s\n", text(object, "url"));
+                       ask_number(object, "asked"), ask_number(object, "given"));
+        value_put_size(line, (uint64_t)ask_number(object, "size"));
+        buf_put_format(line, ": %s\n", ask_text(object, "url"));
     }
 }
 
@@ -63,19 +54,19 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
     static const char *const parts[] = {"searches", "queries", "shuffles", "offers", "obtained", "messages"};
     struct buf line;
     (void)node;
-    if (strcmp(text(crowd, "state"), "none") == 0) {
+    if (strcmp(ask_text(crowd, "state"), "none") == 0) {
         fputs("no crowd: this node is in no ring, or crowd.enabled is \"no\"\n", cli->out);
         return;
     }
     const json_t *view = json_object_get(crowd, "view");
     buf_init(&line, LINE_SIZE_MAX);
     buf_put_format(&line, "crowd     %s, %zu of %.0f neighbours (%s), takes part as %s\n",
-                   text(crowd, "state"), json_array_size(view), real(crowd, "view_size"),
-                   text(crowd, "overlay"), text(crowd, "part"));
+                   ask_text(crowd, "state"), json_array_size(view), ask_number(crowd, "view_size"),
+                   ask_text(crowd, "overlay"), ask_text(crowd, "part"));
     for (size_t i = 0; i < json_array_size(view); i++) {
         const json_t *neighbour = json_array_get(view, i);
-        buf_put_format(&line, "%-10s%-24s age %.0f\n", i == 0 ? "view" : "", text(neighbour, "address"),
-                       real(neighbour, "age"));
+        buf_put_format(&line, "%-10s%-24s age %.0f\n", i == 0 ? "view" : "", ask_text(neighbour, "address"),
+                       ask_number(neighbour, "age"));
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         put_members(&line, parts[i], json_object_get(crowd, parts[i]));
@@ -90,22 +81,22 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
 static void print_capture(struct cli *cli, const struct node_file *node, const json_t *capture) {
     struct buf line;
     buf_init(&line, LINE_SIZE_MAX);
-    buf_put_format(&line, "%s %s, ", text(capture, "timestamp"), text(capture, "url"));
-    value_put_size(&line, (uint64_t)real(capture, "size"));
-    buf_put_format(&line, "\nsha256     %s\n", text(capture, "digest"));
-    if (strcmp(text(capture, "source"), "own") == 0) {
+    buf_put_format(&line, "%s %s, ", ask_text(capture, "timestamp"), ask_text(capture, "url"));
+    value_put_size(&line, (uint64_t)ask_number(capture, "size"));
+    buf_put_format(&line, "\nsha256     %s\n", ask_text(capture, "digest"));
+    if (strcmp(ask_text(capture, "source"), "own") == 0) {
         buf_put_string(&line, "from       this node: it was here\n");
     } else {
-        buf_put_format(&line,
-                       "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
-                       text(capture, "from"), real(capture, "hops"), real(capture, "holders"),
-                       real(capture, "search_milliseconds"), real(capture, "transfer_milliseconds"));
+        buf_put_format(
+            &line, "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
+            ask_text(capture, "from"), ask_number(capture, "hops"), ask_number(capture, "holders"),
+            ask_number(capture, "search_milliseconds"), ask_number(capture, "transfer_milliseconds"));
     }
-    if (text(capture, "fetched_by")[0] != '\0') {
-        buf_put_format(&line, "fetched by %s\n", text(capture, "fetched_by"));
+    if (ask_text(capture, "fetched_by")[0] != '\0') {
+        buf_put_format(&line, "fetched by %s\n", ask_text(capture, "fetched_by"));
     }
-    buf_put_format(&line, "see        %s/web/%s/%s\n", node->url, text(capture, "timestamp"),
-                   text(capture, "url"));
+    buf_put_format(&line, "see        %s/web/%s/%s\n", node->url, ask_text(capture, "timestamp"),
+                   ask_text(capture, "url"));
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
 }

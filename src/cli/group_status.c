@@ -8,15 +8,6 @@
 
 enum { LINE_SIZE_MAX = 1 << 20, PATH_SIZE_MAX = 1 << 10, US_PER_MS = 1000 };
 
-static const char *text(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
-static double real(const json_t *object, const char *name) {
-    return json_number_value(json_object_get(object, name));
-}
-
 static void put_cost(struct buf *line, const json_t *cost) {
     if (json_is_number(cost)) {
         buf_put_format(line, "%.1f ms", json_number_value(cost) / US_PER_MS);
@@ -29,8 +20,8 @@ static void put_members(struct buf *line, const json_t *group) {
     const json_t *members = json_object_get(group, "members");
     for (size_t i = 0; i < json_array_size(members); i++) {
         const json_t *member = json_array_get(members, i);
-        buf_put_format(line, "%-10s%-24s %s%s%s\n", i == 0 ? "members" : "", text(member, "address"),
-                       text(member, "key"), i == 0 ? ", master" : "",
+        buf_put_format(line, "%-10s%-24s %s%s%s\n", i == 0 ? "members" : "", ask_text(member, "address"),
+                       ask_text(member, "key"), i == 0 ? ", master" : "",
                        json_is_true(json_object_get(member, "self")) ? ", this node" : "");
     }
 }
@@ -40,9 +31,10 @@ static void put_edges(struct buf *line, const json_t *group) {
     const json_t *edges = json_object_get(group, "edges");
     for (size_t i = 0; i < json_array_size(edges); i++) {
         const json_t *edge = json_array_get(edges, i);
-        const json_t *a = json_array_get(members, (size_t)real(edge, "a"));
-        const json_t *b = json_array_get(members, (size_t)real(edge, "b"));
-        buf_put_format(line, "%-10s%s - %s, ", i == 0 ? "edges" : "", text(a, "address"), text(b, "address"));
+        const json_t *a = json_array_get(members, (size_t)ask_number(edge, "a"));
+        const json_t *b = json_array_get(members, (size_t)ask_number(edge, "b"));
+        buf_put_format(line, "%-10s%s - %s, ", i == 0 ? "edges" : "", ask_text(a, "address"),
+                       ask_text(b, "address"));
         put_cost(line, json_object_get(edge, "cost_us"));
         buf_put_byte(line, '\n');
     }
@@ -52,16 +44,16 @@ static void put_neighbours(struct buf *line, const json_t *group) {
     const json_t *neighbours = json_object_get(group, "neighbours");
     for (size_t i = 0; i < json_array_size(neighbours); i++) {
         const json_t *neighbour = json_array_get(neighbours, i);
-        buf_put_format(line, "%-10s%-24s ", i == 0 ? "near" : "", text(neighbour, "address"));
-        if (real(neighbour, "round_trip_us") > 0) {
-            buf_put_format(line, "round trip %.1f ms, ", real(neighbour, "round_trip_us") / US_PER_MS);
+        buf_put_format(line, "%-10s%-24s ", i == 0 ? "near" : "", ask_text(neighbour, "address"));
+        if (ask_number(neighbour, "round_trip_us") > 0) {
+            buf_put_format(line, "round trip %.1f ms, ", ask_number(neighbour, "round_trip_us") / US_PER_MS);
         }
-        if (real(neighbour, "bandwidth") > 0) {
-            value_put_size(line, (uint64_t)real(neighbour, "bandwidth"));
+        if (ask_number(neighbour, "bandwidth") > 0) {
+            value_put_size(line, (uint64_t)ask_number(neighbour, "bandwidth"));
             buf_put_string(line, " a second, ");
         }
         if (json_object_get(neighbour, "heard_seconds_ago") != NULL) {
-            buf_put_format(line, "heard %.0f s ago\n", real(neighbour, "heard_seconds_ago"));
+            buf_put_format(line, "heard %.0f s ago\n", ask_number(neighbour, "heard_seconds_ago"));
         } else {
             buf_put_string(line, "not heard yet\n");
         }
@@ -69,20 +61,20 @@ static void put_neighbours(struct buf *line, const json_t *group) {
     const json_t *asked = json_object_get(group, "asked");
     for (size_t i = 0; i < json_array_size(asked); i++) {
         const json_t *peer = json_array_get(asked, i);
-        buf_put_format(line, "%-10s%-24s %s\n", i == 0 ? "asks" : "", text(peer, "address"),
-                       text(peer, "key"));
+        buf_put_format(line, "%-10s%-24s %s\n", i == 0 ? "asks" : "", ask_text(peer, "address"),
+                       ask_text(peer, "key"));
     }
 }
 
 static void put_group(struct buf *line, const json_t *group) {
     size_t members_count = json_array_size(json_object_get(group, "members"));
-    buf_put_format(line, "group     %s, %s, %s, %s with k = %.0f\n", text(group, "name"),
-                   text(group, "state"), text(group, "admission"), text(group, "generator"),
-                   real(group, "k"));
+    buf_put_format(line, "group     %s, %s, %s, %s with k = %.0f\n", ask_text(group, "name"),
+                   ask_text(group, "state"), ask_text(group, "admission"), ask_text(group, "generator"),
+                   ask_number(group, "k"));
     if (members_count > 0) {
         buf_put_format(line, "topology  %.0f.%.0f, %zu members, at most %.0f hops apart, %.0f bridges\n",
-                       real(group, "term"), real(group, "sequence"), members_count, real(group, "hops"),
-                       real(group, "bridges"));
+                       ask_number(group, "term"), ask_number(group, "sequence"), members_count,
+                       ask_number(group, "hops"), ask_number(group, "bridges"));
     }
     put_members(line, group);
     put_edges(line, group);

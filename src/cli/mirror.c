@@ -217,43 +217,34 @@ static int unsubscribe(struct cli *cli, const struct data *data, const char *nam
 
 /* ---- status ---- */
 
-static const char *text_of(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
-static double number_of(const json_t *object, const char *name) {
-    return json_number_value(json_object_get(object, name));
-}
-
 static void put_version(struct buf *line, const char *title, const json_t *version) {
     if (!json_is_object(version)) {
         return;
     }
     char time[UTC_RFC3339_SIZE];
-    buf_put_format(line, "  %-9s version %.0f of %s, %.0f files, ", title, number_of(version, "number"),
-                   utc_format_rfc3339((int64_t)number_of(version, "time_us"), time),
-                   number_of(version, "files"));
-    value_put_size(line, (uint64_t)number_of(version, "size"));
+    buf_put_format(line, "  %-9s version %.0f of %s, %.0f files, ", title, ask_number(version, "number"),
+                   utc_format_rfc3339((int64_t)ask_number(version, "time_us"), time),
+                   ask_number(version, "files"));
+    value_put_size(line, (uint64_t)ask_number(version, "size"));
     buf_put_byte(line, '\n');
 }
 
 static void put_sources(struct buf *line, const json_t *sources, double newest) {
     for (size_t i = 0; i < json_array_size(sources); i++) {
         const json_t *source = json_array_get(sources, i);
-        double number = number_of(source, "number");
-        buf_put_format(line, "  %-9s %-24s version %.0f", i == 0 ? "sources" : "", text_of(source, "address"),
-                       number);
+        double number = ask_number(source, "number");
+        buf_put_format(line, "  %-9s %-24s version %.0f", i == 0 ? "sources" : "",
+                       ask_text(source, "address"), number);
         if (number < newest) {
             buf_put_format(line, ", %.0f behind", newest - number);
         }
-        if (number_of(source, "bandwidth") > 0) {
+        if (ask_number(source, "bandwidth") > 0) {
             buf_put_string(line, ", ");
-            value_put_size(line, (uint64_t)number_of(source, "bandwidth"));
+            value_put_size(line, (uint64_t)ask_number(source, "bandwidth"));
             buf_put_string(line, "/s");
         }
         buf_put_string(line, ", gave ");
-        value_put_size(line, (uint64_t)number_of(source, "fetched_size"));
+        value_put_size(line, (uint64_t)ask_number(source, "fetched_size"));
         buf_put_string(line, json_is_true(json_object_get(source, "fetching")) ? ", in use" : "");
         buf_put_string(line, json_is_true(json_object_get(source, "barred")) ? ", left out\n" : "\n");
     }
@@ -267,7 +258,7 @@ static bool is_closed(const json_t *direction) {
 /* Nothing is fetched at this hour. */
 static void put_wait(struct buf *line, const json_t *download) {
     if (is_closed(download)) {
-        const char *until = text_of(download, "until");
+        const char *until = ask_text(download, "until");
         buf_put_format(line, "  %-9s %s%s\n", "waits",
                        until[0] != '\0' ? "until " : "for another mirror.limit", until);
     }
@@ -276,7 +267,7 @@ static void put_wait(struct buf *line, const json_t *download) {
 /* "at most 1.0 MB/s until 06:00"; nothing where there is no limit, now or later. */
 static void put_limit(struct buf *line, const char *title, const json_t *direction) {
     const json_t *limit = json_object_get(direction, "limit");
-    const char *until = text_of(direction, "until");
+    const char *until = ask_text(direction, "until");
     if (!json_is_integer(limit) && until[0] == '\0') {
         return;
     }
@@ -298,12 +289,12 @@ static void put_named(struct buf *line, const json_t *mirror, const char *key) {
     const json_t *all = json_object_get(mirror, "named");
     for (size_t i = 0; i < json_array_size(all); i++) {
         const json_t *named = json_array_get(all, i);
-        if (strcmp(text_of(named, "state"), "refuses") == 0) {
+        if (strcmp(ask_text(named, "state"), "refuses") == 0) {
             buf_put_format(line, "  %-9s by %s: its owner would have to name this node with --reader %s\n",
-                           "refused", text_of(named, "address"), key);
-        } else if (strcmp(text_of(named, "state"), "silent") == 0) {
+                           "refused", ask_text(named, "address"), key);
+        } else if (strcmp(ask_text(named, "state"), "silent") == 0) {
             buf_put_format(line, "  %-9s from %s, or it does not listen to this node\n", "no answer",
-                           text_of(named, "address"));
+                           ask_text(named, "address"));
         }
     }
 }
@@ -313,25 +304,25 @@ static void put_archive(struct buf *line, const json_t *archive) {
     if (!json_is_object(archive)) {
         return;
     }
-    const char *state = text_of(archive, "state");
-    const char *reason = text_of(archive, "reason");
+    const char *state = ask_text(archive, "state");
+    const char *reason = ask_text(archive, "reason");
     buf_put_format(line, "  %-9s %s", "archive", state);
-    if (number_of(archive, "number") > 0) {
-        buf_put_format(line, ", version %.0f is served, about %.0f captures", number_of(archive, "number"),
-                       number_of(archive, "captures"));
+    if (ask_number(archive, "number") > 0) {
+        buf_put_format(line, ", version %.0f is served, about %.0f captures", ask_number(archive, "number"),
+                       ask_number(archive, "captures"));
     }
     if (strcmp(state, "indexing") == 0) {
         buf_put_string(line, "; ");
-        value_put_size(line, (uint64_t)number_of(archive, "done_size"));
+        value_put_size(line, (uint64_t)ask_number(archive, "done_size"));
         buf_put_string(line, " of ");
-        value_put_size(line, (uint64_t)number_of(archive, "all_size"));
+        value_put_size(line, (uint64_t)ask_number(archive, "all_size"));
         buf_put_string(line, " read\n");
         return;
     }
-    buf_put_format(line, "; %.0f new records in %.1f s", number_of(archive, "records"),
-                   number_of(archive, "took_us") / 1e6);
-    if (number_of(archive, "damaged") > 0) {
-        buf_put_format(line, ", %.0f left out", number_of(archive, "damaged"));
+    buf_put_format(line, "; %.0f new records in %.1f s", ask_number(archive, "records"),
+                   ask_number(archive, "took_us") / 1e6);
+    if (ask_number(archive, "damaged") > 0) {
+        buf_put_format(line, ", %.0f left out", ask_number(archive, "damaged"));
     }
     buf_put_format(line, "%s%s\n", reason[0] != '\0' ? ": " : "", reason);
 }
@@ -339,23 +330,23 @@ static void put_archive(struct buf *line, const json_t *archive) {
 static void put_mirror(struct buf *line, const json_t *mirror, const json_t *answer) {
     const json_t *held = json_object_get(mirror, "held");
     const json_t *target = json_object_get(mirror, "target");
-    double newest = number_of(json_object_get(mirror, "newest"), "number");
-    buf_put_format(line, "%s, %s, %s\n", text_of(mirror, "name"), text_of(mirror, "role"),
-                   text_of(mirror, "state"));
+    double newest = ask_number(json_object_get(mirror, "newest"), "number");
+    buf_put_format(line, "%s, %s, %s\n", ask_text(mirror, "name"), ask_text(mirror, "role"),
+                   ask_text(mirror, "state"));
     put_version(line, "here", held);
     put_version(line, "coming", target);
     if (json_is_object(target)) {
         buf_put_format(line, "  %-9s ", "left");
-        value_put_size(line, (uint64_t)number_of(mirror, "left_size"));
+        value_put_size(line, (uint64_t)ask_number(mirror, "left_size"));
         buf_put_string(line, ", at ");
-        value_put_size(line, (uint64_t)number_of(mirror, "rate"));
+        value_put_size(line, (uint64_t)ask_number(mirror, "rate"));
         buf_put_string(line, "/s\n");
         put_wait(line, json_object_get(answer, "download"));
     }
-    if (newest > number_of(held, "number")) {
-        buf_put_format(line, "  %-9s %.0f versions\n", "behind", newest - number_of(held, "number"));
+    if (newest > ask_number(held, "number")) {
+        buf_put_format(line, "  %-9s %.0f versions\n", "behind", newest - ask_number(held, "number"));
     }
-    put_named(line, mirror, text_of(answer, "key"));
+    put_named(line, mirror, ask_text(answer, "key"));
     put_archive(line, json_object_get(mirror, "archive"));
     put_sources(line, json_object_get(mirror, "sources"), newest);
 }

@@ -5,19 +5,14 @@
 
 enum { PATH_SIZE_MAX = 8 << 10 };
 
-static const char *text(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
 static void print_places(struct cli *cli, const struct node_file *node, const json_t *answer) {
     (void)node;
     const json_t *places = json_object_get(answer, "places");
-    fprintf(cli->out, "key %s, found in %jd hops\n", text(answer, "key"),
+    fprintf(cli->out, "key %s, found in %jd hops\n", ask_text(answer, "key"),
             (intmax_t)json_integer_value(json_object_get(answer, "hops")));
     for (size_t i = 0; i < json_array_size(places); i++) {
         const json_t *place = json_array_get(places, i);
-        fprintf(cli->out, "  %-24s %s  %s\n", text(place, "address"), text(place, "id"),
+        fprintf(cli->out, "  %-24s %s  %s\n", ask_text(place, "address"), ask_text(place, "id"),
                 i == 0 ? "owner" : "successor");
     }
 }

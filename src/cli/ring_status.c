@@ -15,29 +15,21 @@ enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
 
 /* ---- of a running node: what /api/v1/ring says ---- */
 
-static const char *text(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
-static double real(const json_t *object, const char *name) {
-    return json_number_value(json_object_get(object, name));
-}
-
 static void put_charter(struct buf *line, const json_t *charter) {
-    buf_put_format(line, "ring      %s, version %.0f, %s; ", text(charter, "name"), real(charter, "version"),
+    buf_put_format(line, "ring      %s, version %.0f, %s; ", ask_text(charter, "name"),
+                   ask_number(charter, "version"),
                    json_is_true(json_object_get(charter, "open")) ? "open" : "by invitation");
     buf_put_format(line, "replicas %.0f, witnesses %.0f, lists of %.0f, mapping by %s, every ",
-                   real(charter, "replicas"), real(charter, "witnesses"), real(charter, "list_size"),
-                   text(charter, "mapping"));
-    value_put_duration(line, (uint64_t)(real(charter, "period_seconds") * 1e6));
+                   ask_number(charter, "replicas"), ask_number(charter, "witnesses"),
+                   ask_number(charter, "list_size"), ask_text(charter, "mapping"));
+    value_put_duration(line, (uint64_t)(ask_number(charter, "period_seconds") * 1e6));
     const json_t *scope = json_object_get(charter, "scope");
     buf_put_string(line, json_array_size(scope) == 0 ? ", any URL\n" : ", only");
     for (size_t i = 0; i < json_array_size(scope); i++) {
         buf_put_format(line, " %s%s", json_string_value(json_array_get(scope, i)),
                        i + 1 == json_array_size(scope) ? "\n" : "");
     }
-    buf_put_format(line, "id        %s, founder %s\n", text(charter, "id"), text(charter, "founder"));
+    buf_put_format(line, "id        %s, founder %s\n", ask_text(charter, "id"), ask_text(charter, "founder"));
     size_t removed = json_array_size(json_object_get(charter, "removed"));
     if (removed > 0) {
         buf_put_format(line, "removed   %zu keys\n", removed);
@@ -48,8 +40,8 @@ static void put_places(struct buf *line, const json_t *ring) {
     const json_t *places = json_object_get(ring, "places");
     for (size_t i = 0; i < json_array_size(places); i++) {
         const json_t *place = json_array_get(places, i);
-        buf_put_format(line, "place %-3.0f %s, %.2f %% of the keys, %s\n", real(place, "index"),
-                       text(place, "id"), 100 * real(place, "share"), text(place, "health"));
+        buf_put_format(line, "place %-3.0f %s, %.2f %% of the keys, %s\n", ask_number(place, "index"),
+                       ask_text(place, "id"), 100 * ask_number(place, "share"), ask_text(place, "health"));
     }
 }
 
@@ -64,13 +56,13 @@ static void put_peers(struct buf *line, const json_t *ring, const char *name, co
     for (size_t i = 0; i < count && i < shown_max; i++) {
         const json_t *peer = json_array_get(peers, i);
         const json_t *rtt = json_object_get(peer, "rtt_milliseconds");
-        buf_put_format(line, "  %-24s %s  ", text(peer, "address"), text(peer, "id"));
+        buf_put_format(line, "  %-24s %s  ", ask_text(peer, "address"), ask_text(peer, "id"));
         if (json_is_number(rtt)) {
             buf_put_format(line, "%7.2f ms", json_number_value(rtt));
         } else {
             buf_put_string(line, "         -");
         }
-        buf_put_format(line, "  %s\n", text(peer, "role"));
+        buf_put_format(line, "  %s\n", ask_text(peer, "role"));
     }
     if (count > shown_max) {
         buf_put_format(line, "  and %zu more\n", count - shown_max);
@@ -101,7 +93,7 @@ static void put_dropped(struct buf *line, const json_t *ring) {
     };
     bool is_first = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double count = real(json_object_get(ring, rows[i].part), rows[i].name);
+        double count = ask_number(json_object_get(ring, rows[i].part), rows[i].name);
         if (count > 0) {
             buf_put_format(line, "%s%.0f %s", is_first ? "dropped   " : ", ", count, rows[i].words);
             is_first = false;
@@ -117,7 +109,7 @@ static void put_complaints(struct buf *line, const json_t *ring) {
     }
     for (size_t i = 0; i < json_array_size(complaints); i++) {
         const json_t *complaint = json_array_get(complaints, i);
-        buf_put_format(line, "  %s  %s\n", text(complaint, "last"), text(complaint, "text"));
+        buf_put_format(line, "  %s  %s\n", ask_text(complaint, "last"), ask_text(complaint, "text"));
     }
 }
 
@@ -144,14 +136,15 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
     if (json_is_object(charter)) {
         put_charter(&line, charter);
     }
-    const char *address = text(ring, "address");
-    buf_put_format(&line, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "", text(ring, "key"));
-    buf_put_format(&line, "state     %s\n", text(ring, "text"));
+    const char *address = ask_text(ring, "address");
+    buf_put_format(&line, "node      %s%s%s\n", address, address[0] != '\0' ? ", " : "",
+                   ask_text(ring, "key"));
+    buf_put_format(&line, "state     %s\n", ask_text(ring, "text"));
     if (json_is_array(json_object_get(ring, "places"))) {
-        buf_put_format(&line, "size      about %.0f places, %.0f known, %s\n", real(ring, "estimated_size"),
-                       real(ring, "known"),
-                       strcmp(text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
-                                                                : text(ring, "mode"));
+        buf_put_format(&line, "size      about %.0f places, %.0f known, %s\n",
+                       ask_number(ring, "estimated_size"), ask_number(ring, "known"),
+                       strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
+                                                                    : ask_text(ring, "mode"));
     }
     put_ring_services(&line, ring);
     put_dropped(&line, ring);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/whole_file.h"
+#include "store/volume/follow.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_check.h"
 #include "warc/warc_reader.h"
@@ -214,16 +215,6 @@ static enum err read_segment(struct reading *reading, bool *ret_is_at_end, struc
     return err;
 }
 
-/* How much of the segment is durable and in the index. */
-static enum err readable_size(const struct segment *segment, const struct index_position *end,
-                              uint64_t *ret_size) {
-    if (segment->number < end->segment) {
-        return vfs_size(&segment->file, ret_size);
-    }
-    *ret_size = segment->number == end->segment ? end->offset : 0;
-    return ERR_OK;
-}
-
 /* Tell what was found; what had been read before is not read again then. */
 static enum err tell(struct scrub *scrub, struct scrub_volume *volume, struct err_detail *detail) {
     enum err err = ERR_OK;
@@ -246,7 +237,7 @@ static enum err read_held(struct scrub *scrub, struct scrub_volume *volume, stru
     bool is_at_end = true;
     enum err err = index_position(volume->volume->index, &end);
     if (err == ERR_OK) {
-        err = readable_size(segment, &end, &reading.size);
+        err = follow_readable_size(segment, &end, &reading.size);
     }
     if (err != ERR_OK) {
         return err;

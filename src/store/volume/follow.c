@@ -70,8 +70,7 @@ bool follow_is_behind(const struct follow *follow) {
     return err != ERR_OK || end.segment != follow->position.segment || end.offset != follow->position.offset;
 }
 
-/* How much of the segment is durable and in the index, when the volume ends there. */
-static enum err readable_size(const struct segment *segment, const struct index_position *end,
+enum err follow_readable_size(const struct segment *segment, const struct index_position *end,
                               uint64_t *ret_size) {
     if (segment->number < end->segment) {
         return vfs_size(&segment->file, ret_size);
@@ -106,7 +105,7 @@ static enum err open_segment(struct follow *follow, struct err_detail *detail) {
         return follow->position.segment > end.segment + 1 ? ERR_MISMATCH : ERR_NOT_FOUND;
     }
     uint64_t from = segment->number == follow->position.segment ? follow->position.offset : 0;
-    err = readable_size(segment, &end, &follow->end);
+    err = follow_readable_size(segment, &end, &follow->end);
     follow->is_last = segment->number >= end.segment;
     if (err == ERR_OK && from > follow->end) {
         err = ERR_MISMATCH;
@@ -191,7 +190,7 @@ enum err follow_left(struct volume *volume, const struct index_position *positio
     for (size_t i = 0; err == ERR_OK && i < volume->segments_count; i++) {
         const struct segment *segment = volume->segments[i];
         uint64_t size = 0;
-        err = readable_size(segment, &end, &size);
+        err = follow_readable_size(segment, &end, &size);
         uint64_t from = segment->number == position->segment ? position->offset : 0;
         all_size += size;
         left_size += segment->number >= position->segment && from < size ? size - from : 0;

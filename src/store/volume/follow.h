@@ -22,6 +22,7 @@
 #include "store/volume/volume.h"
 
 struct follow;
+struct segment;
 
 struct follow *follow_new(struct volume *volume); /* NULL: out of memory */
 void follow_free(struct follow *follow);
@@ -45,6 +46,10 @@ bool follow_is_behind(const struct follow *follow);
 
 /* Let the segment go until the next call. */
 void follow_pause(struct follow *follow);
+
+/* How much of the segment is durable and in the index, when the volume ends there. */
+enum err follow_readable_size(const struct segment *segment, const struct index_position *end,
+                              uint64_t *ret_size) MUST_CHECK;
 
 /* Bytes of segments behind a position, and of all of them. */
 enum err follow_left(struct volume *volume, const struct index_position *position, uint64_t *ret_left_size,

@@ -426,6 +426,15 @@ bool html_next(struct html *html, struct html_token *token) {
     }
 }
 
+const struct html_attribute *html_find_attribute(const struct html_token *tag, struct bytes name) {
+    for (size_t i = 0; i < tag->attributes_count; i++) {
+        if (bytes_equal_ignore_case(html_attribute_name(tag, &tag->attributes[i]), name)) {
+            return &tag->attributes[i];
+        }
+    }
+    return NULL;
+}
+
 bool html_attribute_is_repeated(const struct html_token *tag, size_t index) {
     struct bytes name = html_attribute_name(tag, &tag->attributes[index]);
     for (size_t i = 0; i < index; i++) {

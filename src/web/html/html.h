@@ -221,6 +221,9 @@ static inline struct bytes html_attribute_value(const struct html_token *tag,
     return bytes_slice(tag->source, attribute->value_from, attribute->value_to);
 }
 
+/* The first attribute of that name, or NULL. */
+const struct html_attribute *html_find_attribute(const struct html_token *tag, struct bytes name);
+
 /* Whether an earlier attribute of the tag has the same name, so that this one does not count. */
 bool html_attribute_is_repeated(const struct html_token *tag, size_t index);
 

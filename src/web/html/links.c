@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-enum { CONVERT_STEP = 1 << 15 };
-
 static void make_rules(struct links *links) {
     memset(links->rules, 0, sizeof links->rules);
     for (size_t i = 0; i < links_rules_count; i++) {
@@ -248,16 +246,12 @@ static void feed_text(struct links *links, struct bytes text) {
 /* UTF-16 and ISO-2022-JP become UTF-8 as a whole; of all others only the URLs do. */
 static void feed_wide(struct links *links, struct bytes piece, bool is_last) {
     do {
-        size_t size = piece.size < CONVERT_STEP ? piece.size : CONVERT_STEP;
-        buf_clear(&links->converted);
-        enum err err = transcode_put_piece(&links->transcode, &links->converted, bytes_slice(piece, 0, size),
-                                           is_last && size == piece.size);
+        enum err err = transcode_step(&links->transcode, &links->converted, &piece, is_last);
         if (err != ERR_OK) {
             links->err = err;
             return;
         }
         feed_text(links, buf_bytes(&links->converted));
-        piece = bytes_skip(piece, size);
     } while (piece.size > 0 && links->err == ERR_OK);
 }
 

@@ -165,15 +165,6 @@ static struct bytes decode(struct text *text, struct bytes slice, unsigned decod
 
 /* ---- tags ---- */
 
-static const struct html_attribute *find_attribute(const struct html_token *token, struct bytes name) {
-    for (size_t i = 0; i < token->attributes_count; i++) {
-        if (bytes_equal_ignore_case(html_attribute_name(token, &token->attributes[i]), name)) {
-            return &token->attributes[i];
-        }
-    }
-    return NULL;
-}
-
 /* "display: none", with spaces anywhere. */
 static bool hides(struct bytes style) {
     static const char wanted[] = "display:none";
@@ -196,8 +187,8 @@ static bool is_hidden(const struct html_token *token, unsigned element) {
     if (element == ELEMENT_HTML || element == ELEMENT_BODY) {
         return false;
     }
-    const struct html_attribute *style = find_attribute(token, BYTES("style"));
-    return find_attribute(token, BYTES("hidden")) != NULL ||
+    const struct html_attribute *style = html_find_attribute(token, BYTES("style"));
+    return html_find_attribute(token, BYTES("hidden")) != NULL ||
            (style != NULL && hides(html_attribute_value(token, style)));
 }
 
@@ -218,9 +209,9 @@ static void put_value(struct text *text, struct text_flow *flow, const struct ht
 }
 
 static void on_meta(struct text *text, const struct html_token *token) {
-    const struct html_attribute *name = find_attribute(token, BYTES("name"));
-    const struct html_attribute *property = find_attribute(token, BYTES("property"));
-    const struct html_attribute *content = find_attribute(token, BYTES("content"));
+    const struct html_attribute *name = html_find_attribute(token, BYTES("name"));
+    const struct html_attribute *property = html_find_attribute(token, BYTES("property"));
+    const struct html_attribute *content = html_find_attribute(token, BYTES("content"));
     if (content == NULL || text->has_description) {
         return;
     }
@@ -245,8 +236,8 @@ static bool is_language(struct bytes tag) {
 }
 
 static void on_html(struct text *text, const struct html_token *token) {
-    const struct html_attribute *lang = find_attribute(token, BYTES("lang"));
-    lang = lang != NULL ? lang : find_attribute(token, BYTES("xml:lang"));
+    const struct html_attribute *lang = html_find_attribute(token, BYTES("lang"));
+    lang = lang != NULL ? lang : html_find_attribute(token, BYTES("xml:lang"));
     if (lang != NULL && text->language.out.size == 0 &&
         is_language(bytes_trim(html_attribute_value(token, lang)))) {
         put_value(text, &text->language, token, lang);

@@ -157,6 +157,15 @@ static void put_query_character(iconv_t encoder, struct buf *out, struct bytes c
     }
 }
 
+enum err transcode_step(struct transcode *transcode, struct buf *out, struct bytes *piece, bool is_last) {
+    size_t size = piece->size < TRANSCODE_STEP ? piece->size : TRANSCODE_STEP;
+    struct bytes step = bytes_slice(*piece, 0, size);
+    is_last = is_last && size == piece->size;
+    *piece = bytes_skip(*piece, size);
+    buf_clear(out);
+    return transcode_put_piece(transcode, out, step, is_last);
+}
+
 enum err transcode_put_reference(struct transcode *transcode, struct buf *out, struct bytes reference) {
     size_t fragment = bytes_find_byte(reference, '#');
     size_t query = bytes_find_byte(bytes_slice(reference, 0, fragment), '?');

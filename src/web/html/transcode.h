@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "web/html/encoding.h"
 
-enum { TRANSCODE_LEFT_SIZE_MAX = 16 };
+enum { TRANSCODE_LEFT_SIZE_MAX = 16, TRANSCODE_STEP = 1 << 15 };
 
 struct transcode {
     const struct encoding *encoding;
@@ -35,6 +35,12 @@ enum err transcode_put(struct transcode *transcode, struct buf *out, struct byte
 
 /* The same for a piece of a stream; a character may go on in the next one. is_last: none will come. */
 enum err transcode_put_piece(struct transcode *transcode, struct buf *out, struct bytes piece, bool is_last);
+
+/*
+ * Convert the beginning of *piece, at most TRANSCODE_STEP bytes, and take it off. *out is cleared first, so
+ * that documents of any size need a buffer of one size.
+ */
+enum err transcode_step(struct transcode *transcode, struct buf *out, struct bytes *piece, bool is_last);
 
 /*
  * Append the reference, a URL in UTF-8, with its query percent-encoded in the document's encoding as the URL

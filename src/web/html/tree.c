@@ -99,18 +99,9 @@ static void set_model(struct html *html, const struct html_token *token, unsigne
     }
 }
 
-static const struct html_attribute *find_attribute(const struct html_token *token, struct bytes name) {
-    for (size_t i = 0; i < token->attributes_count; i++) {
-        if (bytes_equal_ignore_case(html_attribute_name(token, &token->attributes[i]), name)) {
-            return &token->attributes[i];
-        }
-    }
-    return NULL;
-}
-
 /* <annotation-xml> holds HTML only where it says so. */
 static bool declares_html(const struct html_token *token) {
-    const struct html_attribute *encoding = find_attribute(token, BYTES("encoding"));
+    const struct html_attribute *encoding = html_find_attribute(token, BYTES("encoding"));
     if (encoding == NULL) {
         return false;
     }
@@ -121,8 +112,9 @@ static bool declares_html(const struct html_token *token) {
 
 static bool leaves(const struct html_token *token, unsigned id) {
     if (id == NAME_FONT) {
-        return find_attribute(token, BYTES("color")) != NULL ||
-               find_attribute(token, BYTES("face")) != NULL || find_attribute(token, BYTES("size")) != NULL;
+        return html_find_attribute(token, BYTES("color")) != NULL ||
+               html_find_attribute(token, BYTES("face")) != NULL ||
+               html_find_attribute(token, BYTES("size")) != NULL;
     }
     return id >= NAME_LEAVING;
 }

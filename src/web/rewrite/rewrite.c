@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-enum { CONVERT_STEP = 1 << 15 };
-
 struct rewrite *rewrite_new(void) {
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
     if (rewrite == NULL) {
@@ -230,16 +228,12 @@ static void end_text(struct rewrite *rewrite) {
 /* UTF-16 and ISO-2022-JP become UTF-8 as a whole; of all others only the URLs do. */
 static void feed_wide(struct rewrite *rewrite, struct bytes piece, bool is_last) {
     do {
-        size_t size = piece.size < CONVERT_STEP ? piece.size : CONVERT_STEP;
-        buf_clear(&rewrite->converted);
-        enum err err = transcode_put_piece(&rewrite->transcode, &rewrite->converted,
-                                           bytes_slice(piece, 0, size), is_last && size == piece.size);
+        enum err err = transcode_step(&rewrite->transcode, &rewrite->converted, &piece, is_last);
         if (err != ERR_OK) {
             rewrite->err = err;
             return;
         }
         feed_text(rewrite, buf_bytes(&rewrite->converted));
-        piece = bytes_skip(piece, size);
     } while (piece.size > 0 && rewrite->err == ERR_OK);
 }
 
