@@ -13,7 +13,6 @@ enum {
     STATE_US = 3 * 1000 * 1000,
     NOTE_SIZE_MAX = 512,
     SUMMARY_SIZE_MAX = 1 << 20,
-    SCRATCH_PATH_MAX = DATA_PATH_SIZE_MAX
 };
 
 /* One run of the command. */

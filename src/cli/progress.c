@@ -82,7 +82,9 @@ static void put_counts(struct buf *buf, const struct progress *progress, const c
     }
 }
 
-void progress_put_line(const struct progress *progress, uint64_t now_us, const char *note, struct buf *buf) {
+/* The text of the line, without the cursor control. */
+static void progress_put_line(const struct progress *progress, uint64_t now_us, const char *note,
+                              struct buf *buf) {
     bool on_terminal = progress->mode == PROGRESS_TERMINAL;
     const char *gap = on_terminal ? "  " : ", ";
     uint64_t rate_tenths = recent_rate_tenths(progress, now_us);

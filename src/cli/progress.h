@@ -47,7 +47,4 @@ void progress_update(struct progress *progress, const char *note);
 /* The last line with totals and the overall rate. */
 void progress_finish(struct progress *progress);
 
-/* The text of the line, without the cursor control. */
-void progress_put_line(const struct progress *progress, uint64_t now_us, const char *note, struct buf *buf);
-
 #endif

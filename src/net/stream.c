@@ -39,7 +39,8 @@ static void close_handles(struct stream *stream) {
     uv_close((uv_handle_t *)&stream->timer, on_handle_closed);
 }
 
-void stream_end(struct stream *stream, enum err err) {
+/* Close; tells the owner, or the server while there is no owner. */
+static void stream_end(struct stream *stream, enum err err) {
     if (stream->phase == STREAM_DEAD) {
         return;
     }

@@ -51,9 +51,6 @@ enum err stream_new(const struct stream_config *config, struct stream **ret_stre
 /* The socket is connected: the handshake begins. */
 void stream_begin(struct stream *stream, enum stream_phase phase);
 
-/* Close; tells the owner, or the server while there is no owner. */
-void stream_end(struct stream *stream, enum err err);
-
 /* The server's part. */
 void stream_server_opened(struct stream_server *server, struct stream *stream);
 void stream_server_gone(struct stream_server *server, struct stream *stream);

@@ -22,7 +22,7 @@ const char *warc_type_name(enum warc_type type) {
     return type_names[type];
 }
 
-enum warc_type warc_type_of(struct bytes name) {
+static enum warc_type warc_type_of(struct bytes name) {
     for (size_t i = 1; i < sizeof type_names / sizeof type_names[0]; i++) {
         if (bytes_equal_ignore_case(name, bytes_of_string(type_names[i]))) {
             return (enum warc_type)i;

@@ -54,7 +54,6 @@ struct warc_record {
 
 /* "response" and so on; "unknown" for WARC_TYPE_UNKNOWN. */
 const char *warc_type_name(enum warc_type type);
-enum warc_type warc_type_of(struct bytes name);
 
 /*
  * Parse a header with all of its lines. The text is changed where lines are folded, and borrowed. ERR_INVALID

@@ -37,7 +37,7 @@ static bool parse_origin(struct crawler *crawler, const struct host *host, bool 
 
 /* It counts as a request of the host, and for a job of the ring. What cannot be started is tried with the
  * next tick. */
-void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool is_https) {
+static void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool is_https) {
     struct campaign *campaign = find_shared(crawler);
     uint64_t next_us;
     if (campaign == NULL || !crawler_may_start(crawler) || !parse_origin(crawler, host, is_https)) {

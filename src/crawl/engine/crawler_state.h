@@ -90,7 +90,6 @@ void crawler_give_lease_back(struct crawler *crawler, struct host *host);
 /* crawler_home.c: what the home lends. The host may be free, or its robots.txt there; time has passed. */
 void crawler_home_serve(struct crawler *crawler, struct host *host);
 void crawler_home_tick(struct crawler *crawler);
-void crawler_fetch_home_robots(struct crawler *crawler, struct host *host, bool is_https);
 
 /* crawler_finish.c: the trip is back from the workers. */
 void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);

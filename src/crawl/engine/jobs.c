@@ -67,7 +67,7 @@ static void tell(const struct jobs *jobs, const char *name, const char *sentence
 
 /* ---- state.json ---- */
 
-void jobs_put_state(const struct campaign *campaign, struct buf *out) {
+static void jobs_put_state(const struct campaign *campaign, struct buf *out) {
     static const char *const states[] = {"running", "paused", "limited", "complete"};
     struct frontier_stat stat;
     frontier_stat(campaign->frontier, &stat);

@@ -68,7 +68,6 @@ void jobs_put_json(const struct jobs *jobs, struct buf *out);
  * For one job, from any process: what a running or past crawl left in DIR/jobs/NAME/state.json. Written by
  * the loop every few seconds and at the end.
  */
-void jobs_put_state(const struct campaign *campaign, struct buf *out);
 enum err jobs_write_state(const struct campaign *campaign) MUST_CHECK;
 
 /* Remove the directory of a job that nobody runs. ERR_OK where it is not there. */

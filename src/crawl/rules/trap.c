@@ -111,7 +111,8 @@ enum trap_reason trap_check_url(const struct trap_config *config, const struct u
 
 /* ---- Queries: space saving ---- */
 
-uint32_t trap_query_weight(unsigned arguments_count) {
+/* How much one query of so many arguments counts. */
+static uint32_t trap_query_weight(unsigned arguments_count) {
     static const uint32_t weights[] = {1, 1, 2, 10, 40, 100};
     unsigned last = sizeof weights / sizeof *weights - 1;
     return weights[arguments_count < last ? arguments_count : last];

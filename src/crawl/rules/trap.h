@@ -115,7 +115,4 @@ const char *trap_reason_name(enum trap_reason reason);
 /* A sentence without its stop: "its path repeats itself". */
 const char *trap_reason_text(enum trap_reason reason);
 
-/* How much one query of so many arguments counts. */
-uint32_t trap_query_weight(unsigned arguments_count);
-
 #endif

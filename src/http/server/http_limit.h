@@ -12,7 +12,7 @@
 
 #include "base/address.h"
 
-enum { HTTP_LIMIT_ROWS = 512, HTTP_LIMIT_ROW_SIZE = 8, HTTP_LIMIT_RATE_MAX = 1000000 };
+enum { HTTP_LIMIT_ROWS = 512, HTTP_LIMIT_ROW_SIZE = 8 };
 
 struct http_limit_entry {
     uint8_t ip[16];

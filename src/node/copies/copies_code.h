@@ -26,7 +26,6 @@ enum {
     COPIES_NONCE_SIZE = 32,
     COPIES_PROOF_SIZE = SHA256_SIZE,
     COPIES_PROVE_SIZE_MAX = 1 << 20, /* of the part of a payload */
-    COPIES_WISHES_SIZE_MAX = COPIES_KEYS_MAX / 4,
     COPIES_COMPARE_HEAD_SIZE = 2 * RING_ID_SIZE,
 };
 

@@ -41,7 +41,7 @@ enum err manifest_files_read(const struct manifest_files *nodes, const uint8_t d
     return err;
 }
 
-void manifest_files_remove(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE]) {
+static void manifest_files_remove(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE]) {
     char name[NAME_SIZE];
     unlinkat(nodes->directory, name_of(digest, name), 0);
 }

@@ -30,8 +30,6 @@ enum err manifest_files_put(const struct manifest_files *nodes, const struct man
 enum err manifest_files_read(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE],
                              uint8_t *memory, size_t *ret_size) MUST_CHECK;
 
-void manifest_files_remove(const struct manifest_files *nodes, const uint8_t digest[SHA256_SIZE]);
-
 /*
  * From the root down: appends to `missing` what is not there, as struct manifest_ref, at most `max` of them.
  * Nodes that are not what their digest says are removed and count as missing. ERR_INVALID and others:

@@ -85,9 +85,6 @@ void mirrored_archives_drop(struct mirrored_archives *mirrored_archives, struct 
 bool mirrored_archives_clean(const struct mirrored_archives *mirrored_archives,
                              const struct mirrored *mirrored);
 
-/* "NAME@KEY", as people subscribe to it. */
-void mirrored_archives_origin(const struct mirrored *mirrored, char out[INSTANCE_ORIGIN_SIZE_MAX]);
-
 /* mirrored_archives_file.c. ERR_NOT_FOUND: there is none, or none that can be used. */
 enum err mirrored_archives_file_read(const char *directory, const char *name,
                                      struct mirrored_archives_file *ret_file) MUST_CHECK;

@@ -25,7 +25,8 @@ struct updating {
     struct err_detail detail;
 };
 
-void mirrored_archives_origin(const struct mirrored *mirrored, char out[INSTANCE_ORIGIN_SIZE_MAX]) {
+/* "NAME@KEY", as people subscribe to it. */
+static void mirrored_archives_origin(const struct mirrored *mirrored, char out[INSTANCE_ORIGIN_SIZE_MAX]) {
     char key[IDENTITY_TEXT_SIZE];
     snprintf(out, INSTANCE_ORIGIN_SIZE_MAX, "%s@%s", mirrored->name,
              identity_key_format(mirrored->file.publisher, key));

@@ -68,7 +68,5 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
 
 /* The text of a job: job.conf and seeds. */
 void decrees_put_job_text(struct buf *out, struct bytes conf, struct bytes seeds);
-enum err decrees_read_job_text(struct bytes text, struct bytes *ret_conf, struct bytes *ret_seeds,
-                               struct err_detail *detail) MUST_CHECK;
 
 #endif

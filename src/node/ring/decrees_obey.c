@@ -34,8 +34,8 @@ void decrees_put_job_text(struct buf *out, struct bytes conf, struct bytes seeds
     buf_put(out, seeds);
 }
 
-enum err decrees_read_job_text(struct bytes text, struct bytes *ret_conf, struct bytes *ret_seeds,
-                               struct err_detail *detail) {
+static enum err decrees_read_job_text(struct bytes text, struct bytes *ret_conf, struct bytes *ret_seeds,
+                                      struct err_detail *detail) {
     struct wire_reader reader;
     wire_reader_init(&reader, text);
     *ret_conf = wire_read_string(&reader, DECREE_TEXT_SIZE_MAX);

@@ -138,7 +138,8 @@ static void return_admin_pages(struct routing *routing, struct admin_pages *admi
     pthread_mutex_unlock(&routing->lock);
 }
 
-enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_POSITION_SIZE]) {
+/* The verdict of a place. */
+static enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_POSITION_SIZE]) {
     struct holders_arc arc;
     pthread_mutex_lock(&routing->lock);
     size_t witnesses = routing->witnesses;

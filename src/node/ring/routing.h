@@ -40,7 +40,4 @@ bool routing_is_primary(struct routing *routing, struct bytes url);
 /* Do several nodes fetch each URL? */
 bool routing_has_witnesses(struct routing *routing);
 
-/* The verdict of a place. */
-enum route_verdict routing_judge(struct routing *routing, const uint8_t place[ROUTE_POSITION_SIZE]);
-
 #endif

@@ -159,7 +159,8 @@ bool crowd_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_
     return true;
 }
 
-void crowd_blame(struct crowd *crowd, const struct event *event, const char *text) {
+/* Counted each time, said once a second at most. */
+static void crowd_blame(struct crowd *crowd, const struct event *event, const char *text) {
     crowd->counters.blamed_count++;
     ASSERT(strlen(text) <= CROWD_BLAME_TEXT_SIZE_MAX);
     if (crowd->now_us < crowd->blame_at_us) {

@@ -40,7 +40,4 @@ uint64_t crowd_token(const struct crowd *crowd, const struct address *address);
 /* Takes one of a bucket that holds `burst` and gains one in each_us. False: it is empty. */
 bool crowd_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst);
 
-/* Counted each time, said once a second at most. */
-void crowd_blame(struct crowd *crowd, const struct event *event, const char *text);
-
 #endif

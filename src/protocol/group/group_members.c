@@ -32,7 +32,7 @@ bool group_is_former(const struct group *group, const uint8_t key[PEER_KEY_SIZE]
     return find_former(group, key) < group->former_count;
 }
 
-void group_forget_former(struct group *group, const uint8_t key[PEER_KEY_SIZE]) {
+static void group_forget_former(struct group *group, const uint8_t key[PEER_KEY_SIZE]) {
     uint32_t at = find_former(group, key);
     if (at < group->former_count) {
         group->former[at] = group->former[--group->former_count];

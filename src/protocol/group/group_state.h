@@ -208,7 +208,6 @@ uint64_t group_spread(struct group *group, uint64_t period_us);
 uint32_t group_find(const struct group *group, const struct peer *peer); /* address and key; GROUP_NOWHERE */
 uint32_t group_find_key(const struct topology *topology, const uint8_t key[PEER_KEY_SIZE]);
 bool group_is_former(const struct group *group, const uint8_t key[PEER_KEY_SIZE]);
-void group_forget_former(struct group *group, const uint8_t key[PEER_KEY_SIZE]);
 void group_save_former(struct group *group); /* where it has changed */
 void group_restore_former(struct group *group, struct bytes bytes);
 

@@ -33,14 +33,14 @@ static uint64_t duration_us(uint64_t size, uint64_t rate) {
     return seconds > INT32_MAX ? INT32_MAX * SECOND_US : seconds * SECOND_US + size % rate * SECOND_US / rate;
 }
 
-uint64_t mirror_expected_us(const struct mirror_neighbour *neighbour, uint64_t size) {
+static uint64_t mirror_expected_us(const struct mirror_neighbour *neighbour, uint64_t size) {
     uint64_t delay_us = neighbour->source.delay_us > 0 ? neighbour->source.delay_us : UNKNOWN_DELAY_US;
     return delay_us + duration_us(size, rate_of(neighbour));
 }
 
 /* May he be asked for the target, now or when he is idle again? */
-bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
-                         uint64_t now_us) {
+static bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
+                                uint64_t now_us) {
     return neighbour->has_version && !neighbour->lacks_target && !mirror_is_barred(neighbour, now_us) &&
            version_compare(&neighbour->version, &mirror->target) >= 0;
 }

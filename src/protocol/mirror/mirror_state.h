@@ -87,9 +87,6 @@ uint64_t mirror_jitter(struct mirror *mirror, uint64_t interval_us); /* three to
 uint64_t mirror_backoff_us(struct mirror *mirror, uint32_t failed_count);
 
 /* mirror_fetch.c */
-uint64_t mirror_expected_us(const struct mirror_neighbour *neighbour, uint64_t size);
-bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
-                         uint64_t now_us);
 size_t mirror_candidates(const struct mirror *mirror, uint64_t now_us);
 struct mirror_neighbour *mirror_best(const struct mirror *mirror, uint64_t now_us); /* NULL: no candidate */
 void mirror_drop_batches(struct mirror *mirror);

@@ -15,7 +15,8 @@ static bool is_one_host(const struct address *a, const struct address *b) {
     return address_is_ipv4(a) == address_is_ipv4(b) && memcmp(a->ip, b->ip, size) == 0;
 }
 
-bool taken_is_shared(const struct small_node *a, const struct small_node *b) {
+/* Two nodes with a place in common? Of one and the same address and port: no. */
+static bool taken_is_shared(const struct small_node *a, const struct small_node *b) {
     const struct address *of_a = &a->first.peer.address;
     const struct address *of_b = &b->first.peer.address;
     return !address_equal(of_a, of_b) && is_one_host(of_a, of_b) &&

@@ -30,9 +30,6 @@ struct taken {
 
 void taken_init(struct taken *taken);
 
-/* Two nodes with a place in common? Of one and the same address and port: no. */
-bool taken_is_shared(const struct small_node *a, const struct small_node *b);
-
 /* Is this somebody else at the ID of our place? */
 bool taken_is_rival(const struct chord *chord, const struct vnode *vnode);
 

@@ -10,7 +10,8 @@ enum { PATH_SIZE_MAX = 128 };
 
 /* ---- what the files share ---- */
 
-bool admin_pages_wants_json(const struct http_request *request) {
+/* Does the client ask for JSON by Accept? */
+static bool admin_pages_wants_json(const struct http_request *request) {
     struct bytes accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
     return bytes_find(accept, BYTES("application/json")) < accept.size;
 }

@@ -16,7 +16,6 @@ enum {
     CALENDAR_DAY_MAX = 12,
     CALENDAR_DAYS_COUNT = 12 * 31, /* a slot for each day that a month could have */
     CALENDAR_ENTRIES_MAX = CALENDAR_DAYS_COUNT * CALENDAR_DAY_MAX,
-    CALENDAR_TYPE_SIZE_MAX = 48,
 };
 
 struct calendar_year {

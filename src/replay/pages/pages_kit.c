@@ -34,7 +34,8 @@ static size_t find_view(struct bytes url, size_t *ret_start) {
     return VIEWS_COUNT;
 }
 
-bool pages_read_time(struct bytes digits, int64_t *ret_time_us) {
+/* 1 to 14 digits: that second, or the end of the year, month … that they stand for. */
+static bool pages_read_time(struct bytes digits, int64_t *ret_time_us) {
     return utc_parse_digits(digits, digits.size < WAYBACK_DIGITS_MAX, ret_time_us);
 }
 

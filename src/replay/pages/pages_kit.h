@@ -27,9 +27,6 @@ enum err pages_target_read(struct pages_target *target, const struct http_reques
                            size_t times_count, struct err_detail *detail) MUST_CHECK;
 void pages_target_done(struct pages_target *target);
 
-/* 1 to 14 digits: that second, or the end of the year, month … that they stand for. */
-bool pages_read_time(struct bytes digits, int64_t *ret_time_us);
-
 /* Append "/details/20260102030405/URL", with "/details" as the place and the view at its end: for a header.
  */
 void pages_put_location(struct buf *out, const char *place, int64_t time_us, struct bytes url,

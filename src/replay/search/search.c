@@ -94,7 +94,7 @@ static enum err answer(struct asker *asker, struct search_job *job) {
     return err;
 }
 
-void *search_answer(void *context) {
+static void *search_answer(void *context) {
     struct asker asker = {.search = context};
     struct search_job *job;
     while ((job = take_job(asker.search)) != NULL) {

@@ -53,7 +53,6 @@ struct search {
 
 /* The threads. */
 void *search_feed(void *search);
-void *search_answer(void *search);
 
 /* search_writer.c: what the feeder does to the database. Needs a transaction, but for open and close. */
 enum search_statement {

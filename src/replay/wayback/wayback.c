@@ -68,7 +68,7 @@ static bool wants_page(const struct wayback *wayback) {
     return sheet_is_wanted(wayback->request) && !is_elsewhere;
 }
 
-void wayback_refuse(struct wayback *wayback, unsigned status, const char *title, const char *text) {
+static void wayback_refuse(struct wayback *wayback, unsigned status, const char *title, const char *text) {
     if (wants_page(wayback)) {
         sheet_answer_error(wayback->replay, wayback->request, status, title, text);
         return;
@@ -128,7 +128,8 @@ static void tell(struct wayback *wayback, const char *text) {
     wayback->replay->tell(wayback->replay->tell_context, line);
 }
 
-void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail) {
+/* Say what went wrong, to people or programs, and tell the operator what is his business. */
+static void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail) {
     const char *text = err_detail_text(detail, err);
     switch (err) {
     case ERR_NOT_FOUND:

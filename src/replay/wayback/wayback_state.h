@@ -74,10 +74,6 @@ struct wayback {
 
 /* ---- wayback.c ---- */
 
-/* Say what went wrong, to people or programs, and tell the operator what is his business. */
-void wayback_refuse(struct wayback *wayback, unsigned status, const char *title, const char *text);
-void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail);
-
 /* Lead to another capture, or to the same under another prefix or modifier. */
 void wayback_redirect(struct wayback *wayback, const char *prefix, const char *stamp, struct bytes modifier,
                       struct bytes url);

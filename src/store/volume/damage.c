@@ -163,7 +163,8 @@ static bool read_line(struct bytes line, struct capture *capture) {
     return line.size > 0 && utc_parse_rfc3339(time, &capture->time_us);
 }
 
-enum err damage_read(struct bytes list, damage_visit *visit, void *context) {
+/* Each capture of the list, with its SURT; lines that are none are passed over. */
+static enum err damage_read(struct bytes list, damage_visit *visit, void *context) {
     struct canon canon;
     struct buf surt;
     struct bytes line;

@@ -37,10 +37,10 @@ enum err damage_find(struct volume *volume, const struct damage_place *places, s
 /* Append the line of a capture, with its volume. What does not fit in the buffer is left out. */
 void damage_put_line(struct buf *list, const struct capture *capture);
 
-/* Each capture of the list, with its SURT; lines that are none are passed over. */
-enum err damage_read(struct bytes list, damage_visit *visit, void *context) MUST_CHECK;
-
-/* The same from a file, which is removed then. ERR_OK where there is none. */
+/*
+ * Each capture of the list in a file, with its SURT; lines that are none are passed over. The file is removed
+ * then. ERR_OK if there is none.
+ */
 enum err damage_take(const char *path, damage_visit *visit, void *context,
                      struct err_detail *detail) MUST_CHECK;
 

@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 
-enum { ENTITIES_COUNT = 2125, ENTITIES_NAME_SIZE_MAX = 32 };
+enum { ENTITIES_COUNT = 2125 };
 
 /* The name, without '&' and ';', is text[at, at + name_size); the value, in UTF-8, stands behind it. */
 struct entity {
