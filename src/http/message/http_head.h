@@ -4,8 +4,9 @@
  *
  * Fed with the pieces of the message as they come, and read by one of two sets of rules (http_rules.h).
  * RECORDED: lines end in CRLF or LF, unknown versions pass, a head that the block ends in counts as whole.
- * What does not look like HTTP at all, or has no end within HTTP_HEAD_SIZE_MAX, is no head; its bytes then
- * belong to the payload. STRICT: a request that has one meaning; others are no head, for a reason.
+ * Bytes that do not look like HTTP at all, or have no empty line within HTTP_HEAD_SIZE_MAX, are no head; they
+ * then belong to the payload. STRICT: a request with one meaning; any other is no head, and `reason` says
+ * why.
  *
  * All memory is taken by http_head_init().
  */
@@ -26,7 +27,7 @@ struct http_head {
     enum http_head_state state;
     const char *reason;  /* STRICT: why it is none */
     size_t line_start;   /* of the line that is being read */
-    uint16_t status;     /* 100 to 999; 0 for requests and where there is none */
+    uint16_t status;     /* 100 to 999; 0 for a request, and if there is none */
     struct bytes method; /* STRICT, like the next two */
     struct bytes target;
     unsigned minor_version; /* of HTTP/1 */
@@ -92,7 +93,7 @@ bool http_is_token(struct bytes text);
 /* Has it bytes that no value of a field may have? */
 bool http_has_controls(struct bytes text);
 
-/* "text/html" of "text/html; charset=utf-8"; {NULL, 0} where nothing usable is there. */
+/* "text/html" of "text/html; charset=utf-8"; {NULL, 0} if nothing of it is usable. */
 struct bytes http_mime(struct bytes content_type);
 
 #endif

@@ -32,8 +32,8 @@ void proxy_head_done(struct proxy_head *head);
 enum http_head_state proxy_head_read(struct proxy_head *head, struct bytes input, const char **ret_reason);
 
 /*
- * The URL that is asked for. secure_host: "example.org:443" of a connection that is taken apart, where
- * targets are paths; empty where they are whole URLs. ERR_INVALID, ERR_UNSUPPORTED with a sentence.
+ * The URL that is asked for. secure_host: "example.org:443" of a connection that is taken apart, whose
+ * targets are paths; empty if targets are whole URLs. ERR_INVALID, ERR_UNSUPPORTED with a sentence.
  */
 enum err proxy_head_url(const struct proxy_head *head, struct bytes secure_host, struct url *ret_url,
                         struct err_detail *detail) MUST_CHECK;
@@ -59,7 +59,7 @@ bool proxy_head_is_hop(const struct fields *fields, struct bytes name);
 /* Is the word in a list, as "no-store" in "max-age=0, no-store"? In any field of that name. */
 bool proxy_head_lists(const struct fields *fields, struct bytes name, struct bytes word);
 
-/* "Name: value", the value without control characters; nothing where the name is no token. */
+/* "Name: value", the value without control characters; nothing if the name is no token. */
 void proxy_head_put_field(struct buf *out, struct bytes name, struct bytes value);
 
 #endif
