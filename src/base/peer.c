@@ -7,7 +7,6 @@ enum { IPV4_SIZE = 4, IPV6_SIZE = 16 };
 /* ---- addresses ---- */
 
 static void peer_write_ip(struct wire_writer *writer, const struct address *address, size_t ip_size) {
-    ASSERT(address->port != 0);
     wire_write_bytes(writer, bytes_of(address->ip + IPV6_SIZE - ip_size, ip_size));
     wire_write_u16(writer, address->port);
 }
@@ -22,6 +21,7 @@ static void peer_read_ip(struct wire_reader *reader, size_t ip_size, struct addr
 }
 
 void peer_write_short(struct wire_writer *writer, const struct address *address) {
+    ASSERT(address->port != 0);
     peer_write_ip(writer, address, address_is_ipv4(address) ? IPV4_SIZE : IPV6_SIZE);
 }
 
@@ -43,13 +43,13 @@ static void peer_write_head(struct wire_writer *writer, enum peer_layout layout,
 }
 
 /* Returns the flags. */
-static unsigned peer_read_head(struct wire_reader *reader, enum peer_layout layout, uint8_t flags_max,
+static unsigned peer_read_head(struct wire_reader *reader, enum peer_layout layout,
                                struct address *ret_address) {
     if (layout == PEER_PLAIN) {
         peer_read_ip(reader, IPV6_SIZE, ret_address);
         return 0;
     }
-    unsigned flags = wire_read_u8_max(reader, layout == PEER_TAGGED ? flags_max : PEER_IS_IPV6);
+    unsigned flags = wire_read_u8_max(reader, layout == PEER_TAGGED ? PEER_FLAGS_MAX : PEER_IS_IPV6);
     peer_read_short(reader, (flags & PEER_IS_IPV6) != 0, ret_address);
     if (!address_is_possible(ret_address)) {
         wire_read_fail(reader, ERR_INVALID, "no address");
@@ -58,11 +58,13 @@ static unsigned peer_read_head(struct wire_reader *reader, enum peer_layout layo
 }
 
 void peer_write_address(struct wire_writer *writer, enum peer_layout layout, const struct address *address) {
+    ASSERT(layout != PEER_TAGGED);
     peer_write_head(writer, layout, 0, address);
 }
 
 void peer_read_address(struct wire_reader *reader, enum peer_layout layout, struct address *ret_address) {
-    peer_read_head(reader, layout, PEER_IS_IPV6, ret_address);
+    ASSERT(layout != PEER_TAGGED);
+    peer_read_head(reader, layout, ret_address);
 }
 
 /* ---- peers ---- */
@@ -94,7 +96,7 @@ void peer_read_key(struct wire_reader *reader, uint8_t ret_key[PEER_KEY_SIZE]) {
 }
 
 void peer_read(struct wire_reader *reader, enum peer_layout layout, struct peer *ret_peer) {
-    unsigned flags = peer_read_head(reader, layout, PEER_FLAGS_MAX, &ret_peer->address);
+    unsigned flags = peer_read_head(reader, layout, &ret_peer->address);
     memset(ret_peer->key, 0, PEER_KEY_SIZE);
     if (layout == PEER_PLAIN) {
         wire_read_array(reader, ret_peer->key, PEER_KEY_SIZE);

@@ -66,7 +66,7 @@ void peer_read(struct wire_reader *reader, enum peer_layout layout, struct peer 
 /* How many bytes peer_write() writes. */
 size_t peer_size(enum peer_layout layout, const struct peer *peer);
 
-/* The same without a key: in PEER_TAGGED the flag 2 is not there, and is refused. */
+/* PEER_MEMBER and PEER_PLAIN without their key. */
 void peer_write_address(struct wire_writer *writer, enum peer_layout layout, const struct address *address);
 void peer_read_address(struct wire_reader *reader, enum peer_layout layout, struct address *ret_address);
 

@@ -6,6 +6,12 @@ bool event_is_from(const struct event *event, const struct peer *peer) {
            (!has_keys || memcmp(event->from_key, peer->key, PEER_KEY_SIZE) == 0);
 }
 
+struct peer event_sender(const struct event *event) {
+    struct peer peer = {.address = event->from};
+    memcpy(peer.key, event->from_key, PEER_KEY_SIZE);
+    return peer;
+}
+
 void outbox_init(struct outbox *out, struct action *actions, size_t actions_max, void *memory,
                  size_t memory_size) {
     *out = (struct outbox){

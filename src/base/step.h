@@ -44,6 +44,9 @@ struct event {
 /* Is it from him: his address, and his key where both are known? */
 bool event_is_from(const struct event *event, const struct peer *peer);
 
+/* Who sent the message. */
+struct peer event_sender(const struct event *event);
+
 enum action_kind {
     ACTION_SEND,   /* .bytes to .to, as one datagram, may be lost */
     ACTION_SAVE,   /* slot .code shall hold .bytes after a crash; EVENT_SAVED with .number follows */

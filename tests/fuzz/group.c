@@ -97,7 +97,7 @@ static void check_send(struct driver *driver, const struct event *event, const s
 }
 
 static void step(struct driver *driver, struct event event) {
-    struct peer from = group_sender(&event);
+    struct peer from = event_sender(&event);
     bool is_stranger = group_find(driver->group, &from) == GROUP_NOWHERE;
     event.now_us = driver->now_us;
     outbox_clear(&driver->out);

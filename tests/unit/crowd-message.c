@@ -242,7 +242,7 @@ static void expect_peer(struct bytes bytes, bool is_good) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
-    crowd_message_read_peer(&reader, &peer);
+    peer_read(&reader, PEER_TAGGED, &peer);
     assert_int_equal(wire_reader_finish(&reader, NULL) == ERR_OK, is_good);
 }
 

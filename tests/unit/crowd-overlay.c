@@ -304,7 +304,7 @@ static void what_is_no_message_is_counted_and_its_sender_blamed(void **state) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, notice);
-    crowd_read_peer(&reader, &peer);
+    peer_read(&reader, PEER_TAGGED, &peer);
     struct address sender = street_address(2);
     assert_true(address_equal(&peer.address, &sender));
     assert_bytes_equal(bytes_skip(notice, reader.offset), BYTES("a malformed message"));

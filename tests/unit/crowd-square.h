@@ -139,7 +139,7 @@ static inline void square_hear(struct square *square, struct square_node *node, 
     if (action->code == CROWD_FOUND) {
         wire_read_u64(&reader);
         node->found_hops = wire_read_u8(&reader);
-        crowd_read_peer(&reader, &node->found_holder);
+        peer_read(&reader, PEER_TAGGED, &node->found_holder);
         assert_int_equal(reader.err, ERR_OK);
         node->found_at_us = node->found_count == 0 ? square->now_us : node->found_at_us;
         node->found_count++;

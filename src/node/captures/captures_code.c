@@ -24,19 +24,6 @@ static enum err start(struct wire_writer *writer, struct buf *out, size_t size) 
     return err;
 }
 
-static void write_address(struct wire_writer *writer, const struct address *address) {
-    wire_write_bytes(writer, bytes_of(address->ip, sizeof address->ip));
-    wire_write_u16(writer, address->port);
-}
-
-static void read_address(struct wire_reader *reader, struct address *ret_address) {
-    wire_read_array(reader, ret_address->ip, sizeof ret_address->ip);
-    ret_address->port = wire_read_u16(reader);
-    if (ret_address->port == 0) {
-        wire_read_fail(reader, ERR_INVALID, "port 0");
-    }
-}
-
 enum err captures_code_put_question(struct buf *out, const struct captures_question *question) {
     struct wire_writer writer;
     enum err err = start(&writer, out, question->surt.size + SMALL_SIZE_MAX);
@@ -49,7 +36,7 @@ enum err captures_code_put_question(struct buf *out, const struct captures_quest
     wire_write_varint(&writer, question->offset);
     wire_write_varint(&writer, question->size_max);
     if (question->address.port != 0) {
-        write_address(&writer, &question->address);
+        peer_write_address(&writer, PEER_PLAIN, &question->address);
     }
     return finish(&writer, out);
 }
@@ -65,7 +52,7 @@ enum err captures_code_read_question(struct bytes in, struct captures_question *
     question.offset = wire_read_varint(&reader, VOLUME_DOCUMENT_SIZE_MAX);
     question.size_max = (uint32_t)wire_read_varint(&reader, PEER_RPC_PIECE_SIZE_MAX);
     if (wire_reader_left(&reader) > 0) {
-        read_address(&reader, &question.address);
+        peer_read_address(&reader, PEER_PLAIN, &question.address);
     }
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {
@@ -78,16 +65,14 @@ static void write_referral(struct wire_writer *writer, const struct captures_ans
     ASSERT(answer->peers_count <= CAPTURES_CODE_PEERS_MAX);
     wire_write_u8(writer, answer->peers_count);
     for (size_t i = 0; i < answer->peers_count; i++) {
-        write_address(writer, &answer->peers[i].address);
-        wire_write_bytes(writer, bytes_of(answer->peers[i].key, PEER_KEY_SIZE));
+        peer_write(writer, PEER_PLAIN, &answer->peers[i]);
     }
 }
 
 static void read_referral(struct wire_reader *reader, struct captures_answer *answer) {
     answer->peers_count = wire_read_u8_max(reader, CAPTURES_CODE_PEERS_MAX);
     for (size_t i = 0; i < answer->peers_count; i++) {
-        read_address(reader, &answer->peers[i].address);
-        wire_read_array(reader, answer->peers[i].key, PEER_KEY_SIZE);
+        peer_read(reader, PEER_PLAIN, &answer->peers[i]);
     }
 }
 

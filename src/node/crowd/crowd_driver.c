@@ -112,7 +112,7 @@ static void on_blamed(struct crowd_driver *crowd_driver, struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
-    crowd_read_peer(&reader, &peer);
+    peer_read(&reader, PEER_TAGGED, &peer);
     struct bytes text = wire_read_bytes(&reader, wire_reader_left(&reader));
     if (reader.err == ERR_OK) {
         blame(crowd_driver, &peer, text);

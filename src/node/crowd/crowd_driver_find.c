@@ -135,7 +135,7 @@ void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
     uint8_t hops_count = wire_read_u8(&reader);
-    crowd_read_peer(&reader, &holder);
+    peer_read(&reader, PEER_TAGGED, &holder);
     struct bytes finding = wire_read_bytes(&reader, wire_reader_left(&reader));
     bool is_sound = reader.err == ERR_OK && finding.size <= CROWD_FINDING_SIZE_MAX &&
                     wish_read_findings(finding, findings, &count) &&

@@ -85,7 +85,7 @@ static void on_peer(struct group_driver *group_driver, struct group_driver_slot 
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, action->bytes);
-    group_read_peer(&reader, &peer);
+    peer_read(&reader, PEER_MEMBER, &peer);
     if (action->code == GROUP_PROBE) {
         on_probe(group_driver, &reader, &peer);
         return;

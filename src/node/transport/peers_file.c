@@ -11,22 +11,11 @@ struct bytes peers_file_write(const char *mark, const struct peer *peers, size_t
     wire_write_u8(&writer, LAYOUT);
     wire_write_varint(&writer, count);
     for (size_t i = 0; i < count; i++) {
-        wire_write_bytes(&writer, bytes_of(peers[i].address.ip, sizeof peers[i].address.ip));
-        wire_write_u16(&writer, peers[i].address.port);
-        wire_write_bytes(&writer, bytes_of(peers[i].key, PEER_KEY_SIZE));
+        peer_write(&writer, PEER_PLAIN, &peers[i]);
     }
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);
     return bytes;
-}
-
-static void read_peer(struct wire_reader *reader, struct peer *peer) {
-    wire_read_array(reader, peer->address.ip, sizeof peer->address.ip);
-    peer->address.port = wire_read_u16(reader);
-    wire_read_array(reader, peer->key, PEER_KEY_SIZE);
-    if (peer->address.port == 0) {
-        wire_read_fail(reader, ERR_INVALID, "port 0");
-    }
 }
 
 size_t peers_file_read(const char *mark, struct bytes bytes, struct peer *out, size_t peers_max) {
@@ -37,7 +26,7 @@ size_t peers_file_read(const char *mark, struct bytes bytes, struct peer *out, s
         bytes_equal(found, bytes_of(mark, PEERS_FILE_MARK_SIZE)) && wire_read_u8(&reader) == LAYOUT;
     size_t count = is_known ? (size_t)wire_read_varint(&reader, peers_max) : 0;
     for (size_t i = 0; i < count; i++) {
-        read_peer(&reader, &out[i]);
+        peer_read(&reader, PEER_PLAIN, &out[i]);
     }
     return wire_reader_finish(&reader, NULL) == ERR_OK ? count : 0;
 }

@@ -131,14 +131,8 @@ void crowd_send(struct crowd *crowd, const struct peer *to, const struct crowd_m
 }
 
 void crowd_answer(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
-    struct peer to = crowd_sender(event);
+    struct peer to = event_sender(event);
     crowd_send(crowd, &to, message);
-}
-
-struct peer crowd_sender(const struct event *event) {
-    struct peer peer = {.address = event->from};
-    memcpy(peer.key, event->from_key, PEER_KEY_SIZE);
-    return peer;
 }
 
 uint64_t crowd_token(const struct crowd *crowd, const struct address *address) {
@@ -167,11 +161,11 @@ static void crowd_blame(struct crowd *crowd, const struct event *event, const ch
         return;
     }
     crowd->blame_at_us = crowd->now_us + BLAME_US;
-    uint8_t memory[CROWD_MESSAGE_PEER_SIZE_MAX + CROWD_BLAME_TEXT_SIZE_MAX];
+    uint8_t memory[PEER_SIZE_MAX + CROWD_BLAME_TEXT_SIZE_MAX];
     struct wire_writer writer;
-    struct peer who = crowd_sender(event);
+    struct peer who = event_sender(event);
     wire_writer_init(&writer, memory, sizeof memory);
-    crowd_message_write_peer(&writer, &who);
+    peer_write(&writer, PEER_TAGGED, &who);
     wire_write_bytes(&writer, bytes_of_string(text));
     outbox_notice(crowd->out, CROWD_BLAMED, bytes_of(memory, writer.size));
 }
@@ -207,7 +201,7 @@ static void on_drop(struct crowd *crowd, struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
-    crowd_message_read_peer(&reader, &peer);
+    peer_read(&reader, PEER_TAGGED, &peer);
     ASSERT(reader.err == ERR_OK);
     overlay_drop(crowd, &peer.address);
 }
@@ -268,13 +262,9 @@ struct bytes crowd_write_contacts(const struct peer *peers, size_t peers_count, 
     struct wire_writer writer;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
     for (size_t i = 0; i < peers_count && i < CROWD_CONTACTS_MAX; i++) {
-        crowd_message_write_peer(&writer, &peers[i]);
+        peer_write(&writer, PEER_TAGGED, &peers[i]);
     }
     return bytes_of(memory, writer.size);
-}
-
-void crowd_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
-    crowd_message_read_peer(reader, ret_peer);
 }
 
 const struct crowd_counters *crowd_counters(const struct crowd *crowd) {

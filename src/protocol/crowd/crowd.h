@@ -114,7 +114,7 @@ enum crowd_command {
 /* ACTION_NOTICE: action.code. bytes in terms of base/wire.h. */
 enum crowd_notice {
     CROWD_ASKED,  /* number (u64), wish to the end. Is not asked twice for one wish at the same time */
-    CROWD_FOUND,  /* number (u64), hops (1), holder (crowd_read_peer()), finding to the end; may come more
+    CROWD_FOUND,  /* number (u64), hops (1), holder (PEER_TAGGED), finding to the end; may come more
                      often */
     CROWD_LOST,   /* number (u64), 1 where it was remembered as absent or there was no neighbour: nobody was
                      asked */
@@ -133,10 +133,6 @@ size_t crowd_memory_size(const struct crowd_config *config);
 /* The bytes of CROWD_JOIN: one peer after the other, into memory of STEP_MESSAGE_SIZE_MAX; at most
  * CROWD_CONTACTS_MAX. A key of zeros: whoever is at that address. */
 struct bytes crowd_write_contacts(const struct peer *peers, size_t peers_count, void *memory);
-
-/* A peer of a notice. Bytes of our own making: a failure is in the reader. */
-struct wire_reader;
-void crowd_read_peer(struct wire_reader *reader, struct peer *ret_peer);
 
 /* ---- for `mnemon crowd status`, read-only ---- */
 

@@ -1,71 +1,11 @@
 #include "protocol/crowd/crowd_message.h"
 
-enum peer_flag { PEER_IS_IPV6 = 1, PEER_HAS_KEY = 2, PEER_FLAGS_MAX = 3 };
-
-enum {
-    IPV4_SIZE = 4,
-    IPV6_SIZE = 16,
-    PORT_SIZE = 2,
-    AGE_SIZE = 2,
-    AGE_MAX = UINT16_MAX,
-};
-
-/* ---- peers ---- */
-
-/* In one piece, because entries are most of what a crowd writes. */
-void crowd_message_write_peer(struct wire_writer *writer, const struct peer *peer) {
-    ASSERT(peer->address.port != 0);
-    uint8_t bytes[CROWD_MESSAGE_PEER_SIZE_MAX];
-    bool is_ipv4 = address_is_ipv4(&peer->address);
-    bool is_known = peer_has_key(peer);
-    size_t ip_size = is_ipv4 ? IPV4_SIZE : IPV6_SIZE;
-    size_t size = 0;
-    bytes[size++] = (uint8_t)((is_ipv4 ? 0u : PEER_IS_IPV6) | (is_known ? PEER_HAS_KEY : 0u));
-    memcpy(bytes + size, peer->address.ip + IPV6_SIZE - ip_size, ip_size);
-    size += ip_size;
-    bytes[size++] = (uint8_t)peer->address.port;
-    bytes[size++] = (uint8_t)(peer->address.port >> 8);
-    if (is_known) {
-        memcpy(bytes + size, peer->key, PEER_KEY_SIZE);
-        size += PEER_KEY_SIZE;
-    }
-    wire_write_bytes(writer, bytes_of(bytes, size));
-}
-
-static const char *reason_against(const struct peer *peer, unsigned flags) {
-    if (!address_is_possible(&peer->address)) {
-        return "no address";
-    }
-    if ((flags & PEER_IS_IPV6) != 0 && address_is_ipv4(&peer->address)) {
-        return "IPv4 in the form of IPv6";
-    }
-    return (flags & PEER_HAS_KEY) != 0 && !peer_has_key(peer) ? "key of zeros" : NULL;
-}
-
-void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
-    static const struct peer nowhere = {.address.ip = {[10] = 0xff, [11] = 0xff}}; /* mapped IPv4 */
-    unsigned flags = wire_read_u8_max(reader, PEER_FLAGS_MAX);
-    size_t ip_size = (flags & PEER_IS_IPV6) != 0 ? IPV6_SIZE : IPV4_SIZE;
-    size_t key_size = (flags & PEER_HAS_KEY) != 0 ? PEER_KEY_SIZE : 0;
-    struct bytes bytes = wire_read_bytes(reader, ip_size + PORT_SIZE + key_size);
-    *ret_peer = nowhere;
-    if (reader->err != ERR_OK) {
-        return;
-    }
-    memcpy(ret_peer->address.ip + IPV6_SIZE - ip_size, bytes.data, ip_size);
-    ret_peer->address.port = (uint16_t)(bytes.data[ip_size] | bytes.data[ip_size + 1] << 8);
-    memcpy(ret_peer->key, bytes.data + ip_size + PORT_SIZE, key_size);
-    const char *reason = reason_against(ret_peer, flags);
-    if (reason != NULL) {
-        wire_read_fail(reader, ERR_INVALID, reason);
-    }
-}
+enum { AGE_SIZE = 2, AGE_MAX = UINT16_MAX };
 
 /* ---- entries ---- */
 
 size_t crowd_message_entry_size(const struct crowd_neighbour *entry) {
-    size_t ip_size = address_is_ipv4(&entry->peer.address) ? IPV4_SIZE : IPV6_SIZE;
-    return 1 + ip_size + PORT_SIZE + (peer_has_key(&entry->peer) ? PEER_KEY_SIZE : 0) + AGE_SIZE;
+    return peer_size(PEER_TAGGED, &entry->peer) + AGE_SIZE;
 }
 
 static void write_entries(struct wire_writer *writer, const struct crowd_message *message) {
@@ -73,7 +13,7 @@ static void write_entries(struct wire_writer *writer, const struct crowd_message
     wire_write_u8(writer, message->entries_count);
     for (unsigned i = 0; i < message->entries_count; i++) {
         const struct crowd_neighbour *entry = &message->entries[i];
-        crowd_message_write_peer(writer, &entry->peer);
+        peer_write(writer, PEER_TAGGED, &entry->peer);
         wire_write_u16(writer, (uint16_t)(entry->age < AGE_MAX ? entry->age : AGE_MAX));
     }
 }
@@ -81,7 +21,7 @@ static void write_entries(struct wire_writer *writer, const struct crowd_message
 static void read_entries(struct wire_reader *reader, uint8_t count_max, struct crowd_message *message) {
     message->entries_count = wire_read_u8_max(reader, count_max);
     for (unsigned i = 0; i < message->entries_count && reader->err == ERR_OK; i++) {
-        crowd_message_read_peer(reader, &message->entries[i].peer);
+        peer_read(reader, PEER_TAGGED, &message->entries[i].peer);
         message->entries[i].age = wire_read_u16(reader);
     }
 }
@@ -121,7 +61,7 @@ static void write_hit(struct wire_writer *writer, const struct crowd_message *me
     wire_write_u8(writer, message->hops);
     wire_write_bool(writer, is_other);
     if (is_other) {
-        crowd_message_write_peer(writer, &message->holder);
+        peer_write(writer, PEER_TAGGED, &message->holder);
     }
     wire_write_string(writer, message->contents);
 }
@@ -130,7 +70,7 @@ static void read_hit(struct wire_reader *reader, struct crowd_message *message) 
     message->hops = wire_read_u8(reader);
     message->holder = (struct peer){0};
     if (wire_read_bool(reader)) {
-        crowd_message_read_peer(reader, &message->holder);
+        peer_read(reader, PEER_TAGGED, &message->holder);
     }
     message->contents = read_contents(reader, CROWD_FINDING_SIZE_MAX);
 }
@@ -175,7 +115,7 @@ static void write_body(struct wire_writer *writer, const struct crowd_message *m
         break;
     case CROWD_MESSAGE_WALK:
         wire_write_u8(writer, message->hops);
-        crowd_message_write_peer(writer, &message->entries[0].peer);
+        peer_write(writer, PEER_TAGGED, &message->entries[0].peer);
         break;
     case CROWD_MESSAGE_QUERY:
         write_query(writer, message);
@@ -209,7 +149,7 @@ static void read_body(struct wire_reader *reader, struct crowd_message *message)
         break;
     case CROWD_MESSAGE_WALK:
         message->hops = wire_read_u8_max(reader, CROWD_WALK_HOPS_MAX);
-        crowd_message_read_peer(reader, &message->entries[0].peer);
+        peer_read(reader, PEER_TAGGED, &message->entries[0].peer);
         message->entries[0].age = 0;
         message->entries_count = 1;
         break;

@@ -29,8 +29,7 @@ enum crowd_message_kind {
 
 enum {
     CROWD_MESSAGE_HEADER_SIZE = 26,
-    CROWD_MESSAGE_PEER_SIZE_MAX = 51, /* IPv6 and key */
-    CROWD_MESSAGE_ENTRY_SIZE_MAX = CROWD_MESSAGE_PEER_SIZE_MAX + 2,
+    CROWD_MESSAGE_ENTRY_SIZE_MAX = PEER_SIZE_MAX + 2,
     CROWD_MESSAGE_PADDED_SIZE = (STEP_MESSAGE_SIZE_MAX + 2) / 3,
     CROWD_WALK_HOPS_MAX = 16,
 };
@@ -38,7 +37,7 @@ enum {
 _Static_assert(CROWD_MESSAGE_HEADER_SIZE + 1 + CROWD_SHUFFLE_MAX * CROWD_MESSAGE_ENTRY_SIZE_MAX <=
                    STEP_MESSAGE_SIZE_MAX,
                "SHUFFLE");
-_Static_assert(CROWD_MESSAGE_HEADER_SIZE + 3 + CROWD_MESSAGE_PEER_SIZE_MAX + CROWD_FINDING_SIZE_MAX <=
+_Static_assert(CROWD_MESSAGE_HEADER_SIZE + 3 + PEER_SIZE_MAX + CROWD_FINDING_SIZE_MAX <=
                    STEP_MESSAGE_SIZE_MAX,
                "HIT");
 
@@ -70,9 +69,5 @@ enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t 
 
 /* How long it is among entries. */
 size_t crowd_message_entry_size(const struct crowd_neighbour *entry);
-
-/* Address, then key. A port of 0 or an address that is none fails the reader. */
-void crowd_message_write_peer(struct wire_writer *writer, const struct peer *peer);
-void crowd_message_read_peer(struct wire_reader *reader, struct peer *ret_peer);
 
 #endif

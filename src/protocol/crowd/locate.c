@@ -145,7 +145,7 @@ static void receive_hit(struct crowd *crowd, const struct event *event, const st
         .contents = message->contents,
     };
     if (hit.holder.address.port == 0) { /* the sender: only whom he sends it to knows who that is */
-        hit.holder = crowd_sender(event);
+        hit.holder = event_sender(event);
     }
     locate_wanted_found(crowd, query->wish_hash);
     if (query->from.address.port == 0) {

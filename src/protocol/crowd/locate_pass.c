@@ -111,7 +111,7 @@ static void open_task(struct crowd *crowd, const struct event *event, const stru
     task->arrived_us = crowd->now_us;
     task->id = message->number;
     task->wish_hash = wish_hash;
-    task->from = crowd_sender(event);
+    task->from = event_sender(event);
     /* It has come one hop already, so that it goes ttl_cap hops in all, however often it was cut. */
     task->ttl = cut(message->ttl, 0, (uint8_t)(crowd->config.ttl_cap - 1));
     task->hops = cut(message->hops, 1, UINT8_MAX);

@@ -175,12 +175,12 @@ static bool is_new_holder(const struct locate_search *search, uint64_t hash) {
 
 static void say_found(struct crowd *crowd, const struct locate_search *search,
                       const struct crowd_message *hit) {
-    uint8_t memory[8 + 1 + CROWD_MESSAGE_PEER_SIZE_MAX + CROWD_FINDING_SIZE_MAX];
+    uint8_t memory[8 + 1 + PEER_SIZE_MAX + CROWD_FINDING_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
     wire_write_u64(&writer, search->number);
     wire_write_u8(&writer, hit->hops);
-    crowd_message_write_peer(&writer, &hit->holder);
+    peer_write(&writer, PEER_TAGGED, &hit->holder);
     wire_write_bytes(&writer, hit->contents);
     ASSERT(writer.err == ERR_OK);
     outbox_notice(crowd->out, CROWD_FOUND, bytes_of(memory, writer.size));

@@ -191,7 +191,7 @@ static void on_shuffle(struct crowd *crowd, const struct event *event, const str
         return;
     }
     struct crowd_neighbour received[1 + CROWD_SHUFFLE_MAX];
-    received[0] = (struct crowd_neighbour){.peer = crowd_sender(event)};
+    received[0] = (struct crowd_neighbour){.peer = event_sender(event)};
     memcpy(received + 1, message->entries, message->entries_count * sizeof *received);
     view_add(&crowd->view, &received[0]); /* his own word: where we know another key of him, this is it now */
     struct address sent[CROWD_SHUFFLE_MAX];

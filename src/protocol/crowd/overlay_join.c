@@ -21,7 +21,7 @@ void overlay_join(struct crowd *crowd, struct bytes contacts) {
     join->contacts_count = 0;
     while (wire_reader_left(&reader) > 0 && join->contacts_count < CROWD_CONTACTS_MAX) {
         struct peer *contact = &join->contacts[join->contacts_count];
-        crowd_message_read_peer(&reader, contact);
+        peer_read(&reader, PEER_TAGGED, contact);
         bool is_self = address_equal(&contact->address, &crowd->config.self.address);
         join->contacts_count = (uint8_t)(join->contacts_count + !is_self);
     }
@@ -106,7 +106,7 @@ static void on_joined(struct crowd *crowd, const struct event *event, const stru
         return;
     }
     join->contacts_count = 0;
-    struct crowd_neighbour contact = {.peer = crowd_sender(event)};
+    struct crowd_neighbour contact = {.peer = event_sender(event)};
     join->lent_count = 0;
     borrow(crowd, &contact);
     for (unsigned i = 0; i < message->entries_count; i++) {
@@ -132,7 +132,7 @@ static void on_welcome(struct crowd *crowd, const struct event *event, const str
         return;
     }
     join->welcomes_left--;
-    struct crowd_neighbour sender = {.peer = crowd_sender(event)};
+    struct crowd_neighbour sender = {.peer = event_sender(event)};
     if (message->entries_count == 0) { /* he had room: the crowd is small, and we may have, too */
         view_add(&crowd->view, &sender);
         return;
@@ -233,7 +233,7 @@ static void on_join(struct crowd *crowd, const struct event *event, const struct
         return;
     }
     crowd->counters.joins_count++;
-    struct crowd_neighbour who = {.peer = crowd_sender(event)};
+    struct crowd_neighbour who = {.peer = event_sender(event)};
     send_joined(crowd, event, message->number);
     if (crowd->config.kind == CROWD_PROOFS) {
         note_newcomer(crowd, &who.peer);

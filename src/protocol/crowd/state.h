@@ -30,8 +30,7 @@ struct crowd {
 /* crowd.c: to a neighbour; the message's version and network are filled in. */
 void crowd_send(struct crowd *crowd, const struct peer *to, const struct crowd_message *message);
 
-/* Who sent it, and a message to him. */
-struct peer crowd_sender(const struct event *event);
+/* A message to whoever sent this one. */
 void crowd_answer(struct crowd *crowd, const struct event *event, const struct crowd_message *message);
 
 /* The token that proves this address. */

@@ -22,8 +22,8 @@ enum {
     ESTIMATE_SIZE_REFERENCE = 1000000,     /* bytes; of the update that costs are reckoned for */
     ESTIMATE_ROUND_TRIP_US_MAX = 60000000, /* beyond, it is no path */
     ESTIMATE_ROUND_TRIP_US_ASSUMED = 1000000,
-    ESTIMATE_BANDWIDTH_ASSUMED = 3600,                                 /* bytes a second: 28.8 kbit/s */
-    ESTIMATE_ENTRY_SIZE_MAX = MEMBER_ADDRESS_SIZE_MAX + 4 + 5 + 6 + 5, /* in a report */
+    ESTIMATE_BANDWIDTH_ASSUMED = 3600,                               /* bytes a second: 28.8 kbit/s */
+    ESTIMATE_ENTRY_SIZE_MAX = PEER_ADDRESS_SIZE_MAX + 4 + 5 + 6 + 5, /* in a report */
 };
 static const uint64_t ESTIMATE_BANDWIDTH_MAX = UINT64_C(1) << 40; /* bytes a second */
 

@@ -19,7 +19,7 @@ static void write_entry(struct wire_writer *writer, const struct estimate_entry 
     const struct estimate *estimate = &entry->estimate;
     ASSERT(estimate_is_known(estimate) && estimate->round_trip_us <= ESTIMATE_ROUND_TRIP_US_MAX);
     ASSERT(estimate->bandwidth <= ESTIMATE_BANDWIDTH_MAX);
-    member_write_address(writer, &entry->about);
+    peer_write_address(writer, PEER_MEMBER, &entry->about);
     wire_write_varint(writer, estimate->round_trip_us);
     if (estimate->round_trip_us != 0) {
         wire_write_varint(writer, age_s(estimate->round_trip_at_us, now_us));
@@ -55,7 +55,7 @@ static uint64_t read_age(struct wire_reader *reader, uint64_t now_us) {
 
 static void read_entry(struct wire_reader *reader, uint64_t now_us, struct estimate_entry *ret_entry) {
     struct estimate estimate = {0};
-    member_read_address(reader, &ret_entry->about);
+    peer_read_address(reader, PEER_MEMBER, &ret_entry->about);
     estimate.round_trip_us = (uint32_t)wire_read_varint(reader, ESTIMATE_ROUND_TRIP_US_MAX);
     if (estimate.round_trip_us != 0) {
         estimate.round_trip_at_us = read_age(reader, now_us);

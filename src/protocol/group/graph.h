@@ -8,9 +8,10 @@
 #ifndef MNEMON_PROTOCOL_GROUP_GRAPH_H
 #define MNEMON_PROTOCOL_GROUP_GRAPH_H
 
-#include "protocol/group/member.h"
+#include "base/peer.h"
 
 enum {
+    GROUP_MEMBERS_MAX = 256, /* estimates grow as the square: larger groups are split, with corner replicas */
     GRAPH_NODES_MAX = GROUP_MEMBERS_MAX,
     GRAPH_WORDS_COUNT = GRAPH_NODES_MAX / 64,
     GRAPH_EDGES_MAX = GRAPH_NODES_MAX * (GRAPH_NODES_MAX - 1) / 2,

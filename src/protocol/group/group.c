@@ -128,12 +128,6 @@ size_t group_memory_size(const struct group_config *config) {
 
 /* ---- for the other files ---- */
 
-struct peer group_sender(const struct event *event) {
-    struct peer peer = {.address = event->from};
-    memcpy(peer.key, event->from_key, PEER_KEY_SIZE);
-    return peer;
-}
-
 void group_send(struct group *group, const struct peer *to, struct group_message *message) {
     message->held = group->version;
     outbox_send_peer(group->out, to, group_message_write(message, group->config.id, group->memory));
@@ -151,7 +145,7 @@ void group_send_neighbours(struct group *group, const struct peer *but, struct g
 
 void group_answer(struct group *group, const struct event *event, enum group_message_kind kind,
                   uint64_t number) {
-    struct peer to = group_sender(event);
+    struct peer to = event_sender(event);
     struct group_message message = {.kind = (uint8_t)kind, .number = number};
     group_send(group, &to, &message);
 }
@@ -162,7 +156,7 @@ void group_notice_peer(struct group *group, enum group_notice notice, const stru
 }
 
 void group_blame(struct group *group, const struct event *event, const char *text) {
-    struct peer who = group_sender(event);
+    struct peer who = event_sender(event);
     ASSERT(strlen(text) <= GROUP_BLAME_TEXT_SIZE_MAX);
     group->counters.blamed_count++;
     if (group->now_us >= group->blame_at_us) {
@@ -294,9 +288,9 @@ static bool hear_member(struct group *group, uint32_t position, const struct gro
 
 static void on_message(struct group *group, const struct event *event) {
     struct group_message message;
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     group->counters.received_count++;
-    if (!member_is_possible(&from) || address_equal(&from.address, &group->config.self.address) ||
+    if (!peer_is_possible(&from) || address_equal(&from.address, &group->config.self.address) ||
         memcmp(from.key, group->config.self.key, PEER_KEY_SIZE) == 0) {
         group->counters.strange_count++;
         return;
@@ -422,7 +416,7 @@ struct bytes group_write_peer(const struct peer *peer, struct bytes papers, void
     struct wire_writer writer;
     struct bytes bytes;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
-    member_write(&writer, peer);
+    peer_write(&writer, PEER_MEMBER, peer);
     wire_write_bytes(&writer, papers);
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);
@@ -433,7 +427,7 @@ struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64
                                   void *memory) {
     struct wire_writer writer;
     wire_writer_init(&writer, memory, STEP_MESSAGE_SIZE_MAX);
-    member_write(&writer, peer);
+    peer_write(&writer, PEER_MEMBER, peer);
     wire_write_u64(&writer, size);
     wire_write_u64(&writer, duration_us);
     return bytes_of(memory, writer.size);
@@ -446,10 +440,6 @@ struct bytes group_write_rules(bool is_open, enum topology_kind kind, uint8_t co
     wire_write_u8(&writer, (uint8_t)kind);
     wire_write_u8(&writer, connectivity);
     return bytes_of(memory, writer.size);
-}
-
-void group_read_peer(struct wire_reader *reader, struct peer *ret_peer) {
-    member_read(reader, ret_peer);
 }
 
 enum group_mode group_mode(const struct group *group) {

@@ -137,10 +137,6 @@ struct bytes group_write_peer(const struct peer *peer, struct bytes papers, void
 struct bytes group_write_rules(bool is_open, enum topology_kind kind, uint8_t connectivity, void *memory);
 struct bytes group_write_transfer(const struct peer *peer, uint64_t size, uint64_t duration_us, void *memory);
 
-/* A peer of a notice. Bytes of our own making: a failure is in the reader. */
-struct wire_reader;
-void group_read_peer(struct wire_reader *reader, struct peer *ret_peer);
-
 /* ---- for `mnemon group status` and for mirroring, read-only ---- */
 
 enum group_mode {

@@ -131,7 +131,7 @@ static void note_held(struct group *group, const struct peer *peer) {
 }
 
 void group_flood_on_ack(struct group *group, const struct event *event, const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     struct group_target *target = find_target(group, &from);
     if (target == NULL || target->mask == ALL) {
         group->counters.unasked_count++;
@@ -189,7 +189,7 @@ static bool may_send(const struct group *group, const struct peer *from) {
 void group_flood_on_piece(struct group *group, const struct event *event,
                           const struct group_message *message) {
     struct group_flood *flood = &group->flood;
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     if (group->mode == GROUP_IDLE || !may_send(group, &from)) {
         group->counters.strange_count++;
         return;

@@ -35,7 +35,7 @@ void group_join_begin(struct group *group, struct bytes bytes) {
     struct wire_reader reader;
     struct peer contact;
     wire_reader_init(&reader, bytes);
-    member_read(&reader, &contact);
+    peer_read(&reader, PEER_MEMBER, &contact);
     struct bytes papers = wire_read_bytes(&reader, wire_reader_left(&reader));
     ASSERT(reader.err == ERR_OK && papers.size <= GROUP_PAPERS_SIZE_MAX);
     memcpy(joining->papers, papers.data, papers.size);
@@ -92,7 +92,7 @@ static void try_join(struct group *group) {
 }
 
 static bool is_contact(struct group *group, const struct event *event, const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     bool is_asked = group->mode == GROUP_JOINING && message->number == group->joining.number &&
                     peer_equal(&from, &group->joining.contact);
     group->counters.unasked_count += !is_asked;
@@ -140,7 +140,7 @@ void group_join_on_refused(struct group *group, const struct event *event,
  */
 void group_join_on_stranger(struct group *group, const struct event *event,
                             const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     const struct peer *master = group_master(group);
     if (group->mode != GROUP_MEMBER || master == NULL ||
         !group_measure_is_asked(group, &from, message->number)) {
@@ -164,10 +164,10 @@ void group_join_on_stranger(struct group *group, const struct event *event,
 /* ---- the contact ---- */
 
 static uint64_t make_token(const struct group *group, const struct peer *peer) {
-    uint8_t text[MEMBER_SIZE_MAX];
+    uint8_t text[PEER_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, text, sizeof text);
-    member_write(&writer, peer);
+    peer_write(&writer, PEER_MEMBER, peer);
     uint64_t hash = map_hash(bytes_of(text, writer.size), group->secret);
     return hash == 0 ? 1 : hash; /* 0 stands for none */
 }
@@ -206,7 +206,7 @@ static void pass_on(struct group *group, const struct peer *who, const struct pe
 
 /* A member that asks is one whose address has changed, or who has lost what it saved. */
 void group_join_on_join(struct group *group, const struct event *event, const struct group_message *message) {
-    struct peer who = group_sender(event);
+    struct peer who = event_sender(event);
     if (group->mode != GROUP_MEMBER) {
         group->counters.strange_count++;
         return;
@@ -226,7 +226,7 @@ void group_join_on_join(struct group *group, const struct event *event, const st
 
 void group_join_on_request(struct group *group, const struct event *event,
                            const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     if (!peer_equal(&message->peer, &group->config.self)) {
         pass_on(group, &message->peer, &from, message);
     }
@@ -261,7 +261,7 @@ void group_join_leave(struct group *group) {
 }
 
 void group_join_on_left(struct group *group, const struct event *event, const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     const struct peer *master = group_master(group);
     if (group->joining.leaves_left == 0 || message->number != group->joining.leave_number || master == NULL ||
         !peer_equal(master, &from)) {

@@ -235,7 +235,7 @@ static struct peer read_peer(struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
-    member_read(&reader, &peer);
+    peer_read(&reader, PEER_MEMBER, &peer);
     ASSERT(reader.err == ERR_OK);
     return peer;
 }
@@ -295,7 +295,7 @@ void group_master_set_rules(struct group *group, struct bytes bytes) {
 
 void group_master_on_leave(struct group *group, const struct event *event,
                            const struct group_message *message) {
-    struct peer who = group_sender(event);
+    struct peer who = event_sender(event);
     if (!group_is_master(group)) {
         return; /* he asks again when he knows who is */
     }
@@ -326,7 +326,7 @@ static void note_heard(struct group *group, const struct group_message *message)
 
 void group_master_on_report(struct group *group, const struct event *event,
                             const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     uint32_t position = group_find(group, &from);
     struct estimate_entry entries[GROUP_MEMBERS_MAX];
     size_t count = 0;

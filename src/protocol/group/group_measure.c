@@ -74,7 +74,7 @@ static struct group_echo *find_echo(struct group *group, const struct peer *who,
 
 void group_measure_on_echoed(struct group *group, const struct event *event,
                              const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     uint32_t position = group_find(group, &from);
     struct group_echo *echo = find_echo(group, &from, message->number);
     if (echo == NULL) { /* of a poll it is enough that he was heard */
@@ -129,7 +129,7 @@ void group_measure_probed(struct group *group, struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;
     wire_reader_init(&reader, bytes);
-    member_read(&reader, &peer);
+    peer_read(&reader, PEER_MEMBER, &peer);
     uint64_t size = wire_read_u64(&reader);
     uint64_t duration_us = wire_read_u64(&reader);
     enum err err = wire_reader_finish(&reader, NULL);
@@ -189,7 +189,7 @@ static void send_report(struct group *group) {
 
 void group_measure_on_reported(struct group *group, const struct event *event,
                                const struct group_message *message) {
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     if (!group_measure_is_asked(group, &from, message->number)) {
         group->counters.unasked_count++;
         return;

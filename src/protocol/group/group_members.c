@@ -52,7 +52,7 @@ static void remember_former(struct group *group, const struct peer *peer) {
 }
 
 void group_save_former(struct group *group) {
-    uint8_t memory[GROUP_MEMBERS_MAX * MEMBER_SIZE_MAX];
+    uint8_t memory[GROUP_MEMBERS_MAX * PEER_SIZE_MAX];
     struct wire_writer writer;
     if (!group->is_former_changed) {
         return;
@@ -60,7 +60,7 @@ void group_save_former(struct group *group) {
     group->is_former_changed = false;
     wire_writer_init(&writer, memory, sizeof memory);
     for (uint32_t i = 0; i < group->former_count; i++) {
-        member_write(&writer, &group->former[i]);
+        peer_write(&writer, PEER_MEMBER, &group->former[i]);
     }
     outbox_save(group->out, GROUP_SLOT_FORMER, 0, bytes_of(memory, writer.size));
 }
@@ -71,7 +71,7 @@ void group_restore_former(struct group *group, struct bytes bytes) {
     wire_reader_init(&reader, bytes);
     while (wire_reader_left(&reader) > 0) {
         struct peer peer;
-        member_read(&reader, &peer);
+        peer_read(&reader, PEER_MEMBER, &peer);
         if (reader.err == ERR_OK && group_find_key(group->topology, peer.key) == GROUP_NOWHERE) {
             remember_former(group, &peer);
         }

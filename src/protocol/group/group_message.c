@@ -3,8 +3,7 @@
 enum { HEARD_LENGTH_SIZE_MAX = 2, SECONDS_EXACT = 128, SECOND_US = 1000000 };
 
 _Static_assert(GROUP_MESSAGE_HEADER_SIZE + 8 + 2 + GROUP_PIECE_SIZE + 2 <= STEP_MESSAGE_SIZE_MAX, "PIECE");
-_Static_assert(GROUP_MESSAGE_HEADER_SIZE + MEMBER_SIZE_MAX + 2 + GROUP_PAPERS_SIZE_MAX <=
-                   STEP_MESSAGE_SIZE_MAX,
+_Static_assert(GROUP_MESSAGE_HEADER_SIZE + PEER_SIZE_MAX + 2 + GROUP_PAPERS_SIZE_MAX <= STEP_MESSAGE_SIZE_MAX,
                "REQUEST");
 
 size_t group_message_estimates_size_max(size_t members_count) {
@@ -97,11 +96,11 @@ static void write_body(struct wire_writer *writer, const struct group_message *m
         wire_write_u64(writer, message->token);
         break;
     case GROUP_MESSAGE_TAKEN:
-        member_write(writer, &message->peer);
+        peer_write(writer, PEER_MEMBER, &message->peer);
         break;
     case GROUP_MESSAGE_REQUEST:
         ASSERT(message->papers.size <= GROUP_PAPERS_SIZE_MAX);
-        member_write(writer, &message->peer);
+        peer_write(writer, PEER_MEMBER, &message->peer);
         wire_write_string(writer, message->papers);
         break;
     case GROUP_MESSAGE_REPORT:
@@ -140,10 +139,10 @@ static void read_body(struct wire_reader *reader, struct group_message *message)
         message->token = wire_read_u64(reader);
         break;
     case GROUP_MESSAGE_TAKEN:
-        member_read(reader, &message->peer);
+        peer_read(reader, PEER_MEMBER, &message->peer);
         break;
     case GROUP_MESSAGE_REQUEST:
-        member_read(reader, &message->peer);
+        peer_read(reader, PEER_MEMBER, &message->peer);
         message->papers = wire_read_string(reader, GROUP_PAPERS_SIZE_MAX);
         break;
     case GROUP_MESSAGE_REPORT:

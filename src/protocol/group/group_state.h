@@ -188,7 +188,6 @@ struct group {
 
 /* ---- group.c ---- */
 
-struct peer group_sender(const struct event *event);
 void group_send(struct group *group, const struct peer *to, struct group_message *message);
 void group_send_neighbours(struct group *group, const struct peer *but, struct group_message *message);
 void group_answer(struct group *group, const struct event *event, enum group_message_kind kind,

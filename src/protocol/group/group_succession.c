@@ -185,7 +185,7 @@ void group_succession_on_monitor(struct group *group, const struct event *event,
                                  const struct group_message *message) {
     struct group_mastership *master = &group->master;
     const struct group_signer *signer = &group->config.signer;
-    struct peer from = group_sender(event);
+    struct peer from = event_sender(event);
     uint8_t memory[GROUP_MONITOR_SIZE];
     int compared = group_version_compare(message->version, master->beat_version);
     bool is_old = compared < 0 || (compared == 0 && message->beat <= master->beat);

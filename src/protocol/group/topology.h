@@ -33,7 +33,7 @@ enum {
     TOPOLOGY_DEGREE_DEFAULT = 8,
     TOPOLOGY_EDGES_MAX = 4096, /* k * n for the greatest of both, twice */
     TOPOLOGY_HOPS_MAX = 8,     /* log2 of GROUP_MEMBERS_MAX */
-    TOPOLOGY_SIZE_MAX = 1 + 8 + 1 + 2 + GROUP_MEMBERS_MAX * (MEMBER_SIZE_MAX + 2) + TOPOLOGY_EDGES_MAX * 7,
+    TOPOLOGY_SIZE_MAX = 1 + 8 + 1 + 2 + GROUP_MEMBERS_MAX * (PEER_SIZE_MAX + 2) + TOPOLOGY_EDGES_MAX * 7,
 };
 
 /* ---- graphs ---- */

@@ -40,7 +40,7 @@ struct bytes topology_write(const struct topology *topology, uint8_t *memory, si
     wire_write_u8(&writer, (uint8_t)topology->k);
     wire_write_varint(&writer, topology->members_count);
     for (uint32_t i = 0; i < topology->members_count; i++) {
-        member_write(&writer, &topology->members[i]);
+        peer_write(&writer, PEER_MEMBER, &topology->members[i]);
     }
     write_edges(&writer, topology);
     ASSERT(writer.err == ERR_OK);
@@ -65,7 +65,7 @@ static void read_members(struct wire_reader *reader, struct topology *topology) 
         wire_read_fail(reader, ERR_INVALID, "no members");
     }
     for (uint32_t i = 0; i < count && reader->err == ERR_OK; i++) {
-        member_read(reader, &topology->members[i]);
+        peer_read(reader, PEER_MEMBER, &topology->members[i]);
         if (reader->err == ERR_OK && !is_unique(topology, i)) {
             wire_read_fail(reader, ERR_INVALID, "a member twice");
         }

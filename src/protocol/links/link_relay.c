@@ -191,8 +191,7 @@ static struct link_relay_pending *free_pending(struct link_relay *link_relay) {
 static void on_offer(struct link_relay *link_relay, const struct event *event,
                      const struct link_relay_message *offer) {
     struct links_code_batch batch;
-    struct peer from = {.address = event->from};
-    memcpy(from.key, event->from_key, PEER_KEY_SIZE);
+    struct peer from = event_sender(event);
     struct link_relay_pending question = {
         .is_used = true, .from = from, .number = offer->number, .flags = offer->flags, .after = offer->after};
     link_relay->counters.received_count++;

@@ -2,8 +2,6 @@
 
 enum vnode_flag { VNODE_HAS_ADDRESS = 1, VNODE_IS_IPV6 = 2, VNODE_HAS_KEY = 4, VNODE_FLAGS_MAX = 7 };
 
-enum { IPV4_OFFSET = 12 }; /* in the mapped form */
-
 /* ---- places ---- */
 
 void message_write_id(struct wire_writer *writer, struct ring_id id) {
@@ -36,31 +34,12 @@ void message_write_vnode(struct wire_writer *writer, const struct vnode *vnode) 
     bool is_ipv4 = address_is_ipv4(&peer->address);
     unsigned flags =
         VNODE_HAS_ADDRESS | (is_ipv4 ? 0u : VNODE_IS_IPV6) | (peer_has_key(peer) ? VNODE_HAS_KEY : 0u);
-    size_t skipped = is_ipv4 ? IPV4_OFFSET : 0;
     wire_write_u8(writer, (uint8_t)flags);
-    wire_write_bytes(writer, bytes_of(peer->address.ip + skipped, sizeof peer->address.ip - skipped));
-    wire_write_u16(writer, peer->address.port);
+    peer_write_short(writer, &peer->address);
     wire_write_u8(writer, vnode->index);
     if ((flags & VNODE_HAS_KEY) != 0) {
-        wire_write_bytes(writer, bytes_of(peer->key, PEER_KEY_SIZE));
+        wire_write_bytes(writer, peer_key(peer));
     }
-}
-
-static void read_address(struct wire_reader *reader, bool is_ipv6, struct address *ret_address) {
-    struct address address = address_ipv4(0, 0, 0, 0, 0);
-    if (is_ipv6) {
-        wire_read_array(reader, address.ip, sizeof address.ip);
-        if (reader->err == ERR_OK && address_is_ipv4(&address)) {
-            wire_read_fail(reader, ERR_INVALID, "IPv4 in the form of IPv6");
-        }
-    } else {
-        wire_read_array(reader, address.ip + IPV4_OFFSET, sizeof address.ip - IPV4_OFFSET);
-    }
-    address.port = wire_read_u16(reader);
-    if (reader->err == ERR_OK && address.port == 0) {
-        wire_read_fail(reader, ERR_INVALID, "port 0");
-    }
-    *ret_address = address;
 }
 
 void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struct vnode *ret_vnode) {
@@ -73,13 +52,10 @@ void message_read_vnode(struct wire_reader *reader, struct sha256 *sha256, struc
         ret_vnode->id = message_read_id(reader);
         return;
     }
-    read_address(reader, (flags & VNODE_IS_IPV6) != 0, &ret_vnode->peer.address);
+    peer_read_short(reader, (flags & VNODE_IS_IPV6) != 0, &ret_vnode->peer.address);
     ret_vnode->index = wire_read_u8_max(reader, RING_VIRTUAL_MAX - 1);
     if ((flags & VNODE_HAS_KEY) != 0) {
-        wire_read_array(reader, ret_vnode->peer.key, PEER_KEY_SIZE);
-        if (reader->err == ERR_OK && !peer_has_key(&ret_vnode->peer)) {
-            wire_read_fail(reader, ERR_INVALID, "key of zeros");
-        }
+        peer_read_key(reader, ret_vnode->peer.key);
     }
     if (reader->err == ERR_OK) {
         ret_vnode->id = ring_id_of_node(sha256, &ret_vnode->peer.address, ret_vnode->index);

@@ -173,11 +173,11 @@ void ring_blame(struct ring *ring, const struct vnode *who, const char *text) {
 /* ---- messages ---- */
 
 static struct vnode sender_of(struct ring *ring, const struct event *event, uint8_t index) {
-    struct vnode vnode = {.index = index};
-    vnode.peer.address = event->from;
-    memcpy(vnode.peer.key, event->from_key, PEER_KEY_SIZE);
-    vnode.id = ring_id_of_node(&ring->sha256, &event->from, index);
-    return vnode;
+    return (struct vnode){
+        .id = ring_id_of_node(&ring->sha256, &event->from, index),
+        .peer = event_sender(event),
+        .index = index,
+    };
 }
 
 /* Or, where it would be too long for somebody who has not proved his address, the way to prove it. */
@@ -192,8 +192,7 @@ static void answer(struct ring *ring, const struct event *event, uint64_t token,
         answer->kind = MESSAGE_CHALLENGE;
         bytes = message_write(answer, memory);
     }
-    struct peer to = {.address = event->from};
-    memcpy(to.key, event->from_key, PEER_KEY_SIZE);
+    struct peer to = event_sender(event);
     outbox_send_peer(ring->out, &to, bytes);
 }
 

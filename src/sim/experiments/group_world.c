@@ -108,7 +108,7 @@ static void probe(struct group_world *world, uint32_t node, struct wire_reader *
     const struct network *network = sim_network(world->sim);
     struct peer peer;
     uint32_t other;
-    group_read_peer(reader, &peer);
+    peer_read(reader, PEER_MEMBER, &peer);
     uint64_t size = wire_read_u32(reader);
     if (!sim_node_of(world->sim, &peer.address, &other) || sim_status(world->sim, other) != SIM_UP ||
         (network->blocked[network->nodes[node].group] >> network->nodes[other].group & 1) != 0) {
