@@ -32,11 +32,7 @@ static void send_query(struct ring *ring, struct query *query) {
         small_describe(ring, &message);
     }
     const struct table_entry *entry = table_find(&ring->table, query->to.id);
-    struct rtt unknown = {0};
-    query->tries_count++;
-    query->sent_at_us = query->tries_count == 1 ? ring->now_us : query->sent_at_us;
-    query->timeout_at_us =
-        ring->now_us + rtt_timeout_us(entry != NULL ? &entry->rtt : &unknown, query->tries_count);
+    retry_sent(&query->retry, entry != NULL ? &entry->rtt : NULL, ring->now_us);
     ring_send(ring, &query->to, &message);
 }
 
@@ -48,7 +44,7 @@ bool query_open(struct ring *ring, const struct query *query) {
     struct query *opened = &ring->queries[ring->queries_count++];
     *opened = *query;
     opened->number = prng_u64(&ring->prng);
-    opened->tries_count = 0;
+    opened->retry = (struct retry){0};
     send_query(ring, opened);
     return true;
 }
@@ -76,40 +72,29 @@ bool query_is_open(const struct ring *ring, enum query_purpose purpose, const st
     return false;
 }
 
-/* Its index, or silences_count. */
-static uint32_t find_silence(const struct ring *ring, const struct vnode *vnode) {
-    uint32_t index = 0;
-    while (index < ring->silences_count && !vnode_equal(&ring->silences[index].who, vnode)) {
-        index++;
-    }
-    return index;
+/* A verdict is about a place at an address: two nodes behind one address may have one ID. */
+enum { SUBJECT_SIZE = sizeof(struct ring_id) + sizeof(struct address) };
+
+static struct bytes query_subject(const struct vnode *vnode, uint8_t memory[SUBJECT_SIZE]) {
+    memcpy(memory, &vnode->id, sizeof vnode->id);
+    memcpy(memory + sizeof vnode->id, &vnode->peer.address, sizeof vnode->peer.address);
+    return bytes_of(memory, SUBJECT_SIZE);
 }
 
 bool query_is_silent(const struct ring *ring, const struct vnode *vnode) {
-    uint32_t index = find_silence(ring, vnode);
-    return index < ring->silences_count && ring->now_us - ring->silences[index].at_us < SILENCE_US;
+    uint8_t memory[SUBJECT_SIZE];
+    return standing_holds(&ring->standing, STANDING_SILENT, query_subject(vnode, memory), ring->now_us);
 }
 
 static void end_silence(struct ring *ring, const struct vnode *vnode) {
-    uint32_t index = find_silence(ring, vnode);
-    if (index < ring->silences_count) {
-        ring->silences[index] = ring->silences[--ring->silences_count];
-    }
+    uint8_t memory[SUBJECT_SIZE];
+    standing_clear(&ring->standing, STANDING_SILENT, query_subject(vnode, memory));
 }
 
-/* Full: the oldest verdict goes. */
 static void note_silence(struct ring *ring, const struct vnode *vnode) {
-    end_silence(ring, vnode);
-    uint32_t at = ring->silences_count;
-    if (at == QUERY_SILENCES_MAX) {
-        at = 0;
-        for (uint32_t i = 1; i < QUERY_SILENCES_MAX; i++) {
-            at = ring->silences[i].at_us < ring->silences[at].at_us ? i : at;
-        }
-    } else {
-        ring->silences_count++;
-    }
-    ring->silences[at] = (struct query_silence){*vnode, ring->now_us};
+    uint8_t memory[SUBJECT_SIZE];
+    standing_note(&ring->standing, STANDING_SILENT, query_subject(vnode, memory), ring->now_us,
+                  ring->now_us + SILENCE_US);
 }
 
 static void tell_owner(struct ring *ring, const struct query *query, const struct message *answer) {
@@ -173,9 +158,7 @@ static void note_answer(struct ring *ring, const struct query *query, const stru
     }
     entry->heard_at_us = ring->now_us == 0 ? 1 : ring->now_us;
     entry->misses_count = 0;
-    if (query->tries_count == 1) {
-        rtt_sample(&entry->rtt, ring->now_us - query->sent_at_us);
-    }
+    retry_measure(&query->retry, &entry->rtt, ring->now_us);
     bool is_state = message->kind == MESSAGE_STATE && message->status == MESSAGE_MEMBER;
     bool is_owner = message->kind == MESSAGE_FOUND && message->status == FOUND_OWNER &&
                     message->vnodes_count > 0 && vnode_equal(&message->vnodes[0], &query->to);
@@ -207,7 +190,9 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
     if (message->kind == MESSAGE_CHALLENGE) { /* now we have his token: once more, without counting it */
         struct query *again = &ring->queries[ring->queries_count++];
         *again = query;
-        again->tries_count = query.tries_count < query.tries_max ? query.tries_count : query.tries_max - 1;
+        if (again->retry.tries_count == query.tries_max) {
+            again->retry.tries_count--;
+        }
         send_query(ring, again);
         return true;
     }
@@ -243,11 +228,12 @@ static void give_up(struct ring *ring, const struct query *query) {
 void query_tick(struct ring *ring) {
     for (uint32_t i = 0; i < ring->queries_count;) {
         struct query *query = &ring->queries[i];
-        if (query->timeout_at_us > ring->now_us) {
+        if (!retry_is_due(&query->retry, ring->now_us)) {
             i++;
-        } else if (query->tries_count < query->tries_max) {
+        } else if (query->retry.tries_count < query->tries_max) {
             send_query(ring, query);
-            bool is_doubt = query->purpose == QUERY_SUCCESSOR && query->tries_count == QUERY_TRIES_DOUBT;
+            bool is_doubt =
+                query->purpose == QUERY_SUCCESSOR && query->retry.tries_count == QUERY_TRIES_DOUBT;
             if (is_doubt) {
                 chord_doubt(ring, &ring->vnodes[query->owner]);
             }

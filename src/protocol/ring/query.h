@@ -12,6 +12,7 @@
 #ifndef MNEMON_PROTOCOL_RING_QUERY_H
 #define MNEMON_PROTOCOL_RING_QUERY_H
 
+#include "base/retry.h"
 #include "protocol/ring/message.h"
 
 enum {
@@ -35,8 +36,7 @@ enum query_purpose {
 
 struct query {
     uint64_t number;
-    uint64_t sent_at_us;
-    uint64_t timeout_at_us;
+    struct retry retry;
     struct vnode to;
     struct ring_id key;
     uint64_t digest;
@@ -45,14 +45,7 @@ struct query {
     uint8_t purpose;
     uint8_t from; /* index of our place */
     uint8_t wanted;
-    uint8_t tries_count;
     uint8_t tries_max;
-};
-
-/* Who did not answer QUERY_TRIES_DEAD questions. */
-struct query_silence {
-    struct vnode who;
-    uint64_t at_us;
 };
 
 /* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False where too many are

@@ -58,6 +58,7 @@ static enum err init(struct ring *ring, const struct ring_config *config) {
     }
     prng_init(&ring->prng, config->seed);
     ring->secret = prng_u64(&ring->prng);
+    standing_init(&ring->standing, ring->silences, QUERY_SILENCES_MAX, ring->secret);
     taken_init(&ring->taken);
     enum err err = table_init(&ring->table, &ring->arena, config->table_capacity, prng_u64(&ring->prng),
                               is_needed, ring);
@@ -334,6 +335,7 @@ static void on_join(struct ring *ring, struct bytes bytes) {
         count += reader.err == ERR_OK && !vnode_is_padding(&contacts[count]);
     }
     if (ring->mode == MODE_IDLE) {
+        standing_init(&ring->standing, ring->silences, QUERY_SILENCES_MAX, ring->secret);
         taken_init(&ring->taken);
     }
     small_join(ring, contacts, count);
@@ -446,7 +448,7 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     taken_settle(ring);
     small_tick(ring); /* after what may have named somebody to it */
     for (uint32_t i = 0; i < ring->queries_count; i++) {
-        outbox_wake_at(out, ring->queries[i].timeout_at_us);
+        outbox_wake_at(out, ring->queries[i].retry.due_us);
     }
     holders_announce(ring);
     ring->out = NULL;

@@ -3,6 +3,7 @@
 #define MNEMON_PROTOCOL_RING_STATE_H
 
 #include "base/arena.h"
+#include "base/standing.h"
 #include "protocol/ring/before.h"
 #include "protocol/ring/chord.h"
 #include "protocol/ring/holders.h"
@@ -30,8 +31,8 @@ struct ring {
     struct query *queries; /* open ones, in no order */
     uint32_t queries_count;
     uint32_t queries_max;
-    struct query_silence silences[QUERY_SILENCES_MAX]; /* in no order */
-    uint32_t silences_count;
+    struct standing standing; /* places that were silent (query.h) */
+    struct standing_entry silences[QUERY_SILENCES_MAX];
     struct throttle throttle; /* of notify */
     struct taken taken;
     uint64_t heal_at_us;
