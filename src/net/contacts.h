@@ -15,8 +15,8 @@
 #ifndef MNEMON_NET_CONTACTS_H
 #define MNEMON_NET_CONTACTS_H
 
+#include "base/bucket.h"
 #include "base/peer.h"
-#include "net/bucket.h"
 #include "net/lru.h"
 
 enum { CONTACT_COOKIE_SIZE = 16, CONTACT_FACTOR = 3, CONTACT_SECRET_SIZE = 32 };

@@ -21,8 +21,8 @@
 #ifndef MNEMON_NET_SESSIONS_H
 #define MNEMON_NET_SESSIONS_H
 
+#include "base/bucket.h"
 #include "net/arrivals.h"
-#include "net/bucket.h"
 #include "net/lru.h"
 #include "net/seal.h"
 

@@ -26,7 +26,7 @@
 
 #include <uv.h>
 
-#include "net/bucket.h"
+#include "base/bucket.h"
 #include "net/identity.h"
 
 struct stream;

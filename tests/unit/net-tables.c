@@ -1,7 +1,7 @@
 /* lru, arrivals, bucket: each against a slow and obvious model. */
+#include "base/bucket.h"
 #include "base/prng.h"
 #include "net/arrivals.h"
-#include "net/bucket.h"
 #include "net/lru.h"
 #include "unit.h"
 

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/bucket.h"
 #include "base/map.h"
-#include "net/bucket.h"
 #include "node/group/group_driver.h"
 
 enum {

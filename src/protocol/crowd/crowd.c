@@ -144,15 +144,6 @@ uint64_t crowd_token(const struct crowd *crowd, const struct address *address) {
     return hash == 0 ? 1 : hash; /* 0 stands for none */
 }
 
-bool crowd_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst) {
-    uint64_t at_us = *full_at_us > now_us ? *full_at_us : now_us;
-    if (at_us - now_us > each_us * (burst - 1)) {
-        return false;
-    }
-    *full_at_us = at_us + each_us;
-    return true;
-}
-
 /* Counted each time, said once a second at most. */
 static void crowd_blame(struct crowd *crowd, const struct event *event, const char *text) {
     crowd->counters.blamed_count++;

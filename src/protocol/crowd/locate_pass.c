@@ -11,8 +11,8 @@ static const uint64_t SECOND_US = 1000000;
 static bool admits_peer(struct crowd *crowd, uint32_t peer_hash) {
     uint64_t *buckets = crowd->locate.peers_full_at_us;
     uint32_t rate = crowd->config.peer_rate;
-    return buckets == NULL || crowd_take(&buckets[peer_hash % LOCATE_BUCKETS_COUNT], crowd->now_us,
-                                         SECOND_US / rate, 2 * (uint64_t)rate);
+    return buckets == NULL || bucket_take_one(&buckets[peer_hash % LOCATE_BUCKETS_COUNT], crowd->now_us,
+                                              SECOND_US / rate, 2 * (uint64_t)rate);
 }
 
 /* False: *ret_at_us is when the next one may be served. */
@@ -20,7 +20,7 @@ static bool admits_next(struct crowd *crowd, uint64_t *ret_at_us) {
     uint64_t *full_at_us = &crowd->locate.total_full_at_us;
     uint64_t each_us = SECOND_US / crowd->config.total_rate;
     uint64_t burst = crowd->config.total_rate / BURST_PARTS + 1;
-    if (crowd->config.is_unlimited || crowd_take(full_at_us, crowd->now_us, each_us, burst)) {
+    if (crowd->config.is_unlimited || bucket_take_one(full_at_us, crowd->now_us, each_us, burst)) {
         return true;
     }
     *ret_at_us = *full_at_us - each_us * (burst - 1);

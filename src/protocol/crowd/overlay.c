@@ -152,8 +152,9 @@ static bool is_shuffle_admitted(struct crowd *crowd, const struct event *event) 
         return true;
     }
     uint64_t hash = crowd_token(crowd, &event->from);
-    bool is_admitted = crowd_take(&buckets->shuffles_full_at_us[hash % OVERLAY_BUCKETS_COUNT], crowd->now_us,
-                                  crowd->config.shuffle_us / SHUFFLES_PER_WAIT, SHUFFLES_BURST);
+    bool is_admitted =
+        bucket_take_one(&buckets->shuffles_full_at_us[hash % OVERLAY_BUCKETS_COUNT], crowd->now_us,
+                        crowd->config.shuffle_us / SHUFFLES_PER_WAIT, SHUFFLES_BURST);
     crowd->counters.flooded_count += !is_admitted;
     return is_admitted;
 }

@@ -145,8 +145,8 @@ static void on_welcome(struct crowd *crowd, const struct event *event, const str
 
 static bool is_join_admitted(struct crowd *crowd) {
     struct overlay_buckets *buckets = crowd->overlay.buckets;
-    bool is_admitted =
-        buckets == NULL || crowd_take(&buckets->joins_full_at_us, crowd->now_us, JOINS_EACH_US, JOINS_BURST);
+    bool is_admitted = buckets == NULL ||
+                       bucket_take_one(&buckets->joins_full_at_us, crowd->now_us, JOINS_EACH_US, JOINS_BURST);
     crowd->counters.flooded_count += !is_admitted;
     return is_admitted;
 }
@@ -255,8 +255,8 @@ static bool is_walk_admitted(struct crowd *crowd, const struct event *event) {
         return true;
     }
     uint64_t hash = crowd_token(crowd, &event->from);
-    bool is_admitted = crowd_take(&buckets->walks_full_at_us[hash % OVERLAY_BUCKETS_COUNT], crowd->now_us,
-                                  WALKS_EACH_US, WALKS_BURST);
+    bool is_admitted = bucket_take_one(&buckets->walks_full_at_us[hash % OVERLAY_BUCKETS_COUNT],
+                                       crowd->now_us, WALKS_EACH_US, WALKS_BURST);
     crowd->counters.flooded_count += !is_admitted;
     return is_admitted;
 }

@@ -3,6 +3,7 @@
 #define MNEMON_PROTOCOL_CROWD_STATE_H
 
 #include "base/arena.h"
+#include "base/bucket.h"
 #include "base/prng.h"
 #include "protocol/crowd/locate.h"
 #include "protocol/crowd/locate_state.h"
@@ -35,8 +36,5 @@ void crowd_answer(struct crowd *crowd, const struct event *event, const struct c
 
 /* The token that proves this address. */
 uint64_t crowd_token(const struct crowd *crowd, const struct address *address);
-
-/* Takes one of a bucket that holds `burst` and gains one in each_us. False: it is empty. */
-bool crowd_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst);
 
 #endif

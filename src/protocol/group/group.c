@@ -165,15 +165,6 @@ void group_blame(struct group *group, const struct event *event, const char *tex
     }
 }
 
-bool group_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst) {
-    uint64_t at_us = *full_at_us > now_us ? *full_at_us : now_us;
-    if (at_us - now_us > each_us * (burst - 1)) {
-        return false;
-    }
-    *full_at_us = at_us + each_us;
-    return true;
-}
-
 uint64_t group_spread(struct group *group, uint64_t period_us) {
     return period_us - period_us / 8 + prng_below(&group->prng, period_us / 4 + 1);
 }
@@ -207,8 +198,8 @@ static void receive_member(struct group *group, const struct event *event,
 static void receive_stranger(struct group *group, const struct event *event,
                              const struct group_message *message) {
     group->counters.strange_count++;
-    if (group->mode == GROUP_MEMBER &&
-        group_take(&group->requests.strangers_bucket_us, group->now_us, STRANGERS_EACH_US, STRANGERS_BURST)) {
+    if (group->mode == GROUP_MEMBER && bucket_take_one(&group->requests.strangers_bucket_us, group->now_us,
+                                                       STRANGERS_EACH_US, STRANGERS_BURST)) {
         group_answer(group, event, GROUP_MESSAGE_STRANGER, message->number);
     }
 }
@@ -266,7 +257,7 @@ static void receive(struct group *group, const struct event *event, const struct
 static bool hear_member(struct group *group, uint32_t position, const struct group_message *message) {
     struct group_member *member = &group->members[position];
     const struct peer *peer = &group->topology->members[position];
-    if (!group_take(&member->bucket_us, group->now_us, MESSAGES_EACH_US, MESSAGES_BURST)) {
+    if (!bucket_take_one(&member->bucket_us, group->now_us, MESSAGES_EACH_US, MESSAGES_BURST)) {
         group->counters.flooded_count++;
         return false;
     }

@@ -190,7 +190,7 @@ static void pass_on(struct group *group, const struct peer *who, const struct pe
     if (was_seen(group, who, message->number)) {
         return;
     }
-    if (!group_take(&group->requests.bucket_us, group->now_us, REQUESTS_EACH_US, REQUESTS_BURST)) {
+    if (!bucket_take_one(&group->requests.bucket_us, group->now_us, REQUESTS_EACH_US, REQUESTS_BURST)) {
         group->counters.flooded_count++;
         return;
     }

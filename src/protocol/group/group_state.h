@@ -3,6 +3,7 @@
 #define MNEMON_PROTOCOL_GROUP_GROUP_STATE_H
 
 #include "base/arena.h"
+#include "base/bucket.h"
 #include "base/prng.h"
 #include "protocol/group/group_message.h"
 
@@ -195,9 +196,6 @@ void group_answer(struct group *group, const struct event *event, enum group_mes
 void group_notice_peer(struct group *group, enum group_notice notice, const struct peer *peer,
                        struct bytes rest);
 void group_blame(struct group *group, const struct event *event, const char *text);
-
-/* Takes one of a bucket that holds `burst` and gains one in each_us. False: it is empty. */
-bool group_take(uint64_t *full_at_us, uint64_t now_us, uint64_t each_us, uint64_t burst);
 
 /* The period, plus or minus an eighth. */
 uint64_t group_spread(struct group *group, uint64_t period_us);
