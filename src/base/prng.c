@@ -65,6 +65,10 @@ uint64_t prng_between(struct prng *prng, uint64_t min, uint64_t max) {
     return min + prng_below(prng, max - min + 1);
 }
 
+uint64_t prng_spread(struct prng *prng, uint64_t value) {
+    return value * 3 / 4 + prng_below(prng, value / 2 + 1);
+}
+
 bool prng_chance_ppm(struct prng *prng, uint32_t ppm) {
     ASSERT(ppm <= 1000000);
     return ppm > 0 && prng_below(prng, 1000000) < ppm;

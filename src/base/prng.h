@@ -28,6 +28,9 @@ uint64_t prng_below(struct prng *prng, uint64_t bound);
 /* Uniform in min … max, both included. */
 uint64_t prng_between(struct prng *prng, uint64_t min, uint64_t max);
 
+/* Uniform between three and five quarters of it: nodes that started together do not stay so. */
+uint64_t prng_spread(struct prng *prng, uint64_t value);
+
 /* True with the given chance in parts per million: integers, so that no rounding differs. */
 bool prng_chance_ppm(struct prng *prng, uint32_t ppm);
 

@@ -42,8 +42,8 @@ static bool waits_evenly(const struct crowd *crowd) {
 
 static void draw_shuffle(struct crowd *crowd) {
     uint64_t mean_us = crowd->config.shuffle_us;
-    uint64_t wait_us = waits_evenly(crowd) ? mean_us * 3 / 4 + prng_below(&crowd->prng, mean_us / 2 + 1)
-                                           : prng_exponential(&crowd->prng, mean_us);
+    uint64_t wait_us =
+        waits_evenly(crowd) ? prng_spread(&crowd->prng, mean_us) : prng_exponential(&crowd->prng, mean_us);
     crowd->overlay.is_open = false;
     crowd->overlay.shuffle_at_us = crowd->now_us + wait_us;
 }

@@ -41,7 +41,7 @@ void group_flood_to(struct group *group, const struct peer *peer) {
         target->mask = ALL;
     }
     if (target != NULL && target->mask == ALL) { /* else it is under way */
-        *target = (struct group_target){.peer = *peer, .send_at_us = group->now_us};
+        *target = (struct group_target){.peer = *peer};
     }
 }
 
@@ -61,7 +61,7 @@ void group_flood_begin(struct group *group) {
     struct group_flood *flood = &group->flood;
     flood->is_saved = true;
     for (uint32_t i = 0; i < flood->targets_count; i++) {
-        flood->targets[i].send_at_us = group->now_us;
+        flood->targets[i].retry.due_us = group->now_us;
     }
 }
 
@@ -80,7 +80,7 @@ static void send_piece(struct group *group, struct group_target *target, uint8_t
     target->sent |= UINT64_C(1) << piece;
     group->sends_left--;
     group->counters.pieces_count++;
-    group->counters.repeats_count += target->tries_count > 1;
+    group->counters.repeats_count += target->retry.tries_count > 1;
     group_send(group, &target->peer, &message);
 }
 
@@ -101,17 +101,16 @@ static void send_window(struct group *group, struct group_target *target) {
 }
 
 static void tick_target(struct group *group, struct group_target *target) {
-    if (group->now_us >= target->send_at_us) {
-        if (target->tries_count == TRIES_MAX) {
+    if (retry_is_due(&target->retry, group->now_us)) {
+        if (target->retry.tries_count == TRIES_MAX) {
             target->mask = ALL; /* given up */
             return;
         }
-        target->send_at_us = group->now_us + ((uint64_t)AGAIN_US << target->tries_count);
-        target->tries_count++;
+        retry_sent_doubling(&target->retry, AGAIN_US, UINT64_MAX, group->now_us);
         target->sent = 0;
     }
     send_window(group, target);
-    outbox_wake_at(group->out, target->send_at_us);
+    outbox_wake_at(group->out, target->retry.due_us);
 }
 
 void group_flood_tick(struct group *group) {

@@ -6,7 +6,8 @@
 enum {
     SECOND_US = 1000000,
     TRY_US = 2 * SECOND_US, /* doubles with each try … */
-    TRIES_DOUBLED = 5,      /* … to about a minute */
+    TRIES_DOUBLED = 5,
+    TRY_US_MAX = TRY_US << TRIES_DOUBLED, /* … to about a minute */
     LEAVES = 3,
     LEAVE_US = 2 * SECOND_US,
     HANDED_OVER_US = 10 * SECOND_US, /* a master that leaves waits so long for the others to know */
@@ -23,8 +24,7 @@ static void begin(struct group *group, const struct peer *contact) {
     joining->has_master = false;
     joining->is_answered = false;
     joining->token = 0;
-    joining->tries_count = 0;
-    joining->try_at_us = group->now_us;
+    joining->retry = (struct retry){0};
     joining->leaves_left = 0;
     joining->is_leaving = false;
     group->mode = GROUP_JOINING;
@@ -62,8 +62,8 @@ static void send_join(struct group *group) {
 static const struct peer *choose_contact(struct group *group) {
     const struct group_joining *joining = &group->joining;
     const struct topology *old = group->topology;
-    bool is_in_doubt = !joining->is_answered || joining->tries_count > TRIES_DOUBLED;
-    if (joining->tries_count % 2 == 0 || !is_in_doubt) {
+    bool is_in_doubt = !joining->is_answered || joining->retry.tries_count > TRIES_DOUBLED;
+    if (joining->retry.tries_count % 2 == 0 || !is_in_doubt) {
         return &joining->contact_first;
     }
     uint64_t lot = prng_below(&group->prng, old->members_count + group->former_count + 1);
@@ -83,10 +83,9 @@ static void try_join(struct group *group) {
         joining->contact = *contact;
         joining->token = 0;
     }
-    unsigned doubled = joining->tries_count < TRIES_DOUBLED ? joining->tries_count : TRIES_DOUBLED;
-    joining->tries_count++;
+    uint64_t wait_us = retry_doubled_us(TRY_US, joining->retry.tries_count++, TRY_US_MAX);
     joining->number = prng_u64(&group->prng) | 1;
-    joining->try_at_us = group->now_us + group_spread(group, (uint64_t)TRY_US << doubled);
+    joining->retry.due_us = group->now_us + group_spread(group, wait_us);
     joining->is_answered = false;
     send_join(group);
 }
@@ -294,8 +293,8 @@ void group_join_tick(struct group *group) {
     if (group->mode != GROUP_JOINING) {
         return;
     }
-    if (group->now_us >= group->joining.try_at_us) {
+    if (retry_is_due(&group->joining.retry, group->now_us)) {
         try_join(group);
     }
-    outbox_wake_at(group->out, group->joining.try_at_us);
+    outbox_wake_at(group->out, group->joining.retry.due_us);
 }

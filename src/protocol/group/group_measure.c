@@ -175,7 +175,7 @@ static void send_report(struct group *group) {
     uint32_t count = group->topology->members_count;
     struct group_measure *measure = &group->measure;
     measure->report_number = prng_u64(&group->prng) | 1;
-    measure->report_again_us = group->now_us + REPORT_AGAIN_US;
+    retry_sent_doubling(&measure->report, REPORT_AGAIN_US, REPORT_AGAIN_US, group->now_us);
     note_heard(group, heard);
     struct group_message message = {
         .kind = GROUP_MESSAGE_REPORT,
@@ -204,20 +204,19 @@ static void tick_report(struct group *group) {
         return;
     }
     if (group->now_us >= measure->report_at_us) {
-        measure->report_tries = 1;
+        measure->report.tries_count = 0;
         measure->report_at_us = next_at_us(group, group->config.report_us);
         send_report(group);
-    } else if (measure->report_number != 0 && group->now_us >= measure->report_again_us) {
-        if (measure->report_tries >= REPORT_TRIES_MAX) {
+    } else if (measure->report_number != 0 && retry_is_due(&measure->report, group->now_us)) {
+        if (measure->report.tries_count >= REPORT_TRIES_MAX) {
             measure->report_number = 0;
         } else {
-            measure->report_tries++;
             send_report(group);
         }
     }
     outbox_wake_at(group->out, measure->report_at_us);
     if (measure->report_number != 0) {
-        outbox_wake_at(group->out, measure->report_again_us);
+        outbox_wake_at(group->out, measure->report.due_us);
     }
 }
 

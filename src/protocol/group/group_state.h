@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/bucket.h"
 #include "base/prng.h"
+#include "base/retry.h"
 #include "protocol/group/group_message.h"
 
 enum {
@@ -48,9 +49,8 @@ struct group_measure {
     struct group_echo echoes[GROUP_ECHOES_MAX];
     uint32_t echoes_next;
     uint64_t report_number; /* 0: none is open */
-    uint64_t report_again_us;
-    uint32_t report_tries;
-    uint32_t report_first; /* whose estimate comes first: all of a large group do not fit one message */
+    struct retry report;    /* of the one that is open */
+    uint32_t report_first;  /* whose estimate comes first: all of a large group do not fit one message */
 };
 
 /* ---- joining and leaving (group_join.c) ---- */
@@ -62,8 +62,7 @@ struct group_joining {
     size_t papers_size;
     uint64_t number;
     uint64_t token;
-    uint64_t try_at_us;
-    uint32_t tries_count;
+    struct retry retry;
     uint8_t master[PEER_KEY_SIZE]; /* as the contact says; believed, because the contact was chosen */
     bool has_master;
     bool is_answered; /* the last try */
@@ -86,9 +85,8 @@ struct group_requests {
 struct group_target {
     struct peer peer;
     uint64_t mask; /* pieces that he has */
-    uint64_t sent; /* pieces that were sent since send_at_us was last set */
-    uint64_t send_at_us;
-    uint32_t tries_count;
+    uint64_t sent; /* pieces that were sent in this try */
+    struct retry retry;
 };
 
 struct group_flood {

@@ -52,13 +52,9 @@ struct mirror *mirror_init(void *memory, const struct mirror_config *config, uin
     return mirror;
 }
 
-uint64_t mirror_jitter(struct mirror *mirror, uint64_t interval_us) {
-    return interval_us * 3 / 4 + prng_below(&mirror->prng, interval_us / 2 + 1);
-}
-
 uint64_t mirror_backoff_us(struct mirror *mirror, uint32_t failed_count) {
-    uint64_t wait_us = mirror->config.retry_us << (failed_count < 16 ? failed_count : 16);
-    return mirror_jitter(mirror, wait_us < mirror->config.ask_us ? wait_us : mirror->config.ask_us);
+    return prng_spread(&mirror->prng,
+                       retry_doubled_us(mirror->config.retry_us, failed_count, mirror->config.ask_us));
 }
 
 /* ---- sources ---- */
@@ -362,7 +358,7 @@ static bool next_of_source(struct mirror *mirror, struct mirror_neighbour *neigh
         return true;
     }
     if (now_us >= neighbour->ask_at_us) {
-        neighbour->ask_at_us = now_us + mirror_jitter(mirror, mirror->config.ask_us);
+        neighbour->ask_at_us = now_us + prng_spread(&mirror->prng, mirror->config.ask_us);
         *ret_task = (struct mirror_task){.kind = MIRROR_ASK, .source = neighbour->source.peer};
         return true;
     }

@@ -374,10 +374,10 @@ void mirror_looked(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint
     if (neighbour == NULL || !neighbour->is_looked_at) {
         return;
     }
-    uint64_t wait_us = mirror->config.look_us << neighbour->vain_count;
+    uint64_t wait_us = retry_doubled_us(mirror->config.look_us, neighbour->vain_count, LOOK_US_MAX);
     neighbour->is_looked_at = false;
     neighbour->vain_count += wait_us < LOOK_US_MAX; /* until something comes from him */
-    neighbour->look_at_us = now_us + mirror_jitter(mirror, wait_us < LOOK_US_MAX ? wait_us : LOOK_US_MAX);
+    neighbour->look_at_us = now_us + prng_spread(&mirror->prng, wait_us);
 }
 
 /* ---- how it went ---- */

@@ -3,6 +3,7 @@
 #define MNEMON_PROTOCOL_MIRROR_MIRROR_STATE_H
 
 #include "base/prng.h"
+#include "base/retry.h"
 #include "base/step.h"
 #include "protocol/mirror/mirror.h"
 
@@ -83,7 +84,6 @@ static inline bool mirror_is_barred(const struct mirror_neighbour *neighbour, ui
 /* mirror.c */
 struct mirror_neighbour *mirror_find(const struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE]);
 void mirror_bar(struct mirror *mirror, struct mirror_neighbour *neighbour, uint64_t now_us);
-uint64_t mirror_jitter(struct mirror *mirror, uint64_t interval_us); /* three to five quarters of it */
 uint64_t mirror_backoff_us(struct mirror *mirror, uint32_t failed_count);
 
 /* mirror_fetch.c */
