@@ -5,8 +5,8 @@
 
 void standing_init(struct standing *standing, struct standing_entry *entries, uint32_t entries_count,
                    uint64_t seed) {
+    ASSERT(entries_count > 0);
     bool is_one = entries_count < STANDING_GROUP_SIZE;
-    ASSERT(entries_count > 0 && (is_one || entries_count % STANDING_GROUP_SIZE == 0));
     *standing = (struct standing){
         .entries = entries,
         .groups_count = is_one ? 1 : entries_count / STANDING_GROUP_SIZE,

@@ -20,7 +20,7 @@
 enum { STANDING_GROUP_SIZE = 32 };
 
 enum standing_reason {
-    STANDING_SILENT,  /* gave no answer */
+    STANDING_SILENT,  /* gave no answer, or nobody answered for it */
     STANDING_BUSY,    /* said that it has too much to do */
     STANDING_DOUBTED, /* promised what it did not give, or gave something false */
     STANDING_REFUSED, /* was turned away, or has to be reported */
@@ -42,8 +42,8 @@ struct standing {
 };
 
 /*
- * entries: zeroed, the caller's, and as long-lived; at most STANDING_GROUP_SIZE, or a multiple of it. The
- * seed is secret if strangers choose the subjects.
+ * entries: zeroed, the caller's, and as long-lived. What is left over above a multiple of
+ * STANDING_GROUP_SIZE is not used. The seed is secret if strangers choose the subjects.
  */
 void standing_init(struct standing *standing, struct standing_entry *entries, uint32_t entries_count,
                    uint64_t seed);

@@ -30,14 +30,15 @@ static bool take_memory(struct crowd *crowd) {
     if (!config->is_unlimited) {
         locate->wanted_count = wanted_count(config);
         locate->wanted = arena_take_array(arena, locate->wanted_count, sizeof *locate->wanted);
-        locate->absent = arena_take_array(arena, config->searches_max, sizeof *locate->absent);
+        struct standing_entry *absent = arena_take_array(arena, config->searches_max, sizeof *absent);
+        standing_init(&locate->absent, absent, config->searches_max, crowd->secret);
         locate->peers_full_at_us =
             arena_take_array(arena, LOCATE_BUCKETS_COUNT, sizeof *locate->peers_full_at_us);
     }
     return locate_seen_init(&locate->seen, config, crowd->secret, arena) && locate->searches != NULL &&
            locate->tasks != NULL && locate->order != NULL &&
            (config->is_unlimited ||
-            (locate->wanted != NULL && locate->absent != NULL && locate->peers_full_at_us != NULL));
+            (locate->wanted != NULL && locate->absent.entries != NULL && locate->peers_full_at_us != NULL));
 }
 
 enum err locate_init(struct crowd *crowd) {

@@ -14,6 +14,7 @@
 #define MNEMON_PROTOCOL_CROWD_LOCATE_STATE_H
 
 #include "base/arena.h"
+#include "base/standing.h"
 #include "protocol/crowd/locate.h"
 
 enum {
@@ -72,12 +73,6 @@ struct locate_wanted {
     uint32_t forwards_count; /* queries that were or would have been sent on */
 };
 
-/* A wish of ours that nobody had. */
-struct locate_absent {
-    uint64_t wish_hash; /* 0: free */
-    uint64_t until_us;
-};
-
 enum locate_task_state {
     LOCATE_TASK_WAITS,   /* for its turn */
     LOCATE_TASK_ASKED,   /* the owner was asked */
@@ -129,7 +124,7 @@ struct locate {
     uint32_t open_count;
     struct locate_wanted *wanted; /* wanted_count. This and the next two: NULL where is_unlimited */
     uint32_t wanted_count;
-    struct locate_absent *absent;       /* searches_max */
+    struct standing absent;             /* wishes of ours that nobody had; searches_max */
     uint64_t *peers_full_at_us;         /* buckets of the neighbours */
     uint64_t total_full_at_us;          /* the bucket of all */
     uint32_t silent[LOCATE_SILENT_MAX]; /* hashes of neighbours that were silent once; 0: free */

@@ -85,34 +85,19 @@ void locate_wanted_found(struct crowd *crowd, uint64_t wish_hash) {
     if (wanted != NULL) {
         wanted->is_found = true;
     }
-    for (uint32_t i = 0; crowd->locate.absent != NULL && i < crowd->config.searches_max; i++) {
-        if (crowd->locate.absent[i].wish_hash == wish_hash) {
-            crowd->locate.absent[i] = (struct locate_absent){0};
-        }
-    }
+    standing_clear(&crowd->locate.absent, STANDING_SILENT, bytes_of(&wish_hash, sizeof wish_hash));
 }
 
 /* ---- wishes of ours ---- */
 
 bool locate_absent_is(const struct crowd *crowd, uint64_t wish_hash) {
-    const struct locate_absent *absent = crowd->locate.absent;
-    for (uint32_t i = 0; absent != NULL && i < crowd->config.searches_max; i++) {
-        if (absent[i].wish_hash == wish_hash && crowd->now_us < absent[i].until_us) {
-            return true;
-        }
-    }
-    return false;
+    return standing_holds(&crowd->locate.absent, STANDING_SILENT, bytes_of(&wish_hash, sizeof wish_hash),
+                          crowd->now_us);
 }
 
-/* In place of the one that is over first; a free one is over since the beginning. */
 void locate_absent_note(struct crowd *crowd, uint64_t wish_hash) {
-    struct locate_absent *absent = crowd->locate.absent;
-    if (absent == NULL) {
-        return;
+    if (!crowd->config.is_unlimited) {
+        standing_note(&crowd->locate.absent, STANDING_SILENT, bytes_of(&wish_hash, sizeof wish_hash),
+                      crowd->now_us, crowd->now_us + crowd->config.absent_us);
     }
-    struct locate_absent *first = absent;
-    for (uint32_t i = 0; i < crowd->config.searches_max; i++) {
-        first = absent[i].until_us < first->until_us ? &absent[i] : first;
-    }
-    *first = (struct locate_absent){wish_hash, crowd->now_us + crowd->config.absent_us};
 }
