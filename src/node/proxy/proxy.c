@@ -1,5 +1,6 @@
 #include "node/proxy/proxy.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 
 #include "net/socket_address.h"
@@ -117,14 +118,17 @@ static void free_proxy(struct proxy *proxy) {
 }
 
 enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_detail *detail) {
+    uint64_t seed;
     struct proxy *proxy = calloc(1, sizeof *proxy);
     if (proxy == NULL || uv_loop_init(&proxy->loop) != 0) {
         free(proxy);
         return ERR_MEMORY;
     }
+    randombytes_buf(&seed, sizeof seed);
     proxy->config = *config;
     proxy->config.clock = config->clock != NULL ? config->clock : &clock_system;
     proxy->config.timeout_us = config->timeout_us > 0 ? config->timeout_us : timeout_us_default;
+    standing_init(&proxy->standing, proxy->silences, PROXY_SILENCES_MAX, seed);
     proxy->is_private = address_is_loopback(&config->listen);
     uv_tcp_init(&proxy->loop, &proxy->listener);
     uv_async_init(&proxy->loop, &proxy->stop, on_stop);

@@ -7,6 +7,7 @@ enum { PIECE_SIZE = 32 << 10 };
 
 static const uint64_t patience_us = 30000000;       /* for an origin, where others have nothing either */
 static const uint64_t long_patience_us = 300000000; /* where nobody else can answer */
+static const uint64_t silence_us = 30000000; /* so long others are asked at once: a page has many parts */
 
 void proxy_exchange_init(struct proxy_exchange *exchange) {
     url_init(&exchange->origin.url);
@@ -145,10 +146,15 @@ static void replace_origin(struct proxy_connection *connection) {
     }
 }
 
+/* "https://host:port": each has a standing of its own. */
+static struct bytes server_of(const struct url *url) {
+    return bytes_slice(url_href(url), 0, url->path.from);
+}
+
 /* Its answer has begun. One that says that somebody else is not there is held back while others are asked. */
 static void take_answer(struct proxy_connection *connection) {
     struct proxy_exchange *exchange = &connection->exchange;
-    proxy_silent_remove(&connection->proxy->silent, &exchange->origin.url);
+    standing_clear(&connection->proxy->standing, STANDING_SILENT, server_of(&exchange->origin.url));
     bool holds_back = exchange->may_fall_back && is_absent(exchange->origin.head.status);
     if (holds_back && exchange->look == PROXY_LOOK_NOT_YET) {
         look(connection);
@@ -166,11 +172,12 @@ static void wait_on(struct proxy_connection *connection) {
     uint64_t now_us = proxy_now_us(proxy);
     uint64_t waited_us = now_us - exchange->begun_at_us;
     bool is_late = waited_us >= proxy->config.timeout_us;
+    struct bytes server = server_of(&exchange->origin.url);
     if (is_late) {
-        proxy_silent_add(&proxy->silent, &exchange->origin.url, now_us);
+        standing_note(&proxy->standing, STANDING_SILENT, server, now_us, now_us + silence_us);
     }
     if (exchange->may_fall_back && exchange->look == PROXY_LOOK_NOT_YET &&
-        (is_late || proxy_silent_has(&proxy->silent, &exchange->origin.url, now_us))) {
+        (is_late || standing_holds(&proxy->standing, STANDING_SILENT, server, now_us))) {
         look(connection);
     }
     if (waited_us >= (exchange->may_fall_back ? patience_us : long_patience_us) &&

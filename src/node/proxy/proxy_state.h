@@ -5,16 +5,16 @@
 
 #include <pthread.h>
 
+#include "base/standing.h"
 #include "http/message/http_body.h"
 #include "net/dns.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/proxy_authority.h"
 #include "node/proxy/proxy_head.h"
 #include "node/proxy/proxy_jobs.h"
-#include "node/proxy/proxy_silent.h"
 #include "node/proxy/proxy_wire.h"
 
-enum { PROXY_REASON_SIZE_MAX = 200 };
+enum { PROXY_REASON_SIZE_MAX = 200, PROXY_SILENCES_MAX = 64 };
 
 /* ---- the origin of one request ---- */
 
@@ -111,7 +111,8 @@ struct proxy {
     struct proxy_jobs *jobs;
     struct proxy_connection *connections;
     size_t connections_count;
-    struct proxy_silent silent;
+    struct standing standing; /* servers that were silent: others are asked at once, not after the time-out */
+    struct standing_entry silences[PROXY_SILENCES_MAX];
     struct proxy_head head; /* for the request that is being read */
     pthread_t thread;
 };
