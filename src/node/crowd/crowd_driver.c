@@ -39,6 +39,7 @@ struct crowd_driver *crowd_driver_new(const struct crowd_driver_config *config) 
     crowd_driver_init_searches(crowd_driver);
     randombytes_buf(&seed, sizeof seed);
     prng_init(&crowd_driver->prng, seed);
+    standing_init(&crowd_driver->standing, crowd_driver->distrusted, CROWD_DRIVER_DISTRUSTED_MAX, seed);
     crowd_driver->contacts_count = crowd_driver_files_read(config->directory, known);
     for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
         crowd_driver->contacts[i].peer = known[i];

@@ -158,10 +158,10 @@ static void choose_contacts(struct crowd_driver *crowd_driver, const struct crow
 
 /* It helped: at once again. It did not: they are gone or there are no more, wait longer. */
 static void back_off(struct crowd_driver *crowd_driver, size_t view_count, uint64_t now) {
-    bool has_helped = view_count > crowd_driver->joined_with_count || crowd_driver->join_wait_us == 0;
-    uint64_t wait_us = has_helped ? JOIN_WAIT_US : 2 * crowd_driver->join_wait_us;
-    crowd_driver->join_wait_us = wait_us < JOIN_WAIT_US_MAX ? wait_us : JOIN_WAIT_US_MAX;
-    crowd_driver->join_at_us = now + crowd_driver->join_wait_us;
+    if (view_count > crowd_driver->joined_with_count) {
+        crowd_driver->join.tries_count = 0;
+    }
+    retry_sent_doubling(&crowd_driver->join, JOIN_WAIT_US, JOIN_WAIT_US_MAX, now);
     crowd_driver->joined_with_count = view_count;
 }
 
@@ -172,10 +172,10 @@ void crowd_driver_join(struct crowd_driver *crowd_driver) {
     uint64_t now = crowd_driver_now_us(crowd_driver);
     size_t view_count = crowd_neighbours(crowd_driver->crowd, view);
     if (view_count >= neighbours_wanted(crowd_driver)) {
-        crowd_driver->join_wait_us = 0;
+        crowd_driver->join.tries_count = 0;
         return;
     }
-    if (now < crowd_driver->join_at_us) {
+    if (!retry_is_due(&crowd_driver->join, now)) {
         return;
     }
     choose_contacts(crowd_driver, view, view_count, &contacts);

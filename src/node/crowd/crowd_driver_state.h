@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 
 #include "base/prng.h"
+#include "base/retry.h"
+#include "base/standing.h"
 #include "node/crowd/crowd_driver.h"
 
 enum {
@@ -23,11 +25,6 @@ enum {
 struct crowd_driver_contact {
     struct peer peer;
     uint64_t heard_at_us; /* 0: in an earlier life */
-};
-
-struct crowd_driver_distrusted {
-    struct peer peer;
-    uint64_t until_us;
 };
 
 struct crowd_driver_raw_hit {
@@ -95,8 +92,7 @@ struct crowd_driver {
     struct prng prng;
     struct peer members[CROWD_CONTACTS_MAX]; /* some of the ring's, at random */
     size_t members_count;
-    uint64_t join_at_us; /* not before */
-    uint64_t join_wait_us;
+    struct retry join;        /* contacts are not brought before it is due */
     size_t joined_with_count; /* neighbours, when contacts were brought last */
     bool has_wants;           /* crowd_driver_take_wants() shall look */
     uint64_t copy_at_us;
@@ -109,8 +105,8 @@ struct crowd_driver {
     struct crowd_driver_search searches[CROWD_DRIVER_SEARCHES_MAX];
     uint64_t numbers_count;
     uint32_t waiting_count;
-    struct crowd_driver_distrusted distrusted[CROWD_DRIVER_DISTRUSTED_MAX]; /* a ring of them */
-    size_t distrusted_next;
+    struct standing standing; /* who offered what it did not give, by key */
+    struct standing_entry distrusted[CROWD_DRIVER_DISTRUSTED_MAX];
     _Atomic bool distrusts_some;               /* without the lock: else nobody need be looked for */
     struct peer drops[CROWD_DRIVER_DROPS_MAX]; /* who shall leave the view */
     size_t drops_count;

@@ -6,14 +6,8 @@ static const uint64_t DISTRUST_US = UINT64_C(600) * 1000000;
 
 /* By key: an address is had again by somebody else. */
 bool crowd_driver_distrusts(const struct crowd_driver *crowd_driver, const struct peer *peer) {
-    uint64_t now = crowd_driver_now_us(crowd_driver);
-    for (size_t i = 0; i < CROWD_DRIVER_DISTRUSTED_MAX; i++) {
-        const struct crowd_driver_distrusted *one = &crowd_driver->distrusted[i];
-        if (now < one->until_us && memcmp(one->peer.key, peer->key, PEER_KEY_SIZE) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return standing_holds(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer),
+                          crowd_driver_now_us(crowd_driver));
 }
 
 void crowd_driver_drop(struct crowd_driver *crowd_driver, const struct peer *peer) {
@@ -24,7 +18,7 @@ void crowd_driver_drop(struct crowd_driver *crowd_driver, const struct peer *pee
 
 static void forget_contact(struct crowd_driver *crowd_driver, const struct peer *peer) {
     for (size_t i = 0; i < crowd_driver->contacts_count; i++) {
-        if (memcmp(crowd_driver->contacts[i].peer.key, peer->key, PEER_KEY_SIZE) == 0) {
+        if (peer_same_key(&crowd_driver->contacts[i].peer, peer)) {
             crowd_driver->contacts[i--] = crowd_driver->contacts[--crowd_driver->contacts_count];
             crowd_driver->contacts_changed = true;
         }
@@ -35,7 +29,7 @@ static void forget_hits(struct crowd_driver *crowd_driver, const struct peer *pe
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
         struct crowd_driver_search *search = &crowd_driver->searches[i];
         for (size_t j = 0; j < search->hits_count; j++) {
-            if (memcmp(search->hits[j].holder.key, peer->key, PEER_KEY_SIZE) == 0) {
+            if (peer_same_key(&search->hits[j].holder, peer)) {
                 search->hits[j--] = search->hits[--search->hits_count];
                 search->is_spoiled = true;
             }
@@ -50,9 +44,9 @@ static void run(void *context) {
 void crowd_driver_distrust(struct crowd_driver *crowd_driver, const struct peer *peer) {
     pthread_mutex_lock(&crowd_driver->lock);
     if (!crowd_driver_distrusts(crowd_driver, peer)) {
-        crowd_driver->distrusted[crowd_driver->distrusted_next] = (struct crowd_driver_distrusted){
-            .peer = *peer, .until_us = crowd_driver_now_us(crowd_driver) + DISTRUST_US};
-        crowd_driver->distrusted_next = (crowd_driver->distrusted_next + 1) % CROWD_DRIVER_DISTRUSTED_MAX;
+        uint64_t now_us = crowd_driver_now_us(crowd_driver);
+        standing_note(&crowd_driver->standing, STANDING_DOUBTED, peer_key(peer), now_us,
+                      now_us + DISTRUST_US);
         crowd_driver->totals.distrusted_count++;
         crowd_driver->distrusts_some = true;
     }
