@@ -250,6 +250,7 @@ static enum err make_parts(struct copies *copies) {
         .keeps_everything = config->keeps_everything,
         .seed = config->seed,
     };
+    standing_init(&copies->standing, copies->shunned, COPIES_SHUNNED_MAX, config->seed);
     copies_full_sync_init(copies);
     copies_primary_watch_init(copies);
     void *memory = malloc(copy_plan_size(&copy_plan));

@@ -8,48 +8,34 @@ static const uint64_t SECOND_US = 1000000;
 
 /* ---- who does not answer, or lies ---- */
 
-static struct copies_shunned *find_shunned(struct copies *copies, const struct peer *peer) {
-    for (size_t i = 0; i < COPIES_SHUNNED_MAX; i++) {
-        if (copies->shunned[i].peer.address.port > 0 && peer_equal(&copies->shunned[i].peer, peer)) {
-            return &copies->shunned[i];
-        }
-    }
-    return NULL;
-}
-
-/* The lock is held. */
-static struct copies_shunned *shunned_for(struct copies *copies, const struct peer *peer) {
-    struct copies_shunned *shunned = find_shunned(copies, peer);
-    if (shunned == NULL) {
-        shunned = &copies->shunned[copies->shunned_next];
-        copies->shunned_next = (copies->shunned_next + 1) % COPIES_SHUNNED_MAX;
-        *shunned = (struct copies_shunned){.peer = *peer};
-    }
-    return shunned;
-}
-
 void copies_shun(struct copies *copies, const struct peer *peer, bool is_false) {
     pthread_mutex_lock(&copies->lock);
-    struct copies_shunned *shunned = shunned_for(copies, peer);
-    shunned->until_us = copies_now_us(copies) + SHUN_S * SECOND_US;
-    shunned->is_false = shunned->is_false || is_false;
+    uint64_t now_us = copies_now_us(copies);
+    standing_note(&copies->standing, STANDING_SILENT, peer_key(peer), now_us, now_us + SHUN_S * SECOND_US);
+    if (is_false) {
+        standing_note(&copies->standing, STANDING_REFUSED, peer_key(peer), now_us, UINT64_MAX);
+    }
     pthread_mutex_unlock(&copies->lock);
 }
 
 void copies_note_false(struct copies *copies, const struct peer *peer) {
     pthread_mutex_lock(&copies->lock);
     uint64_t now_us = copies_now_us(copies);
-    shunned_for(copies, peer)->false_until_us = now_us + copies_grace_us(copies) / 2;
+    standing_note(&copies->standing, STANDING_DOUBTED, peer_key(peer), now_us,
+                  now_us + copies_grace_us(copies) / 2);
     primary_watch_accuse(&copies->primary_watch, peer, now_us);
     pthread_mutex_unlock(&copies->lock);
 }
 
-bool copies_is_false(struct copies *copies, const struct peer *peer) {
+static bool copies_holds(struct copies *copies, enum standing_reason reason, const struct peer *peer) {
     pthread_mutex_lock(&copies->lock);
-    const struct copies_shunned *shunned = find_shunned(copies, peer);
-    bool is_false = shunned != NULL && copies_now_us(copies) < shunned->false_until_us;
+    bool holds = standing_holds(&copies->standing, reason, peer_key(peer), copies_now_us(copies));
     pthread_mutex_unlock(&copies->lock);
-    return is_false;
+    return holds;
+}
+
+bool copies_is_false(struct copies *copies, const struct peer *peer) {
+    return copies_holds(copies, STANDING_DOUBTED, peer);
 }
 
 void copies_distrust(struct copies *copies, const struct peer *peer) {
@@ -58,20 +44,12 @@ void copies_distrust(struct copies *copies, const struct peer *peer) {
 }
 
 bool copies_is_shunned(struct copies *copies, const struct peer *peer) {
-    pthread_mutex_lock(&copies->lock);
-    const struct copies_shunned *shunned = find_shunned(copies, peer);
-    bool is_shunned = shunned != NULL && copies_now_us(copies) < shunned->until_us;
-    pthread_mutex_unlock(&copies->lock);
-    return is_shunned;
+    return copies_holds(copies, STANDING_SILENT, peer);
 }
 
 bool copies_take_falsehood(struct copies *copies, const struct peer *peer) {
     pthread_mutex_lock(&copies->lock);
-    struct copies_shunned *shunned = find_shunned(copies, peer);
-    bool is_false = shunned != NULL && shunned->is_false;
-    if (is_false) {
-        shunned->is_false = false;
-    }
+    bool is_false = standing_clear(&copies->standing, STANDING_REFUSED, peer_key(peer));
     pthread_mutex_unlock(&copies->lock);
     return is_false;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/map.h"
+#include "base/standing.h"
 #include "node/copies/copies.h"
 #include "node/copies/copies_code.h"
 #include "protocol/copies/copy_plan.h"
@@ -22,7 +23,7 @@ enum {
     COPIES_CREW_COUNT = 4,       /* threads that fetch */
     COPIES_BATCH_COUNT = 256,    /* captures fetched before the thread looks at anything else */
     COPIES_CAME_COUNT = 1 << 14, /* keys of which it is known that they came from others; a power of 2 */
-    COPIES_SHUNNED_MAX = 64,
+    COPIES_SHUNNED_MAX = 192,    /* up to three reasons each */
     COPIES_FOLLOWERS_MAX = 16,
     COPIES_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
     COPIES_WAITING_SIZE = RINGKEY_SIZE + PEER_KEY_SIZE,
@@ -60,14 +61,6 @@ struct copies_hand {
     pthread_t thread;
 };
 
-/* Somebody who did not answer, or gave something false. */
-struct copies_shunned {
-    struct peer peer;
-    uint64_t until_us;       /* no offers to him before */
-    bool is_false;           /* the keeper shall know */
-    uint64_t false_until_us; /* what he says that he has counts for nothing before */
-};
-
 /* Somebody who keeps everything: what is new in our arcs is offered to him. */
 struct copies_follower {
     struct peer peer;
@@ -87,20 +80,20 @@ struct copies {
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool is_stopping;                                       /* lock */
-    bool is_woken;                                          /* lock */
-    struct copy_plan *copy_plan;                            /* lock */
-    struct primary_watch primary_watch;                     /* lock */
-    struct full_sync full_sync;                             /* lock: where everything is kept */
-    struct copies_lane lanes[TRANSFER_ORDER_LANES_COUNT];   /* lock */
-    size_t wanted_count;                                    /* lock: in both */
-    struct transfer_order_queue queue;                      /* lock: which of them is next */
-    struct transfer_order_giving giving;                    /* lock */
-    struct map waiting;                                     /* lock: what is wanted */
-    struct ringkey damaged[COPIES_DAMAGED_MAX];             /* lock */
-    size_t damaged_count;                                   /* lock */
-    struct copies_shunned shunned[COPIES_SHUNNED_MAX];      /* lock */
-    size_t shunned_next;                                    /* lock */
+    bool is_stopping;                                     /* lock */
+    bool is_woken;                                        /* lock */
+    struct copy_plan *copy_plan;                          /* lock */
+    struct primary_watch primary_watch;                   /* lock */
+    struct full_sync full_sync;                           /* lock: where everything is kept */
+    struct copies_lane lanes[TRANSFER_ORDER_LANES_COUNT]; /* lock */
+    size_t wanted_count;                                  /* lock: in both */
+    struct transfer_order_queue queue;                    /* lock: which of them is next */
+    struct transfer_order_giving giving;                  /* lock */
+    struct map waiting;                                   /* lock: what is wanted */
+    struct ringkey damaged[COPIES_DAMAGED_MAX];           /* lock */
+    size_t damaged_count;                                 /* lock */
+    struct standing standing;                             /* lock: who did not answer or gave what is false */
+    struct standing_entry shunned[COPIES_SHUNNED_MAX];    /* lock */
     struct copies_follower followers[COPIES_FOLLOWERS_MAX]; /* lock */
     uint64_t full_until_us;                                 /* lock */
     uint64_t busy_until_us;                                 /* lock: nothing is fetched before */
