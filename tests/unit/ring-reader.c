@@ -691,10 +691,10 @@ static void a_borrowed_digest_leads_astray_once(void **state) {
 
 static void doubts_end_and_make_room(void **state) {
     static const uint64_t minute_us = UINT64_C(60) * SECOND_US;
-    struct ring_reader_doubts doubts = {0};
+    static struct ring_reader_doubts doubts;
     struct peer peers[3] = {{.key = {1}}, {.key = {2}}, {.key = {3}}};
     (void)state;
-    assert_int_equal(ring_reader_doubts_init(&doubts, 1), ERR_OK);
+    ring_reader_doubts_init(&doubts, 1);
     assert_false(ring_reader_doubts_has(&doubts, 7, 1));
     for (unsigned i = 0; i < 5; i++) { /* five who read the same at once */
         ring_reader_doubts_add(&doubts, 7, &peers[0], 1);
@@ -708,12 +708,16 @@ static void doubts_end_and_make_room(void **state) {
     assert_false(ring_reader_doubts_has(&doubts, 8, minute_us));
     assert_false(ring_reader_doubts_has(&doubts, 7, minute_us + 1));
     assert_int_equal(ring_reader_doubts_trust(&doubts, &peers[2], minute_us + 1), RING_READER_BELIEVED);
-    for (uint64_t i = 0; i < RING_READER_DOUBT_CAPTURES_MAX + 10; i++) {
-        ring_reader_doubts_add(&doubts, 100 + i, &peers[2], 2 * minute_us);
+    for (uint64_t i = 0; i < 2 * RING_READER_DOUBT_CAPTURES_MAX; i++) {
+        ring_reader_doubts_add(&doubts, 100 + i, &peers[2], 2 * minute_us + i);
     }
     assert_int_equal(ring_reader_doubts_trust(&doubts, &peers[2], 2 * minute_us), RING_READER_PASSED_OVER);
     assert_false(ring_reader_doubts_has(&doubts, 100, 2 * minute_us));
-    assert_true(ring_reader_doubts_has(&doubts, 100 + RING_READER_DOUBT_CAPTURES_MAX, 2 * minute_us));
+    assert_true(ring_reader_doubts_has(&doubts, 99 + 2 * RING_READER_DOUBT_CAPTURES_MAX, 2 * minute_us));
+    ring_reader_doubts_note_silent(&doubts, &peers[0], 3 * minute_us);
+    assert_true(ring_reader_doubts_is_silent(&doubts, &peers[0], 3 * minute_us + 1));
+    assert_false(ring_reader_doubts_is_silent(&doubts, &peers[0], 4 * minute_us));
+    assert_int_equal(ring_reader_doubts_trust(&doubts, &peers[0], 3 * minute_us + 1), RING_READER_BELIEVED);
     ring_reader_doubts_done(&doubts);
 }
 
@@ -895,7 +899,8 @@ static void busy_holders_are_passed_over(void **state) {
     assert_int_equal(list(fixture, "org,example)/a", &last, &is_partial), 3);
     assert_false(is_partial);
     expect_record(fixture, &last, BYTES("a4"));
-    assert_false(ring_reader_is_silent((struct ring_reader *)fixture->backend, &fixture->nodes[1].peer));
+    assert_false(ring_reader_doubts_is_silent(&((struct ring_reader *)fixture->backend)->doubts,
+                                              &fixture->nodes[1].peer, clock_monotonic_us(&clock_system)));
     assert_int_equal(fixture->blames_count, 0);
 }
 

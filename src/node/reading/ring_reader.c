@@ -348,8 +348,8 @@ struct backend *ring_reader_new(const char *scratch_directory) {
     pthread_mutex_init(&backend->lock, NULL);
     pthread_cond_init(&backend->idle, NULL);
     enum err err = ring_reader_listed_init(&backend->listed, seed);
-    enum err doubts_err = ring_reader_doubts_init(&backend->doubts, seed);
-    if (err != ERR_OK || doubts_err != ERR_OK) {
+    ring_reader_doubts_init(&backend->doubts, seed);
+    if (err != ERR_OK) {
         close_backend(&backend->backend);
         return NULL;
     }

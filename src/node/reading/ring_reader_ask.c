@@ -2,38 +2,6 @@
 #include "node/reading/ring_reader_state.h"
 
 enum { AT_ONCE_MAX = 64 };
-static const uint64_t SILENCE_US = 10 * 1000000;
-
-/* ---- who did not answer ---- */
-
-bool ring_reader_is_silent(struct ring_reader *backend, const struct peer *peer) {
-    uint64_t now_us = clock_monotonic_us(&clock_system);
-    bool is_silent = false;
-    pthread_mutex_lock(&backend->lock);
-    for (size_t i = 0; i < RING_READER_SILENT_MAX && !is_silent; i++) {
-        const struct ring_reader_silent *silent = &backend->silent[i];
-        is_silent = silent->until_us > now_us && memcmp(silent->key, peer->key, PEER_KEY_SIZE) == 0;
-    }
-    pthread_mutex_unlock(&backend->lock);
-    return is_silent;
-}
-
-static void note_silent(struct ring_reader *backend, const struct peer *peer) {
-    uint64_t now_us = clock_monotonic_us(&clock_system);
-    pthread_mutex_lock(&backend->lock);
-    struct ring_reader_silent *slot = &backend->silent[0];
-    for (size_t i = 0; i < RING_READER_SILENT_MAX; i++) {
-        struct ring_reader_silent *other = &backend->silent[i];
-        if (memcmp(other->key, peer->key, PEER_KEY_SIZE) == 0) {
-            slot = other;
-            break;
-        }
-        slot = other->until_us < slot->until_us ? other : slot;
-    }
-    memcpy(slot->key, peer->key, PEER_KEY_SIZE);
-    slot->until_us = now_us + SILENCE_US;
-    pthread_mutex_unlock(&backend->lock);
-}
 
 /* ---- who waits ---- */
 
@@ -202,7 +170,8 @@ static void ask_batch(struct ring_reader *backend, struct ring_reader_question *
         enum err ended = err != ERR_OK ? err : questions[i]->err;
         questions[i]->err = ended;
         if (ended == ERR_TIMEOUT || ended == ERR_UNREACHABLE || ended == ERR_REFUSED || ended == ERR_CLOSED) {
-            note_silent(backend, &questions[i]->peer);
+            ring_reader_doubts_note_silent(&backend->doubts, &questions[i]->peer,
+                                           clock_monotonic_us(&clock_system));
         }
     }
 }

@@ -20,14 +20,6 @@ enum {
     RING_READER_WHOLE = 2, /* the same with its document, as the original of a revisit */
 };
 
-enum { RING_READER_SILENT_MAX = 256 };
-
-/* A node that did not answer: not asked again for a while, so that not every walk waits for it. */
-struct ring_reader_silent {
-    uint8_t key[PEER_KEY_SIZE];
-    uint64_t until_us; /* 0: an empty slot */
-};
-
 struct ring_reader {
     struct backend backend; /* first */
     const char *scratch_directory;
@@ -39,11 +31,10 @@ struct ring_reader {
     struct ring_reader_flights lists;   /* listings under way */
     struct ring_reader_flights records; /* records under way */
     pthread_mutex_t lock;
-    struct ring_reader_silent silent[RING_READER_SILENT_MAX]; /* lock */
-    uint32_t users_count;                                     /* lock: who uses the config */
-    uint32_t waiters_count;                                   /* lock: of them, who count as waiting */
-    uint32_t asides_count;                                    /* lock: of them, threads of their own */
-    bool is_active;                                           /* lock */
+    uint32_t users_count;   /* lock: who uses the config */
+    uint32_t waiters_count; /* lock: of them, who count as waiting */
+    uint32_t asides_count;  /* lock: of them, threads of their own */
+    bool is_active;         /* lock */
     pthread_cond_t idle;
 };
 
@@ -110,7 +101,6 @@ void ring_reader_leave_aside(struct ring_reader *backend);
 
 /* Until all of them have answered or failed. */
 void ring_reader_ask(struct ring_reader *backend, struct ring_reader_question **questions, size_t count);
-bool ring_reader_is_silent(struct ring_reader *backend, const struct peer *peer);
 
 /* ring_reader_record.c: the record of the capture, whose SURT is in session->surt, into the session's hands.
  */

@@ -259,9 +259,10 @@ static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peer
 
 static bool is_worth_asking(const struct ring_reader_cursor *cursor, const struct peer *peer) {
     bool is_busy = !cursor->asks_busy && peer_rpc_is_busy(cursor->backend->config.peer_rpc, peer);
-    enum ring_reader_trust trust =
-        ring_reader_doubts_trust(&cursor->backend->doubts, peer, clock_monotonic_us(&clock_system));
-    return !is_busy && trust != RING_READER_PASSED_OVER && !ring_reader_is_silent(cursor->backend, peer);
+    struct ring_reader_doubts *doubts = &cursor->backend->doubts;
+    uint64_t now_us = clock_monotonic_us(&clock_system);
+    return !is_busy && ring_reader_doubts_trust(doubts, peer, now_us) != RING_READER_PASSED_OVER &&
+           !ring_reader_doubts_is_silent(doubts, peer, now_us);
 }
 
 /* All of them at the same time, a page of each. Who does not answer is left out. */
