@@ -506,6 +506,13 @@ static void floods_and_nonsense_are_bounded(void **state) {
     link_relay_step(link_relay, &nonsense, &out);
     assert_int_equal(link_relay_counters(link_relay)->malformed_count, 1);
     assert_int_equal(out.actions[0].code, LINK_RELAY_BLAMED);
+    struct link_relay_message unanswerable = {.kind = LINK_RELAY_OFFER,
+                                              .links = bytes_of(links_memory, size)};
+    nonsense.from.port = 0;
+    nonsense.bytes = link_relay_message_write(&unanswerable, offer_memory);
+    outbox_clear(&out);
+    link_relay_step(link_relay, &nonsense, &out);
+    assert_int_equal(link_relay_counters(link_relay)->malformed_count, 2);
     link_relay_free(link_relay);
     free(actions);
     free(memory);

@@ -290,13 +290,12 @@ static void on_take(struct link_sender *link_sender, struct bytes bytes) {
     }
     struct link_sender_delivery delivery = {
         .number = take.number,
-        .from.address = take.from,
+        .from = take.from,
         .is_primary = take.is_primary,
         .job = take.job,
         .links = link_sender->links,
         .count = take.links_count,
     };
-    memcpy(delivery.from.key, take.from_key, PEER_KEY_SIZE);
     link_sender->config.table->deliver(link_sender->config.context, &delivery);
 }
 

@@ -145,14 +145,13 @@ static bool is_admitted(struct link_relay *link_relay, const struct event *event
 static void tell_take(struct link_relay *link_relay, uint64_t number, const struct event *event,
                       bool is_primary, const struct links_code_batch *batch) {
     struct outbox *out = link_relay->out;
+    struct peer from = event_sender(event);
     struct wire_writer writer;
     struct bytes bytes;
     /* Written where it stays: it is too large for the stack. */
     wire_writer_init(&writer, out->memory + out->memory_used, out->memory_size - out->memory_used);
     wire_write_u64(&writer, number);
-    wire_write_bytes(&writer, bytes_of(event->from.ip, sizeof event->from.ip));
-    wire_write_u16(&writer, event->from.port);
-    wire_write_bytes(&writer, bytes_of(event->from_key, PEER_KEY_SIZE));
+    peer_write(&writer, PEER_PLAIN, &from);
     wire_write_bool(&writer, is_primary);
     wire_write_bytes(&writer, bytes_of(batch->job, sizeof batch->job));
     wire_write_varint(&writer, batch->count);
@@ -239,7 +238,7 @@ static void on_took(struct link_relay *link_relay, const struct event *event) {
 
 static void on_message(struct link_relay *link_relay, const struct event *event) {
     struct link_relay_message message;
-    if (!link_relay_message_read(event->bytes, &link_relay->sha256, &message)) {
+    if (event->from.port == 0 || !link_relay_message_read(event->bytes, &link_relay->sha256, &message)) {
         blame(link_relay, event, "no message about links");
     } else if (message.kind == LINK_RELAY_OFFER) {
         on_offer(link_relay, event, &message);
@@ -280,9 +279,7 @@ void link_relay_take_read(struct bytes notice, struct link_relay_take *ret_take)
     *ret_take = (struct link_relay_take){0};
     wire_reader_init(reader, notice);
     ret_take->number = wire_read_u64(reader);
-    wire_read_array(reader, ret_take->from.ip, sizeof ret_take->from.ip);
-    ret_take->from.port = wire_read_u16(reader);
-    wire_read_array(reader, ret_take->from_key, PEER_KEY_SIZE);
+    peer_read(reader, PEER_PLAIN, &ret_take->from);
     ret_take->is_primary = wire_read_bool(reader);
     wire_read_array(reader, ret_take->job, sizeof ret_take->job);
     ret_take->links_count = wire_read_varint(reader, LINKS_CODE_LINKS_MAX);

@@ -90,8 +90,7 @@ enum link_relay_notice {
 
 struct link_relay_take {
     uint64_t number;
-    struct address from;
-    uint8_t from_key[PEER_KEY_SIZE];
+    struct peer from;
     bool is_primary; /* the sender takes us for it */
     uint8_t job[LINKS_CODE_JOB_SIZE];
     size_t links_count; /* then link_relay_take_next() as often */

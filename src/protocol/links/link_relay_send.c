@@ -101,13 +101,11 @@ static void send_batch(struct link_relay *link_relay, struct walker *walker,
         message.after = walker->window[walker->window_count - 1].id;
     }
     struct bytes bytes = link_relay_message_write(&message, memory);
-    target->tries_count++;
-    target->sent_at_us = link_relay->now_us;
-    target->timeout_at_us = link_relay->now_us + rtt_timeout_us(&link_relay->rtt, target->tries_count);
+    retry_sent(&target->retry, &link_relay->rtt, link_relay->now_us);
     link_relay->counters.sent_count++;
     link_relay->counters.sent_size += bytes.size;
-    link_relay->counters.repeated_count += target->tries_count > 1;
-    link_relay->counters.offered_count += target->tries_count == 1 ? walker->links_count : 0;
+    link_relay->counters.repeated_count += target->retry.tries_count > 1;
+    link_relay->counters.offered_count += target->retry.tries_count == 1 ? walker->links_count : 0;
     outbox_send_peer(link_relay->out, &target->peer, bytes);
 }
 
@@ -312,10 +310,10 @@ static void go_on(struct link_relay *link_relay, struct walker *walker) {
 static void check_targets(struct link_relay *link_relay, struct walker *walker) {
     for (uint8_t i = 0; i < walker->targets_count; i++) {
         struct link_relay_target *target = &walker->targets[i];
-        if (target->state != TARGET_ASKED || link_relay->now_us < target->timeout_at_us) {
+        if (target->state != TARGET_ASKED || !retry_is_due(&target->retry, link_relay->now_us)) {
             continue;
         }
-        if (target->tries_count < LINK_RELAY_TRIES_MAX) {
+        if (target->retry.tries_count < LINK_RELAY_TRIES_MAX) {
             send_batch(link_relay, walker, target);
             continue;
         }
@@ -348,7 +346,7 @@ static void wake_for(struct link_relay *link_relay, const struct walker *walker)
     }
     for (uint8_t i = 0; walker->state == WALKER_SENDING && i < walker->targets_count; i++) {
         if (walker->targets[i].state == TARGET_ASKED) {
-            outbox_wake_at(link_relay->out, walker->targets[i].timeout_at_us);
+            outbox_wake_at(link_relay->out, walker->targets[i].retry.due_us);
         }
     }
 }
@@ -376,9 +374,10 @@ static void begin_round(struct link_relay *link_relay) {
 static void end_round(struct link_relay *link_relay) {
     link_relay->is_link_sender = false;
     link_relay->failures_count = link_relay->has_left ? link_relay->failures_count + 1 : 0;
-    uint32_t doublings = link_relay->failures_count < 7 ? link_relay->failures_count : 7;
-    uint64_t wait_us = link_relay->has_left ? AGAIN_US << (doublings - 1) : 0;
-    link_relay->round_at_us = link_relay->now_us + (wait_us < AGAIN_US_MAX ? wait_us : AGAIN_US_MAX);
+    link_relay->round_at_us = link_relay->now_us;
+    if (link_relay->has_left) {
+        link_relay->round_at_us += retry_doubled_us(AGAIN_US, link_relay->failures_count - 1, AGAIN_US_MAX);
+    }
 }
 
 static bool is_round_over(const struct link_relay *link_relay) {
@@ -444,8 +443,9 @@ static void take_answer(struct link_relay *link_relay, struct walker *walker,
         target->state = TARGET_TAKEN;
         break;
     case LINK_RELAY_BUSY:
-        target->timeout_at_us = link_relay->now_us + (BUSY_US << target->tries_count);
-        target->state = target->tries_count < LINK_RELAY_TRIES_MAX ? TARGET_ASKED : TARGET_GIVEN_UP;
+        target->retry.due_us =
+            link_relay->now_us + retry_doubled_us(BUSY_US, target->retry.tries_count, UINT64_MAX);
+        target->state = target->retry.tries_count < LINK_RELAY_TRIES_MAX ? TARGET_ASKED : TARGET_GIVEN_UP;
         break;
     case LINK_RELAY_MOVED:
         walker->is_moved |= is_primary;
@@ -468,9 +468,7 @@ void link_relay_on_answer(struct link_relay *link_relay, const struct event *eve
                 continue;
             }
             link_relay->counters.answers_size += event->bytes.size;
-            if (target->tries_count == 1) {
-                rtt_sample(&link_relay->rtt, link_relay->now_us - target->sent_at_us);
-            }
+            retry_measure(&target->retry, &link_relay->rtt, link_relay->now_us);
             if (j + 1 == walker->targets_count) {
                 window_add(walker, answer->places, answer->places_count);
             }

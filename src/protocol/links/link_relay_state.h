@@ -3,7 +3,7 @@
 #define MNEMON_PROTOCOL_LINKS_LINK_RELAY_STATE_H
 
 #include "base/arena.h"
-#include "base/rtt.h"
+#include "base/retry.h"
 #include "protocol/links/link_relay.h"
 #include "protocol/links/link_relay_sent.h"
 
@@ -25,9 +25,7 @@ struct link_relay_target {
     struct peer peer;
     enum target_state state;
     uint16_t number;
-    uint8_t tries_count;
-    uint64_t sent_at_us;
-    uint64_t timeout_at_us;
+    struct retry retry;
 };
 
 enum walker_state { WALKER_IDLE, WALKER_FINDING, WALKER_SENDING };
