@@ -3,10 +3,6 @@
 
 /* ---- comparison ---- */
 
-static bool is_same_node(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
-}
-
 /* One sum for the whole arc, and nothing to say about it? */
 static bool is_all_equal(struct bytes question, struct bytes answer) {
     return question.size > 0 && question.data[0] == (RECONCILE_SUM << 6 | RECONCILE_POSITION_SIZE) &&
@@ -18,7 +14,7 @@ static void take_claim(struct copies *copies, const struct peer *from, struct ri
                        struct ring_id arc_to, bool is_equal) {
     const struct copies_ring *ring = &copies->config.ring;
     struct holders_arc arc;
-    if (!ring->know(ring->context, arc_to, &arc) || arc.count == 0 || !is_same_node(&arc.peers[0], from)) {
+    if (!ring->know(ring->context, arc_to, &arc) || arc.count == 0 || !peer_same_key(&arc.peers[0], from)) {
         return;
     }
     pthread_mutex_lock(&copies->lock);
@@ -97,7 +93,7 @@ static bool is_ours(struct copies *copies, const struct peer *from, struct ring_
     bool is_wanted = arc->self_rank >= 0;
     *ret_giver = *from;
     for (size_t i = 0; i < arc->count; i++) {
-        if (is_same_node(&arc->peers[i], from)) {
+        if (peer_same_key(&arc->peers[i], from)) {
             *ret_giver = arc->peers[i];
             is_wanted = true;
         }

@@ -70,14 +70,10 @@ static bool know_home(struct host_leases *host_leases, struct bytes host, struct
     return false;
 }
 
-static bool is_key_of(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
-}
-
 static bool is_home_of(struct host_leases *host_leases, const struct peer *peer, struct bytes host) {
     struct ring_id place;
     struct holders_arc arc;
-    return know_home(host_leases, host, &place, &arc) && is_key_of(&arc.peers[0], peer);
+    return know_home(host_leases, host, &place, &arc) && peer_same_key(&arc.peers[0], peer);
 }
 
 /* An arc that has grown is new as a whole: what was another's is somewhere in it. */
@@ -135,7 +131,7 @@ static void ask(void *context, struct bytes host, bool is_https, const uint8_t d
         crawler_refuse_lease(host_leases->crawler, host, LOOKUP_WAIT_US);
         return;
     }
-    if (is_key_of(&arc.peers[0], &host_leases->config.self)) {
+    if (peer_same_key(&arc.peers[0], &host_leases->config.self)) {
         struct host_lender_borrower borrower = {.peer = host_leases->config.self, .is_https = is_https};
         memcpy(borrower.digest, digest, PERMIT_DIGEST_SIZE);
         crawler_home_ask(host_leases->crawler, host, &borrower, home_since_us(host_leases, place));
@@ -156,7 +152,7 @@ static void give_back(void *context, struct bytes host, const struct permit_lend
     if (host_leases->crawler == NULL) {
         return;
     }
-    if (is_key_of(&lender->peer, &host_leases->config.self)) {
+    if (peer_same_key(&lender->peer, &host_leases->config.self)) {
         crawler_home_take_back(host_leases->crawler, host, &host_leases->config.self, lender->number, pace,
                                requests_count);
         return;
@@ -171,7 +167,8 @@ static void give_back(void *context, struct bytes host, const struct permit_lend
     host_leases_send(host_leases, &lender->peer, &message);
     /* The home may have changed: the new one learns how the host is. */
     if (requests_count > 0 && know_home(host_leases, host, &place, &arc) &&
-        !is_key_of(&arc.peers[0], &lender->peer) && !is_key_of(&arc.peers[0], &host_leases->config.self)) {
+        !peer_same_key(&arc.peers[0], &lender->peer) &&
+        !peer_same_key(&arc.peers[0], &host_leases->config.self)) {
         host_leases_send(host_leases, &arc.peers[0], &message);
     }
 }
@@ -190,7 +187,7 @@ static void refuse(void *context, struct bytes host, const struct peer *borrower
     if (host_leases->crawler == NULL) {
         return;
     }
-    if (is_key_of(borrower, &host_leases->config.self)) {
+    if (peer_same_key(borrower, &host_leases->config.self)) {
         crawler_refuse_lease(host_leases->crawler, host, wait_us);
         return;
     }
@@ -216,7 +213,7 @@ static void host_lender(void *context, struct bytes host, const struct peer *bor
     if (!is_home_of(host_leases, &host_leases->config.self, host)) { /* not any more, while he waited */
         refuse(host_leases, host, borrower, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         take_back_unused(host_leases, host, borrower, lease->lender.number);
-    } else if (is_key_of(borrower, &host_leases->config.self)) {
+    } else if (peer_same_key(borrower, &host_leases->config.self)) {
         crawler_lend(host_leases->crawler, host, &message.lease);
     } else if (host_leases_send(host_leases, borrower, &message)) {
         count(host_leases, &host_leases->stat.lent_count);
@@ -232,7 +229,7 @@ static void on_borrow(struct host_leases *host_leases, const struct peer *from,
     struct ring_id place;
     struct holders_arc arc;
     if (!know_home(host_leases, message->host, &place, &arc) ||
-        !is_key_of(&arc.peers[0], &host_leases->config.self)) {
+        !peer_same_key(&arc.peers[0], &host_leases->config.self)) {
         refuse(host_leases, message->host, from, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         return;
     }
@@ -257,7 +254,7 @@ static void on_refuse(struct host_leases *host_leases, const struct peer *from,
                       const struct host_leases_message *message) {
     struct ring_id place;
     struct holders_arc arc;
-    if (!know_home(host_leases, message->host, &place, &arc) || !is_key_of(&arc.peers[0], from)) {
+    if (!know_home(host_leases, message->host, &place, &arc) || !peer_same_key(&arc.peers[0], from)) {
         return; /* we have asked another since */
     }
     count(host_leases, &host_leases->stat.refused_count);

@@ -114,7 +114,7 @@ static bool next_release(struct copy_plan *copy_plan, uint64_t now_us, struct co
     struct copy_plan_task task = {.kind = COPY_PLAN_RELEASE};
     if (!copy_plan_find_gap(copy_plan, copy_plan->release_cursor, now_us, &task.from, &task.to)) {
         copy_plan->release_cursor = zero;
-        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+        copy_plan->release_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
         return false;
     }
     copy_plan->is_releasing = true;
@@ -171,14 +171,13 @@ static void bar(struct copy_plan *copy_plan, struct copy_plan_node *node, uint64
 
 static void take_silence(struct copy_plan *copy_plan, struct copy_plan_node *node,
                          const struct copy_plan_task *task, uint64_t now_us) {
-    uint64_t wait_us =
-        copy_plan_doubled(SILENT_US, node->silent_count, copy_plan->config.compare_interval_us);
+    uint64_t wait_us = retry_doubled_us(SILENT_US, node->silent_count, copy_plan->config.compare_interval_us);
     node->silent_count += node->silent_count < UINT32_MAX;
     node->silent_us = now_us;
     if (!node->is_complete) {
         copy_plan_pass_turn(&node->pass, &node->peer, task->from, task->to);
     }
-    node->compare_us = now_us + copy_plan_jitter(copy_plan, wait_us);
+    node->compare_us = now_us + prng_spread(&copy_plan->prng, wait_us);
     node->challenge_us = node->compare_us + 1;
 }
 
@@ -223,9 +222,9 @@ static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *
     }
     if (!node->is_complete) {
         node->is_complete = true;
-        node->challenge_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.challenge_interval_us);
+        node->challenge_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.challenge_interval_us);
     }
-    node->compare_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+    node->compare_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
 }
 
 /* He is no holder: whatever he lacks, nothing is known of a copy. */
@@ -235,7 +234,7 @@ static void take_asked(struct copy_plan *copy_plan, struct copy_plan_node *node,
     uint64_t wait_us;
     node->silent_count = 0;
     bool is_over = copy_plan_pass_take(&node->pass, task, outcome, &wait_us);
-    wait_us = is_over ? copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us) : wait_us;
+    wait_us = is_over ? prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us) : wait_us;
     node->compare_us =
         node->is_chosen ? now_us : now_us + wait_us; /* he may have become a holder meanwhile */
 }
@@ -265,7 +264,7 @@ static void take_member_task(struct copy_plan *copy_plan, struct copy_plan_node 
     } else if (is_challenge) {
         node->silent_count = 0;
         node->lost_count = 0;
-        node->challenge_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.challenge_interval_us);
+        node->challenge_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.challenge_interval_us);
     } else if (task->kind == COPY_PLAN_ASK) {
         take_asked(copy_plan, node, task, outcome, now_us);
     } else {
@@ -278,14 +277,14 @@ static void take_release(struct copy_plan *copy_plan, const struct copy_plan_tas
                          const struct copy_plan_outcome *outcome, uint64_t now_us) {
     copy_plan->is_releasing = false;
     if (outcome->err != ERR_OK) {
-        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+        copy_plan->release_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
         return;
     }
     copy_plan->release_cursor = outcome->is_partial ? outcome->reached : task->to;
     copy_plan->release_us = now_us;
     if (!outcome->is_partial && ring_id_compare(task->to, (struct ring_id){UINT64_MAX, UINT64_MAX}) == 0) {
         copy_plan->release_cursor = (struct ring_id){0, 0};
-        copy_plan->release_us = now_us + copy_plan_jitter(copy_plan, copy_plan->config.compare_interval_us);
+        copy_plan->release_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
     }
 }
 
@@ -320,7 +319,7 @@ void copy_plan_touch(struct copy_plan *copy_plan, struct ring_id place, const st
     struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
     for (size_t i = 0; piece != NULL && i < piece->count; i++) {
         struct copy_plan_node *node = &piece->nodes[i];
-        if ((peer == NULL || copy_plan_is_same(&node->peer, peer)) && node->silent_count == 0) {
+        if ((peer == NULL || peer_same_key(&node->peer, peer)) && node->silent_count == 0) {
             uint64_t soon_us = node->compared_at_us + SOON_US; /* however often somebody says so */
             note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
         }
@@ -331,8 +330,8 @@ void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64
     for (size_t i = 0; i < copy_plan->pieces_count; i++) {
         for (size_t j = 0; j < copy_plan->pieces[i].count; j++) {
             struct copy_plan_node *node = &copy_plan->pieces[i].nodes[j];
-            if (node->silent_count > 0 && copy_plan_is_same(&node->peer, peer)) {
-                uint64_t soon_us = node->silent_us + copy_plan_jitter(copy_plan, HEARD_US);
+            if (node->silent_count > 0 && peer_same_key(&node->peer, peer)) {
+                uint64_t soon_us = node->silent_us + prng_spread(&copy_plan->prng, HEARD_US);
                 note_earlier(&node->compare_us, soon_us > now_us ? soon_us : now_us);
             }
         }

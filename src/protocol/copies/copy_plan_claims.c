@@ -4,7 +4,7 @@
 static struct copy_plan_claimed *find_claim(struct copy_plan *copy_plan, const struct peer *primary,
                                             struct ring_id to) {
     for (size_t i = 0; i < copy_plan->claims_count; i++) {
-        if (copy_plan_is_same(&copy_plan->claims[i].primary, primary) &&
+        if (peer_same_key(&copy_plan->claims[i].primary, primary) &&
             ring_id_equal(copy_plan->claims[i].to, to)) {
             return &copy_plan->claims[i];
         }
@@ -41,7 +41,7 @@ void copy_plan_doubt(struct copy_plan *copy_plan, struct ring_id place, const st
     struct copy_plan_piece *piece = copy_plan_find_piece(copy_plan, place);
     for (size_t i = 0; piece != NULL && i < piece->count; i++) {
         struct copy_plan_node *node = &piece->nodes[i];
-        if (copy_plan_is_same(&node->peer, peer) && node->missing_here_count == 0) {
+        if (peer_same_key(&node->peer, peer) && node->missing_here_count == 0) {
             node->missing_here_count = 1;
         }
     }
@@ -76,7 +76,7 @@ bool copy_plan_is_compared(const struct copy_plan *copy_plan, struct ring_id pla
     for (size_t i = 0; i < copy_plan->claims_count; i++) {
         const struct copy_plan_claimed *claim = &copy_plan->claims[i];
         if (claim->equal_us > 0 && now_us <= claim->equal_us + 2 * copy_plan->config.compare_interval_us &&
-            ring_id_is_owned(claim->from, place, claim->to) && copy_plan_is_same(&claim->primary, primary) &&
+            ring_id_is_owned(claim->from, place, claim->to) && peer_same_key(&claim->primary, primary) &&
             is_within(claim, from, place)) {
             return true;
         }

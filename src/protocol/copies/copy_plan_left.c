@@ -51,7 +51,7 @@ void copy_plan_leave(struct copy_plan *copy_plan, struct ring_id from, struct ri
     struct copy_plan_left *left = place_for(copy_plan, from, to);
     if (left != NULL) {
         left->since_us = now_us;
-        left->due_us = now_us + copy_plan_jitter(copy_plan, FIRST_US);
+        left->due_us = now_us + prng_spread(&copy_plan->prng, FIRST_US);
         left->silent_count = 0;
         copy_plan_pass_restart(&left->pass);
     }
@@ -114,9 +114,9 @@ void copy_plan_take_left(struct copy_plan *copy_plan, const struct copy_plan_tas
         }
         if (outcome->err != ERR_OK) {
             uint64_t wait_us =
-                copy_plan_doubled(SILENT_US, left->silent_count, copy_plan->config.compare_interval_us);
+                retry_doubled_us(SILENT_US, left->silent_count, copy_plan->config.compare_interval_us);
             left->silent_count += left->silent_count < UINT32_MAX;
-            left->due_us = now_us + copy_plan_jitter(copy_plan, wait_us);
+            left->due_us = now_us + prng_spread(&copy_plan->prng, wait_us);
             copy_plan_pass_restart(&left->pass);
             return;
         }

@@ -10,16 +10,6 @@ static const uint64_t COMING_US_MAX = 15 * 1000000;
 static const uint64_t STUCK_US_MAX = 15 * 1000000; /* on to the rest, while nothing more is taken */
 static const uint64_t IDLE_US_MAX = 60 * 1000000;  /* from the start, while it does not get less */
 
-uint64_t copy_plan_doubled(uint64_t first_us, uint32_t times, uint64_t max_us) {
-    uint64_t value = times < 16 ? first_us << times : max_us;
-    return value < max_us ? value : max_us;
-}
-
-/* Between three and five quarters of it, so that nodes that started together do not stay so. */
-uint64_t copy_plan_jitter(struct copy_plan *copy_plan, uint64_t interval_us) {
-    return interval_us * 3 / 4 + prng_below(&copy_plan->prng, interval_us / 2 + 1);
-}
-
 void copy_plan_pass_restart(struct copy_plan_pass *pass) {
     pass->has_rest = false;
     pass->is_turned = false;
@@ -62,7 +52,7 @@ static void count_if(uint32_t *count, bool is_so) {
 
 /* After a whole pass. */
 static uint64_t pause_us(const struct copy_plan_pass *pass, const struct copy_plan_outcome *outcome) {
-    uint64_t wait_us = copy_plan_doubled(SOON_US, pass->idle_count, IDLE_US_MAX);
+    uint64_t wait_us = retry_doubled_us(SOON_US, pass->idle_count, IDLE_US_MAX);
     uint64_t coming_us = outcome->coming_count * COMING_US;
     coming_us = coming_us < COMING_US_MAX ? coming_us : COMING_US_MAX;
     return coming_us > wait_us ? coming_us : wait_us;
@@ -73,7 +63,7 @@ bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_plan_tas
     bool is_stuck = outcome->is_capped && !is_further(pass, task, &outcome->rest);
     count_if(&pass->stuck_count, is_stuck);
     if (is_stuck) {
-        *ret_wait_us = copy_plan_doubled(SOON_US, pass->stuck_count - 1, STUCK_US_MAX);
+        *ret_wait_us = retry_doubled_us(SOON_US, pass->stuck_count - 1, STUCK_US_MAX);
         return false;
     }
     pass->here_count += outcome->missing_here_count;

@@ -3,6 +3,7 @@
 #define MNEMON_PROTOCOL_COPIES_COPY_PLAN_STATE_H
 
 #include "base/prng.h"
+#include "base/retry.h"
 #include "protocol/copies/copy_plan.h"
 
 enum { COPY_PLAN_LEFT_MAX = 32 };
@@ -100,11 +101,6 @@ struct copy_plan {
     uint64_t keys_per_1000_s; /* smoothed; 0: not known */
 };
 
-/* The same node, whatever port it spoke from. */
-static inline bool copy_plan_is_same(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
-}
-
 /* copy_plan_pass.c: a comparison of the task's arc went well. True: nothing is missing in all of the arc.
  * Else *ret_wait_us until the next one. */
 bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_plan_task *task,
@@ -115,8 +111,6 @@ void copy_plan_pass_restart(struct copy_plan_pass *pass); /* from the start of t
  * filled at the same time would have the start of the arc and lack its end. */
 void copy_plan_pass_turn(struct copy_plan_pass *pass, const struct peer *peer, struct ring_id from,
                          struct ring_id to);
-uint64_t copy_plan_doubled(uint64_t first_us, uint32_t times, uint64_t max_us);
-uint64_t copy_plan_jitter(struct copy_plan *copy_plan, uint64_t interval_us);
 
 /* copy_plan_left.c */
 void copy_plan_leave(struct copy_plan *copy_plan, struct ring_id from, struct ring_id to, uint64_t now_us);

@@ -22,23 +22,19 @@ struct ring_id full_sync_place(const struct full_sync *full_sync) {
     return ring_id_add_power(full_sync->position, 0);
 }
 
-/* Between three and five quarters of it. */
-static uint64_t jitter(struct full_sync *full_sync, uint64_t interval_us) {
-    return interval_us * 3 / 4 + prng_below(&full_sync->prng, interval_us / 2 + 1);
-}
-
 /* Until the next stop: as long as makes the round last for the interval. */
 static uint64_t pause_us(struct full_sync *full_sync) {
     uint64_t stops_count = full_sync->last.stops_count > 0 ? full_sync->last.stops_count : 1;
-    uint64_t share_us =
-        full_sync->is_hurried ? 0 : jitter(full_sync, full_sync->config.interval_us / stops_count);
+    uint64_t share_us = full_sync->is_hurried
+                            ? 0
+                            : prng_spread(&full_sync->prng, full_sync->config.interval_us / stops_count);
     return share_us > STEP_US ? share_us : STEP_US;
 }
 
 static uint64_t idle_pause_us(struct full_sync *full_sync) {
     uint64_t max_us = full_sync->config.interval_us;
     uint64_t pause = full_sync->idle_count < 16 ? SOON_US << full_sync->idle_count : max_us;
-    return jitter(full_sync, pause < max_us ? pause : max_us);
+    return prng_spread(&full_sync->prng, pause < max_us ? pause : max_us);
 }
 
 static void end_round(struct full_sync *full_sync, uint64_t now_us) {
@@ -108,9 +104,9 @@ void full_sync_done(struct full_sync *full_sync, const struct full_sync_stop *st
 }
 
 void full_sync_postpone(struct full_sync *full_sync, uint64_t now_us) {
-    full_sync->stop_us = now_us + jitter(full_sync, full_sync->config.interval_us < 10 * SOON_US
-                                                        ? full_sync->config.interval_us
-                                                        : 10 * SOON_US);
+    full_sync->stop_us = now_us + prng_spread(&full_sync->prng, full_sync->config.interval_us < 10 * SOON_US
+                                                                    ? full_sync->config.interval_us
+                                                                    : 10 * SOON_US);
 }
 
 void full_sync_doubt(struct full_sync *full_sync) {

@@ -5,15 +5,6 @@
 enum { LOST_MAX = 3 };
 static const uint64_t MINUTE_US = 60 * 1000000;
 
-/* Between three and five quarters of it. */
-static uint64_t jitter(struct primary_watch *primary_watch, uint64_t interval_us) {
-    return interval_us * 3 / 4 + prng_below(&primary_watch->prng, interval_us / 2 + 1);
-}
-
-static bool is_same(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
-}
-
 void primary_watch_init(struct primary_watch *primary_watch, const struct primary_watch_config *config) {
     *primary_watch = (struct primary_watch){.config = *config};
     struct primary_watch_config *own = &primary_watch->config;
@@ -27,7 +18,8 @@ void primary_watch_init(struct primary_watch *primary_watch, const struct primar
 static const struct primary_watch_watched *find(const struct primary_watch_watched *watched, size_t count,
                                                 const struct primary_watch_arc *arc) {
     for (size_t i = 0; i < count; i++) {
-        if (is_same(&watched[i].arc.primary, &arc->primary) && ring_id_equal(watched[i].arc.to, arc->to)) {
+        if (peer_same_key(&watched[i].arc.primary, &arc->primary) &&
+            ring_id_equal(watched[i].arc.to, arc->to)) {
             return &watched[i];
         }
     }
@@ -48,7 +40,7 @@ void primary_watch_set(struct primary_watch *primary_watch, const struct primary
         } else {
             *watched = (struct primary_watch_watched){.heard_us = now_us};
             watched->challenge_us =
-                now_us + jitter(primary_watch, primary_watch->config.challenge_interval_us);
+                now_us + prng_spread(&primary_watch->prng, primary_watch->config.challenge_interval_us);
         }
         watched->arc = arcs[i];
     }
@@ -56,7 +48,7 @@ void primary_watch_set(struct primary_watch *primary_watch, const struct primary
 
 void primary_watch_hear(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us) {
     for (size_t i = 0; i < primary_watch->count; i++) {
-        if (is_same(&primary_watch->watched[i].arc.primary, peer)) {
+        if (peer_same_key(&primary_watch->watched[i].arc.primary, peer)) {
             primary_watch->watched[i].heard_us = now_us;
         }
     }
@@ -72,7 +64,7 @@ static void bar(struct primary_watch *primary_watch, struct primary_watch_watche
 
 void primary_watch_accuse(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us) {
     for (size_t i = 0; i < primary_watch->count; i++) {
-        if (is_same(&primary_watch->watched[i].arc.primary, peer)) {
+        if (peer_same_key(&primary_watch->watched[i].arc.primary, peer)) {
             bar(primary_watch, &primary_watch->watched[i], now_us);
         }
     }
@@ -84,7 +76,7 @@ bool primary_watch_next(struct primary_watch *primary_watch, uint64_t now_us,
         struct primary_watch_watched *watched = &primary_watch->watched[i];
         if (watched->challenge_us <= now_us) {
             watched->challenge_us =
-                now_us + jitter(primary_watch, primary_watch->config.challenge_interval_us);
+                now_us + prng_spread(&primary_watch->prng, primary_watch->config.challenge_interval_us);
             *ret_arc = watched->arc;
             return true;
         }
@@ -96,7 +88,7 @@ void primary_watch_done(struct primary_watch *primary_watch, const struct peer *
                         uint64_t now_us) {
     for (size_t i = 0; i < primary_watch->count; i++) {
         struct primary_watch_watched *watched = &primary_watch->watched[i];
-        if (!is_same(&watched->arc.primary, peer)) {
+        if (!peer_same_key(&watched->arc.primary, peer)) {
             continue;
         }
         bool has_lost = err == ERR_NOT_FOUND || err == ERR_CORRUPT;
@@ -118,7 +110,7 @@ static bool fails(const struct primary_watch *primary_watch, const struct primar
 bool primary_watch_fails(const struct primary_watch *primary_watch, const struct peer *peer,
                          uint64_t now_us) {
     for (size_t i = 0; i < primary_watch->count; i++) {
-        if (is_same(&primary_watch->watched[i].arc.primary, peer) &&
+        if (peer_same_key(&primary_watch->watched[i].arc.primary, peer) &&
             fails(primary_watch, &primary_watch->watched[i], now_us)) {
             return true;
         }

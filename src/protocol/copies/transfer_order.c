@@ -1,7 +1,5 @@
 #include "protocol/copies/transfer_order.h"
 
-#include <string.h>
-
 enum { OWN_ROW_MAX = 3 };
 static const uint64_t IDLE_US = 1000000;      /* without a question: he has what he wanted */
 static const uint64_t TURN_US = 60 * 1000000; /* at most, where others wait */
@@ -17,10 +15,6 @@ void transfer_order_took(struct transfer_order_queue *queue, enum transfer_order
     queue->own_row = lane == TRANSFER_ORDER_OWN ? queue->own_row + (queue->own_row < OWN_ROW_MAX) : 0;
 }
 
-static bool is_same(const struct peer *a, const struct peer *b) {
-    return memcmp(a->key, b->key, PEER_KEY_SIZE) == 0;
-}
-
 static void end_turn(struct transfer_order_giving *giving, uint64_t now_us) {
     giving->has_taker = false;
     giving->past = giving->taker;
@@ -32,14 +26,14 @@ bool transfer_order_may_take(struct transfer_order_giving *giving, const struct 
     if (giving->has_taker && now_us >= giving->last_us + IDLE_US) {
         giving->has_taker = false;
     }
-    if (giving->has_taker && is_same(&giving->taker, taker)) {
+    if (giving->has_taker && peer_same_key(&giving->taker, taker)) {
         giving->last_us = now_us;
         if (giving->is_awaited && now_us >= giving->since_us + TURN_US) {
             end_turn(giving, now_us);
         }
         return giving->has_taker;
     }
-    if (giving->has_taker || (now_us < giving->past_us && is_same(&giving->past, taker))) {
+    if (giving->has_taker || (now_us < giving->past_us && peer_same_key(&giving->past, taker))) {
         giving->is_awaited = true;
         return false;
     }
