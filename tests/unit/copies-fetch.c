@@ -41,9 +41,7 @@ static void want(struct node *node, const struct ringkey *key, const struct node
 /* He has said so, and that holds until the end of the test. */
 static void take_for_busy(struct node *node, const struct node *giver) {
     pthread_mutex_lock(&node->peer_rpc->lock);
-    assert_int_equal(map_reserve(&node->peer_rpc->habits, node->peer_rpc->habits.count + 1), ERR_OK);
-    struct peer_rpc_habit *habit = map_put(&node->peer_rpc->habits, bytes_of(giver->peer.key, PEER_KEY_SIZE));
-    habit->busy_until_us = UINT64_MAX;
+    standing_note(&node->peer_rpc->standing, STANDING_BUSY, peer_key(&giver->peer), 0, UINT64_MAX);
     pthread_mutex_unlock(&node->peer_rpc->lock);
     assert_true(peer_rpc_is_busy(node->peer_rpc, &giver->peer));
 }

@@ -400,12 +400,11 @@ static void who_is_busy_is_known_for_a_while(void **state) {
         assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
         assert_true(peer_rpc_is_busy(nodes[0].peer_rpc, &nodes[1].peer));
     }
-    const struct peer_rpc_habit *habit =
-        map_get(&nodes[0].peer_rpc->habits, bytes_of(nodes[1].peer.key, PEER_KEY_SIZE));
-    assert_int_equal(habit->busy_wait_us, 200000);
+    const struct standing *standing = &nodes[0].peer_rpc->standing;
+    assert_int_equal(standing_count(standing, STANDING_BUSY, peer_key(&nodes[1].peer)), 1);
     await_that(!peer_rpc_is_busy(nodes[0].peer_rpc, &nodes[1].peer));
     assert_int_equal(read_from(&nodes[1], bytes_of(NULL, 0), &answer), ERR_BUSY);
-    assert_int_equal(habit->busy_wait_us, 400000);
+    assert_int_equal(standing_count(standing, STANDING_BUSY, peer_key(&nodes[1].peer)), 2);
     assert_false(peer_rpc_is_busy(nodes[0].peer_rpc, &nodes[2].peer));
     assert_int_equal(read_from(&nodes[1], BYTES("goes on"), &answer), ERR_OK);
     assert_false(peer_rpc_is_busy(nodes[0].peer_rpc, &nodes[1].peer));

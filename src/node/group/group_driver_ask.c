@@ -19,11 +19,9 @@ static void say(struct group_driver *group_driver, const struct peer *to,
 
 void group_driver_ask(struct group_driver *group_driver, struct group_driver_slot *slot) {
     struct peer contact = {.address = slot->wish.contact}; /* whoever is there */
-    unsigned doubled = slot->asks_count < TRIES_DOUBLED ? slot->asks_count : TRIES_DOUBLED;
     char address[ADDRESS_TEXT_SIZE_MAX];
-    slot->asks_count++;
-    slot->ask_at_us = group_driver_now_us(group_driver) + (TRY_US << doubled);
-    if (slot->asks_count == TRIES_DOUBLED) {
+    retry_sent_doubling(&slot->ask, TRY_US, TRY_US << TRIES_DOUBLED, group_driver_now_us(group_driver));
+    if (slot->ask.tries_count == TRIES_DOUBLED) {
         group_driver_note(group_driver, "group \"%s\": no answer from %s yet", slot->wish.name,
                           address_format(&slot->wish.contact, address));
     }
@@ -61,11 +59,11 @@ static void on_ask(struct group_driver *group_driver, const struct peer *from, s
 static void on_tell(struct group_driver *group_driver, const struct peer *from, struct bytes name,
                     const struct group_rules *rules) {
     struct group_driver_slot *slot = find_by_name(group_driver, name);
-    if (slot == NULL || slot->ask_at_us == STEP_NEVER_US ||
+    if (slot == NULL || slot->ask.due_us == STEP_NEVER_US ||
         !address_equal(&slot->wish.contact, &from->address)) {
         return; /* nobody asked him */
     }
-    slot->ask_at_us = STEP_NEVER_US;
+    slot->ask.due_us = STEP_NEVER_US;
     if (is_key(slot->rules.founder) && memcmp(slot->rules.founder, rules->founder, PEER_KEY_SIZE) != 0) {
         group_driver_note(group_driver, "group \"%s\": the contact is in another group of that name",
                           slot->wish.name);
@@ -79,14 +77,13 @@ static void on_tell(struct group_driver *group_driver, const struct peer *from, 
 static void on_none(struct group_driver *group_driver, const struct peer *from, struct bytes name) {
     struct group_driver_slot *slot = find_by_name(group_driver, name);
     char address[ADDRESS_TEXT_SIZE_MAX];
-    bool is_asked = slot != NULL && slot->ask_at_us != STEP_NEVER_US &&
+    bool is_asked = slot != NULL && slot->ask.due_us != STEP_NEVER_US &&
                     address_equal(&slot->wish.contact, &from->address);
     if (!is_asked) {
         return;
     }
-    slot->ask_at_us =
-        group_driver_now_us(group_driver) + TRY_US; /* he is there, and may be on his way into it */
-    slot->asks_count = 0;
+    slot->ask =
+        (struct retry){.due_us = group_driver_now_us(group_driver) + TRY_US}; /* it may come into it */
     if (!slot->is_told) {
         slot->is_told = true;
         group_driver_note(group_driver, "group \"%s\": %s is not in it (yet)", slot->wish.name,

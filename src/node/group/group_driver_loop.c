@@ -121,7 +121,7 @@ void group_driver_set_timer(struct group_driver *group_driver) {
         const struct group_driver_slot *slot = &group_driver->slots[i];
         if (slot->is_used) {
             at_us = slot->wake_at_us < at_us ? slot->wake_at_us : at_us;
-            at_us = slot->ask_at_us < at_us ? slot->ask_at_us : at_us;
+            at_us = slot->ask.due_us < at_us ? slot->ask.due_us : at_us;
         }
     }
     transport_wake_at(group_driver->transport, TRANSPORT_GROUPS, at_us);
@@ -164,7 +164,7 @@ void group_driver_open_slot(struct group_driver *group_driver, struct group_driv
                                        .wish = news->wish,
                                        .rules = news->wish.rules,
                                        .wake_at_us = STEP_NEVER_US,
-                                       .ask_at_us = STEP_NEVER_US,
+                                       .ask.due_us = STEP_NEVER_US,
                                        .topology = topology};
     pthread_mutex_unlock(&group_driver->lock);
     if (!has_founder(slot) && news->has_state) {
@@ -181,7 +181,7 @@ void group_driver_open_slot(struct group_driver *group_driver, struct group_driv
         group_driver_step(group_driver, slot, &(struct event){.kind = EVENT_COMMAND, .code = GROUP_CREATE});
     }
     if (slot->wish.contact.port != 0 && (!is_known || group_mode(slot->group) == GROUP_IDLE)) {
-        slot->ask_at_us = 0;
+        slot->ask.due_us = 0;
     }
     group_driver_show(group_driver, slot, true);
 }
@@ -248,7 +248,7 @@ void group_driver_wake(struct group_driver *group_driver) {
         if (slot->is_used && slot->group != NULL && now_us >= slot->wake_at_us) {
             group_driver_step(group_driver, slot, &(struct event){.kind = EVENT_WAKE});
         }
-        if (slot->is_used && now_us >= slot->ask_at_us) {
+        if (slot->is_used && retry_is_due(&slot->ask, now_us)) {
             group_driver_ask(group_driver, slot);
         }
     }

@@ -69,7 +69,7 @@ void group_driver_remove(struct group_driver *group_driver, struct group_driver_
 }
 
 static void leave(struct group_driver *group_driver, struct group_driver_slot *slot) {
-    slot->ask_at_us = STEP_NEVER_US;
+    slot->ask.due_us = STEP_NEVER_US;
     if (slot->group == NULL || group_mode(slot->group) == GROUP_FIXED) {
         group_driver_remove(group_driver, slot);
         return;

@@ -7,6 +7,7 @@
 
 #include "base/bucket.h"
 #include "base/map.h"
+#include "base/retry.h"
 #include "node/group/group_driver.h"
 
 enum {
@@ -99,9 +100,8 @@ struct group_driver_slot {
     bool is_refused;
     bool is_removed; /* its files are being removed */
     uint64_t wake_at_us;
-    uint64_t ask_at_us;  /* the contact, again */
-    unsigned asks_count; /* since he last answered */
-    bool is_told;        /* that he is not in the group himself */
+    struct retry ask; /* the contact, again and again until it answers; due STEP_NEVER_US: not now */
+    bool is_told;     /* that he is not in the group himself */
     size_t asked_count;
     struct group_driver_asked asked[GROUP_DRIVER_ASKED_MAX];
     size_t approvals_count; /* GROUP_ASKED whose papers are good: said when the step is over */

@@ -155,6 +155,7 @@ enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **re
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
     map_init(&peer_rpc->habits, PEER_KEY_SIZE, sizeof(struct peer_rpc_habit), HABITS_MAX, seed);
+    standing_init(&peer_rpc->standing, peer_rpc->busy, PEER_RPC_BUSY_MAX, seed);
     pthread_mutex_init(&peer_rpc->lock, NULL);
     uv_timer_init(&peer_rpc->loop, &peer_rpc->tick);
     uv_prepare_init(&peer_rpc->loop, &peer_rpc->prepare);

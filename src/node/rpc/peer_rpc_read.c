@@ -10,7 +10,7 @@ static struct peer_rpc_habit *habit_of(struct peer_rpc *peer_rpc, const struct p
     if (map_reserve(&peer_rpc->habits, peer_rpc->habits.count + 1) != ERR_OK) {
         map_clear(&peer_rpc->habits); /* too many peers for one table: begin anew */
     }
-    return map_put(&peer_rpc->habits, bytes_of(peer->key, PEER_KEY_SIZE));
+    return map_put(&peer_rpc->habits, peer_key(peer));
 }
 
 /* ---- here ---- */
@@ -57,13 +57,15 @@ enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from,
 
 /* ---- there ---- */
 
-static void learn_busy(struct peer_rpc_habit *habit, bool is_busy, uint64_t now_us) {
-    uint32_t wait_us = habit->busy_wait_us == 0 ? BUSY_US_MIN : 2 * habit->busy_wait_us;
-    if (is_busy && now_us < habit->busy_until_us) {
-        return; /* he was asked before we knew: that is not the second time */
+/* Twice as long each time. While it holds, it was asked before we knew: that is not the second time. */
+static void learn_busy(struct standing *standing, struct bytes key, bool is_busy, uint64_t now_us) {
+    if (!is_busy) {
+        standing_clear(standing, STANDING_BUSY, key);
+    } else if (!standing_holds(standing, STANDING_BUSY, key, now_us)) {
+        uint32_t count = standing_count(standing, STANDING_BUSY, key);
+        standing_note(standing, STANDING_BUSY, key, now_us,
+                      now_us + retry_doubled_us(BUSY_US_MIN, count, BUSY_US_MAX));
     }
-    habit->busy_wait_us = !is_busy ? 0 : wait_us < BUSY_US_MAX ? wait_us : BUSY_US_MAX;
-    habit->busy_until_us = now_us + habit->busy_wait_us;
 }
 
 void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
@@ -74,8 +76,8 @@ void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum pee
     if (habit != NULL) {
         rtt_sample(&habit->rtt, took_us);
     }
-    if (habit != NULL && (service == PEER_RPC_WALK || service == PEER_RPC_CAPTURE)) {
-        learn_busy(habit, err == ERR_BUSY, now_us);
+    if (service == PEER_RPC_WALK || service == PEER_RPC_CAPTURE) {
+        learn_busy(&peer_rpc->standing, peer_key(peer), err == ERR_BUSY, now_us);
     }
     pthread_mutex_unlock(&peer_rpc->lock);
 }
@@ -83,15 +85,14 @@ void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum pee
 bool peer_rpc_is_busy(struct peer_rpc *peer_rpc, const struct peer *peer) {
     uint64_t now_us = peer_rpc_now_us(peer_rpc);
     pthread_mutex_lock(&peer_rpc->lock);
-    const struct peer_rpc_habit *habit = map_get(&peer_rpc->habits, bytes_of(peer->key, PEER_KEY_SIZE));
-    bool is_busy = habit != NULL && now_us < habit->busy_until_us;
+    bool is_busy = standing_holds(&peer_rpc->standing, STANDING_BUSY, peer_key(peer), now_us);
     pthread_mutex_unlock(&peer_rpc->lock);
     return is_busy;
 }
 
 uint64_t peer_rpc_round_trip_us(struct peer_rpc *peer_rpc, const struct peer *peer) {
     pthread_mutex_lock(&peer_rpc->lock);
-    const struct peer_rpc_habit *habit = map_get(&peer_rpc->habits, bytes_of(peer->key, PEER_KEY_SIZE));
+    const struct peer_rpc_habit *habit = map_get(&peer_rpc->habits, peer_key(peer));
     uint64_t round_trip_us = habit != NULL ? habit->rtt.smoothed_us : 0;
     pthread_mutex_unlock(&peer_rpc->lock);
     return round_trip_us;

@@ -5,7 +5,8 @@
 #include <pthread.h>
 
 #include "base/map.h"
-#include "base/rtt.h"
+#include "base/retry.h"
+#include "base/standing.h"
 #include "net/stream.h"
 #include "node/rpc/peer_rpc.h"
 #include "run/nudge.h"
@@ -21,6 +22,7 @@ enum {
     PEER_RPC_OUTPUT_SIZE_MAX = 4 << 20, /* answers queued on one line; then its questions wait */
     PEER_RPC_CALLS_MAX = 256,           /* under way on one line */
     PEER_RPC_TICK_MS = 20,
+    PEER_RPC_BUSY_MAX = 1024, /* peers */
 };
 
 enum peer_rpc_form { PEER_RPC_QUESTION, PEER_RPC_ANSWER, PEER_RPC_FAILURE, PEER_RPC_FORMS_COUNT };
@@ -63,9 +65,7 @@ struct peer_rpc_meter {
 /* What was learnt of a peer. */
 struct peer_rpc_habit {
     struct rtt rtt;
-    uint64_t busy_until_us;
-    uint32_t busy_wait_us; /* 0: he was not busy when he answered last */
-    uint32_t lists_count;  /* that he was given here, and has not followed up yet */
+    uint32_t lists_count; /* that he was given here, and has not followed up yet */
     uint64_t lists_until_us;
 };
 
@@ -108,6 +108,8 @@ struct peer_rpc {
     bool is_stopped;           /* lock */
     struct peer_rpc_stat stat; /* lock */
     struct map habits;         /* lock: key of a peer -> struct peer_rpc_habit */
+    struct standing standing;  /* lock: who said that it is busy, by key */
+    struct standing_entry busy[PEER_RPC_BUSY_MAX];
 };
 
 uint64_t peer_rpc_now_us(const struct peer_rpc *peer_rpc);

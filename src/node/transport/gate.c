@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/retry.h"
+
 enum {
     MEMBERS_MAX = 20000,
     STRANGERS_MAX = 1024,
@@ -38,8 +40,7 @@ struct fetch {
     uint32_t version;                /* of what has come so far; 0: nothing */
     uint32_t size;
     uint32_t offset;
-    unsigned tries;
-    uint64_t asked_at_us;
+    struct retry retry;
     uint64_t ends_at_us; /* however lively he is */
     uint8_t bytes[CHARTER_SIZE_MAX];
 };
@@ -210,8 +211,7 @@ static bool has_failed(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
 static void ask_piece(struct gate *gate) {
     struct fetch *fetch = &gate->fetch;
     struct greeting greeting = {.kind = GREETING_ASK, .offset = fetch->offset};
-    fetch->asked_at_us = now_us(gate);
-    fetch->tries++;
+    retry_sent_doubling(&fetch->retry, RETRY_US, RETRY_US, now_us(gate));
     say(gate, &fetch->from, &greeting);
 }
 
@@ -219,7 +219,7 @@ static void ask_first_piece(struct gate *gate, const struct peer *from) {
     struct fetch *fetch = &gate->fetch;
     fetch->from = *from;
     fetch->version = fetch->size = fetch->offset = 0;
-    fetch->tries = 0;
+    fetch->retry.tries_count = 0;
     ask_piece(gate);
 }
 
@@ -238,10 +238,10 @@ bool gate_is_fetching(const struct gate *gate) {
 void gate_tick(struct gate *gate) {
     struct fetch *fetch = &gate->fetch;
     bool is_over = fetch->is_running && now_us(gate) >= fetch->ends_at_us;
-    if (!fetch->is_running || (!is_over && now_us(gate) - fetch->asked_at_us < RETRY_US)) {
+    if (!fetch->is_running || (!is_over && !retry_is_due(&fetch->retry, now_us(gate)))) {
         return;
     }
-    if (is_over || fetch->tries >= FETCH_TRIES_MAX) {
+    if (is_over || fetch->retry.tries_count >= FETCH_TRIES_MAX) {
         fetch->is_running = false;
         note_failure(gate, &fetch->from);
         return;
@@ -299,7 +299,7 @@ static void on_piece(struct gate *gate, const struct peer *from, const struct gr
     fetch->size = greeting->size;
     memcpy(fetch->bytes + fetch->offset, greeting->piece.data, greeting->piece.size);
     fetch->offset += (uint32_t)greeting->piece.size;
-    fetch->tries = 0;
+    fetch->retry.tries_count = 0;
     if (fetch->offset == fetch->size) {
         finish_fetch(gate, from, greeting->ring);
     } else {

@@ -142,12 +142,12 @@ static void on_found(void *context, const struct dns_answer *answer) {
                  answer->err != ERR_OK ? err_text(answer->err)
                                        : "it has no address that this node can reach");
         transport_on_complaint(transport, NULL, sentence);
-        contact->try_at_us = transport_now_us(transport) + TRY_US_MAX;
+        contact->retry.due_us = transport_now_us(transport) + TRY_US_MAX;
         return;
     }
     contact->peer = (struct peer){.address = contact->addresses[0]};
     contact->is_found = true;
-    contact->try_at_us = 0;
+    contact->retry.due_us = 0;
     transport->state = transport->state == TRANSPORT_LOOKING ? TRANSPORT_ASKING : transport->state;
 }
 
@@ -185,7 +185,7 @@ static void try_contact(struct transport *transport) {
         return;
     }
     tell_silence(transport);
-    if (now < contact->try_at_us || gate_is_fetching(transport->gate)) {
+    if (!retry_is_due(&contact->retry, now) || gate_is_fetching(transport->gate)) {
         return;
     }
     if (!contact->is_found) {
@@ -193,11 +193,9 @@ static void try_contact(struct transport *transport) {
         return;
     }
     if (contact->addresses_count > 0) { /* of several, perhaps the next one answers */
-        contact->peer.address = contact->addresses[contact->tries % contact->addresses_count];
+        contact->peer.address = contact->addresses[contact->retry.tries_count % contact->addresses_count];
     }
-    uint64_t wait_us = TRY_US << (contact->tries < 5 ? contact->tries : 5);
-    contact->tries++;
-    contact->try_at_us = now + (wait_us < TRY_US_MAX ? wait_us : TRY_US_MAX);
+    retry_sent_doubling(&contact->retry, TRY_US, TRY_US_MAX, now);
     contact->since_us = contact->since_us == 0 ? now : contact->since_us;
     if (transport->has_charter) {
         gate_greet(transport->gate, &contact->peer);

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "base/map.h"
+#include "base/retry.h"
 #include "net/dns.h"
 #include "net/identity.h"
 #include "node/transport/complaints.h"
@@ -45,8 +46,7 @@ struct transport_contact {
     struct peer peer;
     bool has_spoken;
     uint64_t since_us; /* when he was first asked; 0: not yet */
-    uint64_t try_at_us;
-    unsigned tries;
+    struct retry retry;
     bool is_told; /* that he is silent */
 };
 
