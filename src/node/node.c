@@ -248,8 +248,13 @@ static enum err open_admin_pages(struct node *node) {
                                     .crawl_loop = node->crawl_loop,
                                     .save_requests = node->save_requests,
                                     .transport = node->transport,
-                                    .ring_services = node->ring_services};
-    enum err err = crowd_lookups_start(node->ring_services, node->access, &node->work.crowd_lookups);
+                                    .groups = ring_services_group_driver(node->ring_services),
+                                    .put_services = ring_services_put,
+                                    .put_crowd = ring_services_put_crowd,
+                                    .put_mirrors = ring_services_put_mirrors,
+                                    .services = node->ring_services};
+    enum err err = crowd_lookups_start(ring_services_crowd(node->ring_services), node->access,
+                                       &node->work.crowd_lookups);
     if (err != ERR_OK) {
         return err;
     }
@@ -332,7 +337,7 @@ static enum err start_proxy(struct node *node, struct err_detail *detail) {
         .archive = node->archive,
         .access = node->access,
         .reads_need_login = config->reads_need_login,
-        .ring_services = node->ring_services,
+        .crowd = ring_services_crowd(node->ring_services),
         .transport = node->transport,
         .clock = config->clock,
     };

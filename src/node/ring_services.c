@@ -472,6 +472,7 @@ static void begin_if_possible(struct ring_services *ring_services) {
     if (has_charter && !ring_services->is_told) {
         enum err err = begin(ring_services, charter, &detail);
         ring_services->is_begun = err == ERR_OK;
+        ring_services_share_crowd(ring_services);
         ring_services->is_told = true;
         if (err != ERR_OK) {
             say(ring_services, err_detail_text(&detail, err));
@@ -603,7 +604,8 @@ static void put_links(const struct link_relay_counters *links, struct buf *out) 
                    (uintmax_t)links->flood_count);
 }
 
-void ring_services_put(struct ring_services *ring_services, struct buf *out) {
+void ring_services_put(void *context, struct buf *out) {
+    struct ring_services *ring_services = context;
     struct peer_rpc_stat stat = {0};
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stat(ring_services->peer_rpc, &stat);

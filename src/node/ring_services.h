@@ -28,11 +28,9 @@
 #include "node/rpc/peer_rpc.h"
 #include "store/instance/instance.h"
 
-struct crowd_driver;
+struct crowd_parts;
 struct group_driver;
 struct mirror_limit;
-struct crowd_reader;
-struct offers;
 struct transport;
 struct ring_services;
 
@@ -121,29 +119,22 @@ void ring_services_stop(struct ring_services *ring_services);
 /* After the ring is freed, and all sessions of the instance that readers had. */
 void ring_services_free(struct ring_services *ring_services);
 
-/* Any thread: append what /api/v1/ring/together says (docs/api.md). */
-void ring_services_put(struct ring_services *ring_services, struct buf *out);
-
-/* Any thread that may wait: append the origin of the pages of a node that is responsible for a SURT. False:
- * this node is it, or nobody says where he is. context: the struct ring_services. */
-bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
-
-/* ---- the crowd. Any thread; NULL in no ring, before there is a charter, and where it is switched off ----
+/*
+ * For the node, which hands them to those who need them: what the crowd will be, and the groups, which are
+ * there whether the node is in any or not. They last until ring_services_free().
  */
-
-struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_services);
-struct offers *ring_services_offers(struct ring_services *ring_services);
-struct crowd_reader *ring_services_crowd_reader(struct ring_services *ring_services);
-
-/* Append what /api/v1/crowd says (docs/api.md). */
-void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out);
-
-/* ---- the groups. Any thread; there, whether the node is in any or not ---- */
-
+const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_services);
 struct group_driver *ring_services_group_driver(const struct ring_services *ring_services);
 
-/* ---- the collections. Any thread: append what /api/v1/mirrors says (docs/api.md) ---- */
+/* ---- any thread; context: the struct ring_services ---- */
 
-void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out);
+/* May wait: append the origin of the pages of a node that is responsible for a SURT. False: this node is it,
+ * or nobody says where that one is. */
+bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
+
+/* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
+void ring_services_put(void *context, struct buf *out);
+void ring_services_put_crowd(void *context, struct buf *out);
+void ring_services_put_mirrors(void *context, struct buf *out);
 
 #endif

@@ -206,12 +206,15 @@ struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_servi
     return has_crowd(ring_services) ? ring_services->crowd_driver : NULL;
 }
 
-struct offers *ring_services_offers(struct ring_services *ring_services) {
-    return has_crowd(ring_services) ? ring_services->offers : NULL;
+void ring_services_share_crowd(struct ring_services *ring_services) {
+    if (has_crowd(ring_services)) {
+        ring_services->crowd.offers = ring_services->offers;
+        ring_services->crowd.reader = ring_services->crowd_reader;
+    }
 }
 
-struct crowd_reader *ring_services_crowd_reader(struct ring_services *ring_services) {
-    return has_crowd(ring_services) ? ring_services->crowd_reader : NULL;
+const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_services) {
+    return &ring_services->crowd;
 }
 
 static void put_offers(struct ring_services *ring_services, struct buf *out) {
@@ -232,7 +235,8 @@ static void put_offers(struct ring_services *ring_services, struct buf *out) {
     offers_put_json(ring_services->offers, HOT_MAX, out);
 }
 
-void ring_services_put_crowd(struct ring_services *ring_services, struct buf *out) {
+void ring_services_put_crowd(void *context, struct buf *out) {
+    struct ring_services *ring_services = context;
     if (!has_crowd(ring_services)) {
         buf_put_string(out, "{\"version\":1,\"state\":\"none\"}");
         return;

@@ -107,7 +107,8 @@ void ring_services_free_mirrors(struct ring_services *ring_services) {
     }
 }
 
-void ring_services_put_mirrors(struct ring_services *ring_services, struct buf *out) {
+void ring_services_put_mirrors(void *context, struct buf *out) {
+    struct ring_services *ring_services = context;
     struct mirror_driver *mirror_driver = ring_services->mirror_driver;
     if (mirror_driver == NULL) {
         buf_put_string(out, "{\"version\":1,\"mirrors\":[]}");

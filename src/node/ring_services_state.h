@@ -8,6 +8,7 @@
 #include "node/captures/captures.h"
 #include "node/copies/copies.h"
 #include "node/crawl/crawl_loop.h"
+#include "node/crowd/crowd_parts.h"
 #include "node/crowd/crowd_reader.h"
 #include "node/crowd/stored_offers.h"
 #include "node/group/group_driver.h"
@@ -66,6 +67,7 @@ struct ring_services {
     struct offers *offers; /* NULL: without the crowd, as the next two */
     struct crowd_driver *crowd_driver;
     struct crowd_reader *crowd_reader;
+    struct crowd_parts crowd;            /* of them, for others: from when is_begun */
     struct stored_offers *stored_offers; /* NULL: only what was read is offered */
 
     /* The beat's. */
@@ -85,9 +87,13 @@ struct ring_services {
 /* ring_services_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without.
  */
 void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping);
+void ring_services_share_crowd(struct ring_services *ring_services); /* if it has begun */
 void ring_services_beat_crowd(struct ring_services *ring_services);
 void ring_services_stop_crowd(struct ring_services *ring_services);
 void ring_services_free_crowd(struct ring_services *ring_services);
+
+/* Any thread; NULL in no ring, before there is a charter, and where the crowd is switched off. */
+struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_services);
 
 /* The ring's loop; more than once does no harm. context: the struct ring_services. */
 void ring_services_begin_crowd(void *context);

@@ -147,11 +147,11 @@ static void what_cannot_be_had_at_all_is_an_error(void **state) {
 
 static void the_proxy_answers_with_the_newest_that_can_be_had(void **state) {
     struct world *world = *state;
-    struct ring_services *ring_services = calloc(1, sizeof *ring_services); /* of a node without a crowd */
+    static const struct crowd_parts none; /* a node without a crowd */
     struct proxy_config config = {
         .directory = world->fixture->root,
         .archive = world->archive,
-        .ring_services = ring_services,
+        .crowd = &none,
         .clock = &clock_system,
     };
     struct proxy_worker *worker = proxy_worker_new(&config);
@@ -166,7 +166,6 @@ static void the_proxy_answers_with_the_newest_that_can_be_had(void **state) {
     assert_non_null(strstr(buf_string(&job->head), "Memento-Datetime: Thu, 01 Jan 1970 00:00:04 GMT\r\n"));
     proxy_job_free(job);
     proxy_worker_free(worker);
-    free(ring_services);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

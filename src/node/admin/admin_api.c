@@ -79,31 +79,30 @@ static void put_ring(void *context, struct buf *out) {
     if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
         buf_truncate(out, out->size - 1);
         buf_put_string(out, ",\"together\":");
-        ring_services_put(work->ring_services, out);
+        work->put_services(work->services, out);
         buf_put_byte(out, '}');
     }
 }
 
 static void put_crowd(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    ring_services_put_crowd(work->ring_services, out);
+    work->put_crowd(work->services, out);
 }
 
 static void put_mirrors(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    ring_services_put_mirrors(work->ring_services, out);
+    work->put_mirrors(work->services, out);
 }
 
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put(ring_services_group_driver(work->ring_services), name, out, detail);
+    return group_driver_put(work->groups, name, out, detail);
 }
 
 static enum err put_group_picture(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail) {
     const struct admin_api *work = context;
-    return group_driver_put_picture(ring_services_group_driver(work->ring_services), name, is_dot, out,
-                                    detail);
+    return group_driver_put_picture(work->groups, name, is_dot, out, detail);
 }
 
 struct lookup {

@@ -16,7 +16,7 @@
 enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };
 
 struct crowd_lookups {
-    struct ring_services *ring_services;
+    const struct crowd_parts *crowd;
     struct access *access;
     pthread_t threads[CROWD_LOOKUPS_THREADS_COUNT];
     size_t threads_count;
@@ -134,7 +134,7 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
 /* ---- the threads ---- */
 
 static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
-    struct crowd_reader *crowd_reader = ring_services_crowd_reader(worker->crowd_lookups->ring_services);
+    struct crowd_reader *crowd_reader = worker->crowd_lookups->crowd->reader;
     struct wish wish;
     struct obtained obtained;
     if (crowd_reader == NULL) {
@@ -199,13 +199,13 @@ static void *work(void *argument) {
     return NULL;
 }
 
-enum err crowd_lookups_start(struct ring_services *ring_services, struct access *access,
+enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *access,
                              struct crowd_lookups **ret_crowd_lookups) {
     struct crowd_lookups *crowd_lookups = calloc(1, sizeof *crowd_lookups);
     if (crowd_lookups == NULL) {
         return ERR_MEMORY;
     }
-    crowd_lookups->ring_services = ring_services;
+    crowd_lookups->crowd = crowd;
     crowd_lookups->access = access;
     crowd_lookups->last = &crowd_lookups->first;
     pthread_mutex_init(&crowd_lookups->lock, NULL);

@@ -5,7 +5,8 @@
 #ifndef MNEMON_NODE_CROWD_CROWD_LOOKUPS_H
 #define MNEMON_NODE_CROWD_CROWD_LOOKUPS_H
 
-#include "node/ring_services.h"
+#include "base/err.h"
+#include "node/crowd/crowd_parts.h"
 #include "replay/admin/admin_pages.h"
 
 struct access;
@@ -14,7 +15,7 @@ struct crowd_lookups;
 enum { CROWD_LOOKUPS_THREADS_COUNT = 4, CROWD_LOOKUPS_WAITING_MAX = 256 };
 
 /* ERR_MEMORY, ERR_SYSTEM. */
-enum err crowd_lookups_start(struct ring_services *ring_services, struct access *access,
+enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *access,
                              struct crowd_lookups **ret_crowd_lookups) MUST_CHECK;
 
 /* Those who wait, and all who come later, get ERR_CANCELLED. Before the parts of together end. */

@@ -27,7 +27,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
-#include "node/ring_services.h"
+#include "node/crowd/crowd_parts.h"
 #include "node/transport/transport.h"
 #include "replay/archive/archive.h"
 
@@ -47,7 +47,7 @@ struct proxy_config {
     struct archive *archive;
     struct access *access; /* its rules count for the crowd, too */
     bool reads_need_login; /* then only those who must be at this machine are shown the archive */
-    struct ring_services *ring_services;
+    const struct crowd_parts *crowd;
     struct transport *transport;
     struct address http; /* the node's own pages: not to be had through the proxy */
     const struct clock *clock;
@@ -57,7 +57,7 @@ struct proxy_config {
 enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy,
                      struct err_detail *detail) MUST_CHECK;
 
-/* Connections break off. After ring_services_stop(), so that nobody waits for the crowd. */
+/* Connections break off. After the crowd was stopped, so that nobody waits for it. */
 void proxy_stop(struct proxy *take_proxy);
 
 void proxy_address(const struct proxy *proxy, struct address *ret_address);

@@ -31,7 +31,7 @@ static void sign(struct proxy_worker *worker, struct captured *captured, char at
 }
 
 static void offer(struct proxy_worker *worker, struct captured *captured) {
-    struct offers *offers = ring_services_offers(worker->config->ring_services);
+    struct offers *offers = worker->config->crowd->offers;
     struct ring_id place;
     uint8_t place_bytes[RING_ID_SIZE];
     struct bytes surt;

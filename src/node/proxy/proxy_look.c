@@ -234,7 +234,7 @@ static bool take_obtained(struct proxy_worker *worker, struct proxy_job *job,
 }
 
 static bool look_in_crowd(struct proxy_worker *worker, struct proxy_job *job) {
-    struct crowd_reader *crowd_reader = ring_services_crowd_reader(worker->config->ring_services);
+    struct crowd_reader *crowd_reader = worker->config->crowd->reader;
     struct wish wish = {.kind = WISH_URL, .time = WISH_NEWEST};
     uint8_t digest[SHA256_SIZE];
     struct obtained obtained;

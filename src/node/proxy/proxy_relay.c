@@ -48,8 +48,8 @@ static bool may_keep(const struct proxy_connection *connection) {
     const struct proxy_config *config = &connection->proxy->config;
     const struct proxy_exchange *exchange = &connection->exchange;
     const struct proxy_origin *origin = &exchange->origin;
-    return (config->archives || ring_services_offers(config->ring_services) != NULL) && exchange->is_public &&
-           !exchange->is_head && origin->head.status == 200 && !is_private_answer(&origin->head.fields) &&
+    return (config->archives || config->crowd->offers != NULL) && exchange->is_public && !exchange->is_head &&
+           origin->head.status == 200 && !is_private_answer(&origin->head.fields) &&
            (config->allows_private || reach_refusal(&origin->address) == NULL) &&
            (exchange->answer_body.kind != HTTP_BODY_LENGTH ||
             exchange->answer_body.left <= PROXY_JOBS_BODY_SIZE_MAX);
