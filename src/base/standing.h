@@ -10,7 +10,11 @@
  *
  * Bounded: the caller gives the memory and thereby the limit. In a full group the entry that was noted least
  * recently makes room, and of these one that is over goes before one that still holds. Pure: the time is
- * passed in, nothing is allocated. One owner; whoever shares it has the lock.
+ * passed in, nothing is allocated. Each user has a table of its own, under its own lock if it has several
+ * threads: a node that is too slow for readers may well be offered copies.
+ *
+ * A list that exists for another reason (places of a ring, copies of an arc, sources of a mirror) keeps the
+ * silence of its members in its own entries, so that both come and go together.
  */
 #ifndef MNEMON_BASE_STANDING_H
 #define MNEMON_BASE_STANDING_H

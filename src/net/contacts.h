@@ -9,8 +9,9 @@
  * Cookies cost no memory: a keyed hash of the address, the peer's key and the time in slices of
  * CONTACT_SLICE_US, of which this and the one before count. A proof lasts for proof_us.
  *
- * As in sessions.h, addresses without a proof are guests and have a table of their own. Owned by one thread;
- * no I/O, the time is given.
+ * No table of standing (base/standing.h): an entry holds a proof and counts bytes, it holds nothing against
+ * anybody. As in sessions.h, addresses without a proof are guests and have a table of their own. Owned by one
+ * thread; no I/O, the time is given.
  */
 #ifndef MNEMON_NET_CONTACTS_H
 #define MNEMON_NET_CONTACTS_H

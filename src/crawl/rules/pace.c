@@ -1,5 +1,6 @@
 #include "crawl/rules/pace.h"
 
+#include "base/retry.h"
 #include "base/utc.h"
 #include "base/value.h"
 
@@ -65,11 +66,9 @@ static void wait_usual(struct pace *pace, const struct pace_config *config, uint
 }
 
 static uint64_t backoff_us(const struct pace *pace, const struct pace_config *config) {
-    uint64_t wait_us = config->backoff_min_us;
-    for (uint16_t i = 1; i < pace->bad_count && wait_us < config->backoff_max_us; i++) {
-        wait_us *= 2;
-    }
-    return pace->bad_count == 0 ? 0 : wait_us < config->backoff_max_us ? wait_us : config->backoff_max_us;
+    return pace->bad_count == 0
+               ? 0
+               : retry_doubled_us(config->backoff_min_us, pace->bad_count - 1u, config->backoff_max_us);
 }
 
 static void back_off(struct pace *pace, const struct pace_config *config, uint64_t now_us,

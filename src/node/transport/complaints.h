@@ -3,6 +3,7 @@
  *
  * Equal sentences are one entry with a count; the oldest makes room. A sentence is told at once when it is
  * new, and again at most every COMPLAINTS_PAUSE_S, however often it comes: who floods does not fill the log.
+ * Nothing follows from it for anybody; what does is in base/standing.h.
  */
 #ifndef MNEMON_NODE_TRANSPORT_COMPLAINTS_H
 #define MNEMON_NODE_TRANSPORT_COMPLAINTS_H

@@ -24,6 +24,8 @@ static const uint64_t INTRODUCE_US = 600 * UINT64_C(1000000); /* he may have bee
 static const uint8_t no_id[CHARTER_ID_SIZE];
 static const uint8_t no_key[PEER_KEY_SIZE];
 
+/* No table of standing (base/standing.h): how long a time counts depends on whether its owner is a member by
+ * then, and strangers that become members keep theirs. */
 struct acquaintance {
     uint64_t introduced_at_us; /* our membership was shown; 0: never */
     uint64_t refused_at_us;    /* 0: never */

@@ -1,4 +1,9 @@
-/* copy_plan_state - what the files of copy_plan*.c share. Private to them. */
+/*
+ * copy_plan_state - what the files of copy_plan*.c share. Private to them.
+ *
+ * That a node is silent, full or false is a matter of one piece of the ring here and not of the node
+ * (base/standing.h): it is forgotten with the piece, and decides who is chosen for it.
+ */
 #ifndef MNEMON_PROTOCOL_COPIES_COPY_PLAN_STATE_H
 #define MNEMON_PROTOCOL_COPIES_COPY_PLAN_STATE_H
 

@@ -14,7 +14,8 @@
  * the nodes that follow us, as many as if he were not in the ring. For everybody else he stays what he is.
  * Where several in a row fail, the caller goes on to the one before (primary_watch_set() with all of them).
  *
- * Pure, of one size. What does not fit is not watched. Not for several threads at once.
+ * Pure, of one size. What does not fit is not watched. Not for several threads at once. No table of standing
+ * (base/standing.h): an entry is an arc, and being found out ends by a proof and not by time alone.
  */
 #ifndef MNEMON_PROTOCOL_COPIES_PRIMARY_WATCH_H
 #define MNEMON_PROTOCOL_COPIES_PRIMARY_WATCH_H

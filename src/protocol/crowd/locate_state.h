@@ -127,7 +127,8 @@ struct locate {
     struct standing absent;             /* wishes of ours that nobody had; searches_max */
     uint64_t *peers_full_at_us;         /* buckets of the neighbours */
     uint64_t total_full_at_us;          /* the bucket of all */
-    uint32_t silent[LOCATE_SILENT_MAX]; /* hashes of neighbours that were silent once; 0: free */
+    uint32_t silent[LOCATE_SILENT_MAX]; /* hashes of neighbours that were silent once, without a time, in 32
+                                           bytes: no table of standing. 0: free */
     uint8_t silent_next;
     uint64_t asked_last;
     uint64_t order_last;

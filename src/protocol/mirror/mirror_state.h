@@ -1,4 +1,9 @@
-/* mirror_state - what the files of mirror*.c share. Private to them. */
+/*
+ * mirror_state - what the files of mirror*.c share. Private to them.
+ *
+ * Waits and bars are kept with each source and not in base/standing.h: they are of one collection, and a
+ * source has several clocks of its own (asked, looked at, told, fetched from).
+ */
 #ifndef MNEMON_PROTOCOL_MIRROR_MIRROR_STATE_H
 #define MNEMON_PROTOCOL_MIRROR_MIRROR_STATE_H
 

@@ -10,6 +10,9 @@
  * network prefix (/24, /48), so that whoever has one network cannot fill it; what the owner needs is not
  * counted out, for a ring may be all in one network. Networks are counted by their hash; where two fall
  * together, which is rare, they share the bound.
+ *
+ * Questions that a place did not answer are counted in its entry and not in base/standing.h: lookups need
+ * them beside its round trip, and a place that is forgotten takes them along.
  */
 #ifndef MNEMON_PROTOCOL_RING_TABLE_H
 #define MNEMON_PROTOCOL_RING_TABLE_H

@@ -6,7 +6,8 @@
  *        └────────────────── it reached it ────────────────┼─────────────────────────────────┤
  *                                                          └────────── it did not ───────────┘
  *
- * Any thread. Every call that was allowed reports.
+ * Any thread. Every call that was allowed reports. No table of standing (base/standing.h): it is about one
+ * server, and after the wait exactly one call may try.
  */
 #ifndef MNEMON_STORE_REMOTE_BREAKER_H
 #define MNEMON_STORE_REMOTE_BREAKER_H
