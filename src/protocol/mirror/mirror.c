@@ -93,7 +93,7 @@ void mirror_set_sources(struct mirror *mirror, const struct mirror_source *sourc
         if (neighbour == NULL && mirror->neighbours_count < mirror->config.sources_max) {
             neighbour = &mirror->neighbours[mirror->neighbours_count++];
             *neighbour = (struct mirror_neighbour){
-                .ask_at_us = now_us, .tell_at_us = now_us, .offered_size = MIRROR_OFFERS_ALL};
+                .ask.due_us = now_us, .tell.due_us = now_us, .offered_size = MIRROR_OFFERS_ALL};
         }
         if (neighbour != NULL) {
             neighbour->source = sources[i];
@@ -104,7 +104,7 @@ void mirror_set_sources(struct mirror *mirror, const struct mirror_source *sourc
 /* Nothing that he said counts any more. */
 void mirror_bar(struct mirror *mirror, struct mirror_neighbour *neighbour, uint64_t now_us) {
     neighbour->barred_until_us = now_us + mirror->config.bar_us;
-    neighbour->ask_at_us = neighbour->barred_until_us;
+    neighbour->ask.due_us = neighbour->barred_until_us;
     neighbour->has_version = false;
     if (neighbour->batch != 0) {
         neighbour->cancelled = neighbour->batch;
@@ -176,7 +176,7 @@ enum mirror_verdict mirror_hear(struct mirror *mirror, const uint8_t key[PEER_KE
     if (neighbour == NULL || mirror_is_barred(neighbour, now_us)) {
         return MIRROR_IGNORED;
     }
-    neighbour->silent_count = 0;
+    neighbour->ask.tries_count = 0;
     if (!is_checked(mirror, statement, &version)) {
         enum err err = version_read(statement, mirror->config.verify, &version, NULL);
         if (err == ERR_UNSUPPORTED) {
@@ -200,10 +200,10 @@ void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], en
         return;
     }
     if (err != ERR_OK && err != ERR_NOT_FOUND) {
-        neighbour->ask_at_us = now_us + mirror_backoff_us(mirror, neighbour->silent_count++);
+        neighbour->ask.due_us = now_us + mirror_backoff_us(mirror, neighbour->ask.tries_count++);
         return;
     }
-    neighbour->silent_count = 0;
+    neighbour->ask.tries_count = 0;
     if (err == ERR_NOT_FOUND) {
         neighbour->has_version = false;
     } else if (mirror->has_held &&
@@ -219,8 +219,7 @@ void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], en
 static void announce(struct mirror *mirror, uint64_t now_us) {
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         mirror->neighbours[i].is_told = false;
-        mirror->neighbours[i].untold_count = 0;
-        mirror->neighbours[i].tell_at_us = now_us;
+        mirror->neighbours[i].tell = (struct retry){.due_us = now_us};
     }
 }
 
@@ -342,7 +341,7 @@ static bool next_of_version(struct mirror *mirror, uint64_t now_us, struct mirro
 static bool needs_telling(const struct mirror *mirror, const struct mirror_neighbour *neighbour) {
     const struct version *ours = mirror->is_shared ? mirror_target(mirror) : NULL;
     ours = ours != NULL ? ours : mirror_held(mirror);
-    return ours != NULL && !neighbour->is_told && neighbour->untold_count < UNTOLD_MAX &&
+    return ours != NULL && !neighbour->is_told && neighbour->tell.tries_count < UNTOLD_MAX &&
            (!neighbour->has_version || version_compare(&neighbour->version, ours) < 0);
 }
 
@@ -351,14 +350,14 @@ static bool next_of_source(struct mirror *mirror, struct mirror_neighbour *neigh
     if (mirror_is_barred(neighbour, now_us)) {
         return false;
     }
-    if (needs_telling(mirror, neighbour) && now_us >= neighbour->tell_at_us) {
+    if (needs_telling(mirror, neighbour) && retry_is_due(&neighbour->tell, now_us)) {
         neighbour->is_told = true;
-        neighbour->tell_at_us = now_us + mirror->config.retry_us; /* whatever he says meanwhile */
+        neighbour->tell.due_us = now_us + mirror->config.retry_us; /* whatever he says meanwhile */
         *ret_task = (struct mirror_task){.kind = MIRROR_NOTIFY, .source = neighbour->source.peer};
         return true;
     }
-    if (now_us >= neighbour->ask_at_us) {
-        neighbour->ask_at_us = now_us + prng_spread(&mirror->prng, mirror->config.ask_us);
+    if (retry_is_due(&neighbour->ask, now_us)) {
+        neighbour->ask.due_us = now_us + prng_spread(&mirror->prng, mirror->config.ask_us);
         *ret_task = (struct mirror_task){.kind = MIRROR_ASK, .source = neighbour->source.peer};
         return true;
     }
@@ -385,9 +384,9 @@ uint64_t mirror_wake_at(struct mirror *mirror, uint64_t now_us) {
     }
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         const struct mirror_neighbour *neighbour = &mirror->neighbours[i];
-        at_us = neighbour->ask_at_us < at_us ? neighbour->ask_at_us : at_us;
+        at_us = neighbour->ask.due_us < at_us ? neighbour->ask.due_us : at_us;
         if (!mirror_is_barred(neighbour, now_us) && needs_telling(mirror, neighbour)) {
-            at_us = neighbour->tell_at_us < at_us ? neighbour->tell_at_us : at_us;
+            at_us = neighbour->tell.due_us < at_us ? neighbour->tell.due_us : at_us;
         }
     }
     return at_us;
@@ -399,11 +398,11 @@ void mirror_told(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], enum e
         return;
     }
     if (err == ERR_OK) {
-        neighbour->untold_count = 0;
+        neighbour->tell.tries_count = 0;
         return;
     }
     neighbour->is_told = false;
-    neighbour->tell_at_us = now_us + mirror_backoff_us(mirror, neighbour->untold_count++);
+    neighbour->tell.due_us = now_us + mirror_backoff_us(mirror, neighbour->tell.tries_count++);
 }
 
 /* ---- what people want to know ---- */
@@ -449,7 +448,7 @@ void mirror_source_at(const struct mirror *mirror, size_t index, uint64_t now_us
         .is_barred = mirror_is_barred(neighbour, now_us),
         .is_fetching = neighbour->batch != 0,
         .fetched_size = neighbour->fetched_size,
-        .failed_count = neighbour->failed_count,
+        .failed_count = neighbour->fetch.tries_count,
     };
     if (neighbour->rate > 0) {
         ret_status->source.bandwidth = neighbour->rate;

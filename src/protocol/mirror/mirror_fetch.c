@@ -54,7 +54,7 @@ size_t mirror_candidates(const struct mirror *mirror, uint64_t now_us) {
 }
 
 static bool is_idle(const struct mirror_neighbour *neighbour, uint64_t now_us) {
-    return neighbour->batch == 0 && now_us >= neighbour->wait_until_us;
+    return neighbour->batch == 0 && retry_is_due(&neighbour->fetch, now_us);
 }
 
 static uint64_t size_left(const struct mirror *mirror) {
@@ -317,9 +317,9 @@ uint64_t mirror_fetch_wake_at(struct mirror *mirror, uint64_t now_us) {
     }
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         const struct mirror_neighbour *neighbour = &mirror->neighbours[i];
-        note_earlier(&at_us, neighbour->wait_until_us, now_us);
+        note_earlier(&at_us, neighbour->fetch.due_us, now_us);
         if (neighbour->is_part) {
-            note_earlier(&at_us, neighbour->look_at_us, now_us);
+            note_earlier(&at_us, neighbour->look.due_us, now_us);
         }
         if (neighbour->withheld_size > 0) {
             note_earlier(&at_us, need_at(mirror, now_us), now_us);
@@ -339,8 +339,7 @@ void mirror_forget_offers(struct mirror *mirror, uint64_t now_us) {
         neighbour->offered_size = MIRROR_OFFERS_ALL;
         neighbour->withheld_size = 0;
         neighbour->is_part = neighbour->is_looked_at = false;
-        neighbour->look_at_us = 0;
-        neighbour->vain_count = 0;
+        neighbour->look = (struct retry){0};
     }
     mirror->is_in_need = false;
     mirror->progress_us = now_us;
@@ -360,7 +359,7 @@ bool mirror_next_look(struct mirror *mirror, uint64_t now_us, struct mirror_task
     for (size_t i = 0; i < mirror->neighbours_count && mirror->wanted_size > 0; i++) {
         struct mirror_neighbour *neighbour = &mirror->neighbours[i];
         if (neighbour->is_part && neighbour->offered_size == 0 && !neighbour->is_looked_at &&
-            now_us >= neighbour->look_at_us && is_eligible(mirror, neighbour, IDLE, now_us)) {
+            retry_is_due(&neighbour->look, now_us) && is_eligible(mirror, neighbour, IDLE, now_us)) {
             neighbour->is_looked_at = true;
             *ret_task = (struct mirror_task){.kind = MIRROR_LOOK, .source = neighbour->source.peer};
             return true;
@@ -374,10 +373,10 @@ void mirror_looked(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint
     if (neighbour == NULL || !neighbour->is_looked_at) {
         return;
     }
-    uint64_t wait_us = retry_doubled_us(mirror->config.look_us, neighbour->vain_count, LOOK_US_MAX);
+    uint64_t wait_us = retry_doubled_us(mirror->config.look_us, neighbour->look.tries_count, LOOK_US_MAX);
     neighbour->is_looked_at = false;
-    neighbour->vain_count += wait_us < LOOK_US_MAX; /* until something comes from him */
-    neighbour->look_at_us = now_us + prng_spread(&mirror->prng, wait_us);
+    neighbour->look.tries_count += wait_us < LOOK_US_MAX; /* until something comes from him */
+    neighbour->look.due_us = now_us + prng_spread(&mirror->prng, wait_us);
 }
 
 /* ---- how it went ---- */
@@ -416,10 +415,10 @@ static void take_failure(struct mirror *mirror, struct mirror_neighbour *neighbo
         neighbour->lacks_target = true;
         break;
     case ERR_BUSY:
-        neighbour->wait_until_us = now_us + mirror_backoff_us(mirror, 0);
+        neighbour->fetch.due_us = now_us + mirror_backoff_us(mirror, 0);
         break;
     default:
-        neighbour->wait_until_us = now_us + mirror_backoff_us(mirror, neighbour->failed_count++);
+        neighbour->fetch.due_us = now_us + mirror_backoff_us(mirror, neighbour->fetch.tries_count++);
         break;
     }
 }
@@ -435,14 +434,14 @@ void mirror_fetched(struct mirror *mirror, uint64_t batch, const uint8_t key[PEE
     mirror->counters.fetched_size += size;
     if (size > 0) {
         mirror->progress_us = now_us;
-        neighbour->vain_count = 0;
+        neighbour->look.tries_count = 0;
         mirror->is_in_need = mirror->is_in_need && find_batch(mirror, batch)->is_needed;
     }
     if (err != ERR_OK) {
         take_failure(mirror, neighbour, err, now_us);
         return;
     }
-    neighbour->failed_count = 0;
+    neighbour->fetch.tries_count = 0;
     measure(mirror, neighbour, size, now_us);
     remove_batch(mirror, find_batch(mirror, batch));
 }

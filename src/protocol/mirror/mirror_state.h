@@ -33,19 +33,14 @@ struct mirror_neighbour {
     uint64_t withheld_size;
     bool is_part; /* he is getting the rest himself */
     bool is_looked_at;
-    uint64_t look_at_us;
-    uint32_t vain_count; /* looks in a row without anything coming of it */
+    struct retry look; /* tries: in a row without anything coming of it */
 
     uint64_t barred_until_us;
-    uint64_t wait_until_us;
-    uint32_t failed_count; /* batches in a row */
-
-    uint64_t ask_at_us;
-    uint32_t silent_count;
+    struct retry fetch; /* tries: batches in a row that failed */
+    struct retry ask;   /* tries: in a row without an answer */
 
     bool is_told; /* of what we hold */
-    uint64_t tell_at_us;
-    uint32_t untold_count; /* tries in a row that failed */
+    struct retry tell;
 };
 
 /* It waits for a source where no neighbour has it open. */
