@@ -491,6 +491,10 @@ bool kv_is_open(struct kv *kv) {
     return is_open;
 }
 
+const char *kv_directory(const struct kv *kv) {
+    return kv->directory;
+}
+
 enum err kv_destroy(const char *directory, struct err_detail *detail) {
     char *message = NULL;
     rocksdb_options_t *options = rocksdb_options_create();

@@ -65,6 +65,7 @@ void kv_free(struct kv *kv); /* closes it */
 enum err kv_open(struct kv *kv, struct err_detail *detail) MUST_CHECK;
 void kv_close(struct kv *kv); /* waits until no iterator is left; nothing happens if it is closed */
 bool kv_is_open(struct kv *kv);
+const char *kv_directory(const struct kv *kv);
 
 /* Remove all files of a database that is not open. ERR_OK if there is none. */
 enum err kv_destroy(const char *directory, struct err_detail *detail) MUST_CHECK;
