@@ -18,7 +18,7 @@
 #include "base/prng.h"
 #include "bench.h"
 #include "crawl/frontier/frontier.h"
-#include "crawl/frontier/frontier_database.h"
+#include "crawl/frontier/frontier_state.h"
 
 enum {
     HOSTS_COUNT = 200,
@@ -337,15 +337,12 @@ static struct result crawl_sqlite(const char *path, uint64_t count) {
 
 /* ---- RocksDB, one operation after the other ---- */
 
-static void put_one(struct frontier_database *database, struct bytes key, struct bytes value) {
-    char *message = NULL;
-    rocksdb_put(database->rocksdb, database->write_options, (const char *)key.data, key.size,
-                (const char *)value.data, value.size, &message);
-    must(message == NULL, "rocksdb_put");
+static void put_one(struct kv *kv, struct bytes key, struct bytes value) {
+    must(kv_put(kv, 0, key, value, NULL) == ERR_OK, "a put");
 }
 
 /* u<url> holds what is known, q<number> what waits, as it came. */
-static void add_one(struct frontier_database *database, const struct frontier_link *link, uint64_t number) {
+static void add_one(struct kv *kv, const struct frontier_link *link, uint64_t number) {
     static struct buf value;
     uint8_t key[URL_SIZE + 1] = {'u'};
     if (value.size_max == 0) {
@@ -353,23 +350,23 @@ static void add_one(struct frontier_database *database, const struct frontier_li
     }
     memcpy(key + 1, link->url.data, link->url.size);
     struct bytes known = bytes_of(key, link->url.size + 1);
-    if (frontier_database_get(database, known, &value, NULL) == ERR_OK) {
+    if (kv_copy(kv, 0, known, &value, NULL) == ERR_OK) {
         return;
     }
-    put_one(database, known, BYTES("waiting"));
+    put_one(kv, known, BYTES("waiting"));
     uint8_t queue[16];
     int size = snprintf((char *)queue, sizeof queue, "q%010u", (unsigned)number);
-    put_one(database, bytes_of(queue, (size_t)size), link->url);
+    put_one(kv, bytes_of(queue, (size_t)size), link->url);
 }
 
 static struct result crawl_rocksdb(const char *directory, uint64_t count) {
     static struct web web;
-    struct frontier_database database;
+    struct kv *kv = kv_new(directory, &frontier_kv_options);
+    struct kv_batch removal;
     double links_s = links_cost_s(count, 0);
     web_init(&web, count);
-    must(frontier_database_init(&database, directory, NULL) == ERR_OK &&
-             frontier_database_open(&database, NULL) == ERR_OK,
-         "opening RocksDB");
+    must(kv != NULL && kv_open(kv, NULL) == ERR_OK, "opening RocksDB");
+    kv_batch_init(&removal);
     double start_s = bench_now_s();
     double start_cpu_s = cpu_s();
     uint64_t number = 0;
@@ -377,33 +374,33 @@ static struct result crawl_rocksdb(const char *directory, uint64_t count) {
     size_t queue_size = 1;
     for (uint64_t i = 0; i < count / BACKLOG_SHARE; i++) {
         struct frontier_link link = make_link(web.urls[0], i);
-        add_one(&database, &link, number++);
+        add_one(kv, &link, number++);
     }
     for (uint64_t i = 0; i < count; i++) {
-        struct frontier_cursor cursor;
-        struct bytes key, value;
+        struct kv_iterator iterator;
         uint8_t known[URL_SIZE + 1] = {'u'};
         uint8_t record[100];
-        must(frontier_cursor_init(&cursor, &database, bytes_of(queue, queue_size), BYTES("r"), false) ==
+        must(kv_iterator_init(&iterator, kv, 0, KV_WALK, bytes_of(queue, queue_size), BYTES("r"), false) ==
                  ERR_OK,
-             "a cursor");
-        must(frontier_cursor_next(&cursor, &key, &value, NULL) == ERR_OK, "a next URL");
-        size_t size = value.size;
-        memcpy(known + 1, value.data, size);
-        memcpy(queue, key.data, key.size);
-        queue_size = key.size;
-        frontier_cursor_done(&cursor);
-        char *message = NULL;
-        rocksdb_delete(database.rocksdb, database.write_options, (const char *)queue, queue_size, &message);
-        must(message == NULL, "rocksdb_delete");
+             "an iterator");
+        must(kv_iterator_next(&iterator, NULL) == ERR_OK, "a next URL");
+        size_t size = iterator.value.size;
+        memcpy(known + 1, iterator.value.data, size);
+        memcpy(queue, iterator.key.data, iterator.key.size);
+        queue_size = iterator.key.size;
+        kv_iterator_done(&iterator);
+        kv_batch_clear(&removal);
+        kv_batch_remove(&removal, 0, bytes_of(queue, queue_size));
+        must(kv_write(kv, &removal, NULL) == ERR_OK, "a removal");
         prng_fill(&web.prng, record, sizeof record);
-        put_one(&database, bytes_of(known, size + 1), bytes_of(record, sizeof record));
+        put_one(kv, bytes_of(known, size + 1), bytes_of(record, sizeof record));
         make_links(&web);
         for (size_t j = 0; j < LINKS_COUNT; j++) {
-            add_one(&database, &web.links[j], number++);
+            add_one(kv, &web.links[j], number++);
         }
     }
-    frontier_database_done(&database);
+    kv_batch_done(&removal);
+    kv_free(kv);
     return (struct result){.wall_s = bench_now_s() - start_s, .cpu_s = cpu_s() - start_cpu_s - links_s};
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/prng.h"
 #include "crawl/frontier/frontier_code.h"
-#include "crawl/frontier/frontier_database.h"
+#include "crawl/frontier/frontier_state.h"
 #include "frontier-fixture.h"
 
 /*
@@ -382,14 +382,10 @@ static void a_disk_that_stays_full_ends_as_a_crash(void **state) {
 /* ---- damage that checksums miss ---- */
 
 static void put_raw(struct fixture *fixture, struct bytes key, struct bytes value) {
-    struct frontier_database database;
-    rocksdb_writebatch_t *writes = rocksdb_writebatch_create();
-    assert_int_equal(frontier_database_init(&database, fixture->directory, NULL), ERR_OK);
-    assert_int_equal(frontier_database_open(&database, NULL), ERR_OK);
-    frontier_database_put(writes, key, value);
-    assert_int_equal(frontier_database_write(&database, writes, NULL), ERR_OK);
-    rocksdb_writebatch_destroy(writes);
-    frontier_database_done(&database);
+    struct kv *kv = kv_new(fixture->directory, &frontier_kv_options);
+    assert_int_equal(kv_open(kv, NULL), ERR_OK);
+    assert_int_equal(kv_put(kv, 0, key, value, NULL), ERR_OK);
+    kv_free(kv);
 }
 
 static void assert_does_not_open(struct fixture *fixture, enum err err, const char *word) {

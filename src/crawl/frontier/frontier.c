@@ -7,6 +7,25 @@
 
 enum { LINKS_RING_SERVICES = 64 }; /* their places in memory are fetched at the same time */
 
+/* ---- the database ---- */
+
+/* No filter: on the way of a crawl nothing is looked up that may be missing. */
+static const struct kv_family frontier_family = {
+    .name = "default",
+    .write_buffer_size = 8 << 20,
+    .page_size = 8 << 10, /* neighbours are read */
+    .compression = KV_LZ4,
+    .is_in_runs = true, /* most of what a URL costs here is to be written again */
+};
+
+const struct kv_options frontier_kv_options = {
+    .families = &frontier_family,
+    .families_count = 1,
+    .cache_size = 2 << 20, /* what is read is read once; some tables of contents are not */
+    .open_files_max = 128,
+    .asks_for_room = true,
+};
+
 /* ---- opening and closing ---- */
 
 static void free_frontier(struct frontier *frontier) {
@@ -21,8 +40,10 @@ static void free_frontier(struct frontier *frontier) {
         frontier->requests_first = request->next;
         frontier_request_free(request);
     }
-    frontier_database_done(&frontier->database);
-    frontier_batch_done(&frontier->writes);
+    if (frontier->kv != NULL) {
+        kv_free(frontier->kv);
+    }
+    kv_batch_done(&frontier->writes);
     map_done(&frontier->outgoing);
     free(frontier->sent);
     pthread_mutex_destroy(&frontier->lock);
@@ -47,7 +68,7 @@ static struct frontier *new_frontier(const struct frontier_config *config) {
     seen_init(&frontier->seen);
     frontier_hosts_init(&frontier->hosts);
     url_init(&frontier->url);
-    frontier_batch_init(&frontier->writes);
+    kv_batch_init(&frontier->writes);
     /* Fingerprints are keyed themselves: the map needs no secret of its own. */
     map_init(&frontier->outgoing, sizeof(uint64_t), 0, FRONTIER_OUTGOING_MAX, 0);
     pthread_condattr_t attributes;
@@ -66,10 +87,12 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
     if (frontier == NULL) {
         return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
     }
-    enum err err = frontier_database_init(&frontier->database, config->directory, detail);
-    if (err == ERR_OK) {
-        err = frontier_database_open(&frontier->database, detail);
+    frontier->kv = kv_new(config->directory, &frontier_kv_options);
+    if (frontier->kv == NULL) {
+        free_frontier(frontier);
+        return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
     }
+    enum err err = kv_open(frontier->kv, detail);
     if (err == ERR_OK) {
         err = frontier_load(frontier, detail);
     }
@@ -356,7 +379,7 @@ void frontier_poll(struct frontier *frontier) {
 bool frontier_is_empty(const struct frontier *frontier) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
-    bool is_written = frontier_batch_size(&frontier->writes) + frontier->writing_size == 0;
+    bool is_written = kv_batch_size(&frontier->writes) + frontier->writing_size == 0;
     pthread_mutex_unlock(&shared->lock);
     return is_written && frontier_is_over(frontier);
 }
@@ -368,7 +391,7 @@ bool frontier_is_over(const struct frontier *frontier) {
 void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
-    uint64_t queued_size = frontier_batch_size(&frontier->writes) + frontier->writing_size;
+    uint64_t queued_size = kv_batch_size(&frontier->writes) + frontier->writing_size;
     uint64_t outgoing_count = frontier->outgoing.count;
     uint64_t outgoing_size = frontier->outgoing.entries_max * frontier->outgoing.entry_size +
                              frontier->outgoing.slots_count * sizeof *frontier->outgoing.slots +

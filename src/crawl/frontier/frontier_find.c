@@ -5,7 +5,7 @@
 enum { NOTE_NAME_SIZE_MAX = 32, NOTE_SIZE_MAX = 1 << 20 };
 
 static enum err get(struct frontier *frontier, struct bytes key, struct buf *value) {
-    return frontier_database_get(&frontier->database, key, value, NULL);
+    return kv_copy(frontier->kv, 0, key, value, NULL);
 }
 
 /* What waits at the position, borrowed from work. */

@@ -11,17 +11,14 @@ enum { FORMAT_VERSION = 1 };
 static enum err put_now(struct frontier *frontier, const char *name, struct bytes value,
                         struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    rocksdb_writebatch_t *writes = rocksdb_writebatch_create();
-    frontier_database_put(writes, frontier_code_name_key(key, 'm', name), value);
-    enum err err = frontier_database_write(&frontier->database, writes, detail);
-    rocksdb_writebatch_destroy(writes);
-    return err == ERR_OK ? frontier_database_sync(&frontier->database, detail) : err;
+    enum err err = kv_put(frontier->kv, 0, frontier_code_name_key(key, 'm', name), value, detail);
+    return err == ERR_OK ? kv_sync(frontier->kv, detail) : err;
 }
 
 static enum err get(struct frontier *frontier, const char *name, struct buf *value,
                     struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    return frontier_database_get(&frontier->database, frontier_code_name_key(key, 'm', name), value, detail);
+    return kv_copy(frontier->kv, 0, frontier_code_name_key(key, 'm', name), value, detail);
 }
 
 static enum err damaged(struct err_detail *detail, const char *what) {
@@ -178,21 +175,20 @@ static enum err count_one(struct frontier *frontier, struct bytes key, struct by
 static enum err load_kind(struct frontier *frontier, const char *kind, load_entry *load,
                           struct err_detail *detail) {
     const char end[] = {(char)(kind[0] + 1)};
-    struct frontier_cursor cursor;
-    struct bytes key, value;
+    struct kv_iterator iterator;
     enum err err =
-        frontier_cursor_init(&cursor, &frontier->database, bytes_of(kind, 1), bytes_of(end, 1), true);
+        kv_iterator_init(&iterator, frontier->kv, 0, KV_WALK_ALL, bytes_of(kind, 1), bytes_of(end, 1), false);
     if (err != ERR_OK) {
         return err;
     }
-    while ((err = frontier_cursor_next(&cursor, &key, &value, detail)) == ERR_OK) {
-        err = load(frontier, key, value);
+    while ((err = kv_iterator_next(&iterator, detail)) == ERR_OK) {
+        err = load(frontier, iterator.key, iterator.value);
         if (err != ERR_OK) {
             err_set(detail, err, "the frontier cannot be loaded, an entry of %s: %s", kind, err_text(err));
             break;
         }
     }
-    frontier_cursor_done(&cursor);
+    kv_iterator_done(&iterator);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 

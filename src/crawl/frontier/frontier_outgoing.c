@@ -102,19 +102,18 @@ static enum err gather(struct frontier *frontier, struct gathering *gathering, s
 /* Those from the one key to before the other. */
 static enum err read_part(struct frontier *frontier, struct gathering *gathering, struct bytes from,
                           struct bytes to) {
-    struct frontier_cursor cursor;
-    struct bytes key, value;
-    enum err err = frontier_cursor_init(&cursor, &frontier->database, from, to, false);
+    struct kv_iterator iterator;
+    enum err err = kv_iterator_init(&iterator, frontier->kv, 0, KV_WALK, from, to, false);
     if (err != ERR_OK) {
         return err;
     }
     while (err == ERR_OK && !gathering->is_full) {
-        err = frontier_cursor_next(&cursor, &key, &value, NULL);
+        err = kv_iterator_next(&iterator, NULL);
         if (err == ERR_OK) {
-            err = gather(frontier, gathering, key, value);
+            err = gather(frontier, gathering, iterator.key, iterator.value);
         }
     }
-    frontier_cursor_done(&cursor);
+    kv_iterator_done(&iterator);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
@@ -154,12 +153,12 @@ enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_p
 
 void frontier_drop_outgoing(struct frontier *frontier, const struct frontier_outgoing *links, size_t count) {
     pthread_mutex_lock(&frontier->lock);
-    size_t size_before = frontier_batch_size(&frontier->writes);
+    size_t size_before = kv_batch_size(&frontier->writes);
     for (size_t i = 0; i < count; i++) {
         uint64_t fingerprint = seen_fingerprint(links[i].url, frontier->key);
         if (map_remove(&frontier->outgoing, key_of(&fingerprint))) {
-            frontier_batch_erase(&frontier->writes,
-                                 frontier_code_outgoing_key(frontier->value, links[i].place, links[i].url));
+            kv_batch_remove(&frontier->writes, 0,
+                            frontier_code_outgoing_key(frontier->value, links[i].place, links[i].url));
         }
     }
     frontier_queue_note_size(frontier, size_before);

@@ -9,11 +9,11 @@ enum { URGENT_SIZE = 1 << 20 }; /* so much is written at once, less may wait for
 void frontier_queue_begin(struct frontier *frontier) {
     pthread_mutex_lock(&frontier->lock);
     frontier->is_in_batch = true;
-    frontier->size_before = frontier_batch_size(&frontier->writes);
+    frontier->size_before = kv_batch_size(&frontier->writes);
 }
 
 void frontier_queue_note_size(struct frontier *frontier, size_t size_before) {
-    size_t size = frontier_batch_size(&frontier->writes);
+    size_t size = kv_batch_size(&frontier->writes);
     bool is_first = size_before == 0 && size > 0;
     bool is_large = size_before < URGENT_SIZE && size >= URGENT_SIZE;
     frontier->is_urgent |= is_large;
@@ -39,7 +39,7 @@ void frontier_queue_end(struct frontier *frontier) {
 
 void frontier_queue_put_alone(struct frontier *frontier, struct bytes key, struct bytes value) {
     pthread_mutex_lock(&frontier->lock);
-    size_t size_before = frontier_batch_size(&frontier->writes);
+    size_t size_before = kv_batch_size(&frontier->writes);
     frontier_queue_put(frontier, key, value);
     frontier_queue_note_size(frontier, size_before);
     pthread_mutex_unlock(&frontier->lock);
@@ -54,7 +54,7 @@ void frontier_ask_for_poll(struct frontier *frontier) {
 }
 
 void frontier_queue_put(struct frontier *frontier, struct bytes key, struct bytes value) {
-    frontier_batch_put(&frontier->writes, key, value);
+    kv_batch_put(&frontier->writes, 0, key, value);
 }
 
 void frontier_queue_put_meta(struct frontier *frontier) {
@@ -73,7 +73,7 @@ void frontier_queue_put_waiting(struct frontier *frontier, uint32_t host, uint64
 
 void frontier_queue_remove_waiting(struct frontier *frontier, uint32_t host, uint64_t position) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    frontier_batch_remove(&frontier->writes, frontier_code_queue_key(key, host, position));
+    kv_batch_remove_once(&frontier->writes, 0, frontier_code_queue_key(key, host, position));
 }
 
 void frontier_queue_put_record(struct frontier *frontier, uint64_t fingerprint,
@@ -186,7 +186,7 @@ bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
 
 enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *detail) {
     pthread_mutex_lock(&frontier->lock);
-    bool is_any_queued = frontier_batch_size(&frontier->writes) > 0;
+    bool is_any_queued = kv_batch_size(&frontier->writes) > 0;
     uint64_t serial = is_any_queued ? frontier->queued_serial : frontier->queued_serial - 1;
     frontier->is_urgent = true;
     pthread_cond_signal(&frontier->has_work);
@@ -204,7 +204,7 @@ enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *deta
 static bool is_behind(const struct frontier *frontier, size_t outgoing_max) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
-    bool is_so = frontier_batch_size(&frontier->writes) + frontier->writing_size > FRONTIER_BEHIND_SIZE ||
+    bool is_so = kv_batch_size(&frontier->writes) + frontier->writing_size > FRONTIER_BEHIND_SIZE ||
                  frontier->outgoing.count > outgoing_max;
     pthread_mutex_unlock(&shared->lock);
     return is_so;

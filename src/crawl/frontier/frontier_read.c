@@ -53,25 +53,24 @@ static enum err read_priorities(struct frontier *frontier, struct frontier_reque
     uint64_t from = start_of(request, from_priority);
     uint8_t from_key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t to_key[FRONTIER_CODE_KEY_SIZE_MAX];
-    struct bytes key, value;
-    struct frontier_cursor cursor;
+    struct kv_iterator iterator;
     from = request->from > from ? request->from : from;
     if (from > last) {
         return ERR_NOT_FOUND;
     }
-    enum err err = frontier_cursor_init(&cursor, &frontier->database,
-                                        frontier_code_queue_key(from_key, request->host, from),
-                                        frontier_code_queue_key(to_key, request->host, last), false);
+    enum err err = kv_iterator_init(&iterator, frontier->kv, 0, KV_WALK,
+                                    frontier_code_queue_key(from_key, request->host, from),
+                                    frontier_code_queue_key(to_key, request->host, last), false);
     if (err != ERR_OK) {
         return err;
     }
     while (err == ERR_OK && request->count < request->count_max) {
-        err = frontier_cursor_next(&cursor, &key, &value, detail);
+        err = kv_iterator_next(&iterator, detail);
         if (err == ERR_OK) {
-            err = add_waiting(request, key, value);
+            err = add_waiting(request, iterator.key, iterator.value);
         }
     }
-    frontier_cursor_done(&cursor);
+    kv_iterator_done(&iterator);
     return err;
 }
 
@@ -82,8 +81,7 @@ static enum err read_name(struct frontier *frontier, struct frontier_request *re
     struct bytes name;
     struct buf value;
     buf_init(&value, FRONTIER_CODE_RECORD_SIZE_MAX);
-    enum err err = frontier_database_get(&frontier->database, frontier_code_host_key(key, 'h', request->host),
-                                         &value, detail);
+    enum err err = kv_copy(frontier->kv, 0, frontier_code_host_key(key, 'h', request->host), &value, detail);
     err = err == ERR_NOT_FOUND ? ERR_CORRUPT : err;
     if (err == ERR_OK) {
         err = frontier_code_read_host(buf_bytes(&value), &domain, &name);
@@ -106,8 +104,7 @@ static enum err read_kept(struct frontier *frontier, struct frontier_request *re
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct buf value;
     buf_init(&value, FRONTIER_KEPT_SIZE_MAX);
-    enum err err = frontier_database_get(&frontier->database, frontier_code_host_key(key, 't', request->host),
-                                         &value, detail);
+    enum err err = kv_copy(frontier->kv, 0, frontier_code_host_key(key, 't', request->host), &value, detail);
     if (err == ERR_OK) {
         request->kept = buf_bytes(&value); /* its memory too */
     } else {
@@ -155,10 +152,10 @@ static enum err find_waiting(struct frontier *frontier, const struct frontier_re
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct buf value;
     buf_init(&value, FRONTIER_CODE_RECORD_SIZE_MAX);
-    enum err err = frontier_database_get(
-        &frontier->database,
-        frontier_code_queue_key(key, record->place.host, frontier_code_record_position(record)), &value,
-        detail);
+    enum err err =
+        kv_copy(frontier->kv, 0,
+                frontier_code_queue_key(key, record->place.host, frontier_code_record_position(record)),
+                &value, detail);
     *ret_waits = err == ERR_OK;
     buf_done(&value);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
@@ -220,23 +217,22 @@ static enum err add_record(struct frontier *frontier, struct frontier_request *r
 static enum err read_visit(struct frontier *frontier, struct frontier_request *request,
                            struct err_detail *detail) {
     uint8_t from_key[FRONTIER_CODE_KEY_SIZE_MAX];
-    struct bytes key, value;
-    struct frontier_cursor cursor;
+    struct kv_iterator iterator;
     request->looked_count = 0;
     request->end = request->from;
-    enum err err = frontier_cursor_init(
-        &cursor, &frontier->database, frontier_code_url_key(from_key, 'u', request->from), BYTES("v"), false);
+    enum err err = kv_iterator_init(&iterator, frontier->kv, 0, KV_WALK,
+                                    frontier_code_url_key(from_key, 'u', request->from), BYTES("v"), false);
     if (err != ERR_OK) {
         return err;
     }
     while (err == ERR_OK && request->count < request->count_max && request->looked_count < LOOKED_COUNT_MAX &&
            !request->is_last) {
-        err = frontier_cursor_next(&cursor, &key, &value, detail);
+        err = kv_iterator_next(&iterator, detail);
         if (err == ERR_OK) {
-            err = add_record(frontier, request, key, value, detail);
+            err = add_record(frontier, request, iterator.key, iterator.value, detail);
         }
     }
-    frontier_cursor_done(&cursor);
+    kv_iterator_done(&iterator);
     request->is_last |= err == ERR_NOT_FOUND;
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }

@@ -11,14 +11,15 @@
 #ifndef MNEMON_CRAWL_FRONTIER_FRONTIER_STATE_H
 #define MNEMON_CRAWL_FRONTIER_FRONTIER_STATE_H
 
+#include <pthread.h>
+
 #include "base/map.h"
 #include "crawl/frontier/frontier.h"
-#include "crawl/frontier/frontier_batch.h"
 #include "crawl/frontier/frontier_code.h"
-#include "crawl/frontier/frontier_database.h"
 #include "crawl/frontier/frontier_hosts.h"
 #include "crawl/frontier/frontier_window.h"
 #include "crawl/frontier/seen.h"
+#include "store/kv/kv.h"
 #include "web/url/url.h"
 
 enum {
@@ -95,7 +96,7 @@ struct frontier_request {
 
 struct frontier {
     struct frontier_config config;
-    struct frontier_database database;
+    struct kv *kv;
     uint64_t key; /* of fingerprints and hashes */
 
     /* of the loop thread */
@@ -130,7 +131,7 @@ struct frontier {
     pthread_cond_t has_work;   /* for the thread */
     pthread_cond_t has_done;   /* for those who wait for the disk */
     struct frontier_meta meta; /* as of the newest decision */
-    struct frontier_batch writes;
+    struct kv_batch writes;
     struct map outgoing; /* fingerprints of all outgoing links */
     struct frontier_request *requests_first;
     struct frontier_request *requests_last;
@@ -146,6 +147,8 @@ struct frontier {
 };
 
 /* ---- frontier.c ---- */
+
+extern const struct kv_options frontier_kv_options;
 
 /* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
 bool frontier_is_over(const struct frontier *frontier);

@@ -13,8 +13,7 @@ static const uint64_t TRY_AGAIN_US = 1000 * 1000;
 /* What the thread has in hand. */
 struct work {
     struct frontier *frontier;
-    struct frontier_batch batch;
-    rocksdb_writebatch_t *writes; /* what RocksDB is given of it */
+    struct kv_batch batch;
     bool has_writes;
     struct frontier_meta meta;
     struct frontier_request *requests;
@@ -80,8 +79,7 @@ static enum err read_serial(struct frontier *frontier, uint64_t *ret_serial, str
     struct frontier_meta meta;
     struct buf value;
     buf_init(&value, FRONTIER_CODE_SMALL_SIZE_MAX);
-    enum err err =
-        frontier_database_get(&frontier->database, frontier_code_name_key(key, 'm', "state"), &value, detail);
+    enum err err = kv_copy(frontier->kv, 0, frontier_code_name_key(key, 'm', "state"), &value, detail);
     if (err == ERR_OK) {
         err = frontier_code_read_meta(buf_bytes(&value), &meta);
     }
@@ -94,7 +92,7 @@ static enum err read_serial(struct frontier *frontier, uint64_t *ret_serial, str
 
 /* Have the database open. *ret_serial tells how far it has come. */
 static enum err reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
-    enum err err = frontier_database_open(&frontier->database, detail);
+    enum err err = kv_open(frontier->kv, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -103,13 +101,13 @@ static enum err reopen(struct frontier *frontier, uint64_t *ret_serial, struct e
         err = err_set(detail, ERR_IO, "the disk has lost what it had taken; close the frontier and open it");
     }
     if (err != ERR_OK) {
-        frontier_database_close(&frontier->database);
+        kv_close(frontier->kv);
     }
     return err;
 }
 
 /*
- * Do the step until it succeeds, opening the database anew in between: RocksDB takes nothing more after a
+ * Do the step until it succeeds, opening the database anew in between: it takes nothing more after a
  * write that failed. A batch is not written twice: its serial tells whether it was written after all. When
  * the frontier is being closed, a second failure is the end.
  */
@@ -119,7 +117,7 @@ static void persist(struct work *work, enum err (*step)(struct work *work, struc
         struct err_detail detail = {0};
         uint64_t serial = 0;
         bool is_final = is_again && is_stopping(frontier);
-        enum err err = frontier->database.rocksdb == NULL ? reopen(frontier, &serial, &detail) : ERR_OK;
+        enum err err = !kv_is_open(frontier->kv) ? reopen(frontier, &serial, &detail) : ERR_OK;
         if (err == ERR_OK && work->has_writes && serial >= work->meta.serial) {
             work->has_writes = false;
         }
@@ -131,7 +129,7 @@ static void persist(struct work *work, enum err (*step)(struct work *work, struc
             return;
         }
         err_set(detail.text[0] == '\0' ? &detail : NULL, err, "%s", err_text(err));
-        frontier_database_close(&frontier->database);
+        kv_close(frontier->kv);
         set_error(frontier, err, &detail);
         work->has_failed = is_final;
         pause_after_error(frontier);
@@ -143,15 +141,15 @@ static void persist(struct work *work, enum err (*step)(struct work *work, struc
 static void append_meta(struct work *work) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
-    frontier_batch_put(&work->batch, frontier_code_name_key(key, 'm', "state"),
-                       frontier_code_meta(value, &work->meta));
+    kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
+                 frontier_code_meta(value, &work->meta));
 }
 
 static enum err write_step(struct work *work, struct err_detail *detail) {
     if (!work->has_writes) {
         return ERR_OK; /* it was written after all */
     }
-    return frontier_database_write(&work->frontier->database, work->writes, detail);
+    return kv_write(work->frontier->kv, &work->batch, detail);
 }
 
 static void write_batch(struct work *work) {
@@ -160,10 +158,8 @@ static void write_batch(struct work *work) {
         return;
     }
     append_meta(work);
-    frontier_batch_give(&work->batch, work->writes);
     persist(work, write_step);
-    rocksdb_writebatch_clear(work->writes);
-    frontier_batch_clear(&work->batch);
+    kv_batch_clear(&work->batch);
     work->has_writes = false;
     if (work->has_failed) {
         return;
@@ -180,7 +176,7 @@ static void write_batch(struct work *work) {
 }
 
 static enum err sync_step(struct work *work, struct err_detail *detail) {
-    return frontier_database_sync(&work->frontier->database, detail);
+    return kv_sync(work->frontier->kv, detail);
 }
 
 static void sync_if_due(struct work *work) {
@@ -203,7 +199,7 @@ static void append_counts(struct work *work) {
         if ((i + 1) % FRONTIER_CODE_COUNTS_MAX == 0 || i + 1 == hosts_count) {
             ASSERT(value.err == ERR_OK);
             uint32_t first = i / FRONTIER_CODE_COUNTS_MAX * FRONTIER_CODE_COUNTS_MAX;
-            frontier_database_put(work->writes, frontier_code_host_key(key, 'c', first), buf_bytes(&value));
+            kv_batch_put(&work->batch, 0, frontier_code_host_key(key, 'c', first), buf_bytes(&value));
             buf_clear(&value);
         }
     }
@@ -213,11 +209,11 @@ static void append_counts(struct work *work) {
 /* The last word of an orderly end. */
 static enum err mark_clean(struct work *work, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    rocksdb_writebatch_clear(work->writes);
+    kv_batch_clear(&work->batch);
     append_counts(work);
-    frontier_database_put(work->writes, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
-    enum err err = frontier_database_write(&work->frontier->database, work->writes, detail);
-    return err == ERR_OK ? frontier_database_sync(&work->frontier->database, detail) : err;
+    kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
+    enum err err = kv_write(work->frontier->kv, &work->batch, detail);
+    return err == ERR_OK ? kv_sync(work->frontier->kv, detail) : err;
 }
 
 /* ---- reading ---- */
@@ -283,14 +279,16 @@ static void gather(struct work *work) {
 /* All that is queued. With the lock. */
 static void take(struct work *work) {
     struct frontier *frontier = work->frontier;
+    /* A change that was forgotten would leave the frontier contradicting itself. */
+    ASSERT(frontier->writes.err == ERR_OK);
     if (frontier->writes.count > 0) {
-        struct frontier_batch empty = work->batch;
+        struct kv_batch empty = work->batch;
         work->batch = frontier->writes;
         work->has_writes = true;
         work->meta = frontier->meta;
         work->meta.serial = frontier->queued_serial++;
         frontier->writes = empty;
-        frontier->writing_size = frontier_batch_size(&work->batch);
+        frontier->writing_size = kv_batch_size(&work->batch);
     }
     work->requests = frontier->requests_first;
     frontier->requests_first = NULL;
@@ -299,10 +297,9 @@ static void take(struct work *work) {
 }
 
 static void *run(void *argument) {
-    struct work work = {.frontier = argument, .writes = rocksdb_writebatch_create()};
+    struct work work = {.frontier = argument};
     struct frontier *frontier = work.frontier;
-    rocksdb_set_perf_level(rocksdb_disable); /* of this thread: its counters cost 5 % */
-    frontier_batch_init(&work.batch);
+    kv_batch_init(&work.batch);
     while (!work.is_last && !work.has_failed) {
         pthread_mutex_lock(&frontier->lock);
         gather(&work);
@@ -315,8 +312,7 @@ static void *run(void *argument) {
     if (!work.has_failed) {
         persist(&work, mark_clean);
     }
-    rocksdb_writebatch_destroy(work.writes);
-    frontier_batch_done(&work.batch);
+    kv_batch_done(&work.batch);
     return NULL;
 }
 
