@@ -17,6 +17,8 @@
 #include "base/utc.h"
 #include "bench.h"
 #include "store/index/index.h"
+#include "store/index/index_batch.h"
+#include "store/index/index_cursor.h"
 #include "urls.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"
@@ -157,7 +159,7 @@ struct parts {
 static double insert(struct index *index, const struct corpus *corpus, size_t from, size_t to,
                      struct parts parts) {
     double start_s = bench_now_s();
-    struct index_batch *batch = index_batch_new(index);
+    struct index_batch *batch = index_batch_new();
     for (size_t i = from; i < to; i++) {
         const struct capture *capture = &corpus->captures[i];
         if (parts.captures) {

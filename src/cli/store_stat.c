@@ -1,6 +1,7 @@
 #include "base/value.h"
 #include "cli/data.h"
 #include "cli/store.h"
+#include "store/index/index_cursor.h"
 
 /* What is counted one by one, in a moment; above it the index's own estimate has to do. */
 enum { COUNT_MAX = 1 << 18 };

@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "sim/world/disk_vfs.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "store/volume/verify.h"
 

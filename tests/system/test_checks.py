@@ -53,6 +53,16 @@ def test_layers_follow_the_table_of_the_document(root, tree):
     assert "web/ may not include base/" in result.stderr
 
 
+def users_of_rocksdb(tree):
+    return sorted(str(file.relative_to(tree)) for file in (tree / "src").rglob("*.[ch]") if "rocksdb" in file.read_text())
+
+
+def test_one_file_knows_rocksdb(tree):
+    assert users_of_rocksdb(tree) == ["src/store/kv/kv.c"]
+    (tree / "src" / "store" / "bad.c").write_text("#include <rocksdb/c.h>\n")
+    assert users_of_rocksdb(tree) == ["src/store/bad.c", "src/store/kv/kv.c"]
+
+
 PURE = """
 #include <stdint.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #include "http-client.h"
 #include "replay/volumes/volume_service.h"
 #include "scratch.h"
+#include "store/index/index_cursor.h"
 #include "store/remote/backend_code.h"
 #include "unit.h"
 

@@ -8,7 +8,9 @@
 
 #include "base/prng.h"
 #include "index-fixture.h"
-#include "store/index/index_database.h"
+#include "store/index/index_batch.h"
+#include "store/index/index_cursor.h"
+#include "store/kv/kv.h"
 #include "unit.h"
 
 /*
@@ -237,27 +239,11 @@ static void a_log_that_is_lost_never_leaves_the_position_ahead(void **state) {
 
 /* Put bytes past the index, as damage that RocksDB's checksums miss. */
 static void put_raw(struct fixture *fixture, enum index_family family, struct bytes key, struct bytes value) {
-    struct index_options options;
-    rocksdb_column_family_handle_t *families[INDEX_FAMILIES_COUNT];
-    rocksdb_cache_t *cache = index_options_cache_new();
-    rocksdb_writeoptions_t *write_options = rocksdb_writeoptions_create();
-    char *message = NULL;
     close_index(fixture);
-    index_options_init(&options, cache);
-    rocksdb_t *database = rocksdb_open_column_families(
-        options.database, fixture->directory, INDEX_FAMILIES_COUNT, index_family_names,
-        (const rocksdb_options_t *const *)options.families, families, &message);
-    assert_null(message);
-    rocksdb_put_cf(database, write_options, families[family], (const char *)key.data, key.size,
-                   (const char *)value.data, value.size, &message);
-    assert_null(message);
-    for (int i = 0; i < INDEX_FAMILIES_COUNT; i++) {
-        rocksdb_column_family_handle_destroy(families[i]);
-    }
-    rocksdb_close(database);
-    rocksdb_writeoptions_destroy(write_options);
-    index_options_done(&options);
-    rocksdb_cache_destroy(cache);
+    struct kv *kv = kv_new(fixture->directory, &index_kv_options);
+    assert_int_equal(kv_open(kv, NULL), ERR_OK);
+    assert_int_equal(kv_put(kv, family, key, value, NULL), ERR_OK);
+    kv_free(kv);
 }
 
 static void damaged_values_are_corrupt(void **state) {
@@ -507,35 +493,6 @@ static void a_place_that_is_not_there_is_not_found(void **state) {
     assert_null(index);
 }
 
-static void messages_of_rocksdb_become_errors(void **state) {
-    (void)state;
-    static const struct {
-        const char *message;
-        enum err err;
-    } cases[] = {
-        {"IO error: No space left on device: While appending to file: /x/000004.log: No space left on device",
-         ERR_NO_SPACE},
-        {"IO error: While pwrite to file at offset 4: /x/1.sst: Disk quota exceeded", ERR_NO_SPACE},
-        {"IO error: While lock file: /x/LOCK: Resource temporarily unavailable", ERR_BUSY},
-        {"IO error: While open a file for appending: /x/LOG: Permission denied", ERR_PERMISSION},
-        {"IO error: While open a file for appending: /x/LOG: Too many open files", ERR_LIMIT},
-        {"IO error: While appending to file: /x/000004.log: File too large", ERR_LIMIT},
-        {"IO error: While fsync: /Permission denied/x: Input/output error", ERR_IO},
-        {"IO error: No such file or directory: While open a file: /x/9.sst: No such file or directory",
-         ERR_CORRUPT},
-        {"Corruption: block checksum mismatch: stored = 1, computed = 2 in /x/9.sst offset 0 size 9",
-         ERR_CORRUPT},
-        {"Invalid argument: Column families not opened: future", ERR_CORRUPT},
-        {"Corruption: IO error: Permission denied\n", ERR_PERMISSION},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct err_detail detail = {0};
-        assert_int_equal(index_database_failed(strdup(cases[i].message), &detail), cases[i].err);
-        assert_int_equal(detail.err, cases[i].err);
-        assert_string_equal(detail.text, cases[i].message);
-    }
-}
-
 static void after_a_failed_write_it_still_reads(void **state) {
     struct fixture *fixture = *state;
     close_index(fixture);
@@ -547,24 +504,6 @@ static void after_a_failed_write_it_still_reads(void **state) {
     assert_true(count > 0);
     put_batch(fixture, count + 1);
     assert_int_equal(assert_whole_batches(fixture), count + 1);
-}
-
-/* RocksDB ends the process when the disk refuses the lines of its own log: they have room already. */
-static void the_log_of_rocksdb_has_room(void **state) {
-    struct fixture *fixture = *state;
-    char path[SCRATCH_PATH_SIZE];
-    char probe[SCRATCH_PATH_SIZE];
-    struct stat status;
-    int fd = open(scratch_path(fixture->parent, "probe", probe), O_WRONLY | O_CREAT, 0600);
-    bool can_reserve = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 1 << 16) == 0;
-    close(fd);
-    if (!can_reserve) {
-        skip();
-    }
-    scratch_path(fixture->directory, "LOG", path);
-    assert_int_equal(stat(path, &status), 0);
-    assert_in_range(status.st_size, 0, (1 << 16) - 1);
-    assert_true(status.st_blocks * 512 >= 1 << 18);
 }
 
 static void goes_on_in_place_when_there_is_room_again(void **state) {
@@ -598,9 +537,7 @@ int main(int count, char **arguments) {
         TEST(a_missing_table_of_contents_is_corrupt),
         TEST(an_open_index_is_busy_for_others),
         TEST(a_place_that_is_not_there_is_not_found),
-        TEST(messages_of_rocksdb_become_errors),
         TEST(after_a_failed_write_it_still_reads),
-        TEST(the_log_of_rocksdb_has_room),
         TEST(goes_on_in_place_when_there_is_room_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 
 #include "scratch.h"
 #include "store/index/index.h"
+#include "store/index/index_batch.h"
+#include "store/index/index_cursor.h"
 #include "unit.h"
 
 enum { BATCHES_COUNT = 20, BATCH_COUNT = 10 };
@@ -23,7 +25,7 @@ static inline void open_index(struct fixture *fixture) {
     if (err != ERR_OK) {
         fail_msg("index_open: %s", detail.text);
     }
-    fixture->batch = index_batch_new(fixture->index);
+    fixture->batch = index_batch_new();
     assert_non_null(fixture->batch);
 }
 

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "index-fixture.h"
+#include "store/index/index_cursor.h"
 #include "unit.h"
 
 const char *__tsan_default_suppressions(void);

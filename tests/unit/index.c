@@ -4,10 +4,13 @@
 
 #include "aborts.h"
 #include "allocations.h"
+#include "await.h"
 #include "base/prng.h"
 #include "base/utc.h"
 #include "index-fixture.h"
-#include "store/index/index_database.h"
+#include "store/index/index_batch.h"
+#include "store/index/index_cursor.h"
+#include "store/kv/kv.h"
 #include "unit.h"
 
 static int tear_down(void **state) {
@@ -499,17 +502,17 @@ static void a_probe_finds_the_same_and_leaves_the_cache_as_it_is(void **state) {
     index_set_cache_size(fixture->index, 0); /* it is empty now */
     index_set_cache_size(fixture->index, 64 << 20);
     struct block block;
-    size_t at_first = rocksdb_cache_get_usage(fixture->index->cache);
+    size_t at_first = kv_stat(index_kv(fixture->index)).cache_size;
     for (uint16_t number = 0; number < COUNT; number++) {
         assert_int_equal(index_probe_block(fixture->index, low, number, &block), ERR_OK);
         assert_true(block.size == number);
     }
     assert_int_equal(index_probe_block(fixture->index, high, 0, &block), ERR_NOT_FOUND);
-    size_t after_probes = rocksdb_cache_get_usage(fixture->index->cache);
+    size_t after_probes = kv_stat(index_kv(fixture->index)).cache_size;
     for (uint16_t number = 0; number < COUNT; number++) {
         assert_block(fixture, low, number, number);
     }
-    size_t after_finds = rocksdb_cache_get_usage(fixture->index->cache);
+    size_t after_finds = kv_stat(index_kv(fixture->index)).cache_size;
     assert_in_range(after_probes - at_first, 1, (after_finds - after_probes) / 10); /* filters, no pages */
 }
 
@@ -695,7 +698,7 @@ static void without_memory_nothing_opens(void **state) {
     struct index *index = NULL;
     struct index_cursor *cursor = NULL;
     allocations_left = 0;
-    assert_null(index_batch_new(fixture->index));
+    assert_null(index_batch_new());
     assert_int_equal(index_open(fixture->directory, &index, NULL), ERR_MEMORY);
     assert_int_equal(index_cursor_open(fixture->index, BYTES("a"), BYTES("b"), false, &cursor), ERR_MEMORY);
     assert_int_equal(index_blocks_open(fixture->index, &cursor), ERR_MEMORY);
@@ -709,7 +712,7 @@ static void without_memory_nothing_opens(void **state) {
 /* Changes reach the index in the order of their keys; of one key, in the order in which they were made. */
 static void the_last_change_of_a_key_counts(void **state) {
     struct fixture *fixture = *state;
-    struct index_batch *batch = index_batch_new(fixture->index);
+    struct index_batch *batch = index_batch_new();
     struct capture kept = capture_of("b", 1, 1);
     struct capture gone = capture_of("a", 1, 1);
     struct block block = {.references = 1, .location = {.segment = 1, .length = 1}, .size = 5};
@@ -735,7 +738,7 @@ static void without_memory_a_batch_stays_out(void **state) {
     enum err err = ERR_MEMORY;
     size_t failures = 0;
     for (size_t left = 0; err != ERR_OK; left++) {
-        struct index_batch *batch = index_batch_new(fixture->index);
+        struct index_batch *batch = index_batch_new();
         struct err_detail detail = {0};
         struct capture first = capture_of("a", 1, 1);
         struct capture second = capture_of("b,a)/a-surt-that-makes-the-buffers-grow-once-more-than-before"
@@ -773,40 +776,20 @@ static void without_memory_a_walk_says_so(void **state) {
 
 /* ---- at rest ---- */
 
-static bool has_files_at(struct fixture *fixture, const char *property) {
-    char *text = rocksdb_property_value_cf(fixture->index->database,
-                                           fixture->index->families[INDEX_FAMILY_CAPTURES], property);
-    bool has_files = strcmp(text, "0") != 0;
-    rocksdb_free(text);
-    return has_files;
-}
-
-static void flush_captures(struct fixture *fixture) {
-    char *message = NULL;
-    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
-    rocksdb_flush_cf(fixture->index->database, options, fixture->index->families[INDEX_FAMILY_CAPTURES],
-                     &message);
-    rocksdb_flushoptions_destroy(options);
-    assert_null(message);
-}
-
-static void a_settled_index_is_one_sorted_run(void **state) {
-    enum { TRIES_MAX = 2000, PAUSE_US = 10000 };
+static void a_settled_index_has_every_capture_once(void **state) {
     struct fixture *fixture = *state;
+    struct index_counts counts;
     put_batch(fixture, 1);
     compact(fixture);
-    put_batch(fixture, 2);
-    flush_captures(fixture);
-    assert_true(has_files_at(fixture, "rocksdb.num-files-at-level0"));
-    assert_true(has_files_at(fixture, "rocksdb.num-files-at-level6"));
+    index_counts(fixture->index, &counts);
+    uint64_t captures_count = counts.captures_count;
+    put_batch(fixture, 1); /* the same again */
+    assert_int_equal(kv_flush(index_kv(fixture->index), NULL), ERR_OK);
+    index_counts(fixture->index, &counts);
+    assert_true(counts.captures_count > captures_count);
     index_settle(fixture->index);
-    bool is_settled = false;
-    for (int i = 0; i < TRIES_MAX && !is_settled; i++) {
-        is_settled = !has_files_at(fixture, "rocksdb.num-files-at-level0");
-        usleep(is_settled ? 0 : PAUSE_US); /* RocksDB merges in a thread of its own, and tells nobody */
-    }
-    assert_true(is_settled);
-    assert_int_equal(assert_whole_batches(fixture), 2);
+    await_that((index_counts(fixture->index, &counts), counts.captures_count == captures_count));
+    assert_int_equal(assert_whole_batches(fixture), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, tear_down)
@@ -840,7 +823,7 @@ int main(void) {
         TEST(a_cursor_sees_what_was_there_when_it_was_opened),
         TEST(what_a_cursor_returned_may_be_removed_on_the_way),
         TEST(a_cursor_may_be_closed_at_any_time),
-        TEST(a_settled_index_is_one_sorted_run),
+        TEST(a_settled_index_has_every_capture_once),
         TEST(without_memory_nothing_opens),
         TEST(the_last_change_of_a_key_counts),
         TEST(without_memory_a_batch_stays_out),

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/prng.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "volume-fixture.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/prng.h"
 #include "base/sha256.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "volume-fixture.h"
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/compact.h"
 #include "store/volume/segment.h"
 #include "store/volume/verify.h"

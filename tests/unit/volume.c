@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "base/prng.h"
+#include "store/index/index_cursor.h"
 #include "volume-fixture.h"
 
 static void gives_back_what_was_put(void **state) {

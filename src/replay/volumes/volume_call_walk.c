@@ -1,5 +1,6 @@
 #include "replay/volumes/volume_call.h"
 #include "store/index/index_code.h"
+#include "store/index/index_cursor.h"
 #include "store/remote/backend_code.h"
 
 static enum err read_walk(const struct volume_call *call, struct backend_code_walk *ret_walk,

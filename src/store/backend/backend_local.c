@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "store/index/index_cursor.h"
 #include "store/volume/volume_request.h"
 
 enum { PATH_SIZE_MAX = 4096 };

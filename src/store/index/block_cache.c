@@ -25,7 +25,7 @@ static uint64_t start_of(const uint8_t digest[KEY_DIGEST_SIZE]) {
     return start;
 }
 
-/* Signatures may have few bits, in tests. */
+/* Digests may have few bits, in tests. */
 static struct block_set *set_of(struct block_cache *cache, uint64_t start) {
     return &cache->sets[start * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BLOCK_CACHE_SETS_BITS)];
 }

@@ -37,7 +37,17 @@
 #define MNEMON_STORE_INDEX_INDEX_CODE_H
 
 #include "base/buf.h"
-#include "store/index/index.h"
+#include "store/index/index_entry.h"
+
+/* The kinds of entries, each sorted by its keys. */
+enum index_family {
+    INDEX_FAMILY_DEFAULT, /* RocksDB insists on it; empty */
+    INDEX_FAMILY_BLOCKS,
+    INDEX_FAMILY_CAPTURES,
+    INDEX_FAMILY_SEGMENTS,
+    INDEX_FAMILY_META,
+    INDEX_FAMILIES_COUNT,
+};
 
 enum {
     INDEX_CODE_BLOCK_KEY_SIZE_MAX = KEY_DIGEST_SIZE + 2,
@@ -72,6 +82,17 @@ enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGE
 enum err index_code_read_block(struct bytes value, struct block *ret_block) MUST_CHECK;
 enum err index_code_read_segment(struct bytes value, struct index_segment *ret_segment) MUST_CHECK;
 enum err index_code_read_position(struct bytes value, struct index_position *ret_position) MUST_CHECK;
+
+/*
+ * False where a capture breaks a limit: sizes, 0x00 or 0xff in the SURT, a time out of years 1 to 9999, no
+ * segment, unknown flags. Ask before putting what others wrote; putting such a capture fails an ASSERT.
+ */
+bool index_can_hold(const struct capture *capture);
+/*
+ * Append the key where the captures of a SURT from a time on begin. Any time is allowed; those before year 1
+ * and after year 9999 are before and after all captures.
+ */
+void index_put_capture_prefix(struct buf *buf, struct bytes surt, int64_t time_us);
 
 /* Append. The capture is one that index_can_hold(). url is work space: INDEX_URL_WORK_SIZE_MAX. */
 void index_code_put_capture_key(struct buf *key, const struct capture *capture);

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/wire.h"
-#include "store/index/index.h"
+#include "store/index/index_entry.h"
 
 /* Of the buffers below: what is implied, "https://www." longer than its SURT, and a middle beside it. */
 enum { INDEX_URL_WORK_SIZE_MAX = INDEX_SURT_SIZE_MAX + 16 + INDEX_URL_SIZE_MAX };

@@ -1,5 +1,8 @@
 #include "store/index/ledger.h"
 
+#include "store/index/index_batch.h"
+#include "store/index/index_cursor.h"
+
 /* As in the index: digest, then number. */
 struct block_key {
     uint8_t bytes[KEY_DIGEST_SIZE + 2];
@@ -14,7 +17,7 @@ static struct block_key block_key(const uint8_t digest[KEY_DIGEST_SIZE], uint16_
 }
 
 enum err ledger_init(struct ledger *ledger, struct index *index) {
-    *ledger = (struct ledger){.index = index, .batch = index_batch_new(index)};
+    *ledger = (struct ledger){.index = index, .batch = index_batch_new()};
     map_init(&ledger->blocks, sizeof(struct block_key), sizeof(struct block), LEDGER_CHANGES_MAX, 1);
     map_init(&ledger->segments, sizeof(uint32_t), sizeof(struct index_segment), LEDGER_CHANGES_MAX, 1);
     return ledger->batch == NULL ? ERR_MEMORY : ERR_OK;

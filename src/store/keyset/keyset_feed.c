@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "store/index/index_cursor.h"
 #include "store/volume/follow.h"
 
 struct feed_volume {

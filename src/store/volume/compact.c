@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "store/index/index_batch.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_state.h"
 
@@ -402,7 +403,7 @@ static enum err fill_batch(struct compact *compact, struct index_batch *batch) {
 /* The committer waits: what the ledger says is what the index will say. */
 static enum err move_entries(struct compact *compact, struct err_detail *detail) {
     struct volume *volume = compact->volume;
-    struct index_batch *batch = index_batch_new(volume->index);
+    struct index_batch *batch = index_batch_new();
     if (batch == NULL) {
         return ERR_MEMORY;
     }

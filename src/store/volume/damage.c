@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/utc.h"
 #include "base/whole_file.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/volume_state.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"

@@ -1,6 +1,7 @@
 #include "store/volume/verify.h"
 
 #include "base/map.h"
+#include "store/index/index_cursor.h"
 #include "store/volume/volume_state.h"
 #include "warc/warc_check.h"
 #include "warc/warc_reader.h"

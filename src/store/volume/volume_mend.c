@@ -1,3 +1,4 @@
+#include "store/index/index_cursor.h"
 #include "store/volume/volume_record.h"
 #include "store/volume/volume_writer.h"
 #include "web/url/surt.h"
