@@ -17,15 +17,10 @@
 #ifndef MNEMON_STORE_ACCESS_ACCESS_H
 #define MNEMON_STORE_ACCESS_ACCESS_H
 
-#include "base/bytes.h"
 #include "base/clock.h"
-#include "base/err.h"
+#include "store/access/access_line.h"
 
 struct access;
-
-enum access_verdict { ACCESS_ALLOW, ACCESS_BLOCK, ACCESS_EXCLUDE };
-
-enum { ACCESS_LINE_SIZE_MAX = 64 << 10, ACCESS_RULES_MAX = 1000000 };
 
 /* Tells, from any thread, of rules that could not be read: file, line and why. */
 typedef void access_tell(void *context, const char *sentence);

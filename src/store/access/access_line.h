@@ -10,7 +10,12 @@
 #ifndef MNEMON_STORE_ACCESS_ACCESS_LINE_H
 #define MNEMON_STORE_ACCESS_ACCESS_LINE_H
 
-#include "store/access/access.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+enum { ACCESS_LINE_SIZE_MAX = 64 << 10 };
+
+enum access_verdict { ACCESS_ALLOW, ACCESS_BLOCK, ACCESS_EXCLUDE };
 
 /* Back from now: months first, as a calendar counts them, then days. */
 struct access_age {

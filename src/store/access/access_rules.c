@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "store/access/access_line.h"
 
 enum { RULES_START = 64 };
 

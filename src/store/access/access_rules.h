@@ -14,7 +14,9 @@
 #ifndef MNEMON_STORE_ACCESS_ACCESS_RULES_H
 #define MNEMON_STORE_ACCESS_ACCESS_RULES_H
 
-#include "store/access/access.h"
+#include "store/access/access_line.h"
+
+enum { ACCESS_RULES_MAX = 1000000 };
 
 struct access_rules;
 
