@@ -27,7 +27,7 @@ enum {
     URL_SIZE = 128,
     OTHERS_COUNT = 30000, /* URLs that the other ways crawl */
     PACED_COUNT = 100000,
-    RING_SERVICES_COUNT = 100, /* URLs in a transaction of SQLite */
+    TOGETHER_COUNT = 100, /* URLs in a transaction of SQLite */
     PARTS = 10,
 };
 
@@ -323,7 +323,7 @@ static struct result crawl_sqlite(const char *path, uint64_t count) {
         for (size_t j = 0; j < LINKS_COUNT; j++) {
             insert_url(insert, &web.links[j]);
         }
-        if (i % RING_SERVICES_COUNT == RING_SERVICES_COUNT - 1) {
+        if (i % TOGETHER_COUNT == TOGETHER_COUNT - 1) {
             run_sql(sqlite, "COMMIT; BEGIN");
         }
     }

@@ -46,7 +46,7 @@ static enum err take_record(struct import_job *job, struct import_record *to, st
 /* ---- requests ---- */
 
 /* Does one of them name the other, or were both made of one URL at one time? */
-static bool belong_ring_services(const struct warc_record *capture, const struct warc_record *request) {
+static bool belong_together(const struct warc_record *capture, const struct warc_record *request) {
     struct bytes capture_id = fields_get(&capture->fields, BYTES("WARC-Record-ID"));
     struct bytes request_id = fields_get(&request->fields, BYTES("WARC-Record-ID"));
     const struct field *field = NULL;
@@ -82,9 +82,9 @@ static void drop_request(struct import_job *job) {
     job->is_request_attached = false;
 }
 
-static void attach_if_ring_services(struct import_job *job) {
+static void attach_if_together(struct import_job *job) {
     if (job->capture.is_there && job->request.is_there && !job->is_request_attached) {
-        job->is_request_attached = belong_ring_services(&job->capture.header, &job->request.header);
+        job->is_request_attached = belong_together(&job->capture.header, &job->request.header);
     }
 }
 
@@ -116,7 +116,7 @@ static enum err take_request(struct import_job *job, struct err_detail *detail) 
         return ERR_OK;
     }
     enum err err = take_record(job, &job->request, detail);
-    attach_if_ring_services(job);
+    attach_if_together(job);
     return err;
 }
 
@@ -145,7 +145,7 @@ static enum err take_capture(struct import_job *job, struct err_detail *detail) 
     if (err != ERR_OK) {
         return err;
     }
-    attach_if_ring_services(job);
+    attach_if_together(job);
     if (!job->is_request_attached) {
         drop_request(job);
     }

@@ -5,7 +5,7 @@
 #include "crawl/frontier/frontier_state.h"
 #include "web/url/domain.h"
 
-enum { LINKS_RING_SERVICES = 64 }; /* their places in memory are fetched at the same time */
+enum { LINKS_TOGETHER = 64 }; /* their places in memory are fetched at the same time */
 
 /* ---- the database ---- */
 
@@ -221,10 +221,10 @@ static bool is_fit(const struct frontier_link *link) {
 
 /* With the lock. */
 static size_t add_links(struct frontier *frontier, const struct frontier_link *links, size_t count) {
-    uint64_t fingerprints[LINKS_RING_SERVICES];
+    uint64_t fingerprints[LINKS_TOGETHER];
     size_t added_count = 0;
-    for (size_t from = 0; from < count; from += LINKS_RING_SERVICES) {
-        size_t here = count - from < LINKS_RING_SERVICES ? count - from : LINKS_RING_SERVICES;
+    for (size_t from = 0; from < count; from += LINKS_TOGETHER) {
+        size_t here = count - from < LINKS_TOGETHER ? count - from : LINKS_TOGETHER;
         for (size_t i = 0; i < here; i++) {
             fingerprints[i] = seen_fingerprint(links[from + i].url, frontier->key);
             seen_prefetch(&frontier->seen, fingerprints[i]);

@@ -36,8 +36,8 @@ static uint64_t start_of(const struct frontier_request *request, enum frontier_p
 }
 
 /* The priorities from this one on that can be read in one go, since nothing is to be skipped between them. */
-static enum frontier_priority last_ring_services(const struct frontier_request *request,
-                                                 enum frontier_priority priority) {
+static enum frontier_priority last_together(const struct frontier_request *request,
+                                            enum frontier_priority priority) {
     while (priority < FRONTIER_GUESS &&
            start_of(request, priority + 1) == frontier_code_position(priority + 1, 0, 0)) {
         priority++;
@@ -128,7 +128,7 @@ static enum err read_lane(struct frontier *frontier, struct frontier_request *re
         }
     }
     for (enum frontier_priority i = FRONTIER_SEED, last; i <= FRONTIER_GUESS; i = last + 1) {
-        last = last_ring_services(request, i);
+        last = last_together(request, i);
         enum err err = read_priorities(frontier, request, i, last, detail);
         if (err != ERR_NOT_FOUND) {
             return err; /* enough of them, or an error */

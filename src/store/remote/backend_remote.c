@@ -127,8 +127,8 @@ static enum err encode(struct session_remote *session, struct remote_call *call,
     if (err == ERR_OK) {
         err = backend_code_put_meta(&call->head, document, mode, form);
     }
-    bool goes_ring_services = call->head.size + call->body.size <= REMOTE_CALL_RING_SERVICES_SIZE_MAX;
-    if (err == ERR_OK && goes_ring_services) {
+    bool goes_together = call->head.size + call->body.size <= REMOTE_CALL_TOGETHER_SIZE_MAX;
+    if (err == ERR_OK && goes_together) {
         err = buf_put(&call->head, buf_bytes(&call->body.memory));
         scratch_clear(&call->body);
     }

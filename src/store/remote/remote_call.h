@@ -20,8 +20,8 @@
 #include "store/remote/breaker.h"
 
 enum {
-    REMOTE_CALL_RATE_MIN = 16 << 10,            /* bytes a second, both ways together */
-    REMOTE_CALL_RING_SERVICES_SIZE_MAX = 60000, /* curl sends header and body of less than 64 KiB at once */
+    REMOTE_CALL_RATE_MIN = 16 << 10,       /* bytes a second, both ways together */
+    REMOTE_CALL_TOGETHER_SIZE_MAX = 60000, /* curl sends header and body of less than 64 KiB at once */
     REMOTE_CALL_PATH_SIZE_MAX = 192,
     REMOTE_CALL_HEAD_SIZE_MAX = 4 << 20,
 };

@@ -4,8 +4,8 @@
 #include "store/volume/volume_state.h"
 
 enum {
-    RING_SERVICES_SIZE_MAX = 1 << 20, /* of frames that share a write */
-    BUDGET_SIZE = 16 << 20,           /* written between two looks at how much is free */
+    TOGETHER_SIZE_MAX = 1 << 20, /* of frames that share a write */
+    BUDGET_SIZE = 16 << 20,      /* written between two looks at how much is free */
 };
 
 /* The item's block as it is now, all zero where there is none. */
@@ -96,19 +96,19 @@ static void note_changes(struct volume *volume, const struct volume_item *group)
     changes_advance(&volume->changes);
 }
 
-static enum err write_ring_services(struct segment *segment, struct buf *ring_services, uint64_t *written) {
-    enum err err = vfs_write(&segment->file, *written, buf_bytes(ring_services));
-    *written += ring_services->size;
-    buf_clear(ring_services);
+static enum err write_together(struct segment *segment, struct buf *together, uint64_t *written) {
+    enum err err = vfs_write(&segment->file, *written, buf_bytes(together));
+    *written += together->size;
+    buf_clear(together);
     return err;
 }
 
 static enum err write_large(struct segment *segment, const struct scratch *frames, struct buf *piece,
                             uint64_t *written) {
-    enum err err = buf_reserve(piece, RING_SERVICES_SIZE_MAX);
+    enum err err = buf_reserve(piece, TOGETHER_SIZE_MAX);
     for (uint64_t done = 0; done < frames->size && err == ERR_OK;) {
         uint64_t left = frames->size - done;
-        size_t size = left < RING_SERVICES_SIZE_MAX ? (size_t)left : RING_SERVICES_SIZE_MAX;
+        size_t size = left < TOGETHER_SIZE_MAX ? (size_t)left : TOGETHER_SIZE_MAX;
         err = scratch_read(frames, done, piece->data, size);
         if (err == ERR_OK) {
             err = vfs_write(&segment->file, *written, bytes_of(piece->data, size));
@@ -135,30 +135,30 @@ static enum err write_alone(struct segment *segment, const struct scratch *frame
  * Small frames travel together, large ones need not be copied for it. *ret_size is the size of the segment
  * then.
  */
-static enum err append_group(struct volume *volume, struct volume_item *group, struct buf *ring_services,
+static enum err append_group(struct volume *volume, struct volume_item *group, struct buf *together,
                              uint64_t *ret_size) {
     struct segment *segment = volume->active;
-    buf_clear(ring_services);
+    buf_clear(together);
     uint64_t written = segment->size; /* up to here it is in the file */
     enum err err = ERR_OK;
     for (struct volume_item *item = group; item != NULL && err == ERR_OK; item = item->next) {
-        item->err = enter_item(volume, item, written + ring_services->size);
+        item->err = enter_item(volume, item, written + together->size);
         if (item->err != ERR_OK) {
             err = item->err == ERR_BUSY ? ERR_OK : item->err;
             continue;
         }
         item->stored.location = item->entries[0].location;
-        if (ring_services->size + item->frames.size > RING_SERVICES_SIZE_MAX) {
-            err = write_ring_services(segment, ring_services, &written);
+        if (together->size + item->frames.size > TOGETHER_SIZE_MAX) {
+            err = write_together(segment, together, &written);
         }
-        if (err == ERR_OK && item->frames.size <= RING_SERVICES_SIZE_MAX) {
-            err = buf_put(ring_services, buf_bytes(&item->frames.memory));
+        if (err == ERR_OK && item->frames.size <= TOGETHER_SIZE_MAX) {
+            err = buf_put(together, buf_bytes(&item->frames.memory));
         } else if (err == ERR_OK) {
-            err = write_alone(segment, &item->frames, ring_services, &written);
+            err = write_alone(segment, &item->frames, together, &written);
         }
     }
     if (err == ERR_OK) {
-        err = write_ring_services(segment, ring_services, &written);
+        err = write_together(segment, together, &written);
     }
     *ret_size = written;
     return err;
@@ -187,7 +187,7 @@ static void spend_budget(struct volume *volume, uint64_t size) {
 }
 
 /* Append, sync, index. On failure the segment is as before and nothing of the group is in the index. */
-static enum err commit_group(struct volume *volume, struct volume_item *group, struct buf *ring_services) {
+static enum err commit_group(struct volume *volume, struct volume_item *group, struct buf *together) {
     struct segment *segment = volume->active;
     uint64_t size = segment->size;
     enum err err = refuse_when_full(volume);
@@ -195,7 +195,7 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
         err = index_mend(volume->index, NULL);
     }
     if (err == ERR_OK) {
-        err = append_group(volume, group, ring_services, &size);
+        err = append_group(volume, group, together, &size);
     }
     if (err == ERR_OK && size > segment->size) {
         uint64_t start_us = clock_monotonic_us(volume->config.clock);
@@ -330,8 +330,8 @@ static void linger(struct volume *volume) {
 
 static void *run_committer(void *context) {
     struct volume *volume = context;
-    struct buf ring_services;
-    buf_init(&ring_services, RING_SERVICES_SIZE_MAX);
+    struct buf together;
+    buf_init(&together, TOGETHER_SIZE_MAX);
     pthread_mutex_lock(&volume->lock);
     for (;;) {
         linger(volume);
@@ -350,7 +350,7 @@ static void *run_committer(void *context) {
         size_t documents_count = count_items(group);
         uint64_t start_us = clock_monotonic_us(volume->config.clock);
         pthread_mutex_lock(&volume->ledger_lock);
-        enum err err = commit_group(volume, group, &ring_services);
+        enum err err = commit_group(volume, group, &together);
         pthread_mutex_unlock(&volume->ledger_lock);
         uint64_t commit_us = clock_monotonic_us(volume->config.clock) - start_us;
         finish_group(volume, group, err);
@@ -359,7 +359,7 @@ static void *run_committer(void *context) {
         count_group(volume, documents_count, commit_us, err);
     }
     pthread_mutex_unlock(&volume->lock);
-    buf_done(&ring_services);
+    buf_done(&together);
     return NULL;
 }
 
