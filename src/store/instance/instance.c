@@ -16,8 +16,8 @@ enum {
 
 /* ---- opening ---- */
 
-static enum err read_connector(struct connector *connector, const struct instance_config *config,
-                               struct err_detail *detail) {
+static enum err instance_read_connector(struct connector *connector, const struct instance_config *config,
+                                        struct err_detail *detail) {
     char path[INSTANCE_PLACE_SIZE_MAX];
     if (config->connector != NULL) {
         return connector_read(connector, config->connector, detail);
@@ -38,7 +38,7 @@ static enum err read_connector(struct connector *connector, const struct instanc
 }
 
 /* What a running node has open is reached through it, under the same numbers. */
-static void use_server(struct connector *connector, const struct instance_config *config) {
+static void instance_use_server(struct connector *connector, const struct instance_config *config) {
     for (size_t i = 0; i < connector->volumes_count; i++) {
         struct connector_volume *volume = &connector->volumes[i];
         if (volume->url == NULL) {
@@ -50,8 +50,8 @@ static void use_server(struct connector *connector, const struct instance_config
     }
 }
 
-static enum err open_local(struct instance_slot *slot, const struct instance_config *config,
-                           struct err_detail *detail) {
+static enum err instance_open_local(struct instance_slot *slot, const struct instance_config *config,
+                                    struct err_detail *detail) {
     struct backend_local_config local = {
         .number = slot->config->number,
         .path = slot->config->path,
@@ -75,8 +75,8 @@ static enum err open_local(struct instance_slot *slot, const struct instance_con
     return err;
 }
 
-static enum err open_remote(struct instance_slot *slot, const struct instance_config *config,
-                            struct err_detail *detail) {
+static enum err instance_open_remote(struct instance_slot *slot, const struct instance_config *config,
+                                     struct err_detail *detail) {
     struct backend_remote_config remote = {
         .url = slot->config->url,
         .token = slot->config->token,
@@ -93,12 +93,12 @@ static enum err open_remote(struct instance_slot *slot, const struct instance_co
 }
 
 /* A volume that another process has, or that is written wrongly, is a mistake; any other may be down. */
-static bool may_be_down(enum err err) {
+static bool instance_may_be_down(enum err err) {
     return err != ERR_BUSY && err != ERR_INVALID && err != ERR_MEMORY;
 }
 
-static enum err open_slots(struct instance *instance, const struct instance_config *config,
-                           struct err_detail *detail) {
+static enum err instance_open_slots(struct instance *instance, const struct instance_config *config,
+                                    struct err_detail *detail) {
     size_t up_count = 0;
     enum err first = ERR_OK;
     for (size_t i = 0; i < instance->connector.volumes_count; i++) {
@@ -107,15 +107,15 @@ static enum err open_slots(struct instance *instance, const struct instance_conf
         slot->config = &instance->connector.volumes[i];
         instance->slots_count++;
         instance->writable_count += slot->config->is_writable ? 1 : 0;
-        enum err err =
-            slot->config->url == NULL ? open_local(slot, config, &inner) : open_remote(slot, config, &inner);
+        enum err err = slot->config->url == NULL ? instance_open_local(slot, config, &inner)
+                                                 : instance_open_remote(slot, config, &inner);
         up_count += err == ERR_OK ? 1 : 0;
         if (err == ERR_OK) {
             continue;
         }
         slot->err = err;
         snprintf(slot->reason, sizeof slot->reason, "%s", err_detail_text(&inner, err));
-        if (!may_be_down(err)) {
+        if (!instance_may_be_down(err)) {
             return err_set(detail, err, "%s", slot->reason);
         }
         if (first == ERR_OK) {
@@ -132,18 +132,18 @@ enum err instance_open(const struct instance_config *config, struct instance **r
     if (instance == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = read_connector(&instance->connector, config, detail);
+    enum err err = instance_read_connector(&instance->connector, config, detail);
     if (err != ERR_OK) {
         free(instance);
         return err;
     }
     if (config->server != NULL) {
-        use_server(&instance->connector, config);
+        instance_use_server(&instance->connector, config);
     }
     pthread_mutex_init(&instance->lock, NULL);
     instance->digest_bits = config->digest_bits == 0 ? 8 * KEY_DIGEST_SIZE : config->digest_bits;
     instance->slots = calloc(instance->connector.volumes_count + OTHERS_COUNT, sizeof *instance->slots);
-    err = instance->slots == NULL ? ERR_MEMORY : open_slots(instance, config, detail);
+    err = instance->slots == NULL ? ERR_MEMORY : instance_open_slots(instance, config, detail);
     for (uint16_t i = 0; i < OTHERS_COUNT && err == ERR_OK; i++) {
         instance->others[i] = (struct connector_volume){.number = (uint16_t)(INSTANCE_GUEST_NUMBER + i)};
         instance->slots[instance->slots_count + i].config = &instance->others[i];
@@ -200,14 +200,14 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
 }
 
 /* NULL: the slot's volume is another machine's, or down. */
-static const struct index *index_of_slot(const struct instance_slot *slot) {
+static const struct index *instance_index_of_slot(const struct instance_slot *slot) {
     bool is_local = slot->backend != NULL && slot->config->url == NULL;
     return is_local ? volume_index(backend_local_volume(slot->backend)) : NULL;
 }
 
 void instance_set_cache_size(struct instance *instance, size_t size) {
     for (size_t i = 0; i < instance->slots_count; i++) {
-        const struct index *index = index_of_slot(&instance->slots[i]);
+        const struct index *index = instance_index_of_slot(&instance->slots[i]);
         if (index != NULL) {
             index_set_cache_size(index, size / instance->slots_count);
         }
@@ -216,7 +216,7 @@ void instance_set_cache_size(struct instance *instance, size_t size) {
 
 void instance_settle(struct instance *instance) {
     for (size_t i = 0; i < instance->slots_count; i++) {
-        const struct index *index = index_of_slot(&instance->slots[i]);
+        const struct index *index = instance_index_of_slot(&instance->slots[i]);
         if (index != NULL) {
             index_settle(index);
         }
@@ -325,7 +325,7 @@ void instance_session_free(struct instance_session *session) {
     free(session);
 }
 
-static void set_slots_count(struct instance_session *session) {
+static void instance_set_slots_count(struct instance_session *session) {
     const struct instance *instance = session->instance;
     session->slots_count =
         instance->slots_count + (session->reads_mirrored ? 1 + instance->mirrored_end : session->reads_guest);
@@ -333,7 +333,7 @@ static void set_slots_count(struct instance_session *session) {
 
 void instance_session_set_guest(struct instance_session *session, bool reads_guest) {
     session->reads_guest = reads_guest;
-    set_slots_count(session);
+    instance_set_slots_count(session);
 }
 
 void instance_session_set_mirrored(struct instance_session *session, bool reads_mirrored) {
@@ -346,7 +346,7 @@ void instance_session_set_mirrored(struct instance_session *session, bool reads_
         }
     }
     session->reads_mirrored = reads_mirrored;
-    set_slots_count(session);
+    instance_set_slots_count(session);
 }
 
 bool instance_reads(const struct instance_session *session, size_t index) {

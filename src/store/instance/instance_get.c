@@ -45,8 +45,8 @@ enum err instance_get_request(struct instance_session *session, uint16_t volume,
 /* ---- blocks ---- */
 
 /* With references, on this volume; also one whose document is elsewhere. */
-static enum err find_on(struct instance_session *session, size_t index, const struct key *key,
-                        struct block *ret_block, struct err_detail *detail) {
+static enum err instance_find_on(struct instance_session *session, size_t index, const struct key *key,
+                                 struct block *ret_block, struct err_detail *detail) {
     struct backend_session *backend;
     enum err err = instance_reach(session, index, &backend, detail);
     if (err != ERR_OK) {
@@ -63,7 +63,7 @@ enum err instance_find_block(struct instance_session *session, const struct key 
     if (index == session->slots_count) {
         return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", key->volume);
     }
-    enum err err = find_on(session, index, key, &block, detail);
+    enum err err = instance_find_on(session, index, key, &block, detail);
     if (err == ERR_OK && block.location.segment == 0) {
         return ERR_NOT_FOUND;
     }
@@ -74,7 +74,7 @@ enum err instance_find_block(struct instance_session *session, const struct key 
 }
 
 /* Documents of a deposit are looked for in it and its like, those of others never in a deposit. */
-static bool is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
+static bool instance_is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
     if (!instance_is_mirrored(number) || !instance_is_mirrored(other)) {
         return !instance_is_mirrored(number) && !instance_is_mirrored(other);
     }
@@ -85,17 +85,17 @@ static bool is_akin(const struct instance *instance, uint16_t number, uint16_t o
  * On any volume but the one to leave out, of the kind of key->volume. That some are down is an error only
  * where no other has it.
  */
-static enum err find_elsewhere(struct instance_session *session, size_t left_out_index, struct key *key,
-                               struct block *ret_block, struct err_detail *detail) {
+static enum err instance_find_elsewhere(struct instance_session *session, size_t left_out_index,
+                                        struct key *key, struct block *ret_block, struct err_detail *detail) {
     const struct instance *instance = session->instance;
     enum err outcome = ERR_NOT_FOUND;
     for (size_t i = 0; i < session->slots_count; i++) {
         struct block block;
         if (i == left_out_index || !instance_reads(session, i) ||
-            !is_akin(instance, key->volume, instance->slots[i].config->number)) {
+            !instance_is_akin(instance, key->volume, instance->slots[i].config->number)) {
             continue;
         }
-        enum err err = find_on(session, i, key, &block, detail);
+        enum err err = instance_find_on(session, i, key, &block, detail);
         if (err == ERR_OK && block.location.segment != 0) {
             key->volume = instance->slots[i].config->number;
             *ret_block = block;
@@ -111,7 +111,7 @@ enum err instance_find_digest(struct instance_session *session, const uint8_t di
                               struct err_detail *detail) {
     struct key key = {.number = number};
     memcpy(key.digest, digest, sizeof key.digest);
-    enum err err = find_elsewhere(session, SIZE_MAX, &key, ret_block, detail);
+    enum err err = instance_find_elsewhere(session, SIZE_MAX, &key, ret_block, detail);
     if (err == ERR_OK) {
         *ret_key = key;
     }
@@ -125,9 +125,9 @@ enum err instance_locate(struct instance_session *session, const struct capture 
     size_t index = instance_find_slot(session, capture->volume);
     ASSERT(index < session->slots_count); /* captures come from here */
     memcpy(key.digest, capture->digest, sizeof key.digest);
-    enum err err = find_on(session, index, &key, &block, detail);
+    enum err err = instance_find_on(session, index, &key, &block, detail);
     if (err == ERR_OK && block.location.segment == 0) {
-        err = find_elsewhere(session, index, &key, &block, detail);
+        err = instance_find_elsewhere(session, index, &key, &block, detail);
     }
     if (err == ERR_OK) {
         *ret_key = key;
@@ -137,7 +137,7 @@ enum err instance_locate(struct instance_session *session, const struct capture 
 }
 
 /* A volume server does not say. */
-static bool may_have_removed(const struct instance *instance) {
+static bool instance_may_have_removed(const struct instance *instance) {
     for (size_t i = 0; i < instance->slots_count; i++) {
         const struct instance_slot *slot = &instance->slots[i];
         bool is_local = slot->backend != NULL && slot->config->url == NULL;
@@ -149,7 +149,7 @@ static bool may_have_removed(const struct instance *instance) {
 }
 
 enum err instance_check(struct instance_session *session, const struct capture *capture) {
-    if (!instance_is_mirrored(capture->volume) && !may_have_removed(session->instance)) {
+    if (!instance_is_mirrored(capture->volume) && !instance_may_have_removed(session->instance)) {
         return ERR_OK;
     }
     struct block block;
@@ -189,7 +189,7 @@ enum err instance_blocks_open_behind(struct instance_session *session, const str
     return ERR_OK;
 }
 
-static void close_cursor(struct instance_blocks *blocks) {
+static void instance_close_cursor(struct instance_blocks *blocks) {
     if (blocks->cursor != NULL) {
         blocks->cursor->session->backend->table->cursor_close(blocks->cursor);
         blocks->cursor = NULL;
@@ -197,8 +197,8 @@ static void close_cursor(struct instance_blocks *blocks) {
 }
 
 /* The next of the volume that is walked. ERR_NOT_FOUND at its end. */
-static enum err step(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
-                     struct err_detail *detail) {
+static enum err instance_step(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
+                              struct err_detail *detail) {
     struct backend_session *backend;
     enum err err = instance_reach(blocks->session, blocks->index, &backend, detail);
     if (err != ERR_OK) {
@@ -221,11 +221,11 @@ static enum err step(struct instance_blocks *blocks, struct key *ret_key, struct
 enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_key, struct block *ret_block,
                               struct err_detail *detail) {
     while (blocks->index < blocks->session->instance->slots_count) {
-        enum err err = step(blocks, ret_key, ret_block, detail);
+        enum err err = instance_step(blocks, ret_key, ret_block, detail);
         if (err != ERR_NOT_FOUND && !instance_is_trouble(err)) {
             return err;
         }
-        close_cursor(blocks);
+        instance_close_cursor(blocks);
         blocks->from_size = 0;
         blocks->index++;
     }
@@ -233,6 +233,6 @@ enum err instance_blocks_next(struct instance_blocks *blocks, struct key *ret_ke
 }
 
 void instance_blocks_close(struct instance_blocks *blocks) {
-    close_cursor(blocks);
+    instance_close_cursor(blocks);
     free(blocks);
 }

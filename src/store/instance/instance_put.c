@@ -1,3 +1,4 @@
+#include "store/backend/backend_local.h"
 #include "store/instance/instance_state.h"
 
 /* Blocks of one digest that compare mode looks at, where several volumes have some. */
@@ -20,12 +21,12 @@ struct delivery {
 
 _Static_assert(CONNECTOR_VOLUMES_MAX <= 32, "delivery has a bit for each volume");
 
-static bool has_bit(uint32_t bits, size_t index) {
+static bool instance_has_bit(uint32_t bits, size_t index) {
     return (bits >> index & 1) != 0;
 }
 
-static enum err hand_over(const struct delivery *delivery, struct backend_session *backend,
-                          enum store_mode mode) {
+static enum err instance_hand_over(const struct delivery *delivery, struct backend_session *backend,
+                                   enum store_mode mode) {
     const struct backend_table *table = backend->backend->table;
     if (delivery->done == NULL) {
         return table->put(backend, &delivery->document, mode, delivery->ret_stored, delivery->detail);
@@ -35,7 +36,7 @@ static enum err hand_over(const struct delivery *delivery, struct backend_sessio
 }
 
 /* Give it to a volume, with the body or without. */
-static enum err deliver(struct delivery *delivery, size_t index, bool is_body_left_out) {
+static enum err instance_deliver(struct delivery *delivery, size_t index, bool is_body_left_out) {
     struct instance_session *session = delivery->session;
     struct backend_session *backend;
     enum err err = instance_reach(session, index, &backend, delivery->detail);
@@ -44,11 +45,11 @@ static enum err deliver(struct delivery *delivery, size_t index, bool is_body_le
     }
     delivery->document.is_body_left_out = is_body_left_out;
     delivery->document.body = is_body_left_out ? bytes_of(NULL, 0) : delivery->body;
-    err = hand_over(delivery, backend, delivery->mode);
+    err = instance_hand_over(delivery, backend, delivery->mode);
     if (err == ERR_CORRUPT && is_body_left_out) {
         err = ERR_NOT_FOUND; /* what it would be a duplicate of is damaged: bring the body */
     } else if (err == ERR_CORRUPT) {
-        err = hand_over(delivery, backend, STORE_FORCE_NEW); /* and keep this one beside it */
+        err = instance_hand_over(delivery, backend, STORE_FORCE_NEW); /* and keep this one beside it */
     }
     if (instance_is_trouble(err)) {
         delivery->failed |= UINT32_C(1) << index;
@@ -60,7 +61,7 @@ static enum err deliver(struct delivery *delivery, size_t index, bool is_body_le
 
 /* All are asked before the first answer is waited for. Who does not answer is taken for one who has nothing.
  */
-static void find_holders(struct delivery *delivery) {
+static void instance_find_holders(struct delivery *delivery) {
     struct instance_session *session = delivery->session;
     size_t count = session->instance->slots_count;
     uint32_t asked = 0;
@@ -77,7 +78,7 @@ static void find_holders(struct delivery *delivery) {
     }
     for (size_t i = 0; i < count; i++) {
         bool holds = false;
-        if (!has_bit(asked, i)) {
+        if (!instance_has_bit(asked, i)) {
             continue;
         }
         detail = (struct err_detail){0};
@@ -90,13 +91,13 @@ static void find_holders(struct delivery *delivery) {
 }
 
 /* Its bytes are there: only the news of it is sent. ERR_NOT_FOUND where no holder has it any more. */
-static enum err deliver_duplicate(struct delivery *delivery) {
+static enum err instance_deliver_duplicate(struct delivery *delivery) {
     enum err err = ERR_NOT_FOUND;
     for (size_t i = 0; i < delivery->session->instance->slots_count; i++) {
-        if (!has_bit(delivery->holders, i)) {
+        if (!instance_has_bit(delivery->holders, i)) {
             continue;
         }
-        err = deliver(delivery, i, true);
+        err = instance_deliver(delivery, i, true);
         if (err != ERR_NOT_FOUND && !instance_is_trouble(err)) {
             return err;
         }
@@ -105,7 +106,7 @@ static enum err deliver_duplicate(struct delivery *delivery) {
 }
 
 /* Does one of the first blocks of its digest there have the same bytes? */
-static bool has_equal(struct delivery *delivery, size_t index) {
+static bool instance_has_equal(struct delivery *delivery, size_t index) {
     struct instance_session *session = delivery->session;
     struct backend_session *backend;
     struct key key = {.volume = session->instance->slots[index].config->number};
@@ -130,13 +131,13 @@ static bool has_equal(struct delivery *delivery, size_t index) {
  * A volume compares for itself, and keeps what differs as a block of its own. So a single holder just gets
  * it; among several, the one that has the same bytes must be found first. ERR_NOT_FOUND: none has.
  */
-static enum err deliver_compared(struct delivery *delivery) {
+static enum err instance_deliver_compared(struct delivery *delivery) {
     bool is_single = (delivery->holders & (delivery->holders - 1)) == 0;
     for (size_t i = 0; i < delivery->session->instance->slots_count; i++) {
-        if (!has_bit(delivery->holders, i) || (!is_single && !has_equal(delivery, i))) {
+        if (!instance_has_bit(delivery->holders, i) || (!is_single && !instance_has_equal(delivery, i))) {
             continue;
         }
-        enum err err = deliver(delivery, i, false);
+        enum err err = instance_deliver(delivery, i, false);
         if (!instance_is_trouble(err)) {
             return err;
         }
@@ -147,7 +148,7 @@ static enum err deliver_compared(struct delivery *delivery) {
 /* ---- new documents ---- */
 
 /* The volume that the digest falls to, of those that take new documents. */
-static size_t position_by_digest(const struct instance *instance, const struct document_sum *sum) {
+static size_t instance_place_by_digest(const struct instance *instance, const struct document_sum *sum) {
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof number; i++) {
         number = number << 8 | sum->digest[i];
@@ -160,13 +161,13 @@ static size_t position_by_digest(const struct instance *instance, const struct d
     return index;
 }
 
-static enum err choose_place(const struct delivery *delivery, uint16_t volume, size_t *ret_index) {
+static enum err instance_choose_place(const struct delivery *delivery, uint16_t volume, size_t *ret_index) {
     const struct instance *instance = delivery->session->instance;
     if (volume == INSTANCE_VOLUME_ANY) {
         if (instance->writable_count == 0) {
             return err_set(delivery->detail, ERR_PERMISSION, "no volume takes new documents");
         }
-        *ret_index = position_by_digest(instance, &delivery->sum);
+        *ret_index = instance_place_by_digest(instance, &delivery->sum);
         return ERR_OK;
     }
     size_t index = instance_find_volume(instance, volume);
@@ -178,38 +179,38 @@ static enum err choose_place(const struct delivery *delivery, uint16_t volume, s
 }
 
 /* The chosen volume, or the next one behind it that is up and has room. */
-static enum err deliver_new(struct delivery *delivery, size_t first) {
+static enum err instance_deliver_new(struct delivery *delivery, size_t first) {
     const struct instance *instance = delivery->session->instance;
     for (size_t i = 0; i < instance->slots_count; i++) {
         size_t index = (first + i) % instance->slots_count;
-        if (!instance->slots[index].config->is_writable || has_bit(delivery->failed, index)) {
+        if (!instance->slots[index].config->is_writable || instance_has_bit(delivery->failed, index)) {
             continue;
         }
-        enum err err = deliver(delivery, index, false);
+        enum err err = instance_deliver(delivery, index, false);
         if (!instance_is_trouble(err)) {
             return err;
         }
     }
-    return deliver(delivery, first, false); /* which has its own words for what is wrong with it */
+    return instance_deliver(delivery, first, false); /* which has its own words for what is wrong with it */
 }
 
 /* ---- both ---- */
 
 /* One volume on this machine does all of it itself, and hashes only once. */
-static bool is_alone(const struct instance *instance) {
+static bool instance_is_alone(const struct instance *instance) {
     return instance->slots_count == 1 && instance->slots[0].config->url == NULL &&
            instance->slots[0].config->is_writable;
 }
 
-static enum err run_delivery(struct delivery *delivery, uint16_t volume) {
+static enum err instance_run_delivery(struct delivery *delivery, uint16_t volume) {
     struct instance_session *session = delivery->session;
     const struct instance *instance = session->instance;
     bool is_body_left_out = delivery->document.is_body_left_out;
     if (volume != INSTANCE_VOLUME_ANY && instance_find_volume(instance, volume) == instance->slots_count) {
         return err_set(delivery->detail, ERR_NOT_FOUND, "there is no volume %u", volume);
     }
-    if (is_alone(instance)) {
-        return deliver(delivery, 0, is_body_left_out);
+    if (instance_is_alone(instance)) {
+        return instance_deliver(delivery, 0, is_body_left_out);
     }
     if (delivery->document.sum == NULL) {
         document_hasher_run(&session->hasher, &delivery->document, &delivery->sum);
@@ -218,18 +219,19 @@ static enum err run_delivery(struct delivery *delivery, uint16_t volume) {
         delivery->sum = *delivery->document.sum;
     }
     if (delivery->mode != STORE_FORCE_NEW) {
-        find_holders(delivery);
+        instance_find_holders(delivery);
     }
     enum err err = ERR_NOT_FOUND;
     if (delivery->holders != 0) {
-        err = delivery->mode == STORE_COMPARE ? deliver_compared(delivery) : deliver_duplicate(delivery);
+        err = delivery->mode == STORE_COMPARE ? instance_deliver_compared(delivery)
+                                              : instance_deliver_duplicate(delivery);
     }
     if (err != ERR_NOT_FOUND || is_body_left_out) {
         return err;
     }
     size_t place = 0;
-    err = choose_place(delivery, volume, &place);
-    return err == ERR_OK ? deliver_new(delivery, place) : err;
+    err = instance_choose_place(delivery, volume, &place);
+    return err == ERR_OK ? instance_deliver_new(delivery, place) : err;
 }
 
 enum err instance_put(struct instance_session *session, const struct document *document, enum store_mode mode,
@@ -242,7 +244,7 @@ enum err instance_put(struct instance_session *session, const struct document *d
         .ret_stored = ret_stored,
         .detail = detail,
     };
-    return run_delivery(&delivery, volume);
+    return instance_run_delivery(&delivery, volume);
 }
 
 enum err instance_submit(struct instance_session *session, const struct document *document,
@@ -258,7 +260,7 @@ enum err instance_submit(struct instance_session *session, const struct document
         .context = context,
         .detail = detail,
     };
-    return run_delivery(&delivery, volume);
+    return instance_run_delivery(&delivery, volume);
 }
 
 enum err instance_remove(struct instance_session *session, const struct key *key, struct err_detail *detail) {
@@ -270,4 +272,77 @@ enum err instance_remove(struct instance_session *session, const struct key *key
     }
     err = backend->backend->table->remove(backend, key, detail);
     return instance_note(session->instance, index, err, detail);
+}
+
+/* ---- mending ---- */
+
+/* The session with a volume that is on a disk of this machine. */
+static enum err instance_reach_local(struct instance_session *session, uint16_t number, size_t *ret_index,
+                                     struct backend_session **ret_session, struct err_detail *detail) {
+    const struct instance *instance = session->instance;
+    size_t index = instance_find_volume(instance, number);
+    if (index < instance->slots_count && instance->slots[index].config->url != NULL) {
+        return err_set(detail, ERR_UNSUPPORTED, "volume %u is on another machine: it is mended there",
+                       number);
+    }
+    if (index == instance->slots_count) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no volume %u", number);
+    }
+    *ret_index = index;
+    return instance_reach(session, index, ret_session, detail);
+}
+
+enum err instance_remove_capture(struct instance_session *session, const struct capture *capture,
+                                 struct err_detail *detail) {
+    struct backend_session *backend;
+    size_t index = 0;
+    enum err err = instance_reach_local(session, capture->volume, &index, &backend, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = backend_local_remove_capture(backend, capture, detail);
+    return instance_note(session->instance, index, err, detail);
+}
+
+static enum err instance_repair_on(struct instance_session *session, const struct key *key,
+                                   const struct document *document, bool is_elsewhere, bool *is_repaired,
+                                   struct err_detail *detail) {
+    struct backend_session *backend;
+    size_t index = 0;
+    bool is_repaired_here = false;
+    enum err err = instance_reach_local(session, key->volume, &index, &backend, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = backend_local_repair(backend, key, document, is_elsewhere, &is_repaired_here, detail);
+    *is_repaired = *is_repaired || is_repaired_here;
+    return instance_note(session->instance, index, err, detail);
+}
+
+enum err instance_repair(struct instance_session *session, const struct key *key,
+                         const struct document *document, bool *ret_is_repaired, struct err_detail *detail) {
+    struct backend_session *backend;
+    struct block block;
+    struct key located = *key;
+    size_t index = 0;
+    bool is_repaired = false;
+    enum err err = instance_reach_local(session, key->volume, &index, &backend, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct capture capture = {.volume = key->volume, .block_number = key->number};
+    memcpy(capture.digest, key->digest, sizeof capture.digest);
+    err = instance_locate(session, &capture, &located, &block, NULL);
+    bool is_elsewhere = err == ERR_OK && located.volume != key->volume;
+    err = ERR_OK; /* where nobody has it, it is given back to this volume */
+    if (is_elsewhere && !document->is_body_left_out) {
+        err = instance_repair_on(session, &located, document, false, &is_repaired, detail);
+    }
+    if (err == ERR_OK) {
+        err = instance_repair_on(session, key, document, is_elsewhere, &is_repaired, detail);
+    }
+    if (err == ERR_OK) {
+        *ret_is_repaired = is_repaired;
+    }
+    return err;
 }

@@ -1,4 +1,12 @@
-/* instance_state - what the files of instance_*.c and merge.c share. Private to them. */
+/*
+ * instance_state - what an instance is made of. Private to its files.
+ *
+ * One machine in several files:
+ *      instance.c        opening, closing, sessions, what is down
+ *      instance_get.c    reading by key and location, from whichever volume has it
+ *      instance_put.c    where a document goes, and the calls that remove and repair
+ *      merge.c           walks over all volumes at once
+ */
 #ifndef MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
 #define MNEMON_STORE_INSTANCE_INSTANCE_STATE_H
 

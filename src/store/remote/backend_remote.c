@@ -5,8 +5,12 @@
 #include <stdlib.h>
 
 #include "base/hex.h"
+#include "base/sha256.h"
+#include "store/backend/backend.h"
 #include "store/remote/backend_code.h"
-#include "store/remote/backend_remote_state.h"
+#include "store/remote/pack_payload.h"
+#include "store/remote/remote_call.h"
+#include "store/remote/remote_sender.h"
 #include "store/volume/volume.h"
 
 enum {
@@ -18,10 +22,31 @@ enum {
 /* A document that does not get smaller gets a little larger as a zstd frame. */
 static const uint64_t ANSWER_SIZE_MAX = UINT64_C(5) << 30;
 
+struct backend_remote {
+    struct backend backend; /* first */
+    struct remote_peer peer;
+    struct remote_sender sender;
+    char *scratch_directory;
+};
+
+struct remote_session_remote {
+    struct backend_session session; /* first */
+    struct backend_remote *backend;
+    CURLM *multi;
+    struct remote_call call;
+    struct pack_payload pack_payload;
+    struct sha256 sha256;
+    struct scratch document; /* what remote_get() gave last */
+};
+
+static inline struct remote_session_remote *remote_session_remote(struct backend_session *session) {
+    return (struct remote_session_remote *)session;
+}
+
 /* ---- sessions ---- */
 
-static void close_session(struct backend_session *generic) {
-    struct session_remote *session = session_remote(generic);
+static void remote_close_session(struct backend_session *generic) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     remote_call_done(&session->call);
     scratch_done(&session->document);
     pack_payload_done(&session->pack_payload);
@@ -30,13 +55,13 @@ static void close_session(struct backend_session *generic) {
     free(session);
 }
 
-static enum err open_session(struct backend *generic, struct backend_session **ret_session) {
+static enum err remote_open_session(struct backend *generic, struct backend_session **ret_session) {
     struct backend_remote *backend = (struct backend_remote *)generic;
-    struct session_remote *session = calloc(1, sizeof *session);
+    struct remote_session_remote *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return ERR_MEMORY;
     }
-    *session = (struct session_remote){.session = {.backend = generic}, .backend = backend};
+    *session = (struct remote_session_remote){.session = {.backend = generic}, .backend = backend};
     session->multi = curl_multi_init();
     scratch_init(&session->document, backend->scratch_directory, SCRATCH_MEMORY_MAX,
                  VOLUME_DOCUMENT_SIZE_MAX);
@@ -63,9 +88,10 @@ static enum err open_session(struct backend *generic, struct backend_session **r
     return ERR_OK;
 }
 
-enum err session_remote_exchange(struct session_remote *session, const char *method, const char *path,
-                                 uint64_t answer_size_max, struct bytes *ret_answer,
-                                 struct err_detail *detail) {
+/* Send what is in the session's call, wait, and give the answer, which lies in the call. */
+static enum err remote_session_remote_exchange(struct remote_session_remote *session, const char *method,
+                                               const char *path, uint64_t answer_size_max,
+                                               struct bytes *ret_answer, struct err_detail *detail) {
     struct remote_call *call = &session->call;
     enum err err = remote_call_begin(call, session->multi, method, path, answer_size_max, detail);
     if (err != ERR_OK) {
@@ -76,15 +102,16 @@ enum err session_remote_exchange(struct session_remote *session, const char *met
     return err == ERR_OK ? scratch_bytes(&call->answer, ret_answer) : err;
 }
 
-enum err session_remote_check(const struct session_remote *session, enum err err,
-                              const struct err_detail *reason, struct err_detail *detail) {
+/* An answer that cannot be read is the server's fault: ERR_MISMATCH for any error. */
+static enum err remote_session_remote_check(const struct remote_session_remote *session, enum err err,
+                                            const struct err_detail *reason, struct err_detail *detail) {
     return err == ERR_OK ? ERR_OK : remote_call_mismatch(&session->call, reason, detail);
 }
 
 /* ---- asking ---- */
 
-static enum err ask(struct backend_session *generic, const struct document_sum *sum) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_ask(struct backend_session *generic, const struct document_sum *sum) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     remote_call_clear(&session->call);
     backend_code_put_claims(&session->call.head, sum, 1);
     if (session->call.head.err != ERR_OK) {
@@ -94,8 +121,8 @@ static enum err ask(struct backend_session *generic, const struct document_sum *
                              NULL);
 }
 
-static enum err answer(struct backend_session *generic, bool *ret_holds, struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_answer(struct backend_session *generic, bool *ret_holds, struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_drive(&session->call, session->multi);
@@ -107,14 +134,15 @@ static enum err answer(struct backend_session *generic, bool *ret_holds, struct 
         return err;
     }
     err = backend_code_read_answers(answered, ret_holds, 1, &reason);
-    return session_remote_check(session, err, &reason, detail);
+    return remote_session_remote_check(session, err, &reason, detail);
 }
 
 /* ---- storing ---- */
 
 /* The request: what describes the document, then its body, compressed where that helps. */
-static enum err encode(struct session_remote *session, struct remote_call *call,
-                       const struct document *document, enum store_mode mode, struct err_detail *detail) {
+static enum err remote_encode(struct remote_session_remote *session, struct remote_call *call,
+                              const struct document *document, enum store_mode mode,
+                              struct err_detail *detail) {
     bool is_packed = false;
     enum err err = ERR_OK;
     remote_call_clear(call);
@@ -136,16 +164,16 @@ static enum err encode(struct session_remote *session, struct remote_call *call,
                          : err_set(detail, err, "cannot be sent to a volume server: %s", err_text(err));
 }
 
-static enum err put(struct backend_session *generic, const struct document *document, enum store_mode mode,
-                    struct stored *ret_stored, struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_put(struct backend_session *generic, const struct document *document,
+                           enum store_mode mode, struct stored *ret_stored, struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     struct bytes answered;
     struct stored stored;
     struct err_detail reason = {0};
-    enum err err = encode(session, &session->call, document, mode, detail);
+    enum err err = remote_encode(session, &session->call, document, mode, detail);
     if (err == ERR_OK) {
-        err = session_remote_exchange(session, "POST", "documents", BACKEND_CODE_SMALL_SIZE_MAX, &answered,
-                                      detail);
+        err = remote_session_remote_exchange(session, "POST", "documents", BACKEND_CODE_SMALL_SIZE_MAX,
+                                             &answered, detail);
     }
     if (err != ERR_OK) {
         return err;
@@ -155,7 +183,7 @@ static enum err put(struct backend_session *generic, const struct document *docu
         memcmp(stored.key.digest, document->sum->digest, KEY_DIGEST_SIZE) != 0) {
         err = err_set(&reason, ERR_MISMATCH, "it stored another document");
     }
-    err = session_remote_check(session, err, &reason, detail);
+    err = remote_session_remote_check(session, err, &reason, detail);
     if (err == ERR_OK) {
         stored.key.volume = generic->backend->number;
         *ret_stored = stored;
@@ -163,9 +191,10 @@ static enum err put(struct backend_session *generic, const struct document *docu
     return err;
 }
 
-static enum err submit(struct backend_session *generic, const struct document *document, enum store_mode mode,
-                       backend_done *done, void *context, struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_submit(struct backend_session *generic, const struct document *document,
+                              enum store_mode mode, backend_done *done, void *context,
+                              struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     struct remote_sender *sender = &session->backend->sender;
     uint64_t left_us;
     if (breaker_is_open(&session->backend->peer.breaker, &left_us)) {
@@ -175,7 +204,7 @@ static enum err submit(struct backend_session *generic, const struct document *d
     if (job == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = encode(session, &job->call, document, mode, detail);
+    enum err err = remote_encode(session, &job->call, document, mode, detail);
     if (err != ERR_OK) {
         remote_sender_give_back(sender, job);
         return err;
@@ -190,8 +219,8 @@ static enum err submit(struct backend_session *generic, const struct document *d
 /* ---- by key and by location ---- */
 
 /* "documents/ba78…" or "documents/ba78….2" */
-static const char *key_path(const char *kind, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
-                            char out[REMOTE_CALL_PATH_SIZE_MAX]) {
+static const char *remote_key_path(const char *kind, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                                   char out[REMOTE_CALL_PATH_SIZE_MAX]) {
     char hex[2 * KEY_DIGEST_SIZE + 1];
     hex_encode(bytes_of(digest, KEY_DIGEST_SIZE), hex);
     if (number == 0) {
@@ -202,23 +231,23 @@ static const char *key_path(const char *kind, const uint8_t digest[KEY_DIGEST_SI
     return out;
 }
 
-static enum err remove_key(struct backend_session *generic, const struct key *key,
-                           struct err_detail *detail) {
+static enum err remote_remove_key(struct backend_session *generic, const struct key *key,
+                                  struct err_detail *detail) {
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes answered;
-    remote_call_clear(&session_remote(generic)->call);
-    return session_remote_exchange(session_remote(generic), "DELETE",
-                                   key_path("documents", key->digest, key->number, path), 0, &answered,
-                                   detail);
+    remote_call_clear(&remote_session_remote(generic)->call);
+    return remote_session_remote_exchange(remote_session_remote(generic), "DELETE",
+                                          remote_key_path("documents", key->digest, key->number, path), 0,
+                                          &answered, detail);
 }
 
 /* Bytes of any size, in session->document. */
-static enum err fetch(struct session_remote *session, const char *path, struct bytes *ret_document,
-                      struct err_detail *detail) {
+static enum err remote_fetch(struct remote_session_remote *session, const char *path,
+                             struct bytes *ret_document, struct err_detail *detail) {
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_clear(&session->call);
-    enum err err = session_remote_exchange(session, "GET", path, ANSWER_SIZE_MAX, &answered, detail);
+    enum err err = remote_session_remote_exchange(session, "GET", path, ANSWER_SIZE_MAX, &answered, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -229,7 +258,7 @@ static enum err fetch(struct session_remote *session, const char *path, struct b
         bool is_ours = err == ERR_NO_SPACE || err == ERR_IO || err == ERR_MEMORY;
         if (err != ERR_OK) {
             return is_ours ? err_set(detail, err, "%s", err_text(err))
-                           : session_remote_check(session, err, &reason, detail);
+                           : remote_session_remote_check(session, err, &reason, detail);
         }
     } else {
         struct scratch swapped = session->document;
@@ -239,12 +268,13 @@ static enum err fetch(struct session_remote *session, const char *path, struct b
     return scratch_bytes(&session->document, ret_document);
 }
 
-static enum err get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
-                    struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
+                           struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     struct bytes document;
-    enum err err = fetch(session, key_path("documents", key->digest, key->number, path), &document, detail);
+    enum err err = remote_fetch(session, remote_key_path("documents", key->digest, key->number, path),
+                                &document, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -253,68 +283,233 @@ static enum err get(struct backend_session *generic, const struct key *key, stru
     if (memcmp(digest, key->digest, sizeof digest) != 0) {
         struct err_detail reason = {0};
         err = err_set(&reason, ERR_MISMATCH, "the document is another than was asked for");
-        return session_remote_check(session, err, &reason, detail);
+        return remote_session_remote_check(session, err, &reason, detail);
     }
     *ret_document = document;
     return ERR_OK;
 }
 
-static enum err fetch_at(struct backend_session *generic, const char *kind, const struct location *location,
-                         struct bytes *ret_record, struct err_detail *detail) {
+static enum err remote_fetch_at(struct backend_session *generic, const char *kind,
+                                const struct location *location, struct bytes *ret_record,
+                                struct err_detail *detail) {
     char path[REMOTE_CALL_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/%" PRIu32 "-%" PRIu64 "-%" PRIu32, kind, location->segment,
              location->offset, location->length);
-    return fetch(session_remote(generic), path, ret_record, detail);
+    return remote_fetch(remote_session_remote(generic), path, ret_record, detail);
 }
 
-static enum err get_record(struct backend_session *session, const struct location *location,
-                           struct bytes *ret_record, struct err_detail *detail) {
-    return fetch_at(session, "records", location, ret_record, detail);
+static enum err remote_get_record(struct backend_session *session, const struct location *location,
+                                  struct bytes *ret_record, struct err_detail *detail) {
+    return remote_fetch_at(session, "records", location, ret_record, detail);
 }
 
-static enum err get_request(struct backend_session *session, const struct location *location,
-                            struct bytes *ret_request, struct err_detail *detail) {
-    return fetch_at(session, "requests", location, ret_request, detail);
+static enum err remote_get_request(struct backend_session *session, const struct location *location,
+                                   struct bytes *ret_request, struct err_detail *detail) {
+    return remote_fetch_at(session, "requests", location, ret_request, detail);
 }
 
-static enum err find_block(struct backend_session *generic, const uint8_t digest[KEY_DIGEST_SIZE],
-                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
+static enum err remote_find_block(struct backend_session *generic, const uint8_t digest[KEY_DIGEST_SIZE],
+                                  uint16_t number, struct block *ret_block, struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
     char path[REMOTE_CALL_PATH_SIZE_MAX];
-    struct bytes answered;
-    struct err_detail reason = {0};
-    remote_call_clear(&session->call);
-    enum err err = session_remote_exchange(session, "GET", key_path("blocks", digest, number, path),
-                                           BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
-    if (err != ERR_OK) {
-        return err;
-    }
-    err = backend_code_read_block(answered, ret_block, &reason);
-    return session_remote_check(session, err, &reason, detail);
-}
-
-static enum err stat_volume(struct backend_session *generic, struct backend_stat *ret_stat,
-                            struct err_detail *detail) {
-    struct session_remote *session = session_remote(generic);
     struct bytes answered;
     struct err_detail reason = {0};
     remote_call_clear(&session->call);
     enum err err =
-        session_remote_exchange(session, "GET", "stat", BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
+        remote_session_remote_exchange(session, "GET", remote_key_path("blocks", digest, number, path),
+                                       BACKEND_CODE_SMALL_SIZE_MAX, &answered, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    err = backend_code_read_block(answered, ret_block, &reason);
+    return remote_session_remote_check(session, err, &reason, detail);
+}
+
+static enum err remote_stat_volume(struct backend_session *generic, struct backend_stat *ret_stat,
+                                   struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(generic);
+    struct bytes answered;
+    struct err_detail reason = {0};
+    remote_call_clear(&session->call);
+    enum err err = remote_session_remote_exchange(session, "GET", "stat", BACKEND_CODE_SMALL_SIZE_MAX,
+                                                  &answered, detail);
     if (err != ERR_OK) {
         return err;
     }
     err = backend_code_read_stat(answered, ret_stat, &reason);
-    return session_remote_check(session, err, &reason, detail);
+    return remote_session_remote_check(session, err, &reason, detail);
+}
+
+/* ---- walks ---- */
+
+enum { PAGE_COUNT = 1000 }; /* entries that are fetched at once */
+
+/* A walk over captures or blocks, page by page. */
+struct cursor_remote {
+    struct backend_cursor cursor; /* first */
+    const char *path;             /* "captures", "blocks" */
+    struct buf from;
+    struct buf to;
+    bool in_reverse;
+    bool has_page;
+    bool is_last; /* there is no page behind this one */
+    struct scratch page;
+    struct wire_reader reader;
+    enum err err; /* stays */
+};
+
+static void remote_cursor_remote_close(struct backend_cursor *generic) {
+    struct cursor_remote *cursor = (struct cursor_remote *)generic;
+    buf_done(&cursor->from);
+    buf_done(&cursor->to);
+    scratch_done(&cursor->page);
+    free(cursor);
+}
+
+static enum err remote_open_walk(struct backend_session *session, const char *path, struct bytes from,
+                                 struct bytes to, bool in_reverse, struct backend_cursor **ret_cursor) {
+    struct cursor_remote *cursor = calloc(1, sizeof *cursor);
+    if (cursor == NULL) {
+        return ERR_MEMORY;
+    }
+    *cursor = (struct cursor_remote){.cursor = {.session = session}, .path = path, .in_reverse = in_reverse};
+    buf_init(&cursor->from, BACKEND_CODE_KEY_SIZE_MAX);
+    buf_init(&cursor->to, BACKEND_CODE_KEY_SIZE_MAX);
+    scratch_init(&cursor->page, remote_session_remote(session)->backend->scratch_directory,
+                 SCRATCH_MEMORY_MAX, BACKEND_CODE_PAGE_SIZE_MAX);
+    enum err err = buf_put(&cursor->from, from);
+    if (err == ERR_OK) {
+        err = buf_put(&cursor->to, to);
+    }
+    if (err != ERR_OK) {
+        remote_cursor_remote_close(&cursor->cursor);
+        return err;
+    }
+    *ret_cursor = &cursor->cursor;
+    return ERR_OK;
+}
+
+static enum err remote_cursor_remote_open_captures(struct backend_session *session, struct bytes from,
+                                                   struct bytes to, bool in_reverse,
+                                                   struct backend_cursor **ret_cursor,
+                                                   struct err_detail *detail) {
+    (void)detail;
+    return remote_open_walk(session, "captures", from, to, in_reverse, ret_cursor);
+}
+
+static enum err remote_cursor_remote_open_blocks(struct backend_session *session, struct bytes from,
+                                                 struct backend_cursor **ret_cursor,
+                                                 struct err_detail *detail) {
+    (void)detail;
+    return remote_open_walk(session, "blocks", from, bytes_of(NULL, 0), false, ret_cursor);
+}
+
+/* The session's answer becomes the cursor's page: others may use the session meanwhile. */
+static enum err remote_fetch_page(struct cursor_remote *cursor, struct err_detail *detail) {
+    struct remote_session_remote *session = remote_session_remote(cursor->cursor.session);
+    struct remote_call *call = &session->call;
+    struct bytes page;
+    struct backend_code_walk walk = {
+        .from = buf_bytes(&cursor->from),
+        .to = buf_bytes(&cursor->to),
+        .in_reverse = cursor->in_reverse,
+        .count_max = PAGE_COUNT,
+    };
+    remote_call_clear(call);
+    enum err err = backend_code_put_walk(&call->head, &walk);
+    if (err == ERR_OK) {
+        err = remote_session_remote_exchange(session, "POST", cursor->path, BACKEND_CODE_PAGE_SIZE_MAX, &page,
+                                             detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct scratch swapped = cursor->page;
+    cursor->page = call->answer;
+    call->answer = swapped;
+    err = scratch_bytes(&cursor->page, &page);
+    wire_reader_init(&cursor->reader, page);
+    cursor->has_page = true;
+    return err;
+}
+
+/* Behind the last entry of a page. A server that does not come further would keep us for ever. */
+static enum err remote_end_page(struct cursor_remote *cursor, const struct backend_code_page_end *end,
+                                struct err_detail *detail) {
+    cursor->has_page = false;
+    cursor->is_last = end->is_end;
+    if (end->is_end) {
+        return ERR_OK;
+    }
+    struct buf *bound = cursor->in_reverse ? &cursor->to : &cursor->from;
+    int order = bytes_compare(end->next, buf_bytes(bound));
+    bool comes_further = bound->size == 0 || (cursor->in_reverse ? order < 0 : order > 0);
+    if (!comes_further) {
+        struct err_detail reason = {0};
+        err_set(&reason, ERR_MISMATCH, "the walk does not come further");
+        return remote_call_mismatch(&remote_session_remote(cursor->cursor.session)->call, &reason, detail);
+    }
+    buf_clear(bound);
+    return buf_put(bound, end->next);
+}
+
+/* One entry: the next of the page, else the first of the page behind it. */
+static enum err remote_next_entry(struct cursor_remote *cursor, struct capture *ret_capture,
+                                  struct key *ret_key, struct block *ret_block, struct err_detail *detail) {
+    for (;;) {
+        if (cursor->is_last && !cursor->has_page) {
+            return ERR_NOT_FOUND;
+        }
+        enum err err = cursor->has_page ? ERR_OK : remote_fetch_page(cursor, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+        struct backend_code_page_end end;
+        struct err_detail reason = {0};
+        err = ret_capture != NULL
+                  ? backend_code_next_capture(&cursor->reader, ret_capture, &end, &reason)
+                  : backend_code_next_block(&cursor->reader, ret_key, ret_block, &end, &reason);
+        if (err != ERR_NOT_FOUND) {
+            return remote_session_remote_check(remote_session_remote(cursor->cursor.session), err, &reason,
+                                               detail);
+        }
+        err = remote_end_page(cursor, &end, detail);
+        if (err != ERR_OK) {
+            return err;
+        }
+    }
+}
+
+static enum err remote_cursor_remote_next_capture(struct backend_cursor *generic, struct capture *ret_capture,
+                                                  struct err_detail *detail) {
+    struct cursor_remote *cursor = (struct cursor_remote *)generic;
+    if (cursor->err == ERR_OK) {
+        cursor->err = remote_next_entry(cursor, ret_capture, NULL, NULL, detail);
+    }
+    return cursor->err;
+}
+
+static enum err remote_cursor_remote_next_block(struct backend_cursor *generic, struct key *ret_key,
+                                                struct block *ret_block, struct err_detail *detail) {
+    struct cursor_remote *cursor = (struct cursor_remote *)generic;
+    struct key key;
+    if (cursor->err == ERR_OK) {
+        cursor->err = remote_next_entry(cursor, NULL, &key, ret_block, detail);
+    }
+    if (cursor->err == ERR_OK) {
+        key.volume = generic->session->backend->number;
+        *ret_key = key;
+    }
+    return cursor->err;
 }
 
 /* ---- opening ---- */
 
-static void drain(struct backend *backend) {
+static void remote_drain(struct backend *backend) {
     remote_sender_drain(&((struct backend_remote *)backend)->sender);
 }
 
-static void free_backend(struct backend_remote *backend) {
+static void remote_free_backend(struct backend_remote *backend) {
     curl_slist_free_all(backend->peer.headers);
     breaker_done(&backend->peer.breaker);
     free(backend->peer.url);
@@ -323,37 +518,37 @@ static void free_backend(struct backend_remote *backend) {
     free(backend);
 }
 
-static void close_backend(struct backend *generic) {
+static void remote_close_backend(struct backend *generic) {
     struct backend_remote *backend = (struct backend_remote *)generic;
     remote_sender_done(&backend->sender);
-    free_backend(backend);
+    remote_free_backend(backend);
     curl_global_cleanup();
 }
 
 static const struct backend_table remote_table = {
-    .close = close_backend,
-    .session_open = open_session,
-    .session_close = close_session,
-    .ask = ask,
-    .answer = answer,
-    .put = put,
-    .submit = submit,
-    .remove = remove_key,
-    .get = get,
-    .get_record = get_record,
-    .get_request = get_request,
-    .find_block = find_block,
-    .captures_open = cursor_remote_open_captures,
-    .captures_next = cursor_remote_next_capture,
-    .blocks_open = cursor_remote_open_blocks,
-    .blocks_next = cursor_remote_next_block,
-    .cursor_close = cursor_remote_close,
-    .drain = drain,
-    .stat = stat_volume,
+    .close = remote_close_backend,
+    .session_open = remote_open_session,
+    .session_close = remote_close_session,
+    .ask = remote_ask,
+    .answer = remote_answer,
+    .put = remote_put,
+    .submit = remote_submit,
+    .remove = remote_remove_key,
+    .get = remote_get,
+    .get_record = remote_get_record,
+    .get_request = remote_get_request,
+    .find_block = remote_find_block,
+    .captures_open = remote_cursor_remote_open_captures,
+    .captures_next = remote_cursor_remote_next_capture,
+    .blocks_open = remote_cursor_remote_open_blocks,
+    .blocks_next = remote_cursor_remote_next_block,
+    .cursor_close = remote_cursor_remote_close,
+    .drain = remote_drain,
+    .stat = remote_stat_volume,
 };
 
 /* A scheme and a host; no user, query or fragment. */
-static bool is_url(const char *text) {
+static bool remote_is_url(const char *text) {
     CURLU *url = curl_url();
     char *part = NULL;
     bool is_sound = url != NULL && strlen(text) < BACKEND_REMOTE_URL_SIZE_MAX &&
@@ -372,7 +567,7 @@ static bool is_url(const char *text) {
 }
 
 /* It becomes part of a header line. */
-static bool is_token(const char *text) {
+static bool remote_is_token(const char *text) {
     size_t size = strlen(text);
     for (size_t i = 0; i < size; i++) {
         if (text[i] <= ' ' || text[i] >= 0x7f) {
@@ -382,13 +577,13 @@ static bool is_token(const char *text) {
     return size > 0 && size < BACKEND_REMOTE_TOKEN_SIZE_MAX;
 }
 
-static bool add_header(struct remote_peer *peer, const char *line) {
+static bool remote_add_header(struct remote_peer *peer, const char *line) {
     struct curl_slist *longer = curl_slist_append(peer->headers, line);
     peer->headers = longer == NULL ? peer->headers : longer;
     return longer != NULL;
 }
 
-static bool set_peer(struct backend_remote *backend, const struct backend_remote_config *config) {
+static bool remote_set_peer(struct backend_remote *backend, const struct backend_remote_config *config) {
     struct remote_peer *peer = &backend->peer;
     char line[BACKEND_REMOTE_TOKEN_SIZE_MAX + 32];
     snprintf(line, sizeof line, "Authorization: Bearer %s", config->token);
@@ -410,17 +605,18 @@ static bool set_peer(struct backend_remote *backend, const struct backend_remote
     bool is_made = peer->url != NULL && backend->scratch_directory != NULL &&
                    asprintf(&peer->base, "%s/api/v1/volumes/%u/", peer->url, config->volume) > 0;
     peer->base = is_made ? peer->base : NULL;
-    return is_made && add_header(peer, line) && add_header(peer, "Accept-Encoding: zstd") &&
-           add_header(peer, "Content-Type: application/octet-stream") && add_header(peer, "Expect:");
+    return is_made && remote_add_header(peer, line) && remote_add_header(peer, "Accept-Encoding: zstd") &&
+           remote_add_header(peer, "Content-Type: application/octet-stream") &&
+           remote_add_header(peer, "Expect:");
 }
 
 enum err backend_remote_open(const struct backend_remote_config *config, struct backend **ret_backend,
                              struct err_detail *detail) {
-    if (!is_url(config->url)) {
+    if (!remote_is_url(config->url)) {
         return err_set(detail, ERR_INVALID,
                        "%.160s is no URL of a volume server, such as http://192.0.2.7:8080", config->url);
     }
-    if (!is_token(config->token)) {
+    if (!remote_is_token(config->token)) {
         return err_set(detail, ERR_INVALID, "the token of %.160s has characters that no token has, or none",
                        config->url);
     }
@@ -433,9 +629,9 @@ enum err backend_remote_open(const struct backend_remote_config *config, struct 
         return ERR_MEMORY;
     }
     backend->backend = (struct backend){.table = &remote_table, .number = config->number};
-    bool is_made = set_peer(backend, config);
+    bool is_made = remote_set_peer(backend, config);
     if (!is_made || remote_sender_init(&backend->sender, &backend->peer, config->number) != ERR_OK) {
-        free_backend(backend);
+        remote_free_backend(backend);
         curl_global_cleanup();
         return ERR_MEMORY;
     }

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <time.h>
 
 #include "run/thread.h"
@@ -9,8 +10,8 @@ enum {
 };
 
 /* The item's block as it is now, all zero where there is none. */
-static enum err see_block(struct volume *volume, const struct volume_item *item, bool *ret_is_there,
-                          struct block *ret_block) {
+static enum err commit_see_block(struct volume *volume, const struct volume_item *item, bool *ret_is_there,
+                                 struct block *ret_block) {
     const struct ledger_entry *entry = &item->entries[0];
     *ret_is_there = true;
     if (ledger_find_change(&volume->ledger, entry->digest, entry->number, ret_block)) {
@@ -35,7 +36,8 @@ static enum err see_block(struct volume *volume, const struct volume_item *item,
  * been removed. ERR_BUSY: look again. Where two writers brought the same document at once, both records stay;
  * the later one counts, as it does when the index is rebuilt.
  */
-static enum err check_expectation(const struct volume_item *item, bool is_there, const struct block *block) {
+static enum err commit_check_expectation(const struct volume_item *item, bool is_there,
+                                         const struct block *block) {
     bool is_live = is_there && block->references > 0;
     if (item->look.is_there) {
         return is_live ? ERR_OK : ERR_BUSY;
@@ -44,12 +46,12 @@ static enum err check_expectation(const struct volume_item *item, bool is_there,
     return !is_there || is_twin ? ERR_OK : ERR_BUSY;
 }
 
-static enum err enter_item(struct volume *volume, struct volume_item *item, uint64_t offset) {
+static enum err commit_enter_item(struct volume *volume, struct volume_item *item, uint64_t offset) {
     bool is_there;
     struct block block;
-    enum err err = see_block(volume, item, &is_there, &block);
+    enum err err = commit_see_block(volume, item, &is_there, &block);
     if (err == ERR_OK) {
-        err = check_expectation(item, is_there, &block);
+        err = commit_check_expectation(item, is_there, &block);
     }
     if (err == ERR_OK) {
         err = ledger_check(&volume->ledger, &item->entries[0], &block);
@@ -67,14 +69,14 @@ static enum err enter_item(struct volume *volume, struct volume_item *item, uint
     return err;
 }
 
-static void note_recent(struct volume *volume, const struct volume_item *item) {
+static void commit_note_recent(struct volume *volume, const struct volume_item *item) {
     for (size_t i = 0; i < item->entries_count; i++) {
         recent_add(&volume->recent, &item->entries[i]);
     }
 }
 
 /* For duplicates of it. */
-static void note_block(struct volume *volume, const struct volume_item *item) {
+static void commit_note_block(struct volume *volume, const struct volume_item *item) {
     const struct ledger_entry *entry = &item->entries[0];
     if (item->look.is_there && entry->number == 0) {
         block_cache_put(volume->blocks, entry->digest, &item->look.block);
@@ -85,26 +87,26 @@ static void note_block(struct volume *volume, const struct volume_item *item) {
 }
 
 /* The group is in the index. */
-static void note_changes(struct volume *volume, const struct volume_item *group) {
+static void commit_note_changes(struct volume *volume, const struct volume_item *group) {
     for (const struct volume_item *item = group; item != NULL; item = item->next) {
         if (item->err == ERR_OK) {
             changes_note(&volume->changes, item->entries[0].digest);
-            note_block(volume, item);
-            note_recent(volume, item);
+            commit_note_block(volume, item);
+            commit_note_recent(volume, item);
         }
     }
     changes_advance(&volume->changes);
 }
 
-static enum err write_together(struct segment *segment, struct buf *together, uint64_t *written) {
+static enum err commit_write_together(struct segment *segment, struct buf *together, uint64_t *written) {
     enum err err = vfs_write(&segment->file, *written, buf_bytes(together));
     *written += together->size;
     buf_clear(together);
     return err;
 }
 
-static enum err write_large(struct segment *segment, const struct scratch *frames, struct buf *piece,
-                            uint64_t *written) {
+static enum err commit_write_large(struct segment *segment, const struct scratch *frames, struct buf *piece,
+                                   uint64_t *written) {
     enum err err = buf_reserve(piece, TOGETHER_SIZE_MAX);
     for (uint64_t done = 0; done < frames->size && err == ERR_OK;) {
         uint64_t left = frames->size - done;
@@ -120,10 +122,10 @@ static enum err write_large(struct segment *segment, const struct scratch *frame
 }
 
 /* Frames that share no write with others; *written is where they begin, then where they end. */
-static enum err write_alone(struct segment *segment, const struct scratch *frames, struct buf *piece,
-                            uint64_t *written) {
+static enum err commit_write_alone(struct segment *segment, const struct scratch *frames, struct buf *piece,
+                                   uint64_t *written) {
     if (!scratch_is_in_memory(frames)) {
-        return write_large(segment, frames, piece, written);
+        return commit_write_large(segment, frames, piece, written);
     }
     enum err err = vfs_write(&segment->file, *written, buf_bytes(&frames->memory));
     *written += frames->size;
@@ -135,37 +137,37 @@ static enum err write_alone(struct segment *segment, const struct scratch *frame
  * Small frames travel together, large ones need not be copied for it. *ret_size is the size of the segment
  * then.
  */
-static enum err append_group(struct volume *volume, struct volume_item *group, struct buf *together,
-                             uint64_t *ret_size) {
+static enum err commit_append_group(struct volume *volume, struct volume_item *group, struct buf *together,
+                                    uint64_t *ret_size) {
     struct segment *segment = volume->active;
     buf_clear(together);
     uint64_t written = segment->size; /* up to here it is in the file */
     enum err err = ERR_OK;
     for (struct volume_item *item = group; item != NULL && err == ERR_OK; item = item->next) {
-        item->err = enter_item(volume, item, written + together->size);
+        item->err = commit_enter_item(volume, item, written + together->size);
         if (item->err != ERR_OK) {
             err = item->err == ERR_BUSY ? ERR_OK : item->err;
             continue;
         }
         item->stored.location = item->entries[0].location;
         if (together->size + item->frames.size > TOGETHER_SIZE_MAX) {
-            err = write_together(segment, together, &written);
+            err = commit_write_together(segment, together, &written);
         }
         if (err == ERR_OK && item->frames.size <= TOGETHER_SIZE_MAX) {
             err = buf_put(together, buf_bytes(&item->frames.memory));
         } else if (err == ERR_OK) {
-            err = write_alone(segment, &item->frames, together, &written);
+            err = commit_write_alone(segment, &item->frames, together, &written);
         }
     }
     if (err == ERR_OK) {
-        err = write_together(segment, together, &written);
+        err = commit_write_together(segment, together, &written);
     }
     *ret_size = written;
     return err;
 }
 
 /* The system is asked once for every BUDGET_SIZE that is written, and as long as the disk is full. */
-static enum err refuse_when_full(struct volume *volume) {
+static enum err commit_refuse_when_full(struct volume *volume) {
     if (volume->free_budget > 0) {
         return ERR_OK;
     }
@@ -182,7 +184,7 @@ static enum err refuse_when_full(struct volume *volume) {
     return ERR_OK;
 }
 
-static void spend_budget(struct volume *volume, uint64_t size) {
+static void commit_spend_budget(struct volume *volume, uint64_t size) {
     volume->free_budget -= size < volume->free_budget ? size : volume->free_budget;
 }
 
@@ -190,12 +192,12 @@ static void spend_budget(struct volume *volume, uint64_t size) {
 static enum err commit_group(struct volume *volume, struct volume_item *group, struct buf *together) {
     struct segment *segment = volume->active;
     uint64_t size = segment->size;
-    enum err err = refuse_when_full(volume);
+    enum err err = commit_refuse_when_full(volume);
     if (err == ERR_OK) {
         err = index_mend(volume->index, NULL);
     }
     if (err == ERR_OK) {
-        err = append_group(volume, group, together, &size);
+        err = commit_append_group(volume, group, together, &size);
     }
     if (err == ERR_OK && size > segment->size) {
         uint64_t start_us = clock_monotonic_us(volume->config.clock);
@@ -207,8 +209,8 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
         err = ledger_commit(&volume->ledger, &position, NULL);
     }
     if (err == ERR_OK) {
-        note_changes(volume, group);
-        spend_budget(volume, size - segment->size);
+        commit_note_changes(volume, group);
+        commit_spend_budget(volume, size - segment->size);
         segment->size = size;
         return ERR_OK;
     }
@@ -222,7 +224,7 @@ static enum err commit_group(struct volume *volume, struct volume_item *group, s
 }
 
 /* Tell the writers. Items with a callback are free afterwards, the others when their writer has looked. */
-static void finish_group(struct volume *volume, struct volume_item *group, enum err err) {
+static void commit_finish_group(struct volume *volume, struct volume_item *group, enum err err) {
     for (struct volume_item *item = group; item != NULL; item = item->next) {
         if (item->err == ERR_OK) {
             item->err = err;
@@ -237,7 +239,8 @@ static void finish_group(struct volume *volume, struct volume_item *group, enum 
 /* ---- the thread ---- */
 
 /* With the lock. */
-static void count_group(struct volume *volume, size_t documents_count, uint64_t commit_us, enum err err) {
+static void commit_count_group(struct volume *volume, size_t documents_count, uint64_t commit_us,
+                               enum err err) {
     struct volume_load *load = &volume->load;
     load->groups_count++;
     load->documents_count += err == ERR_OK ? documents_count : 0;
@@ -247,7 +250,7 @@ static void count_group(struct volume *volume, size_t documents_count, uint64_t 
     volume->sync_us = 0;
 }
 
-static size_t count_items(const struct volume_item *group) {
+static size_t commit_count_items(const struct volume_item *group) {
     size_t count = 0;
     for (; group != NULL; group = group->next) {
         count++;
@@ -257,7 +260,7 @@ static size_t count_items(const struct volume_item *group) {
 
 /* Begin the next segment when this one is large enough, or when there is a dictionary to begin with at last.
  * Where that fails, this one grows on. */
-static void roll_if_due(struct volume *volume, bool is_asked) {
+static void commit_roll_if_due(struct volume *volume, bool is_asked) {
     if (volume->encoding != volume->active) {
         return;
     }
@@ -277,7 +280,7 @@ static void roll_if_due(struct volume *volume, bool is_asked) {
 }
 
 /* The old segment has no more items to come: go on with the new one. With the lock. */
-static bool switch_segment(struct volume *volume) {
+static bool commit_switch_segment(struct volume *volume) {
     if (volume->encoding == volume->active || volume->active_taken_count > 0) {
         return false;
     }
@@ -289,12 +292,12 @@ static bool switch_segment(struct volume *volume) {
 }
 
 /* Somebody waits in volume_roll(). With the lock, which is given up meanwhile. */
-static bool roll_as_asked(struct volume *volume) {
+static bool commit_roll_as_asked(struct volume *volume) {
     if (!volume->is_roll_asked) {
         return false;
     }
     pthread_mutex_unlock(&volume->lock);
-    roll_if_due(volume, true);
+    commit_roll_if_due(volume, true);
     pthread_mutex_lock(&volume->lock);
     volume->is_roll_asked = false;
     pthread_cond_broadcast(&volume->has_done);
@@ -316,7 +319,7 @@ void volume_roll(struct volume *volume) {
  * A sync costs the same for one document as for many, and nobody waits for these. Asleep, not waiting for
  * has_work: what is queued meanwhile then wakes nobody. With the lock, which is given up meanwhile.
  */
-static void linger(struct volume *volume) {
+static void commit_linger(struct volume *volume) {
     if (volume->config.linger_us == 0 || volume->queue_first == NULL || volume->queue_awaited_count > 0 ||
         volume->is_stopping) {
         return;
@@ -328,16 +331,16 @@ static void linger(struct volume *volume) {
     pthread_mutex_lock(&volume->lock);
 }
 
-static void *run_committer(void *context) {
+static void *commit_run_committer(void *context) {
     struct volume *volume = context;
     struct buf together;
     buf_init(&together, TOGETHER_SIZE_MAX);
     pthread_mutex_lock(&volume->lock);
     for (;;) {
-        linger(volume);
+        commit_linger(volume);
         struct volume_item *group = volume_take_group(volume);
         if (group == NULL) {
-            if (switch_segment(volume) || roll_as_asked(volume)) {
+            if (commit_switch_segment(volume) || commit_roll_as_asked(volume)) {
                 continue;
             }
             if (volume->is_stopping && volume->queue_first == NULL) {
@@ -347,16 +350,16 @@ static void *run_committer(void *context) {
             continue;
         }
         pthread_mutex_unlock(&volume->lock);
-        size_t documents_count = count_items(group);
+        size_t documents_count = commit_count_items(group);
         uint64_t start_us = clock_monotonic_us(volume->config.clock);
         pthread_mutex_lock(&volume->ledger_lock);
         enum err err = commit_group(volume, group, &together);
         pthread_mutex_unlock(&volume->ledger_lock);
         uint64_t commit_us = clock_monotonic_us(volume->config.clock) - start_us;
-        finish_group(volume, group, err);
-        roll_if_due(volume, false);
+        commit_finish_group(volume, group, err);
+        commit_roll_if_due(volume, false);
         pthread_mutex_lock(&volume->lock);
-        count_group(volume, documents_count, commit_us, err);
+        commit_count_group(volume, documents_count, commit_us, err);
     }
     pthread_mutex_unlock(&volume->lock);
     buf_done(&together);
@@ -364,7 +367,7 @@ static void *run_committer(void *context) {
 }
 
 enum err volume_start_committer(struct volume *volume) {
-    if (thread_start(&volume->committer, "committer", run_committer, volume) != 0) {
+    if (thread_start(&volume->committer, "committer", commit_run_committer, volume) != 0) {
         return ERR_SYSTEM;
     }
     volume->has_committer = true;
@@ -381,4 +384,199 @@ void volume_stop_committer(struct volume *volume) {
         volume->has_committer = false;
     }
     volume_destroy_items(volume);
+}
+
+/* ---- the queue ---- */
+
+/* A free item or a new one; NULL where the limit is reached. With the lock. */
+static struct volume_item *commit_find_item(struct volume *volume) {
+    struct volume_item *item = volume->free_items;
+    if (item != NULL) {
+        volume->free_items = item->next;
+        return item;
+    }
+    if (volume->items_count == VOLUME_QUEUE_COUNT_MAX) {
+        return NULL;
+    }
+    item = calloc(1, sizeof *item);
+    if (item != NULL) {
+        scratch_init(&item->frames, volume->config.scratch_directory, VOLUME_FRAMES_MEMORY_MAX, UINT32_MAX);
+        buf_init(&item->text, 1 << 20);
+        volume->items_count++;
+    }
+    return item;
+}
+
+/* How many items are compressed for the segment and not yet committed. With the lock. */
+static size_t *commit_taken_count(struct volume *volume, const struct segment *segment) {
+    return segment == volume->active ? &volume->active_taken_count : &volume->next_taken_count;
+}
+
+struct volume_item *volume_take_item(struct volume *volume) {
+    pthread_mutex_lock(&volume->lock);
+    struct volume_item *item = NULL;
+    while (volume->queue_size > VOLUME_QUEUE_SIZE_MAX || (item = commit_find_item(volume)) == NULL) {
+        pthread_cond_wait(&volume->has_room, &volume->lock);
+    }
+    item->next = NULL;
+    item->segment = volume->encoding;
+    item->entries_count = 0;
+    item->err = ERR_OK;
+    item->done = NULL;
+    volume->items_taken_count++;
+    *commit_taken_count(volume, item->segment) += 1;
+    pthread_mutex_unlock(&volume->lock);
+    return item;
+}
+
+static void commit_destroy_items(struct volume_item *items) {
+    while (items != NULL) {
+        struct volume_item *item = items;
+        items = item->next;
+        scratch_done(&item->frames);
+        buf_done(&item->text);
+        free(item);
+    }
+}
+
+/* Where there are enough it comes to *surplus, to be destroyed without the lock. With the lock. */
+static void commit_put_back(struct volume *volume, struct volume_item *item, struct volume_item **surplus) {
+    bool is_kept = volume->items_count <= VOLUME_ITEMS_KEPT_MAX;
+    struct volume_item **list = is_kept ? &volume->free_items : surplus;
+    item->next = *list;
+    *list = item;
+    volume->items_count -= !is_kept;
+    volume->items_taken_count--;
+    pthread_cond_signal(&volume->has_room);
+    if (volume->items_taken_count == 0) {
+        pthread_cond_broadcast(&volume->has_done);
+    }
+}
+
+/* The item no longer keeps its segment from being followed by the next. With the lock. */
+static void commit_leave_segment(struct volume *volume, struct volume_item *item) {
+    *commit_taken_count(volume, item->segment) -= 1;
+    item->segment = NULL;
+}
+
+/* One huge document must not make the item keep its memory for ever. */
+static void commit_empty_item(struct volume_item *item) {
+    scratch_clear(&item->frames);
+    buf_clear(&item->text);
+}
+
+void volume_free_item(struct volume *volume, struct volume_item *item) {
+    struct volume_item *surplus = NULL;
+    commit_empty_item(item);
+    pthread_mutex_lock(&volume->lock);
+    if (item->segment != NULL) {
+        commit_leave_segment(volume, item);
+        pthread_cond_signal(&volume->has_work); /* it may have been the last of the old segment */
+    }
+    commit_put_back(volume, item, &surplus);
+    pthread_mutex_unlock(&volume->lock);
+    commit_destroy_items(surplus);
+}
+
+void volume_queue_item(struct volume *volume, struct volume_item *item) {
+    pthread_mutex_lock(&volume->lock);
+    item->next = NULL;
+    item->bell = &volume->bells[volume->bell_index];
+    atomic_store(&item->is_done, false);
+    if (volume->queue_last == NULL) {
+        volume->queue_first = item;
+    } else {
+        volume->queue_last->next = item;
+    }
+    volume->queue_last = item;
+    volume->queue_size += item->frames.size;
+    volume->queue_awaited_count += item->done == NULL;
+    pthread_cond_signal(&volume->has_work);
+    pthread_mutex_unlock(&volume->lock);
+}
+
+void volume_await_item(struct volume_item *item) {
+    for (;;) {
+        unsigned heard = bell_listen(item->bell);
+        if (atomic_load(&item->is_done)) {
+            return;
+        }
+        bell_wait(item->bell, heard);
+    }
+}
+
+void volume_drain(struct volume *volume) {
+    pthread_mutex_lock(&volume->lock);
+    while (volume->items_taken_count > 0) {
+        pthread_cond_wait(&volume->has_done, &volume->lock);
+    }
+    pthread_mutex_unlock(&volume->lock);
+}
+
+struct volume_item *volume_take_group(struct volume *volume) {
+    struct volume_item *group = NULL;
+    struct volume_item **group_end = &group;
+    struct volume_item **link = &volume->queue_first;
+    volume->queue_last = NULL;
+    volume->bell_index ^= 1; /* who comes from now on is not woken for this group */
+    while (*link != NULL) {
+        struct volume_item *item = *link;
+        if (item->segment == volume->active) {
+            *link = item->next;
+            item->next = NULL;
+            *group_end = item;
+            group_end = &item->next;
+            volume->queue_size -= item->frames.size;
+            volume->queue_awaited_count -= item->done == NULL;
+        } else {
+            volume->queue_last = item;
+            link = &item->next;
+        }
+    }
+    return group;
+}
+
+/* Writers that wait, by their items; a bell rings once for all of its own. */
+static void commit_wake_all(struct volume *volume, struct volume_item *waiting) {
+    bool rings[2] = {false, false};
+    while (waiting != NULL) {
+        struct volume_item *item = waiting;
+        waiting = item->next;
+        rings[item->bell - volume->bells] = true;
+        atomic_store(&item->is_done, true);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (rings[i]) {
+            bell_ring(&volume->bells[i]);
+        }
+    }
+}
+
+void volume_release_group(struct volume *volume, struct volume_item *group) {
+    for (struct volume_item *item = group; item != NULL; item = item->next) {
+        if (item->done != NULL) {
+            commit_empty_item(item);
+        }
+    }
+    struct volume_item *waiting = NULL; /* those that somebody waits for */
+    struct volume_item *surplus = NULL;
+    pthread_mutex_lock(&volume->lock);
+    for (struct volume_item *item = group, *next; item != NULL; item = next) {
+        next = item->next;
+        commit_leave_segment(volume, item);
+        if (item->done != NULL) {
+            commit_put_back(volume, item, &surplus);
+        } else {
+            item->next = waiting;
+            waiting = item;
+        }
+    }
+    pthread_mutex_unlock(&volume->lock);
+    commit_wake_all(volume, waiting);
+    commit_destroy_items(surplus);
+}
+
+void volume_destroy_items(struct volume *volume) {
+    commit_destroy_items(volume->free_items);
+    volume->free_items = NULL;
 }

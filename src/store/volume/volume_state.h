@@ -1,5 +1,14 @@
 /*
- * volume_state - what the files of volume_*.c share. Private to them.
+ * volume_state - what a volume is made of. Private to its files.
+ *
+ * One machine in several files:
+ *      volume.c             opening, closing, figures
+ *      volume_segments.c    its files, held while somebody reads them
+ *      volume_recover.c     what the index missed, when it is opened
+ *      volume_mirrored.c    archives of others that are extended here
+ *      volume_commit.c      the queue of records and the thread that writes them
+ *      volume_reader.c, volume_writer.h    one of each for every thread that reads or writes
+ *      compact.c, damage.c, follow.c, verify.c    work on all of it
  *
  * One lock guards what is marked with it. The committer alone appends to segments and uses the ledger; it
  * holds the lock only to take and to hand back items, never during I/O.
@@ -164,7 +173,7 @@ void volume_stop_committer(struct volume *volume);
 /* Begin a new segment, so that the one before it can be compacted; where that fails, all is as before. */
 void volume_roll(struct volume *volume);
 
-/* volume_queue.c */
+/* ---- its queue ---- */
 
 /* Wait for a free item; it is taken for volume->encoding. */
 struct volume_item *volume_take_item(struct volume *volume);

@@ -1,10 +1,10 @@
 /*
- * volume_writer - what the files share that turn documents into records for the committer. Private to them.
+ * volume_writer - turns documents into records for the committer. Private to the volume.
  *
- *      volume_plan.c      what is this document: digest, duplicate or new, which block?
+ * One machine in several files:
+ *      volume_writer.c    what is this document: digest, duplicate or new, which block? And the public calls
  *      volume_encode.c    its records, compressed
- *      volume_put.c       the public calls
- *      volume_mend.c      and those that remove and repair captures
+ *      volume_mend.c      the calls that remove and repair captures
  */
 #ifndef MNEMON_STORE_VOLUME_VOLUME_WRITER_H
 #define MNEMON_STORE_VOLUME_VOLUME_WRITER_H

@@ -1,0 +1,350 @@
+#include <stdlib.h>
+
+#include "store/volume/volume_writer.h"
+#include "web/url/url.h"
+
+/* What a document without a type is, here and in the WARC record. */
+#define DEFAULT_TYPE "application/octet-stream"
+
+/* The payload's digest and size, from its bytes. Reads the head on the way. */
+static void writer_compute_sum(struct volume_writer *writer, struct volume_plan *plan) {
+    struct bytes pieces[2] = {plan->document->head, plan->document->body};
+    struct bytes part;
+    sha256_start(&writer->sha256);
+    for (size_t i = 0; i < 2; i++) {
+        while (payload_next(&writer->payload, &pieces[i], &part)) {
+            sha256_update(&writer->sha256, part);
+            plan->payload_size += part.size;
+        }
+    }
+    if (payload_finish(&writer->payload, &part)) {
+        sha256_update(&writer->sha256, part);
+        plan->payload_size += part.size;
+    }
+    sha256_finish(&writer->sha256, plan->sha256);
+}
+
+/* They are known: only the head is read, which may reach into the body where it has no end of its own. */
+static void writer_take_sum(struct volume_writer *writer, struct volume_plan *plan) {
+    struct bytes pieces[2] = {plan->document->head, plan->document->body};
+    struct bytes part;
+    for (size_t i = 0; i < 2 && !writer->payload.is_in_body; i++) {
+        payload_next(&writer->payload, &pieces[i], &part);
+    }
+    if (!writer->payload.is_in_body) {
+        payload_finish(&writer->payload, &part);
+    }
+    memcpy(plan->sha256, plan->document->sum->digest, sizeof plan->sha256);
+    plan->payload_size = plan->document->sum->size;
+}
+
+/* Signature, size, type and status. */
+static void writer_study(struct volume_writer *writer, struct volume_plan *plan) {
+    const struct document *document = plan->document;
+    bool is_http = document->head.size > 0;
+    payload_start(&writer->payload, is_http);
+    if (document->sum != NULL) {
+        writer_take_sum(writer, plan);
+    } else {
+        writer_compute_sum(writer, plan);
+    }
+    volume_shorten(writer->volume, plan->sha256, plan->digest);
+    plan->status = is_http ? writer->payload.head.status : 0;
+    struct bytes plain_type = document->content_type.size > 0 ? document->content_type : BYTES(DEFAULT_TYPE);
+    plan->mime =
+        http_mime(is_http ? fields_get(&writer->payload.head.fields, BYTES("Content-Type")) : plain_type);
+}
+
+/* Do the stored bytes equal the document's payload? */
+static enum err writer_compare(struct volume_writer *writer, const struct volume_plan *plan,
+                               bool *ret_is_equal, struct err_detail *detail) {
+    struct key key = {.number = plan->number};
+    memcpy(key.digest, plan->digest, sizeof key.digest);
+    struct bytes stored;
+    enum err err = volume_get(writer->reader, &key, &stored, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct bytes pieces[2] = {plan->document->head, plan->document->body};
+    struct bytes part;
+    bool is_equal = true;
+    payload_start(&writer->payload, plan->document->head.size > 0);
+    for (size_t i = 0; i < 2; i++) {
+        while (payload_next(&writer->payload, &pieces[i], &part)) {
+            is_equal = is_equal && bytes_starts_with(stored, part);
+            stored = is_equal ? bytes_skip(stored, part.size) : stored;
+        }
+    }
+    if (payload_finish(&writer->payload, &part)) {
+        is_equal = is_equal && bytes_equal(stored, part);
+        stored = is_equal ? bytes_skip(stored, part.size) : stored;
+    }
+    *ret_is_equal = is_equal && stored.size == 0;
+    return ERR_OK;
+}
+
+/* Is the block that was found the document, by the rules of the mode? */
+static enum err writer_is_same(struct volume_writer *writer, const struct volume_plan *plan,
+                               bool *ret_is_same, struct err_detail *detail) {
+    const struct block *block = &plan->look.block;
+    bool is_live = block->references > 0 && block->location.segment != 0;
+    bool may_be = is_live && plan->mode != STORE_FORCE_NEW && block->size == plan->payload_size;
+    *ret_is_same = may_be && plan->mode == STORE_REGULAR;
+    if (!may_be || plan->mode == STORE_REGULAR) {
+        return ERR_OK;
+    }
+    enum err err = writer_compare(writer, plan, ret_is_same, detail);
+    return err == ERR_CORRUPT ? ERR_OK : err; /* a damaged block is no reason to lose a new document */
+}
+
+/* The block as it is; all zero and ERR_NOT_FOUND where there is none. */
+static enum err writer_look_at(struct volume *volume, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                               struct block *ret_block) {
+    if (number == 0 && block_cache_find(volume->blocks, digest, ret_block)) {
+        return ERR_OK;
+    }
+    enum err err = index_probe_block(volume->index, digest, number, ret_block);
+    if (err == ERR_NOT_FOUND) {
+        *ret_block = (struct block){0};
+    }
+    return err;
+}
+
+/*
+ * Which block is it? The first live one of this digest that is the same by the rules of the mode, else the
+ * first number that was never used.
+ */
+static enum err writer_choose_block(struct volume_writer *writer, struct volume_plan *plan,
+                                    struct err_detail *detail) {
+    plan->look.generation = changes_now(&writer->volume->changes);
+    for (plan->number = 0; plan->number < UINT16_MAX; plan->number++) {
+        enum err err = writer_look_at(writer->volume, plan->digest, plan->number, &plan->look.block);
+        plan->look.is_there = err == ERR_OK;
+        if (err == ERR_NOT_FOUND && plan->document->is_body_left_out) {
+            return err_set(detail, err, "there is no document of this digest and size");
+        }
+        if (err == ERR_NOT_FOUND) {
+            return ERR_OK;
+        }
+        if (err == ERR_OK) {
+            err = writer_is_same(writer, plan, &plan->is_duplicate, detail);
+        }
+        if (err != ERR_OK || plan->is_duplicate) {
+            return err;
+        }
+    }
+    return err_set(detail, ERR_LIMIT, "65,535 blocks have this digest");
+}
+
+static enum err writer_check_document(const struct document *document, enum store_mode mode,
+                                      struct err_detail *detail) {
+    uint64_t size = document->head.size + document->body.size + document->request.size;
+    if (size > VOLUME_DOCUMENT_SIZE_MAX) {
+        return err_set(detail, ERR_LIMIT, "documents above %ju bytes are not stored",
+                       (uintmax_t)VOLUME_DOCUMENT_SIZE_MAX);
+    }
+    bool is_sound = document->sum != NULL && document->body.size == 0 && mode == STORE_REGULAR;
+    if (document->is_body_left_out && !is_sound) {
+        return err_set(detail, ERR_INVALID, "a body is left out only in regular mode and with its digest");
+    }
+    if (document->is_not_modified && !document->is_body_left_out) {
+        return err_set(detail, ERR_INVALID, "what was not modified has no body of its own");
+    }
+    return ERR_OK;
+}
+
+enum err volume_make_plan(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                          struct volume_plan *ret_plan, struct err_detail *detail) {
+    enum err err = writer_check_document(document, mode, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_plan = (struct volume_plan){.document = document, .mode = mode};
+    writer_study(writer, ret_plan);
+    return writer_choose_block(writer, ret_plan, detail);
+}
+
+enum err volume_plan_again(struct volume_writer *writer, const struct document *document,
+                           const struct key *key, struct volume_plan *ret_plan, struct err_detail *detail) {
+    enum err err = writer_check_document(document, STORE_REGULAR, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_plan = (struct volume_plan){.document = document, .mode = STORE_REGULAR, .number = key->number};
+    writer_study(writer, ret_plan);
+    if (memcmp(ret_plan->digest, key->digest, sizeof key->digest) != 0) {
+        return err_set(detail, ERR_MISMATCH, "the document is not the one of this digest");
+    }
+    struct volume_look *look = &ret_plan->look;
+    look->generation = changes_now(&writer->volume->changes);
+    err = index_probe_block(writer->volume->index, key->digest, key->number, &look->block);
+    look->is_there = err == ERR_OK;
+    if (err == ERR_NOT_FOUND || (err == ERR_OK && look->block.references <= 0)) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no such document");
+    }
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
+enum { TRIES_MAX = 16 };
+
+struct volume_writer *volume_writer_new(struct volume *volume) {
+    struct volume_writer *writer = calloc(1, sizeof *writer);
+    if (writer == NULL) {
+        return NULL;
+    }
+    writer->volume = volume;
+    writer->reader = volume_reader_new(volume);
+    canon_init(&writer->canon);
+    buf_init(&writer->surt, URL_SIZE_MAX + 16);
+    buf_init(&writer->origin, ORIGINS_URI_SIZE_MAX);
+    if (payload_init(&writer->payload) != ERR_OK || sha256_init(&writer->sha256) != ERR_OK ||
+        writer->reader == NULL) {
+        volume_writer_free(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+void volume_writer_free(struct volume_writer *writer) {
+    if (writer->reader != NULL) {
+        volume_reader_free(writer->reader);
+    }
+    payload_done(&writer->payload);
+    sha256_done(&writer->sha256);
+    canon_done(&writer->canon);
+    buf_done(&writer->surt);
+    buf_done(&writer->origin);
+    free(writer);
+}
+
+/* An item that is not queued, filled. */
+static enum err writer_fill(struct volume_writer *writer, const struct document *document,
+                            enum store_mode mode, struct volume_item *item, struct err_detail *detail) {
+    struct volume_plan plan;
+    enum err err = volume_make_plan(writer, document, mode, &plan, detail);
+    if (err == ERR_OK) {
+        err = volume_encode(writer, &plan, item, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    item->look = plan.look;
+    item->accepts_twin = mode == STORE_REGULAR;
+    item->stored = (struct stored){
+        .key = {.volume = writer->volume->config.number, .number = plan.number},
+        .is_duplicate = plan.is_duplicate,
+        .document_size = plan.payload_size,
+    };
+    memcpy(item->stored.key.digest, plan.digest, sizeof plan.digest);
+    return ERR_OK;
+}
+
+/* A filled item, for the caller to queue. ERR_BUSY: something has changed meanwhile, try again. */
+static enum err writer_prepare(struct volume_writer *writer, const struct document *document,
+                               enum store_mode mode, struct volume_item **ret_item,
+                               struct err_detail *detail) {
+    struct volume_item *item = volume_take_item(writer->volume);
+    enum err err = writer_fill(writer, document, mode, item, detail);
+    if (err == ERR_CORRUPT && document->is_body_left_out) {
+        err = ERR_NOT_FOUND; /* what it would be a duplicate of is damaged: bring the body */
+    } else if (err == ERR_CORRUPT && mode != STORE_FORCE_NEW) {
+        volume_free_item(writer->volume, item);
+        return writer_prepare(writer, document, STORE_FORCE_NEW, ret_item,
+                              detail); /* … then this one is kept */
+    }
+    if (err != ERR_OK) {
+        volume_free_item(writer->volume, item);
+        return err;
+    }
+    *ret_item = item;
+    return ERR_OK;
+}
+
+enum err volume_put(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                    struct stored *ret_stored, struct err_detail *detail) {
+    enum err err = ERR_BUSY;
+    for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
+        struct volume_item *item = NULL;
+        err = writer_prepare(writer, document, mode, &item, detail);
+        if (err == ERR_BUSY) {
+            continue;
+        }
+        if (err != ERR_OK) {
+            return err;
+        }
+        volume_queue_item(writer->volume, item);
+        volume_await_item(item);
+        err = item->err;
+        *ret_stored = err == ERR_OK ? item->stored : *ret_stored;
+        volume_free_item(writer->volume, item);
+    }
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
+static void writer_submit(struct volume_writer *writer, struct volume_item *item, volume_done *done,
+                          void *context) {
+    item->done = done;
+    item->context = context;
+    volume_queue_item(writer->volume, item);
+}
+
+enum err volume_submit(struct volume_writer *writer, const struct document *document, enum store_mode mode,
+                       volume_done *done, void *context, struct err_detail *detail) {
+    enum err err = ERR_BUSY;
+    struct volume_item *item = NULL;
+    for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
+        err = writer_prepare(writer, document, mode, &item, detail);
+    }
+    if (err == ERR_OK) {
+        writer_submit(writer, item, done, context);
+    }
+    return err;
+}
+
+/* Look first, here and not in the committer: there many wait. */
+static enum err writer_prepare_deletion(struct volume_writer *writer, const struct key *key,
+                                        struct volume_item **ret_item, struct err_detail *detail) {
+    struct volume *volume = writer->volume;
+    struct volume_look look = {.generation = changes_now(&volume->changes)};
+    enum err err = index_find_block(volume->index, key->digest, key->number, &look.block);
+    look.is_there = err == ERR_OK;
+    if (err == ERR_NOT_FOUND || (err == ERR_OK && look.block.references <= 0)) {
+        return err_set(detail, ERR_NOT_FOUND, "there is no such document");
+    }
+    if (err != ERR_OK) {
+        return err_set(detail, err, "%s", err_text(err));
+    }
+    struct volume_item *item = volume_take_item(volume);
+    err = volume_encode_deletion(writer, key, item, detail);
+    if (err != ERR_OK) {
+        volume_free_item(volume, item);
+        return err_set(detail, err, "%s", err_text(err));
+    }
+    item->look = look;
+    item->accepts_twin = false;
+    *ret_item = item;
+    return ERR_OK;
+}
+
+enum err volume_remove(struct volume_writer *writer, const struct key *key, struct err_detail *detail) {
+    struct volume_item *item = NULL;
+    enum err err = writer_prepare_deletion(writer, key, &item, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    volume_queue_item(writer->volume, item);
+    volume_await_item(item);
+    err = item->err == ERR_BUSY ? ERR_NOT_FOUND : item->err; /* no live block of that key any more */
+    volume_free_item(writer->volume, item);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
+}
+
+enum err volume_submit_remove(struct volume_writer *writer, const struct key *key, volume_done *done,
+                              void *context, struct err_detail *detail) {
+    struct volume_item *item = NULL;
+    enum err err = writer_prepare_deletion(writer, key, &item, detail);
+    if (err == ERR_OK) {
+        writer_submit(writer, item, done, context);
+    }
+    return err;
+}
