@@ -5,7 +5,10 @@
 #include "crawl/frontier/frontier_state.h"
 #include "web/url/domain.h"
 
-enum { LINKS_TOGETHER = 64 }; /* their places in memory are fetched at the same time */
+enum {
+    LINKS_TOGETHER = 64,   /* their places in memory are fetched at the same time */
+    MOVED_COUNT_MAX = 512, /* known URLs of a visit in one go */
+};
 
 /* ---- the database ---- */
 
@@ -28,7 +31,7 @@ const struct kv_options frontier_kv_options = {
 
 /* ---- opening and closing ---- */
 
-static void free_frontier(struct frontier *frontier) {
+static void frontier_free(struct frontier *frontier) {
     frontier_lane_free_all(frontier);
     while (frontier->answers_first != NULL) {
         struct frontier_request *request = frontier->answers_first;
@@ -55,7 +58,7 @@ static void free_frontier(struct frontier *frontier) {
     free(frontier);
 }
 
-static struct frontier *new_frontier(const struct frontier_config *config) {
+static struct frontier *frontier_new(const struct frontier_config *config) {
     struct frontier *frontier = calloc(1, sizeof *frontier);
     if (frontier == NULL) {
         return NULL;
@@ -83,13 +86,13 @@ static struct frontier *new_frontier(const struct frontier_config *config) {
 
 enum err frontier_open(const struct frontier_config *config, struct frontier **ret_frontier,
                        struct err_detail *detail) {
-    struct frontier *frontier = new_frontier(config);
+    struct frontier *frontier = frontier_new(config);
     if (frontier == NULL) {
         return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
     }
     frontier->kv = kv_new(config->directory, &frontier_kv_options);
     if (frontier->kv == NULL) {
-        free_frontier(frontier);
+        frontier_free(frontier);
         return err_set(detail, ERR_MEMORY, "%s: %s", config->directory, err_text(ERR_MEMORY));
     }
     enum err err = kv_open(frontier->kv, detail);
@@ -102,7 +105,7 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
         err = frontier_thread_start(frontier, detail);
     }
     if (err != ERR_OK) {
-        free_frontier(frontier);
+        frontier_free(frontier);
         return err;
     }
     frontier_ask_for_poll(frontier);
@@ -112,13 +115,13 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
 
 void frontier_close(struct frontier *frontier) {
     frontier_thread_stop(frontier);
-    free_frontier(frontier);
+    frontier_free(frontier);
 }
 
 /* ---- adding ---- */
 
 /* The hash of what a budget counts: the registrable domain, or the host where it has none. */
-static uint64_t hash_domain(struct frontier *frontier, const struct frontier_link *link) {
+static uint64_t frontier_hash_domain(struct frontier *frontier, const struct frontier_link *link) {
     struct bytes domain = link->host;
     if (url_parse(&frontier->url, link->url, NULL, NULL) == ERR_OK) {
         domain = domain_registrable(&frontier->url);
@@ -127,12 +130,12 @@ static uint64_t hash_domain(struct frontier *frontier, const struct frontier_lin
     return map_hash(domain, frontier->key);
 }
 
-static bool is_over(uint32_t count, uint32_t max) {
+static bool frontier_is_above(uint32_t count, uint32_t max) {
     return max > 0 && count >= max;
 }
 
 /* The host of the link; FRONTIER_HOST_NONE where a budget or the memory forbids another URL of it. */
-static uint32_t find_host(struct frontier *frontier, const struct frontier_link *link) {
+static uint32_t frontier_host_of(struct frontier *frontier, const struct frontier_link *link) {
     const struct frontier_config *config = &frontier->config;
     struct frontier_hosts *hosts = &frontier->hosts;
     uint64_t hash = map_hash(link->host, frontier->key);
@@ -142,13 +145,14 @@ static uint32_t find_host(struct frontier *frontier, const struct frontier_link 
     if (number != FRONTIER_HOST_NONE) {
         domain = frontier_hosts_at(hosts, number)->domain;
     } else {
-        domain_hash = hash_domain(frontier, link);
+        domain_hash = frontier_hash_domain(frontier, link);
         domain = frontier_hosts_find_domain(hosts, domain_hash);
     }
     uint32_t host_count = number == FRONTIER_HOST_NONE ? 0 : frontier_hosts_at(hosts, number)->known_count;
     uint32_t domain_count =
         domain == FRONTIER_HOST_NONE ? 0 : frontier_hosts_domain_at(hosts, domain)->known_count;
-    if (is_over(host_count, config->host_urls_max) || is_over(domain_count, config->domain_urls_max)) {
+    if (frontier_is_above(host_count, config->host_urls_max) ||
+        frontier_is_above(domain_count, config->domain_urls_max)) {
         frontier->over_budget_count++;
         return FRONTIER_HOST_NONE;
     }
@@ -165,14 +169,14 @@ static uint32_t find_host(struct frontier *frontier, const struct frontier_link 
 }
 
 /* Another node fetches it. With the lock. */
-static void add_elsewhere(struct frontier *frontier, const struct frontier_position *place, struct bytes url,
-                          uint64_t fingerprint) {
+static void frontier_add_elsewhere(struct frontier *frontier, const struct frontier_position *place,
+                                   struct bytes url, uint64_t fingerprint) {
     struct frontier_record record = {.place = *place, .state = FRONTIER_ELSEWHERE, .url = url};
     frontier_queue_put_record(frontier, fingerprint, &record);
 }
 
-static void add_waiting(struct frontier *frontier, const struct frontier_position *place,
-                        const struct frontier_link *link) {
+static void frontier_add_waiting(struct frontier *frontier, const struct frontier_position *place,
+                                 const struct frontier_link *link) {
     uint64_t position = frontier_code_position(place->priority, place->depth, place->sequence);
     struct frontier_waiting waiting = {.url = link->url, .is_doubtful = link->is_doubtful};
     frontier_queue_put_waiting(frontier, place->host, position, &waiting);
@@ -181,7 +185,8 @@ static void add_waiting(struct frontier *frontier, const struct frontier_positio
 }
 
 /* Known from now on, and waiting or elsewhere. With the lock. */
-static bool add_link(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint) {
+static bool frontier_add_link(struct frontier *frontier, const struct frontier_link *link,
+                              uint64_t fingerprint) {
     bool is_known = seen_has(&frontier->seen, fingerprint);
     if (link->is_outgoing) {
         frontier_outgoing_put(frontier, link, fingerprint, is_known);
@@ -190,7 +195,7 @@ static bool add_link(struct frontier *frontier, const struct frontier_link *link
         return false;
     }
     struct frontier_position place = {
-        .host = find_host(frontier, link),
+        .host = frontier_host_of(frontier, link),
         .priority = link->priority,
         .depth = link->depth,
         .sequence = frontier->meta.sequence,
@@ -207,20 +212,20 @@ static bool add_link(struct frontier *frontier, const struct frontier_link *link
     frontier_queue_put(frontier, frontier_code_url_key(key, 'k', fingerprint),
                        frontier_code_place(value, &place));
     if (link->verdict == ROUTE_ELSEWHERE) {
-        add_elsewhere(frontier, &place, link->url, fingerprint);
+        frontier_add_elsewhere(frontier, &place, link->url, fingerprint);
     } else {
-        add_waiting(frontier, &place, link);
+        frontier_add_waiting(frontier, &place, link);
     }
     return true;
 }
 
-static bool is_fit(const struct frontier_link *link) {
+static bool frontier_is_fit(const struct frontier_link *link) {
     return link->url.size > 0 && link->url.size <= FRONTIER_URL_SIZE_MAX && link->host.size > 0 &&
            link->host.size <= FRONTIER_CODE_HOST_SIZE_MAX;
 }
 
 /* With the lock. */
-static size_t add_links(struct frontier *frontier, const struct frontier_link *links, size_t count) {
+static size_t frontier_add_links(struct frontier *frontier, const struct frontier_link *links, size_t count) {
     uint64_t fingerprints[LINKS_TOGETHER];
     size_t added_count = 0;
     for (size_t from = 0; from < count; from += LINKS_TOGETHER) {
@@ -230,9 +235,9 @@ static size_t add_links(struct frontier *frontier, const struct frontier_link *l
             seen_prefetch(&frontier->seen, fingerprints[i]);
         }
         for (size_t i = 0; i < here; i++) {
-            bool fits = is_fit(&links[from + i]);
+            bool fits = frontier_is_fit(&links[from + i]);
             frontier->too_long_count += fits ? 0 : 1;
-            added_count += fits && add_link(frontier, &links[from + i], fingerprints[i]) ? 1 : 0;
+            added_count += fits && frontier_add_link(frontier, &links[from + i], fingerprints[i]) ? 1 : 0;
         }
     }
     return added_count;
@@ -241,7 +246,7 @@ static size_t add_links(struct frontier *frontier, const struct frontier_link *l
 void frontier_add(struct frontier *frontier, const struct frontier_link *links, size_t count,
                   size_t *ret_added_count) {
     frontier_queue_begin(frontier);
-    size_t added_count = add_links(frontier, links, count);
+    size_t added_count = frontier_add_links(frontier, links, count);
     frontier_queue_end(frontier);
     if (ret_added_count != NULL) {
         *ret_added_count = added_count;
@@ -260,12 +265,12 @@ bool frontier_is_settled(const struct frontier *frontier, struct bytes url) {
 /* ---- finishing ---- */
 
 /* A validator that is too long to be kept is none. */
-static struct bytes kept_validator(struct bytes validator) {
+static struct bytes frontier_kept_validator(struct bytes validator) {
     return validator.size <= FRONTIER_VALIDATOR_SIZE_MAX ? validator : bytes_of(NULL, 0);
 }
 
 /* What is known after the visit. */
-static void note_response(struct frontier_history *history, const struct frontier_outcome *outcome) {
+static void frontier_note_response(struct frontier_history *history, const struct frontier_outcome *outcome) {
     bool is_unmodified = outcome->status == 304;
     bool is_first = history->visits_count == 0;
     history->visits_count += history->visits_count < UINT32_MAX ? 1 : 0;
@@ -274,10 +279,10 @@ static void note_response(struct frontier_history *history, const struct frontie
     history->first_time_us = is_first ? outcome->time_us : history->first_time_us;
     history->last_status = outcome->status;
     if (!is_unmodified || outcome->etag.size > 0) {
-        history->etag = kept_validator(outcome->etag);
+        history->etag = frontier_kept_validator(outcome->etag);
     }
     if (!is_unmodified || outcome->last_modified.size > 0) {
-        history->last_modified = kept_validator(outcome->last_modified);
+        history->last_modified = frontier_kept_validator(outcome->last_modified);
     }
     if (!is_unmodified || outcome->has_digest) {
         history->has_digest = outcome->has_digest;
@@ -286,15 +291,15 @@ static void note_response(struct frontier_history *history, const struct frontie
 }
 
 /* With the lock. */
-static void count_outcome(struct frontier *frontier, enum frontier_state state) {
+static void frontier_count_outcome(struct frontier *frontier, enum frontier_state state) {
     frontier->meta.done_count += state == FRONTIER_DONE ? 1 : 0;
     frontier->meta.failed_count += state == FRONTIER_FAILED ? 1 : 0;
     frontier->meta.cut_count += state == FRONTIER_CUT ? 1 : 0;
 }
 
 /* It waits again, at the end of its priority. With the lock. */
-static void wait_again(struct frontier *frontier, const struct frontier_item *item, uint32_t host,
-                       struct frontier_record *record) {
+static void frontier_wait_again(struct frontier *frontier, const struct frontier_item *item, uint32_t host,
+                                struct frontier_record *record) {
     struct frontier_waiting waiting = frontier_item_waiting(item);
     waiting.tries = waiting.tries < UINT16_MAX ? (uint16_t)(waiting.tries + 1) : UINT16_MAX;
     record->tries = waiting.tries;
@@ -306,8 +311,8 @@ static void wait_again(struct frontier *frontier, const struct frontier_item *it
 }
 
 /* With the lock. */
-static void write_outcome(struct frontier *frontier, const struct frontier_item *item,
-                          const struct frontier_outcome *outcome) {
+static void frontier_write_outcome(struct frontier *frontier, const struct frontier_item *item,
+                                   const struct frontier_outcome *outcome) {
     uint32_t host = item->url.lane->host;
     struct frontier_record record = {
         .place = {host, item->url.priority, item->url.depth, item->sequence},
@@ -319,12 +324,12 @@ static void write_outcome(struct frontier *frontier, const struct frontier_item 
         .url = item->url.url,
     };
     if (outcome->state == FRONTIER_DONE) {
-        note_response(&record.history, outcome);
+        frontier_note_response(&record.history, outcome);
     }
     frontier_queue_remove_waiting(frontier, host, item->position);
     frontier_count_waiting(frontier, host, -1);
     if (outcome->state == FRONTIER_RETRY) {
-        wait_again(frontier, item, host, &record);
+        frontier_wait_again(frontier, item, host, &record);
     }
     uint64_t fingerprint = seen_fingerprint(item->url.url, frontier->key);
     frontier_queue_put_record(frontier, fingerprint, &record);
@@ -338,10 +343,10 @@ void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
     bool is_again = outcome->state == FRONTIER_AGAIN;
     frontier_queue_begin(frontier);
     if (!is_again) {
-        write_outcome(frontier, item, outcome);
-        count_outcome(frontier, outcome->state);
+        frontier_write_outcome(frontier, item, outcome);
+        frontier_count_outcome(frontier, outcome->state);
     }
-    add_links(frontier, links, count);
+    frontier_add_links(frontier, links, count);
     frontier_queue_end(frontier);
     if (is_again) {
         frontier_lane_put_back(lane, item);
@@ -420,4 +425,95 @@ void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_st
                        frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size +
                        outgoing_size,
     };
+}
+
+/* ---- visits ---- */
+
+void frontier_start_visit(struct frontier *frontier, int64_t now_us, int64_t due_before_us) {
+    ASSERT(frontier_is_over(frontier));
+    struct frontier_meta *meta = &frontier->meta;
+    frontier_queue_begin(frontier);
+    *meta = (struct frontier_meta){
+        .sequence = meta->sequence,
+        .visit = meta->visit + 1,
+        .visit_start_us = now_us,
+        .due_before_us = due_before_us,
+        .is_moving = true,
+    };
+    frontier_queue_put_meta(frontier);
+    frontier_queue_end(frontier);
+    frontier_outgoing_forget_sent(frontier);
+    frontier_ask_for_poll(frontier);
+}
+
+void frontier_recall(struct frontier *frontier) {
+    struct frontier_meta *meta = &frontier->meta;
+    frontier_queue_begin(frontier);
+    meta->is_moving = meta->is_recalling = true;
+    meta->moved_below = meta->moved_count = 0;
+    frontier_queue_put_meta(frontier);
+    frontier_queue_end(frontier);
+    frontier->is_move_stale = frontier->is_move_asked;
+    frontier_outgoing_forget_sent(frontier);
+    frontier_ask_for_poll(frontier);
+}
+
+/* One that was ours is no longer: whoever fetches it now has to know it. With the lock. */
+static void frontier_visit_hand_on(struct frontier *frontier, const struct frontier_item *item,
+                                   const struct frontier_move *move) {
+    uint64_t fingerprint = seen_fingerprint(item->url.url, frontier->key);
+    struct frontier_link link = {
+        .url = item->url.url, .depth = item->url.depth, .priority = item->url.priority};
+    struct frontier_record record = {
+        .place = {move->host, item->url.priority, item->url.depth, item->sequence},
+        .state = FRONTIER_ELSEWHERE,
+        .history = frontier_item_waiting(item).history,
+        .url = item->url.url,
+    };
+    memcpy(link.place, move->place, sizeof link.place);
+    frontier_queue_put_record(frontier, fingerprint, &record);
+    frontier_outgoing_put(frontier, &link, fingerprint, true);
+}
+
+/* One that is due waits again. With the lock. */
+static void frontier_visit_wait_again(struct frontier *frontier, const struct frontier_item *item,
+                                      uint32_t host) {
+    struct frontier_waiting waiting = frontier_item_waiting(item);
+    frontier_queue_put_waiting(frontier, host, item->position, &waiting);
+    frontier_count_waiting(frontier, host, 1);
+    frontier_lane_offer(frontier, host, bytes_of(NULL, 0), item->position, &waiting);
+}
+
+void frontier_visit_answer(struct frontier *frontier, struct frontier_request *request) {
+    struct frontier_meta *meta = &frontier->meta;
+    frontier->is_move_asked = false;
+    if (frontier->is_move_stale) {
+        frontier->is_move_stale = false;
+        return;
+    }
+    frontier_queue_begin(frontier);
+    for (size_t i = 0; i < request->count; i++) {
+        const struct frontier_move *move = &request->moves[i];
+        if (move->host >= frontier_hosts_count(&frontier->hosts)) {
+            continue; /* the disk is wrong */
+        }
+        if (move->is_elsewhere) {
+            frontier_visit_hand_on(frontier, request->slots[i].item, move);
+        } else {
+            frontier_visit_wait_again(frontier, request->slots[i].item, move->host);
+        }
+    }
+    meta->moved_below = request->end;
+    meta->moved_count += request->looked_count;
+    meta->is_moving = !request->is_last;
+    meta->is_recalling = meta->is_recalling && meta->is_moving;
+    frontier_queue_put_meta(frontier);
+    frontier_queue_end(frontier);
+}
+
+void frontier_visit_go_on(struct frontier *frontier) {
+    if (frontier->meta.is_moving && !frontier->is_move_asked && !frontier_is_behind(frontier)) {
+        frontier->is_move_asked = frontier_queue_read_visit(frontier, MOVED_COUNT_MAX);
+        frontier->has_stalled |= !frontier->is_move_asked;
+    }
 }

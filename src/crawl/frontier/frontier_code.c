@@ -33,13 +33,13 @@ uint64_t frontier_code_record_position(const struct frontier_record *record) {
 
 /* ---- keys ---- */
 
-static void put_big_endian(uint8_t *out, uint64_t value, size_t size) {
+static void code_put_big_endian(uint8_t *out, uint64_t value, size_t size) {
     for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(value >> (8 * (size - 1 - i)));
     }
 }
 
-static uint64_t get_big_endian(const uint8_t *data, size_t size) {
+static uint64_t code_get_big_endian(const uint8_t *data, size_t size) {
     uint64_t value = 0;
     for (size_t i = 0; i < size; i++) {
         value = value << 8 | data[i];
@@ -49,21 +49,21 @@ static uint64_t get_big_endian(const uint8_t *data, size_t size) {
 
 struct bytes frontier_code_host_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], char kind, uint32_t host) {
     out[0] = (uint8_t)kind;
-    put_big_endian(out + 1, host, 4);
+    code_put_big_endian(out + 1, host, 4);
     return bytes_of(out, 5);
 }
 
 struct bytes frontier_code_url_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], char kind, uint64_t fingerprint) {
     out[0] = (uint8_t)kind;
-    put_big_endian(out + 1, fingerprint, 8);
+    code_put_big_endian(out + 1, fingerprint, 8);
     return bytes_of(out, 9);
 }
 
 struct bytes frontier_code_queue_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], uint32_t host,
                                      uint64_t position) {
     out[0] = 'q';
-    put_big_endian(out + 1, host, 4);
-    put_big_endian(out + 5, position, 8);
+    code_put_big_endian(out + 1, host, 4);
+    code_put_big_endian(out + 5, position, 8);
     return bytes_of(out, 13);
 }
 
@@ -75,76 +75,76 @@ struct bytes frontier_code_name_key(uint8_t out[FRONTIER_CODE_KEY_SIZE_MAX], cha
     return bytes_of(out, 1 + size);
 }
 
-static enum err check_key(struct bytes key, char kind, size_t size) {
+static enum err code_check_key(struct bytes key, char kind, size_t size) {
     return key.size == size && key.data[0] == (uint8_t)kind ? ERR_OK : ERR_CORRUPT;
 }
 
 enum err frontier_code_read_host_key(struct bytes key, char kind, uint32_t *ret_host) {
-    if (check_key(key, kind, 5) != ERR_OK) {
+    if (code_check_key(key, kind, 5) != ERR_OK) {
         return ERR_CORRUPT;
     }
-    *ret_host = (uint32_t)get_big_endian(key.data + 1, 4);
+    *ret_host = (uint32_t)code_get_big_endian(key.data + 1, 4);
     return ERR_OK;
 }
 
 enum err frontier_code_read_url_key(struct bytes key, char kind, uint64_t *ret_fingerprint) {
-    if (check_key(key, kind, 9) != ERR_OK || get_big_endian(key.data + 1, 8) == 0) {
+    if (code_check_key(key, kind, 9) != ERR_OK || code_get_big_endian(key.data + 1, 8) == 0) {
         return ERR_CORRUPT;
     }
-    *ret_fingerprint = get_big_endian(key.data + 1, 8);
+    *ret_fingerprint = code_get_big_endian(key.data + 1, 8);
     return ERR_OK;
 }
 
 enum err frontier_code_read_queue_key(struct bytes key, uint32_t *ret_host, uint64_t *ret_position) {
-    if (check_key(key, 'q', 13) != ERR_OK) {
+    if (code_check_key(key, 'q', 13) != ERR_OK) {
         return ERR_CORRUPT;
     }
-    *ret_host = (uint32_t)get_big_endian(key.data + 1, 4);
-    *ret_position = get_big_endian(key.data + 5, 8);
+    *ret_host = (uint32_t)code_get_big_endian(key.data + 1, 4);
+    *ret_position = code_get_big_endian(key.data + 5, 8);
     return ERR_OK;
 }
 
 /* ---- parts of values ---- */
 
 /* Differences of any two times fit, since unsigned words wrap around. */
-static void write_signed(struct wire_writer *writer, uint64_t value) {
+static void code_write_signed(struct wire_writer *writer, uint64_t value) {
     wire_write_varint(writer, value << 1 ^ (value >> 63 != 0 ? UINT64_MAX : 0));
 }
 
-static uint64_t read_signed(struct wire_reader *reader) {
+static uint64_t code_read_signed(struct wire_reader *reader) {
     uint64_t code = wire_read_varint(reader, UINT64_MAX);
     return code >> 1 ^ ((code & 1) != 0 ? UINT64_MAX : 0);
 }
 
-static void write_place(struct wire_writer *writer, const struct frontier_position *place) {
+static void code_write_place(struct wire_writer *writer, const struct frontier_position *place) {
     wire_write_varint(writer, place->host);
     wire_write_u8(writer, (uint8_t)place->priority);
     wire_write_varint(writer, place->depth);
     wire_write_varint(writer, place->sequence);
 }
 
-static void read_place(struct wire_reader *reader, struct frontier_position *place) {
+static void code_read_place(struct wire_reader *reader, struct frontier_position *place) {
     place->host = (uint32_t)wire_read_varint(reader, FRONTIER_CODE_HOSTS_MAX - 1);
     place->priority = (enum frontier_priority)wire_read_u8_max(reader, FRONTIER_GUESS);
     place->depth = (uint16_t)wire_read_varint(reader, UINT16_MAX);
     place->sequence = wire_read_varint(reader, FRONTIER_CODE_SEQUENCE_MAX);
 }
 
-static uint8_t history_flags(const struct frontier_history *history) {
+static uint8_t code_history_flags(const struct frontier_history *history) {
     if (history->visits_count == 0) {
         return 0;
     }
     return history->has_digest ? FLAG_HISTORY | FLAG_DIGEST : FLAG_HISTORY;
 }
 
-static void write_history(struct wire_writer *writer, const struct frontier_history *history) {
+static void code_write_history(struct wire_writer *writer, const struct frontier_history *history) {
     if (history->visits_count == 0) {
         return;
     }
     wire_write_varint(writer, history->visits_count);
     wire_write_varint(writer, history->changes_count);
-    write_signed(writer, (uint64_t)history->last_time_us);
-    write_signed(writer, (uint64_t)history->last_time_us - (uint64_t)history->first_time_us);
+    code_write_signed(writer, (uint64_t)history->last_time_us);
+    code_write_signed(writer, (uint64_t)history->last_time_us - (uint64_t)history->first_time_us);
     wire_write_varint(writer, history->last_status);
     wire_write_string(writer, history->etag);
     wire_write_string(writer, history->last_modified);
@@ -153,7 +153,7 @@ static void write_history(struct wire_writer *writer, const struct frontier_hist
     }
 }
 
-static void read_history(struct wire_reader *reader, uint8_t flags, struct frontier_history *history) {
+static void code_read_history(struct wire_reader *reader, uint8_t flags, struct frontier_history *history) {
     if ((flags & FLAG_HISTORY) == 0) {
         if ((flags & FLAG_DIGEST) != 0) {
             wire_read_fail(reader, ERR_INVALID, "a digest without a visit");
@@ -162,9 +162,9 @@ static void read_history(struct wire_reader *reader, uint8_t flags, struct front
     }
     history->visits_count = (uint32_t)wire_read_varint(reader, UINT32_MAX);
     history->changes_count = (uint32_t)wire_read_varint(reader, UINT32_MAX);
-    uint64_t time_us = read_signed(reader);
+    uint64_t time_us = code_read_signed(reader);
     history->last_time_us = (int64_t)time_us;
-    history->first_time_us = (int64_t)(time_us - read_signed(reader));
+    history->first_time_us = (int64_t)(time_us - code_read_signed(reader));
     history->last_status = (uint16_t)wire_read_varint(reader, UINT16_MAX);
     history->etag = wire_read_string(reader, FRONTIER_VALIDATOR_SIZE_MAX);
     history->last_modified = wire_read_string(reader, FRONTIER_VALIDATOR_SIZE_MAX);
@@ -178,7 +178,7 @@ static void read_history(struct wire_reader *reader, uint8_t flags, struct front
 }
 
 /* To the end of the value. */
-static struct bytes read_url(struct wire_reader *reader) {
+static struct bytes code_read_url(struct wire_reader *reader) {
     struct bytes url = wire_read_bytes(reader, wire_reader_left(reader));
     if (reader->err == ERR_OK && (url.size == 0 || url.size > FRONTIER_URL_SIZE_MAX)) {
         wire_read_fail(reader, ERR_INVALID, "the size of the URL");
@@ -186,14 +186,14 @@ static struct bytes read_url(struct wire_reader *reader) {
     return url;
 }
 
-static struct bytes written(const struct wire_writer *writer) {
+static struct bytes code_written(const struct wire_writer *writer) {
     struct bytes message;
     enum err err = wire_writer_finish(writer, &message);
     ASSERT(err == ERR_OK); /* all sizes were checked when they came in */
     return message;
 }
 
-static enum err finish(struct wire_reader *reader) {
+static enum err code_finish(struct wire_reader *reader) {
     return wire_reader_finish(reader, NULL) == ERR_OK ? ERR_OK : ERR_CORRUPT;
 }
 
@@ -203,7 +203,7 @@ struct bytes frontier_code_count(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], uint
     struct wire_writer writer;
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, count);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_counts(struct bytes value, uint32_t *ret_counts, size_t count_max,
@@ -214,7 +214,7 @@ enum err frontier_code_read_counts(struct bytes value, uint32_t *ret_counts, siz
     while (wire_reader_left(&reader) > 0 && count < count_max) {
         ret_counts[count++] = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     }
-    if (finish(&reader) != ERR_OK) {
+    if (code_finish(&reader) != ERR_OK) {
         return ERR_CORRUPT;
     }
     *ret_count = count;
@@ -225,16 +225,16 @@ struct bytes frontier_code_place(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
                                  const struct frontier_position *place) {
     struct wire_writer writer;
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
-    write_place(&writer, place);
-    return written(&writer);
+    code_write_place(&writer, place);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_place(struct bytes value, struct frontier_position *ret_place) {
     struct frontier_position place;
     struct wire_reader reader;
     wire_reader_init(&reader, value);
-    read_place(&reader, &place);
-    if (finish(&reader) != ERR_OK) {
+    code_read_place(&reader, &place);
+    if (code_finish(&reader) != ERR_OK) {
         return ERR_CORRUPT;
     }
     *ret_place = place;
@@ -248,15 +248,15 @@ struct bytes frontier_code_meta(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX], const
     wire_write_varint(&writer, meta->sequence);
     wire_write_varint(&writer, meta->doubtful_below);
     wire_write_varint(&writer, meta->visit);
-    write_signed(&writer, (uint64_t)meta->visit_start_us);
-    write_signed(&writer, (uint64_t)meta->due_before_us);
+    code_write_signed(&writer, (uint64_t)meta->visit_start_us);
+    code_write_signed(&writer, (uint64_t)meta->due_before_us);
     wire_write_u8(&writer, (uint8_t)(meta->is_moving + meta->is_recalling));
     wire_write_varint(&writer, meta->moved_below);
     wire_write_varint(&writer, meta->moved_count);
     wire_write_varint(&writer, meta->done_count);
     wire_write_varint(&writer, meta->failed_count);
     wire_write_varint(&writer, meta->cut_count);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_meta) {
@@ -267,8 +267,8 @@ enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_m
     meta.sequence = wire_read_varint(&reader, FRONTIER_CODE_SEQUENCE_MAX);
     meta.doubtful_below = wire_read_varint(&reader, FRONTIER_CODE_SEQUENCE_MAX);
     meta.visit = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    meta.visit_start_us = (int64_t)read_signed(&reader);
-    meta.due_before_us = (int64_t)read_signed(&reader);
+    meta.visit_start_us = (int64_t)code_read_signed(&reader);
+    meta.due_before_us = (int64_t)code_read_signed(&reader);
     uint8_t moving = wire_read_u8_max(&reader, 2);
     meta.is_moving = moving > 0;
     meta.is_recalling = moving == 2;
@@ -277,7 +277,7 @@ enum err frontier_code_read_meta(struct bytes value, struct frontier_meta *ret_m
     meta.done_count = wire_read_varint(&reader, UINT64_MAX);
     meta.failed_count = wire_read_varint(&reader, UINT64_MAX);
     meta.cut_count = wire_read_varint(&reader, UINT64_MAX);
-    if (finish(&reader) != ERR_OK) {
+    if (code_finish(&reader) != ERR_OK) {
         return ERR_CORRUPT;
     }
     *ret_meta = meta;
@@ -292,7 +292,7 @@ struct bytes frontier_code_host(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX], uint
     wire_writer_init(&writer, out, FRONTIER_CODE_RECORD_SIZE_MAX);
     wire_write_u64(&writer, domain);
     wire_write_bytes(&writer, name);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struct bytes *ret_name) {
@@ -300,7 +300,7 @@ enum err frontier_code_read_host(struct bytes value, uint64_t *ret_domain, struc
     wire_reader_init(&reader, value);
     uint64_t domain = wire_read_u64(&reader);
     struct bytes name = wire_read_bytes(&reader, wire_reader_left(&reader));
-    if (finish(&reader) != ERR_OK || name.size == 0 || name.size > FRONTIER_CODE_HOST_SIZE_MAX) {
+    if (code_finish(&reader) != ERR_OK || name.size == 0 || name.size > FRONTIER_CODE_HOST_SIZE_MAX) {
         return ERR_CORRUPT;
     }
     *ret_domain = domain;
@@ -325,7 +325,7 @@ struct bytes frontier_code_outgoing(uint8_t out[FRONTIER_CODE_SMALL_SIZE_MAX],
     wire_writer_init(&writer, out, FRONTIER_CODE_SMALL_SIZE_MAX);
     wire_write_u8(&writer, (uint8_t)priority);
     wire_write_varint(&writer, depth);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
@@ -335,7 +335,7 @@ enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
     wire_reader_init(&reader, value);
     link.priority = (enum frontier_priority)wire_read_u8_max(&reader, FRONTIER_GUESS);
     link.depth = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
-    if (finish(&reader) != ERR_OK || key.size <= 1 + ROUTE_POSITION_SIZE || key.data[0] != 'o' ||
+    if (code_finish(&reader) != ERR_OK || key.size <= 1 + ROUTE_POSITION_SIZE || key.data[0] != 'o' ||
         key.size > FRONTIER_CODE_OUTGOING_KEY_SIZE_MAX) {
         return ERR_CORRUPT;
     }
@@ -348,7 +348,7 @@ enum err frontier_code_read_outgoing(struct bytes key, struct bytes value,
 struct bytes frontier_code_waiting(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
                                    const struct frontier_waiting *waiting) {
     struct wire_writer writer;
-    uint8_t flags = history_flags(&waiting->history);
+    uint8_t flags = code_history_flags(&waiting->history);
     flags |= waiting->tries > 0 ? FLAG_RETRY : 0;
     flags |= waiting->is_doubtful ? FLAG_DOUBTFUL : 0;
     wire_writer_init(&writer, out, FRONTIER_CODE_RECORD_SIZE_MAX);
@@ -358,9 +358,9 @@ struct bytes frontier_code_waiting(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
         wire_write_varint(&writer, waiting->depth);
         wire_write_varint(&writer, waiting->sequence);
     }
-    write_history(&writer, &waiting->history);
+    code_write_history(&writer, &waiting->history);
     wire_write_bytes(&writer, waiting->url);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting *ret_waiting) {
@@ -377,9 +377,9 @@ enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting 
             wire_read_fail(&reader, ERR_INVALID, "a retry without a try");
         }
     }
-    read_history(&reader, flags, &waiting.history);
-    waiting.url = read_url(&reader);
-    if (finish(&reader) != ERR_OK) {
+    code_read_history(&reader, flags, &waiting.history);
+    waiting.url = code_read_url(&reader);
+    if (code_finish(&reader) != ERR_OK) {
         return ERR_CORRUPT;
     }
     *ret_waiting = waiting;
@@ -389,22 +389,22 @@ enum err frontier_code_read_waiting(struct bytes value, struct frontier_waiting 
 struct bytes frontier_code_record(uint8_t out[FRONTIER_CODE_RECORD_SIZE_MAX],
                                   const struct frontier_record *record) {
     struct wire_writer writer;
-    uint8_t flags = history_flags(&record->history);
+    uint8_t flags = code_history_flags(&record->history);
     flags |= record->retry_sequence > 0 ? FLAG_RETRY : 0;
     wire_writer_init(&writer, out, FRONTIER_CODE_RECORD_SIZE_MAX);
     wire_write_u8(&writer, flags);
     wire_write_u8(&writer, (uint8_t)record->state);
     wire_write_u8(&writer, record->reason);
-    write_place(&writer, &record->place);
+    code_write_place(&writer, &record->place);
     wire_write_varint(&writer, record->visit);
-    write_signed(&writer, (uint64_t)record->due_us);
+    code_write_signed(&writer, (uint64_t)record->due_us);
     if (record->retry_sequence > 0) {
         wire_write_varint(&writer, record->tries);
         wire_write_varint(&writer, record->retry_sequence);
     }
-    write_history(&writer, &record->history);
+    code_write_history(&writer, &record->history);
     wire_write_bytes(&writer, record->url);
-    return written(&writer);
+    return code_written(&writer);
 }
 
 enum err frontier_code_read_record(struct bytes value, struct frontier_record *ret_record) {
@@ -417,9 +417,9 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
         wire_read_fail(&reader, ERR_INVALID, "a state that is never kept");
     }
     record.reason = wire_read_u8(&reader);
-    read_place(&reader, &record.place);
+    code_read_place(&reader, &record.place);
     record.visit = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    record.due_us = (int64_t)read_signed(&reader);
+    record.due_us = (int64_t)code_read_signed(&reader);
     if ((flags & FLAG_RETRY) != 0) {
         record.tries = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
         record.retry_sequence = wire_read_varint(&reader, FRONTIER_CODE_SEQUENCE_MAX);
@@ -429,9 +429,9 @@ enum err frontier_code_read_record(struct bytes value, struct frontier_record *r
         (is_retry != ((flags & FLAG_RETRY) != 0) || is_retry != (record.retry_sequence > 0))) {
         wire_read_fail(&reader, ERR_INVALID, "a retry without its place");
     }
-    read_history(&reader, flags, &record.history);
-    record.url = read_url(&reader);
-    if (finish(&reader) != ERR_OK) {
+    code_read_history(&reader, flags, &record.history);
+    record.url = code_read_url(&reader);
+    if (code_finish(&reader) != ERR_OK) {
         return ERR_CORRUPT;
     }
     *ret_record = record;

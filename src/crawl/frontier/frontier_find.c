@@ -4,19 +4,19 @@
 
 enum { NOTE_NAME_SIZE_MAX = 32, NOTE_SIZE_MAX = 1 << 20 };
 
-static enum err get(struct frontier *frontier, struct bytes key, struct buf *value) {
+static enum err find_get(struct frontier *frontier, struct bytes key, struct buf *value) {
     return kv_copy(frontier->kv, 0, key, value, NULL);
 }
 
 /* What waits at the position, borrowed from work. */
-static enum err get_waiting(struct frontier *frontier, uint32_t host, uint64_t position, struct buf *work,
-                            struct frontier_waiting *ret_waiting) {
+static enum err find_get_waiting(struct frontier *frontier, uint32_t host, uint64_t position,
+                                 struct buf *work, struct frontier_waiting *ret_waiting) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
-    enum err err = get(frontier, frontier_code_queue_key(key, host, position), work);
+    enum err err = find_get(frontier, frontier_code_queue_key(key, host, position), work);
     return err == ERR_OK ? frontier_code_read_waiting(buf_bytes(work), ret_waiting) : err;
 }
 
-static void fill_history(struct frontier_url *url, const struct frontier_history *history) {
+static void find_fill_history(struct frontier_url *url, const struct frontier_history *history) {
     url->visits_count = history->visits_count;
     url->changes_count = history->changes_count;
     url->last_time_us = history->last_time_us;
@@ -28,7 +28,7 @@ static void fill_history(struct frontier_url *url, const struct frontier_history
     memcpy(url->digest, history->digest, sizeof url->digest);
 }
 
-static struct frontier_meta copy_meta(struct frontier *frontier) {
+static struct frontier_meta find_copy_meta(struct frontier *frontier) {
     pthread_mutex_lock(&frontier->lock);
     struct frontier_meta meta = frontier->meta;
     pthread_mutex_unlock(&frontier->lock);
@@ -41,7 +41,7 @@ static enum err find_new(struct frontier *frontier, uint64_t fingerprint, struct
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct frontier_position place;
     struct frontier_waiting waiting;
-    enum err err = get(frontier, frontier_code_url_key(key, 'k', fingerprint), work);
+    enum err err = find_get(frontier, frontier_code_url_key(key, 'k', fingerprint), work);
     if (err == ERR_OK) {
         err = frontier_code_read_place(buf_bytes(work), &place);
     }
@@ -49,7 +49,7 @@ static enum err find_new(struct frontier *frontier, uint64_t fingerprint, struct
         return err;
     }
     uint64_t position = frontier_code_position(place.priority, place.depth, place.sequence);
-    err = get_waiting(frontier, place.host, position, work, &waiting);
+    err = find_get_waiting(frontier, place.host, position, work, &waiting);
     if (err != ERR_OK) {
         return err;
     }
@@ -58,13 +58,13 @@ static enum err find_new(struct frontier *frontier, uint64_t fingerprint, struct
     entry->url.url = waiting.url;
     entry->url.depth = place.depth;
     entry->url.priority = place.priority;
-    entry->url.is_doubtful = place.sequence < copy_meta(frontier).doubtful_below;
+    entry->url.is_doubtful = place.sequence < find_copy_meta(frontier).doubtful_below;
     return ERR_OK;
 }
 
 /* The visit has not come to it yet, but it will. */
-static bool is_coming(const struct frontier_meta *meta, const struct frontier_record *record,
-                      uint64_t fingerprint) {
+static bool find_is_coming(const struct frontier_meta *meta, const struct frontier_record *record,
+                           uint64_t fingerprint) {
     return meta->is_moving && fingerprint >= meta->moved_below && record->visit != meta->visit &&
            record->state != FRONTIER_ELSEWHERE && record->due_us < meta->due_before_us;
 }
@@ -72,18 +72,18 @@ static bool is_coming(const struct frontier_meta *meta, const struct frontier_re
 /* Does the URL of the record wait? The record borrows from another buffer than the one used here. */
 static enum err find_waiting(struct frontier *frontier, const struct frontier_record *record,
                              uint64_t fingerprint, struct frontier_entry *entry) {
-    struct frontier_meta meta = copy_meta(frontier);
+    struct frontier_meta meta = find_copy_meta(frontier);
     struct buf work;
     struct frontier_waiting waiting;
     uint64_t position = frontier_code_record_position(record);
     buf_init(&work, FRONTIER_CODE_RECORD_SIZE_MAX);
-    enum err err = get_waiting(frontier, record->place.host, position, &work, &waiting);
+    enum err err = find_get_waiting(frontier, record->place.host, position, &work, &waiting);
     if (err == ERR_OK) {
         entry->is_waiting = true;
         entry->url.is_doubtful =
             waiting.is_doubtful || frontier_code_sequence(position) < meta.doubtful_below;
     }
-    entry->is_waiting |= is_coming(&meta, record, fingerprint);
+    entry->is_waiting |= find_is_coming(&meta, record, fingerprint);
     buf_done(&work);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
@@ -102,7 +102,7 @@ static enum err find_record(struct frontier *frontier, uint64_t fingerprint, str
     entry->url.depth = record.place.depth;
     entry->url.priority = record.place.priority;
     entry->url.tries = record.tries;
-    fill_history(&entry->url, &record.history);
+    find_fill_history(&entry->url, &record.history);
     return find_waiting(frontier, &record, fingerprint, entry);
 }
 
@@ -112,7 +112,7 @@ enum err frontier_find(struct frontier *frontier, struct bytes url, struct buf *
     uint64_t fingerprint = seen_fingerprint(url, frontier->key);
     struct frontier_entry entry = {0};
     (void)frontier_queue_flush(frontier, NULL); /* what cannot be written now is not found */
-    enum err err = get(frontier, frontier_code_url_key(key, 'u', fingerprint), work);
+    enum err err = find_get(frontier, frontier_code_url_key(key, 'u', fingerprint), work);
     if (err == ERR_OK) {
         err = find_record(frontier, fingerprint, work, &entry);
     } else if (err == ERR_NOT_FOUND) {
@@ -143,5 +143,5 @@ enum err frontier_get_note(struct frontier *frontier, const char *name, struct b
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     ASSERT(strlen(name) <= NOTE_NAME_SIZE_MAX);
     (void)frontier_queue_flush(frontier, NULL);
-    return get(frontier, frontier_code_name_key(key, 'n', name), value);
+    return find_get(frontier, frontier_code_name_key(key, 'n', name), value);
 }

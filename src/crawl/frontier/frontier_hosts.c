@@ -6,11 +6,11 @@ enum { BLOCK_COUNT = 1 << 12, SLOTS_MIN = 64, NUMBERS_MAX = 1 << 30 };
 
 /* ---- tables ---- */
 
-static void table_init(struct frontier_table *table, size_t item_size) {
+static void hosts_table_init(struct frontier_table *table, size_t item_size) {
     *table = (struct frontier_table){.item_size = item_size};
 }
 
-static void table_done(struct frontier_table *table) {
+static void hosts_table_done(struct frontier_table *table) {
     for (size_t i = 0; i < table->blocks_count; i++) {
         free(table->blocks[i]);
     }
@@ -18,33 +18,33 @@ static void table_done(struct frontier_table *table) {
     free(table->slots);
 }
 
-static void *table_at(const struct frontier_table *table, size_t number) {
+static void *hosts_table_at(const struct frontier_table *table, size_t number) {
     ASSERT(number < table->count);
     return table->blocks[number / BLOCK_COUNT] + number % BLOCK_COUNT * table->item_size;
 }
 
-static uint64_t hash_at(const struct frontier_table *table, size_t number) {
+static uint64_t hosts_hash_at(const struct frontier_table *table, size_t number) {
     uint64_t hash;
-    memcpy(&hash, table_at(table, number), sizeof hash);
+    memcpy(&hash, hosts_table_at(table, number), sizeof hash);
     return hash;
 }
 
 /* The slot of the hash, or the free one where it belongs. */
-static uint32_t *find_slot(const struct frontier_table *table, uint64_t hash) {
+static uint32_t *hosts_find_slot(const struct frontier_table *table, uint64_t hash) {
     size_t mask = table->slots_count - 1;
     size_t slot = hash & mask;
-    while (table->slots[slot] != 0 && hash_at(table, table->slots[slot] - 1) != hash) {
+    while (table->slots[slot] != 0 && hosts_hash_at(table, table->slots[slot] - 1) != hash) {
         slot = (slot + 1) & mask;
     }
     return &table->slots[slot];
 }
 
-static uint32_t table_find(const struct frontier_table *table, uint64_t hash) {
-    uint32_t slot = table->count == 0 ? 0 : *find_slot(table, hash);
+static uint32_t hosts_table_find(const struct frontier_table *table, uint64_t hash) {
+    uint32_t slot = table->count == 0 ? 0 : *hosts_find_slot(table, hash);
     return slot == 0 ? FRONTIER_HOST_NONE : slot - 1;
 }
 
-static enum err grow_slots(struct frontier_table *table) {
+static enum err hosts_grow_slots(struct frontier_table *table) {
     struct frontier_table grown = *table;
     grown.slots_count = table->slots_count == 0 ? SLOTS_MIN : table->slots_count * 2;
     grown.slots = calloc(grown.slots_count, sizeof *grown.slots);
@@ -52,14 +52,14 @@ static enum err grow_slots(struct frontier_table *table) {
         return ERR_MEMORY;
     }
     for (size_t i = 0; i < table->count; i++) {
-        *find_slot(&grown, hash_at(table, i)) = (uint32_t)i + 1;
+        *hosts_find_slot(&grown, hosts_hash_at(table, i)) = (uint32_t)i + 1;
     }
     free(table->slots);
     *table = grown;
     return ERR_OK;
 }
 
-static enum err grow_blocks(struct frontier_table *table) {
+static enum err hosts_grow_blocks(struct frontier_table *table) {
     uint8_t **blocks = reallocarray(table->blocks, table->blocks_count + 1, sizeof *blocks);
     if (blocks == NULL) {
         return ERR_MEMORY;
@@ -74,26 +74,26 @@ static enum err grow_blocks(struct frontier_table *table) {
 }
 
 /* A zeroed item for a hash that is not there. */
-static enum err table_put(struct frontier_table *table, uint64_t hash, uint32_t *ret_number) {
+static enum err hosts_table_put(struct frontier_table *table, uint64_t hash, uint32_t *ret_number) {
     enum err err = table->count < NUMBERS_MAX ? ERR_OK : ERR_LIMIT;
     if (err == ERR_OK && table->count == table->blocks_count * BLOCK_COUNT) {
-        err = grow_blocks(table);
+        err = hosts_grow_blocks(table);
     }
     if (err == ERR_OK && table->count >= table->slots_count / 4 * 3) {
-        err = grow_slots(table);
+        err = hosts_grow_slots(table);
     }
     if (err != ERR_OK) {
         return err;
     }
-    uint32_t *slot = find_slot(table, hash);
+    uint32_t *slot = hosts_find_slot(table, hash);
     ASSERT(*slot == 0);
     *ret_number = (uint32_t)table->count++;
     *slot = *ret_number + 1;
-    memcpy(table_at(table, *ret_number), &hash, sizeof hash);
+    memcpy(hosts_table_at(table, *ret_number), &hash, sizeof hash);
     return ERR_OK;
 }
 
-static size_t table_memory_size(const struct frontier_table *table) {
+static size_t hosts_table_memory_size(const struct frontier_table *table) {
     return table->slots_count * sizeof *table->slots +
            table->blocks_count * (BLOCK_COUNT * table->item_size + sizeof *table->blocks);
 }
@@ -102,40 +102,40 @@ static size_t table_memory_size(const struct frontier_table *table) {
 
 void frontier_hosts_init(struct frontier_hosts *hosts) {
     *hosts = (struct frontier_hosts){.line_first = FRONTIER_HOST_NONE};
-    table_init(&hosts->hosts, sizeof(struct frontier_host));
-    table_init(&hosts->domains, sizeof(struct frontier_domain));
+    hosts_table_init(&hosts->hosts, sizeof(struct frontier_host));
+    hosts_table_init(&hosts->domains, sizeof(struct frontier_domain));
 }
 
 void frontier_hosts_done(struct frontier_hosts *hosts) {
-    table_done(&hosts->hosts);
-    table_done(&hosts->domains);
+    hosts_table_done(&hosts->hosts);
+    hosts_table_done(&hosts->domains);
 }
 
 uint32_t frontier_hosts_find(const struct frontier_hosts *hosts, uint64_t hash) {
-    return table_find(&hosts->hosts, hash);
+    return hosts_table_find(&hosts->hosts, hash);
 }
 
 uint32_t frontier_hosts_find_domain(const struct frontier_hosts *hosts, uint64_t hash) {
-    return table_find(&hosts->domains, hash);
+    return hosts_table_find(&hosts->domains, hash);
 }
 
 struct frontier_host *frontier_hosts_at(const struct frontier_hosts *hosts, uint32_t number) {
-    return table_at(&hosts->hosts, number);
+    return hosts_table_at(&hosts->hosts, number);
 }
 
 struct frontier_domain *frontier_hosts_domain_at(const struct frontier_hosts *hosts, uint32_t number) {
-    return table_at(&hosts->domains, number);
+    return hosts_table_at(&hosts->domains, number);
 }
 
 enum err frontier_hosts_put(struct frontier_hosts *hosts, uint64_t hash, uint64_t domain_hash,
                             uint32_t *ret_number) {
     enum err err = ERR_OK;
-    uint32_t domain = table_find(&hosts->domains, domain_hash);
+    uint32_t domain = hosts_table_find(&hosts->domains, domain_hash);
     if (domain == FRONTIER_HOST_NONE) {
-        err = table_put(&hosts->domains, domain_hash, &domain);
+        err = hosts_table_put(&hosts->domains, domain_hash, &domain);
     }
     if (err == ERR_OK) {
-        err = table_put(&hosts->hosts, hash, ret_number);
+        err = hosts_table_put(&hosts->hosts, hash, ret_number);
     }
     if (err == ERR_OK) {
         frontier_hosts_at(hosts, *ret_number)->domain = domain;
@@ -171,5 +171,5 @@ uint32_t frontier_hosts_next_in_line(struct frontier_hosts *hosts) {
 }
 
 size_t frontier_hosts_memory_size(const struct frontier_hosts *hosts) {
-    return table_memory_size(&hosts->hosts) + table_memory_size(&hosts->domains);
+    return hosts_table_memory_size(&hosts->hosts) + hosts_table_memory_size(&hosts->domains);
 }

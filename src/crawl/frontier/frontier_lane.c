@@ -2,9 +2,79 @@
 
 #include "crawl/frontier/frontier_state.h"
 
+/* ---- items ---- */
+
+static struct bytes lane_copy_text(uint8_t **to, struct bytes bytes) {
+    if (bytes.size > 0) {
+        memcpy(*to, bytes.data, bytes.size);
+    }
+    *to += bytes.size;
+    return bytes_of(*to - bytes.size, bytes.size);
+}
+
+struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, uint64_t position) {
+    const struct frontier_history *history = &waiting->history;
+    size_t size =
+        sizeof(struct frontier_item) + waiting->url.size + history->etag.size + history->last_modified.size;
+    struct frontier_item *item = malloc(size);
+    if (item == NULL) {
+        return NULL;
+    }
+    bool is_retry = waiting->tries > 0;
+    uint8_t *text = item->text;
+    item->position = position;
+    item->sequence = is_retry ? waiting->sequence : frontier_code_sequence(position);
+    item->size = size;
+    item->url = (struct frontier_url){
+        .url = lane_copy_text(&text, waiting->url),
+        .depth = is_retry ? waiting->depth : frontier_code_depth(position),
+        .priority = frontier_code_priority(position),
+        .tries = waiting->tries,
+        .is_doubtful = waiting->is_doubtful,
+        .visits_count = history->visits_count,
+        .changes_count = history->changes_count,
+        .last_time_us = history->last_time_us,
+        .first_time_us = history->first_time_us,
+        .last_status = history->last_status,
+        .etag = lane_copy_text(&text, history->etag),
+        .last_modified = lane_copy_text(&text, history->last_modified),
+        .has_digest = history->has_digest,
+    };
+    memcpy(item->url.digest, history->digest, sizeof item->url.digest);
+    return item;
+}
+
+void frontier_item_free(struct frontier_item *item) {
+    free(item);
+}
+
+struct frontier_waiting frontier_item_waiting(const struct frontier_item *item) {
+    const struct frontier_url *url = &item->url;
+    struct frontier_waiting waiting = {
+        .tries = url->tries,
+        .is_doubtful = url->is_doubtful,
+        .depth = url->depth,
+        .sequence = item->sequence,
+        .history =
+            {
+                .visits_count = url->visits_count,
+                .changes_count = url->changes_count,
+                .last_time_us = url->last_time_us,
+                .first_time_us = url->first_time_us,
+                .last_status = url->last_status,
+                .etag = url->etag,
+                .last_modified = url->last_modified,
+                .has_digest = url->has_digest,
+            },
+        .url = url->url,
+    };
+    memcpy(waiting.history.digest, url->digest, sizeof url->digest);
+    return waiting;
+}
+
 /* ---- making and freeing ---- */
 
-static size_t window_count_max(const struct frontier *frontier) {
+static size_t lane_window_count_max(const struct frontier *frontier) {
     if (frontier->config.window_max > 0) {
         return frontier->config.window_max;
     }
@@ -13,13 +83,13 @@ static size_t window_count_max(const struct frontier *frontier) {
     return share > FRONTIER_WINDOW_COUNT_MAX ? FRONTIER_WINDOW_COUNT_MAX : share;
 }
 
-static void free_item(struct frontier *frontier, struct frontier_item *item) {
+static void lane_free_item(struct frontier *frontier, struct frontier_item *item) {
     frontier->items_size -= item->size;
     frontier_item_free(item);
 }
 
 /* A lane for the host, with all its URLs or none of them yet. NULL without memory. */
-static struct frontier_lane *new_lane(struct frontier *frontier, uint32_t host, bool is_whole) {
+static struct frontier_lane *lane_new(struct frontier *frontier, uint32_t host, bool is_whole) {
     struct frontier_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL) {
         return NULL;
@@ -38,21 +108,21 @@ static struct frontier_lane *new_lane(struct frontier *frontier, uint32_t host, 
     return lane;
 }
 
-static void set_name(struct frontier_lane *lane, struct bytes take_name) {
+static void lane_set_name(struct frontier_lane *lane, struct bytes take_name) {
     free((uint8_t *)lane->name.data);
     lane->name = take_name;
 }
 
-static void set_kept(struct frontier_lane *lane, struct bytes take_kept) {
+static void lane_set_kept(struct frontier_lane *lane, struct bytes take_kept) {
     free((uint8_t *)lane->kept.data);
     lane->kept = take_kept;
 }
 
-static void free_lane(struct frontier_lane *lane) {
+static void lane_free(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
     ASSERT(lane->taken == NULL);
     for (void *item; (item = frontier_window_drop_last(&lane->window)) != NULL;) {
-        free_item(frontier, item);
+        lane_free_item(frontier, item);
     }
     frontier_window_done(&lane->window);
     if (lane->previous != NULL) {
@@ -66,12 +136,12 @@ static void free_lane(struct frontier_lane *lane) {
     frontier->lanes_count--;
     frontier->items_size -= sizeof *lane;
     frontier_hosts_at(&frontier->hosts, lane->host)->lane = NULL;
-    set_name(lane, bytes_of(NULL, 0));
-    set_kept(lane, bytes_of(NULL, 0));
+    lane_set_name(lane, bytes_of(NULL, 0));
+    lane_set_kept(lane, bytes_of(NULL, 0));
     free(lane);
 }
 
-static void leave_taken(struct frontier_lane *lane, struct frontier_item *item) {
+static void lane_leave_taken(struct frontier_lane *lane, struct frontier_item *item) {
     if (item->previous != NULL) {
         item->previous->next = item->next;
     } else {
@@ -89,41 +159,41 @@ void frontier_lane_free_all(struct frontier *frontier) {
         struct frontier_lane *lane = frontier->lanes;
         while (lane->taken != NULL) {
             struct frontier_item *item = lane->taken;
-            leave_taken(lane, item);
-            free_item(frontier, item);
+            lane_leave_taken(lane, item);
+            lane_free_item(frontier, item);
         }
-        free_lane(lane);
+        lane_free(lane);
     }
 }
 
 /* ---- notices ---- */
 
 /* It had its turn, and somebody else waits for one. */
-static bool must_make_way(const struct frontier_lane *lane) {
+static bool lane_must_make_way(const struct frontier_lane *lane) {
     bool had_its_turn = lane->is_resting || lane->turn_count >= FRONTIER_LANE_TURN_COUNT;
     return had_its_turn && lane->frontier->hosts.line_count > 0;
 }
 
-static bool is_over(const struct frontier_lane *lane) {
+static bool lane_is_over(const struct frontier_lane *lane) {
     return lane->taken == NULL && !lane->window.is_reading &&
-           (frontier_window_is_over(&lane->window) || must_make_way(lane));
+           (frontier_window_is_over(&lane->window) || lane_must_make_way(lane));
 }
 
 /* Read on before the window is empty. */
-static void read_on(struct frontier_lane *lane) {
+static void lane_read_on(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
-    size_t count_max = window_count_max(frontier);
-    if (frontier_window_needs_more(&lane->window, count_max) && !must_make_way(lane) &&
+    size_t count_max = lane_window_count_max(frontier);
+    if (frontier_window_needs_more(&lane->window, count_max) && !lane_must_make_way(lane) &&
         !frontier_queue_read_lane(frontier, lane, count_max)) {
         frontier->has_stalled = true;
     }
 }
 
 /* Have poll look at the lane if there is something to tell. */
-static void notice(struct frontier_lane *lane) {
+static void lane_notice(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
     bool is_ready = !lane->is_told_ready && frontier_window_has_any(&lane->window);
-    if (lane->is_noticed || (!is_ready && !is_over(lane))) {
+    if (lane->is_noticed || (!is_ready && !lane_is_over(lane))) {
         return;
     }
     lane->is_noticed = true;
@@ -138,7 +208,7 @@ static void notice(struct frontier_lane *lane) {
 }
 
 /* The end of a lane; its host goes to the end of the line where it has more. */
-static void end_lane(struct frontier_lane *lane) {
+static void lane_end(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
     uint32_t number = lane->host;
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, number);
@@ -150,26 +220,26 @@ static void end_lane(struct frontier_lane *lane) {
     if (lane->is_told && frontier->config.gone != NULL) {
         frontier->config.gone(frontier->config.context, lane);
     }
-    free_lane(lane);
+    lane_free(lane);
     if (host->waiting_count > 0) {
         frontier_hosts_line_up(&frontier->hosts, number);
     }
     frontier_lane_fill(frontier);
 }
 
-static void tell(struct frontier_lane *lane) {
-    if (is_over(lane)) {
-        end_lane(lane);
+static void lane_tell(struct frontier_lane *lane) {
+    if (lane_is_over(lane)) {
+        lane_end(lane);
         return;
     }
-    read_on(lane);
+    lane_read_on(lane);
     if (!lane->is_told_ready && frontier_window_has_any(&lane->window)) {
         lane->is_told = true;
         lane->is_told_ready = true;
         if (lane->frontier->config.ready != NULL) {
             lane->frontier->config.ready(lane->frontier->config.context, lane);
         }
-        set_kept(lane, bytes_of(NULL, 0));
+        lane_set_kept(lane, bytes_of(NULL, 0));
     }
 }
 
@@ -180,21 +250,21 @@ void frontier_lane_notify(struct frontier *frontier) {
     while (lane != NULL) {
         struct frontier_lane *next = lane->next_notice;
         lane->is_noticed = false;
-        tell(lane);
+        lane_tell(lane);
         lane = next;
     }
 }
 
 /* ---- windows ---- */
 
-static void trim(struct frontier_lane *lane) {
+static void lane_trim(struct frontier_lane *lane) {
     for (void *item; (item = frontier_window_trim(&lane->window)) != NULL;) {
-        free_item(lane->frontier, item);
+        lane_free_item(lane->frontier, item);
     }
 }
 
 /* An item that was made for the lane. */
-static void adopt(struct frontier_lane *lane, struct frontier_item *item) {
+static void lane_adopt(struct frontier_lane *lane, struct frontier_item *item) {
     struct frontier *frontier = lane->frontier;
     item->url.lane = lane;
     item->url.is_doubtful |= frontier_code_sequence(item->position) < frontier->meta.doubtful_below;
@@ -202,16 +272,17 @@ static void adopt(struct frontier_lane *lane, struct frontier_item *item) {
 }
 
 /* Into the window; the item is freed where it does not stay. */
-static void put_item(struct frontier_lane *lane, struct frontier_item *take_item) {
+static void lane_put_item(struct frontier_lane *lane, struct frontier_item *take_item) {
     struct frontier *frontier = lane->frontier;
-    if (!frontier_window_put(&lane->window, take_item->position, take_item, window_count_max(frontier))) {
-        free_item(frontier, take_item);
+    if (!frontier_window_put(&lane->window, take_item->position, take_item,
+                             lane_window_count_max(frontier))) {
+        lane_free_item(frontier, take_item);
     }
-    trim(lane);
+    lane_trim(lane);
 }
 
 /* The lane of the host, made where it may be; NULL where the host has to wait for one. */
-static struct frontier_lane *find_lane(struct frontier *frontier, uint32_t number, struct bytes name) {
+static struct frontier_lane *lane_find(struct frontier *frontier, uint32_t number, struct bytes name) {
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, number);
     if (host->lane != NULL || host->is_in_line) {
         return host->lane;
@@ -221,7 +292,7 @@ static struct frontier_lane *find_lane(struct frontier *frontier, uint32_t numbe
     uint8_t *copy = NULL;
     if (name.size > 0 && frontier->lanes_count < frontier->config.lanes_max &&
         frontier->hosts.line_count == 0 && !host->has_kept && (copy = malloc(name.size)) != NULL) {
-        lane = new_lane(frontier, number, true);
+        lane = lane_new(frontier, number, true);
     }
     if (lane == NULL) {
         free(copy);
@@ -230,34 +301,34 @@ static struct frontier_lane *find_lane(struct frontier *frontier, uint32_t numbe
         return NULL;
     }
     memcpy(copy, name.data, name.size);
-    set_name(lane, bytes_of(copy, name.size));
+    lane_set_name(lane, bytes_of(copy, name.size));
     return lane;
 }
 
 void frontier_lane_offer(struct frontier *frontier, uint32_t host, struct bytes name, uint64_t position,
                          const struct frontier_waiting *waiting) {
-    struct frontier_lane *lane = find_lane(frontier, host, name);
-    if (lane == NULL || !frontier_window_admits(&lane->window, position, window_count_max(frontier))) {
+    struct frontier_lane *lane = lane_find(frontier, host, name);
+    if (lane == NULL || !frontier_window_admits(&lane->window, position, lane_window_count_max(frontier))) {
         return;
     }
     struct frontier_item *item = frontier_item_new(waiting, position);
     if (item == NULL) {
         frontier_window_leave_out(&lane->window, position);
-        trim(lane);
+        lane_trim(lane);
         frontier->has_stalled = true;
         return;
     }
-    adopt(lane, item);
-    put_item(lane, item);
-    notice(lane);
+    lane_adopt(lane, item);
+    lane_put_item(lane, item);
+    lane_notice(lane);
 }
 
 struct frontier_url *frontier_take(struct frontier_lane *lane) {
     struct frontier *frontier = lane->frontier;
-    struct frontier_item *item = must_make_way(lane) ? NULL : frontier_window_take(&lane->window);
+    struct frontier_item *item = lane_must_make_way(lane) ? NULL : frontier_window_take(&lane->window);
     if (item == NULL) {
         lane->is_told_ready = false;
-        notice(lane);
+        lane_notice(lane);
         if (lane->window.is_reading) {
             frontier_queue_hurry(frontier);
         }
@@ -272,32 +343,32 @@ struct frontier_url *frontier_take(struct frontier_lane *lane) {
         lane->turn_count++;
         frontier->taken_count++;
     }
-    read_on(lane);
+    lane_read_on(lane);
     return item == NULL ? NULL : &item->url;
 }
 
 void frontier_lane_put_back(struct frontier_lane *lane, struct frontier_item *take_item) {
-    leave_taken(lane, take_item);
-    if (frontier_window_admits(&lane->window, take_item->position, window_count_max(lane->frontier))) {
-        put_item(lane, take_item);
+    lane_leave_taken(lane, take_item);
+    if (frontier_window_admits(&lane->window, take_item->position, lane_window_count_max(lane->frontier))) {
+        lane_put_item(lane, take_item);
     } else {
-        free_item(lane->frontier, take_item);
+        lane_free_item(lane->frontier, take_item);
     }
-    read_on(lane);
-    notice(lane);
+    lane_read_on(lane);
+    lane_notice(lane);
 }
 
 void frontier_lane_finish(struct frontier_lane *lane, struct frontier_item *take_item) {
-    leave_taken(lane, take_item);
+    lane_leave_taken(lane, take_item);
     frontier_window_finish(&lane->window, take_item->position);
-    free_item(lane->frontier, take_item);
-    read_on(lane);
-    notice(lane);
+    lane_free_item(lane->frontier, take_item);
+    lane_read_on(lane);
+    lane_notice(lane);
 }
 
 /* ---- what was read ---- */
 
-static bool is_taken(const struct frontier_lane *lane, uint64_t position) {
+static bool lane_is_taken(const struct frontier_lane *lane, uint64_t position) {
     for (const struct frontier_item *item = lane->taken; item != NULL; item = item->next) {
         if (item->position == position) {
             return true;
@@ -307,15 +378,15 @@ static bool is_taken(const struct frontier_lane *lane, uint64_t position) {
 }
 
 /* Take those that are in the owner's hands out of the answer. */
-static void drop_taken(struct frontier_lane *lane, struct frontier_request *request) {
+static void lane_drop_taken(struct frontier_lane *lane, struct frontier_request *request) {
     size_t kept = 0;
     for (size_t i = 0; i < request->count; i++) {
         struct frontier_item *item = request->slots[i].item;
-        if (is_taken(lane, item->position)) {
+        if (lane_is_taken(lane, item->position)) {
             frontier_item_free(item);
             continue;
         }
-        adopt(lane, item);
+        lane_adopt(lane, item);
         request->slots[kept++] = request->slots[i];
     }
     request->count = kept;
@@ -324,41 +395,41 @@ static void drop_taken(struct frontier_lane *lane, struct frontier_request *requ
 void frontier_lane_answer(struct frontier_lane *lane, struct frontier_request *request) {
     struct frontier *frontier = lane->frontier;
     if (request->name.size > 0) {
-        set_name(lane, request->name);
+        lane_set_name(lane, request->name);
         request->name = bytes_of(NULL, 0);
     }
     if (request->kept.size > 0) {
-        set_kept(lane, request->kept);
+        lane_set_kept(lane, request->kept);
         request->kept = bytes_of(NULL, 0);
     }
-    drop_taken(lane, request);
+    lane_drop_taken(lane, request);
     frontier_window_merge(&lane->window, request->slots, request->count, request->end,
-                          window_count_max(frontier));
+                          lane_window_count_max(frontier));
     for (size_t i = 0; i < request->count; i++) {
         if (request->slots[i].item != NULL) {
-            free_item(frontier, request->slots[i].item);
+            lane_free_item(frontier, request->slots[i].item);
         }
     }
     request->count = 0;
-    trim(lane);
-    read_on(lane);
-    notice(lane);
+    lane_trim(lane);
+    lane_read_on(lane);
+    lane_notice(lane);
 }
 
 void frontier_lane_fill(struct frontier *frontier) {
     bool has_stalled = frontier->has_stalled;
     frontier->has_stalled = false;
     for (struct frontier_lane *lane = frontier->lanes; has_stalled && lane != NULL; lane = lane->next) {
-        read_on(lane);
+        lane_read_on(lane);
     }
     while (frontier->lanes_count < frontier->config.lanes_max && frontier->hosts.line_count > 0) {
         uint32_t number = frontier_hosts_next_in_line(&frontier->hosts);
-        struct frontier_lane *lane = new_lane(frontier, number, false);
+        struct frontier_lane *lane = lane_new(frontier, number, false);
         if (lane == NULL) {
             frontier_hosts_line_up(&frontier->hosts, number); /* with the next poll */
             return;
         }
-        read_on(lane);
+        lane_read_on(lane);
     }
 }
 
@@ -394,5 +465,5 @@ struct bytes frontier_lane_kept(const struct frontier_lane *lane) {
 
 void frontier_lane_rest(struct frontier_lane *lane) {
     lane->is_resting = true;
-    notice(lane);
+    lane_notice(lane);
 }

@@ -8,69 +8,69 @@ enum { FORMAT_VERSION = 1 };
 
 /* ---- meta data ---- */
 
-static enum err put_now(struct frontier *frontier, const char *name, struct bytes value,
-                        struct err_detail *detail) {
+static enum err load_put_now(struct frontier *frontier, const char *name, struct bytes value,
+                             struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     enum err err = kv_put(frontier->kv, 0, frontier_code_name_key(key, 'm', name), value, detail);
     return err == ERR_OK ? kv_sync(frontier->kv, detail) : err;
 }
 
-static enum err get(struct frontier *frontier, const char *name, struct buf *value,
-                    struct err_detail *detail) {
+static enum err load_get(struct frontier *frontier, const char *name, struct buf *value,
+                         struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     return kv_copy(frontier->kv, 0, frontier_code_name_key(key, 'm', name), value, detail);
 }
 
-static enum err damaged(struct err_detail *detail, const char *what) {
+static enum err load_damaged(struct err_detail *detail, const char *what) {
     return err_set(detail, ERR_CORRUPT, "the frontier is damaged: %s", what);
 }
 
 /* A new frontier: the format comes last, since it says that the rest is there. */
-static enum err create(struct frontier *frontier, struct err_detail *detail) {
+static enum err load_create(struct frontier *frontier, struct err_detail *detail) {
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
     static const uint8_t version = FORMAT_VERSION;
     ssize_t size = getrandom(&frontier->key, sizeof frontier->key, 0);
     ASSERT(size == sizeof frontier->key); /* the kernel promises it for up to 256 bytes */
     frontier->meta =
         (struct frontier_meta){.sequence = 1, .visit = 1, .visit_start_us = frontier->config.now_us};
-    enum err err = put_now(frontier, "key", bytes_of(&frontier->key, sizeof frontier->key), detail);
+    enum err err = load_put_now(frontier, "key", bytes_of(&frontier->key, sizeof frontier->key), detail);
     if (err == ERR_OK) {
-        err = put_now(frontier, "state", frontier_code_meta(value, &frontier->meta), detail);
+        err = load_put_now(frontier, "state", frontier_code_meta(value, &frontier->meta), detail);
     }
     if (err == ERR_OK) {
-        err = put_now(frontier, "format", bytes_of(&version, 1), detail);
+        err = load_put_now(frontier, "format", bytes_of(&version, 1), detail);
     }
     return err;
 }
 
 static enum err load_state(struct frontier *frontier, struct buf *value, struct err_detail *detail) {
-    enum err err = get(frontier, "key", value, detail);
+    enum err err = load_get(frontier, "key", value, detail);
     if (err == ERR_NOT_FOUND || (err == ERR_OK && value->size != sizeof frontier->key)) {
-        return damaged(detail, "its key");
+        return load_damaged(detail, "its key");
     }
     if (err != ERR_OK) {
         return err;
     }
     memcpy(&frontier->key, value->data, sizeof frontier->key);
-    err = get(frontier, "state", value, detail);
+    err = load_get(frontier, "state", value, detail);
     if (err == ERR_NOT_FOUND ||
         (err == ERR_OK && frontier_code_read_meta(buf_bytes(value), &frontier->meta) != ERR_OK)) {
-        return damaged(detail, "its state");
+        return load_damaged(detail, "its state");
     }
     return err;
 }
 
 static enum err load_meta(struct frontier *frontier, struct buf *value, bool *ret_was_clean,
                           struct err_detail *detail) {
-    enum err err = get(frontier, "format", value, detail);
+    enum err err = load_get(frontier, "format", value, detail);
     if (err == ERR_NOT_FOUND) {
-        return create(frontier, detail);
+        return load_create(frontier, detail);
     }
     if (err != ERR_OK) {
         return err;
     }
     if (value->size != 1) {
-        return damaged(detail, "its format");
+        return load_damaged(detail, "its format");
     }
     if (value->data[0] != FORMAT_VERSION) {
         return err_set(detail, ERR_MISMATCH, "the frontier has format %u, not %u", value->data[0],
@@ -78,7 +78,7 @@ static enum err load_meta(struct frontier *frontier, struct buf *value, bool *re
     }
     err = load_state(frontier, value, detail);
     if (err == ERR_OK) {
-        err = get(frontier, "clean", value, detail);
+        err = load_get(frontier, "clean", value, detail);
     }
     *ret_was_clean = err == ERR_OK && value->size == 1 && value->data[0] == 1;
     if (*ret_was_clean || (err != ERR_OK && err != ERR_NOT_FOUND)) {
@@ -86,7 +86,7 @@ static enum err load_meta(struct frontier *frontier, struct buf *value, bool *re
     }
     uint8_t state[FRONTIER_CODE_SMALL_SIZE_MAX];
     frontier->meta.doubtful_below = frontier->meta.sequence;
-    return put_now(frontier, "state", frontier_code_meta(state, &frontier->meta), detail);
+    return load_put_now(frontier, "state", frontier_code_meta(state, &frontier->meta), detail);
 }
 
 /* ---- hosts, fingerprints, counts ---- */
@@ -160,7 +160,7 @@ static enum err load_counts(struct frontier *frontier, struct bytes key, struct 
 }
 
 /* After a crash: all that wait are counted. */
-static enum err count_one(struct frontier *frontier, struct bytes key, struct bytes value) {
+static enum err load_count_one(struct frontier *frontier, struct bytes key, struct bytes value) {
     uint32_t host = 0;
     uint64_t position = 0;
     (void)value;
@@ -212,7 +212,7 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
     }
     if (err == ERR_OK) {
         err = was_clean ? load_kind(frontier, "c", load_counts, detail)
-                        : load_kind(frontier, "q", count_one, detail);
+                        : load_kind(frontier, "q", load_count_one, detail);
     }
     for (uint32_t i = 0; err == ERR_OK && i < frontier_hosts_count(&frontier->hosts); i++) {
         if (frontier_hosts_at(&frontier->hosts, i)->waiting_count > 0) {
@@ -220,5 +220,5 @@ enum err frontier_load(struct frontier *frontier, struct err_detail *detail) {
         }
     }
     /* From here on, until the frontier is closed in order, what waits may have been fetched. */
-    return err == ERR_OK ? put_now(frontier, "clean", BYTES("\0"), detail) : err;
+    return err == ERR_OK ? load_put_now(frontier, "clean", BYTES("\0"), detail) : err;
 }

@@ -2,7 +2,7 @@
 
 #include "crawl/frontier/frontier_state.h"
 
-static struct bytes key_of(const uint64_t *fingerprint) {
+static struct bytes outgoing_key_of(const uint64_t *fingerprint) {
     return bytes_of(fingerprint, sizeof *fingerprint);
 }
 
@@ -13,7 +13,7 @@ bool frontier_outgoing_was_sent(const struct frontier *frontier, uint64_t finger
 }
 
 /* Without memory for it the link may go out again. */
-static void note_sent(struct frontier *frontier, uint64_t fingerprint) {
+static void outgoing_note_sent(struct frontier *frontier, uint64_t fingerprint) {
     if (frontier->sent == NULL) {
         frontier->sent = calloc(FRONTIER_SENT_COUNT, sizeof *frontier->sent);
     }
@@ -25,7 +25,7 @@ static void note_sent(struct frontier *frontier, uint64_t fingerprint) {
 void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link *link, uint64_t fingerprint,
                            bool is_handed_on) {
     bool was_sent = !is_handed_on && frontier_outgoing_was_sent(frontier, fingerprint);
-    if (was_sent || map_get(&frontier->outgoing, key_of(&fingerprint)) != NULL) {
+    if (was_sent || map_get(&frontier->outgoing, outgoing_key_of(&fingerprint)) != NULL) {
         return; /* menus are on every page of a site */
     }
     if (map_reserve(&frontier->outgoing, frontier->outgoing.count + 1) != ERR_OK) {
@@ -33,11 +33,11 @@ void frontier_outgoing_put(struct frontier *frontier, const struct frontier_link
         return;
     }
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
-    map_put(&frontier->outgoing, key_of(&fingerprint));
+    map_put(&frontier->outgoing, outgoing_key_of(&fingerprint));
     frontier_queue_put(frontier, frontier_code_outgoing_key(frontier->value, link->place, link->url),
                        frontier_code_outgoing(value, link->priority, link->depth));
     frontier->has_outgoing = true;
-    note_sent(frontier, fingerprint);
+    outgoing_note_sent(frontier, fingerprint);
 }
 
 void frontier_outgoing_forget_sent(struct frontier *frontier) {
@@ -55,7 +55,7 @@ enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, str
     uint64_t fingerprint = seen_fingerprint(link.url, frontier->key);
     err = map_reserve(&frontier->outgoing, frontier->outgoing.count + 1);
     if (err == ERR_OK) {
-        map_put(&frontier->outgoing, key_of(&fingerprint));
+        map_put(&frontier->outgoing, outgoing_key_of(&fingerprint));
     }
     return err;
 }
@@ -63,10 +63,10 @@ enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, str
 /* ---- reading ---- */
 
 /* One that was dropped may still be on disk. */
-static bool is_outgoing(struct frontier *frontier, struct bytes url) {
+static bool outgoing_has(struct frontier *frontier, struct bytes url) {
     uint64_t fingerprint = seen_fingerprint(url, frontier->key);
     pthread_mutex_lock(&frontier->lock);
-    bool is_so = map_get(&frontier->outgoing, key_of(&fingerprint)) != NULL;
+    bool is_so = map_get(&frontier->outgoing, outgoing_key_of(&fingerprint)) != NULL;
     pthread_mutex_unlock(&frontier->lock);
     return is_so;
 }
@@ -80,11 +80,11 @@ struct gathering {
     bool is_full;
 };
 
-static enum err gather(struct frontier *frontier, struct gathering *gathering, struct bytes key,
-                       struct bytes value) {
+static enum err outgoing_gather(struct frontier *frontier, struct gathering *gathering, struct bytes key,
+                                struct bytes value) {
     struct frontier_outgoing link;
     enum err err = frontier_code_read_outgoing(key, value, &link);
-    if (err != ERR_OK || !is_outgoing(frontier, link.url)) {
+    if (err != ERR_OK || !outgoing_has(frontier, link.url)) {
         return err;
     }
     if (gathering->work->size + link.url.size > gathering->work->size_max) {
@@ -100,8 +100,8 @@ static enum err gather(struct frontier *frontier, struct gathering *gathering, s
 }
 
 /* Those from the one key to before the other. */
-static enum err read_part(struct frontier *frontier, struct gathering *gathering, struct bytes from,
-                          struct bytes to) {
+static enum err outgoing_read_part(struct frontier *frontier, struct gathering *gathering, struct bytes from,
+                                   struct bytes to) {
     struct kv_iterator iterator;
     enum err err = kv_iterator_init(&iterator, frontier->kv, 0, KV_WALK, from, to, false);
     if (err != ERR_OK) {
@@ -110,7 +110,7 @@ static enum err read_part(struct frontier *frontier, struct gathering *gathering
     while (err == ERR_OK && !gathering->is_full) {
         err = kv_iterator_next(&iterator, NULL);
         if (err == ERR_OK) {
-            err = gather(frontier, gathering, iterator.key, iterator.value);
+            err = outgoing_gather(frontier, gathering, iterator.key, iterator.value);
         }
     }
     kv_iterator_done(&iterator);
@@ -118,7 +118,7 @@ static enum err read_part(struct frontier *frontier, struct gathering *gathering
 }
 
 /* On the disk, or on the way there. */
-static bool has_any(struct frontier *frontier) {
+static bool outgoing_has_any(struct frontier *frontier) {
     pthread_mutex_lock(&frontier->lock);
     bool is_any = frontier->outgoing.count > 0;
     pthread_mutex_unlock(&frontier->lock);
@@ -135,9 +135,9 @@ enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_p
     struct bytes from = bytes_of(text, after.size + 1);
     buf_clear(work);
     gathering.is_full = count_max == 0;
-    enum err err = read_part(frontier, &gathering, from, BYTES("p"));
+    enum err err = outgoing_read_part(frontier, &gathering, from, BYTES("p"));
     if (err == ERR_OK) {
-        err = read_part(frontier, &gathering, BYTES("o"), from);
+        err = outgoing_read_part(frontier, &gathering, BYTES("o"), from);
     }
     size_t offset = 0;
     for (size_t i = 0; i < gathering.count; i++) {
@@ -146,7 +146,7 @@ enum err frontier_read_outgoing(struct frontier *frontier, const uint8_t after_p
     }
     *ret_count = err == ERR_OK ? gathering.count : 0;
     bool is_none = err == ERR_OK && gathering.count == 0 && count_max > 0;
-    return is_none && has_any(frontier) ? ERR_BUSY : err;
+    return is_none && outgoing_has_any(frontier) ? ERR_BUSY : err;
 }
 
 /* ---- dropping ---- */
@@ -156,7 +156,7 @@ void frontier_drop_outgoing(struct frontier *frontier, const struct frontier_out
     size_t size_before = kv_batch_size(&frontier->writes);
     for (size_t i = 0; i < count; i++) {
         uint64_t fingerprint = seen_fingerprint(links[i].url, frontier->key);
-        if (map_remove(&frontier->outgoing, key_of(&fingerprint))) {
+        if (map_remove(&frontier->outgoing, outgoing_key_of(&fingerprint))) {
             kv_batch_remove(&frontier->writes, 0,
                             frontier_code_outgoing_key(frontier->value, links[i].place, links[i].url));
         }

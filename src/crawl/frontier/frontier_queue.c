@@ -105,7 +105,7 @@ void frontier_request_free(struct frontier_request *request) {
     free(request);
 }
 
-static struct frontier_request *new_request(size_t count_max) {
+static struct frontier_request *queue_new_request(size_t count_max) {
     struct frontier_request *request = calloc(1, sizeof *request);
     if (request == NULL) {
         return NULL;
@@ -120,7 +120,7 @@ static struct frontier_request *new_request(size_t count_max) {
 }
 
 /* What is urgent does not wait for more to write. */
-static void ask(struct frontier *frontier, struct frontier_request *take_request, bool is_urgent) {
+static void queue_ask(struct frontier *frontier, struct frontier_request *take_request, bool is_urgent) {
     pthread_mutex_lock(&frontier->lock);
     bool is_first = frontier->requests_first == NULL;
     if (is_first) {
@@ -148,7 +148,7 @@ void frontier_queue_hurry(struct frontier *frontier) {
 
 bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *lane, size_t count_max) {
     ASSERT(lane->window.count < count_max);
-    struct frontier_request *request = new_request(count_max - lane->window.count);
+    struct frontier_request *request = queue_new_request(count_max - lane->window.count);
     if (request == NULL) {
         return false;
     }
@@ -160,12 +160,12 @@ bool frontier_queue_read_lane(struct frontier *frontier, struct frontier_lane *l
     request->wants_kept =
         request->wants_name && frontier_hosts_at(&frontier->hosts, lane->host)->has_kept != 0;
     memcpy(request->low, lane->window.low, sizeof request->low);
-    ask(frontier, request, !frontier_window_has_any(&lane->window));
+    queue_ask(frontier, request, !frontier_window_has_any(&lane->window));
     return true;
 }
 
 bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
-    struct frontier_request *request = new_request(count_max);
+    struct frontier_request *request = queue_new_request(count_max);
     if (request == NULL) {
         return false;
     }
@@ -178,7 +178,7 @@ bool frontier_queue_read_visit(struct frontier *frontier, size_t count_max) {
     request->visit = frontier->meta.visit;
     request->due_before_us = frontier->meta.due_before_us;
     request->is_recall = frontier->meta.is_recalling;
-    ask(frontier, request, true);
+    queue_ask(frontier, request, true);
     return true;
 }
 
@@ -201,7 +201,7 @@ enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *deta
     return err;
 }
 
-static bool is_behind(const struct frontier *frontier, size_t outgoing_max) {
+static bool queue_is_behind(const struct frontier *frontier, size_t outgoing_max) {
     struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
     pthread_mutex_lock(&shared->lock);
     bool is_so = kv_batch_size(&frontier->writes) + frontier->writing_size > FRONTIER_BEHIND_SIZE ||
@@ -211,11 +211,11 @@ static bool is_behind(const struct frontier *frontier, size_t outgoing_max) {
 }
 
 bool frontier_is_behind(const struct frontier *frontier) {
-    return is_behind(frontier, FRONTIER_OUTGOING_MANY);
+    return queue_is_behind(frontier, FRONTIER_OUTGOING_MANY);
 }
 
 bool frontier_is_disk_behind(const struct frontier *frontier) {
-    return is_behind(frontier, FRONTIER_OUTGOING_MAX);
+    return queue_is_behind(frontier, FRONTIER_OUTGOING_MAX);
 }
 
 enum err frontier_error(const struct frontier *frontier, struct err_detail *detail) {

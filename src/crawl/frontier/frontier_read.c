@@ -9,7 +9,7 @@ enum {
 
 /* ---- a lane ---- */
 
-static enum err add_waiting(struct frontier_request *request, struct bytes key, struct bytes value) {
+static enum err read_add_waiting(struct frontier_request *request, struct bytes key, struct bytes value) {
     uint32_t host = 0;
     uint64_t position = 0;
     struct frontier_waiting waiting;
@@ -30,16 +30,16 @@ static enum err add_waiting(struct frontier_request *request, struct bytes key, 
 }
 
 /* Where the first of the priority can be. */
-static uint64_t start_of(const struct frontier_request *request, enum frontier_priority priority) {
+static uint64_t read_start_of(const struct frontier_request *request, enum frontier_priority priority) {
     uint64_t first = frontier_code_position(priority, 0, 0);
     return request->low[priority] > first ? request->low[priority] : first;
 }
 
 /* The priorities from this one on that can be read in one go, since nothing is to be skipped between them. */
-static enum frontier_priority last_together(const struct frontier_request *request,
-                                            enum frontier_priority priority) {
+static enum frontier_priority read_last_together(const struct frontier_request *request,
+                                                 enum frontier_priority priority) {
     while (priority < FRONTIER_GUESS &&
-           start_of(request, priority + 1) == frontier_code_position(priority + 1, 0, 0)) {
+           read_start_of(request, priority + 1) == frontier_code_position(priority + 1, 0, 0)) {
         priority++;
     }
     return priority;
@@ -50,7 +50,7 @@ static enum err read_priorities(struct frontier *frontier, struct frontier_reque
                                 enum frontier_priority from_priority, enum frontier_priority to_priority,
                                 struct err_detail *detail) {
     uint64_t last = frontier_code_position(to_priority, UINT16_MAX, FRONTIER_CODE_SEQUENCE_MAX);
-    uint64_t from = start_of(request, from_priority);
+    uint64_t from = read_start_of(request, from_priority);
     uint8_t from_key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t to_key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct kv_iterator iterator;
@@ -67,7 +67,7 @@ static enum err read_priorities(struct frontier *frontier, struct frontier_reque
     while (err == ERR_OK && request->count < request->count_max) {
         err = kv_iterator_next(&iterator, detail);
         if (err == ERR_OK) {
-            err = add_waiting(request, iterator.key, iterator.value);
+            err = read_add_waiting(request, iterator.key, iterator.value);
         }
     }
     kv_iterator_done(&iterator);
@@ -128,7 +128,7 @@ static enum err read_lane(struct frontier *frontier, struct frontier_request *re
         }
     }
     for (enum frontier_priority i = FRONTIER_SEED, last; i <= FRONTIER_GUESS; i = last + 1) {
-        last = last_together(request, i);
+        last = read_last_together(request, i);
         enum err err = read_priorities(frontier, request, i, last, detail);
         if (err != ERR_NOT_FOUND) {
             return err; /* enough of them, or an error */
@@ -141,14 +141,14 @@ static enum err read_lane(struct frontier *frontier, struct frontier_request *re
 /* ---- a visit ---- */
 
 /* Not yet in this visit, and it is time. */
-static bool is_due(const struct frontier_request *request, const struct frontier_record *record) {
+static bool read_is_due(const struct frontier_request *request, const struct frontier_record *record) {
     return record->visit != request->visit &&
            (record->state == FRONTIER_ELSEWHERE || record->due_us < request->due_before_us);
 }
 
 /* Does the URL of the record wait already? */
-static enum err find_waiting(struct frontier *frontier, const struct frontier_record *record, bool *ret_waits,
-                             struct err_detail *detail) {
+static enum err read_find_waiting(struct frontier *frontier, const struct frontier_record *record,
+                                  bool *ret_waits, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct buf value;
     buf_init(&value, FRONTIER_CODE_RECORD_SIZE_MAX);
@@ -162,9 +162,9 @@ static enum err find_waiting(struct frontier *frontier, const struct frontier_re
 }
 
 /* One that is due: what is to be done with it? */
-static enum err add_due(struct frontier *frontier, struct frontier_request *request,
-                        const struct frontier_record *record, uint64_t fingerprint,
-                        struct err_detail *detail) {
+static enum err read_add_due(struct frontier *frontier, struct frontier_request *request,
+                             const struct frontier_record *record, uint64_t fingerprint,
+                             struct err_detail *detail) {
     const struct frontier_config *config = &frontier->config;
     const struct frontier_position *place = &record->place;
     struct frontier_move move = {.host = place->host};
@@ -175,7 +175,7 @@ static enum err add_due(struct frontier *frontier, struct frontier_request *requ
     if (move.is_elsewhere && record->state == FRONTIER_ELSEWHERE && !is_resent) {
         return ERR_OK; /* as before */
     }
-    enum err err = request->is_recall ? find_waiting(frontier, record, &waits, detail) : ERR_OK;
+    enum err err = request->is_recall ? read_find_waiting(frontier, record, &waits, detail) : ERR_OK;
     if (err != ERR_OK || waits) {
         return err;
     }
@@ -194,16 +194,16 @@ static enum err add_due(struct frontier *frontier, struct frontier_request *requ
     return ERR_OK;
 }
 
-static enum err add_record(struct frontier *frontier, struct frontier_request *request, struct bytes key,
-                           struct bytes value, struct err_detail *detail) {
+static enum err read_add_record(struct frontier *frontier, struct frontier_request *request, struct bytes key,
+                                struct bytes value, struct err_detail *detail) {
     uint64_t fingerprint = 0;
     struct frontier_record record;
     enum err err = frontier_code_read_url_key(key, 'u', &fingerprint);
     if (err == ERR_OK) {
         err = frontier_code_read_record(value, &record);
     }
-    if (err == ERR_OK && is_due(request, &record)) {
-        err = add_due(frontier, request, &record, fingerprint, detail);
+    if (err == ERR_OK && read_is_due(request, &record)) {
+        err = read_add_due(frontier, request, &record, fingerprint, detail);
     }
     if (err != ERR_OK) {
         return err;
@@ -229,7 +229,7 @@ static enum err read_visit(struct frontier *frontier, struct frontier_request *r
            !request->is_last) {
         err = kv_iterator_next(&iterator, detail);
         if (err == ERR_OK) {
-            err = add_record(frontier, request, iterator.key, iterator.value, detail);
+            err = read_add_record(frontier, request, iterator.key, iterator.value, detail);
         }
     }
     kv_iterator_done(&iterator);

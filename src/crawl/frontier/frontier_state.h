@@ -1,5 +1,10 @@
 /*
- * frontier_state - what the files of frontier_*.c share. Private to them.
+ * frontier_state - what a frontier is made of. Private to its files.
+ *
+ * One machine in several files, each the work of one thread:
+ *      the loop's      frontier.c, frontier_lane.c, frontier_queue.c, frontier_outgoing.c
+ *      its own         frontier_thread.c, frontier_read.c
+ *      any             frontier_find.c; before the others start, frontier_load.c
  *
  * The loop thread alone decides: it gives out sequences, counts, keeps lanes. What it decides it appends to
  * `writes`, with the lock; the thread takes all that is there, writes it as one batch, and then does the
@@ -153,7 +158,7 @@ extern const struct kv_options frontier_kv_options;
 /* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
 bool frontier_is_over(const struct frontier *frontier);
 
-/* ---- frontier_item.c ---- */
+/* ---- frontier_lane.c: items ---- */
 
 /* NULL without memory. The lane and what follows from the frontier are the caller's to set. */
 struct frontier_item *frontier_item_new(const struct frontier_waiting *waiting, uint64_t position);
@@ -257,7 +262,7 @@ enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, str
 /* What went out may go out again. */
 void frontier_outgoing_forget_sent(struct frontier *frontier);
 
-/* ---- frontier_visit.c ---- */
+/* ---- frontier.c: visits ---- */
 
 /* Known URLs that are due. */
 void frontier_visit_answer(struct frontier *frontier, struct frontier_request *request);

@@ -22,12 +22,12 @@ struct work {
     uint64_t sync_at_us; /* 0: all is synced */
 };
 
-static uint64_t now_us(void) {
+static uint64_t thread_now_us(void) {
     return clock_monotonic_us(&clock_system);
 }
 
 /* With the lock. */
-static void wait_until(struct frontier *frontier, uint64_t time_us) {
+static void thread_wait_until(struct frontier *frontier, uint64_t time_us) {
     struct timespec time = {
         .tv_sec = (time_t)(time_us / 1000000),
         .tv_nsec = (long)(time_us % 1000000 * 1000),
@@ -37,7 +37,7 @@ static void wait_until(struct frontier *frontier, uint64_t time_us) {
 
 /* ---- errors ---- */
 
-static void set_error(struct frontier *frontier, enum err err, const struct err_detail *detail) {
+static void thread_set_error(struct frontier *frontier, enum err err, const struct err_detail *detail) {
     pthread_mutex_lock(&frontier->lock);
     bool is_news = frontier->err != err;
     frontier->err = err;
@@ -49,14 +49,14 @@ static void set_error(struct frontier *frontier, enum err err, const struct err_
     }
 }
 
-static void clear_error(struct frontier *frontier) {
+static void thread_clear_error(struct frontier *frontier) {
     static const struct err_detail none;
     if (frontier->err != ERR_OK) { /* nobody else writes it */
-        set_error(frontier, ERR_OK, &none);
+        thread_set_error(frontier, ERR_OK, &none);
     }
 }
 
-static bool is_stopping(struct frontier *frontier) {
+static bool thread_is_stopping(struct frontier *frontier) {
     pthread_mutex_lock(&frontier->lock);
     bool is_so = frontier->is_stopping;
     pthread_mutex_unlock(&frontier->lock);
@@ -64,17 +64,18 @@ static bool is_stopping(struct frontier *frontier) {
 }
 
 /* A second, unless the frontier is being closed. */
-static void pause_after_error(struct frontier *frontier) {
-    uint64_t until_us = now_us() + TRY_AGAIN_US;
+static void thread_pause_after_error(struct frontier *frontier) {
+    uint64_t until_us = thread_now_us() + TRY_AGAIN_US;
     pthread_mutex_lock(&frontier->lock);
-    while (!frontier->is_stopping && now_us() < until_us) {
-        wait_until(frontier, until_us);
+    while (!frontier->is_stopping && thread_now_us() < until_us) {
+        thread_wait_until(frontier, until_us);
     }
     pthread_mutex_unlock(&frontier->lock);
 }
 
 /* The serial of the newest batch on disk. */
-static enum err read_serial(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
+static enum err thread_read_serial(struct frontier *frontier, uint64_t *ret_serial,
+                                   struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct frontier_meta meta;
     struct buf value;
@@ -91,12 +92,12 @@ static enum err read_serial(struct frontier *frontier, uint64_t *ret_serial, str
 }
 
 /* Have the database open. *ret_serial tells how far it has come. */
-static enum err reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
+static enum err thread_reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
     enum err err = kv_open(frontier->kv, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = read_serial(frontier, ret_serial, detail);
+    err = thread_read_serial(frontier, ret_serial, detail);
     if (err == ERR_OK && *ret_serial < frontier->written_serial) {
         err = err_set(detail, ERR_IO, "the disk has lost what it had taken; close the frontier and open it");
     }
@@ -111,13 +112,14 @@ static enum err reopen(struct frontier *frontier, uint64_t *ret_serial, struct e
  * write that failed. A batch is not written twice: its serial tells whether it was written after all. When
  * the frontier is being closed, a second failure is the end.
  */
-static void persist(struct work *work, enum err (*step)(struct work *work, struct err_detail *detail)) {
+static void thread_persist(struct work *work,
+                           enum err (*step)(struct work *work, struct err_detail *detail)) {
     struct frontier *frontier = work->frontier;
     for (bool is_again = false; !work->has_failed; is_again = true) {
         struct err_detail detail = {0};
         uint64_t serial = 0;
-        bool is_final = is_again && is_stopping(frontier);
-        enum err err = !kv_is_open(frontier->kv) ? reopen(frontier, &serial, &detail) : ERR_OK;
+        bool is_final = is_again && thread_is_stopping(frontier);
+        enum err err = !kv_is_open(frontier->kv) ? thread_reopen(frontier, &serial, &detail) : ERR_OK;
         if (err == ERR_OK && work->has_writes && serial >= work->meta.serial) {
             work->has_writes = false;
         }
@@ -125,46 +127,46 @@ static void persist(struct work *work, enum err (*step)(struct work *work, struc
             err = step(work, &detail);
         }
         if (err == ERR_OK) {
-            clear_error(frontier);
+            thread_clear_error(frontier);
             return;
         }
         err_set(detail.text[0] == '\0' ? &detail : NULL, err, "%s", err_text(err));
         kv_close(frontier->kv);
-        set_error(frontier, err, &detail);
+        thread_set_error(frontier, err, &detail);
         work->has_failed = is_final;
-        pause_after_error(frontier);
+        thread_pause_after_error(frontier);
     }
 }
 
 /* ---- writing ---- */
 
-static void append_meta(struct work *work) {
+static void thread_append_meta(struct work *work) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
                  frontier_code_meta(value, &work->meta));
 }
 
-static enum err write_step(struct work *work, struct err_detail *detail) {
+static enum err thread_write_step(struct work *work, struct err_detail *detail) {
     if (!work->has_writes) {
         return ERR_OK; /* it was written after all */
     }
     return kv_write(work->frontier->kv, &work->batch, detail);
 }
 
-static void write_batch(struct work *work) {
+static void thread_write_batch(struct work *work) {
     struct frontier *frontier = work->frontier;
     if (!work->has_writes) {
         return;
     }
-    append_meta(work);
-    persist(work, write_step);
+    thread_append_meta(work);
+    thread_persist(work, thread_write_step);
     kv_batch_clear(&work->batch);
     work->has_writes = false;
     if (work->has_failed) {
         return;
     }
-    work->sync_at_us = work->sync_at_us == 0 ? now_us() + SYNC_US : work->sync_at_us;
+    work->sync_at_us = work->sync_at_us == 0 ? thread_now_us() + SYNC_US : work->sync_at_us;
     pthread_mutex_lock(&frontier->lock);
     frontier->written_serial = work->meta.serial;
     frontier->writing_size = 0;
@@ -175,19 +177,19 @@ static void write_batch(struct work *work) {
     }
 }
 
-static enum err sync_step(struct work *work, struct err_detail *detail) {
+static enum err thread_sync_step(struct work *work, struct err_detail *detail) {
     return kv_sync(work->frontier->kv, detail);
 }
 
-static void sync_if_due(struct work *work) {
-    if (work->sync_at_us > 0 && (work->is_last || now_us() >= work->sync_at_us)) {
-        persist(work, sync_step);
+static void thread_sync_if_due(struct work *work) {
+    if (work->sync_at_us > 0 && (work->is_last || thread_now_us() >= work->sync_at_us)) {
+        thread_persist(work, thread_sync_step);
         work->sync_at_us = 0;
     }
 }
 
 /* How many URLs of each host wait. The loop thread waits for this one to end, so its hosts may be read. */
-static void append_counts(struct work *work) {
+static void thread_append_counts(struct work *work) {
     struct frontier *frontier = work->frontier;
     uint32_t hosts_count = (uint32_t)frontier_hosts_count(&frontier->hosts);
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
@@ -207,10 +209,10 @@ static void append_counts(struct work *work) {
 }
 
 /* The last word of an orderly end. */
-static enum err mark_clean(struct work *work, struct err_detail *detail) {
+static enum err thread_mark_clean(struct work *work, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     kv_batch_clear(&work->batch);
-    append_counts(work);
+    thread_append_counts(work);
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
     enum err err = kv_write(work->frontier->kv, &work->batch, detail);
     return err == ERR_OK ? kv_sync(work->frontier->kv, detail) : err;
@@ -218,11 +220,11 @@ static enum err mark_clean(struct work *work, struct err_detail *detail) {
 
 /* ---- reading ---- */
 
-static enum err read_step(struct work *work, struct err_detail *detail) {
+static enum err thread_read_step(struct work *work, struct err_detail *detail) {
     return frontier_read(work->frontier, work->requests, detail);
 }
 
-static void answer(struct frontier *frontier, struct frontier_request *take_request) {
+static void thread_answer(struct frontier *frontier, struct frontier_request *take_request) {
     take_request->next = NULL;
     pthread_mutex_lock(&frontier->lock);
     bool is_first = frontier->answers_first == NULL;
@@ -238,17 +240,17 @@ static void answer(struct frontier *frontier, struct frontier_request *take_requ
     }
 }
 
-static void do_requests(struct work *work) {
+static void thread_do_requests(struct work *work) {
     while (work->requests != NULL) {
         if (!work->is_last) {
-            persist(work, read_step);
+            thread_persist(work, thread_read_step);
         }
         struct frontier_request *request = work->requests;
         work->requests = request->next;
         if (work->is_last || work->has_failed) {
             frontier_request_free(request);
         } else {
-            answer(work->frontier, request);
+            thread_answer(work->frontier, request);
         }
     }
 }
@@ -256,11 +258,11 @@ static void do_requests(struct work *work) {
 /* ---- the thread ---- */
 
 /* Wait until there is enough to do. With the lock. */
-static void gather(struct work *work) {
+static void thread_gather(struct work *work) {
     struct frontier *frontier = work->frontier;
     uint64_t write_at_us = 0;
     while (!frontier->is_urgent && !frontier->is_stopping) {
-        uint64_t time_us = now_us();
+        uint64_t time_us = thread_now_us();
         bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
         if (has_work && write_at_us == 0) {
             write_at_us = time_us + GATHER_US;
@@ -269,7 +271,7 @@ static void gather(struct work *work) {
         if (until_us == 0) {
             pthread_cond_wait(&frontier->has_work, &frontier->lock);
         } else if (time_us < until_us) {
-            wait_until(frontier, until_us);
+            thread_wait_until(frontier, until_us);
         } else {
             return;
         }
@@ -277,7 +279,7 @@ static void gather(struct work *work) {
 }
 
 /* All that is queued. With the lock. */
-static void take(struct work *work) {
+static void thread_take(struct work *work) {
     struct frontier *frontier = work->frontier;
     /* A change that was forgotten would leave the frontier contradicting itself. */
     ASSERT(frontier->writes.err == ERR_OK);
@@ -296,28 +298,28 @@ static void take(struct work *work) {
     work->is_last = frontier->is_stopping;
 }
 
-static void *run(void *argument) {
+static void *thread_run(void *argument) {
     struct work work = {.frontier = argument};
     struct frontier *frontier = work.frontier;
     kv_batch_init(&work.batch);
     while (!work.is_last && !work.has_failed) {
         pthread_mutex_lock(&frontier->lock);
-        gather(&work);
-        take(&work);
+        thread_gather(&work);
+        thread_take(&work);
         pthread_mutex_unlock(&frontier->lock);
-        write_batch(&work);
-        do_requests(&work);
-        sync_if_due(&work);
+        thread_write_batch(&work);
+        thread_do_requests(&work);
+        thread_sync_if_due(&work);
     }
     if (!work.has_failed) {
-        persist(&work, mark_clean);
+        thread_persist(&work, thread_mark_clean);
     }
     kv_batch_done(&work.batch);
     return NULL;
 }
 
 enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) {
-    int number = thread_start(&frontier->thread, "frontier", run, frontier);
+    int number = thread_start(&frontier->thread, "frontier", thread_run, frontier);
     if (number != 0) {
         enum err err = err_from_errno(number);
         return err_set(detail, err, "cannot start a thread: %s", err_text(err));

@@ -15,21 +15,21 @@ void frontier_window_done(struct frontier_window *window) {
     free(window->finished);
 }
 
-static struct frontier_slot *slot_at(const struct frontier_window *window, size_t index) {
+static struct frontier_slot *window_slot_at(const struct frontier_window *window, size_t index) {
     return &window->slots[window->first + index];
 }
 
-static uint64_t last_position(const struct frontier_window *window) {
-    return slot_at(window, window->count - 1)->position;
+static uint64_t window_last_position(const struct frontier_window *window) {
+    return window_slot_at(window, window->count - 1)->position;
 }
 
 /* The index of the first slot that is not below the position. */
-static size_t find_index(const struct frontier_window *window, uint64_t position) {
+static size_t window_find_index(const struct frontier_window *window, uint64_t position) {
     size_t from = 0;
     size_t to = window->count;
     while (from < to) {
         size_t middle = (from + to) / 2;
-        if (slot_at(window, middle)->position < position) {
+        if (window_slot_at(window, middle)->position < position) {
             from = middle + 1;
         } else {
             to = middle;
@@ -49,7 +49,7 @@ bool frontier_window_admits(struct frontier_window *window, uint64_t position, s
     if (position >= window->ceiling) {
         return false;
     }
-    if (window->count >= count_max && position > last_position(window)) {
+    if (window->count >= count_max && position > window_last_position(window)) {
         frontier_window_leave_out(window, position);
         return false;
     }
@@ -57,7 +57,7 @@ bool frontier_window_admits(struct frontier_window *window, uint64_t position, s
 }
 
 /* Room for one more behind the others; those in front of `first` are given back before more is asked for. */
-static bool make_room(struct frontier_window *window) {
+static bool window_make_room(struct frontier_window *window) {
     if (window->first + window->count < window->slots_max) {
         return true;
     }
@@ -78,38 +78,38 @@ static bool make_room(struct frontier_window *window) {
 
 bool frontier_window_put(struct frontier_window *window, uint64_t position, void *item, size_t count_max) {
     ASSERT(position < window->ceiling);
-    size_t index = find_index(window, position);
-    if (index < window->count && slot_at(window, index)->position == position) {
+    size_t index = window_find_index(window, position);
+    if (index < window->count && window_slot_at(window, index)->position == position) {
         return false;
     }
-    if (!make_room(window)) {
+    if (!window_make_room(window)) {
         frontier_window_leave_out(window, position); /* the disk has it */
         return false;
     }
-    struct frontier_slot *slot = slot_at(window, index);
+    struct frontier_slot *slot = window_slot_at(window, index);
     memmove(slot + 1, slot, (window->count - index) * sizeof *slot);
     *slot = (struct frontier_slot){position, item};
     window->count++;
     if (window->count > count_max) {
-        frontier_window_leave_out(window, last_position(window));
+        frontier_window_leave_out(window, window_last_position(window));
     }
     return true;
 }
 
 void *frontier_window_trim(struct frontier_window *window) {
-    bool has_surplus = window->count > 0 && last_position(window) >= window->ceiling;
+    bool has_surplus = window->count > 0 && window_last_position(window) >= window->ceiling;
     return has_surplus ? frontier_window_drop_last(window) : NULL;
 }
 
 bool frontier_window_has_any(const struct frontier_window *window) {
-    return window->count > 0 && slot_at(window, 0)->position < window->bound;
+    return window->count > 0 && window_slot_at(window, 0)->position < window->bound;
 }
 
 void *frontier_window_take(struct frontier_window *window) {
     if (!frontier_window_has_any(window)) {
         return NULL;
     }
-    struct frontier_slot slot = *slot_at(window, 0);
+    struct frontier_slot slot = *window_slot_at(window, 0);
     window->first++;
     window->count--;
     window->low[frontier_code_priority(slot.position)] = slot.position;
@@ -151,7 +151,7 @@ void frontier_window_begin_reading(struct frontier_window *window) {
     window->finished_count = 0;
 }
 
-static bool was_finished(const struct frontier_window *window, uint64_t position) {
+static bool window_was_finished(const struct frontier_window *window, uint64_t position) {
     for (size_t i = 0; i < window->finished_count; i++) {
         if (window->finished[i] == position) {
             return true;
@@ -172,7 +172,7 @@ void frontier_window_merge(struct frontier_window *window, struct frontier_slot 
     window->ceiling = window->bound;
     for (size_t i = 0; i < count; i++) {
         uint64_t position = slots[i].position;
-        if (!was_finished(window, position) && frontier_window_admits(window, position, count_max) &&
+        if (!window_was_finished(window, position) && frontier_window_admits(window, position, count_max) &&
             frontier_window_put(window, position, slots[i].item, count_max)) {
             slots[i].item = frontier_window_trim(window);
         }
@@ -180,5 +180,5 @@ void frontier_window_merge(struct frontier_window *window, struct frontier_slot 
 }
 
 void *frontier_window_drop_last(struct frontier_window *window) {
-    return window->count == 0 ? NULL : slot_at(window, --window->count)->item;
+    return window->count == 0 ? NULL : window_slot_at(window, --window->count)->item;
 }

@@ -22,7 +22,7 @@ uint64_t seen_fingerprint(struct bytes url, uint64_t key) {
     return fingerprint == 0 ? 1 : fingerprint; /* 0 is a free slot */
 }
 
-static size_t table_index(uint64_t fingerprint) {
+static size_t seen_table_index(uint64_t fingerprint) {
     return (size_t)(fingerprint >> (64 - TABLE_BITS));
 }
 
@@ -31,13 +31,13 @@ static size_t table_index(uint64_t fingerprint) {
  * when a set is read from disk its fingerprints come in order, and would fill a table from its start, in one
  * clump.
  */
-static size_t home_slot(const struct seen_table *table, uint64_t fingerprint) {
+static size_t seen_home_slot(const struct seen_table *table, uint64_t fingerprint) {
     return (size_t)((fingerprint & UINT32_MAX) * table->slots_count >> 32);
 }
 
 /* The slot of the fingerprint, or the free one where it belongs. There is a free slot. */
-static uint64_t *find_slot(const struct seen_table *table, uint64_t fingerprint) {
-    size_t slot = home_slot(table, fingerprint);
+static uint64_t *seen_find_slot(const struct seen_table *table, uint64_t fingerprint) {
+    size_t slot = seen_home_slot(table, fingerprint);
     while (table->slots[slot] != 0 && table->slots[slot] != fingerprint) {
         slot = slot + 1 == table->slots_count ? 0 : slot + 1;
     }
@@ -46,18 +46,18 @@ static uint64_t *find_slot(const struct seen_table *table, uint64_t fingerprint)
 
 bool seen_has(const struct seen *seen, uint64_t fingerprint) {
     ASSERT(fingerprint != 0);
-    const struct seen_table *table = &seen->tables[table_index(fingerprint)];
-    return table->count > 0 && *find_slot(table, fingerprint) != 0;
+    const struct seen_table *table = &seen->tables[seen_table_index(fingerprint)];
+    return table->count > 0 && *seen_find_slot(table, fingerprint) != 0;
 }
 
 void seen_prefetch(const struct seen *seen, uint64_t fingerprint) {
-    const struct seen_table *table = &seen->tables[table_index(fingerprint)];
+    const struct seen_table *table = &seen->tables[seen_table_index(fingerprint)];
     if (table->count > 0) {
-        __builtin_prefetch(&table->slots[home_slot(table, fingerprint)]);
+        __builtin_prefetch(&table->slots[seen_home_slot(table, fingerprint)]);
     }
 }
 
-static enum err grow(struct seen *seen, struct seen_table *table) {
+static enum err seen_grow(struct seen *seen, struct seen_table *table) {
     struct seen_table grown = {.count = table->count};
     ASSERT(table->slots_count < UINT32_MAX / 2);
     grown.slots_count = table->slots_count < SLOTS_MIN ? SLOTS_MIN : table->slots_count / 4 * 5 + 4;
@@ -67,7 +67,7 @@ static enum err grow(struct seen *seen, struct seen_table *table) {
     }
     for (size_t i = 0; i < table->slots_count; i++) {
         if (table->slots[i] != 0) {
-            *find_slot(&grown, table->slots[i]) = table->slots[i];
+            *seen_find_slot(&grown, table->slots[i]) = table->slots[i];
         }
     }
     seen->memory_size += grown.slots_count * sizeof *grown.slots;
@@ -80,17 +80,17 @@ static enum err grow(struct seen *seen, struct seen_table *table) {
 
 enum err seen_put(struct seen *seen, uint64_t fingerprint) {
     ASSERT(fingerprint != 0);
-    struct seen_table *table = &seen->tables[table_index(fingerprint)];
-    if (table->count > 0 && *find_slot(table, fingerprint) != 0) {
+    struct seen_table *table = &seen->tables[seen_table_index(fingerprint)];
+    if (table->count > 0 && *seen_find_slot(table, fingerprint) != 0) {
         return ERR_EXISTS;
     }
     if (table->count >= table->slots_count / 5 * 4) {
-        enum err err = grow(seen, table);
+        enum err err = seen_grow(seen, table);
         if (err != ERR_OK) {
             return err;
         }
     }
-    *find_slot(table, fingerprint) = fingerprint;
+    *seen_find_slot(table, fingerprint) = fingerprint;
     table->count++;
     seen->count++;
     return ERR_OK;
