@@ -1,4 +1,13 @@
-/* crawler_state - what the files of crawler*.c share. Private to them. */
+/*
+ * crawler_state - what a crawler is made of. Private to its files.
+ *
+ * One machine in several files, all of them the loop's:
+ *      crawler.c           what is fetched next, and the calls from outside
+ *      crawler_robots.c    whether a host allows it
+ *      crawler_lease.c     whether its home lends the host to us, and what we lend as a home
+ *      crawler_links.c     whose a URL is
+ *      crawler_finish.c    what follows from a document that was fetched
+ */
 #ifndef MNEMON_CRAWL_ENGINE_CRAWLER_STATE_H
 #define MNEMON_CRAWL_ENGINE_CRAWLER_STATE_H
 
@@ -87,7 +96,7 @@ void crawler_check_lease(struct crawler *crawler, struct host *host);
 void crawler_check_leases(struct crawler *crawler);
 void crawler_give_lease_back(struct crawler *crawler, struct host *host);
 
-/* crawler_home.c: what the home lends. The host may be free, or its robots.txt there; time has passed. */
+/* What the home lends. The host may be free, or its robots.txt there; time has passed. */
 void crawler_home_serve(struct crawler *crawler, struct host *host);
 void crawler_home_tick(struct crawler *crawler);
 

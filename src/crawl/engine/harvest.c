@@ -3,14 +3,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sha256.h"
 #include "crawl/engine/attest.h"
 #include "crawl/engine/campaign.h"
-#include "crawl/engine/harvest_state.h"
+#include "crawl/rules/sitemap.h"
 #include "crawl/rules/trap.h"
+#include "store/instance/merge.h"
+#include "store/volume/volume_record.h"
+#include "warc/content.h"
+#include "warc/warc_record.h"
+#include "web/html/links.h"
+#include "web/url/surt.h"
 
 enum { LINKS_FIRST_MAX = 64 };
 
-static enum err feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
+/* Where decoded bytes go: to the link finder or to the sitemap reader. */
+struct harvest_sink {
+    struct sink sink; /* first */
+    struct harvest *harvest;
+};
+
+struct harvest {
+    struct instance_session *session;
+    const struct identity *identity; /* NULL: nothing is signed */
+    struct buf attested;             /* what is signed */
+    struct links *links;
+    struct sitemap sitemap;
+    struct buf decoded; /* of a sitemap; empty otherwise */
+    struct content content;
+    struct payload payload;
+    struct sha256 sha256;
+    struct canon canon;
+    struct url base;
+    struct url target;
+    struct harvest_sink sink;
+    struct buf key_from;
+    struct buf key_to;
+    struct trip *trip; /* that is being read */
+    bool is_sitemap;
+};
+
+static enum err harvest_feed(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
     (void)detail;
     struct harvest *harvest = ((struct harvest_sink *)sink)->harvest;
     return harvest->is_sitemap ? buf_put(&harvest->decoded, bytes) : links_feed(harvest->links, bytes);
@@ -26,7 +59,7 @@ struct harvest *harvest_new(struct instance *instance, const struct identity *id
     buf_init(&harvest->attested, ATTEST_MESSAGE_SIZE_MAX);
     harvest->links = links_new();
     buf_init(&harvest->decoded, SITEMAP_SIZE_MAX);
-    harvest->sink = (struct harvest_sink){.sink.append = feed, .harvest = harvest};
+    harvest->sink = (struct harvest_sink){.sink.append = harvest_feed, .harvest = harvest};
     canon_init(&harvest->canon);
     url_init(&harvest->base);
     url_init(&harvest->target);
@@ -62,7 +95,7 @@ void harvest_free(struct harvest *harvest) {
 
 /* ---- links ---- */
 
-static struct frontier_link *new_link(struct trip *trip) {
+static struct frontier_link *harvest_new_link(struct trip *trip) {
     if (trip->links_count == trip->links_max) {
         size_t max = trip->links_max == 0 ? LINKS_FIRST_MAX : 2 * trip->links_max;
         struct frontier_link *links = arena_take_array(&trip->arena, max, sizeof *links);
@@ -78,7 +111,7 @@ static struct frontier_link *new_link(struct trip *trip) {
     return &trip->links[trip->links_count];
 }
 
-static enum frontier_priority priority_of(const struct trip *trip, enum scope_via via) {
+static enum frontier_priority harvest_priority_of(const struct trip *trip, enum scope_via via) {
     switch (via) {
     case SCOPE_VIA_EMBED:
         return FRONTIER_EMBED;
@@ -95,7 +128,7 @@ static enum frontier_priority priority_of(const struct trip *trip, enum scope_vi
 }
 
 /* Is it the job's? Then it goes with the trip to the frontier. url has no fragment that counts. */
-static void offer(struct harvest *harvest, const struct url *url, enum scope_via via) {
+static void harvest_offer(struct harvest *harvest, const struct url *url, enum scope_via via) {
     struct trip *trip = harvest->trip;
     struct campaign *campaign = trip->campaign;
     struct scope_verdict verdict;
@@ -108,7 +141,7 @@ static void offer(struct harvest *harvest, const struct url *url, enum scope_via
     if (url_has_fragment(url)) {
         href = bytes_slice(href, 0, url->fragment.from - 1);
     }
-    struct frontier_link *link = new_link(trip);
+    struct frontier_link *link = harvest_new_link(trip);
     struct bytes copy = link != NULL ? arena_copy(&trip->arena, href) : bytes_of(NULL, 0);
     if (copy.data == NULL || href.size > FRONTIER_URL_SIZE_MAX) {
         return;
@@ -117,24 +150,24 @@ static void offer(struct harvest *harvest, const struct url *url, enum scope_via
         .url = copy,
         .host = bytes_slice(copy, url->host.from, url->path.from),
         .depth = verdict.depth,
-        .priority = priority_of(trip, via),
+        .priority = harvest_priority_of(trip, via),
         .is_outgoing = campaign->route != NULL,
     };
     trip->links_count++;
 }
 
-static void on_link(void *context, const struct link *link) {
-    offer(context, link->url, (enum scope_via)link->kind);
+static void harvest_on_link(void *context, const struct link *link) {
+    harvest_offer(context, link->url, (enum scope_via)link->kind);
 }
 
-static void on_sitemap(void *context, const struct sitemap_entry *entry) {
+static void harvest_on_sitemap(void *context, const struct sitemap_entry *entry) {
     struct harvest *harvest = context;
     struct url *target = &harvest->target;
     if (url_parse(target, entry->url, &harvest->base, NULL) != ERR_OK || !url_is_web(target)) {
         return; /* whatever it lists, the scope decides */
     }
     size_t count = harvest->trip->links_count;
-    offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
+    harvest_offer(harvest, target, entry->is_sitemap ? SCOPE_VIA_EMBED : SCOPE_VIA_SITEMAP);
     if (entry->is_sitemap && harvest->trip->links_count > count) {
         struct frontier_link *link = &harvest->trip->links[count];
         campaign_name_sitemap(harvest->trip->campaign, link->url);
@@ -144,7 +177,8 @@ static void on_sitemap(void *context, const struct sitemap_entry *entry) {
     }
 }
 
-void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields) {
+/* Where a 3xx leads. A seed may lead out of the scope, which then grows: the loop does that. */
+static void harvest_follow_redirect(struct harvest *harvest, const struct fields *fields) {
     struct trip *trip = harvest->trip;
     struct bytes location = fields_get(fields, BYTES("Location"));
     struct url *target = &harvest->target;
@@ -153,14 +187,14 @@ void harvest_follow_redirect(struct harvest *harvest, const struct fields *field
         return;
     }
     size_t count = trip->links_count;
-    offer(harvest, target, SCOPE_VIA_REDIRECT);
+    harvest_offer(harvest, target, SCOPE_VIA_REDIRECT);
     if (trip->links_count > count && scope_depth_is_seed(trip->url->depth)) {
         trip->redirect = trip->links[count].url;
     }
 }
 
 /* Decode the body into harvest->sink. What is damaged is decoded up to the damage. */
-static void decode(struct harvest *harvest, struct bytes head) {
+static void harvest_decode(struct harvest *harvest, struct bytes head) {
     enum err err =
         content_start(&harvest->content, head, HARVEST_DECODED_SIZE_MAX, &harvest->sink.sink, NULL);
     if (err == ERR_OK) {
@@ -172,23 +206,24 @@ static void decode(struct harvest *harvest, struct bytes head) {
     (void)err;
 }
 
-static void read_sitemap(struct harvest *harvest, struct bytes head) {
+static void harvest_read_sitemap(struct harvest *harvest, struct bytes head) {
     struct source_memory source;
-    decode(harvest, head);
+    harvest_decode(harvest, head);
     source_memory_init(&source, buf_bytes(&harvest->decoded));
-    sitemap_init(&harvest->sitemap, on_sitemap, harvest);
+    sitemap_init(&harvest->sitemap, harvest_on_sitemap, harvest);
     enum err err = sitemap_read(&harvest->sitemap, &source.source, NULL);
     (void)err;                   /* what was listed before the damage is good */
     buf_done(&harvest->decoded); /* it may be large and is rare */
 }
 
-void harvest_find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
+/* The links of trip->body, which is encoded as head says. */
+static void harvest_find_links(struct harvest *harvest, struct bytes head, const struct fields *fields) {
     struct trip *trip = harvest->trip;
     const struct job *job = &trip->campaign->job;
     harvest->is_sitemap =
         !job->skips_sitemaps && campaign_is_sitemap(trip->campaign, buf_bytes(&trip->address));
     if (harvest->is_sitemap) {
-        read_sitemap(harvest, head);
+        harvest_read_sitemap(harvest, head);
         return;
     }
     struct bytes content_type = fields_get(fields, BYTES("Content-Type"));
@@ -196,19 +231,20 @@ void harvest_find_links(struct harvest *harvest, struct bytes head, const struct
         return;
     }
     struct links_options options = {.forms = job->follows_forms, .guesses = job->follows_guesses};
-    links_start(harvest->links, content_type, &harvest->base, &options, on_link, harvest);
+    links_start(harvest->links, content_type, &harvest->base, &options, harvest_on_link, harvest);
     for (size_t i = 0; i < fields->count; i++) {
         links_header(harvest->links, fields->items[i].name, fields->items[i].value);
     }
-    decode(harvest, head);
+    harvest_decode(harvest, head);
     enum err err = links_finish(harvest->links);
     (void)err; /* what was found before is good */
 }
 
 /* ---- what it is ---- */
 
-void harvest_sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
-                    struct document_sum *ret_sum) {
+/* Hash the payload; the head stays parsed in harvest->payload. */
+static void harvest_sum_up(struct harvest *harvest, struct bytes head, struct bytes body,
+                           struct document_sum *ret_sum) {
     struct bytes pieces[2] = {head, body};
     struct bytes part;
     uint64_t size = 0;
@@ -229,7 +265,8 @@ void harvest_sum_up(struct harvest *harvest, struct bytes head, struct bytes bod
 }
 
 /* A validator for the next visit, in the trip's memory; one that is too long is not kept. */
-static struct bytes keep_validator(struct trip *trip, const struct fields *fields, struct bytes name) {
+static struct bytes harvest_keep_validator(struct trip *trip, const struct fields *fields,
+                                           struct bytes name) {
     struct bytes value = fields_get(fields, name);
     if (value.size == 0 || value.size > FRONTIER_VALIDATOR_SIZE_MAX) {
         return bytes_of(NULL, 0);
@@ -237,8 +274,9 @@ static struct bytes keep_validator(struct trip *trip, const struct fields *field
     return arena_copy(&trip->arena, value);
 }
 
-void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
-                      const struct document_sum *sum) {
+/* What the frontier is to know of an answer whose head is parsed. */
+static void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
+                             const struct document_sum *sum) {
     struct trip *trip = harvest->trip;
     const struct fields *fields = &harvest->payload.head.fields;
     const struct frontier_url *url = trip->url;
@@ -248,8 +286,8 @@ void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
         .state = FRONTIER_DONE,
         .time_us = time_us,
         .status = status,
-        .etag = keep_validator(trip, fields, BYTES("ETag")),
-        .last_modified = keep_validator(trip, fields, BYTES("Last-Modified")),
+        .etag = harvest_keep_validator(trip, fields, BYTES("ETag")),
+        .last_modified = harvest_keep_validator(trip, fields, BYTES("Last-Modified")),
         .has_digest = true,
         .is_changed = !url->has_digest || memcmp(url->digest, sum->digest, KEY_DIGEST_SIZE) != 0,
     };
@@ -260,8 +298,8 @@ void harvest_describe(struct harvest *harvest, int64_t time_us, uint16_t status,
  * 304: the document of the last visit is still the right one. Where it has been removed from the archive
  * meanwhile, the answer is stored for what it is and the next visit asks without conditions.
  */
-static void describe_not_modified(struct harvest *harvest, struct document *document,
-                                  struct document_sum *sum) {
+static void harvest_describe_not_modified(struct harvest *harvest, struct document *document,
+                                          struct document_sum *sum) {
     struct trip *trip = harvest->trip;
     const struct frontier_url *url = trip->url;
     struct key key;
@@ -286,7 +324,7 @@ static void describe_not_modified(struct harvest *harvest, struct document *docu
     memcpy(trip->outcome.digest, url->digest, KEY_DIGEST_SIZE);
 }
 
-static struct bytes truncation(enum fetch_end end) {
+static struct bytes harvest_truncation(enum fetch_end end) {
     switch (end) {
     case FETCH_WHOLE:
         return bytes_of(NULL, 0);
@@ -300,7 +338,7 @@ static struct bytes truncation(enum fetch_end end) {
     assert_failed("every end has a word", __FILE__, __LINE__);
 }
 
-static struct bytes tls_outcome(const struct fetch_result *result) {
+static struct bytes harvest_tls_outcome(const struct fetch_result *result) {
     switch (result->tls) {
     case FETCH_TLS_NONE:
         return bytes_of(NULL, 0);
@@ -312,9 +350,136 @@ static struct bytes tls_outcome(const struct fetch_result *result) {
     assert_failed("every outcome has a word", __FILE__, __LINE__);
 }
 
+/* ---- what the archive has ---- */
+
+static bool harvest_is_redirect(uint16_t status) {
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* Nothing is stored: the trip is the loop's again. */
+static void harvest_finish(struct trip *trip, enum err err) {
+    trip->err = err;
+    trip->done(trip);
+}
+
+static bool harvest_wants_own_captures(const struct harvest *harvest, const struct campaign *campaign) {
+    const struct route *route = campaign->route;
+    return harvest->identity != NULL && route != NULL && route->wants_own != NULL &&
+           route->wants_own(route->context);
+}
+
+/* Did this node fetch it? Its record is signed with our key then. */
+static bool harvest_is_own(struct harvest *harvest, const struct capture *capture) {
+    static const struct bytes name = {(const uint8_t *)"\r\n" VOLUME_SIGNATURE_FIELD ": ",
+                                      sizeof "\r\n" VOLUME_SIGNATURE_FIELD ": " - 1};
+    struct bytes record;
+    uint8_t key[PEER_KEY_SIZE];
+    uint8_t signature[IDENTITY_SIGNATURE_SIZE];
+    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
+        return false;
+    }
+    struct bytes head = bytes_slice(record, 0, bytes_find(record, BYTES("\r\n\r\n")));
+    size_t at = bytes_find(head, name);
+    struct bytes value = at < head.size ? bytes_skip(head, at + name.size) : bytes_of(NULL, 0);
+    value = bytes_slice(value, 0, bytes_find_byte(value, '\r'));
+    return attest_parse(value, key, signature) && memcmp(key, harvest->identity->key, sizeof key) == 0;
+}
+
+static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int64_t since_us,
+                                 struct capture *ret_capture, struct merge **ret_merge) {
+    struct bytes url = trip->url->url;
+    struct buf surt;
+    buf_init(&surt, INDEX_SURT_SIZE_MAX);
+    buf_clear(&harvest->key_from);
+    buf_clear(&harvest->key_to);
+    bool has_key =
+        canon_run(&harvest->canon, url, NULL) == ERR_OK && surt_put(&surt, &harvest->canon) == ERR_OK;
+    if (has_key) {
+        index_put_capture_prefix(&harvest->key_from, buf_bytes(&surt), since_us);
+        index_put_capture_prefix(&harvest->key_to, buf_bytes(&surt), INT64_MAX);
+    }
+    buf_done(&surt);
+    if (!has_key || merge_open(harvest->session, buf_bytes(&harvest->key_from), buf_bytes(&harvest->key_to),
+                               true, ret_merge, NULL) != ERR_OK) {
+        return false;
+    }
+    bool wants_own = harvest_wants_own_captures(harvest, trip->campaign);
+    while (merge_next(*ret_merge, ret_capture, NULL) == ERR_OK) {
+        if (bytes_equal(ret_capture->url, url) && (!wants_own || harvest_is_own(harvest, ret_capture))) {
+            return true;
+        }
+    }
+    merge_close(*ret_merge);
+    return false;
+}
+
+/* Its response as if it had just arrived. False where its bytes cannot be read: it is fetched again then. */
+static bool harvest_read_capture(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
+    struct bytes record;
+    struct bytes document = bytes_of(NULL, 0);
+    struct key key;
+    struct block block;
+    if (instance_get_record(harvest->session, capture->volume, &capture->location, &record, NULL) != ERR_OK) {
+        return false;
+    }
+    size_t end = bytes_find(record, BYTES("\r\n\r\n"));
+    if (end == record.size) {
+        return false;
+    }
+    struct bytes rest = bytes_skip(record, end + 4);
+    struct bytes head = bytes_slice(rest, 0, bytes_find(rest, BYTES("\r\n\r\n")));
+    struct buf head_copy;
+    struct document_sum sum = {.size = 0};
+    buf_init(&head_copy, FETCH_HEAD_SIZE_MAX);
+    buf_put(&head_copy, head);
+    buf_put_string(&head_copy, "\r\n\r\n");
+    bool is_read = head_copy.err == ERR_OK &&
+                   instance_locate(harvest->session, capture, &key, &block, NULL) == ERR_OK &&
+                   instance_get(harvest->session, &key, &document, NULL) == ERR_OK;
+    if (is_read) {
+        struct bytes nothing = bytes_of(NULL, 0);
+        harvest_sum_up(harvest, buf_bytes(&head_copy), nothing, &sum);
+        memcpy(sum.digest, capture->digest, KEY_DIGEST_SIZE);
+        trip->body = document;
+        harvest_describe(harvest, capture->time_us, capture->status, &sum);
+        const struct fields *fields = &harvest->payload.head.fields;
+        if (harvest_is_redirect(capture->status)) {
+            harvest_follow_redirect(harvest, fields);
+        } else {
+            /* Its chunks are undone already, its content encoding is not. */
+            struct bytes encoding = fields_get(fields, BYTES("Content-Encoding"));
+            struct buf bare;
+            buf_init(&bare, FETCH_HEAD_SIZE_MAX);
+            buf_put_format(&bare, "HTTP/1.1 200 OK\r\nContent-Encoding: %.*s\r\n\r\n", BYTES_ARG(encoding));
+            harvest_find_links(harvest, buf_bytes(&bare), fields);
+            buf_done(&bare);
+        }
+    }
+    buf_done(&head_copy);
+    return is_read;
+}
+
+/* The visit's own start, or that of a run whose visit was lost in a crash. */
+static int64_t harvest_look_since_us(const struct campaign *campaign) {
+    int64_t start_us = campaign->visit_start_us;
+    int64_t doubts_us = campaign->doubts_since_us;
+    return doubts_us != 0 && doubts_us < start_us ? doubts_us : start_us;
+}
+
+static void harvest_run_look(struct harvest *harvest, struct trip *trip) {
+    struct capture capture;
+    struct merge *merge;
+    if (url_parse(&harvest->base, trip->url->url, NULL, NULL) == ERR_OK &&
+        harvest_find_capture(harvest, trip, harvest_look_since_us(trip->campaign), &capture, &merge)) {
+        trip->was_stored_before = harvest_read_capture(harvest, trip, &capture);
+        merge_close(merge);
+    }
+    harvest_finish(trip, ERR_OK);
+}
+
 /* ---- storing ---- */
 
-static void on_stored(void *context, enum err err, const struct stored *stored) {
+static void harvest_on_stored(void *context, enum err err, const struct stored *stored) {
     struct trip *trip = context;
     trip->err = err;
     if (err == ERR_OK) {
@@ -323,13 +488,8 @@ static void on_stored(void *context, enum err err, const struct stored *stored) 
     trip->done(trip);
 }
 
-void harvest_finish(struct trip *trip, enum err err) {
-    trip->err = err;
-    trip->done(trip);
-}
-
 /* This node vouches for it. What cannot be signed is stored without. */
-static void sign(struct harvest *harvest, struct document *document) {
+static void harvest_sign(struct harvest *harvest, struct document *document) {
     if (harvest->identity != NULL) {
         enum err err = attest_sign(harvest->identity, &harvest->sha256, &harvest->attested, document,
                                    harvest->trip->attest);
@@ -338,18 +498,19 @@ static void sign(struct harvest *harvest, struct document *document) {
 }
 
 /* own_sum: of what arrived, whatever the document stands for. */
-static void store(struct harvest *harvest, struct document *document, const struct document_sum *own_sum) {
+static void harvest_store(struct harvest *harvest, struct document *document,
+                          const struct document_sum *own_sum) {
     struct trip *trip = harvest->trip;
-    sign(harvest, document);
-    enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored,
-                                   trip, NULL);
+    harvest_sign(harvest, document);
+    enum err err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
+                                   harvest_on_stored, trip, NULL);
     if (err == ERR_NOT_FOUND && document->is_not_modified) {
         /* It was removed between the two looks: the answer is stored for what it is. */
         document->is_not_modified = document->is_body_left_out = false;
         document->sum = own_sum;
-        sign(harvest, document);
-        err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY, on_stored, trip,
-                              NULL);
+        harvest_sign(harvest, document);
+        err = instance_submit(harvest->session, document, STORE_REGULAR, INSTANCE_VOLUME_ANY,
+                              harvest_on_stored, trip, NULL);
     }
     if (err != ERR_OK) {
         harvest_finish(trip, err);
@@ -357,7 +518,7 @@ static void store(struct harvest *harvest, struct document *document, const stru
 }
 
 /* Did a run that crashed store this URL, without the frontier knowing? Then this answer is not stored too. */
-static bool was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
+static bool harvest_was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
     struct capture capture;
     struct merge *merge;
     int64_t since_us = trip->campaign->doubts_since_us;
@@ -369,11 +530,7 @@ static bool was_stored_in_crash(struct harvest *harvest, struct trip *trip) {
     return is_found;
 }
 
-bool harvest_is_redirect(uint16_t status) {
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
-static void run_response(struct harvest *harvest, struct trip *trip) {
+static void harvest_run_response(struct harvest *harvest, struct trip *trip) {
     struct fetch_result *result = trip->result;
     struct bytes address = buf_bytes(&trip->address);
     struct document_sum own_sum;
@@ -395,27 +552,27 @@ static void run_response(struct harvest *harvest, struct trip *trip) {
         .body = trip->body,
         .request = buf_bytes(&result->request),
         .ip_address = bytes_of_string(result->ip),
-        .tls = tls_outcome(result),
-        .truncated = truncation(result->end),
+        .tls = harvest_tls_outcome(result),
+        .truncated = harvest_truncation(result->end),
         .sum = &sum,
     };
     if (trip->kind != TRIP_ROBOTS) {
         const struct fields *fields = &harvest->payload.head.fields;
         harvest_describe(harvest, result->time_us, result->status, &sum);
         if (result->status == 304 && trip->url->has_digest) {
-            describe_not_modified(harvest, &document, &sum);
+            harvest_describe_not_modified(harvest, &document, &sum);
         } else if (harvest_is_redirect(result->status)) {
             harvest_follow_redirect(harvest, fields);
         } else if (trip->outcome.is_changed) {
             harvest_find_links(harvest, head, fields);
         }
     }
-    if (was_stored_in_crash(harvest, trip)) {
+    if (harvest_was_stored_in_crash(harvest, trip)) {
         trip->was_stored_before = true;
         harvest_finish(trip, ERR_OK);
         return;
     }
-    store(harvest, &document, &own_sum);
+    harvest_store(harvest, &document, &own_sum);
 }
 
 /* ---- one trip ---- */
@@ -425,6 +582,6 @@ void harvest_run(struct harvest *harvest, struct trip *trip) {
     if (trip->kind == TRIP_LOOK) {
         harvest_run_look(harvest, trip);
     } else {
-        run_response(harvest, trip);
+        harvest_run_response(harvest, trip);
     }
 }
