@@ -24,25 +24,19 @@
 #ifndef MNEMON_CRAWL_FRONTIER_FRONTIER_H
 #define MNEMON_CRAWL_FRONTIER_FRONTIER_H
 
-#include "base/bytes.h"
 #include "base/err.h"
-#include "crawl/rules/route.h"
+#include "crawl/frontier/frontier_entry.h"
 #include "store/document/key.h"
 
 struct buf;
 struct frontier;
 struct frontier_lane; /* the waiting URLs of one host */
 
-/* The order within a lane: by priority, then depth, then as they came. */
-enum frontier_priority { FRONTIER_SEED, FRONTIER_EMBED, FRONTIER_PAGE, FRONTIER_GUESS };
-
 enum {
-    FRONTIER_URL_SIZE_MAX = 1 << 14,
-    FRONTIER_VALIDATOR_SIZE_MAX = 1 << 10, /* of an ETag or a Last-Modified that is kept */
-    FRONTIER_LANES_MAX = 4096,             /* in memory at once; the others wait on disk for their turn */
-    FRONTIER_KEPT_SIZE_MAX = 8 << 10,      /* of what the owner keeps with a host */
-    FRONTIER_OUTGOING_MANY = 1 << 20,      /* outgoing links: then frontier_is_behind() */
-    FRONTIER_OUTGOING_MAX = 1 << 22,       /* further ones are lost, and counted */
+    FRONTIER_LANES_MAX = 4096,        /* in memory at once; the others wait on disk for their turn */
+    FRONTIER_KEPT_SIZE_MAX = 8 << 10, /* of what the owner keeps with a host */
+    FRONTIER_OUTGOING_MANY = 1 << 20, /* outgoing links: then frontier_is_behind() */
+    FRONTIER_OUTGOING_MAX = 1 << 22,  /* further ones are lost, and counted */
 };
 
 struct frontier_config {
@@ -77,14 +71,6 @@ struct frontier_link {
     uint8_t place[ROUTE_POSITION_SIZE]; /* of an outgoing one */
 };
 
-/* A link that is on its way to other nodes. */
-struct frontier_outgoing {
-    uint8_t place[ROUTE_POSITION_SIZE];
-    struct bytes url;
-    uint16_t depth;
-    enum frontier_priority priority;
-};
-
 /* A URL that was taken. Valid until frontier_finish() or frontier_close(). */
 struct frontier_url {
     struct bytes url;
@@ -102,15 +88,6 @@ struct frontier_url {
     struct bytes last_modified;
     bool has_digest;
     uint8_t digest[KEY_DIGEST_SIZE]; /* of its last payload */
-};
-
-enum frontier_state {
-    FRONTIER_DONE,      /* it answered and is stored */
-    FRONTIER_FAILED,    /* no answer, and no further try in this visit */
-    FRONTIER_CUT,       /* not to be fetched: robots, a trap, out of scope after all */
-    FRONTIER_RETRY,     /* behind the others of its lane and priority, with one more failed try */
-    FRONTIER_AGAIN,     /* back to where it was: it was not even tried */
-    FRONTIER_ELSEWHERE, /* another node fetches it */
 };
 
 struct frontier_outcome {

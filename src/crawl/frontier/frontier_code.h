@@ -34,7 +34,8 @@
 #define MNEMON_CRAWL_FRONTIER_FRONTIER_CODE_H
 
 #include "base/buf.h"
-#include "crawl/frontier/frontier.h"
+#include "crawl/frontier/frontier_entry.h"
+#include "store/document/key.h"
 
 enum {
     FRONTIER_CODE_KEY_SIZE_MAX = 40,
