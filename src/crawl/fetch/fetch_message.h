@@ -15,7 +15,7 @@
 #ifndef MNEMON_CRAWL_FETCH_FETCH_MESSAGE_H
 #define MNEMON_CRAWL_FETCH_FETCH_MESSAGE_H
 
-#include "crawl/fetch/fetch.h"
+#include "crawl/fetch/fetch_exchange.h"
 #include "web/url/url.h"
 
 enum {

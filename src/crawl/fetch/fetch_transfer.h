@@ -1,6 +1,11 @@
 /*
  * fetch_transfer - one transfer of the engine (fetch.h): libcurl's handle, what has arrived, what became of
- * it.
+ * it. And the engine as its transfers see it.
+ *
+ * One machine in several files:
+ *      fetch_transfer.c              its beginning: name, connection, request
+ *      fetch_transfer_callbacks.c    what libcurl calls on the way
+ *      fetch_transfer_verdict.c      its end: what became of it
  *
  *      NAME ──> CONNECT ──> WAIT ──> HEAD ──> BODY
  *      the name      the request     first line of the    the head

@@ -12,7 +12,7 @@
 
 #include <openssl/ssl.h>
 
-#include "crawl/fetch/fetch.h"
+#include "crawl/fetch/fetch_exchange.h"
 
 struct fetch_trust {
     X509_STORE *store; /* NULL until the first connection */
