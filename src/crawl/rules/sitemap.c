@@ -1,7 +1,7 @@
 #include "crawl/rules/sitemap.h"
 
 #include "base/utc.h"
-#include "crawl/rules/sitemap_scan.h"
+#include "crawl/rules/sitemap_state.h"
 #include "warc/unpack.h"
 
 enum field { FIELD_NONE, FIELD_URL, FIELD_TIME, FIELD_PRIORITY, FIELD_FREQUENCY };

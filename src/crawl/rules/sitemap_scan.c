@@ -1,4 +1,4 @@
-#include "crawl/rules/sitemap_scan.h"
+#include "crawl/rules/sitemap_state.h"
 
 #include "base/utf8.h"
 

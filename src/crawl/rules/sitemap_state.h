@@ -1,10 +1,13 @@
 /*
- * sitemap_scan - the bytes of a sitemap as elements, attributes and texts; the lower half of sitemap.h.
+ * sitemap_state - what the two halves of a sitemap (sitemap.h) tell each other. Private to them.
  *
- * Not an XML parser: it finds its way through anything that has tags, and bounds all that it keeps.
+ * One machine in two files:
+ *      sitemap.c         what the elements mean
+ *      sitemap_scan.c    the bytes as elements, attributes and texts. Not an XML parser: it finds its way
+ *                        through anything that has tags, and bounds all that it keeps.
  */
-#ifndef MNEMON_CRAWL_RULES_SITEMAP_SCAN_H
-#define MNEMON_CRAWL_RULES_SITEMAP_SCAN_H
+#ifndef MNEMON_CRAWL_RULES_SITEMAP_STATE_H
+#define MNEMON_CRAWL_RULES_SITEMAP_STATE_H
 
 #include "crawl/rules/sitemap.h"
 
