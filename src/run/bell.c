@@ -4,13 +4,25 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 
+bool bell_wait_until(struct bell *bell, unsigned heard, uint64_t until_us) {
+    struct timespec until = {
+        .tv_sec = (time_t)(until_us / 1000000),
+        .tv_nsec = (long)(until_us % 1000000 * 1000),
+    };
+    long result = syscall(SYS_futex, &bell->strokes, FUTEX_WAIT_BITSET_PRIVATE, heard,
+                          until_us == BELL_NEVER_US ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    bool is_late = result != 0 && errno == ETIMEDOUT;
+    ASSERT(result == 0 || is_late || errno == EAGAIN || errno == EINTR); /* woken, has rung, a signal */
+    return !is_late;
+}
+
 void bell_wait(struct bell *bell, unsigned heard) {
-    long result = syscall(SYS_futex, &bell->strokes, FUTEX_WAIT_PRIVATE, heard, NULL, NULL, 0);
-    ASSERT(result == 0 || errno == EAGAIN || errno == EINTR); /* woken, has rung already, a signal */
+    (void)bell_wait_until(bell, heard, BELL_NEVER_US);
 }
 
 void bell_ring(struct bell *bell) {

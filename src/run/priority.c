@@ -9,6 +9,9 @@
 enum { NICE_BEHIND = 10, NICE_MAX = 19 };
 
 void priority_lower(enum priority priority) {
+    if (priority == PRIORITY_USUAL) {
+        return;
+    }
     int nice = priority == PRIORITY_BEHIND ? NICE_BEHIND : NICE_MAX;
     setpriority(PRIO_PROCESS, (id_t)gettid(), nice); /* of this thread only, on Linux */
     if (priority == PRIORITY_IDLE) {

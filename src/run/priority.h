@@ -12,6 +12,7 @@
 #define MNEMON_RUN_PRIORITY_H
 
 enum priority {
+    PRIORITY_USUAL,  /* as whoever starts the thread */
     PRIORITY_BEHIND, /* a tenth of what others get: copies, which must come to be even under a crowd */
     PRIORITY_LATER,  /* one part in seventy of what others get: crawling, while people read */
     PRIORITY_IDLE,   /* next to nothing, and gives way to PRIORITY_LATER: counting, indexing texts */

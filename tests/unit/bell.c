@@ -65,10 +65,18 @@ static void does_not_wait_for_a_stroke_that_was_missed(void **state) {
     assert_int_not_equal(bell_listen(&bell), heard);
 }
 
+static void gives_up_when_its_time_has_come(void **state) {
+    (void)state;
+    struct bell bell = {0};
+    assert_false(bell_wait_until(&bell, bell_listen(&bell), 1)); /* long past */
+    assert_true(bell_wait_until(&bell, bell_listen(&bell) + 1, 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wakes_everybody_every_time),
         cmocka_unit_test(does_not_wait_for_a_stroke_that_was_missed),
+        cmocka_unit_test(gives_up_when_its_time_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

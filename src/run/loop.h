@@ -1,0 +1,109 @@
+/*
+ * loop - an event loop (libuv) on a thread of its own, with a name and a priority.
+ *
+ *      owner                                       the loop's thread
+ *        loop_init(), handles on loop->uv
+ *        loop_start()              ─────────────>    runs callbacks of handles, timers and posts
+ *        loop_post(), any thread   ── in order ─>    post->run()
+ *        loop_stop(end)            ─────────────>    the posts that wait, then end(); the thread ends
+ *
+ * Posts are structs of whoever posts, so posting needs no memory and cannot fail for want of it. loop_call()
+ * allocates one, up to a bound. What was taken is run, always; from loop_stop() on nothing is taken any more.
+ *
+ * The handles are the owner's. At the end it closes streams, sockets and whatever has memory of its own; the
+ * timers, checks and prepares that are still open then are closed here.
+ */
+#ifndef MNEMON_RUN_LOOP_H
+#define MNEMON_RUN_LOOP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "run/nudge.h"
+#include "run/priority.h"
+
+/* Zeros but for the first two. It may be posted again, or freed, from within run(). */
+struct loop_post {
+    void (*run)(void *context);
+    void *context;
+    struct loop_post *next;
+    bool is_waiting;   /* lock of the loop */
+    bool is_allocated; /* by loop_call() */
+};
+
+struct loop {
+    uv_loop_t uv;
+    struct nudge nudge;
+    pthread_t thread;
+    bool has_thread; /* the owner's */
+    enum priority priority;
+    atomic_int id; /* of the thread, for the kernel; 0: none runs */
+    void (*end)(void *context);
+    void *end_context;
+    bool is_closed; /* the thread's: its own handles are */
+
+    pthread_mutex_t lock;
+    struct loop_post *first; /* lock */
+    struct loop_post **last; /* lock */
+    size_t posts_count;      /* lock */
+    size_t calls_count;      /* lock: of the posts, those of loop_call() */
+    size_t calls_max;
+    bool is_stopping; /* lock: nothing is taken any more */
+};
+
+/* The caller makes its handles on loop->uv between this and loop_start(). */
+enum err loop_init(struct loop *loop, size_t calls_max) MUST_CHECK;
+
+/* Where this fails, or was never called, loop_stop() does its work in the caller. */
+enum err loop_start(struct loop *loop, const char *name, enum priority priority) MUST_CHECK;
+
+/*
+ * Any thread. A post that still waits stays where it is, and is run once. False: the loop takes nothing any
+ * more.
+ */
+bool loop_post(struct loop *loop, struct loop_post *post);
+
+/* Any thread: run() is called once. ERR_CLOSED: not taken; ERR_BUSY: calls_max of them wait; ERR_MEMORY. */
+enum err loop_call(struct loop *loop, void (*run)(void *context), void *context) MUST_CHECK;
+
+/* Is this the loop's thread? True for everybody while the loop has none. For assertions. */
+bool loop_is_here(struct loop *loop);
+
+/*
+ * Another thread: take no more posts, run those that wait, call end() on the loop, which closes the owner's
+ * handles, and wait until the thread has ended. The loop's memory is the caller's again. end may be NULL.
+ */
+void loop_stop(struct loop *loop, void (*end)(void *context), void *context);
+
+/*
+ * The two halves of it, for an owner whose end takes several turns of the loop. On the loop: take no more
+ * posts, run those that wait, close. From another thread: wait until that has happened.
+ */
+void loop_close(struct loop *loop);
+void loop_join(struct loop *loop);
+
+/* ---- timers ---- */
+
+/* On the loop, or before it starts. Closed with the loop. */
+struct loop_timer {
+    uv_timer_t uv;
+    void (*run)(void *context);
+    void *context;
+};
+
+void loop_timer_init(struct loop *loop, struct loop_timer *timer, void (*run)(void *context), void *context);
+
+/*
+ * Once after this time, or 0: in the next turn; then again every repeat_us, if that is not 0. Milliseconds,
+ * rounded up. Nothing happens once the loop is closed.
+ */
+void loop_timer_set(struct loop_timer *timer, uint64_t after_us, uint64_t repeat_us);
+void loop_timer_stop(struct loop_timer *timer);
+bool loop_timer_is_set(const struct loop_timer *timer);
+
+#endif

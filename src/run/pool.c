@@ -1,0 +1,203 @@
+#include "run/pool.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "run/thread.h"
+
+/* ---- the queue, with the lock ---- */
+
+static void pool_put(struct pool *pool, struct pool_job *job) {
+    struct pool_queue *queue = &pool->queues[job->is_later ? 1 : 0];
+    ASSERT(!job->is_waiting);
+    job->is_waiting = true;
+    job->next = NULL;
+    *queue->last = job;
+    queue->last = &job->next;
+    pool->jobs_count++;
+    pthread_cond_signal(&pool->has_work);
+}
+
+static void pool_unlink(struct pool *pool, struct pool_queue *queue, struct pool_job **place) {
+    struct pool_job *job = *place;
+    *place = job->next;
+    queue->last = job->next == NULL ? place : queue->last;
+    job->is_waiting = false;
+    pool->jobs_count--;
+    pthread_cond_broadcast(&pool->has_changed);
+}
+
+static struct pool_job *pool_take(struct pool *pool) {
+    struct pool_queue *queue = &pool->queues[pool->queues[0].first != NULL ? 0 : 1];
+    struct pool_job *job = queue->first;
+    if (job != NULL) {
+        pool_unlink(pool, queue, &queue->first);
+    }
+    return job;
+}
+
+/* ---- the threads ---- */
+
+static void *pool_run(void *context);
+
+/* With the lock. */
+static int pool_add_thread(struct pool *pool) {
+    int number = thread_start(&pool->threads[pool->threads_count], pool->config.name, pool_run, pool);
+    pool->threads_count += number == 0;
+    return number;
+}
+
+static void pool_run_job(struct pool_job *job, size_t seat) {
+    struct loop *loop = job->loop; /* without one the job may be gone when it has run */
+    job->run(job->context, seat);
+    if (loop != NULL) {
+        job->post = (struct loop_post){.run = job->done, .context = job->context};
+        bool is_posted = loop_post(loop, &job->post);
+        ASSERT(is_posted); /* pools are stopped before their loops */
+    }
+}
+
+static void *pool_run(void *context) {
+    struct pool *pool = context;
+    pthread_mutex_lock(&pool->lock);
+    size_t seat = pool->seats_count++;
+    pthread_mutex_unlock(&pool->lock);
+    priority_lower(pool->config.priority);
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        struct pool_job *job = pool_take(pool);
+        if (job == NULL && pool->is_stopping) {
+            break;
+        }
+        if (job == NULL) {
+            pthread_cond_wait(&pool->has_work, &pool->lock);
+            continue;
+        }
+        bool is_last_idle = ++pool->busy_count == pool->threads_count;
+        if (is_last_idle && pool->threads_count < pool->config.threads_max && !pool->is_stopping) {
+            (void)pool_add_thread(pool); /* then those that there are do it */
+        }
+        pthread_mutex_unlock(&pool->lock);
+        pool_run_job(job, seat);
+        if (pool->config.priority != PRIORITY_USUAL) {
+            priority_yield();
+        }
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->busy_count == 0) {
+            pthread_cond_broadcast(&pool->has_changed);
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+enum err pool_start(struct pool *pool, const struct pool_config *config) {
+    ASSERT(config->threads_max > 0);
+    *pool = (struct pool){.config = *config};
+    pthread_t *threads = calloc(config->threads_max, sizeof *threads);
+    if (threads == NULL) {
+        return ERR_MEMORY;
+    }
+    pool->threads = threads;
+    pool->queues[0].last = &pool->queues[0].first;
+    pool->queues[1].last = &pool->queues[1].first;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->has_work, NULL);
+    pthread_cond_init(&pool->has_changed, NULL);
+    pthread_mutex_lock(&pool->lock);
+    int number = pool_add_thread(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (number != 0) {
+        pool_stop(pool);
+        return err_from_errno(number);
+    }
+    return ERR_OK;
+}
+
+/* The lock stays: those who submit from other threads may still come, in vain. */
+void pool_stop(struct pool *pool) {
+    struct pool_job *cancelled = NULL;
+    struct pool_job **end = &cancelled;
+    pthread_mutex_lock(&pool->lock);
+    pool->is_stopping = true;
+    while (pool->config.cancelled != NULL && (*end = pool_take(pool)) != NULL) {
+        end = &(*end)->next;
+    }
+    pthread_cond_broadcast(&pool->has_work);
+    pthread_cond_broadcast(&pool->has_changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->threads_count; i++) { /* no more of them from here on */
+        pthread_join(pool->threads[i], NULL);
+    }
+    while (cancelled != NULL) {
+        struct pool_job *next = cancelled->next;
+        pool->config.cancelled(cancelled->context);
+        cancelled = next;
+    }
+    pthread_mutex_lock(&pool->lock);
+    free(pool->threads);
+    pool->threads = NULL;
+    pool->threads_count = 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- jobs ---- */
+
+/* With the lock. */
+static bool pool_is_full(const struct pool *pool) {
+    return pool->config.jobs_max > 0 && pool->jobs_count >= pool->config.jobs_max;
+}
+
+static bool pool_give(struct pool *pool, struct pool_job *job, bool waits) {
+    ASSERT(job->loop == NULL || job->done != NULL);
+    pthread_mutex_lock(&pool->lock);
+    while (waits && pool_is_full(pool) && !pool->is_stopping) {
+        pthread_cond_wait(&pool->has_changed, &pool->lock);
+    }
+    bool is_taken = pool->threads != NULL && !pool->is_stopping && !pool_is_full(pool);
+    if (is_taken) {
+        pool_put(pool, job);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return is_taken;
+}
+
+bool pool_try(struct pool *pool, struct pool_job *job) {
+    return pool_give(pool, job, false);
+}
+
+bool pool_submit(struct pool *pool, struct pool_job *job) {
+    return pool_give(pool, job, true);
+}
+
+bool pool_cancel(struct pool *pool, struct pool_job *job) {
+    pthread_mutex_lock(&pool->lock);
+    struct pool_queue *queue = &pool->queues[job->is_later ? 1 : 0];
+    struct pool_job **place = &queue->first;
+    while (*place != NULL && *place != job) {
+        place = &(*place)->next;
+    }
+    bool is_found = *place != NULL;
+    if (is_found) {
+        pool_unlink(pool, queue, place);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return is_found;
+}
+
+void pool_drain(struct pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    while (pool->jobs_count > 0 || pool->busy_count > 0) {
+        pthread_cond_wait(&pool->has_changed, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+size_t pool_jobs_count(struct pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    size_t count = pool->jobs_count;
+    pthread_mutex_unlock(&pool->lock);
+    return count;
+}
