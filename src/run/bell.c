@@ -25,6 +25,14 @@ void bell_wait(struct bell *bell, unsigned heard) {
     (void)bell_wait_until(bell, heard, BELL_NEVER_US);
 }
 
+bool bell_await(struct bell *bell, pthread_mutex_t *lock, uint64_t until_us) {
+    unsigned heard = bell_listen(bell);
+    pthread_mutex_unlock(lock);
+    bool is_in_time = bell_wait_until(bell, heard, until_us);
+    pthread_mutex_lock(lock);
+    return is_in_time;
+}
+
 void bell_ring(struct bell *bell) {
     atomic_fetch_add_explicit(&bell->strokes, 1, memory_order_release);
     long result = syscall(SYS_futex, &bell->strokes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

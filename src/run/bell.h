@@ -15,6 +15,7 @@
 #ifndef MNEMON_RUN_BELL_H
 #define MNEMON_RUN_BELL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,6 +36,12 @@ static const uint64_t BELL_NEVER_US = UINT64_MAX;
 
 /* Likewise, but not beyond this time of the system's monotonic clock. False: that has come. */
 bool bell_wait_until(struct bell *bell, unsigned heard, uint64_t until_us);
+
+/*
+ * As a condition variable has it: give the lock back, wait, take it again. A bell that is rung with the lock
+ * held is never missed. False: the time has come.
+ */
+bool bell_await(struct bell *bell, pthread_mutex_t *lock, uint64_t until_us);
 
 /* What was written before it is seen by those who wake. */
 void bell_ring(struct bell *bell);
