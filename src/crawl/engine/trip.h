@@ -15,6 +15,7 @@
 #include "crawl/engine/attest.h"
 #include "crawl/fetch/fetch.h"
 #include "crawl/frontier/frontier.h"
+#include "run/pool.h"
 #include "store/document/document.h"
 
 struct campaign;
@@ -34,6 +35,7 @@ struct trip {
     struct trip *next; /* in whatever queue it is */
     struct crawler *crawler;
     struct workers *workers;
+    struct pool_job job;                  /* of the workers */
     void (*done)(struct trip *take_trip); /* any thread: it is the loop's again */
     struct campaign *campaign;
     struct host *host;

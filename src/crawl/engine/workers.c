@@ -1,96 +1,46 @@
 #include "crawl/engine/workers.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "crawl/engine/harvest.h"
-#include "run/priority.h"
-#include "run/thread.h"
+#include "run/pool.h"
 
 enum { THREADS_MAX = 64 };
 
-struct worker {
-    struct workers *workers;
-    struct harvest *harvest;
-    pthread_t thread;
-    bool is_started;
-};
-
-struct queue {
-    struct trip *first;
-    struct trip *last;
-};
-
 struct workers {
     struct workers_config config;
-    struct worker threads[THREADS_MAX];
-    size_t threads_count;
+    struct pool pool;
+    struct harvest *harvests[THREADS_MAX]; /* by seat */
     pthread_mutex_t lock;
-    pthread_cond_t has_work;
-    struct queue given; /* lock */
-    bool is_stopping;   /* lock */
-    pthread_mutex_t back_lock;
-    struct queue back; /* back_lock */
+    struct trip *first; /* lock: those that have come back */
+    struct trip *last;  /* lock */
 };
 
-static void push(struct queue *queue, struct trip *trip) {
-    trip->next = NULL;
-    if (queue->first == NULL) {
-        queue->first = trip;
-    } else {
-        queue->last->next = trip;
-    }
-    queue->last = trip;
-}
-
-static struct trip *pop(struct queue *queue) {
-    struct trip *trip = queue->first;
-    if (trip != NULL) {
-        queue->first = trip->next;
-    }
-    return trip;
-}
-
 /* The loop is woken once for all that comes before it looks. */
-static void give_back(struct trip *trip) {
+static void workers_give_back(struct trip *trip) {
     struct workers *workers = trip->workers;
-    pthread_mutex_lock(&workers->back_lock);
-    bool was_empty = workers->back.first == NULL;
-    push(&workers->back, trip);
-    pthread_mutex_unlock(&workers->back_lock);
+    trip->next = NULL;
+    pthread_mutex_lock(&workers->lock);
+    bool was_empty = workers->first == NULL;
+    *(was_empty ? &workers->first : &workers->last->next) = trip;
+    workers->last = trip;
+    pthread_mutex_unlock(&workers->lock);
     if (was_empty) {
         workers->config.wake(workers->config.context);
     }
 }
 
-static void *run(void *context) {
-    struct worker *worker = context;
-    struct workers *workers = worker->workers;
-    if (workers->config.gives_way) {
-        priority_lower(PRIORITY_LATER);
-    }
-    pthread_mutex_lock(&workers->lock);
-    for (;;) {
-        struct trip *trip = pop(&workers->given);
-        if (trip == NULL) {
-            if (workers->is_stopping) {
-                break;
-            }
-            pthread_cond_wait(&workers->has_work, &workers->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&workers->lock);
-        harvest_run(worker->harvest, trip);
-        if (workers->config.gives_way) {
-            priority_yield();
-        }
-        pthread_mutex_lock(&workers->lock);
-    }
-    pthread_mutex_unlock(&workers->lock);
-    return NULL;
+static void workers_run(void *context, size_t seat) {
+    struct trip *trip = context;
+    harvest_run(trip->workers->harvests[seat], trip);
 }
 
 enum err workers_new(const struct workers_config *config, struct workers **ret_workers) {
+    struct pool_config pool = {
+        .name = "crawl-worker",
+        .threads_max = config->threads_count,
+        .priority = config->gives_way ? PRIORITY_LATER : PRIORITY_USUAL,
+    };
     ASSERT(config->threads_count > 0 && config->threads_count <= THREADS_MAX);
     struct workers *workers = calloc(1, sizeof *workers);
     if (workers == NULL) {
@@ -98,19 +48,12 @@ enum err workers_new(const struct workers_config *config, struct workers **ret_w
     }
     workers->config = *config;
     pthread_mutex_init(&workers->lock, NULL);
-    pthread_mutex_init(&workers->back_lock, NULL);
-    pthread_cond_init(&workers->has_work, NULL);
     enum err err = ERR_OK;
     for (size_t i = 0; i < config->threads_count && err == ERR_OK; i++) {
-        struct worker *worker = &workers->threads[workers->threads_count++];
-        worker->workers = workers;
-        worker->harvest = harvest_new(config->instance, config->identity);
-        err = worker->harvest != NULL ? ERR_OK : ERR_MEMORY;
-        if (err == ERR_OK) {
-            worker->is_started = thread_start(&worker->thread, "crawl-worker", run, worker) == 0;
-            err = worker->is_started ? ERR_OK : ERR_SYSTEM;
-        }
+        workers->harvests[i] = harvest_new(config->instance, config->identity);
+        err = workers->harvests[i] != NULL ? ERR_OK : ERR_MEMORY;
     }
+    err = err == ERR_OK ? pool_start(&workers->pool, &pool) : err;
     if (err != ERR_OK) {
         workers_free(workers);
         return err;
@@ -120,42 +63,28 @@ enum err workers_new(const struct workers_config *config, struct workers **ret_w
 }
 
 void workers_free(struct workers *workers) {
-    pthread_mutex_lock(&workers->lock);
-    workers->is_stopping = true;
-    pthread_cond_broadcast(&workers->has_work);
-    pthread_mutex_unlock(&workers->lock);
-    for (size_t i = 0; i < workers->threads_count; i++) {
-        struct worker *worker = &workers->threads[i];
-        if (worker->is_started) {
-            pthread_join(worker->thread, NULL);
-        }
-    }
+    pool_stop(&workers->pool);
     instance_drain(workers->config.instance);
-    for (size_t i = 0; i < workers->threads_count; i++) {
-        if (workers->threads[i].harvest != NULL) {
-            harvest_free(workers->threads[i].harvest);
-        }
+    for (size_t i = 0; i < THREADS_MAX && workers->harvests[i] != NULL; i++) {
+        harvest_free(workers->harvests[i]);
     }
-    ASSERT(workers->back.first == NULL);
+    ASSERT(workers->first == NULL);
     pthread_mutex_destroy(&workers->lock);
-    pthread_mutex_destroy(&workers->back_lock);
-    pthread_cond_destroy(&workers->has_work);
     free(workers);
 }
 
 void workers_give(struct workers *workers, struct trip *trip) {
     trip->workers = workers;
-    trip->done = give_back;
-    pthread_mutex_lock(&workers->lock);
-    push(&workers->given, trip);
-    pthread_cond_signal(&workers->has_work);
-    pthread_mutex_unlock(&workers->lock);
+    trip->done = workers_give_back;
+    trip->job = (struct pool_job){.run = workers_run, .context = trip};
+    bool is_taken = pool_try(&workers->pool, &trip->job);
+    ASSERT(is_taken); /* the queue has no bound */
 }
 
 struct trip *workers_take(struct workers *workers) {
-    pthread_mutex_lock(&workers->back_lock);
-    struct trip *trips = workers->back.first;
-    workers->back = (struct queue){0};
-    pthread_mutex_unlock(&workers->back_lock);
+    pthread_mutex_lock(&workers->lock);
+    struct trip *trips = workers->first;
+    workers->first = NULL;
+    pthread_mutex_unlock(&workers->lock);
     return trips;
 }
