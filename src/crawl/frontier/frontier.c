@@ -50,8 +50,6 @@ static void frontier_free(struct frontier *frontier) {
     map_done(&frontier->outgoing);
     free(frontier->sent);
     pthread_mutex_destroy(&frontier->lock);
-    pthread_cond_destroy(&frontier->has_work);
-    pthread_cond_destroy(&frontier->has_done);
     frontier_hosts_done(&frontier->hosts);
     seen_done(&frontier->seen);
     url_done(&frontier->url);
@@ -74,13 +72,7 @@ static struct frontier *frontier_new(const struct frontier_config *config) {
     kv_batch_init(&frontier->writes);
     /* Fingerprints are keyed themselves: the map needs no secret of its own. */
     map_init(&frontier->outgoing, sizeof(uint64_t), 0, FRONTIER_OUTGOING_MAX, 0);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&frontier->lock, NULL);
-    pthread_cond_init(&frontier->has_work, &attributes);
-    pthread_cond_init(&frontier->has_done, NULL);
-    pthread_condattr_destroy(&attributes);
     return frontier;
 }
 

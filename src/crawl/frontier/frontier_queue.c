@@ -18,7 +18,7 @@ void frontier_queue_note_size(struct frontier *frontier, size_t size_before) {
     bool is_large = size_before < URGENT_SIZE && size >= URGENT_SIZE;
     frontier->is_urgent |= is_large;
     if (is_first || is_large) {
-        pthread_cond_signal(&frontier->has_work);
+        task_poke(&frontier->task);
     }
 }
 
@@ -130,7 +130,7 @@ static void queue_ask(struct frontier *frontier, struct frontier_request *take_r
     }
     frontier->requests_last = take_request;
     if (is_first || (is_urgent && !frontier->is_urgent)) {
-        pthread_cond_signal(&frontier->has_work);
+        task_poke(&frontier->task);
     }
     frontier->is_urgent |= is_urgent;
     pthread_mutex_unlock(&frontier->lock);
@@ -141,7 +141,7 @@ void frontier_queue_hurry(struct frontier *frontier) {
     bool is_news = !frontier->is_urgent;
     frontier->is_urgent = true;
     if (is_news) {
-        pthread_cond_signal(&frontier->has_work);
+        task_poke(&frontier->task);
     }
     pthread_mutex_unlock(&frontier->lock);
 }
@@ -189,9 +189,9 @@ enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *deta
     bool is_any_queued = kv_batch_size(&frontier->writes) > 0;
     uint64_t serial = is_any_queued ? frontier->queued_serial : frontier->queued_serial - 1;
     frontier->is_urgent = true;
-    pthread_cond_signal(&frontier->has_work);
+    task_poke(&frontier->task);
     while (frontier->written_serial < serial && frontier->err == ERR_OK) {
-        pthread_cond_wait(&frontier->has_done, &frontier->lock);
+        (void)bell_await(&frontier->has_done, &frontier->lock, BELL_NEVER_US);
     }
     enum err err = frontier->written_serial < serial ? frontier->err : ERR_OK;
     if (err != ERR_OK && detail != NULL) {

@@ -24,6 +24,7 @@
 #include "crawl/frontier/frontier_hosts.h"
 #include "crawl/frontier/frontier_window.h"
 #include "crawl/frontier/seen.h"
+#include "run/task.h"
 #include "store/kv/kv.h"
 #include "web/url/url.h"
 
@@ -130,11 +131,10 @@ struct frontier {
     uint8_t value[FRONTIER_CODE_RECORD_SIZE_MAX];
 
     /* of both, with the lock; the loop thread reads its own without */
-    pthread_t thread;
-    bool has_thread;
+    struct task task;
+    struct frontier_work *work; /* the task's */
     pthread_mutex_t lock;
-    pthread_cond_t has_work;   /* for the thread */
-    pthread_cond_t has_done;   /* for those who wait for the disk */
+    struct bell has_done;      /* for those who wait for the disk */
     struct frontier_meta meta; /* as of the newest decision */
     struct kv_batch writes;
     struct map outgoing; /* fingerprints of all outgoing links */
@@ -142,8 +142,7 @@ struct frontier {
     struct frontier_request *requests_last;
     struct frontier_request *answers_first;
     struct frontier_request *answers_last;
-    bool is_urgent; /* somebody waits for what is queued */
-    bool is_stopping;
+    bool is_urgent;      /* somebody waits for what is queued */
     size_t writing_size; /* taken by the thread and not yet written */
     uint64_t written_serial;
     uint64_t queued_serial; /* of the batch that takes the next writes */

@@ -1,38 +1,27 @@
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "crawl/frontier/frontier_state.h"
-#include "run/thread.h"
 
 static const uint64_t GATHER_US = 100 * 1000; /* a batch waits so long for more: one write for many pages */
 static const uint64_t SYNC_US = 1000 * 1000;  /* what a crash of the machine may take */
 static const uint64_t TRY_AGAIN_US = 1000 * 1000;
 
 /* What the thread has in hand. */
-struct work {
+struct frontier_work {
     struct frontier *frontier;
     struct kv_batch batch;
     bool has_writes;
     struct frontier_meta meta;
     struct frontier_request *requests;
-    bool is_last;        /* the frontier is being closed */
-    bool has_failed;     /* the disk refuses to the end */
-    uint64_t sync_at_us; /* 0: all is synced */
+    bool is_last;         /* the frontier is being closed */
+    bool has_failed;      /* the disk refuses to the end */
+    uint64_t write_at_us; /* 0: there is nothing to write */
+    uint64_t sync_at_us;  /* 0: all is synced */
 };
 
 static uint64_t thread_now_us(void) {
     return clock_monotonic_us(&clock_system);
-}
-
-/* With the lock. */
-static void thread_wait_until(struct frontier *frontier, uint64_t time_us) {
-    struct timespec time = {
-        .tv_sec = (time_t)(time_us / 1000000),
-        .tv_nsec = (long)(time_us % 1000000 * 1000),
-    };
-    pthread_cond_timedwait(&frontier->has_work, &frontier->lock, &time);
 }
 
 /* ---- errors ---- */
@@ -42,7 +31,7 @@ static void thread_set_error(struct frontier *frontier, enum err err, const stru
     bool is_news = frontier->err != err;
     frontier->err = err;
     frontier->detail = *detail;
-    pthread_cond_broadcast(&frontier->has_done);
+    bell_ring(&frontier->has_done);
     pthread_mutex_unlock(&frontier->lock);
     if (is_news && frontier->config.wake != NULL) {
         frontier->config.wake(frontier->config.context);
@@ -54,23 +43,6 @@ static void thread_clear_error(struct frontier *frontier) {
     if (frontier->err != ERR_OK) { /* nobody else writes it */
         thread_set_error(frontier, ERR_OK, &none);
     }
-}
-
-static bool thread_is_stopping(struct frontier *frontier) {
-    pthread_mutex_lock(&frontier->lock);
-    bool is_so = frontier->is_stopping;
-    pthread_mutex_unlock(&frontier->lock);
-    return is_so;
-}
-
-/* A second, unless the frontier is being closed. */
-static void thread_pause_after_error(struct frontier *frontier) {
-    uint64_t until_us = thread_now_us() + TRY_AGAIN_US;
-    pthread_mutex_lock(&frontier->lock);
-    while (!frontier->is_stopping && thread_now_us() < until_us) {
-        thread_wait_until(frontier, until_us);
-    }
-    pthread_mutex_unlock(&frontier->lock);
 }
 
 /* The serial of the newest batch on disk. */
@@ -112,13 +84,13 @@ static enum err thread_reopen(struct frontier *frontier, uint64_t *ret_serial, s
  * write that failed. A batch is not written twice: its serial tells whether it was written after all. When
  * the frontier is being closed, a second failure is the end.
  */
-static void thread_persist(struct work *work,
-                           enum err (*step)(struct work *work, struct err_detail *detail)) {
+static void thread_persist(struct frontier_work *work,
+                           enum err (*step)(struct frontier_work *work, struct err_detail *detail)) {
     struct frontier *frontier = work->frontier;
     for (bool is_again = false; !work->has_failed; is_again = true) {
         struct err_detail detail = {0};
         uint64_t serial = 0;
-        bool is_final = is_again && thread_is_stopping(frontier);
+        bool is_final = is_again && task_is_stopping(&frontier->task);
         enum err err = !kv_is_open(frontier->kv) ? thread_reopen(frontier, &serial, &detail) : ERR_OK;
         if (err == ERR_OK && work->has_writes && serial >= work->meta.serial) {
             work->has_writes = false;
@@ -134,27 +106,27 @@ static void thread_persist(struct work *work,
         kv_close(frontier->kv);
         thread_set_error(frontier, err, &detail);
         work->has_failed = is_final;
-        thread_pause_after_error(frontier);
+        (void)task_rest(&frontier->task, TRY_AGAIN_US);
     }
 }
 
 /* ---- writing ---- */
 
-static void thread_append_meta(struct work *work) {
+static void thread_append_meta(struct frontier_work *work) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
                  frontier_code_meta(value, &work->meta));
 }
 
-static enum err thread_write_step(struct work *work, struct err_detail *detail) {
+static enum err thread_write_step(struct frontier_work *work, struct err_detail *detail) {
     if (!work->has_writes) {
         return ERR_OK; /* it was written after all */
     }
     return kv_write(work->frontier->kv, &work->batch, detail);
 }
 
-static void thread_write_batch(struct work *work) {
+static void thread_write_batch(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     if (!work->has_writes) {
         return;
@@ -170,26 +142,26 @@ static void thread_write_batch(struct work *work) {
     pthread_mutex_lock(&frontier->lock);
     frontier->written_serial = work->meta.serial;
     frontier->writing_size = 0;
-    pthread_cond_broadcast(&frontier->has_done);
+    bell_ring(&frontier->has_done);
     pthread_mutex_unlock(&frontier->lock);
     if (frontier->config.wake != NULL) {
         frontier->config.wake(frontier->config.context); /* it may be empty now, or no longer behind */
     }
 }
 
-static enum err thread_sync_step(struct work *work, struct err_detail *detail) {
+static enum err thread_sync_step(struct frontier_work *work, struct err_detail *detail) {
     return kv_sync(work->frontier->kv, detail);
 }
 
-static void thread_sync_if_due(struct work *work) {
+static void thread_sync_if_due(struct frontier_work *work) {
     if (work->sync_at_us > 0 && (work->is_last || thread_now_us() >= work->sync_at_us)) {
         thread_persist(work, thread_sync_step);
         work->sync_at_us = 0;
     }
 }
 
-/* How many URLs of each host wait. The loop thread waits for this one to end, so its hosts may be read. */
-static void thread_append_counts(struct work *work) {
+/* How many URLs of each host wait. */
+static void thread_append_counts(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     uint32_t hosts_count = (uint32_t)frontier_hosts_count(&frontier->hosts);
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
@@ -209,7 +181,7 @@ static void thread_append_counts(struct work *work) {
 }
 
 /* The last word of an orderly end. */
-static enum err thread_mark_clean(struct work *work, struct err_detail *detail) {
+static enum err thread_mark_clean(struct frontier_work *work, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     kv_batch_clear(&work->batch);
     thread_append_counts(work);
@@ -220,7 +192,7 @@ static enum err thread_mark_clean(struct work *work, struct err_detail *detail) 
 
 /* ---- reading ---- */
 
-static enum err thread_read_step(struct work *work, struct err_detail *detail) {
+static enum err thread_read_step(struct frontier_work *work, struct err_detail *detail) {
     return frontier_read(work->frontier, work->requests, detail);
 }
 
@@ -240,7 +212,7 @@ static void thread_answer(struct frontier *frontier, struct frontier_request *ta
     }
 }
 
-static void thread_do_requests(struct work *work) {
+static void thread_do_requests(struct frontier_work *work) {
     while (work->requests != NULL) {
         if (!work->is_last) {
             thread_persist(work, thread_read_step);
@@ -255,31 +227,28 @@ static void thread_do_requests(struct work *work) {
     }
 }
 
-/* ---- the thread ---- */
+/* ---- the task ---- */
 
-/* Wait until there is enough to do. With the lock. */
-static void thread_gather(struct work *work) {
-    struct frontier *frontier = work->frontier;
-    uint64_t write_at_us = 0;
-    while (!frontier->is_urgent && !frontier->is_stopping) {
-        uint64_t time_us = thread_now_us();
-        bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
-        if (has_work && write_at_us == 0) {
-            write_at_us = time_us + GATHER_US;
-        }
-        uint64_t until_us = write_at_us > 0 ? write_at_us : work->sync_at_us;
-        if (until_us == 0) {
-            pthread_cond_wait(&frontier->has_work, &frontier->lock);
-        } else if (time_us < until_us) {
-            thread_wait_until(frontier, until_us);
-        } else {
-            return;
-        }
+/* For how long it waits until there is enough to do. With the lock. */
+static uint64_t thread_wait_us(struct frontier_work *work) {
+    const struct frontier *frontier = work->frontier;
+    uint64_t time_us = thread_now_us();
+    bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
+    if (frontier->is_urgent) {
+        return 0;
     }
+    if (has_work && work->write_at_us == 0) {
+        work->write_at_us = time_us + GATHER_US;
+    }
+    uint64_t until_us = work->write_at_us > 0 ? work->write_at_us : work->sync_at_us;
+    if (until_us == 0) {
+        return TASK_FOR_EVER_US;
+    }
+    return until_us > time_us ? until_us - time_us : 0;
 }
 
 /* All that is queued. With the lock. */
-static void thread_take(struct work *work) {
+static void thread_take(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     /* A change that was forgotten would leave the frontier contradicting itself. */
     ASSERT(frontier->writes.err == ERR_OK);
@@ -295,47 +264,68 @@ static void thread_take(struct work *work) {
     work->requests = frontier->requests_first;
     frontier->requests_first = NULL;
     frontier->is_urgent = false;
-    work->is_last = frontier->is_stopping;
+    work->write_at_us = 0;
 }
 
-static void *thread_run(void *argument) {
-    struct work work = {.frontier = argument};
-    struct frontier *frontier = work.frontier;
-    kv_batch_init(&work.batch);
-    while (!work.is_last && !work.has_failed) {
-        pthread_mutex_lock(&frontier->lock);
-        thread_gather(&work);
-        thread_take(&work);
-        pthread_mutex_unlock(&frontier->lock);
-        thread_write_batch(&work);
-        thread_do_requests(&work);
-        thread_sync_if_due(&work);
+static void thread_do_all(struct frontier_work *work) {
+    thread_write_batch(work);
+    thread_do_requests(work);
+    thread_sync_if_due(work);
+}
+
+static uint64_t thread_run(void *context) {
+    struct frontier_work *work = context;
+    struct frontier *frontier = work->frontier;
+    pthread_mutex_lock(&frontier->lock);
+    uint64_t wait_us = work->has_failed ? TASK_FOR_EVER_US : thread_wait_us(work);
+    if (wait_us == 0) {
+        thread_take(work);
     }
-    if (!work.has_failed) {
-        thread_persist(&work, thread_mark_clean);
+    pthread_mutex_unlock(&frontier->lock);
+    if (wait_us == 0) {
+        thread_do_all(work);
     }
-    kv_batch_done(&work.batch);
-    return NULL;
+    return wait_us;
+}
+
+static void thread_free_work(struct frontier_work *work) {
+    kv_batch_done(&work->batch);
+    free(work);
 }
 
 enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) {
-    int number = thread_start(&frontier->thread, "frontier", thread_run, frontier);
-    if (number != 0) {
-        enum err err = err_from_errno(number);
+    struct frontier_work *work = calloc(1, sizeof *work);
+    if (work == NULL) {
+        return ERR_MEMORY;
+    }
+    work->frontier = frontier;
+    kv_batch_init(&work->batch);
+    enum err err = task_start(&frontier->task, "frontier", PRIORITY_USUAL, thread_run, work);
+    if (err != ERR_OK) {
+        thread_free_work(work);
         return err_set(detail, err, "cannot start a thread: %s", err_text(err));
     }
-    frontier->has_thread = true;
+    frontier->work = work;
     return ERR_OK;
 }
 
+/* What is left is done here. */
 void frontier_thread_stop(struct frontier *frontier) {
-    if (!frontier->has_thread) {
+    struct frontier_work *work = frontier->work;
+    if (work == NULL) {
         return;
     }
-    pthread_mutex_lock(&frontier->lock);
-    frontier->is_stopping = true;
-    pthread_cond_signal(&frontier->has_work);
-    pthread_mutex_unlock(&frontier->lock);
-    pthread_join(frontier->thread, NULL);
-    frontier->has_thread = false;
+    task_stop(&frontier->task);
+    work->is_last = true;
+    if (!work->has_failed) {
+        pthread_mutex_lock(&frontier->lock);
+        thread_take(work);
+        pthread_mutex_unlock(&frontier->lock);
+        thread_do_all(work);
+    }
+    if (!work->has_failed) {
+        thread_persist(work, thread_mark_clean);
+    }
+    thread_free_work(work);
+    frontier->work = NULL;
 }
