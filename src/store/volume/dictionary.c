@@ -4,8 +4,6 @@
 
 #include <zdict.h>
 
-#include "run/thread.h"
-
 static enum dictionary_state state_of(const struct dictionary *dictionary) {
     return atomic_load_explicit(&dictionary->state, memory_order_acquire);
 }
@@ -22,15 +20,8 @@ void dictionary_init(struct dictionary *dictionary, bool is_wanted) {
     enter(dictionary, is_wanted ? DICTIONARY_COLLECTING : DICTIONARY_TAKEN);
 }
 
-static void join_trainer(struct dictionary *dictionary) {
-    if (dictionary->has_trainer) {
-        pthread_join(dictionary->trainer, NULL);
-        dictionary->has_trainer = false;
-    }
-}
-
 void dictionary_done(struct dictionary *dictionary) {
-    join_trainer(dictionary);
+    task_stop(&dictionary->trainer);
     buf_done(&dictionary->samples);
     buf_done(&dictionary->result);
     pthread_mutex_destroy(&dictionary->lock);
@@ -67,7 +58,7 @@ void dictionary_offer(struct dictionary *dictionary, const struct bytes *parts, 
  * ZDICT_trainFromBuffer() tries 40 pairs of k and d and takes four times as long; on pages these gave the
  * smaller records (docs/benchmarks.md).
  */
-static void *train(void *context) {
+static uint64_t dictionary_train(void *context) {
     struct dictionary *dictionary = context;
     ZDICT_fastCover_params_t parameters = {.k = 512, .d = 8, .f = 20, .accel = 4, .steps = 1, .nbThreads = 1};
     parameters.splitPoint = 1.0;
@@ -81,13 +72,13 @@ static void *train(void *context) {
     }
     buf_done(&dictionary->samples);
     enter(dictionary, DICTIONARY_READY);
-    return NULL;
+    return TASK_FOR_EVER_US; /* once */
 }
 
 static void start_training(struct dictionary *dictionary) {
     enter(dictionary, DICTIONARY_TRAINING);
-    dictionary->has_trainer = thread_start(&dictionary->trainer, "dictionary", train, dictionary) == 0;
-    if (!dictionary->has_trainer) {
+    if (task_start(&dictionary->trainer, "dictionary", PRIORITY_USUAL, dictionary_train, dictionary) !=
+        ERR_OK) {
         enter(dictionary, DICTIONARY_FULL); /* try again with the next group */
     }
 }
@@ -102,7 +93,7 @@ bool dictionary_take(struct dictionary *dictionary, struct buf *out) {
     default:
         return false;
     }
-    join_trainer(dictionary);
+    task_stop(&dictionary->trainer);
     enter(dictionary, DICTIONARY_TAKEN);
     struct bytes result = buf_bytes(&dictionary->result);
     bool is_taken = result.size > 0 && buf_put(out, result) == ERR_OK;

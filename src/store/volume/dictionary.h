@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "run/task.h"
 
 enum {
     DICTIONARY_SIZE = 112 << 10,           /* zstd's own advice */
@@ -39,8 +40,7 @@ struct dictionary {
     struct buf samples;                         /* lock, while collecting; then the trainer's */
     size_t sizes[DICTIONARY_SAMPLES_COUNT_MAX]; /* likewise */
     unsigned samples_count;                     /* likewise */
-    pthread_t trainer;
-    bool has_trainer;  /* the committer's: it is to be joined */
+    struct task trainer;                        /* the committer's */
     struct buf result; /* the trainer's, then the committer's; empty where the samples share nothing */
 };
 
