@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "run/thread.h"
 #include "store/remote/backend_code.h"
 
 enum { WAIT_MS_MAX = 1000 };
@@ -14,7 +13,6 @@ enum err remote_sender_init(struct remote_sender *sender, struct remote_peer *pe
     }
     curl_multi_setopt(sender->multi, CURLMOPT_MAXCONNECTS, (long)REMOTE_SENDER_JOBS_MAX);
     pthread_mutex_init(&sender->lock, NULL);
-    pthread_cond_init(&sender->has_room, NULL);
     return ERR_OK;
 }
 
@@ -25,21 +23,13 @@ static void free_job(struct remote_job *job) {
 
 void remote_sender_done(struct remote_sender *sender) {
     remote_sender_drain(sender);
-    pthread_mutex_lock(&sender->lock);
-    sender->is_stopping = true;
-    bool has_thread = sender->has_thread;
-    pthread_mutex_unlock(&sender->lock);
-    if (has_thread) {
-        curl_multi_wakeup(sender->multi);
-        pthread_join(sender->thread, NULL);
-    }
+    task_stop(&sender->task);
     while (sender->free_jobs != NULL) {
         struct remote_job *job = sender->free_jobs;
         sender->free_jobs = job->next;
         free_job(job);
     }
     curl_multi_cleanup(sender->multi);
-    pthread_cond_destroy(&sender->has_room);
     pthread_mutex_destroy(&sender->lock);
 }
 
@@ -95,31 +85,27 @@ static void end_jobs(struct remote_sender *sender) {
     }
 }
 
-/* The queue; *ret_is_stopping where there will be no more. */
-static struct remote_job *take_queue(struct remote_sender *sender, bool *ret_is_stopping) {
+static struct remote_job *take_queue(struct remote_sender *sender) {
     pthread_mutex_lock(&sender->lock);
     struct remote_job *jobs = sender->first;
     sender->first = sender->last = NULL;
-    *ret_is_stopping = sender->is_stopping;
     pthread_mutex_unlock(&sender->lock);
     return jobs;
 }
 
-static void *run(void *context) {
+/* The queue wakes it from the poll while something is sent, else by a poke. */
+static uint64_t remote_sender_run(void *context) {
     struct remote_sender *sender = context;
-    bool is_stopping = false;
-    while (!is_stopping) {
-        int running;
-        begin_jobs(sender, take_queue(sender, &is_stopping));
-        curl_multi_perform(sender->multi, &running);
-        remote_call_collect(sender->multi);
-        end_jobs(sender);
-        if (!is_stopping) {
-            curl_multi_poll(sender->multi, NULL, 0, WAIT_MS_MAX, NULL); /* wakes with the queue */
-        }
+    int running;
+    begin_jobs(sender, take_queue(sender));
+    curl_multi_perform(sender->multi, &running);
+    remote_call_collect(sender->multi);
+    end_jobs(sender);
+    if (sender->running == NULL) {
+        return TASK_FOR_EVER_US;
     }
-    ASSERT(sender->running == NULL); /* remote_sender_done() has waited for them */
-    return NULL;
+    curl_multi_poll(sender->multi, NULL, 0, WAIT_MS_MAX, NULL);
+    return 0;
 }
 
 /* ---- jobs ---- */
@@ -148,12 +134,13 @@ static struct remote_job *find_job(struct remote_sender *sender) {
 struct remote_job *remote_sender_take(struct remote_sender *sender) {
     pthread_mutex_lock(&sender->lock);
     while (sender->free_jobs == NULL && sender->jobs_count == REMOTE_SENDER_JOBS_MAX) {
-        pthread_cond_wait(&sender->has_room, &sender->lock);
+        (void)bell_await(&sender->has_room, &sender->lock, BELL_NEVER_US);
     }
-    if (!sender->has_thread) {
-        sender->has_thread = thread_start(&sender->thread, "remote-sender", run, sender) == 0;
+    enum err err = ERR_OK;
+    if (!sender->task.has_thread) {
+        err = task_start(&sender->task, "remote-sender", PRIORITY_USUAL, remote_sender_run, sender);
     }
-    struct remote_job *job = sender->has_thread ? find_job(sender) : NULL;
+    struct remote_job *job = err == ERR_OK ? find_job(sender) : NULL;
     sender->taken_count += job == NULL ? 0 : 1;
     pthread_mutex_unlock(&sender->lock);
     return job;
@@ -169,6 +156,7 @@ void remote_sender_queue(struct remote_sender *sender, struct remote_job *job) {
     }
     sender->last = job;
     pthread_mutex_unlock(&sender->lock);
+    task_poke(&sender->task);
     curl_multi_wakeup(sender->multi);
 }
 
@@ -178,14 +166,14 @@ void remote_sender_give_back(struct remote_sender *sender, struct remote_job *jo
     job->next = sender->free_jobs;
     sender->free_jobs = job;
     sender->taken_count--;
-    pthread_cond_broadcast(&sender->has_room);
+    bell_ring(&sender->has_room);
     pthread_mutex_unlock(&sender->lock);
 }
 
 void remote_sender_drain(struct remote_sender *sender) {
     pthread_mutex_lock(&sender->lock);
     while (sender->taken_count > 0) {
-        pthread_cond_wait(&sender->has_room, &sender->lock);
+        (void)bell_await(&sender->has_room, &sender->lock, BELL_NEVER_US);
     }
     pthread_mutex_unlock(&sender->lock);
 }

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "run/task.h"
 #include "store/backend/backend.h"
 #include "store/remote/remote_call.h"
 
@@ -29,18 +30,16 @@ struct remote_sender {
     struct remote_peer *peer;
     uint16_t number; /* the volume of the keys that done() is told */
     CURLM *multi;
-    pthread_t thread;
-    bool has_thread; /* lock */
+    struct task task; /* starts with the first job */
 
     pthread_mutex_t lock;
-    pthread_cond_t has_room;      /* a job is free; all are */
+    struct bell has_room;         /* a job is free; all are */
     struct remote_job *free_jobs; /* lock */
     struct remote_job *first;     /* lock: of the queue */
     struct remote_job *last;      /* lock */
     size_t jobs_count;            /* lock: made so far */
     size_t taken_count;           /* lock: not free */
-    bool is_stopping;             /* lock */
-    struct remote_job *running;   /* the thread's */
+    struct remote_job *running;   /* the task's */
 };
 
 enum err remote_sender_init(struct remote_sender *sender, struct remote_peer *peer,
