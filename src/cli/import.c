@@ -6,8 +6,8 @@
 
 #include "base/value.h"
 #include "cli/commands.h"
+#include "run/pool.h"
 #include "run/priority.h"
-#include "run/thread.h"
 #include "web/url/url.h"
 
 enum { REPORT_SIZE_MAX = 1024 };
@@ -77,7 +77,7 @@ void import_count(struct import_job *job, uint64_t *count) {
 void import_stop(struct import *import, enum err err) {
     pthread_mutex_lock(&import->lock);
     import->err = import->err == ERR_OK ? err : import->err;
-    pthread_cond_broadcast(&import->queue.has_done);
+    bell_ring(&import->queue.has_done);
     pthread_mutex_unlock(&import->lock);
 }
 
@@ -172,49 +172,45 @@ static void run_job(struct import *import, void (*work)(struct import_job *job))
     free(job);
 }
 
-static void *run_reader(void *context) {
+static void import_run_reader(void *context, size_t seat) {
+    (void)seat;
     run_job(context, read_files);
-    return NULL;
 }
 
-static void *run_worker(void *context) {
+static void import_run_worker(void *context, size_t seat) {
+    (void)seat;
     run_job(context, import_work);
-    return NULL;
 }
 
 /* ---- the run ---- */
 
-static size_t start_threads(struct import *import, pthread_t *threads, size_t count,
-                            void *(*run)(void *context)) {
-    size_t started = 0;
-    while (started < count && thread_start(&threads[started], "import", run, import) == 0) {
-        started++;
+/* A thread each. */
+static void start_threads(struct import *import, struct pool *pool, struct pool_job *jobs, size_t count,
+                          void (*run)(void *context, size_t seat)) {
+    enum err err = pool_start(pool, &(struct pool_config){.name = "import", .threads_max = count});
+    for (size_t i = 0; i < count && err == ERR_OK; i++) {
+        jobs[i] = (struct pool_job){.run = run, .context = import};
+        err = pool_try(pool, &jobs[i]) ? ERR_OK : ERR_CLOSED;
     }
-    if (started == 0) {
-        import_stop(import, ERR_SYSTEM);
-    }
-    return started;
-}
-
-static void join_threads(pthread_t *threads, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        pthread_join(threads[i], NULL);
+    if (err != ERR_OK) {
+        import_stop(import, err);
     }
 }
 
 /* As many readers as there are files for, and as many workers as there are jobs. */
-static void run_threads(struct import *import, size_t jobs) {
-    pthread_t readers[IMPORT_JOBS_MAX];
-    pthread_t workers[IMPORT_JOBS_MAX];
+static void run_threads(struct import *import, size_t count) {
+    struct pool readers;
+    struct pool workers;
+    struct pool_job jobs[2 * IMPORT_JOBS_MAX];
     if (import->files_count == 0) {
         return;
     }
-    size_t workers_count = start_threads(import, workers, jobs, run_worker);
-    size_t files_count = import->files_count < jobs ? import->files_count : jobs;
-    size_t readers_count = start_threads(import, readers, files_count, run_reader);
-    join_threads(readers, readers_count);
+    start_threads(import, &workers, jobs, count, import_run_worker);
+    size_t files_count = import->files_count < count ? import->files_count : count;
+    start_threads(import, &readers, jobs + count, files_count, import_run_reader);
+    pool_stop(&readers);
     import_queue_close(import);
-    join_threads(workers, workers_count);
+    pool_stop(&workers);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -255,7 +251,6 @@ static void read_deferred(struct import *import) {
 
 static enum err init_import(struct import *import, char **paths, size_t paths_count) {
     pthread_mutex_init(&import->lock, NULL);
-    pthread_cond_init(&import->has_left, NULL);
     map_init(&import->busy, KEY_DIGEST_SIZE, 1, IMPORT_BUSY_MAX, 1);
     map_init(&import->digests, IMPORT_DIGEST_KEY_SIZE, KEY_DIGEST_SIZE, IMPORT_DIGESTS_MAX, 1);
     enum err err = import_queue_init(&import->queue, import->data.directory);
@@ -268,7 +263,6 @@ static void finish_import(struct import *import) {
     map_done(&import->digests);
     map_done(&import->busy);
     import_queue_done(&import->queue);
-    pthread_cond_destroy(&import->has_left);
     pthread_mutex_destroy(&import->lock);
 }
 

@@ -32,6 +32,7 @@
 #include "base/scratch.h"
 #include "cli/data.h"
 #include "cli/progress.h"
+#include "run/bell.h"
 #include "store/document/document_hasher.h"
 #include "store/instance/record.h"
 #include "warc/wacz_reader.h"
@@ -113,8 +114,8 @@ struct import_task {
 
 /* The import's lock guards all of it. */
 struct import_queue {
-    pthread_cond_t has_task; /* for workers */
-    pthread_cond_t has_done; /* for readers */
+    struct bell has_task; /* for workers */
+    struct bell has_done; /* for readers */
     struct import_task *tasks;
     uint64_t put_count;
     uint64_t size; /* of the captures' blocks, until they are done */
@@ -130,7 +131,7 @@ struct import {
     struct import_wacz *waczs;
     bool ignores_digests; /* those of WACZ files */
     pthread_mutex_t lock;
-    pthread_cond_t has_left; /* somebody has left `busy` */
+    struct bell has_left; /* somebody has left `busy` */
     struct progress progress;
     struct import_tally tally;
     struct import_queue queue;

@@ -17,7 +17,7 @@ enum err import_make_surt(struct import_job *job, struct bytes url, struct err_d
 /* With the lock. */
 static void await_locked(struct import *import, struct bytes digest) {
     while (map_get(&import->busy, digest) != NULL) {
-        pthread_cond_wait(&import->has_left, &import->lock);
+        (void)bell_await(&import->has_left, &import->lock, BELL_NEVER_US);
     }
 }
 
@@ -32,7 +32,7 @@ static void enter(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) 
     struct bytes key = bytes_of(digest, KEY_DIGEST_SIZE);
     pthread_mutex_lock(&import->lock);
     while (map_get(&import->busy, key) != NULL || import->busy.count == IMPORT_BUSY_MAX) {
-        pthread_cond_wait(&import->has_left, &import->lock);
+        (void)bell_await(&import->has_left, &import->lock, BELL_NEVER_US);
     }
     void *place = map_put(&import->busy, key);
     ASSERT(place != NULL); /* import.c has reserved for them all */
@@ -42,7 +42,7 @@ static void enter(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) 
 static void leave(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) {
     pthread_mutex_lock(&import->lock);
     map_remove(&import->busy, bytes_of(digest, KEY_DIGEST_SIZE));
-    pthread_cond_broadcast(&import->has_left);
+    bell_ring(&import->has_left);
     pthread_mutex_unlock(&import->lock);
 }
 

@@ -7,8 +7,6 @@
 
 enum err import_queue_init(struct import_queue *queue, const char *directory) {
     *queue = (struct import_queue){0};
-    pthread_cond_init(&queue->has_task, NULL);
-    pthread_cond_init(&queue->has_done, NULL);
     queue->tasks = calloc(IMPORT_TASKS_MAX, sizeof *queue->tasks);
     for (size_t i = 0; i < IMPORT_TASKS_MAX && queue->tasks != NULL; i++) {
         import_record_init(&queue->tasks[i].capture, directory, VOLUME_DOCUMENT_SIZE_MAX);
@@ -23,8 +21,6 @@ void import_queue_done(struct import_queue *queue) {
         import_record_done(&queue->tasks[i].request);
     }
     free(queue->tasks);
-    pthread_cond_destroy(&queue->has_done);
-    pthread_cond_destroy(&queue->has_task);
 }
 
 /* Headers borrow memory that does not move, so records can be exchanged as they are. */
@@ -97,11 +93,11 @@ void import_dispatch(struct import_job *job) {
     struct import_task *task = NULL;
     pthread_mutex_lock(&import->lock);
     while (import->err == ERR_OK && (task = find_room(job, &order)) == NULL) {
-        pthread_cond_wait(&import->queue.has_done, &import->lock);
+        (void)bell_await(&import->queue.has_done, &import->lock, BELL_NEVER_US);
     }
     if (import->err == ERR_OK) {
         fill(&import->queue, task, job, &order);
-        pthread_cond_signal(&import->queue.has_task);
+        bell_ring(&import->queue.has_task);
     }
     pthread_mutex_unlock(&import->lock);
 }
@@ -109,7 +105,7 @@ void import_dispatch(struct import_job *job) {
 void import_queue_close(struct import *import) {
     pthread_mutex_lock(&import->lock);
     import->queue.is_closed = true;
-    pthread_cond_broadcast(&import->queue.has_task);
+    bell_ring(&import->queue.has_task);
     pthread_mutex_unlock(&import->lock);
 }
 
@@ -157,7 +153,7 @@ static struct import_task *take_task(struct import *import) {
         if (found != NULL || queue->is_closed) {
             break;
         }
-        pthread_cond_wait(&queue->has_task, &import->lock);
+        (void)bell_await(&queue->has_task, &import->lock, BELL_NEVER_US);
     }
     if (found != NULL) {
         found->state = IMPORT_TASK_TAKEN;
@@ -179,7 +175,7 @@ static void run_task(struct import_job *job, struct import_task *task) {
     pthread_mutex_lock(&import->lock);
     task->state = IMPORT_TASK_FREE;
     import->queue.size -= size;
-    pthread_cond_broadcast(&import->queue.has_done);
+    bell_ring(&import->queue.has_done);
     pthread_mutex_unlock(&import->lock);
 }
 
