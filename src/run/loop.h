@@ -7,7 +7,7 @@
  *        loop_post(), any thread   ── in order ─>    post->run()
  *        loop_stop(end)            ─────────────>    the posts that wait, then end(); the thread ends
  *
- * Posts are structs of whoever posts, so posting needs no memory and cannot fail for want of it. loop_call()
+ * Posts (loop_post.h) are structs of whoever posts, so posting cannot fail for want of memory. loop_call()
  * allocates one, up to a bound. What was taken is run, always; from loop_stop() on nothing is taken any more.
  *
  * The handles are the owner's. At the end it closes streams, sockets and whatever has memory of its own; the
@@ -24,17 +24,9 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "run/loop_post.h"
 #include "run/nudge.h"
 #include "run/priority.h"
-
-/* Zeros but for the first two. It may be posted again, or freed, from within run(). */
-struct loop_post {
-    void (*run)(void *context);
-    void *context;
-    struct loop_post *next;
-    bool is_waiting;   /* lock of the loop */
-    bool is_allocated; /* by loop_call() */
-};
 
 struct loop {
     uv_loop_t uv;
@@ -61,12 +53,6 @@ enum err loop_init(struct loop *loop, size_t calls_max) MUST_CHECK;
 
 /* Where this fails, or was never called, loop_stop() does its work in the caller. */
 enum err loop_start(struct loop *loop, const char *name, enum priority priority) MUST_CHECK;
-
-/*
- * Any thread. A post that still waits stays where it is, and is run once. False: the loop takes nothing any
- * more.
- */
-bool loop_post(struct loop *loop, struct loop_post *post);
 
 /* Any thread: run() is called once. ERR_CLOSED: not taken; ERR_BUSY: calls_max of them wait; ERR_MEMORY. */
 enum err loop_call(struct loop *loop, void (*run)(void *context), void *context) MUST_CHECK;

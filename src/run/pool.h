@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "run/loop.h"
+#include "run/loop_post.h"
 #include "run/priority.h"
 
 /* Zeros but for what is needed. The pool's until run() returns, or done() where there is a loop. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "await.h"
+#include "run/loop.h"
 
 enum { JOBS_COUNT = 8, MANY_COUNT = 400, SEATS_MAX = 4 };
 
