@@ -10,15 +10,14 @@
 
 #include "http/server/http_request.h"
 #include "replay/volumes/volume_kit.h"
+#include "run/pool.h"
 #include "store/document/document.h"
-
-struct volume_writers;
 
 struct volume_call {
     struct http_request *request;
-    struct volume_writers *writers;
-    struct volume_call *next; /* of those that wait for a writer */
-    uint16_t number;          /* of the volume */
+    struct pool *writers;
+    struct pool_job job; /* of a writer */
+    uint16_t number;     /* of the volume */
     struct volume *volume;
     struct volume_kits *kits;
     const char *scratch_directory;
@@ -78,8 +77,5 @@ volume_action volume_call_blocks;
 /* volume_call_write.c */
 volume_action volume_call_put;
 volume_action volume_call_remove;
-
-/* The document of a suspended request goes to the committer, which resumes it; for volume_writers.h. */
-void volume_call_take_in(struct volume_call *call);
 
 #endif

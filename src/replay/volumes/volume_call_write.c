@@ -1,5 +1,4 @@
 #include "replay/volumes/volume_call.h"
-#include "replay/volumes/volume_writers.h"
 #include "store/remote/backend_code.h"
 
 enum { TRIES_MAX = 16 }; /* as volume_put() */
@@ -50,7 +49,10 @@ static enum err submit(struct volume_call *call, struct volume_kit *kit) {
     return volume_submit(kit->writer, &received.document, call->mode, on_committed, call, &call->detail);
 }
 
-void volume_call_take_in(struct volume_call *call) {
+/* The document of a suspended request goes to the committer, which resumes it. */
+static void volume_call_take_in(void *context, size_t seat) {
+    struct volume_call *call = context;
+    (void)seat;
     struct volume_kits *kits = call->kits;
     struct volume_kit *kit = volume_kits_take(kits);
     enum err err = kit != NULL ? submit(call, kit) : ERR_MEMORY;
@@ -98,7 +100,9 @@ enum err volume_call_put(struct volume_call *call, struct volume_kit *kit, struc
     }
     call->is_submitted = true;
     http_request_suspend(call->request); /* before the committer can resume it */
-    volume_writers_add(call->writers, call);
+    call->job = (struct pool_job){.run = volume_call_take_in, .context = call};
+    bool is_taken = pool_try(call->writers, &call->job);
+    ASSERT(is_taken); /* they end after the last request */
     return ERR_OK;
 }
 

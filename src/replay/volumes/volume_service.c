@@ -3,12 +3,18 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
-#include "replay/volumes/volume_writers.h"
+#include "replay/volumes/volume_call.h"
 #include "store/remote/backend_code.h"
 
 #define ROOT "/api/v1/volumes"
 
-enum { STATUS_OK = 200, STATUS_UNAUTHORIZED = 401, STATUS_NOT_FOUND = 404, LIST_SIZE_MAX = 1 << 20 };
+enum {
+    STATUS_OK = 200,
+    STATUS_UNAUTHORIZED = 401,
+    STATUS_NOT_FOUND = 404,
+    LIST_SIZE_MAX = 1 << 20,
+    WRITERS_MAX = 4
+};
 
 struct offered {
     uint16_t number;
@@ -19,7 +25,7 @@ struct offered {
 struct volume_service {
     char token[VOLUME_SERVICE_TOKEN_SIZE_MAX];
     const char *scratch_directory;
-    struct volume_writers *writers;
+    struct pool writers;
     size_t volumes_count;
     struct offered volumes[];
 };
@@ -110,7 +116,7 @@ static void begin_call(struct http_request *request) {
     }
     *call = (struct volume_call){
         .request = request,
-        .writers = service->writers,
+        .writers = &service->writers,
         .number = offered->number,
         .volume = offered->volume,
         .kits = &offered->kits,
@@ -180,8 +186,11 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
     if (service == NULL) {
         return NULL;
     }
-    service->writers = volume_writers_new();
-    if (service->writers == NULL) {
+    /* As many as there are processors of a usual node: they compute, and wait for the disk if that is full.
+     * Their queue needs no bound: a request waits in it, and the server bounds those. */
+    struct pool_config writers = {
+        .name = "volume-writer", .threads_max = WRITERS_MAX, .priority = PRIORITY_BEHIND};
+    if (pool_start(&service->writers, &writers) != ERR_OK) {
         free(service);
         return NULL;
     }
@@ -198,7 +207,7 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
 }
 
 void volume_service_free(struct volume_service *service) {
-    volume_writers_free(service->writers);
+    pool_stop(&service->writers);
     for (size_t i = 0; i < service->volumes_count; i++) {
         volume_kits_done(&service->volumes[i].kits);
     }

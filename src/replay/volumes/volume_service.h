@@ -17,8 +17,9 @@
  * whatever the client says; a digest without a body can only name what is here already.
  *
  * Storing and deleting suspend their request until the committer of the volume has synced it, so that a few
- * threads serve any number of writers and one sync serves them all. What is to be stored is taken in by
- * threads of its own (volume_writers.h): readers do not wait for it.
+ * threads serve any number of writers and one sync serves them all. What is to be stored is taken in by a
+ * pool of its own, which gives way to those that serve readers: to take in a document is a hundred times the
+ * work of finding one, and waits while the disk is slow.
  */
 #ifndef MNEMON_REPLAY_VOLUMES_VOLUME_SERVICE_H
 #define MNEMON_REPLAY_VOLUMES_VOLUME_SERVICE_H
