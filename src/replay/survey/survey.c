@@ -1,14 +1,10 @@
 #include "replay/survey/survey.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "replay/survey/survey_tally.h"
-#include "run/priority.h"
-#include "run/thread.h"
+#include "run/task.h"
 
 enum {
     INTERVAL_MS = 10000,
@@ -26,10 +22,10 @@ struct survey {
     struct archive *archive;
     const struct clock *clock;
     uint32_t interval_ms;
-    pthread_t thread;
+    struct task task;
+    uint64_t looks_count;
+    uint64_t mark; /* what the volumes were like when they were counted */
     pthread_mutex_t lock;
-    pthread_cond_t changes;
-    bool is_stopping;                       /* lock */
     const struct survey_snapshot *snapshot; /* lock */
 };
 
@@ -49,23 +45,6 @@ struct pass {
     bool is_partial;
     bool is_first;
 };
-
-/* False: the survey is being stopped. */
-static bool rest(struct survey *survey, uint64_t time_us) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    time_us += (uint64_t)until.tv_nsec / 1000;
-    until.tv_sec += (time_t)(time_us / 1000000);
-    until.tv_nsec = (long)(time_us % 1000000) * 1000;
-    pthread_mutex_lock(&survey->lock);
-    int result = 0;
-    while (!survey->is_stopping && result != ETIMEDOUT) {
-        result = pthread_cond_timedwait(&survey->changes, &survey->lock, &until);
-    }
-    bool is_stopping = survey->is_stopping;
-    pthread_mutex_unlock(&survey->lock);
-    return !is_stopping;
-}
 
 /* What changes whenever something is stored. */
 static uint64_t look_at_volumes(struct pass *pass) {
@@ -187,7 +166,7 @@ static enum err step(struct pass *pass) {
     return err;
 }
 
-static bool run_pass(struct pass *pass) {
+static void run_pass(struct pass *pass) {
     struct survey *survey = pass->survey;
     enum err err = ERR_OK;
     bool goes_on = true;
@@ -197,31 +176,27 @@ static bool run_pass(struct pass *pass) {
         uint64_t step_us = clock_monotonic_us(&clock_system) - start_us;
         pass->busy_us += step_us;
         uint64_t factor = pass->is_first ? FIRST_REST_FACTOR : REST_FACTOR;
-        goes_on = rest(survey, pass->busy_us > HASTE_US ? step_us * factor : 0);
+        goes_on = task_rest(&survey->task, pass->busy_us > HASTE_US ? step_us * factor : 0);
     }
     if (err == ERR_NOT_FOUND) {
         publish(pass, true);
     }
-    return goes_on;
 }
 
-/* Its mark is what the volumes were like. False: the survey is being stopped, or there is no memory now. */
-static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must_count) {
-    struct pass pass = {
-        .survey = survey,
-        .is_first = is_first,
-    };
-    bool goes_on = true;
+static uint64_t survey_look(void *context) {
+    struct survey *survey = context;
+    struct pass pass = {.survey = survey, .is_first = survey->looks_count == 0};
+    bool must_count = survey->looks_count++ % REPEAT_INTERVALS == 0;
     buf_init(&pass.after, UINT16_MAX * 4);
     pass.reader = archive_reader_begin_own(survey->archive);
     pass.tally = malloc(sizeof *pass.tally);
     pass.volumes = calloc(VOLUMES_MAX, sizeof *pass.volumes);
     if (pass.reader != NULL && pass.tally != NULL && pass.volumes != NULL) {
         uint64_t now = look_at_volumes(&pass);
-        if ((now != *mark || must_count) &&
+        if ((now != survey->mark || must_count) &&
             survey_tally_init(pass.tally, clock_monotonic_us(&clock_system)) == ERR_OK) {
-            *mark = now;
-            goes_on = run_pass(&pass);
+            survey->mark = now;
+            run_pass(&pass);
             survey_tally_done(pass.tally);
         }
     }
@@ -231,19 +206,7 @@ static bool look(struct survey *survey, uint64_t *mark, bool is_first, bool must
     free(pass.tally);
     free(pass.volumes);
     buf_done(&pass.after);
-    return goes_on && rest(survey, pass.busy_us * REST_FACTOR);
-}
-
-static void *run(void *context) {
-    struct survey *survey = context;
-    uint64_t mark = 0;
-    priority_lower(PRIORITY_IDLE);
-    for (size_t i = 0;; i++) {
-        if (!look(survey, &mark, i == 0, i % REPEAT_INTERVALS == 0) ||
-            !rest(survey, survey->interval_ms * UINT64_C(1000))) {
-            return NULL;
-        }
-    }
+    return pass.busy_us * REST_FACTOR + survey->interval_ms * UINT64_C(1000);
 }
 
 enum err survey_start(const struct survey_config *config, struct survey **ret_survey,
@@ -255,29 +218,19 @@ enum err survey_start(const struct survey_config *config, struct survey **ret_su
     survey->archive = config->archive;
     survey->clock = config->clock;
     survey->interval_ms = config->interval_ms != 0 ? config->interval_ms : INTERVAL_MS;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&survey->changes, &attributes);
-    pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&survey->lock, NULL);
-    int number = thread_start(&survey->thread, "survey", run, survey);
-    if (number != 0) {
+    enum err err = task_start(&survey->task, "survey", PRIORITY_IDLE, survey_look, survey);
+    if (err != ERR_OK) {
         free(survey);
-        return err_set(detail, err_from_errno(number), "the thread of the survey does not start");
+        return err_set(detail, err, "the thread of the survey does not start");
     }
     *ret_survey = survey;
     return ERR_OK;
 }
 
 void survey_stop(struct survey *survey) {
-    pthread_mutex_lock(&survey->lock);
-    survey->is_stopping = true;
-    pthread_cond_broadcast(&survey->changes);
-    pthread_mutex_unlock(&survey->lock);
-    pthread_join(survey->thread, NULL);
+    task_stop(&survey->task);
     survey_release(survey->snapshot);
-    pthread_cond_destroy(&survey->changes);
     pthread_mutex_destroy(&survey->lock);
     free(survey);
 }
