@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "replay/search/search_state.h"
-#include "run/thread.h"
 #include "store/volume/follow.h"
 
 void search_job_init(struct search_job *job) {
@@ -18,29 +17,8 @@ void search_job_done(struct search_job *job) {
 
 /* ---- askers ---- */
 
-static struct search_job *take_job(struct search *search) {
-    pthread_mutex_lock(&search->lock);
-    while (search->first == NULL && !search->is_stopping) {
-        pthread_cond_wait(&search->wakes_askers, &search->lock);
-    }
-    struct search_job *job = search->first;
-    if (job != NULL) {
-        search->first = job->next;
-        search->last = search->first == NULL ? NULL : search->last;
-        search->jobs_count--;
-    }
-    pthread_mutex_unlock(&search->lock);
-    return job;
-}
-
-struct asker {
-    struct search *search;
-    struct search_reader reader;
-    uint64_t generation; /* of what the reader has open; 0: nothing */
-};
-
 /* A connection to the database as it is now: it may have been made again since the last question. */
-static enum err refresh(struct asker *asker, struct err_detail *detail) {
+static enum err refresh(struct search_asker *asker, struct err_detail *detail) {
     struct search *search = asker->search;
     struct err_detail reason = {0};
     pthread_mutex_lock(&search->lock);
@@ -71,7 +49,7 @@ static void hand_over_stale(struct search *search, const struct key *stale, size
     pthread_mutex_unlock(&search->lock);
 }
 
-static enum err answer(struct asker *asker, struct search_job *job) {
+static enum err answer(struct search_asker *asker, struct search_job *job) {
     struct key stale[SEARCH_STALE_MAX];
     size_t stale_count = 0;
     enum err err = refresh(asker, &job->detail);
@@ -94,37 +72,17 @@ static enum err answer(struct asker *asker, struct search_job *job) {
     return err;
 }
 
-static void *search_answer(void *context) {
-    struct asker asker = {.search = context};
-    struct search_job *job;
-    while ((job = take_job(asker.search)) != NULL) {
-        job->err = answer(&asker, job);
-        job->done(job->context);
-    }
-    if (asker.generation != 0) {
-        search_reader_close(&asker.reader);
-    }
-    return NULL;
+static void search_run(void *context, size_t seat) {
+    struct search_job *job = context;
+    job->err = answer(&job->search->seats[seat], job);
+    job->done(job->context);
 }
 
 enum err search_ask(struct search *search, struct search_job *job) {
     ASSERT(job->done != NULL && job->archive != NULL);
-    pthread_mutex_lock(&search->lock);
-    ASSERT(!search->is_stopping);
-    bool is_full = search->jobs_count == SEARCH_JOBS_MAX;
-    if (!is_full) {
-        job->next = NULL;
-        if (search->last == NULL) {
-            search->first = job;
-        } else {
-            search->last->next = job;
-        }
-        search->last = job;
-        search->jobs_count++;
-        pthread_cond_signal(&search->wakes_askers);
-    }
-    pthread_mutex_unlock(&search->lock);
-    return is_full ? ERR_BUSY : ERR_OK;
+    job->search = search;
+    job->job = (struct pool_job){.run = search_run, .context = job};
+    return pool_try(&search->askers, &job->job) ? ERR_OK : ERR_BUSY;
 }
 
 /* ---- start and stop ---- */
@@ -148,16 +106,13 @@ static enum err find_volumes(struct search *search) {
 }
 
 static enum err start_threads(struct search *search) {
-    int failed = 0;
-    for (size_t i = 0; i < SEARCH_ASKERS_COUNT && failed == 0; i++) {
-        failed = thread_start(&search->askers[i], "search", search_answer, search);
-        search->askers_count += failed == 0;
+    struct pool_config askers = {
+        .name = "search", .threads_max = SEARCH_ASKERS_COUNT, .jobs_max = SEARCH_JOBS_MAX};
+    for (size_t i = 0; i < SEARCH_ASKERS_COUNT; i++) {
+        search->seats[i].search = search;
     }
-    if (failed == 0) {
-        failed = thread_start(&search->feeder, "search-feeder", search_feed, search);
-        search->has_feeder = failed == 0;
-    }
-    return failed == 0 ? ERR_OK : err_from_errno(failed);
+    enum err err = pool_start(&search->askers, &askers);
+    return err == ERR_OK ? search_feed_start(search) : err;
 }
 
 static enum err fill(struct search *search) {
@@ -182,13 +137,7 @@ enum err search_start(const struct search_config *config, struct search **ret_se
     if (search == NULL) {
         return ERR_MEMORY;
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&search->lock, NULL);
-    pthread_cond_init(&search->wakes_feeder, &monotonic);
-    pthread_cond_init(&search->wakes_askers, NULL);
-    pthread_condattr_destroy(&monotonic);
     search->config = *config;
     search->config.clock = config->clock != NULL ? config->clock : &clock_system;
     enum err err = fill(search);
@@ -205,22 +154,16 @@ void search_stop(struct search *search) {
     if (search == NULL) {
         return;
     }
-    pthread_mutex_lock(&search->lock);
-    search->is_stopping = true;
-    pthread_cond_broadcast(&search->wakes_feeder);
-    pthread_cond_broadcast(&search->wakes_askers);
-    pthread_mutex_unlock(&search->lock);
-    for (size_t i = 0; i < search->askers_count; i++) {
-        pthread_join(search->askers[i], NULL);
+    pool_stop(&search->askers); /* those who wait are answered first */
+    for (size_t i = 0; i < SEARCH_ASKERS_COUNT; i++) {
+        if (search->seats[i].generation != 0) {
+            search_reader_close(&search->seats[i].reader);
+        }
     }
-    if (search->has_feeder) {
-        pthread_join(search->feeder, NULL);
-    }
+    search_feed_stop(search);
     if (search->archive != NULL) {
         archive_free(search->archive);
     }
-    pthread_cond_destroy(&search->wakes_feeder);
-    pthread_cond_destroy(&search->wakes_askers);
     pthread_mutex_destroy(&search->lock);
     free(search->volumes);
     free(search);

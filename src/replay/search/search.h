@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "replay/archive/archive.h"
+#include "run/pool.h"
 
 struct search;
 
@@ -110,7 +111,8 @@ struct search_job {
     bool has_more;
 
     struct arena arena;
-    struct search_job *next;
+    struct search *search;
+    struct pool_job job; /* of the askers */
 };
 
 void search_job_init(struct search_job *job);

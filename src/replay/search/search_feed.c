@@ -26,8 +26,9 @@ enum {
     PACK_LEVEL = 3,
 };
 
-struct feed {
+struct search_feed {
     struct search *search;
+    bool has_begun;
     struct search_writer writer;
     bool is_open;
     uint64_t documents_count; /* with what the transaction has done so far */
@@ -56,14 +57,14 @@ static bool is_page(const struct capture *capture) {
 }
 
 static enum err feed_text(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
-    struct feed *feed = (struct feed *)((char *)sink - offsetof(struct feed, sink));
+    struct search_feed *feed = (struct search_feed *)((char *)sink - offsetof(struct search_feed, sink));
     (void)detail;
     enum err err = text_feed(feed->text, bytes);
     return err == ERR_OK && text_is_full(feed->text) ? ERR_CANCELLED : err;
 }
 
 /* What is damaged counts as far as it can be read. */
-static enum err read_text(struct feed *feed, const struct archive_record *record) {
+static enum err read_text(struct search_feed *feed, const struct archive_record *record) {
     text_start(feed->text, record->content_type);
     enum err err = content_start(&feed->content, record->head, CONTENT_SIZE_MAX, &feed->sink, NULL);
     feed->content.payload.is_chunked = false; /* the archive has undone that */
@@ -76,7 +77,7 @@ static enum err read_text(struct feed *feed, const struct archive_record *record
     return err == ERR_MEMORY ? err : text_finish(feed->text);
 }
 
-static enum err pack_body(struct feed *feed) {
+static enum err pack_body(struct search_feed *feed) {
     struct bytes body = text_body(feed->text);
     size_t bound = ZSTD_compressBound(body.size);
     buf_clear(&feed->packed);
@@ -103,7 +104,7 @@ static bool is_passed_over(enum err err) {
            err == ERR_CLOSED;
 }
 
-static enum err add_page(struct feed *feed, const struct capture *capture, struct err_detail *detail) {
+static enum err add_page(struct search_feed *feed, const struct capture *capture, struct err_detail *detail) {
     struct archive_record record;
     enum err err = archive_open(feed->archive, capture, &record, detail);
     if (err != ERR_OK) {
@@ -132,7 +133,8 @@ static enum err add_page(struct feed *feed, const struct capture *capture, struc
     return err;
 }
 
-static enum err see_capture(struct feed *feed, const struct capture *capture, struct err_detail *detail) {
+static enum err see_capture(struct search_feed *feed, const struct capture *capture,
+                            struct err_detail *detail) {
     bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
     if (!is_page(capture) && !is_revisit) {
         return ERR_OK;
@@ -142,12 +144,12 @@ static enum err see_capture(struct feed *feed, const struct capture *capture, st
     return err == ERR_OK && !is_known && is_page(capture) ? add_page(feed, capture, detail) : err;
 }
 
-static void count_dropped(struct feed *feed, uint64_t count) {
+static void count_dropped(struct search_feed *feed, uint64_t count) {
     feed->documents_count -= count < feed->documents_count ? count : feed->documents_count;
 }
 
 /* Take the rows of a document on a volume out, unless it is there after all. */
-static enum err forget_on(struct feed *feed, const struct key *key, struct err_detail *detail) {
+static enum err forget_on(struct search_feed *feed, const struct key *key, struct err_detail *detail) {
     struct instance_session *session = archive_reader_session(feed->archive);
     struct capture capture = {.volume = key->volume, .block_number = key->number};
     struct key located;
@@ -164,7 +166,7 @@ static enum err forget_on(struct feed *feed, const struct key *key, struct err_d
 }
 
 /* Somebody says that the document is removed: take its rows out, wherever it really is. */
-static enum err forget(struct feed *feed, const struct key *key, struct err_detail *detail) {
+static enum err forget(struct search_feed *feed, const struct key *key, struct err_detail *detail) {
     struct search *search = feed->search;
     struct key at = *key;
     enum err err = ERR_OK;
@@ -178,7 +180,7 @@ static enum err forget(struct feed *feed, const struct key *key, struct err_deta
     return err;
 }
 
-static enum err enter(struct feed *feed, uint16_t volume, const struct ledger_entry *entry,
+static enum err enter(struct search_feed *feed, uint16_t volume, const struct ledger_entry *entry,
                       struct err_detail *detail) {
     if (entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL) {
         struct key key = {.volume = volume, .number = entry->number};
@@ -195,15 +197,8 @@ static enum err enter(struct feed *feed, uint16_t volume, const struct ledger_en
 
 /* ---- batches ---- */
 
-static bool is_stopping(struct search *search) {
-    pthread_mutex_lock(&search->lock);
-    bool is_stopping = search->is_stopping;
-    pthread_mutex_unlock(&search->lock);
-    return is_stopping;
-}
-
 /* What the askers found removed. */
-static enum err forget_stale(struct feed *feed, struct err_detail *detail) {
+static enum err forget_stale(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     struct key stale[SEARCH_STALE_MAX];
     pthread_mutex_lock(&search->lock);
@@ -219,7 +214,7 @@ static enum err forget_stale(struct feed *feed, struct err_detail *detail) {
 }
 
 /* Read on in a volume while there is time. */
-static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t number, uint64_t due_us,
+static enum err read_volume(struct search_feed *feed, struct follow *follow, uint16_t number, uint64_t due_us,
                             bool *ret_has_more, struct err_detail *detail) {
     struct search *search = feed->search;
     const struct clock *clock = search->config.clock;
@@ -227,7 +222,7 @@ static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t n
     enum err err = ERR_OK;
     bool has_more = true;
     while (has_more && err == ERR_OK && clock_monotonic_us(clock) < due_us &&
-           feed->added_count < BATCH_COUNT && !is_stopping(search)) {
+           feed->added_count < BATCH_COUNT && !task_is_stopping(&search->feeder)) {
         err = follow_next(follow, &entry, detail);
         has_more = err == ERR_OK;
         if (err == ERR_OK) {
@@ -246,7 +241,7 @@ static enum err read_volume(struct feed *feed, struct follow *follow, uint16_t n
 }
 
 /* The archives of others, after this node's own. */
-static enum err read_mirrored(struct feed *feed, uint64_t due_us, bool *ret_has_more,
+static enum err read_mirrored(struct search_feed *feed, uint64_t due_us, bool *ret_has_more,
                               struct err_detail *detail) {
     uint64_t dropped_count = 0;
     uint16_t number;
@@ -268,7 +263,7 @@ static enum err read_mirrored(struct feed *feed, uint64_t due_us, bool *ret_has_
     return err;
 }
 
-static void take_over(struct feed *feed) {
+static void take_over(struct search_feed *feed) {
     struct search *search = feed->search;
     size_t mirrored_left = search_mirrored_left(feed->mirrored);
     pthread_mutex_lock(&search->lock);
@@ -282,7 +277,7 @@ static void take_over(struct feed *feed) {
 }
 
 /* Is there anything to do? Else no transaction is begun, and nothing written. */
-static bool has_work(struct feed *feed) {
+static bool has_work(struct search_feed *feed) {
     struct search *search = feed->search;
     bool has_work = search_mirrored_look(feed->mirrored);
     archive_reader_renew(feed->archive);
@@ -295,7 +290,7 @@ static bool has_work(struct feed *feed) {
     return has_work;
 }
 
-static enum err run_batch(struct feed *feed, bool *ret_has_more, struct err_detail *detail) {
+static enum err run_batch(struct search_feed *feed, bool *ret_has_more, struct err_detail *detail) {
     struct search *search = feed->search;
     *ret_has_more = false;
     if (!has_work(feed)) {
@@ -318,7 +313,7 @@ static enum err run_batch(struct feed *feed, bool *ret_has_more, struct err_deta
 
 /* ---- the database ---- */
 
-static void close_database(struct feed *feed) {
+static void close_database(struct search_feed *feed) {
     struct search *search = feed->search;
     pthread_mutex_lock(&search->lock);
     search->is_open = false;
@@ -329,7 +324,7 @@ static void close_database(struct feed *feed) {
     }
 }
 
-static enum err read_positions(struct feed *feed, struct err_detail *detail) {
+static enum err read_positions(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
     search_mirrored_forget(feed->mirrored);
@@ -343,7 +338,7 @@ static enum err read_positions(struct feed *feed, struct err_detail *detail) {
     return err;
 }
 
-static enum err open_database(struct feed *feed, struct err_detail *detail) {
+static enum err open_database(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     if (mkdir(search->directory, 0777) != 0 && access(search->directory, W_OK) != 0) {
         return err_set(detail, ERR_IO, "%.200s cannot be written to", search->directory);
@@ -374,7 +369,7 @@ static void tell(const struct search *search, const char *sentence) {
 }
 
 /* Throw the database away; it is opened again, empty, in the next round. */
-static enum err start_over(struct feed *feed, const char *reason, struct err_detail *detail) {
+static enum err start_over(struct search_feed *feed, const char *reason, struct err_detail *detail) {
     char sentence[2 * ERR_TEXT_SIZE_MAX];
     snprintf(sentence, sizeof sentence, "the full-text index is made again from the archive: %s", reason);
     tell(feed->search, sentence);
@@ -383,7 +378,7 @@ static enum err start_over(struct feed *feed, const char *reason, struct err_det
 }
 
 /* Has somebody removed the file, or found it damaged? */
-static const char *trouble(struct feed *feed) {
+static const char *trouble(struct search_feed *feed) {
     struct search *search = feed->search;
     pthread_mutex_lock(&search->lock);
     bool is_damaged = search->is_damaged;
@@ -396,7 +391,7 @@ static const char *trouble(struct feed *feed) {
 
 /* ---- the thread ---- */
 
-static enum err run_round(struct feed *feed, bool *ret_has_more, struct err_detail *detail) {
+static enum err run_round(struct search_feed *feed, bool *ret_has_more, struct err_detail *detail) {
     *ret_has_more = false;
     const char *reason = trouble(feed);
     enum err err = reason != NULL ? start_over(feed, reason, detail) : ERR_OK;
@@ -433,23 +428,8 @@ static void note(struct search *search, enum err err, const struct err_detail *d
     }
 }
 
-/* Until it is time, or something is to be done, or all is over. */
-static void pause_for(struct search *search, uint64_t time_us) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t nanoseconds = (uint64_t)until.tv_nsec + time_us * 1000;
-    until.tv_sec += (time_t)(nanoseconds / 1000000000);
-    until.tv_nsec = (long)(nanoseconds % 1000000000);
-    pthread_mutex_lock(&search->lock);
-    int result = 0;
-    while (!search->is_stopping && result == 0) {
-        result = pthread_cond_timedwait(&search->wakes_feeder, &search->lock, &until);
-    }
-    pthread_mutex_unlock(&search->lock);
-}
-
-static enum err feed_init(struct feed *feed, struct search *search) {
-    *feed = (struct feed){.search = search, .sink = {.append = feed_text}};
+static enum err feed_init(struct search_feed *feed, struct search *search) {
+    *feed = (struct search_feed){.search = search, .sink = {.append = feed_text}};
     canon_init(&feed->canon);
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
@@ -468,7 +448,7 @@ static enum err feed_init(struct feed *feed, struct search *search) {
     return err;
 }
 
-static void feed_done(struct feed *feed) {
+static void feed_done(struct search_feed *feed) {
     close_database(feed);
     for (size_t i = 0; feed->follows != NULL && i < feed->search->volumes_count; i++) {
         if (feed->follows[i] != NULL) {
@@ -490,24 +470,34 @@ static void feed_done(struct feed *feed) {
     buf_done(&feed->packed);
 }
 
-void *search_feed(void *context) {
-    struct search *search = context;
-    struct feed feed;
-    enum err err = feed_init(&feed, search);
+static uint64_t search_feed_run(void *context) {
+    struct search_feed *feed = context;
     struct err_detail detail = {0};
-    note(search, err, &detail);
-    if (err == ERR_OK) {
-        enum err opened = open_database(&feed, &detail); /* before it can take long */
-        (void)opened;                                    /* is tried again below */
+    bool has_more = true;
+    if (!feed->has_begun) {
+        feed->has_begun = true;
+        enum err opened = open_database(feed, &detail); /* before it can take long */
+        (void)opened;                                   /* is tried again at once */
+        priority_lower(PRIORITY_IDLE);
+        return 0;
     }
-    priority_lower(PRIORITY_IDLE);
-    while (err == ERR_OK && !is_stopping(search)) {
-        bool has_more;
-        detail = (struct err_detail){0};
-        enum err outcome = run_round(&feed, &has_more, &detail);
-        note(search, outcome, &detail);
-        pause_for(search, outcome != ERR_OK ? RETRY_US : has_more ? PAUSE_US : POLL_US);
+    enum err outcome = run_round(feed, &has_more, &detail);
+    note(feed->search, outcome, &detail);
+    return outcome != ERR_OK ? RETRY_US : has_more ? PAUSE_US : POLL_US;
+}
+
+enum err search_feed_start(struct search *search) {
+    search->feed = calloc(1, sizeof *search->feed);
+    enum err err = search->feed == NULL ? ERR_MEMORY : feed_init(search->feed, search);
+    return err == ERR_OK
+               ? task_start(&search->feeder, "search-feeder", PRIORITY_USUAL, search_feed_run, search->feed)
+               : err;
+}
+
+void search_feed_stop(struct search *search) {
+    task_stop(&search->feeder);
+    if (search->feed != NULL) {
+        feed_done(search->feed);
+        free(search->feed);
     }
-    feed_done(&feed);
-    return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "replay/search/search.h"
 #include "replay/search/search_database.h"
+#include "run/task.h"
 
 enum { SEARCH_PATH_SIZE_MAX = 4096, SEARCH_STALE_MAX = 64, SEARCH_DROP_MAX = 256 };
 
@@ -19,6 +20,22 @@ struct search_volume {
     uint16_t number;
     struct volume *volume;
     struct index_position position; /* lock: as in the database */
+};
+
+/* search_query.c: one connection of an asker. */
+struct search_reader {
+    sqlite3 *database;
+    sqlite3_stmt *find;
+    bool is_shown; /* rows from the next on */
+    const struct clock *clock;
+    uint64_t due_us;
+};
+
+/* A thread that answers. */
+struct search_asker {
+    struct search *search;
+    struct search_reader reader;
+    uint64_t generation; /* of what the reader has open; 0: nothing */
 };
 
 struct search {
@@ -30,9 +47,6 @@ struct search {
     size_t volumes_count;
 
     pthread_mutex_t lock;
-    pthread_cond_t wakes_feeder;
-    pthread_cond_t wakes_askers;
-    bool is_stopping;                   /* lock */
     uint64_t generation;                /* lock: of the database; another one after it was made again */
     bool is_open;                       /* lock */
     bool is_damaged;                    /* lock: an asker says so */
@@ -41,18 +55,16 @@ struct search {
     char error[ERR_TEXT_SIZE_MAX];      /* lock */
     struct key stale[SEARCH_STALE_MAX]; /* lock: documents that were found removed */
     size_t stale_count;                 /* lock */
-    struct search_job *first;           /* lock: waiting */
-    struct search_job *last;            /* lock */
-    size_t jobs_count;                  /* lock */
 
-    pthread_t feeder;
-    pthread_t askers[SEARCH_ASKERS_COUNT];
-    size_t askers_count;
-    bool has_feeder;
+    struct task feeder;
+    struct search_feed *feed; /* the feeder's */
+    struct pool askers;
+    struct search_asker seats[SEARCH_ASKERS_COUNT]; /* of the askers */
 };
 
-/* The threads. */
-void *search_feed(void *search);
+/* search_feed.c: the feeder's task begins; the task has ended. */
+enum err search_feed_start(struct search *search) MUST_CHECK;
+void search_feed_stop(struct search *search);
 
 /* search_writer.c: what the feeder does to the database. Needs a transaction, but for open and close. */
 enum search_statement {
@@ -148,15 +160,7 @@ enum err search_mirrored_settle(struct search_mirrored *mirrored, struct search_
 struct follow *search_mirrored_follow(struct search_mirrored *mirrored, size_t index, uint16_t *ret_number);
 size_t search_mirrored_left(const struct search_mirrored *mirrored);
 
-/* search_query.c: one connection of an asker. */
-struct search_reader {
-    sqlite3 *database;
-    sqlite3_stmt *find;
-    bool is_shown; /* rows from the next on */
-    const struct clock *clock;
-    uint64_t due_us;
-};
-
+/* search_query.c */
 enum err search_reader_open(struct search_reader *reader, const char *path, const struct clock *clock,
                             struct err_detail *detail) MUST_CHECK;
 void search_reader_close(struct search_reader *reader);
