@@ -1,6 +1,5 @@
 #include "node/crowd/crowd_lookups.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,24 +8,10 @@
 #include "base/utc.h"
 #include "net/identity.h"
 #include "node/crowd/crowd_reader.h"
-#include "run/thread.h"
 #include "store/access/access.h"
 #include "web/url/surt.h"
 
 enum { TIMEOUT_MS = 10000, SURT_SIZE_MAX = 64 << 10 };
-
-struct crowd_lookups {
-    const struct crowd_parts *crowd;
-    struct access *access;
-    pthread_t threads[CROWD_LOOKUPS_THREADS_COUNT];
-    size_t threads_count;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct admin_pages_find *first; /* lock, as all below */
-    struct admin_pages_find **last;
-    size_t waiting_count;
-    bool is_stopping;
-};
 
 /* What one thread needs. */
 struct worker {
@@ -36,6 +21,13 @@ struct worker {
     struct canon canon;
     struct buf surt;
     struct buf words;
+};
+
+struct crowd_lookups {
+    const struct crowd_parts *crowd;
+    struct access *access;
+    struct pool pool;
+    struct worker workers[CROWD_LOOKUPS_THREADS_COUNT];
 };
 
 /* ---- what is wished for ---- */
@@ -162,104 +154,82 @@ static enum err obtain(struct worker *worker, struct admin_pages_find *find) {
     return find->text.err;
 }
 
-/* The next, or NULL: it ends. */
-static struct admin_pages_find *next(struct crowd_lookups *crowd_lookups) {
-    pthread_mutex_lock(&crowd_lookups->lock);
-    while (crowd_lookups->first == NULL && !crowd_lookups->is_stopping) {
-        pthread_cond_wait(&crowd_lookups->changed, &crowd_lookups->lock);
-    }
-    struct admin_pages_find *find = crowd_lookups->is_stopping ? NULL : crowd_lookups->first;
-    if (find != NULL) {
-        crowd_lookups->first = find->next;
-        crowd_lookups->last = crowd_lookups->first == NULL ? &crowd_lookups->first : crowd_lookups->last;
-        crowd_lookups->waiting_count--;
-    }
-    pthread_mutex_unlock(&crowd_lookups->lock);
-    return find;
+static void crowd_lookups_run(void *context, size_t seat) {
+    struct admin_pages_find *find = context;
+    struct crowd_lookups *crowd_lookups = find->answerer;
+    find->err = obtain(&crowd_lookups->workers[seat], find);
+    find->done(find);
 }
 
-static void *work(void *argument) {
-    struct worker worker = {.crowd_lookups = argument};
-    struct admin_pages_find *find;
-    canon_init(&worker.canon);
-    buf_init(&worker.surt, SURT_SIZE_MAX);
-    buf_init(&worker.words, WISH_WORDS_SIZE_MAX);
-    bool is_ready = sha256_init(&worker.sha256) == ERR_OK;
-    while ((find = next(worker.crowd_lookups)) != NULL) {
-        find->err = is_ready ? obtain(&worker, find) : ERR_MEMORY;
-        find->done(find);
+static void crowd_lookups_cancel(void *context) {
+    struct admin_pages_find *find = context;
+    find->err = ERR_CANCELLED;
+    find->done(find);
+}
+
+static enum err worker_init(struct worker *worker, struct crowd_lookups *crowd_lookups) {
+    *worker = (struct worker){.crowd_lookups = crowd_lookups};
+    canon_init(&worker->canon);
+    buf_init(&worker->surt, SURT_SIZE_MAX);
+    buf_init(&worker->words, WISH_WORDS_SIZE_MAX);
+    return sha256_init(&worker->sha256);
+}
+
+static void worker_done(struct worker *worker) {
+    if (worker->session != NULL) {
+        crowd_reader_session_free(worker->session);
     }
-    if (worker.session != NULL) {
-        crowd_reader_session_free(worker.session);
-    }
-    sha256_done(&worker.sha256);
-    canon_done(&worker.canon);
-    buf_done(&worker.surt);
-    buf_done(&worker.words);
-    return NULL;
+    sha256_done(&worker->sha256);
+    canon_done(&worker->canon);
+    buf_done(&worker->surt);
+    buf_done(&worker->words);
 }
 
 enum err crowd_lookups_start(const struct crowd_parts *crowd, struct access *access,
                              struct crowd_lookups **ret_crowd_lookups) {
+    struct pool_config pool = {
+        .name = "crowd-lookup",
+        .threads_max = CROWD_LOOKUPS_THREADS_COUNT,
+        .jobs_max = CROWD_LOOKUPS_WAITING_MAX,
+        .cancelled = crowd_lookups_cancel,
+    };
     struct crowd_lookups *crowd_lookups = calloc(1, sizeof *crowd_lookups);
     if (crowd_lookups == NULL) {
         return ERR_MEMORY;
     }
     crowd_lookups->crowd = crowd;
     crowd_lookups->access = access;
-    crowd_lookups->last = &crowd_lookups->first;
-    pthread_mutex_init(&crowd_lookups->lock, NULL);
-    pthread_cond_init(&crowd_lookups->changed, NULL);
-    while (crowd_lookups->threads_count < CROWD_LOOKUPS_THREADS_COUNT &&
-           thread_start(&crowd_lookups->threads[crowd_lookups->threads_count], "locating", work,
-                        crowd_lookups) == 0) {
-        crowd_lookups->threads_count++;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < CROWD_LOOKUPS_THREADS_COUNT; i++) {
+        enum err failed = worker_init(&crowd_lookups->workers[i], crowd_lookups);
+        err = err == ERR_OK ? failed : err;
     }
-    if (crowd_lookups->threads_count == 0) {
+    err = err == ERR_OK ? pool_start(&crowd_lookups->pool, &pool) : err;
+    if (err != ERR_OK) {
+        crowd_lookups_stop(crowd_lookups);
         crowd_lookups_free(crowd_lookups);
-        return ERR_SYSTEM;
+        return err;
     }
     *ret_crowd_lookups = crowd_lookups;
     return ERR_OK;
 }
 
 void crowd_lookups_stop(struct crowd_lookups *crowd_lookups) {
-    pthread_mutex_lock(&crowd_lookups->lock);
-    crowd_lookups->is_stopping = true;
-    pthread_cond_broadcast(&crowd_lookups->changed);
-    pthread_mutex_unlock(&crowd_lookups->lock);
-    for (size_t i = 0; i < crowd_lookups->threads_count; i++) {
-        pthread_join(crowd_lookups->threads[i], NULL);
-    }
-    crowd_lookups->threads_count = 0;
-    while (crowd_lookups->first != NULL) {
-        struct admin_pages_find *find = crowd_lookups->first;
-        crowd_lookups->first = find->next;
-        find->err = ERR_CANCELLED;
-        find->done(find);
+    pool_stop(&crowd_lookups->pool);
+    for (size_t i = 0; i < CROWD_LOOKUPS_THREADS_COUNT; i++) {
+        worker_done(&crowd_lookups->workers[i]);
     }
 }
 
 void crowd_lookups_free(struct crowd_lookups *crowd_lookups) {
-    pthread_cond_destroy(&crowd_lookups->changed);
-    pthread_mutex_destroy(&crowd_lookups->lock);
     free(crowd_lookups);
 }
 
 void crowd_lookups_ask(struct crowd_lookups *crowd_lookups, struct admin_pages_find *find) {
-    pthread_mutex_lock(&crowd_lookups->lock);
-    bool is_full = crowd_lookups->waiting_count == CROWD_LOOKUPS_WAITING_MAX;
-    if (!is_full && !crowd_lookups->is_stopping) {
-        find->next = NULL;
-        *crowd_lookups->last = find;
-        crowd_lookups->last = &find->next;
-        crowd_lookups->waiting_count++;
-        pthread_cond_signal(&crowd_lookups->changed);
-        find = NULL;
-    }
-    pthread_mutex_unlock(&crowd_lookups->lock);
-    if (find != NULL) {
-        find->err = is_full ? err_set(&find->detail, ERR_BUSY, "too many wait for the crowd") : ERR_CANCELLED;
+    find->answerer = crowd_lookups;
+    find->job = (struct pool_job){.run = crowd_lookups_run, .context = find};
+    if (!pool_try(&crowd_lookups->pool, &find->job)) {
+        find->err = err_set(&find->detail, ERR_BUSY, "too many wait for the crowd");
         find->done(find);
     }
 }

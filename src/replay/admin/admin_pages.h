@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "replay/admin/admin.h"
 #include "replay/site/replay.h"
+#include "run/pool.h"
 
 enum {
     ADMIN_PAGES_ROUTES_MAX = 32,
@@ -59,7 +60,8 @@ struct admin_pages_find {
     struct buf text; /* the answer is appended */
     enum err err;
     struct err_detail detail;
-    struct admin_pages_find *next; /* of who answers */
+    struct pool_job job; /* of whoever answers */
+    void *answerer;
 };
 
 /*
