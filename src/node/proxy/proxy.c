@@ -5,23 +5,22 @@
 
 #include "net/socket_address.h"
 #include "node/proxy/proxy_state.h"
-#include "run/thread.h"
 
-enum { BACKLOG = 128, TICK_MS = 100 };
+enum { BACKLOG = 128, TICK_US = 100000 };
 
 static const uint64_t timeout_us_default = 3000000;
 
 /* ---- the loop ---- */
 
-static void on_tick(uv_timer_t *timer) {
-    struct proxy *proxy = timer->data;
+static void proxy_tick(void *context) {
+    struct proxy *proxy = context;
     struct proxy_connection *next;
     for (struct proxy_connection *each = proxy->connections; each != NULL; each = next) {
         next = each->next;
         proxy_connection_tick(each);
     }
     if (proxy->connections == NULL) {
-        (void)uv_timer_stop(timer);
+        loop_timer_stop(&proxy->tick);
     }
 }
 
@@ -31,34 +30,20 @@ static void on_connection(uv_stream_t *listener, int status) {
         return;
     }
     proxy_connection_open(proxy, listener);
-    if (!uv_is_active((uv_handle_t *)&proxy->tick)) {
-        (void)uv_timer_start(&proxy->tick, on_tick, TICK_MS, TICK_MS);
+    if (!loop_timer_is_set(&proxy->tick)) {
+        loop_timer_set(&proxy->tick, TICK_US, TICK_US);
     }
 }
 
-static void close_handles(struct proxy *proxy) {
+static void proxy_end(void *context) {
+    struct proxy *proxy = context;
     while (proxy->connections != NULL) {
         proxy_connection_free(proxy->connections);
     }
     uv_close((uv_handle_t *)&proxy->listener, NULL);
-    uv_close((uv_handle_t *)&proxy->stop, NULL);
-    uv_close((uv_handle_t *)&proxy->tick, NULL);
-    if (proxy->jobs != NULL) {
-        proxy_jobs_close(proxy->jobs);
-    }
     if (proxy->dns != NULL) {
         dns_free(proxy->dns);
     }
-}
-
-static void on_stop(uv_async_t *async) {
-    close_handles(async->data);
-}
-
-static void *run(void *context) {
-    struct proxy *proxy = context;
-    uv_run(&proxy->loop, UV_RUN_DEFAULT);
-    return NULL;
 }
 
 /* ---- starting ---- */
@@ -84,7 +69,7 @@ static enum err open_listener(struct proxy *proxy, struct err_detail *detail) {
 
 static enum err open_parts(struct proxy *proxy, struct err_detail *detail) {
     const struct proxy_config *config = &proxy->config;
-    struct dns_config dns = {.loop = &proxy->loop, .nameservers = config->nameservers};
+    struct dns_config dns = {.loop = &proxy->loop.uv, .nameservers = config->nameservers};
     enum err err = proxy_head_init(&proxy->head);
     if (err == ERR_OK) {
         err = open_listener(proxy, detail);
@@ -98,31 +83,19 @@ static enum err open_parts(struct proxy *proxy, struct err_detail *detail) {
     if (err == ERR_OK) {
         err = proxy_jobs_start(config, &proxy->loop, proxy_exchange_looked, &proxy->jobs, detail);
     }
-    if (err == ERR_OK && thread_start(&proxy->thread, "proxy", run, proxy) != 0) {
+    if (err == ERR_OK && loop_start(&proxy->loop, "proxy", PRIORITY_USUAL) != ERR_OK) {
         err = err_set(detail, ERR_SYSTEM, "no thread for the proxy");
     }
     return err;
 }
 
-/* The loop has ended, or ends here. */
-static void free_proxy(struct proxy *proxy) {
-    uv_run(&proxy->loop, UV_RUN_DEFAULT);
-    int result = uv_loop_close(&proxy->loop);
-    ASSERT(result == 0);
-    if (proxy->jobs != NULL) {
-        proxy_jobs_free(proxy->jobs);
-    }
-    proxy_authority_free(proxy->authority);
-    proxy_head_done(&proxy->head);
-    free(proxy);
-}
-
 enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_detail *detail) {
     uint64_t seed;
     struct proxy *proxy = calloc(1, sizeof *proxy);
-    if (proxy == NULL || uv_loop_init(&proxy->loop) != 0) {
+    enum err err = proxy != NULL ? loop_init(&proxy->loop, 0) : ERR_MEMORY;
+    if (err != ERR_OK) {
         free(proxy);
-        return ERR_MEMORY;
+        return err;
     }
     randombytes_buf(&seed, sizeof seed);
     proxy->config = *config;
@@ -130,14 +103,12 @@ enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy
     proxy->config.timeout_us = config->timeout_us > 0 ? config->timeout_us : timeout_us_default;
     standing_init(&proxy->standing, proxy->silences, PROXY_SILENCES_MAX, seed);
     proxy->is_private = address_is_loopback(&config->listen);
-    uv_tcp_init(&proxy->loop, &proxy->listener);
-    uv_async_init(&proxy->loop, &proxy->stop, on_stop);
-    uv_timer_init(&proxy->loop, &proxy->tick);
-    proxy->listener.data = proxy->stop.data = proxy->tick.data = proxy;
-    enum err err = open_parts(proxy, detail);
+    uv_tcp_init(&proxy->loop.uv, &proxy->listener);
+    proxy->listener.data = proxy;
+    loop_timer_init(&proxy->loop, &proxy->tick, proxy_tick, proxy);
+    err = open_parts(proxy, detail);
     if (err != ERR_OK) {
-        close_handles(proxy);
-        free_proxy(proxy);
+        proxy_stop(proxy);
         return err;
     }
     *ret_proxy = proxy;
@@ -145,9 +116,16 @@ enum err proxy_start(const struct proxy_config *config, struct proxy **ret_proxy
 }
 
 void proxy_stop(struct proxy *proxy) {
-    uv_async_send(&proxy->stop);
-    pthread_join(proxy->thread, NULL);
-    free_proxy(proxy);
+    if (proxy->jobs != NULL) {
+        proxy_jobs_stop(proxy->jobs);
+    }
+    loop_stop(&proxy->loop, proxy_end, proxy);
+    if (proxy->jobs != NULL) {
+        proxy_jobs_free(proxy->jobs);
+    }
+    proxy_authority_free(proxy->authority);
+    proxy_head_done(&proxy->head);
+    free(proxy);
 }
 
 void proxy_address(const struct proxy *proxy, struct address *ret_address) {

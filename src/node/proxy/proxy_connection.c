@@ -334,7 +334,7 @@ void proxy_connection_tick(struct proxy_connection *connection) {
 void proxy_connection_open(struct proxy *proxy, uv_stream_t *listener) {
     struct proxy_connection *connection = calloc(1, sizeof *connection);
     struct proxy_wire *client =
-        connection != NULL ? proxy_wire_new(&proxy->loop, proxy_connection_run, connection) : NULL;
+        connection != NULL ? proxy_wire_new(&proxy->loop.uv, proxy_connection_run, connection) : NULL;
     if (client == NULL) {
         free(connection);
         return;

@@ -57,7 +57,8 @@ static void look(struct proxy_connection *connection) {
     proxy_jobs_put(connection->proxy->jobs, job);
 }
 
-void proxy_exchange_looked(struct proxy_job *job) {
+void proxy_exchange_looked(void *context) {
+    struct proxy_job *job = context;
     struct proxy_connection *connection = job->context;
     if (connection == NULL) {
         proxy_job_free(job);

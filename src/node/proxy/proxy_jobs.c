@@ -1,33 +1,17 @@
 #include "node/proxy/proxy_jobs.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-
-#include "run/thread.h"
 
 enum { HEAD_SIZE_MAX = 128 << 10, ACCEPTS_SIZE_MAX = 1024 };
 
-struct queue {
-    struct proxy_job *first;
-    struct proxy_job **end;
-    size_t count;
-};
-
 struct proxy_jobs {
     struct proxy_config config;
-    void (*done)(struct proxy_job *take_job);
-    uv_async_t news; /* looks that are over */
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    struct queue looks; /* lock */
-    struct queue keeps; /* lock */
-    struct queue over;  /* lock */
-    bool is_stopping;   /* lock */
-    bool is_closed;     /* lock: the loop wants no more news */
-    struct proxy_worker *workers[PROXY_THREADS_COUNT];
-    pthread_t threads[PROXY_THREADS_COUNT];
-    size_t threads_count;
-    size_t next_worker; /* lock: of a thread that begins */
+    struct loop *loop;
+    void (*done)(void *take_job);
+    struct pool pool;
+    struct proxy_worker *workers[PROXY_THREADS_COUNT]; /* by seat */
+    atomic_size_t keeps_count;                         /* that wait */
 };
 
 /* ---- jobs ---- */
@@ -61,162 +45,82 @@ void proxy_job_free(struct proxy_job *job) {
     }
 }
 
-/* ---- queues ---- */
+/* ---- the pool ---- */
 
-static void queue_init(struct queue *queue) {
-    *queue = (struct queue){.end = &queue->first};
+static void proxy_jobs_look(void *context, size_t seat) {
+    struct proxy_job *job = context;
+    proxy_worker_look(job->jobs->workers[seat], job);
 }
 
-static void queue_put(struct queue *queue, struct proxy_job *job) {
-    job->next = NULL;
-    *queue->end = job;
-    queue->end = &job->next;
-    queue->count++;
+static void proxy_jobs_keep(void *context, size_t seat) {
+    struct proxy_job *job = context;
+    atomic_fetch_sub(&job->jobs->keeps_count, 1);
+    proxy_worker_keep(job->jobs->workers[seat], job);
+    proxy_job_free(job);
 }
 
-static struct proxy_job *queue_take(struct queue *queue) {
-    struct proxy_job *job = queue->first;
-    if (job != NULL) {
-        queue->first = job->next;
-        queue->end = queue->first == NULL ? &queue->first : queue->end;
-        queue->count--;
-    }
-    return job;
-}
-
-static void queue_done(struct queue *queue) {
-    for (struct proxy_job *job = queue_take(queue); job != NULL; job = queue_take(queue)) {
+/* It was not even begun. */
+static void proxy_jobs_give_up(void *context) {
+    struct proxy_job *job = context;
+    if (job->kind == PROXY_JOB_KEEP) {
         proxy_job_free(job);
+        return;
     }
-}
-
-/* ---- threads ---- */
-
-static struct proxy_job *await_job(struct proxy_jobs *jobs) {
-    pthread_mutex_lock(&jobs->lock);
-    struct proxy_job *job = NULL;
-    while (!jobs->is_stopping && job == NULL) {
-        job = queue_take(&jobs->looks);
-        job = job != NULL ? job : queue_take(&jobs->keeps);
-        if (job == NULL) {
-            pthread_cond_wait(&jobs->wake, &jobs->lock);
-        }
-    }
-    pthread_mutex_unlock(&jobs->lock);
-    return job;
-}
-
-static void give_back(struct proxy_jobs *jobs, struct proxy_job *job) {
-    pthread_mutex_lock(&jobs->lock);
-    queue_put(&jobs->over, job);
-    if (!jobs->is_closed) {
-        uv_async_send(&jobs->news);
-    }
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-static void *work(void *context) {
-    struct proxy_jobs *jobs = context;
-    pthread_mutex_lock(&jobs->lock);
-    struct proxy_worker *worker = jobs->workers[jobs->next_worker++];
-    pthread_mutex_unlock(&jobs->lock);
-    for (struct proxy_job *job = await_job(jobs); job != NULL; job = await_job(jobs)) {
-        if (job->kind == PROXY_JOB_LOOK) {
-            proxy_worker_look(worker, job);
-            give_back(jobs, job);
-        } else {
-            proxy_worker_keep(worker, job);
-            proxy_job_free(job);
-        }
-    }
-    return NULL;
-}
-
-static void on_news(uv_async_t *async) {
-    struct proxy_jobs *jobs = async->data;
-    for (;;) {
-        pthread_mutex_lock(&jobs->lock);
-        struct proxy_job *job = queue_take(&jobs->over);
-        pthread_mutex_unlock(&jobs->lock);
-        if (job == NULL) {
-            return;
-        }
-        jobs->done(job);
-    }
+    job->job.post = (struct loop_post){.run = job->jobs->done, .context = job};
+    bool is_posted = loop_post(job->jobs->loop, &job->job.post);
+    ASSERT(is_posted);
 }
 
 /* ---- for the proxy ---- */
 
-static enum err start_threads(struct proxy_jobs *jobs, struct err_detail *detail) {
-    for (size_t i = 0; i < PROXY_THREADS_COUNT; i++) {
-        jobs->workers[i] = proxy_worker_new(&jobs->config);
-        if (jobs->workers[i] == NULL) {
-            return ERR_MEMORY;
-        }
-        if (thread_start(&jobs->threads[i], "proxy-job", work, jobs) != 0) {
-            return err_set(detail, ERR_SYSTEM, "no thread for the proxy");
-        }
-        jobs->threads_count++;
+enum err proxy_jobs_start(const struct proxy_config *config, struct loop *loop, void (*done)(void *take_job),
+                          struct proxy_jobs **ret_jobs, struct err_detail *detail) {
+    struct pool_config pool = {
+        .name = "proxy-job", .threads_max = PROXY_THREADS_COUNT, .cancelled = proxy_jobs_give_up};
+    struct proxy_jobs *jobs = calloc(1, sizeof *jobs);
+    if (jobs == NULL) {
+        return ERR_MEMORY;
     }
+    *jobs = (struct proxy_jobs){.config = *config, .loop = loop, .done = done};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < PROXY_THREADS_COUNT && err == ERR_OK; i++) {
+        jobs->workers[i] = proxy_worker_new(&jobs->config);
+        err = jobs->workers[i] != NULL ? ERR_OK : ERR_MEMORY;
+    }
+    err = err == ERR_OK ? pool_start(&jobs->pool, &pool) : err;
+    if (err != ERR_OK) {
+        proxy_jobs_free(jobs);
+        return err_set(detail, err, "no threads for the proxy: %s", err_text(err));
+    }
+    *ret_jobs = jobs;
     return ERR_OK;
 }
 
-enum err proxy_jobs_start(const struct proxy_config *config, uv_loop_t *loop,
-                          void (*done)(struct proxy_job *take_job), struct proxy_jobs **ret_jobs,
-                          struct err_detail *detail) {
-    struct proxy_jobs *jobs = calloc(1, sizeof *jobs);
-    if (jobs == NULL || uv_async_init(loop, &jobs->news, on_news) != 0) {
-        free(jobs);
-        return ERR_MEMORY;
-    }
-    jobs->config = *config;
-    jobs->done = done;
-    jobs->news.data = jobs;
-    queue_init(&jobs->looks);
-    queue_init(&jobs->keeps);
-    queue_init(&jobs->over);
-    pthread_mutex_init(&jobs->lock, NULL);
-    pthread_cond_init(&jobs->wake, NULL);
-    *ret_jobs = jobs; /* also where it fails: its handle is on the loop */
-    return start_threads(jobs, detail);
-}
-
-void proxy_jobs_close(struct proxy_jobs *jobs) {
-    pthread_mutex_lock(&jobs->lock);
-    jobs->is_closed = true;
-    pthread_mutex_unlock(&jobs->lock);
-    uv_close((uv_handle_t *)&jobs->news, NULL);
+void proxy_jobs_stop(struct proxy_jobs *jobs) {
+    pool_stop(&jobs->pool);
 }
 
 void proxy_jobs_free(struct proxy_jobs *jobs) {
-    pthread_mutex_lock(&jobs->lock);
-    ASSERT(jobs->is_closed);
-    jobs->is_stopping = true;
-    pthread_cond_broadcast(&jobs->wake);
-    pthread_mutex_unlock(&jobs->lock);
-    for (size_t i = 0; i < jobs->threads_count; i++) {
-        pthread_join(jobs->threads[i], NULL);
-    }
     for (size_t i = 0; i < PROXY_THREADS_COUNT; i++) {
         proxy_worker_free(jobs->workers[i]);
     }
-    queue_done(&jobs->looks);
-    queue_done(&jobs->keeps);
-    queue_done(&jobs->over);
-    pthread_mutex_destroy(&jobs->lock);
-    pthread_cond_destroy(&jobs->wake);
     free(jobs);
 }
 
 void proxy_jobs_put(struct proxy_jobs *jobs, struct proxy_job *job) {
-    pthread_mutex_lock(&jobs->lock);
-    bool is_full = job->kind == PROXY_JOB_KEEP && jobs->keeps.count >= PROXY_JOBS_KEEPS_MAX;
-    if (!is_full) {
-        queue_put(job->kind == PROXY_JOB_LOOK ? &jobs->looks : &jobs->keeps, job);
-        pthread_cond_signal(&jobs->wake);
-    }
-    pthread_mutex_unlock(&jobs->lock);
-    if (is_full) {
-        proxy_job_free(job);
+    bool is_keep = job->kind == PROXY_JOB_KEEP;
+    job->jobs = jobs;
+    job->job = (struct pool_job){
+        .run = is_keep ? proxy_jobs_keep : proxy_jobs_look,
+        .context = job,
+        .is_later = is_keep,
+        .loop = is_keep ? NULL : jobs->loop,
+        .done = jobs->done,
+    };
+    if (is_keep && atomic_fetch_add(&jobs->keeps_count, 1) >= PROXY_JOBS_KEEPS_MAX) {
+        atomic_fetch_sub(&jobs->keeps_count, 1);
+        proxy_jobs_give_up(job);
+    } else if (!pool_try(&jobs->pool, &job->job)) {
+        proxy_jobs_give_up(job);
     }
 }

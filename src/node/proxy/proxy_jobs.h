@@ -10,10 +10,9 @@
 #ifndef MNEMON_NODE_PROXY_PROXY_JOBS_H
 #define MNEMON_NODE_PROXY_PROXY_JOBS_H
 
-#include <uv.h>
-
 #include "base/scratch.h"
 #include "node/proxy/proxy.h"
+#include "run/pool.h"
 #include "web/url/url.h"
 
 struct proxy_jobs;
@@ -30,7 +29,8 @@ static const uint64_t PROXY_JOBS_BODY_SIZE_MAX = UINT64_C(64) << 20; /* of what 
 enum proxy_job_kind { PROXY_JOB_LOOK, PROXY_JOB_KEEP };
 
 struct proxy_job {
-    struct proxy_job *next;
+    struct proxy_jobs *jobs;
+    struct pool_job job;
     enum proxy_job_kind kind;
     struct buf url;
     struct buf head;     /* keep: the server's; look: the answer's, without its empty line */
@@ -54,13 +54,12 @@ struct proxy_job *proxy_job_new(const struct proxy_config *config, enum proxy_jo
 void proxy_job_free(struct proxy_job *job);        /* may be NULL */
 
 /* done: on the loop's thread for each look that is over. */
-enum err proxy_jobs_start(const struct proxy_config *config, uv_loop_t *loop,
-                          void (*done)(struct proxy_job *take_job), struct proxy_jobs **ret_jobs,
-                          struct err_detail *detail) MUST_CHECK;
+enum err proxy_jobs_start(const struct proxy_config *config, struct loop *loop, void (*done)(void *take_job),
+                          struct proxy_jobs **ret_jobs, struct err_detail *detail) MUST_CHECK;
 
-/* On the loop: nothing is given back any more, its handle closes. Then, when the loop has ended: */
-void proxy_jobs_close(struct proxy_jobs *jobs);
-void proxy_jobs_free(struct proxy_jobs *jobs);
+/* Before the loop ends: looks that have not begun find nothing, nor do those that come later. */
+void proxy_jobs_stop(struct proxy_jobs *jobs);
+void proxy_jobs_free(struct proxy_jobs *jobs); /* when the loop has ended */
 
 void proxy_jobs_put(struct proxy_jobs *jobs, struct proxy_job *take_job);
 

@@ -64,7 +64,7 @@ static void connect_next(struct proxy_connection *connection) {
         fail(origin, ERR_PERMISSION, sentence);
         return;
     }
-    origin->wire = proxy_wire_new(&proxy->loop, proxy_connection_run, connection);
+    origin->wire = proxy_wire_new(&proxy->loop.uv, proxy_connection_run, connection);
     if (origin->wire == NULL) {
         fail(origin, ERR_MEMORY, err_text(ERR_MEMORY));
         return;

@@ -3,8 +3,6 @@
 #ifndef MNEMON_NODE_PROXY_PROXY_STATE_H
 #define MNEMON_NODE_PROXY_PROXY_STATE_H
 
-#include <pthread.h>
-
 #include "base/standing.h"
 #include "http/message/http_body.h"
 #include "net/dns.h"
@@ -13,6 +11,7 @@
 #include "node/proxy/proxy_head.h"
 #include "node/proxy/proxy_jobs.h"
 #include "node/proxy/proxy_wire.h"
+#include "run/loop.h"
 
 enum { PROXY_REASON_SIZE_MAX = 200, PROXY_SILENCES_MAX = 64 };
 
@@ -102,10 +101,9 @@ struct proxy {
     struct proxy_config config; /* with its defaults filled in */
     struct address bound;
     bool is_private; /* only this machine can reach it */
-    uv_loop_t loop;
+    struct loop loop;
     uv_tcp_t listener;
-    uv_async_t stop;
-    uv_timer_t tick;
+    struct loop_timer tick;
     struct dns *dns;
     struct proxy_authority *authority; /* NULL: tunnels only */
     struct proxy_jobs *jobs;
@@ -114,7 +112,6 @@ struct proxy {
     struct standing standing; /* servers that were silent: others are asked at once, not after the time-out */
     struct standing_entry silences[PROXY_SILENCES_MAX];
     struct proxy_head head; /* for the request that is being read */
-    pthread_t thread;
 };
 
 static inline uint64_t proxy_now_us(const struct proxy *proxy) {
@@ -139,7 +136,7 @@ void proxy_exchange_init(struct proxy_exchange *exchange);
 void proxy_exchange_begin(struct proxy_connection *connection, const struct proxy_head *head);
 bool proxy_exchange_run(struct proxy_connection *connection);
 bool proxy_exchange_answer(struct proxy_connection *connection);
-void proxy_exchange_looked(struct proxy_job *take_job);
+void proxy_exchange_looked(void *take_job);
 void proxy_exchange_end(struct proxy_exchange *exchange); /* ready for the next one */
 void proxy_exchange_done(struct proxy_exchange *exchange);
 
