@@ -32,7 +32,10 @@ static void *task_run(void *context) {
 
 enum err task_start(struct task *task, const char *name, enum priority priority,
                     uint64_t (*run)(void *context), void *context) {
-    *task = (struct task){.run = run, .context = context, .priority = priority};
+    ASSERT(!task->has_thread);
+    task->run = run; /* the rest stays: it may have been poked before */
+    task->context = context;
+    task->priority = priority;
     int number = thread_start(&task->thread, name, task_run, task);
     task->has_thread = number == 0;
     return number == 0 ? ERR_OK : err_from_errno(number);

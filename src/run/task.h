@@ -19,7 +19,7 @@
 
 static const uint64_t TASK_FOR_EVER_US = UINT64_MAX;
 
-/* All zero: a task that was never started; it may be poked and stopped. */
+/* All zero to begin with: it may be poked and stopped before it is started. */
 struct task {
     uint64_t (*run)(void *context);
     void *context;
@@ -32,8 +32,8 @@ struct task {
 };
 
 /*
- * The first run begins at once. run() returns for how long the task rests, 0: not at all, TASK_FOR_EVER_US:
- * until it is poked.
+ * Of a struct of zeros. The first run begins at once. run() returns for how long the task rests, 0: not at
+ * all, TASK_FOR_EVER_US: until it is poked.
  */
 enum err task_start(struct task *task, const char *name, enum priority priority,
                     uint64_t (*run)(void *context), void *context) MUST_CHECK;
