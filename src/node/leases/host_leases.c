@@ -335,9 +335,7 @@ enum err host_leases_new(const struct host_leases_config *config, struct host_le
     canon_init(&host_leases->canon);
     buf_init(&host_leases->surt, SURT_SIZE_MAX);
     pthread_mutex_init(&host_leases->lock, NULL);
-    pthread_cond_init(&host_leases->has_wish, NULL);
-    if (!host_leases_find_start(host_leases)) {
-        host_leases->is_stopping = true;
+    if (host_leases_find_start(host_leases) != ERR_OK) {
         host_leases_free(host_leases);
         return err_set(detail, ERR_SYSTEM, "no thread to find the homes of hosts");
     }
@@ -377,16 +375,13 @@ void host_leases_detach(struct host_leases *host_leases) {
 void host_leases_free(struct host_leases *host_leases) {
     struct host_leases_event *event;
     ASSERT(host_leases->crawler == NULL);
-    if (!host_leases->is_stopping) {
-        host_leases_find_stop(host_leases);
-    }
+    host_leases_find_stop(host_leases);
     host_leases_drop_late(host_leases);
     ASSERT(host_leases->parcels_count == 0);
     while ((event = host_leases_take_event(host_leases)) != NULL) {
         host_leases_free_event(event);
     }
     pthread_mutex_destroy(&host_leases->lock);
-    pthread_cond_destroy(&host_leases->has_wish);
     buf_done(&host_leases->surt);
     canon_done(&host_leases->canon);
     sha256_done(&host_leases->sha256);

@@ -1,30 +1,26 @@
 #include <stdlib.h>
 
 #include "node/leases/host_leases_state.h"
-#include "run/thread.h"
 
 /* What it finds, the next question for the place knows (holders.h keeps it). */
-static void *run(void *context) {
+static uint64_t host_leases_find_first(void *context) {
     struct host_leases *host_leases = context;
     const struct host_leases_homes *homes = &host_leases->config.homes;
     pthread_mutex_lock(&host_leases->lock);
-    while (!host_leases->is_stopping) {
-        struct host_leases_wish *wish = host_leases->wishes;
-        if (wish == NULL) {
-            pthread_cond_wait(&host_leases->has_wish, &host_leases->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&host_leases->lock);
-        struct holders_arc arc;
-        enum err err = homes->find(homes->context, wish->place, &arc);
-        (void)err; /* who still wants it will wish again */
-        pthread_mutex_lock(&host_leases->lock);
-        host_leases->wishes = wish->next; /* only now: meanwhile nobody wishes for the same */
-        host_leases->wishes_count--;
-        free(wish);
-    }
+    struct host_leases_wish *wish = host_leases->wishes;
     pthread_mutex_unlock(&host_leases->lock);
-    return NULL;
+    if (wish == NULL) {
+        return TASK_FOR_EVER_US;
+    }
+    struct holders_arc arc;
+    enum err err = homes->find(homes->context, wish->place, &arc);
+    (void)err; /* who still wants it will wish again */
+    pthread_mutex_lock(&host_leases->lock);
+    host_leases->wishes = wish->next; /* only now: meanwhile nobody wishes for the same */
+    host_leases->wishes_count--;
+    pthread_mutex_unlock(&host_leases->lock);
+    free(wish);
+    return 0;
 }
 
 void host_leases_find(struct host_leases *host_leases, struct ring_id place) {
@@ -39,21 +35,18 @@ void host_leases_find(struct host_leases *host_leases, struct ring_id place) {
         wish->place = place;
         *end = wish;
         host_leases->wishes_count++;
-        pthread_cond_signal(&host_leases->has_wish);
+        task_poke(&host_leases->finder);
     }
     pthread_mutex_unlock(&host_leases->lock);
 }
 
-bool host_leases_find_start(struct host_leases *host_leases) {
-    return thread_start(&host_leases->finder, "lending-find", run, host_leases) == 0;
+enum err host_leases_find_start(struct host_leases *host_leases) {
+    return task_start(&host_leases->finder, "lease-finder", PRIORITY_USUAL, host_leases_find_first,
+                      host_leases);
 }
 
 void host_leases_find_stop(struct host_leases *host_leases) {
-    pthread_mutex_lock(&host_leases->lock);
-    host_leases->is_stopping = true;
-    pthread_cond_signal(&host_leases->has_wish);
-    pthread_mutex_unlock(&host_leases->lock);
-    pthread_join(host_leases->finder, NULL);
+    task_stop(&host_leases->finder);
     while (host_leases->wishes != NULL) {
         struct host_leases_wish *next = host_leases->wishes->next;
         free(host_leases->wishes);

@@ -6,6 +6,7 @@
 
 #include "node/leases/host_leases.h"
 #include "node/leases/host_leases_code.h"
+#include "run/task.h"
 #include "web/url/canon.h"
 
 enum {
@@ -53,7 +54,7 @@ struct host_leases_arc {
 struct host_leases {
     struct host_leases_config config;
     struct permits permits;
-    pthread_t finder;
+    struct task finder;
 
     /* The bulk thread's. */
     struct host_leases_parcel *late; /* more than the other side takes for now; in order */
@@ -76,8 +77,6 @@ struct host_leases {
     size_t parcels_count;
     struct host_leases_wish *wishes;
     size_t wishes_count;
-    pthread_cond_t has_wish;
-    bool is_stopping;
     struct host_leases_stat stat;
 };
 
@@ -103,7 +102,7 @@ enum err host_leases_answer(void *context, const struct peer *from, struct bytes
                             struct err_detail *detail);
 
 /* host_leases_find.c */
-bool host_leases_find_start(struct host_leases *host_leases);
+enum err host_leases_find_start(struct host_leases *host_leases);
 void host_leases_find_stop(struct host_leases *host_leases);
 void host_leases_find(struct host_leases *host_leases, struct ring_id place);
 
