@@ -2,15 +2,15 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "run/thread.h"
+#include "run/task.h"
 
 enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */
     WINDOW_SAMPLES = 5,  /* that a rate looks back */
     WAITING_SIZE_MAX = 4096,
+    BEAT_US = 1000000,
     SETTLE_SAMPLES = 30, /* nothing was stored for so many: the index may be put in order */
 };
 
@@ -20,17 +20,14 @@ struct monitor {
     uint64_t samples_count; /* taken so far */
     uint64_t stored_count;  /* documents, when the last one came … */
     uint64_t stored_at;     /* … which was so many samples after the start */
-    pthread_t thread;
+    uint64_t taken_us;      /* the last one */
+    struct task task;
 
     pthread_mutex_t lock;
-    pthread_cond_t wakes;
-    bool has_thread;
-    bool is_hurried;                            /* lock */
-    bool is_stopping;                           /* lock */
     struct sample samples[MONITOR_SAMPLES_MAX]; /* lock: a ring, the newest at (kept_count - 1) */
     uint64_t kept_count;                        /* lock: since the start */
     struct sample_volumes volumes;              /* lock */
-    struct sample_volumes work;                 /* the thread's */
+    struct sample_volumes work;                 /* the task's */
     char waiting[WAITING_SIZE_MAX];             /* lock */
     size_t waiting_size;                        /* lock */
 };
@@ -74,37 +71,17 @@ static void take(struct monitor *monitor) {
     buf_done(&waiting);
 }
 
-/* Until it is hurried, stopped, or a second later. With the lock. */
-static void await(struct monitor *monitor) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec++;
-    int number = 0;
-    while (!monitor->is_hurried && !monitor->is_stopping && number == 0) {
-        number = pthread_cond_timedwait(&monitor->wakes, &monitor->lock, &until);
-    }
-    monitor->is_hurried = false;
-}
-
-static void *run(void *context) {
+static uint64_t monitor_beat(void *context) {
     struct monitor *monitor = context;
-    uint64_t taken_us = clock_monotonic_us(monitor->config.sources.clock);
-    pthread_mutex_lock(&monitor->lock);
-    while (!monitor->is_stopping) {
-        await(monitor);
-        pthread_mutex_unlock(&monitor->lock);
-        if (monitor->config.beat != NULL) {
-            monitor->config.beat(monitor->config.context);
-        }
-        uint64_t now_us = clock_monotonic_us(monitor->config.sources.clock);
-        if (now_us - taken_us >= MONITOR_STEP_S * UINT64_C(1000000)) {
-            taken_us = now_us;
-            take(monitor);
-        }
-        pthread_mutex_lock(&monitor->lock);
+    if (monitor->config.beat != NULL) {
+        monitor->config.beat(monitor->config.context);
     }
-    pthread_mutex_unlock(&monitor->lock);
-    return NULL;
+    uint64_t now_us = clock_monotonic_us(monitor->config.sources.clock);
+    if (now_us - monitor->taken_us >= MONITOR_STEP_S * UINT64_C(1000000)) {
+        monitor->taken_us = now_us;
+        take(monitor);
+    }
+    return BEAT_US;
 }
 
 struct monitor *monitor_new(const struct monitor_config *config) {
@@ -121,11 +98,7 @@ struct monitor *monitor_new(const struct monitor_config *config) {
     monitor->config.sources.session = session;
     monitor->started_us = clock_monotonic_us(config->sources.clock);
     pthread_mutex_init(&monitor->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&monitor->wakes, &attributes);
-    pthread_condattr_destroy(&attributes);
+    monitor->taken_us = monitor->started_us;
     take(monitor);
     return monitor;
 }
@@ -134,35 +107,21 @@ enum err monitor_run(struct monitor *monitor, struct http_server *http) {
     pthread_mutex_lock(&monitor->lock);
     monitor->config.sources.http = http;
     pthread_mutex_unlock(&monitor->lock);
-    monitor->has_thread = thread_start(&monitor->thread, "pulse", run, monitor) == 0;
-    return monitor->has_thread ? ERR_OK : ERR_SYSTEM;
+    return task_start(&monitor->task, "monitor", PRIORITY_USUAL, monitor_beat, monitor);
 }
 
 void monitor_rest(struct monitor *monitor) {
-    if (!monitor->has_thread) {
-        return;
-    }
-    pthread_mutex_lock(&monitor->lock);
-    monitor->is_stopping = true;
-    pthread_cond_signal(&monitor->wakes);
-    pthread_mutex_unlock(&monitor->lock);
-    pthread_join(monitor->thread, NULL);
-    monitor->has_thread = false;
+    task_stop(&monitor->task);
 }
 
 void monitor_free(struct monitor *monitor) {
-    ASSERT(!monitor->has_thread);
     instance_session_free(monitor->config.sources.session);
-    pthread_cond_destroy(&monitor->wakes);
     pthread_mutex_destroy(&monitor->lock);
     free(monitor);
 }
 
 void monitor_hurry(struct monitor *monitor) {
-    pthread_mutex_lock(&monitor->lock);
-    monitor->is_hurried = true;
-    pthread_cond_signal(&monitor->wakes);
-    pthread_mutex_unlock(&monitor->lock);
+    task_poke(&monitor->task);
 }
 
 void monitor_put_status(struct monitor *monitor, struct buf *out) {
