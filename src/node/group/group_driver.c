@@ -8,7 +8,6 @@
 #include "node/group/group_driver_state.h"
 #include "node/rpc/peer_rpc.h"
 #include "node/transport/transport.h"
-#include "run/thread.h"
 
 enum { NOTE_SIZE_MAX = 512 };
 
@@ -42,7 +41,6 @@ struct group_driver *group_driver_new(const struct group_driver_config *config) 
     randombytes_buf(&seed, sizeof seed);
     map_init(&group_driver->members, PEER_KEY_SIZE, 1, GROUP_DRIVER_MEMBERS_MAX, seed);
     pthread_mutex_init(&group_driver->lock, NULL);
-    pthread_cond_init(&group_driver->work, NULL);
     for (size_t i = 0; i < GROUP_DRIVER_PROBES_MAX; i++) {
         group_driver->probes[i].group_driver = group_driver;
     }
@@ -65,8 +63,10 @@ enum err group_driver_begin(struct group_driver *group_driver, struct transport 
     }
     outbox_init(&group_driver->out, group_driver->actions, actions_max, group_driver->memory, memory_size);
     peer_rpc_serve(peer_rpc, PEER_RPC_PROBE, group_driver_answer_probe, group_driver);
-    if (thread_start(&group_driver->thread, "grouping", group_driver_run_disk, group_driver) != 0) {
-        return ERR_SYSTEM;
+    enum err err =
+        task_start(&group_driver->disk, "group-disk", PRIORITY_USUAL, group_driver_run_disk, group_driver);
+    if (err != ERR_OK) {
+        return err;
     }
     group_driver->is_begun = true;
     group_driver_hurry(group_driver);
@@ -81,15 +81,12 @@ void group_driver_hurry(struct group_driver *group_driver) {
 }
 
 void group_driver_stop(struct group_driver *group_driver) {
-    if (!group_driver->is_begun || group_driver->is_stopped) {
-        group_driver->is_stopped = true;
-        return;
-    }
-    pthread_mutex_lock(&group_driver->lock);
+    bool is_first = group_driver->is_begun && !group_driver->is_stopped;
     group_driver->is_stopped = true;
-    pthread_cond_signal(&group_driver->work);
-    pthread_mutex_unlock(&group_driver->lock);
-    pthread_join(group_driver->thread, NULL);
+    task_stop(&group_driver->disk);
+    if (is_first) {
+        (void)group_driver_run_disk(group_driver); /* what came meanwhile */
+    }
 }
 
 void group_driver_free(struct group_driver *group_driver) {
@@ -113,7 +110,6 @@ void group_driver_free(struct group_driver *group_driver) {
     }
     sha256_done(&group_driver->sha256);
     map_done(&group_driver->members);
-    pthread_cond_destroy(&group_driver->work);
     pthread_mutex_destroy(&group_driver->lock);
     free(group_driver->known);
     free(group_driver->actions);

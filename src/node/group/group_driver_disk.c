@@ -1,18 +1,17 @@
-/* What a group must not forget, on a thread of its own: a topology is passed on when it is durable, and no
+/* What a group must not forget, by a task: a topology is passed on when it is durable, and no
  * loop waits for that. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "node/group/group_driver_state.h"
 
-enum { RETRY_S = 1 };
+enum { RETRY_US = 1000000 };
 
 static void put(struct group_driver *group_driver, struct group_driver_save *save) {
     pthread_mutex_lock(&group_driver->lock);
     *group_driver->saves_end = save;
     group_driver->saves_end = &save->next;
-    pthread_cond_signal(&group_driver->work);
     pthread_mutex_unlock(&group_driver->lock);
+    task_poke(&group_driver->disk);
 }
 
 static struct group_driver_save *make(const struct group_driver_slot *slot) {
@@ -61,54 +60,34 @@ static enum err write_one(struct group_driver *group_driver, const struct group_
     return err;
 }
 
-/* The lock is held. */
-static void wait(struct group_driver *group_driver, bool is_retry) {
-    struct timespec until;
-    if (!is_retry) {
-        pthread_cond_wait(&group_driver->work, &group_driver->lock);
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RETRY_S;
-    pthread_cond_timedwait(&group_driver->work, &group_driver->lock, &until);
+static struct group_driver_save *first_save(struct group_driver *group_driver) {
+    pthread_mutex_lock(&group_driver->lock);
+    struct group_driver_save *save = group_driver->saves;
+    pthread_mutex_unlock(&group_driver->lock);
+    return save;
 }
 
-/* The lock is held. */
 static void finish(struct group_driver *group_driver, struct group_driver_save *save) {
+    pthread_mutex_lock(&group_driver->lock);
     group_driver->saves = save->next;
     if (group_driver->saves == NULL) {
         group_driver->saves_end = &group_driver->saves;
     }
     save->next = group_driver->saved;
     group_driver->saved = save;
+    pthread_mutex_unlock(&group_driver->lock);
+    group_driver_hurry(group_driver);
 }
 
 /* In order. What cannot be written is tried again: nothing later may overtake it. */
-void *group_driver_run_disk(void *context) {
+uint64_t group_driver_run_disk(void *context) {
     struct group_driver *group_driver = context;
-    bool is_retry = false;
-    pthread_mutex_lock(&group_driver->lock);
-    for (;;) {
-        struct group_driver_save *save = group_driver->saves;
-        if (save == NULL || is_retry) {
-            if (group_driver->is_stopped) {
-                break;
-            }
-            wait(group_driver, is_retry);
-            is_retry = false;
-            continue;
+    struct group_driver_save *save;
+    while ((save = first_save(group_driver)) != NULL) {
+        if (write_one(group_driver, save) != ERR_OK) {
+            return RETRY_US;
         }
-        pthread_mutex_unlock(&group_driver->lock);
-        bool is_written = write_one(group_driver, save) == ERR_OK;
-        pthread_mutex_lock(&group_driver->lock);
-        is_retry = !is_written;
-        if (is_written) {
-            finish(group_driver, save);
-            pthread_mutex_unlock(&group_driver->lock);
-            group_driver_hurry(group_driver);
-            pthread_mutex_lock(&group_driver->lock);
-        }
+        finish(group_driver, save);
     }
-    pthread_mutex_unlock(&group_driver->lock);
-    return NULL;
+    return TASK_FOR_EVER_US;
 }

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/retry.h"
 #include "node/group/group_driver.h"
+#include "run/task.h"
 
 enum {
     GROUP_DRIVER_ASKED_MAX = 16,   /* who waits for approval, of one group; the oldest makes room */
@@ -28,7 +29,7 @@ struct group_driver_news {
     struct group_state_file state;
 };
 
-/* For the disk's thread. */
+/* For the disk's task. */
 struct group_driver_save {
     struct group_driver_save *next;
     char name[GROUP_FILES_NAME_SIZE_MAX];
@@ -137,8 +138,7 @@ struct group_driver {
     /* The bulk thread's. */
     struct bucket probes_bucket; /* of those that we answer */
 
-    pthread_t thread; /* of the disk */
-    pthread_cond_t work;
+    struct task disk; /* writes saves */
 
     pthread_mutex_t lock; /* of all below */
     struct group_driver_news *news;
@@ -193,7 +193,7 @@ bool group_driver_papers_are_good(struct group_driver *group_driver, const struc
                                   const struct peer *peer, struct bytes papers);
 
 /* group_driver_disk.c */
-void *group_driver_run_disk(void *context);
+uint64_t group_driver_run_disk(void *context);
 void group_driver_save(struct group_driver *group_driver, const struct group_driver_slot *slot,
                        const uint64_t *number, struct bytes document);
 void group_driver_save_removal(struct group_driver *group_driver, const struct group_driver_slot *slot);
