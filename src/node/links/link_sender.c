@@ -2,9 +2,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "run/thread.h"
+#include "run/task.h"
 
 enum {
     POSTS_MAX = 256,
@@ -13,7 +12,6 @@ enum {
     DROPS_MAX = 256,
     MANY_COUNT = 64, /* found at one look */
     SENT_COUNT = 1 << 16,
-    US_PER_S = 1000000,
 };
 static const uint64_t LOOK_US = 200000; /* between two looks into the frontiers, while links come */
 static const uint64_t LOOK_MANY_US =
@@ -51,7 +49,8 @@ struct item {
 
 struct link_sender {
     struct link_sender_config config;
-    pthread_t thread;
+    struct task task;
+    bool has_begun;
     struct links_code *code;
     struct link_relay *link_relay;
     struct outbox out;
@@ -68,8 +67,6 @@ struct link_sender {
     struct links_code_link links[LINKS_CODE_LINKS_MAX];
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_stopping;                      /* lock */
     bool has_news;                         /* lock */
     struct job jobs[LINK_SENDER_JOBS_MAX]; /* fixed once they are counted; work and after are the thread's */
     size_t jobs_count;                     /* lock */
@@ -348,7 +345,7 @@ static void take_post(struct link_sender *link_sender, const struct post *post) 
 
 static bool next_post(struct link_sender *link_sender, struct post *ret_post) {
     pthread_mutex_lock(&link_sender->lock);
-    bool is_there = link_sender->posts_count > 0 && !link_sender->is_stopping;
+    bool is_there = link_sender->posts_count > 0 && !task_is_stopping(&link_sender->task);
     if (is_there) {
         *ret_post = link_sender->posts[link_sender->posts_first];
         link_sender->posts_first = (link_sender->posts_first + 1) % POSTS_MAX;
@@ -378,8 +375,8 @@ static void look(struct link_sender *link_sender) {
     step(link_sender, &(struct event){.kind = EVENT_COMMAND, .code = LINK_RELAY_WAITING});
 }
 
-/* Until somebody has something, or it is time. */
-static bool await(struct link_sender *link_sender) {
+/* How long until it is time for something. */
+static uint64_t wait_us(struct link_sender *link_sender) {
     uint64_t now = now_us(link_sender);
     pthread_mutex_lock(&link_sender->lock);
     uint64_t at_us = now + IDLE_US;
@@ -388,36 +385,25 @@ static bool await(struct link_sender *link_sender) {
                        link_sender->items_count > link_sender->waiting_count);
     at_us = is_looking && link_sender->look_at_us < at_us ? link_sender->look_at_us : at_us;
     at_us = link_sender->wake_at_us < at_us ? link_sender->wake_at_us : at_us;
-    if (link_sender->posts_count == 0 && !link_sender->is_stopping && at_us > now) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        uint64_t wait_us = at_us - now;
-        until.tv_sec += (time_t)(wait_us / US_PER_S);
-        until.tv_nsec += (long)(wait_us % US_PER_S) * 1000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&link_sender->changed, &link_sender->lock, &until);
-    }
-    bool is_stopping = link_sender->is_stopping;
     pthread_mutex_unlock(&link_sender->lock);
-    return !is_stopping;
+    return at_us > now ? at_us - now : 0;
 }
 
-static void *run(void *context) {
+static uint64_t link_sender_run(void *context) {
     struct link_sender *link_sender = context;
     struct post post;
-    step(link_sender, &(struct event){.kind = EVENT_START});
-    while (await(link_sender)) {
-        while (next_post(link_sender, &post)) {
-            take_post(link_sender, &post);
-        }
-        if (now_us(link_sender) >= link_sender->wake_at_us) {
-            step(link_sender, &(struct event){.kind = EVENT_WAKE});
-        }
-        look(link_sender);
+    if (!link_sender->has_begun) {
+        link_sender->has_begun = true;
+        step(link_sender, &(struct event){.kind = EVENT_START});
     }
-    drop_done(link_sender);
-    return NULL;
+    while (next_post(link_sender, &post)) {
+        take_post(link_sender, &post);
+    }
+    if (now_us(link_sender) >= link_sender->wake_at_us) {
+        step(link_sender, &(struct event){.kind = EVENT_WAKE});
+    }
+    look(link_sender);
+    return wait_us(link_sender);
 }
 
 /* ---- any thread ---- */
@@ -432,7 +418,7 @@ static struct post *new_post(struct link_sender *link_sender, enum post_kind kin
     post->number = number;
     post->from = (struct peer){0};
     post->size = 0;
-    pthread_cond_signal(&link_sender->changed);
+    task_poke(&link_sender->task);
     return post;
 }
 
@@ -490,7 +476,7 @@ void link_sender_outgoing(struct link_sender *link_sender, const char *name) {
     pthread_mutex_lock(&link_sender->lock);
     if (job_of(link_sender, name) != NULL && !link_sender->has_news) {
         link_sender->has_news = true;
-        pthread_cond_signal(&link_sender->changed);
+        task_poke(&link_sender->task);
     }
     pthread_mutex_unlock(&link_sender->lock);
 }
@@ -512,7 +498,6 @@ static void dispose(struct link_sender *link_sender) {
         link_relay_free(link_sender->link_relay);
     }
     links_code_free(link_sender->code);
-    pthread_cond_destroy(&link_sender->changed);
     pthread_mutex_destroy(&link_sender->lock);
     free(link_sender->out.actions);
     free(link_sender->out.memory);
@@ -545,20 +530,15 @@ static enum err prepare(struct link_sender *link_sender) {
 
 enum err link_sender_start(const struct link_sender_config *config, struct link_sender **ret_link_sender) {
     struct link_sender *link_sender = calloc(1, sizeof *link_sender);
-    pthread_condattr_t attributes;
     if (link_sender == NULL) {
         return ERR_MEMORY;
     }
     link_sender->config = *config;
     link_sender->config.clock = config->clock != NULL ? config->clock : &clock_system;
     pthread_mutex_init(&link_sender->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&link_sender->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
     enum err err = prepare(link_sender);
-    if (err == ERR_OK && thread_start(&link_sender->thread, "walking", run, link_sender) != 0) {
-        err = ERR_SYSTEM;
+    if (err == ERR_OK) {
+        err = task_start(&link_sender->task, "link-sender", PRIORITY_USUAL, link_sender_run, link_sender);
     }
     if (err != ERR_OK) {
         dispose(link_sender);
@@ -572,10 +552,7 @@ void link_sender_stop(struct link_sender *link_sender) {
     if (link_sender == NULL) {
         return;
     }
-    pthread_mutex_lock(&link_sender->lock);
-    link_sender->is_stopping = true;
-    pthread_cond_signal(&link_sender->changed);
-    pthread_mutex_unlock(&link_sender->lock);
-    pthread_join(link_sender->thread, NULL);
+    task_stop(&link_sender->task);
+    drop_done(link_sender);
     dispose(link_sender);
 }
