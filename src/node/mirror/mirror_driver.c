@@ -3,10 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "node/mirror/mirror_driver_state.h"
-#include "run/thread.h"
 
 enum { STATUS_SIZE_MAX = 4 << 20, TASKS_MAX = 1000 };
 static const uint64_t LOOK_US = 1000000;    /* at the files */
@@ -385,30 +383,21 @@ static uint64_t work(struct mirror_driver_mirror *mirror) {
     return now_us;
 }
 
-/* ---- the thread ---- */
-
-static void await(struct mirror_driver *mirror_driver, uint64_t until_us) {
-    uint64_t now_us = mirror_driver_now_us(mirror_driver);
-    if (until_us <= now_us || mirror_driver->events != NULL || mirror_driver->is_stopped) {
-        return;
-    }
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    uint64_t wait_us = until_us - now_us + (uint64_t)at.tv_nsec / 1000;
-    at.tv_sec += (time_t)(wait_us / 1000000);
-    at.tv_nsec = (long)(wait_us % 1000000 * 1000);
-    pthread_cond_timedwait(&mirror_driver->woken, &mirror_driver->lock, &at);
-}
+/* ---- the task ---- */
 
 static struct mirror_driver_event *take_events(struct mirror_driver *mirror_driver) {
+    pthread_mutex_lock(&mirror_driver->lock);
     struct mirror_driver_event *events = mirror_driver->events;
     mirror_driver->events = NULL;
     mirror_driver->events_end = &mirror_driver->events;
     mirror_driver->heard_count = 0;
+    pthread_mutex_unlock(&mirror_driver->lock);
     return events;
 }
 
-static uint64_t go_round(struct mirror_driver *mirror_driver, struct mirror_driver_event *events) {
+static uint64_t mirror_driver_run(void *context) {
+    struct mirror_driver *mirror_driver = context;
+    struct mirror_driver_event *events = take_events(mirror_driver);
     while (events != NULL) {
         struct mirror_driver_event *next = events->next;
         take_event(mirror_driver, events);
@@ -429,22 +418,8 @@ static uint64_t go_round(struct mirror_driver *mirror_driver, struct mirror_driv
         mirror_driver->described_at_us = mirror_driver_now_us(mirror_driver);
         mirror_driver_describe(mirror_driver);
     }
-    return until_us;
-}
-
-static void *run(void *context) {
-    struct mirror_driver *mirror_driver = context;
-    uint64_t until_us = 0;
-    pthread_mutex_lock(&mirror_driver->lock);
-    while (!mirror_driver->is_stopped) {
-        await(mirror_driver, until_us);
-        struct mirror_driver_event *events = take_events(mirror_driver);
-        pthread_mutex_unlock(&mirror_driver->lock);
-        until_us = go_round(mirror_driver, events);
-        pthread_mutex_lock(&mirror_driver->lock);
-    }
-    pthread_mutex_unlock(&mirror_driver->lock);
-    return NULL;
+    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    return until_us > now_us ? until_us - now_us : 0;
 }
 
 /* ---- life ---- */
@@ -459,7 +434,6 @@ static void set_limit(struct mirror_limit *limit, const struct mirror_limit *giv
 
 enum err mirror_driver_new(const struct mirror_driver_config *config,
                            struct mirror_driver **ret_mirror_driver, struct err_detail *detail) {
-    pthread_condattr_t attributes;
     struct mirror_driver *mirror_driver = calloc(1, sizeof *mirror_driver);
     if (mirror_driver == NULL) {
         return err_set(detail, ERR_MEMORY, "no memory for collections");
@@ -472,10 +446,6 @@ enum err mirror_driver_new(const struct mirror_driver_config *config,
     set_limit(&mirror_driver->limit, config->limit);
     set_limit(&mirror_driver->upload_limit, config->upload_limit);
     pthread_mutex_init(&mirror_driver->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&mirror_driver->woken, &attributes);
-    pthread_condattr_destroy(&attributes);
     look_at_clock(mirror_driver);
     peer_rpc_serve(config->peer_rpc, PEER_RPC_MIRROR, mirror_driver_answer, mirror_driver);
     *ret_mirror_driver = mirror_driver;
@@ -483,22 +453,13 @@ enum err mirror_driver_new(const struct mirror_driver_config *config,
 }
 
 enum err mirror_driver_start(struct mirror_driver *mirror_driver, struct err_detail *detail) {
-    if (thread_start(&mirror_driver->thread, "mirroring", run, mirror_driver) != 0) {
-        return err_set(detail, ERR_SYSTEM, "no thread for collections");
-    }
-    mirror_driver->is_running = true;
-    return ERR_OK;
+    enum err err =
+        task_start(&mirror_driver->task, "mirror", PRIORITY_USUAL, mirror_driver_run, mirror_driver);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "no thread for collections");
 }
 
 void mirror_driver_stop(struct mirror_driver *mirror_driver) {
-    pthread_mutex_lock(&mirror_driver->lock);
-    mirror_driver->is_stopped = true;
-    pthread_cond_signal(&mirror_driver->woken);
-    pthread_mutex_unlock(&mirror_driver->lock);
-    if (mirror_driver->is_running) {
-        pthread_join(mirror_driver->thread, NULL);
-        mirror_driver->is_running = false;
-    }
+    task_stop(&mirror_driver->task);
 }
 
 void mirror_driver_free(struct mirror_driver *mirror_driver) {
@@ -516,7 +477,6 @@ void mirror_driver_free(struct mirror_driver *mirror_driver) {
     for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
         free_mirror(mirror_driver->mirrors[i]);
     }
-    pthread_cond_destroy(&mirror_driver->woken);
     pthread_mutex_destroy(&mirror_driver->lock);
     buf_done(&mirror_driver->status);
     free(mirror_driver);

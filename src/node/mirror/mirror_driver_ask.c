@@ -34,8 +34,8 @@ void mirror_driver_queue(struct mirror_driver_event *event) {
     *mirror_driver->events_end = event;
     mirror_driver->events_end = &event->next;
     mirror_driver->heard_count += event->kind == MIRROR_DRIVER_HEARD;
-    pthread_cond_signal(&mirror_driver->woken);
     pthread_mutex_unlock(&mirror_driver->lock);
+    task_poke(&mirror_driver->task);
 }
 
 static void forget_asked(struct mirror_driver_event *event) {

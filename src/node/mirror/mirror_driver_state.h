@@ -9,6 +9,7 @@
 #include "node/mirror/mirror_driver.h"
 #include "node/mirror/mirror_driver_code.h"
 #include "node/mirror/mirror_driver_rates.h"
+#include "run/task.h"
 
 enum {
     MIRROR_DRIVER_WANTED_MAX = 1 << 20, /* chunks that are listed at once: 41 MB of memory */
@@ -153,20 +154,17 @@ struct mirror_driver_event {
 
 struct mirror_driver {
     struct mirror_driver_config config;
-    pthread_t thread;
-    bool is_running;
+    struct task task;
     uint64_t looked_at_us;
     uint64_t described_at_us;
     uint64_t serial; /* of transfers and lists */
     struct mirror_driver_mirror
-        *mirrors[COLLECTION_SETUP_NAMES_MAX]; /* changed by the thread, under the lock */
+        *mirrors[COLLECTION_SETUP_NAMES_MAX]; /* changed by the task, under the lock */
     size_t mirrors_count;
 
-    struct mirror_limit limit; /* the thread's */
+    struct mirror_limit limit; /* the task's */
 
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t woken;
-    bool is_stopped;
     struct mirror_limit upload_limit;
     struct mirror_driver_event *events; /* in order */
     struct mirror_driver_event **events_end;
