@@ -4,17 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/whole_file.h"
 #include "node/copies/copies_state.h"
-#include "run/priority.h"
-#include "run/thread.h"
 
 enum {
     FEED_RECORDS_MAX = 64, /* the set is locked meanwhile */
     FEED_RUNS_MAX = 256,   /* before anything else is looked at */
-    REST_MS = 200,         /* at most, between two looks at the volumes */
+    REST_US = 200000,      /* at most, between two looks at the volumes */
     SENTENCE_SIZE_MAX = 512,
     PATH_SIZE_MAX = 4096,
     HOPS_MAX = 64, /* places that are looked at for spare holders */
@@ -29,10 +26,7 @@ struct ring_id copies_place_of(const struct ringkey *key) {
 }
 
 bool copies_is_stopping(struct copies *copies) {
-    pthread_mutex_lock(&copies->lock);
-    bool is_stopping = copies->is_stopping;
-    pthread_mutex_unlock(&copies->lock);
-    return is_stopping;
+    return task_is_stopping(&copies->task);
 }
 
 void copies_blame(struct copies *copies, const struct peer *peer, const char *sentence) {
@@ -148,63 +142,50 @@ void copies_feed(struct copies *copies) {
     copies->is_feed_told = err != ERR_OK;
     pthread_mutex_lock(&copies->lock);
     copies->stat.is_fed = err == ERR_OK && !has_more;
-    if (has_more) {
-        copies->is_woken = true;
-    }
     pthread_mutex_unlock(&copies->lock);
+    if (has_more) {
+        task_poke(&copies->task);
+    }
 }
 
-/* Until somebody wakes it, a task is due, or it is time to look at the volumes again. */
-static void rest(struct copies *copies) {
-    struct timespec until;
+/* Until a task is due, or it is time to look at the volumes again. */
+static uint64_t rest_us(struct copies *copies) {
     uint64_t now_us = copies_now_us(copies);
     pthread_mutex_lock(&copies->lock);
     uint64_t wake_us = copy_plan_wake_at(copies->copy_plan, now_us);
     uint64_t full_sync_us = copies_full_sync_at(copies);
     wake_us = full_sync_us < wake_us ? full_sync_us : wake_us;
     uint64_t wait_us = wake_us > now_us ? wake_us - now_us : 0;
-    bool is_long = wait_us > REST_MS * UINT64_C(1000) || !copies->stat.is_fed;
-    wait_us = is_long ? REST_MS * UINT64_C(1000) : wait_us;
+    bool is_long = wait_us > REST_US || !copies->stat.is_fed;
+    wait_us = is_long ? REST_US : wait_us;
     bool is_held = copies->busy_until_us > now_us;
     if (is_held && wait_us > copies->busy_until_us - now_us) {
         wait_us = copies->busy_until_us - now_us;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t nanoseconds = (uint64_t)until.tv_nsec + wait_us * 1000;
-    until.tv_sec += (time_t)(nanoseconds / 1000000000);
-    until.tv_nsec = (long)(nanoseconds % 1000000000);
-    int result = 0;
-    while (!copies->is_woken && !copies->is_stopping && (copies->wanted_count == 0 || is_held) &&
-           result == 0) {
-        result = pthread_cond_timedwait(&copies->wake, &copies->lock, &until);
-    }
-    copies->is_woken = false;
+    wait_us = copies->wanted_count > 0 && !is_held ? 0 : wait_us;
     pthread_mutex_unlock(&copies->lock);
+    return wait_us;
 }
 
-static void *run(void *context) {
+static uint64_t copies_run(void *context) {
     struct copies *copies = context;
     struct copy_plan_task task;
-    priority_lower(PRIORITY_BEHIND);
-    while (!copies_is_stopping(copies)) {
-        copies_feed(copies);
-        look_at_ring(copies);
-        copies_offer_fresh(copies);
-        copies_fetch(copies);
-        copies_scrub(copies);
-        copies_repair(copies);
-        copies_primary_watch_run(copies);
-        pthread_mutex_lock(&copies->lock);
-        bool has_task = copies->wanted_count < COPIES_WANTED_BUSY && copies->stat.is_fed &&
-                        copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
-        pthread_mutex_unlock(&copies->lock);
-        if (has_task) {
-            copies_run_task(copies, &task);
-        } else if (!copies_full_sync(copies)) {
-            rest(copies);
-        }
+    copies_feed(copies);
+    look_at_ring(copies);
+    copies_offer_fresh(copies);
+    copies_fetch(copies);
+    copies_scrub(copies);
+    copies_repair(copies);
+    copies_primary_watch_run(copies);
+    pthread_mutex_lock(&copies->lock);
+    bool has_task = copies->wanted_count < COPIES_WANTED_BUSY && copies->stat.is_fed &&
+                    copy_plan_next(copies->copy_plan, copies_now_us(copies), &task);
+    pthread_mutex_unlock(&copies->lock);
+    if (has_task) {
+        copies_run_task(copies, &task);
+        return 0;
     }
-    return NULL;
+    return copies_full_sync(copies) ? 0 : rest_us(copies);
 }
 
 /* ---- begin and end ---- */
@@ -229,13 +210,8 @@ static enum err open_keys(struct copies *copies, struct err_detail *detail) {
 }
 
 static void init_locks(struct copies *copies) {
-    pthread_condattr_t attributes;
     pthread_mutex_init(&copies->keys_lock, NULL);
     pthread_mutex_init(&copies->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&copies->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 static enum err make_parts(struct copies *copies) {
@@ -302,22 +278,14 @@ enum err copies_start(struct copies *copies, struct captures *captures, struct e
     if (err != ERR_OK) {
         return err;
     }
-    if (thread_start(&copies->thread, "keeping", run, copies) != 0) {
-        return err_set(detail, ERR_SYSTEM, "the thread that keeps the archive of the ring did not start");
-    }
-    copies->is_started = true;
-    return ERR_OK;
+    err = task_start(&copies->task, "copies", PRIORITY_BEHIND, copies_run, copies);
+    return err == ERR_OK
+               ? ERR_OK
+               : err_set(detail, err, "the thread that keeps the archive of the ring did not start");
 }
 
 void copies_stop(struct copies *copies) {
-    pthread_mutex_lock(&copies->lock);
-    copies->is_stopping = true;
-    pthread_cond_signal(&copies->wake);
-    pthread_mutex_unlock(&copies->lock);
-    if (copies->is_started) {
-        pthread_join(copies->thread, NULL);
-        copies->is_started = false;
-    }
+    task_stop(&copies->task);
 }
 
 void copies_free(struct copies *copies) {
@@ -340,7 +308,6 @@ void copies_free(struct copies *copies) {
     free(copies->message);
     buf_done(&copies->question);
     buf_done(&copies->answer);
-    pthread_cond_destroy(&copies->wake);
     pthread_mutex_destroy(&copies->lock);
     pthread_mutex_destroy(&copies->keys_lock);
     free(copies);
@@ -349,10 +316,7 @@ void copies_free(struct copies *copies) {
 /* ---- any thread ---- */
 
 void copies_wake(struct copies *copies) {
-    pthread_mutex_lock(&copies->lock);
-    copies->is_woken = true;
-    pthread_cond_signal(&copies->wake);
-    pthread_mutex_unlock(&copies->lock);
+    task_poke(&copies->task);
 }
 
 void copies_report_damage(struct copies *copies, const struct ringkey *key) {
@@ -360,9 +324,8 @@ void copies_report_damage(struct copies *copies, const struct ringkey *key) {
     if (copies->damaged_count < COPIES_DAMAGED_MAX) { /* else it is found again */
         copies->damaged[copies->damaged_count++] = *key;
     }
-    copies->is_woken = true;
-    pthread_cond_signal(&copies->wake);
     pthread_mutex_unlock(&copies->lock);
+    task_poke(&copies->task);
 }
 
 bool copies_is_compared(struct copies *copies, struct ring_id place) {

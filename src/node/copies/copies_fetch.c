@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "node/copies/copies_state.h"
-#include "run/thread.h"
+#include "run/bell.h"
 
 enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
@@ -37,7 +37,7 @@ struct copies_work {
     struct peer silent[COPIES_BATCH_COUNT]; /* lock: who did not answer in this batch is not asked again */
     size_t silent_count;
     size_t open_count; /* lock: handed to the disk, not durable yet */
-    pthread_cond_t durable;
+    struct bell durable;
     enum err disk_err; /* lock: the last one that failed there */
 };
 
@@ -83,7 +83,7 @@ static bool is_silence(enum err err) {
 
 static bool is_silent(struct copies *copies, const struct peer *peer) {
     const struct copies_work *work = copies->work;
-    bool is_silent = copies->is_stopping;
+    bool is_silent = copies_is_stopping(copies);
     for (size_t i = 0; i < work->silent_count && !is_silent; i++) {
         is_silent = peer_equal(&work->silent[i], peer);
     }
@@ -121,7 +121,7 @@ static void on_stored(void *context, enum err err, const struct stored *stored) 
         copies->full_until_us = copies_now_us(copies) + FULL_S * SECOND_US;
     }
     if (--work->open_count == 0) {
-        pthread_cond_signal(&work->durable);
+        bell_ring(&work->durable);
     }
     pthread_mutex_unlock(&copies->lock);
 }
@@ -228,8 +228,9 @@ static void fetch_item(struct copies_hand *hand, struct item *item) {
 
 /* ---- the crew ---- */
 
-static void *run_hand(void *context) {
+static void copies_run_hand(void *context, size_t seat) {
     struct copies_hand *hand = context;
+    (void)seat;
     struct copies_work *work = hand->copies->work;
     size_t index;
     while ((index = atomic_fetch_add(&work->next, 1)) < work->count) {
@@ -238,7 +239,6 @@ static void *run_hand(void *context) {
             fetch_item(hand, item);
         }
     }
-    return NULL;
 }
 
 /* The first time all, but of equal payloads only one. The second time the others, and those that the server
@@ -247,21 +247,20 @@ static void run_crew(struct copies *copies, bool is_second) {
     copies->work->is_second = is_second;
     atomic_store(&copies->work->next, 0);
     size_t count = copies->work->count < CREW_FROM_COUNT ? 1 : COPIES_CREW_COUNT;
-    size_t started = 1; /* this thread is the first of them */
-    while (started < count && thread_start(&copies->hands[started].thread, "keeping-fetch", run_hand,
-                                           &copies->hands[started]) == 0) {
-        started++;
+    for (size_t i = 1; i < count; i++) {
+        struct copies_hand *hand = &copies->hands[i];
+        hand->job = (struct pool_job){.run = copies_run_hand, .context = hand};
+        bool is_taken = pool_try(&copies->crew, &hand->job);
+        (void)is_taken; /* else the others do it */
     }
-    run_hand(&copies->hands[0]);
-    for (size_t i = 1; i < started; i++) {
-        pthread_join(copies->hands[i].thread, NULL);
-    }
+    copies_run_hand(&copies->hands[0], 0); /* the task is one of them */
+    pool_drain(&copies->crew);
 }
 
 static void wait_for_disk(struct copies *copies) {
     pthread_mutex_lock(&copies->lock);
     while (copies->work->open_count > 0) {
-        pthread_cond_wait(&copies->work->durable, &copies->lock);
+        (void)bell_await(&copies->work->durable, &copies->lock, BELL_NEVER_US);
     }
     enum err err = copies->work->disk_err;
     copies->work->disk_err = ERR_OK;
@@ -398,7 +397,6 @@ enum err copies_crew_init(struct copies *copies) {
     if (copies->work == NULL) {
         return ERR_MEMORY;
     }
-    pthread_cond_init(&copies->work->durable, NULL);
     for (size_t i = 0; i < COPIES_CREW_COUNT; i++) {
         struct copies_hand *hand = &copies->hands[i];
         hand->copies = copies;
@@ -408,10 +406,13 @@ enum err copies_crew_init(struct copies *copies) {
             return ERR_MEMORY;
         }
     }
-    return ERR_OK;
+    struct pool_config crew = {
+        .name = "copies-fetch", .threads_max = COPIES_CREW_COUNT - 1, .priority = PRIORITY_BEHIND};
+    return pool_start(&copies->crew, &crew);
 }
 
 void copies_crew_done(struct copies *copies) {
+    pool_stop(&copies->crew);
     for (size_t i = 0; i < COPIES_CREW_COUNT; i++) {
         if (copies->hands[i].fetches != NULL) {
             captures_session_free(copies->hands[i].fetches);
@@ -420,8 +421,5 @@ void copies_crew_done(struct copies *copies) {
             instance_session_free(copies->hands[i].session);
         }
     }
-    if (copies->work != NULL) {
-        pthread_cond_destroy(&copies->work->durable);
-        free(copies->work);
-    }
+    free(copies->work);
 }

@@ -5,7 +5,7 @@ enum { CAPTURES_MAX = 8 /* of one document, until one brings its payload */ };
 
 static bool take_damaged(struct copies *copies, struct ringkey *ret_key) {
     pthread_mutex_lock(&copies->lock);
-    bool has_one = copies->damaged_count > 0 && !copies->is_stopping;
+    bool has_one = copies->damaged_count > 0 && !copies_is_stopping(copies);
     if (has_one) {
         *ret_key = copies->damaged[--copies->damaged_count];
         for (size_t i = 0; i < copies->damaged_count; i++) { /* a reader may have met it many times */

@@ -13,6 +13,8 @@
 #include "protocol/copies/primary_watch.h"
 #include "protocol/copies/reconcile.h"
 #include "protocol/copies/transfer_order.h"
+#include "run/pool.h"
+#include "run/task.h"
 #include "store/instance/scrub.h"
 #include "store/keyset/keyset.h"
 #include "store/keyset/keyset_feed.h"
@@ -58,7 +60,7 @@ struct copies_hand {
     struct copies *copies;
     struct captures_session *fetches;
     struct instance_session *session;
-    pthread_t thread;
+    struct pool_job job;
 };
 
 /* Somebody who keeps everything: what is new in our arcs is offered to him. */
@@ -70,8 +72,8 @@ struct copies_follower {
 struct copies {
     struct copies_config config;
     struct captures *captures;
-    pthread_t thread;
-    bool is_started;
+    struct task task;
+    struct pool crew; /* fetches beside the task */
 
     /* The set of keys and its feed; locked for short times, before `lock` where both are. */
     pthread_mutex_t keys_lock;
@@ -79,9 +81,6 @@ struct copies {
     struct keyset_feed *feed;
 
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool is_stopping;                                     /* lock */
-    bool is_woken;                                        /* lock */
     struct copy_plan *copy_plan;                          /* lock */
     struct primary_watch primary_watch;                   /* lock */
     struct full_sync full_sync;                           /* lock: where everything is kept */
@@ -101,7 +100,7 @@ struct copies {
 
     struct copies_reader answering; /* the bulk thread's */
 
-    /* The keeping thread's. */
+    /* The task's. */
     struct copies_reader reading;
     struct copies_hand hands[COPIES_CREW_COUNT];
     struct copies_work *work; /* copies_fetch.c */
