@@ -1,14 +1,15 @@
 #include "node/crowd/stored_offers.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "protocol/ring/charter.h"
-#include "run/thread.h"
+#include "run/pool.h"
 
 enum { WAITING_MAX = 64 };
 
 struct stored_offers_wish {
+    struct stored_offers *stored_offers;
+    struct pool_job job;
     uint64_t number;
     size_t size;
     uint8_t bytes[CROWD_WISH_SIZE_MAX];
@@ -18,15 +19,7 @@ struct stored_offers {
     struct stored_offers_config config;
     struct captures *captures;
     struct captures_session *session;
-    pthread_t thread;
-    bool has_thread;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool is_stopping;                              /* lock, as below */
-    struct stored_offers_wish wishes[WAITING_MAX]; /* a circle */
-    size_t first;
-    size_t count;
+    struct pool pool; /* of one thread */
 };
 
 /* ---- looking ---- */
@@ -90,57 +83,35 @@ static bool offer(struct stored_offers *stored_offers, const struct ringkey *key
     return err == ERR_OK;
 }
 
-static void look(struct stored_offers *stored_offers, const struct stored_offers_wish *waiting) {
+static void stored_offers_run(void *context, size_t seat) {
+    struct stored_offers_wish *waiting = context;
+    struct stored_offers *stored_offers = waiting->stored_offers;
+    (void)seat;
     uint8_t memory[CROWD_FINDING_SIZE_MAX];
     struct bytes wish = bytes_of(waiting->bytes, waiting->size);
     struct ringkey key;
     bool is_offered = find(stored_offers->config.copies, wish, &key) && offer(stored_offers, &key);
     size_t size = is_offered ? offers_have(stored_offers->config.offers, wish, memory) : 0;
     stored_offers->config.looked(stored_offers->config.context, waiting->number, bytes_of(memory, size));
-}
-
-static bool next_wish(struct stored_offers *stored_offers, struct stored_offers_wish *ret_wish) {
-    pthread_mutex_lock(&stored_offers->lock);
-    while (stored_offers->count == 0 && !stored_offers->is_stopping) {
-        pthread_cond_wait(&stored_offers->changed, &stored_offers->lock);
-    }
-    bool is_there = !stored_offers->is_stopping;
-    if (is_there) {
-        *ret_wish = stored_offers->wishes[stored_offers->first];
-        stored_offers->first = (stored_offers->first + 1) % WAITING_MAX;
-        stored_offers->count--;
-    }
-    pthread_mutex_unlock(&stored_offers->lock);
-    return is_there;
-}
-
-static void *run(void *context) {
-    struct stored_offers *stored_offers = context;
-    struct stored_offers_wish wish;
-    while (next_wish(stored_offers, &wish)) {
-        look(stored_offers, &wish);
-    }
-    return NULL;
+    free(waiting);
 }
 
 /* ---- life ---- */
 
 enum err stored_offers_start(const struct stored_offers_config *config,
                              struct stored_offers **ret_stored_offers) {
+    struct pool_config pool = {
+        .name = "stored-offers", .threads_max = 1, .jobs_max = WAITING_MAX, .cancelled = free};
     struct stored_offers *stored_offers = calloc(1, sizeof *stored_offers);
     if (stored_offers == NULL) {
         return ERR_MEMORY;
     }
     stored_offers->config = *config;
-    pthread_mutex_init(&stored_offers->lock, NULL);
-    pthread_cond_init(&stored_offers->changed, NULL);
     stored_offers->captures = captures_new(&config->captures);
     stored_offers->session =
         stored_offers->captures != NULL ? captures_session_new(stored_offers->captures) : NULL;
-    stored_offers->has_thread = stored_offers->session != NULL &&
-                                thread_start(&stored_offers->thread, "kept", run, stored_offers) == 0;
-    if (!stored_offers->has_thread) {
-        enum err err = stored_offers->session == NULL ? ERR_MEMORY : ERR_SYSTEM;
+    enum err err = stored_offers->session != NULL ? pool_start(&stored_offers->pool, &pool) : ERR_MEMORY;
+    if (err != ERR_OK) {
         stored_offers_free(stored_offers);
         return err;
     }
@@ -149,14 +120,7 @@ enum err stored_offers_start(const struct stored_offers_config *config,
 }
 
 void stored_offers_stop(struct stored_offers *stored_offers) {
-    pthread_mutex_lock(&stored_offers->lock);
-    stored_offers->is_stopping = true;
-    pthread_cond_signal(&stored_offers->changed);
-    pthread_mutex_unlock(&stored_offers->lock);
-    if (stored_offers->has_thread) {
-        pthread_join(stored_offers->thread, NULL);
-        stored_offers->has_thread = false;
-    }
+    pool_stop(&stored_offers->pool);
 }
 
 void stored_offers_free(struct stored_offers *stored_offers) {
@@ -167,8 +131,6 @@ void stored_offers_free(struct stored_offers *stored_offers) {
     if (stored_offers->captures != NULL) {
         captures_free(stored_offers->captures);
     }
-    pthread_mutex_destroy(&stored_offers->lock);
-    pthread_cond_destroy(&stored_offers->changed);
     free(stored_offers);
 }
 
@@ -177,16 +139,17 @@ bool stored_offers_look(struct stored_offers *stored_offers, uint64_t number, st
     if (!wish_read(bytes, &wish) || !can_be_found(stored_offers, &wish)) {
         return false;
     }
-    pthread_mutex_lock(&stored_offers->lock);
-    bool is_taken = stored_offers->count < WAITING_MAX && !stored_offers->is_stopping;
-    if (is_taken) {
-        struct stored_offers_wish *waiting =
-            &stored_offers->wishes[(stored_offers->first + stored_offers->count++) % WAITING_MAX];
-        waiting->number = number;
-        waiting->size = bytes.size;
-        memcpy(waiting->bytes, bytes.data, bytes.size);
-        pthread_cond_signal(&stored_offers->changed);
+    struct stored_offers_wish *waiting = malloc(sizeof *waiting);
+    if (waiting == NULL) {
+        return false;
     }
-    pthread_mutex_unlock(&stored_offers->lock);
+    *waiting =
+        (struct stored_offers_wish){.stored_offers = stored_offers, .number = number, .size = bytes.size};
+    waiting->job = (struct pool_job){.run = stored_offers_run, .context = waiting};
+    memcpy(waiting->bytes, bytes.data, bytes.size);
+    bool is_taken = pool_try(&stored_offers->pool, &waiting->job);
+    if (!is_taken) {
+        free(waiting);
+    }
     return is_taken;
 }
