@@ -1,16 +1,12 @@
 #include "node/mirror/mirrored_archives.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "node/mirror/mirrored_archives_state.h"
-#include "run/priority.h"
-#include "run/thread.h"
 
-enum { LINK_SIZE_MAX = 64, LOOK_S = 1 };
+enum { LINK_SIZE_MAX = 64, LOOK_US = 1000000 };
 
 const char *const mirrored_archives_phases[] = {
     [MIRRORED_ARCHIVES_NONE] = "none",
@@ -126,10 +122,11 @@ static void bring_up_to_date(struct mirrored_archives *mirrored_archives, struct
 }
 
 /* All files are read before the first new number is given away. */
-static void look(struct mirrored_archives *mirrored_archives) {
+static uint64_t mirrored_archives_look(void *context) {
+    struct mirrored_archives *mirrored_archives = context;
     char(*names)[VERSION_NAME_SIZE_MAX + 1] = malloc(COLLECTION_SETUP_NAMES_MAX * sizeof *names);
     if (names == NULL) {
-        return;
+        return LOOK_US;
     }
     size_t count = collection_setup_names(mirrored_archives->config.directory, names);
     for (size_t i = 0; i < mirrored_archives->mirrored_count; i++) {
@@ -140,35 +137,13 @@ static void look(struct mirrored_archives *mirrored_archives) {
     }
     free(names);
     drop_unlisted(mirrored_archives);
-    for (size_t i = 0; i < mirrored_archives->mirrored_count && !mirrored_archives->is_stopping; i++) {
+    for (size_t i = 0; i < mirrored_archives->mirrored_count && !task_is_stopping(&mirrored_archives->task);
+         i++) {
         if (mirrored_archives->mirrored[i]->is_listed) {
             bring_up_to_date(mirrored_archives, mirrored_archives->mirrored[i]);
         }
     }
-}
-
-/* ---- the thread ---- */
-
-static void rest(struct mirrored_archives *mirrored_archives) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LOOK_S;
-    int result = 0;
-    pthread_mutex_lock(&mirrored_archives->lock);
-    while (!mirrored_archives->is_stopping && result == 0) {
-        result = pthread_cond_timedwait(&mirrored_archives->woken, &mirrored_archives->lock, &until);
-    }
-    pthread_mutex_unlock(&mirrored_archives->lock);
-}
-
-static void *run(void *context) {
-    struct mirrored_archives *mirrored_archives = context;
-    priority_lower(PRIORITY_BEHIND);
-    while (!mirrored_archives->is_stopping) {
-        look(mirrored_archives);
-        rest(mirrored_archives);
-    }
-    return NULL;
+    return LOOK_US;
 }
 
 enum err mirrored_archives_start(const struct mirrored_archives_config *config,
@@ -178,36 +153,25 @@ enum err mirrored_archives_start(const struct mirrored_archives_config *config,
     if (mirrored_archives == NULL) {
         return ERR_MEMORY;
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&mirrored_archives->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&mirrored_archives->lock, NULL);
     mirrored_archives->config = *config;
     mirrored_archives->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    int failed = thread_start(&mirrored_archives->thread, "depositing", run, mirrored_archives);
-    if (failed != 0) {
-        pthread_cond_destroy(&mirrored_archives->woken);
+    enum err err = task_start(&mirrored_archives->task, "mirrored-arch", PRIORITY_BEHIND,
+                              mirrored_archives_look, mirrored_archives);
+    if (err != ERR_OK) {
         pthread_mutex_destroy(&mirrored_archives->lock);
         free(mirrored_archives);
-        return err_set(detail, err_from_errno(failed), "archives of others are not served: %s",
-                       strerror(failed));
+        return err_set(detail, err, "archives of others are not served: %s", err_text(err));
     }
     *ret_mirrored_archives = mirrored_archives;
     return ERR_OK;
 }
 
 void mirrored_archives_stop(struct mirrored_archives *mirrored_archives) {
-    pthread_mutex_lock(&mirrored_archives->lock);
-    mirrored_archives->is_stopping = true;
-    pthread_cond_broadcast(&mirrored_archives->woken);
-    pthread_mutex_unlock(&mirrored_archives->lock);
-    pthread_join(mirrored_archives->thread, NULL);
+    task_stop(&mirrored_archives->task);
     for (size_t i = 0; i < mirrored_archives->mirrored_count; i++) {
         free(mirrored_archives->mirrored[i]);
     }
-    pthread_cond_destroy(&mirrored_archives->woken);
     pthread_mutex_destroy(&mirrored_archives->lock);
     free(mirrored_archives);
 }

@@ -11,6 +11,7 @@
 
 #include "node/mirror/collection_setup.h"
 #include "node/mirror/mirrored_archives.h"
+#include "run/task.h"
 
 enum {
     MIRRORED_ARCHIVES_VOLUMES_MAX = 32, /* of one archive */
@@ -65,14 +66,12 @@ struct mirrored {
 
 struct mirrored_archives {
     struct mirrored_archives_config config;
-    pthread_t thread;
-    atomic_bool is_stopping;
+    struct task task;
     struct mirrored *mirrored[INSTANCE_MIRRORED_MAX];
     size_t mirrored_count;
     bool is_used[INSTANCE_MIRRORED_MAX]; /* numbers that a collection of this data directory has */
 
     pthread_mutex_t lock;
-    pthread_cond_t woken;
 };
 
 /* mirrored_archives_update.c: serve this version of its tree. Errors are noted. */

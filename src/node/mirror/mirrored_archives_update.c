@@ -202,7 +202,7 @@ static enum err open_index(struct updating *updating, struct mirrored_archives_v
         .clock = updating->mirrored_archives->config.clock,
         .progress = on_progress,
         .progress_context = updating,
-        .is_cancelled = &updating->mirrored_archives->is_stopping,
+        .is_cancelled = &updating->mirrored_archives->task.is_stopping,
     };
     enum err err = backend_local_open(&config, &local, &recovery, &updating->detail);
     if (err != ERR_OK) {
