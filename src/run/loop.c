@@ -163,6 +163,7 @@ void loop_close(struct loop *loop) {
     nudge_close(&loop->nudge);
 }
 
+/* The lock stays: other threads may still want to post, in vain. */
 void loop_join(struct loop *loop) {
     if (loop->has_thread) {
         pthread_join(loop->thread, NULL);
@@ -174,7 +175,6 @@ void loop_join(struct loop *loop) {
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     int result = uv_loop_close(&loop->uv);
     ASSERT(result == 0 && loop->is_closed);
-    pthread_mutex_destroy(&loop->lock);
 }
 
 void loop_stop(struct loop *loop, void (*end)(void *context), void *context) {

@@ -62,7 +62,8 @@ bool loop_is_here(struct loop *loop);
 
 /*
  * Another thread: take no more posts, run those that wait, call end() on the loop, which closes the owner's
- * handles, and wait until the thread has ended. The loop's memory is the caller's again. end may be NULL.
+ * handles, and wait until the thread has ended. Posts are refused until the loop's memory is freed. end may
+ * be NULL.
  */
 void loop_stop(struct loop *loop, void (*end)(void *context), void *context);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "node/rpc/peer_rpc_state.h"
-#include "run/thread.h"
 
 enum { STREAMS_MAX_DEFAULT = 256, HABITS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
 
@@ -21,8 +20,8 @@ static void end_late_calls(struct peer_rpc *peer_rpc, uint64_t now_us) {
     }
 }
 
-static void on_tick(uv_timer_t *timer) {
-    struct peer_rpc *peer_rpc = timer->data;
+static void peer_rpc_tick(void *context) {
+    struct peer_rpc *peer_rpc = context;
     uint64_t now_us = peer_rpc_now_us(peer_rpc);
     end_late_calls(peer_rpc, now_us);
     peer_rpc_races_tick(peer_rpc, now_us);
@@ -43,16 +42,17 @@ static bool needs_ticks(const struct peer_rpc *peer_rpc) {
 /* Before the loop sleeps: it is woken again only where somebody waits for something. */
 static void on_prepare(uv_prepare_t *prepare) {
     struct peer_rpc *peer_rpc = prepare->data;
-    bool is_ticking = uv_is_active((uv_handle_t *)&peer_rpc->tick);
+    bool is_ticking = loop_timer_is_set(&peer_rpc->tick);
     bool is_needed = needs_ticks(peer_rpc);
     if (is_needed && !is_ticking) {
-        uv_timer_start(&peer_rpc->tick, on_tick, PEER_RPC_TICK_MS, PEER_RPC_TICK_MS);
+        loop_timer_set(&peer_rpc->tick, PEER_RPC_TICK_US, PEER_RPC_TICK_US);
     } else if (!is_needed && is_ticking) {
-        uv_timer_stop(&peer_rpc->tick);
+        loop_timer_stop(&peer_rpc->tick);
     }
 }
 
-static void end(struct peer_rpc *peer_rpc) {
+static void peer_rpc_end(void *context) {
+    struct peer_rpc *peer_rpc = context;
     peer_rpc->is_ending = true;
     while (peer_rpc->lines != NULL) {
         peer_rpc_line_end(peer_rpc->lines, ERR_CANCELLED);
@@ -62,65 +62,17 @@ static void end(struct peer_rpc *peer_rpc) {
         stream_server_free(peer_rpc->server);
         peer_rpc->server = NULL;
     }
-    uv_close((uv_handle_t *)&peer_rpc->prepare, NULL);
-    uv_close((uv_handle_t *)&peer_rpc->tick, NULL);
-    nudge_close(&peer_rpc->nudge);
 }
 
-static void on_nudge(void *context) {
-    struct peer_rpc *peer_rpc = context;
-    pthread_mutex_lock(&peer_rpc->lock);
-    struct peer_rpc_job *jobs = peer_rpc->jobs;
-    bool is_stopped = peer_rpc->is_stopped;
-    peer_rpc->jobs = NULL;
-    peer_rpc->jobs_end = &peer_rpc->jobs;
-    pthread_mutex_unlock(&peer_rpc->lock);
-    while (jobs != NULL) {
-        struct peer_rpc_job *next = jobs->next;
-        jobs->run(jobs->context);
-        free(jobs);
-        jobs = next;
-    }
-    if (is_stopped && !peer_rpc->is_ending) {
-        end(peer_rpc);
-    }
-}
-
-static void *run(void *context) {
-    struct peer_rpc *peer_rpc = context;
-    uv_run(&peer_rpc->loop, UV_RUN_DEFAULT);
-    return NULL;
-}
-
-enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run_job)(void *context), void *context) {
-    struct peer_rpc_job *job = malloc(sizeof *job);
-    if (job == NULL) {
-        return ERR_MEMORY;
-    }
-    *job = (struct peer_rpc_job){.run = run_job, .context = context};
-    pthread_mutex_lock(&peer_rpc->lock);
-    bool is_stopped = peer_rpc->is_stopped;
-    if (!is_stopped) {
-        bool is_first = peer_rpc->jobs == NULL;
-        *peer_rpc->jobs_end = job;
-        peer_rpc->jobs_end = &job->next;
-        if (is_first) {
-            nudge_send(&peer_rpc->nudge); /* within the lock: it is closed only after is_stopped is seen */
-        }
-    }
-    pthread_mutex_unlock(&peer_rpc->lock);
-    if (is_stopped) {
-        free(job);
-        return ERR_CLOSED;
-    }
-    return ERR_OK;
+enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run)(void *context), void *context) {
+    return loop_call(&peer_rpc->loop, run, context);
 }
 
 /* ---- life ---- */
 
 static enum err listen_at(struct peer_rpc *peer_rpc, struct err_detail *detail) {
     struct stream_server_config config = {
-        .stream = {.loop = &peer_rpc->loop, .identity = peer_rpc->config.identity},
+        .stream = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity},
         .address = peer_rpc->config.address,
         .held = peer_rpc->config.held,
         .streams_max = peer_rpc->config.streams_max,
@@ -134,13 +86,8 @@ static enum err listen_at(struct peer_rpc *peer_rpc, struct err_detail *detail) 
 enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **ret_peer_rpc,
                       struct err_detail *detail) {
     struct peer_rpc *peer_rpc = calloc(1, sizeof *peer_rpc);
-    if (peer_rpc == NULL || uv_loop_init(&peer_rpc->loop) != 0) {
-        free(peer_rpc);
-        return ERR_MEMORY;
-    }
-    enum err err = nudge_init(&peer_rpc->nudge, &peer_rpc->loop, on_nudge, peer_rpc);
+    enum err err = peer_rpc != NULL ? loop_init(&peer_rpc->loop, PEER_RPC_POSTS_MAX) : ERR_MEMORY;
     if (err != ERR_OK) {
-        uv_loop_close(&peer_rpc->loop);
         free(peer_rpc);
         return err_set(detail, err, "%s", err_text(err));
     }
@@ -150,16 +97,15 @@ enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **re
     peer_rpc->upload.rate = config->upload_rate;
     peer_rpc->download.rate = config->download_rate;
     peer_rpc->reads.rate = config->reads_rate;
-    peer_rpc->jobs_end = &peer_rpc->jobs;
     buf_init(&peer_rpc->answer, PEER_RPC_ANSWER_SIZE_MAX);
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
     map_init(&peer_rpc->habits, PEER_KEY_SIZE, sizeof(struct peer_rpc_habit), HABITS_MAX, seed);
     standing_init(&peer_rpc->standing, peer_rpc->busy, PEER_RPC_BUSY_MAX, seed);
     pthread_mutex_init(&peer_rpc->lock, NULL);
-    uv_timer_init(&peer_rpc->loop, &peer_rpc->tick);
-    uv_prepare_init(&peer_rpc->loop, &peer_rpc->prepare);
-    peer_rpc->tick.data = peer_rpc->prepare.data = peer_rpc;
+    loop_timer_init(&peer_rpc->loop, &peer_rpc->tick, peer_rpc_tick, peer_rpc);
+    uv_prepare_init(&peer_rpc->loop.uv, &peer_rpc->prepare);
+    peer_rpc->prepare.data = peer_rpc;
     uv_prepare_start(&peer_rpc->prepare, on_prepare);
     err = listen_at(peer_rpc, detail);
     if (err != ERR_OK) {
@@ -180,7 +126,7 @@ void peer_rpc_serve(struct peer_rpc *peer_rpc, enum peer_rpc_service service, pe
 }
 
 enum err peer_rpc_start(struct peer_rpc *peer_rpc, struct err_detail *detail) {
-    if (thread_start(&peer_rpc->thread, "bulk", run, peer_rpc) != 0) {
+    if (loop_start(&peer_rpc->loop, "peer-rpc", PRIORITY_USUAL) != ERR_OK) {
         return err_set(detail, ERR_SYSTEM, "no thread for transfers between nodes");
     }
     peer_rpc->is_running = true;
@@ -188,29 +134,14 @@ enum err peer_rpc_start(struct peer_rpc *peer_rpc, struct err_detail *detail) {
 }
 
 void peer_rpc_stop(struct peer_rpc *peer_rpc) {
-    pthread_mutex_lock(&peer_rpc->lock);
-    peer_rpc->is_stopped = true;
-    nudge_send(&peer_rpc->nudge);
-    pthread_mutex_unlock(&peer_rpc->lock);
-    if (peer_rpc->is_running) {
-        pthread_join(peer_rpc->thread, NULL);
+    if (!peer_rpc->is_ending) {
+        loop_stop(&peer_rpc->loop, peer_rpc_end, peer_rpc);
         peer_rpc->is_running = false;
     }
 }
 
 void peer_rpc_free(struct peer_rpc *peer_rpc) {
-    ASSERT(!peer_rpc->is_running);
-    if (!peer_rpc->is_ending) {
-        end(peer_rpc);
-    }
-    uv_run(&peer_rpc->loop, UV_RUN_DEFAULT);
-    int result = uv_loop_close(&peer_rpc->loop);
-    ASSERT(result == 0);
-    while (peer_rpc->jobs != NULL) {
-        struct peer_rpc_job *next = peer_rpc->jobs->next;
-        free(peer_rpc->jobs);
-        peer_rpc->jobs = next;
-    }
+    peer_rpc_stop(peer_rpc);
     pthread_mutex_destroy(&peer_rpc->lock);
     map_done(&peer_rpc->habits);
     buf_done(&peer_rpc->answer);

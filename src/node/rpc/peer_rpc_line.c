@@ -365,7 +365,7 @@ struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct
 
 enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
                                struct peer_rpc_line **ret_line) {
-    struct stream_config config = {.loop = &peer_rpc->loop, .identity = peer_rpc->config.identity};
+    struct stream_config config = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity};
     if (!make_room(peer_rpc)) {
         return ERR_BUSY;
     }

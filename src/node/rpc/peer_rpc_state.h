@@ -9,7 +9,7 @@
 #include "base/standing.h"
 #include "net/stream.h"
 #include "node/rpc/peer_rpc.h"
-#include "run/nudge.h"
+#include "run/loop.h"
 
 /*
  * A message on a stream: size:u32 of what follows the head, number:u32 of the question, form:u8, code:u8 (the
@@ -21,7 +21,8 @@ enum {
     PEER_RPC_MESSAGE_SIZE_MAX = PEER_RPC_HEAD_SIZE + PEER_RPC_ANSWER_SIZE_MAX,
     PEER_RPC_OUTPUT_SIZE_MAX = 4 << 20, /* answers queued on one line; then its questions wait */
     PEER_RPC_CALLS_MAX = 256,           /* under way on one line */
-    PEER_RPC_TICK_MS = 20,
+    PEER_RPC_TICK_US = 20000,
+    PEER_RPC_POSTS_MAX = 1 << 16,
     PEER_RPC_BUSY_MAX = 1024, /* peers */
 };
 
@@ -69,13 +70,6 @@ struct peer_rpc_habit {
     uint64_t lists_until_us;
 };
 
-/* Work that another thread wants done here. */
-struct peer_rpc_job {
-    struct peer_rpc_job *next;
-    void (*run)(void *context);
-    void *context;
-};
-
 struct peer_rpc {
     struct peer_rpc_config config;
     struct address address; /* that it listens at */
@@ -83,11 +77,9 @@ struct peer_rpc {
         peer_rpc_handler *_Atomic handler; /* NULL: none */
         void *context;                     /* is there before the handler */
     } services[PEER_RPC_SERVICES_COUNT];
-    uv_loop_t loop;
-    struct nudge nudge; /* there are jobs, or it is stopped */
-    uv_timer_t tick;
+    struct loop loop;
+    struct loop_timer tick;
     uv_prepare_t prepare; /* stops the tick where nobody needs it */
-    pthread_t thread;
     bool is_running;
 
     /* The thread's. */
@@ -103,9 +95,6 @@ struct peer_rpc {
     bool is_ending;
 
     pthread_mutex_t lock;
-    struct peer_rpc_job *jobs; /* lock; in order */
-    struct peer_rpc_job **jobs_end;
-    bool is_stopped;           /* lock */
     struct peer_rpc_stat stat; /* lock */
     struct map habits;         /* lock: key of a peer -> struct peer_rpc_habit */
     struct standing standing;  /* lock: who said that it is busy, by key */
