@@ -11,7 +11,6 @@
 
 #include "net/held_port.h"
 #include "node/transport/transport_state.h"
-#include "run/thread.h"
 
 enum { PATH_SIZE_MAX = 4096 + 64, PORT_TRIES_MAX = 64 };
 
@@ -199,7 +198,7 @@ static enum err bind_port(struct transport *transport, struct datagram_config *c
 
 static enum err open_socket(struct transport *transport, struct err_detail *detail) {
     struct datagram_config config = {
-        .loop = &transport->loop,
+        .loop = &transport->loop.uv,
         .clock = transport->config.clock,
         .identity = &transport->identity,
         .address = transport->config.address,
@@ -241,14 +240,14 @@ static enum err open_gate(struct transport *transport) {
 }
 
 static enum err open_dns(struct transport *transport, struct err_detail *detail) {
-    struct dns_config config = {.loop = &transport->loop, .nameservers = transport->config.nameservers};
+    struct dns_config config = {.loop = &transport->loop.uv, .nameservers = transport->config.nameservers};
     bool is_needed = transport->contact.host[0] != '\0' && !transport->contact.is_found;
     return is_needed ? dns_new(&config, &transport->dns, detail) : ERR_OK;
 }
 
 /* The beat does not touch it before it is taken. */
-static void on_news(uv_async_t *async) {
-    struct transport *transport = async->data;
+static void transport_on_news(void *context) {
+    struct transport *transport = context;
     struct transport_post *post = &transport->from_disk;
     pthread_mutex_lock(&transport->lock);
     bool is_there = post->has_charter;
@@ -261,15 +260,25 @@ static void on_news(uv_async_t *async) {
     }
 }
 
-static void close_all(struct transport *transport) {
-    uv_close((uv_handle_t *)&transport->stop, NULL);
-    uv_close((uv_handle_t *)&transport->wake, NULL);
-    uv_close((uv_handle_t *)&transport->tick, NULL);
-    for (size_t i = 0; i < TRANSPORT_USERS_COUNT; i++) {
-        uv_close((uv_handle_t *)&transport->others[i], NULL);
+static void transport_wake_crowd(void *context) {
+    struct transport *transport = context;
+    if (transport->config.wake != NULL) {
+        transport->config.wake(transport->config.shared, TRANSPORT_CROWD);
     }
-    uv_close((uv_handle_t *)&transport->news, NULL);
-    uv_close((uv_handle_t *)&transport->asked, NULL);
+}
+
+static void transport_wake_groups(void *context) {
+    struct transport *transport = context;
+    if (transport->config.wake != NULL) {
+        transport->config.wake(transport->config.shared, TRANSPORT_GROUPS);
+    }
+}
+
+static void transport_end(void *context) {
+    struct transport *transport = context;
+    pthread_mutex_lock(&transport->lock);
+    transport->is_running = false;
+    pthread_mutex_unlock(&transport->lock);
     dns_cancel(&transport->contact.question);
     if (transport->dns != NULL) {
         dns_free(transport->dns);
@@ -280,46 +289,22 @@ static void close_all(struct transport *transport) {
     held_port_done(&transport->held);
     transport->dns = NULL;
     transport->datagram = NULL;
-}
-
-static void close_loop(struct transport *transport) {
-    uv_run(&transport->loop, UV_RUN_DEFAULT);
-    int result = uv_loop_close(&transport->loop);
-    ASSERT(result == 0);
-}
-
-static void on_stop(uv_async_t *async) {
-    struct transport *transport = async->data;
-    pthread_mutex_lock(&transport->lock);
-    transport->is_running = false;
-    pthread_mutex_unlock(&transport->lock);
-    close_all(transport);
     transport_ask_cancel(transport);
 }
 
-static void *run(void *context) {
-    struct transport *transport = context;
-    uv_run(&transport->loop, UV_RUN_DEFAULT);
-    return NULL;
-}
-
 static enum err open_loop(struct transport *transport, struct err_detail *detail) {
-    uv_loop_t *loop = &transport->loop;
-    if (uv_loop_init(loop) != 0) {
-        return ERR_MEMORY;
+    struct loop *loop = &transport->loop;
+    enum err err = loop_init(loop, TRANSPORT_ERRANDS_MAX);
+    if (err != ERR_OK) {
+        return err;
     }
-    uv_timer_init(loop, &transport->wake);
-    uv_timer_init(loop, &transport->tick);
-    for (size_t i = 0; i < TRANSPORT_USERS_COUNT; i++) {
-        uv_timer_init(loop, &transport->others[i]);
-        transport->others[i].data = transport;
-    }
-    uv_async_init(loop, &transport->stop, on_stop);
-    uv_async_init(loop, &transport->news, on_news);
-    uv_async_init(loop, &transport->asked, transport_on_asked);
-    transport->wake.data = transport->tick.data = transport->stop.data = transport;
-    transport->news.data = transport->asked.data = transport;
-    enum err err = open_socket(transport, detail);
+    loop_timer_init(loop, &transport->wake, transport_on_wake, transport);
+    loop_timer_init(loop, &transport->tick, transport_on_tick, transport);
+    loop_timer_init(loop, &transport->others[TRANSPORT_CROWD], transport_wake_crowd, transport);
+    loop_timer_init(loop, &transport->others[TRANSPORT_GROUPS], transport_wake_groups, transport);
+    transport->news = (struct loop_post){.run = transport_on_news, .context = transport};
+    transport->asked = (struct loop_post){.run = transport_start_questions, .context = transport};
+    err = open_socket(transport, detail);
     if (err == ERR_OK) {
         err = open_gate(transport);
     }
@@ -327,8 +312,7 @@ static enum err open_loop(struct transport *transport, struct err_detail *detail
         err = open_dns(transport, detail);
     }
     if (err != ERR_OK) {
-        close_all(transport);
-        close_loop(transport);
+        loop_stop(loop, transport_end, transport);
     }
     return err;
 }
@@ -345,11 +329,10 @@ enum err transport_open(struct transport *transport, struct err_detail *detail) 
     pthread_mutex_lock(&transport->lock);
     transport->is_running = true;
     pthread_mutex_unlock(&transport->lock);
-    uv_timer_start(&transport->tick, transport_on_tick, TRANSPORT_TICK_MS, TRANSPORT_TICK_MS);
+    loop_timer_set(&transport->tick, TRANSPORT_TICK_US, TRANSPORT_TICK_US);
     transport_begin(transport);
-    if (thread_start(&transport->thread, "ring-loop", run, transport) != 0) {
-        on_stop(&transport->stop);
-        close_loop(transport);
+    if (loop_start(&transport->loop, "transport", PRIORITY_USUAL) != ERR_OK) {
+        loop_stop(&transport->loop, transport_end, transport);
         return err_set(detail, ERR_SYSTEM, "no thread for the ring");
     }
     transport->has_loop = true;
@@ -360,9 +343,7 @@ void transport_stop(struct transport *transport) {
     if (!transport->has_loop) {
         return;
     }
-    uv_async_send(&transport->stop);
-    pthread_join(transport->thread, NULL);
-    close_loop(transport);
+    loop_stop(&transport->loop, transport_end, transport);
     transport->has_loop = false;
 }
 
@@ -430,7 +411,7 @@ static void read_charter(struct transport *transport) {
     pthread_mutex_lock(&transport->lock);
     if (transport->is_running) {
         transport->from_disk = *post;
-        uv_async_send(&transport->news);
+        (void)loop_post(&transport->loop, &transport->news);
     }
     pthread_mutex_unlock(&transport->lock);
 }

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "protocol/ring/charter.h"
 #include "protocol/ring/ring.h"
+#include "run/loop_post.h"
 
 struct datagram_message;
 struct identity;
@@ -134,7 +135,11 @@ struct transport_question {
     /* Once, from the ring's thread or from within transport_ask(); may ask again. */
     void (*answered)(struct transport_question *question, const struct transport_answer *answer);
     void *context;
-    struct transport_question *next; /* ringing's */
+
+    /* The transport's. */
+    struct transport *transport;
+    struct loop_post post;
+    struct transport_question *next;
 };
 
 /* At most TRANSPORT_QUESTIONS_MAX are on their way at once; the others wait their turn. */

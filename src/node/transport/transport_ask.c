@@ -31,19 +31,22 @@ static void fail(struct transport_question *question, enum err err) {
 
 /* ---- any thread ---- */
 
+/* Behind what waits: everybody has a turn. */
+static void transport_take_question(void *context) {
+    struct transport_question *question = context;
+    struct transport *transport = question->transport;
+    queue_put(&transport->waiting, question);
+    transport_start_questions(transport);
+}
+
 void transport_ask(struct transport *transport, struct transport_question *question) {
     ASSERT(question->vnodes_wanted > 0 && question->vnodes_wanted <= TRANSPORT_VNODES_MAX);
+    question->transport = transport;
+    question->post = (struct loop_post){.run = transport_take_question, .context = question};
     pthread_mutex_lock(&transport->lock);
-    bool is_running = transport->is_running;
-    if (is_running) {
-        bool is_first = transport->questions.first == NULL;
-        queue_put(&transport->questions, question);
-        if (is_first) {
-            uv_async_send(&transport->asked);
-        }
-    }
+    bool is_taken = transport->is_running && loop_post(&transport->loop, &question->post);
     pthread_mutex_unlock(&transport->lock);
-    if (!is_running) {
+    if (!is_taken) {
         fail(question, ERR_NOT_FOUND);
     }
 }
@@ -111,20 +114,8 @@ static void start(struct transport *transport, struct transport_question *questi
     transport_step(transport, &event);
 }
 
-/* What is new behind what waits: everybody has his turn. */
-static void take_new(struct transport *transport) {
-    struct transport_question *question;
-    pthread_mutex_lock(&transport->lock);
-    while ((question = queue_take(&transport->questions)) != NULL) {
-        queue_put(&transport->waiting, question);
-    }
-    pthread_mutex_unlock(&transport->lock);
-}
-
-void transport_on_asked(uv_async_t *async) {
-    struct transport *transport = async->data;
-    transport_share_errands(transport);
-    take_new(transport);
+void transport_start_questions(void *context) {
+    struct transport *transport = context;
     while (transport->free_slots_count > 0) {
         struct transport_question *question = queue_take(&transport->waiting);
         if (question == NULL) {
@@ -158,14 +149,14 @@ void transport_on_answer(struct transport *transport, struct bytes bytes) {
     slot->question = NULL;
     transport->free_slots[transport->free_slots_count++] = (uint32_t)index;
     if (transport->waiting.first != NULL) {
-        uv_async_send(&transport->asked); /* not from here: the ring is in the middle of a step */
+        /* Not from here: the ring is in the middle of a step. */
+        (void)loop_post(&transport->loop, &transport->asked);
     }
     question->answered(question, &answer);
 }
 
 void transport_ask_cancel(struct transport *transport) {
     struct transport_question *question;
-    take_new(transport);
     for (size_t i = 0; i < TRANSPORT_QUESTIONS_MAX; i++) {
         question = transport->slots[i].question;
         transport->slots[i].question = NULL;

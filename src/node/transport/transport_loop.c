@@ -444,8 +444,8 @@ static void keep_peers(struct transport *transport) {
     transport->keep_at_us = transport_now_us(transport) + KEEP_US;
 }
 
-void transport_on_tick(uv_timer_t *timer) {
-    struct transport *transport = timer->data;
+void transport_on_tick(void *context) {
+    struct transport *transport = context;
     uint64_t now = transport_now_us(transport);
     gate_tick(transport->gate);
     if (transport->has_ring && transport->state != TRANSPORT_MEMBER &&

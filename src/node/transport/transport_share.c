@@ -11,15 +11,9 @@ void transport_share_init(struct transport *transport) {
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
     map_init(&transport->admitted, PEER_KEY_SIZE, 1, TRANSPORT_ADMITTED_MAX, seed);
-    transport->errands_end = &transport->errands;
 }
 
 void transport_share_done(struct transport *transport) {
-    while (transport->errands != NULL) {
-        struct transport_errand *next = transport->errands->next;
-        free(transport->errands);
-        transport->errands = next;
-    }
     map_done(&transport->admitted);
 }
 
@@ -65,44 +59,6 @@ bool transport_admits(struct transport *transport, const struct peer *peer) {
     return is_admitted;
 }
 
-/* ---- errands ---- */
-
-static bool give(struct transport *transport, const struct transport_errand *errand) {
-    struct transport_errand *copy = malloc(sizeof *copy);
-    if (copy == NULL) {
-        return false;
-    }
-    *copy = *errand;
-    copy->next = NULL;
-    pthread_mutex_lock(&transport->lock);
-    bool is_taken = transport->is_running && transport->errands_count < TRANSPORT_ERRANDS_MAX;
-    if (is_taken) {
-        *transport->errands_end = copy;
-        transport->errands_end = &copy->next;
-        transport->errands_count++;
-        uv_async_send(&transport->asked);
-    }
-    pthread_mutex_unlock(&transport->lock);
-    if (!is_taken) {
-        free(copy);
-    }
-    return is_taken;
-}
-
-void transport_greet(struct transport *transport, const struct peer *peer) {
-    (void)give(transport, &(struct transport_errand){.peer = *peer});
-}
-
-void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence) {
-    struct transport_errand errand = {.peer = *peer};
-    snprintf(errand.sentence, sizeof errand.sentence, "%s", sentence);
-    (void)give(transport, &errand); /* where there are too many, the first ones are enough */
-}
-
-bool transport_post(struct transport *transport, void (*run)(void *context), void *context) {
-    return give(transport, &(struct transport_errand){.run = run, .context = context});
-}
-
 /* ---- blame ---- */
 
 /*
@@ -144,31 +100,46 @@ static void accuse(struct transport *transport, const struct peer *peer, const c
     transport_on_complaint(transport, &peer->address, sentence);
 }
 
-static void run_errand(struct transport *transport, const struct transport_errand *errand) {
-    if (errand->run != NULL) {
-        errand->run(errand->context);
-    } else if (errand->sentence[0] == '\0') {
-        if (transport->has_charter) {
-            gate_greet(transport->gate, &errand->peer);
-        }
-    } else {
+/* ---- errands ---- */
+
+/* About a peer. */
+struct errand {
+    struct transport *transport;
+    struct peer peer;
+    char sentence[COMPLAINT_SIZE_MAX]; /* blame him for it; empty: greet him */
+};
+
+static void transport_run_errand(void *context) {
+    struct errand *errand = context;
+    struct transport *transport = errand->transport;
+    if (errand->sentence[0] != '\0') {
         accuse(transport, &errand->peer, errand->sentence);
+    } else if (transport->has_charter) {
+        gate_greet(transport->gate, &errand->peer);
+    }
+    free(errand);
+}
+
+bool transport_post(struct transport *transport, void (*run)(void *context), void *context) {
+    pthread_mutex_lock(&transport->lock);
+    bool is_taken = transport->is_running && loop_call(&transport->loop, run, context) == ERR_OK;
+    pthread_mutex_unlock(&transport->lock);
+    return is_taken;
+}
+
+void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence) {
+    struct errand *errand = malloc(sizeof *errand);
+    if (errand != NULL) {
+        *errand = (struct errand){.transport = transport, .peer = *peer};
+        snprintf(errand->sentence, sizeof errand->sentence, "%s", sentence);
+    }
+    if (errand != NULL && !transport_post(transport, transport_run_errand, errand)) {
+        free(errand); /* where there are too many, the first ones are enough */
     }
 }
 
-void transport_share_errands(struct transport *transport) {
-    pthread_mutex_lock(&transport->lock);
-    struct transport_errand *errands = transport->errands;
-    transport->errands = NULL;
-    transport->errands_end = &transport->errands;
-    transport->errands_count = 0;
-    pthread_mutex_unlock(&transport->lock);
-    while (errands != NULL) {
-        struct transport_errand *next = errands->next;
-        run_errand(transport, errands);
-        free(errands);
-        errands = next;
-    }
+void transport_greet(struct transport *transport, const struct peer *peer) {
+    transport_blame(transport, peer, "");
 }
 
 void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message) {
@@ -178,16 +149,6 @@ void transport_send(struct transport *transport, const struct peer *to, unsigned
     (void)datagram_send(transport->datagram, to, (enum datagram_kind)kind, message); /* may be lost, as any */
 }
 
-static void on_others(uv_timer_t *timer) {
-    const struct transport *transport = timer->data;
-    if (transport->config.wake != NULL) {
-        transport->config.wake(transport->config.shared, (enum transport_user)(timer - transport->others));
-    }
-}
-
 void transport_wake_at(struct transport *transport, enum transport_user user, uint64_t at_us) {
-    uv_timer_t *timer = &transport->others[user];
-    if (!uv_is_closing((uv_handle_t *)timer)) {
-        transport_set_timer(transport, timer, on_others, at_us);
-    }
+    transport_set_timer(transport, &transport->others[user], at_us);
 }

@@ -14,10 +14,11 @@
 #include "node/transport/gate.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/transport.h"
+#include "run/loop.h"
 
 enum {
     TRANSPORT_HOST_SIZE_MAX = 256,
-    TRANSPORT_TICK_MS = 250,
+    TRANSPORT_TICK_US = 250000,
     TRANSPORT_TEXT_SIZE_MAX = 8 << 20,
     TRANSPORT_SENTENCE_SIZE_MAX = 512,
     TRANSPORT_OWN_SIZE_MAX = 64 << 10,
@@ -60,15 +61,6 @@ struct transport_post {
 
 enum { TRANSPORT_ADMITTED_MAX = 1 << 16, TRANSPORT_ERRANDS_MAX = 1024 };
 
-/* What another thread wants of the loop. */
-struct transport_errand {
-    struct transport_errand *next;
-    void (*run)(void *context); /* NULL: it is about the peer */
-    void *context;
-    struct peer peer;
-    char sentence[COMPLAINT_SIZE_MAX]; /* blame him for it; empty: greet him */
-};
-
 /* A question that the ring is at work on. */
 struct transport_slot {
     struct transport_question *question; /* NULL: free */
@@ -91,11 +83,9 @@ struct transport {
     uint64_t seed;
 
     /* The loop's. */
-    pthread_t thread;
     bool has_loop; /* the owner's: started, and not stopped yet */
     bool has_ring; /* from the start on: in a ring, or told to join one */
-    uv_loop_t loop;
-    uv_async_t stop;
+    struct loop loop;
     enum transport_state state;
     bool has_charter;
     struct charter charter;
@@ -112,10 +102,10 @@ struct transport {
     struct buf own; /* messages to this node itself: size in two bytes, bytes */
     struct action *actions;
     uint8_t *memory;
-    uv_timer_t wake; /* of the ring */
-    uv_timer_t tick;
-    uv_timer_t others[TRANSPORT_USERS_COUNT]; /* transport_wake_at() */
-    uv_async_t news;                          /* the beat has read a charter */
+    struct loop_timer wake; /* of the ring */
+    struct loop_timer tick;
+    struct loop_timer others[TRANSPORT_USERS_COUNT]; /* transport_wake_at() */
+    struct loop_post news;                           /* the beat has read a charter */
     struct transport_contact contact;
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
@@ -128,7 +118,7 @@ struct transport {
     struct complaints complaints;
     struct peer blamed;       /* the last one, as the ring knows him; port 0: it does not */
     uint64_t blamed_until_us; /* then he is looked up again */
-    uv_async_t asked;         /* there are questions */
+    struct loop_post asked;   /* there is room for questions that wait */
     struct transport_queue waiting;
     struct transport_slot slots[TRANSPORT_QUESTIONS_MAX];
     uint32_t free_slots[TRANSPORT_QUESTIONS_MAX];
@@ -136,10 +126,6 @@ struct transport {
 
     pthread_mutex_t lock;
     bool is_running;                        /* lock: the handles of the loop are open */
-    struct transport_queue questions;       /* lock: that the loop has not seen */
-    struct transport_errand *errands;       /* lock: likewise */
-    struct transport_errand **errands_end;  /* lock */
-    size_t errands_count;                   /* lock */
     struct map admitted;                    /* lock: keys of who was admitted */
     bool admits_all;                        /* lock: the ring is open; admitted are then those removed */
     int mapping;                            /* lock: of the charter; -1: there is none */
@@ -157,8 +143,7 @@ struct transport {
 };
 
 /* transport_step.c: at_us, STEP_NEVER_US: never. */
-void transport_set_timer(const struct transport *transport, uv_timer_t *timer, uv_timer_cb run,
-                         uint64_t at_us);
+void transport_set_timer(const struct transport *transport, struct loop_timer *timer, uint64_t at_us);
 
 static inline uint64_t transport_now_us(const struct transport *transport) {
     return clock_monotonic_us(transport->config.clock);
@@ -166,7 +151,7 @@ static inline uint64_t transport_now_us(const struct transport *transport) {
 
 /* transport_step.c: the time is set, and what follows from it is done. */
 void transport_step(struct transport *transport, struct event *event);
-void transport_on_wake(uv_timer_t *timer);
+void transport_on_wake(void *transport);
 
 /* transport_loop.c */
 void transport_begin(struct transport *transport);
@@ -180,12 +165,12 @@ void transport_on_learned(void *context, const struct peer *from, const struct c
 void transport_on_met(void *context, const struct peer *peer);
 void transport_on_complaint(void *context, const struct address *address, const char *sentence);
 void transport_take_charter(struct transport *transport, const struct charter *charter, struct bytes encoded);
-void transport_on_tick(uv_timer_t *timer);
+void transport_on_tick(void *transport);
 
 /* transport_ask.c, on the loop: start the questions that there is room for; RING_FOUND or RING_LOST; the end.
  */
 void transport_ask_init(struct transport *transport);
-void transport_on_asked(uv_async_t *async);
+void transport_start_questions(void *transport);
 void transport_on_answer(struct transport *transport, struct bytes bytes);
 void transport_ask_cancel(struct transport *transport);
 
@@ -193,7 +178,6 @@ void transport_ask_cancel(struct transport *transport);
 void transport_share_init(struct transport *transport);
 void transport_share_charter(struct transport *transport);
 void transport_share_admitted(struct transport *transport, const struct peer *peer);
-void transport_share_errands(struct transport *transport);
 void transport_share_done(struct transport *transport);
 
 /* transport_text.c: make the copy. */

@@ -108,15 +108,13 @@ static void on_notice(struct transport *transport, const struct action *action) 
 
 /* ---- the ring's steps ---- */
 
-void transport_set_timer(const struct transport *transport, uv_timer_t *timer, uv_timer_cb run,
-                         uint64_t at_us) {
+void transport_set_timer(const struct transport *transport, struct loop_timer *timer, uint64_t at_us) {
     uint64_t now = transport_now_us(transport);
     if (at_us == STEP_NEVER_US) {
-        uv_timer_stop(timer);
+        loop_timer_stop(timer);
         return;
     }
-    uint64_t wait_ms = at_us <= now ? 0 : (at_us - now + 999) / 1000;
-    uv_timer_start(timer, run, wait_ms, 0);
+    loop_timer_set(timer, at_us <= now ? 0 : at_us - now, 0);
 }
 
 /* What one place of this node says to another leaves no socket; it is heard when this step is over. */
@@ -168,11 +166,11 @@ void transport_step(struct transport *transport, struct event *event) {
         step_once(transport, &message);
     }
     buf_clear(&transport->own);
-    transport_set_timer(transport, &transport->wake, transport_on_wake, transport->out.wake_at_us);
+    transport_set_timer(transport, &transport->wake, transport->out.wake_at_us);
 }
 
-void transport_on_wake(uv_timer_t *timer) {
-    struct transport *transport = timer->data;
+void transport_on_wake(void *context) {
+    struct transport *transport = context;
     if (transport->ring != NULL && transport->state != TRANSPORT_REMOVED) {
         transport_step(transport, &(struct event){.kind = EVENT_WAKE});
     }
