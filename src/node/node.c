@@ -184,7 +184,6 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .note = note,
         .context = node,
     };
-    ring_services_listen(node->ring_services, &transport);
     enum err err = transport_new(&transport, &node->transport, detail);
     if (err == ERR_OK) {
         err = ring_services_set_transport(node->ring_services, node->transport);

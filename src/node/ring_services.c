@@ -95,11 +95,6 @@ void ring_services_free(struct ring_services *ring_services) {
 /* To look at all known places takes milliseconds where they are many: less often then. */
 static void on_news(void *shared, const struct ring *ring) {
     struct ring_services *ring_services = shared;
-    struct crowd_driver *crowd_driver = ring_services_crowd_driver(ring_services);
-    if (crowd_driver != NULL) {
-        ring_services_begin_crowd(ring_services);
-        crowd_driver_news(crowd_driver, ring);
-    }
     uint64_t now_us = clock_monotonic_us(ring_services->config.clock);
     if (ring_known_count(ring) > MANY_PLACES && now_us < ring_services->updated_at_us + MANY_PLACES_US) {
         return;
@@ -123,36 +118,13 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
     routing_set_scope(ring_services->routing, charter);
 }
 
-static void on_datagram(void *shared, const struct datagram_message *message) {
-    struct ring_services *ring_services = shared;
-    if (message->kind == DATAGRAM_LINKS && ring_services->is_begun) {
-        link_sender_receive(ring_services->link_sender, &message->from, message->bytes);
-    }
-    if (message->kind == DATAGRAM_CROWD && ring_services_crowd_driver(ring_services) != NULL) {
-        crowd_driver_receive(ring_services->crowd_driver, message);
-    }
-}
-
-static void on_wake(void *shared, enum transport_user user) {
-    struct ring_services *ring_services = shared;
-    if (user == TRANSPORT_GROUPS) {
-        group_driver_wake(ring_services->group_driver);
-    } else {
-        crowd_driver_wake(ring_services->crowd_driver);
-    }
-}
-
-void ring_services_listen(struct ring_services *ring_services, struct transport_config *config) {
-    config->news = on_news;
-    config->charter = on_charter;
-    config->datagram = on_datagram;
-    config->group = ring_services_on_group;
-    config->wake = on_wake;
-    config->shared = ring_services;
-}
-
 enum err ring_services_set_transport(struct ring_services *ring_services, struct transport *transport) {
+    struct transport_tenant tenant = {.news = on_news, .charter = on_charter, .context = ring_services};
     ring_services->transport = transport;
+    transport_add(transport, &tenant);
+    ring_services_add_links(ring_services);
+    ring_services_add_crowd(ring_services);
+    ring_services_add_groups(ring_services);
     ring_services->holders = holders_new(transport);
     ring_services->routing = ring_services->holders != NULL ? routing_new(ring_services->holders) : NULL;
     return ring_services->routing == NULL ? ERR_MEMORY : ERR_OK;

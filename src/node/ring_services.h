@@ -89,11 +89,7 @@ struct ring_services_config {
 
 struct ring_services *ring_services_new(const struct ring_services_config *config); /* NULL: out of memory */
 
-/* Its callbacks for transport_config, with the struct itself as `shared`. */
-struct transport_config;
-void ring_services_listen(struct ring_services *ring_services, struct transport_config *config);
-
-/* Then, before the ring starts. */
+/* Before the ring starts: they become its tenants. */
 enum err ring_services_set_transport(struct ring_services *ring_services,
                                      struct transport *transport) MUST_CHECK;
 

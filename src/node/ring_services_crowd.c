@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/datagram.h"
 #include "node/ring_services_state.h"
 #include "store/access/access.h"
 
@@ -245,4 +246,38 @@ void ring_services_put_crowd(void *context, struct buf *out) {
     crowd_driver_put(ring_services->crowd_driver, out);
     put_offers(ring_services, out);
     buf_put_byte(out, '}');
+}
+
+/* ---- the transport ---- */
+
+static void crowd_receive(void *context, const struct datagram_message *message) {
+    struct ring_services *ring_services = context;
+    if (ring_services_crowd_driver(ring_services) != NULL) {
+        crowd_driver_receive(ring_services->crowd_driver, message);
+    }
+}
+
+static void crowd_wake(void *context) {
+    struct ring_services *ring_services = context;
+    crowd_driver_wake(ring_services->crowd_driver);
+}
+
+static void crowd_news(void *context, const struct ring *ring) {
+    struct ring_services *ring_services = context;
+    if (ring_services_crowd_driver(ring_services) != NULL) {
+        ring_services_begin_crowd(ring_services);
+        crowd_driver_news(ring_services->crowd_driver, ring);
+    }
+}
+
+void ring_services_add_crowd(struct ring_services *ring_services) {
+    struct transport_tenant tenant = {
+        .kind = DATAGRAM_CROWD,
+        .is_for_members = true,
+        .receive = crowd_receive,
+        .wake = crowd_wake,
+        .news = crowd_news,
+        .context = ring_services,
+    };
+    transport_add(ring_services->transport, &tenant);
 }

@@ -260,3 +260,18 @@ void ring_services_look_at_jobs(struct ring_services *ring_services) {
     }
     free(names);
 }
+
+/* ---- the transport ---- */
+
+static void links_receive(void *context, const struct datagram_message *message) {
+    struct ring_services *ring_services = context;
+    if (ring_services->is_begun) {
+        link_sender_receive(ring_services->link_sender, &message->from, message->bytes);
+    }
+}
+
+void ring_services_add_links(struct ring_services *ring_services) {
+    struct transport_tenant tenant = {
+        .kind = DATAGRAM_LINKS, .is_for_members = true, .receive = links_receive, .context = ring_services};
+    transport_add(ring_services->transport, &tenant);
+}

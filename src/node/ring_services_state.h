@@ -84,6 +84,11 @@ struct ring_services {
     size_t jobs_count;                                   /* lock */
 };
 
+/* In the files of their names: they become tenants of the transport. */
+void ring_services_add_links(struct ring_services *ring_services);
+void ring_services_add_crowd(struct ring_services *ring_services);
+void ring_services_add_groups(struct ring_services *ring_services);
+
 /* ring_services_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without.
  */
 void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping);
@@ -103,7 +108,6 @@ void ring_services_begin_crowd(void *context);
 enum err ring_services_prepare_groups(struct ring_services *ring_services,
                                       struct err_detail *detail) MUST_CHECK;
 void ring_services_beat_groups(struct ring_services *ring_services);
-void ring_services_on_group(void *shared, const struct datagram_message *message);
 
 /* ring_services_mirror.c: as ring_services_prepare(), where a collection comes from, or is for, somebody who
  * is in no group and no ring with us; then, the beat: begins where bulk runs; before bulk is freed. */

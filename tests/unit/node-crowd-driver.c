@@ -106,14 +106,11 @@ static void on_charter(void *shared, const struct charter *charter, const uint8_
 
 static void on_datagram(void *shared, const struct datagram_message *message) {
     struct node *node = shared;
-    if (message->kind == DATAGRAM_CROWD) {
-        crowd_driver_receive(node->crowd_driver, message);
-    }
+    crowd_driver_receive(node->crowd_driver, message);
 }
 
-static void on_wake(void *shared, enum transport_user user) {
+static void on_wake(void *shared) {
     struct node *node = shared;
-    assert_int_equal(user, TRANSPORT_CROWD);
     crowd_driver_wake(node->crowd_driver);
 }
 
@@ -125,13 +122,18 @@ static void start_node(struct node *node) {
         .join = node->join[0] != '\0' ? node->join : NULL,
         .vnodes_count = 1,
         .clock = &clock_system,
+    };
+    struct transport_tenant tenant = {
+        .kind = DATAGRAM_CROWD,
+        .is_for_members = true,
+        .receive = on_datagram,
+        .wake = on_wake,
         .news = on_news,
         .charter = on_charter,
-        .datagram = on_datagram,
-        .wake = on_wake,
-        .shared = node,
+        .context = node,
     };
     assert_int_equal(transport_new(&transport, &node->transport, &detail), ERR_OK);
+    transport_add(node->transport, &tenant);
     struct crowd_driver_config crowd_driver = {
         .directory = node->directory,
         .transport = node->transport,

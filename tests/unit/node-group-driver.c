@@ -70,7 +70,6 @@ static void start_node(struct node *node, unsigned number) {
         .vnodes_count = 1,
         .clock = &clock_system,
     };
-    ring_services_listen(node->ring_services, &transport);
     assert_int_equal(transport_new(&transport, &node->transport, &detail), ERR_OK);
     assert_int_equal(ring_services_set_transport(node->ring_services, node->transport), ERR_OK);
     assert_int_equal(transport_start(node->transport, &detail), ERR_OK);

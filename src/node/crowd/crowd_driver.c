@@ -229,7 +229,7 @@ static void copy(struct crowd_driver *crowd_driver) {
 void crowd_driver_step(struct crowd_driver *crowd_driver, struct event *event) {
     step_once(crowd_driver, event);
     give_answers(crowd_driver);
-    transport_wake_at(crowd_driver->config.transport, TRANSPORT_CROWD, crowd_driver->out.wake_at_us);
+    transport_wake_at(crowd_driver->config.transport, DATAGRAM_CROWD, crowd_driver->out.wake_at_us);
     copy(crowd_driver);
 }
 

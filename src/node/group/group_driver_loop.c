@@ -124,7 +124,7 @@ void group_driver_set_timer(struct group_driver *group_driver) {
             at_us = slot->ask.due_us < at_us ? slot->ask.due_us : at_us;
         }
     }
-    transport_wake_at(group_driver->transport, TRANSPORT_GROUPS, at_us);
+    transport_wake_at(group_driver->transport, DATAGRAM_GROUP, at_us);
 }
 
 /* ---- slots ---- */

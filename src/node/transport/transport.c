@@ -118,6 +118,14 @@ enum err transport_new(const struct transport_config *config, struct transport *
     transport->has_ring = transport->has_charter || transport->contact.host[0] != '\0';
     randombytes_buf(&transport->seed, sizeof transport->seed);
     transport_copy(transport);
+    transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_CHARTER,
+                                                        .receive = transport_receive_greeting,
+                                                        .context = transport});
+    transport_add(transport, &(struct transport_tenant){.kind = DATAGRAM_RING,
+                                                        .is_for_members = true,
+                                                        .receive = transport_receive_ring,
+                                                        .wake = transport_on_wake,
+                                                        .context = transport});
     *ret_transport = transport;
     return ERR_OK;
 }
@@ -260,20 +268,6 @@ static void transport_on_news(void *context) {
     }
 }
 
-static void transport_wake_crowd(void *context) {
-    struct transport *transport = context;
-    if (transport->config.wake != NULL) {
-        transport->config.wake(transport->config.shared, TRANSPORT_CROWD);
-    }
-}
-
-static void transport_wake_groups(void *context) {
-    struct transport *transport = context;
-    if (transport->config.wake != NULL) {
-        transport->config.wake(transport->config.shared, TRANSPORT_GROUPS);
-    }
-}
-
 static void transport_end(void *context) {
     struct transport *transport = context;
     pthread_mutex_lock(&transport->lock);
@@ -298,10 +292,11 @@ static enum err open_loop(struct transport *transport, struct err_detail *detail
     if (err != ERR_OK) {
         return err;
     }
-    loop_timer_init(loop, &transport->wake, transport_on_wake, transport);
     loop_timer_init(loop, &transport->tick, transport_on_tick, transport);
-    loop_timer_init(loop, &transport->others[TRANSPORT_CROWD], transport_wake_crowd, transport);
-    loop_timer_init(loop, &transport->others[TRANSPORT_GROUPS], transport_wake_groups, transport);
+    for (size_t i = 0; i < transport->tenants_count; i++) {
+        const struct transport_tenant *tenant = &transport->tenants[i];
+        loop_timer_init(loop, &transport->wakes[i], tenant->wake, tenant->context);
+    }
     transport->news = (struct loop_post){.run = transport_on_news, .context = transport};
     transport->asked = (struct loop_post){.run = transport_start_questions, .context = transport};
     err = open_socket(transport, detail);

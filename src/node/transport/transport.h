@@ -1,7 +1,7 @@
 /*
  * transport - the ring on a real node: its socket, its clock, its files.
  *
- *      EVENT_MESSAGE <── gate.h <── net/datagram.h <── UDP          on the ring's own loop and thread
+ *      EVENT_MESSAGE <── tenant <── gate.h <── net/datagram.h <── UDP   on a loop and thread of its own
  *      ACTION_SEND  ──> gate.h ──> net/datagram.h ──> UDP
  *      RING_FIND    <── transport_ask(), any thread
  *      notices      ──> the copy that others read, every second and after each change of an arc
@@ -30,9 +30,6 @@ struct datagram_message;
 struct identity;
 struct transport;
 
-/* Who may ask to be woken on the loop. */
-enum transport_user { TRANSPORT_CROWD, TRANSPORT_GROUPS, TRANSPORT_USERS_COUNT };
-
 enum { TRANSPORT_PORT = 7070, TRANSPORT_VNODES_MAX = RING_LIST_MAX + 1, TRANSPORT_QUESTIONS_MAX = 512 };
 
 /* 0 or NULL stands for the default in parentheses. Texts outlive it. */
@@ -48,15 +45,20 @@ struct transport_config {
     const struct clock *clock;
     void (*note)(void *context, const char *sentence); /* any thread */
     void *context;
+};
 
-    /* Others of this node who live by the ring; all on its loop, and each may be NULL. */
-    void (*news)(void *shared, const struct ring *ring); /* as it is now: a few times a second, as a member */
-    void (*charter)(void *shared, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
-    void (*datagram)(void *shared, const struct datagram_message *message); /* of a kind that is not ours */
-    /* Of a kind that is the groups' (DATAGRAM_GROUP and later): of anybody, member of the ring or not. */
-    void (*group)(void *shared, const struct datagram_message *message);
-    void (*wake)(void *shared, enum transport_user user); /* the time of transport_wake_at() has come */
-    void *shared;
+/*
+ * One of those who live on the transport: the ring itself, the crowd, groups, links. Each has a kind of
+ * datagrams of its own. All of it is called on the loop, and may be NULL.
+ */
+struct transport_tenant {
+    unsigned kind;       /* net/datagram.h; 0: it hears no datagrams and has no time of its own */
+    bool is_for_members; /* only members of the ring are heard, and we show them that we are one */
+    void (*receive)(void *context, const struct datagram_message *message);
+    void (*wake)(void *context);                          /* the time of transport_wake_at() has come */
+    void (*news)(void *context, const struct ring *ring); /* a few times a second, while we are a member */
+    void (*charter)(void *context, const struct charter *charter, const uint8_t ring[RING_CHARTER_SIZE]);
+    void *context;
 };
 
 /* ERR_INVALID: the token, the name of the contact, or more places than there are; the errors of
@@ -66,6 +68,9 @@ enum err transport_new(const struct transport_config *config, struct transport *
 
 /* Where it is stopped, or was never started. What is to be kept is written. */
 void transport_free(struct transport *transport);
+
+/* Before it starts: copied. */
+void transport_add(struct transport *transport, const struct transport_tenant *tenant);
 
 /* Nothing happens where the node is in no ring and shall not join one. ERR_BUSY where the port is taken. */
 enum err transport_start(struct transport *transport, struct err_detail *detail) MUST_CHECK;
@@ -111,12 +116,12 @@ void transport_blame(struct transport *transport, const struct peer *peer, const
 /* Run it on the ring's loop soon. False: there is none. */
 bool transport_post(struct transport *transport, void (*run)(void *context), void *context);
 
-/* The loop only: a datagram of an owner's kind (net/datagram.h). */
+/* The loop only: a datagram of a tenant's kind. */
 void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message);
 
-/* The loop only: config.wake is called at that time (monotonic), not at the one that this user asked for
- * before; STEP_NEVER_US: not at all. */
-void transport_wake_at(struct transport *transport, enum transport_user user, uint64_t at_us);
+/* The loop only: wake() of the tenant of that kind is called at this time (monotonic), not at the one that it
+ * asked for before; STEP_NEVER_US: not at all. */
+void transport_wake_at(struct transport *transport, unsigned kind, uint64_t at_us);
 
 /* ---- who is responsible? Any thread ---- */
 

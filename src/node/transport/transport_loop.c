@@ -351,40 +351,43 @@ static void blame(struct transport *transport, const struct address *address, co
     }
 }
 
-void transport_on_message(void *context, const struct datagram_message *message) {
+void transport_receive_greeting(void *context, const struct datagram_message *message) {
     struct transport *transport = context;
-    if (message->kind == DATAGRAM_CHARTER) {
-        uint64_t malformed_count = gate_stat(transport->gate)->malformed_count;
-        gate_receive(transport->gate, message);
-        if (gate_stat(transport->gate)->malformed_count > malformed_count) {
-            blame(transport, &message->from.address, "no greeting");
-        }
-        return;
+    uint64_t malformed_count = gate_stat(transport->gate)->malformed_count;
+    gate_receive(transport->gate, message);
+    if (gate_stat(transport->gate)->malformed_count > malformed_count) {
+        blame(transport, &message->from.address, "no greeting");
     }
-    if (message->kind >= DATAGRAM_GROUP) {
-        if (transport->config.group != NULL) {
-            transport->config.group(transport->config.shared, message);
-        }
-        return;
-    }
-    bool is_heard = transport->ring != NULL && transport->state != TRANSPORT_REMOVED &&
-                    gate_admits(transport->gate, &message->from);
-    if (!is_heard) {
-        return;
-    }
-    transport_share_admitted(transport, &message->from);
-    if (message->kind != DATAGRAM_RING) {
-        if (transport->config.datagram != NULL) {
-            transport->config.datagram(transport->config.shared, message);
-        }
-        return;
-    }
+}
+
+void transport_receive_ring(void *context, const struct datagram_message *message) {
+    struct transport *transport = context;
     struct event event = {.kind = EVENT_MESSAGE, .from = message->from.address, .bytes = message->bytes};
     memcpy(event.from_key, message->from.key, PEER_KEY_SIZE);
     uint64_t malformed_count = ring_counters(transport->ring)->malformed_count;
     transport_step(transport, &event);
     if (ring_counters(transport->ring)->malformed_count > malformed_count) {
         blame(transport, &message->from.address, "no message of the ring");
+    }
+}
+
+static bool is_heard(struct transport *transport, const struct peer *peer) {
+    bool is_member = transport->ring != NULL && transport->state != TRANSPORT_REMOVED &&
+                     gate_admits(transport->gate, peer);
+    if (is_member) {
+        transport_share_admitted(transport, peer);
+    }
+    return is_member;
+}
+
+void transport_on_message(void *context, const struct datagram_message *message) {
+    struct transport *transport = context;
+    for (size_t i = 0; i < transport->tenants_count; i++) {
+        const struct transport_tenant *tenant = &transport->tenants[i];
+        if (tenant->kind == message->kind &&
+            (!tenant->is_for_members || is_heard(transport, &message->from))) {
+            tenant->receive(tenant->context, message);
+        }
     }
 }
 
@@ -459,8 +462,11 @@ void transport_on_tick(void *context) {
         transport->greet_at_us = now + GREET_US / 2 + prng_mix(transport->seed++) % GREET_US;
         greet_somebody(transport);
     }
-    if (transport->state == TRANSPORT_MEMBER && transport->config.news != NULL) {
-        transport->config.news(transport->config.shared, transport->ring);
+    for (size_t i = 0; i < transport->tenants_count && transport->state == TRANSPORT_MEMBER; i++) {
+        const struct transport_tenant *tenant = &transport->tenants[i];
+        if (tenant->news != NULL) {
+            tenant->news(tenant->context, transport->ring);
+        }
     }
     if (now >= transport->copy_at_us) {
         transport->copy_at_us = now + COPY_US;

@@ -34,8 +34,11 @@ void transport_share_charter(struct transport *transport) {
         put_key(transport, charter->removed[i]);
     }
     pthread_mutex_unlock(&transport->lock);
-    if (transport->config.charter != NULL) {
-        transport->config.charter(transport->config.shared, charter, transport->id);
+    for (size_t i = 0; i < transport->tenants_count; i++) {
+        const struct transport_tenant *tenant = &transport->tenants[i];
+        if (tenant->charter != NULL) {
+            tenant->charter(tenant->context, charter, transport->id);
+        }
     }
 }
 
@@ -142,13 +145,36 @@ void transport_greet(struct transport *transport, const struct peer *peer) {
     transport_blame(transport, peer, "");
 }
 
+/* ---- tenants ---- */
+
+void transport_add(struct transport *transport, const struct transport_tenant *tenant) {
+    ASSERT(!transport->has_loop && transport->tenants_count < TRANSPORT_TENANTS_MAX);
+    ASSERT(tenant->kind == 0 || tenant->receive != NULL);
+    transport->tenants[transport->tenants_count++] = *tenant;
+}
+
+static size_t find_tenant(const struct transport *transport, unsigned kind) {
+    size_t index = 0;
+    while (transport->tenants[index].kind != kind) {
+        index++;
+        ASSERT(index < transport->tenants_count);
+    }
+    return index;
+}
+
 void transport_send(struct transport *transport, const struct peer *to, unsigned kind, struct bytes message) {
-    if (kind < DATAGRAM_GROUP) { /* members of a group need not know our ring */
-        gate_introduce(transport->gate, to);
+    if (transport->tenants[find_tenant(transport, kind)].is_for_members) {
+        gate_introduce(transport->gate, to); /* others need not know our ring */
     }
     (void)datagram_send(transport->datagram, to, (enum datagram_kind)kind, message); /* may be lost, as any */
 }
 
-void transport_wake_at(struct transport *transport, enum transport_user user, uint64_t at_us) {
-    transport_set_timer(transport, &transport->others[user], at_us);
+void transport_wake_at(struct transport *transport, unsigned kind, uint64_t at_us) {
+    struct loop_timer *timer = &transport->wakes[find_tenant(transport, kind)];
+    uint64_t now = transport_now_us(transport);
+    if (at_us == STEP_NEVER_US) {
+        loop_timer_stop(timer);
+    } else {
+        loop_timer_set(timer, at_us <= now ? 0 : at_us - now, 0);
+    }
 }

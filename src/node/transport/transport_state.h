@@ -59,7 +59,7 @@ struct transport_post {
     size_t encoded_size;
 };
 
-enum { TRANSPORT_ADMITTED_MAX = 1 << 16, TRANSPORT_ERRANDS_MAX = 1024 };
+enum { TRANSPORT_ADMITTED_MAX = 1 << 16, TRANSPORT_ERRANDS_MAX = 1024, TRANSPORT_TENANTS_MAX = 8 };
 
 /* A question that the ring is at work on. */
 struct transport_slot {
@@ -102,10 +102,11 @@ struct transport {
     struct buf own; /* messages to this node itself: size in two bytes, bytes */
     struct action *actions;
     uint8_t *memory;
-    struct loop_timer wake; /* of the ring */
     struct loop_timer tick;
-    struct loop_timer others[TRANSPORT_USERS_COUNT]; /* transport_wake_at() */
-    struct loop_post news;                           /* the beat has read a charter */
+    struct transport_tenant tenants[TRANSPORT_TENANTS_MAX];
+    struct loop_timer wakes[TRANSPORT_TENANTS_MAX]; /* of each */
+    size_t tenants_count;
+    struct loop_post news; /* the beat has read a charter */
     struct transport_contact contact;
     struct peer remembered[RING_FILES_PEERS_MAX];
     size_t remembered_count;
@@ -142,22 +143,21 @@ struct transport {
     struct transport_post post;
 };
 
-/* transport_step.c: at_us, STEP_NEVER_US: never. */
-void transport_set_timer(const struct transport *transport, struct loop_timer *timer, uint64_t at_us);
-
 static inline uint64_t transport_now_us(const struct transport *transport) {
     return clock_monotonic_us(transport->config.clock);
 }
 
 /* transport_step.c: the time is set, and what follows from it is done. */
 void transport_step(struct transport *transport, struct event *event);
-void transport_on_wake(void *transport);
+void transport_on_wake(void *context);
 
 /* transport_loop.c */
 void transport_begin(struct transport *transport);
 void transport_note(struct transport *transport, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void transport_on_message(void *context, const struct datagram_message *message);
+void transport_receive_greeting(void *context, const struct datagram_message *message);
+void transport_receive_ring(void *context, const struct datagram_message *message);
 void transport_on_refusal(void *context, const struct datagram_refusal *refusal);
 void transport_on_noise(void *context, const struct address *from, enum datagram_noise noise);
 void transport_on_learned(void *context, const struct peer *from, const struct charter *charter,

@@ -108,15 +108,6 @@ static void on_notice(struct transport *transport, const struct action *action) 
 
 /* ---- the ring's steps ---- */
 
-void transport_set_timer(const struct transport *transport, struct loop_timer *timer, uint64_t at_us) {
-    uint64_t now = transport_now_us(transport);
-    if (at_us == STEP_NEVER_US) {
-        loop_timer_stop(timer);
-        return;
-    }
-    loop_timer_set(timer, at_us <= now ? 0 : at_us - now, 0);
-}
-
 /* What one place of this node says to another leaves no socket; it is heard when this step is over. */
 static void say_to_self(struct transport *transport, struct bytes message) {
     uint8_t size[2] = {(uint8_t)message.size, (uint8_t)(message.size >> 8)};
@@ -134,8 +125,7 @@ static void send_to(struct transport *transport, const struct action *action) {
         say_to_self(transport, action->bytes);
         return;
     }
-    gate_introduce(transport->gate, &to);
-    (void)datagram_send(transport->datagram, &to, DATAGRAM_RING, action->bytes); /* lost: as on the way */
+    transport_send(transport, &to, DATAGRAM_RING, action->bytes);
 }
 
 static void step_once(struct transport *transport, struct event *event) {
@@ -166,7 +156,7 @@ void transport_step(struct transport *transport, struct event *event) {
         step_once(transport, &message);
     }
     buf_clear(&transport->own);
-    transport_set_timer(transport, &transport->wake, transport->out.wake_at_us);
+    transport_wake_at(transport, DATAGRAM_RING, transport->out.wake_at_us);
 }
 
 void transport_on_wake(void *context) {
