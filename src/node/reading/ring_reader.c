@@ -305,7 +305,6 @@ static void close_backend(struct backend *generic) {
     ring_reader_listings_done(&backend->listings);
     ring_reader_flights_done(&backend->lists);
     ring_reader_flights_done(&backend->records);
-    pthread_cond_destroy(&backend->idle);
     pthread_mutex_destroy(&backend->lock);
     free(backend);
 }
@@ -346,7 +345,6 @@ struct backend *ring_reader_new(const char *scratch_directory) {
     ring_reader_flights_init(&backend->lists);
     ring_reader_flights_init(&backend->records);
     pthread_mutex_init(&backend->lock, NULL);
-    pthread_cond_init(&backend->idle, NULL);
     enum err err = ring_reader_listed_init(&backend->listed, seed);
     ring_reader_doubts_init(&backend->doubts, seed);
     if (err != ERR_OK) {
@@ -363,6 +361,10 @@ void ring_reader_begin(struct backend *generic, const struct ring_reader_config 
     backend->config = *config;
     backend->config.timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : TIMEOUT_MS;
     backend->config.waiters_max = config->waiters_max > 0 ? config->waiters_max : WAITERS_MAX;
+    enum err err =
+        pool_start(&backend->asides, &(struct pool_config){.name = "read-aside",
+                                                           .threads_max = 2 * backend->config.waiters_max});
+    (void)err; /* then nothing is done aside */
     backend->is_active = true;
     pthread_mutex_unlock(&backend->lock);
 }

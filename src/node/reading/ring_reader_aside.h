@@ -1,5 +1,5 @@
 /*
- * ring_reader_aside - work that waits for other nodes, in a thread of its own: who wants its result can look
+ * ring_reader_aside - work that waits for other nodes, on a pool's thread: who wants its result can look
  * elsewhere meanwhile, and leave it behind.
  *
  * What it works with belongs to the thread while it runs, then to who waits for it; left behind, it is freed
@@ -11,12 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "run/pool.h"
+
 struct ring_reader_aside;
 
-/* release: frees the context. NULL: there is no thread or no memory, and nothing was done with the context.
+/* release: frees the context. NULL: the pool takes nothing, or there is no memory, and nothing was done with
+ * the context.
  */
-struct ring_reader_aside *ring_reader_aside_start(void (*run)(void *context), void (*release)(void *context),
-                                                  void *context);
+struct ring_reader_aside *ring_reader_aside_start(struct pool *pool, void (*run)(void *context),
+                                                  void (*release)(void *context), void *context);
 
 /* Is it over, now or within this time? UINT64_MAX: as long as it takes. */
 bool ring_reader_aside_wait(struct ring_reader_aside *aside, uint64_t wait_us);

@@ -20,7 +20,7 @@ static void end_use(struct ring_reader *backend, uint32_t *count) {
         --*count;
     }
     if (backend->users_count == 0) {
-        pthread_cond_broadcast(&backend->idle);
+        bell_ring(&backend->idle);
     }
     pthread_mutex_unlock(&backend->lock);
 }
@@ -75,9 +75,10 @@ void ring_reader_end(struct backend *generic) {
     pthread_mutex_lock(&backend->lock);
     backend->is_active = false;
     while (backend->users_count > 0) {
-        pthread_cond_wait(&backend->idle, &backend->lock);
+        (void)bell_await(&backend->idle, &backend->lock, BELL_NEVER_US);
     }
     pthread_mutex_unlock(&backend->lock);
+    pool_stop(&backend->asides);
 }
 
 void ring_reader_blame(struct ring_reader *backend, const struct peer *peer, const char *sentence) {
@@ -97,7 +98,7 @@ struct batch {
     struct ring_reader_question **questions;
     size_t count;
     pthread_mutex_t lock;
-    pthread_cond_t over;
+    struct bell over;
     size_t left; /* lock */
 };
 
@@ -111,7 +112,7 @@ static void count_down(struct batch *batch) {
     pthread_mutex_lock(&batch->lock);
     batch->left--;
     if (batch->left == 0) {
-        pthread_cond_signal(&batch->over);
+        bell_ring(&batch->over);
     }
     pthread_mutex_unlock(&batch->lock);
 }
@@ -157,14 +158,12 @@ static void ask_batch(struct ring_reader *backend, struct ring_reader_question *
         asked[i] = (struct asked){.batch = &batch, .question = questions[i]};
     }
     pthread_mutex_init(&batch.lock, NULL);
-    pthread_cond_init(&batch.over, NULL);
     enum err err = peer_rpc_post(backend->config.peer_rpc, start_batch, &start);
     pthread_mutex_lock(&batch.lock);
     while (err == ERR_OK && batch.left > 0) {
-        pthread_cond_wait(&batch.over, &batch.lock);
+        (void)bell_await(&batch.over, &batch.lock, BELL_NEVER_US);
     }
     pthread_mutex_unlock(&batch.lock);
-    pthread_cond_destroy(&batch.over);
     pthread_mutex_destroy(&batch.lock);
     for (size_t i = 0; i < count; i++) {
         enum err ended = err != ERR_OK ? err : questions[i]->err;

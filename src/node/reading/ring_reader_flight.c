@@ -3,11 +3,9 @@
 void ring_reader_flights_init(struct ring_reader_flights *flights) {
     *flights = (struct ring_reader_flights){0};
     pthread_mutex_init(&flights->lock, NULL);
-    pthread_cond_init(&flights->over, NULL);
 }
 
 void ring_reader_flights_done(struct ring_reader_flights *flights) {
-    pthread_cond_destroy(&flights->over);
     pthread_mutex_destroy(&flights->lock);
 }
 
@@ -40,7 +38,7 @@ struct ring_reader_flight *ring_reader_flight_begin(struct ring_reader_flights *
     if (other != NULL) {
         other->waiters_count++;
         while (!other->is_over) {
-            pthread_cond_wait(&flights->over, &flights->lock);
+            (void)bell_await(&flights->over, &flights->lock, BELL_NEVER_US);
         }
         *ret_err = other->err;
         other->waiters_count--;
@@ -61,6 +59,6 @@ void ring_reader_flight_end(struct ring_reader_flights *flights, struct ring_rea
     flight->err = err;
     flight->is_over = true;
     flight->is_used = flight->waiters_count > 0;
-    pthread_cond_broadcast(&flights->over);
+    bell_ring(&flights->over);
     pthread_mutex_unlock(&flights->lock);
 }

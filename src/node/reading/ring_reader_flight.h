@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "run/bell.h"
 
 enum { RING_READER_FLIGHTS_MAX = 128, RING_READER_FLIGHT_KEY_SIZE = 16 };
 
@@ -22,7 +23,7 @@ struct ring_reader_flight {
 
 struct ring_reader_flights {
     pthread_mutex_t lock;
-    pthread_cond_t over;
+    struct bell over;
     struct ring_reader_flight flights[RING_READER_FLIGHTS_MAX];
 };
 

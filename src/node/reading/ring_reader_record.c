@@ -189,7 +189,7 @@ static enum err ask_both(struct ring_reader_session *session, struct wanted *wan
     struct errand *errand =
         errand_new(session, wanted->peers, wanted->ready_count, &wanted->capture->key, wanted->with_payload);
     struct ring_reader_aside *aside =
-        errand != NULL ? ring_reader_aside_start(errand_run, errand_release, errand) : NULL;
+        errand != NULL ? ring_reader_aside_start(&backend->asides, errand_run, errand_release, errand) : NULL;
     if (aside == NULL) {
         if (errand != NULL) {
             errand_release(errand);

@@ -9,6 +9,8 @@
 #include "node/reading/ring_reader_flight.h"
 #include "node/reading/ring_reader_listed.h"
 #include "node/reading/ring_reader_listing.h"
+#include "run/bell.h"
+#include "run/pool.h"
 #include "store/keyset/position.h"
 #include "store/remote/backend_code.h"
 #include "warc/warc_writer.h"
@@ -35,7 +37,8 @@ struct ring_reader {
     uint32_t waiters_count; /* lock: of them, who count as waiting */
     uint32_t asides_count;  /* lock: of them, threads of their own */
     bool is_active;         /* lock */
-    pthread_cond_t idle;
+    struct bell idle;
+    struct pool asides; /* ring_reader_aside.h */
 };
 
 struct ring_reader_session {

@@ -224,7 +224,8 @@ static struct ring_reader_aside *start_errand(struct ring_reader *backend, struc
     }
     errand->is_aside = ring_reader_enter_aside(backend);
     struct ring_reader_aside *aside =
-        errand->is_aside ? ring_reader_aside_start(run_aside, errand_release, errand) : NULL;
+        errand->is_aside ? ring_reader_aside_start(&backend->asides, run_aside, errand_release, errand)
+                         : NULL;
     if (aside == NULL) {
         errand_release(errand);
     }
