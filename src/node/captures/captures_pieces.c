@@ -12,11 +12,11 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "node/captures/captures_state.h"
+#include "run/bell.h"
 
 enum {
     LANES_COUNT = 4,
@@ -46,7 +46,7 @@ struct gathering {
     struct peer_rpc *peer_rpc;
     enum peer_rpc_service service;
     pthread_mutex_t lock;
-    pthread_cond_t answered;
+    struct bell answered;
     unsigned users_count; /* lock: the fetching thread, and each lane that asks */
     struct lane lanes[LANES_COUNT];
 
@@ -75,11 +75,6 @@ static struct gathering *gathering_new(const struct captures_fetching *fetching)
     gathering->start = captures_body_size(fetching);
     gathering->pieces_count = (fetching->captured->sum.size - gathering->start + PIECE_SIZE - 1) / PIECE_SIZE;
     pthread_mutex_init(&gathering->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&gathering->answered, &attributes);
-    pthread_condattr_destroy(&attributes);
     for (size_t i = 0; i < LANES_COUNT; i++) {
         gathering->lanes[i].gathering = gathering;
         buf_init(&gathering->lanes[i].question, PEER_RPC_QUESTION_SIZE_MAX);
@@ -99,7 +94,6 @@ static void gathering_free(struct gathering *gathering) {
     for (size_t i = 0; i < WINDOW_COUNT; i++) {
         buf_done(&gathering->window[i].bytes);
     }
-    pthread_cond_destroy(&gathering->answered);
     pthread_mutex_destroy(&gathering->lock);
     free(gathering);
 }
@@ -123,7 +117,7 @@ static void on_done(void *context, enum err err, struct bytes answer) {
     buf_clear(&lane->answer);
     lane->err = err == ERR_OK ? buf_put(&lane->answer, answer) : captures_err_of_others(err);
     lane->is_answered = true;
-    pthread_cond_signal(&gathering->answered);
+    bell_ring(&gathering->answered);
     let_go(gathering);
 }
 
@@ -328,18 +322,14 @@ static bool has_answer(const struct lane *lane) {
 
 /* Wait for an answer, but not for long: a lane may be late. */
 static void wait_for_answer(struct gathering *gathering) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
     pthread_mutex_lock(&gathering->lock);
     bool has_any = false;
     for (size_t i = 0; i < LANES_COUNT; i++) {
         has_any = has_any || has_answer(&gathering->lanes[i]);
     }
     if (!has_any) {
-        pthread_cond_timedwait(&gathering->answered, &gathering->lock, &until);
+        uint64_t until_us = clock_monotonic_us(&clock_system) + LOOK_MS * UINT64_C(1000);
+        (void)bell_await(&gathering->answered, &gathering->lock, until_us);
     }
     pthread_mutex_unlock(&gathering->lock);
 }

@@ -36,7 +36,6 @@ struct crowd_driver *crowd_driver_new(const struct crowd_driver_config *config) 
     }
     buf_init(&crowd_driver->answers, ANSWERS_SIZE_MAX);
     pthread_mutex_init(&crowd_driver->lock, NULL);
-    crowd_driver_init_searches(crowd_driver);
     randombytes_buf(&seed, sizeof seed);
     prng_init(&crowd_driver->prng, seed);
     standing_init(&crowd_driver->standing, crowd_driver->distrusted, CROWD_DRIVER_DISTRUSTED_MAX, seed);

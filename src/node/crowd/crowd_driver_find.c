@@ -1,26 +1,13 @@
 /* Searches of other threads: brought to the loop, shared by those who wish for the same, waited for. */
-#include <time.h>
 
 #include "node/crowd/crowd_driver_state.h"
 #include "node/transport/transport.h"
 
-static const uint64_t US_PER_S = 1000000;
 static const uint64_t LINGER_US_MIN = 50000; /* for further hits after the first */
-
-void crowd_driver_init_searches(struct crowd_driver *crowd_driver) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        pthread_cond_init(&crowd_driver->searches[i].changed, &attributes);
-    }
-    pthread_condattr_destroy(&attributes);
-}
 
 void crowd_driver_done_searches(struct crowd_driver *crowd_driver) {
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
         ASSERT(crowd_driver->searches[i].users_count == 0);
-        pthread_cond_destroy(&crowd_driver->searches[i].changed);
     }
 }
 
@@ -28,7 +15,7 @@ void crowd_driver_stop(struct crowd_driver *crowd_driver) {
     pthread_mutex_lock(&crowd_driver->lock);
     crowd_driver->is_stopped = true;
     for (size_t i = 0; i < CROWD_DRIVER_SEARCHES_MAX; i++) {
-        pthread_cond_broadcast(&crowd_driver->searches[i].changed);
+        bell_ring(&crowd_driver->searches[i].changed);
     }
     pthread_mutex_unlock(&crowd_driver->lock);
 }
@@ -124,7 +111,7 @@ static void add_hit(struct crowd_driver *crowd_driver, struct crowd_driver_searc
         .holder = *holder, .hops_count = hops_count, .contents_size = finding.size};
     memcpy(hit->contents, finding.data, finding.size);
     search->first_at_us = search->first_at_us > 0 ? search->first_at_us : crowd_driver_now_us(crowd_driver);
-    pthread_cond_broadcast(&search->changed);
+    bell_ring(&search->changed);
 }
 
 void crowd_driver_on_found(struct crowd_driver *crowd_driver, struct bytes bytes) {
@@ -173,7 +160,7 @@ void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver) {
         } else if (is_in_vain) {
             search->state = CROWD_DRIVER_OVER;
             search->lost = ERR_NOT_FOUND;
-            pthread_cond_broadcast(&search->changed);
+            bell_ring(&search->changed);
         }
     }
     pthread_mutex_unlock(&crowd_driver->lock);
@@ -190,7 +177,7 @@ void crowd_driver_on_lost(struct crowd_driver *crowd_driver, struct bytes bytes)
     if (search != NULL) {
         search->state = CROWD_DRIVER_OVER;
         search->lost = is_alone ? ERR_UNREACHABLE : ERR_NOT_FOUND;
-        pthread_cond_broadcast(&search->changed);
+        bell_ring(&search->changed);
     }
     pthread_mutex_unlock(&crowd_driver->lock);
 }
@@ -248,12 +235,8 @@ static void leave(struct crowd_driver *crowd_driver, struct crowd_driver_search 
 
 static void wait_until(struct crowd_driver *crowd_driver, struct crowd_driver_search *search,
                        uint64_t wait_us) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t nanoseconds = (uint64_t)until.tv_nsec + wait_us % US_PER_S * 1000;
-    until.tv_sec += (time_t)(wait_us / US_PER_S + nanoseconds / 1000000000);
-    until.tv_nsec = (long)(nanoseconds % 1000000000);
-    pthread_cond_timedwait(&search->changed, &crowd_driver->lock, &until);
+    uint64_t until_us = clock_monotonic_us(&clock_system) + wait_us;
+    (void)bell_await(&search->changed, &crowd_driver->lock, until_us);
 }
 
 /* The first hit may be a far one, or one that is gone: others may follow soon. */

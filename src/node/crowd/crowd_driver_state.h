@@ -9,6 +9,7 @@
 #include "base/retry.h"
 #include "base/standing.h"
 #include "node/crowd/crowd_driver.h"
+#include "run/bell.h"
 
 enum {
     CROWD_DRIVER_VIEW_SIZE = 25, /* where none is set, as the next */
@@ -60,7 +61,7 @@ struct crowd_driver_search {
     struct crowd_driver_raw_hit hits[CROWD_DRIVER_HITS_MAX];
     size_t wish_size;
     uint8_t wish[CROWD_WISH_SIZE_MAX];
-    pthread_cond_t changed;
+    struct bell changed;
 };
 
 /* An answer to CROWD_ASKED that came later, from another thread. */
@@ -130,7 +131,6 @@ static inline uint64_t crowd_driver_now_us(const struct crowd_driver *crowd_driv
 void crowd_driver_step(struct crowd_driver *crowd_driver, struct event *event);
 
 /* crowd_driver_find.c. The loop: what other threads want; CROWD_FOUND and CROWD_LOST. */
-void crowd_driver_init_searches(struct crowd_driver *crowd_driver);
 void crowd_driver_done_searches(struct crowd_driver *crowd_driver);
 void crowd_driver_take_wants(struct crowd_driver *crowd_driver);
 void crowd_driver_repeat_spoiled(struct crowd_driver *crowd_driver);

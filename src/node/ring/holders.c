@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "node/transport/transport.h"
+#include "run/bell.h"
 
 enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
 static const uint64_t CACHE_US = 5 * 1000000;
@@ -391,7 +392,7 @@ uint64_t holders_generation(struct holders *holders) {
 
 struct search {
     pthread_mutex_t lock;
-    pthread_cond_t over;
+    struct bell over;
     bool is_over;
     struct transport_question question;
     struct transport_answer answer;
@@ -402,7 +403,7 @@ static void on_answered(struct transport_question *question, const struct transp
     pthread_mutex_lock(&search->lock);
     search->answer = *answer;
     search->is_over = true;
-    pthread_cond_signal(&search->over);
+    bell_ring(&search->over);
     pthread_mutex_unlock(&search->lock);
 }
 
@@ -415,7 +416,7 @@ static void look_up(struct holders *holders, struct search *search, struct ring_
     transport_ask(holders->transport, &search->question);
     pthread_mutex_lock(&search->lock);
     while (!search->is_over) {
-        pthread_cond_wait(&search->over, &search->lock);
+        (void)bell_await(&search->over, &search->lock, BELL_NEVER_US);
     }
     pthread_mutex_unlock(&search->lock);
 }
@@ -472,9 +473,7 @@ enum err holders_find(struct holders *holders, struct ring_id vnode, struct hold
     struct search search = {.is_over = false};
     struct holders_arc arc;
     pthread_mutex_init(&search.lock, NULL);
-    pthread_cond_init(&search.over, NULL);
     enum err err = search_ring(holders, &search, vnode, &self, copies, &arc);
-    pthread_cond_destroy(&search.over);
     pthread_mutex_destroy(&search.lock);
     if (err != ERR_OK) {
         return err;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "node/rpc/peer_rpc_state.h"
+#include "run/bell.h"
 
 enum { RUNNERS_MAX = 32 };
 static const uint64_t PATIENCE_US_FIRST = 500000; /* before the next is asked, of peers not measured yet */
@@ -33,7 +34,7 @@ struct peer_rpc_race {
     struct err_detail detail;
 
     pthread_mutex_t lock;
-    pthread_cond_t over;
+    struct bell over;
     bool is_over; /* lock */
 };
 
@@ -52,7 +53,7 @@ static void finish(struct peer_rpc_race *race, enum err err) {
     pthread_mutex_lock(&race->lock);
     race->err = err;
     race->is_over = true;
-    pthread_cond_signal(&race->over);
+    bell_ring(&race->over);
     pthread_mutex_unlock(&race->lock); /* from here on it may be gone */
 }
 
@@ -148,17 +149,15 @@ enum err peer_rpc_ask_any(struct peer_rpc *peer_rpc, const struct peer *peers, s
         .err = ERR_UNREACHABLE,
     };
     pthread_mutex_init(&race.lock, NULL);
-    pthread_cond_init(&race.over, NULL);
     enum err err = peer_rpc_post(peer_rpc, start, &race);
     if (err == ERR_OK) {
         pthread_mutex_lock(&race.lock);
         while (!race.is_over) {
-            pthread_cond_wait(&race.over, &race.lock);
+            (void)bell_await(&race.over, &race.lock, BELL_NEVER_US);
         }
         pthread_mutex_unlock(&race.lock);
         err = race.err;
     }
-    pthread_cond_destroy(&race.over);
     pthread_mutex_destroy(&race.lock);
     if (err == ERR_OK && ret_index != NULL) {
         *ret_index = race.winner;
