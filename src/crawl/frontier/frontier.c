@@ -94,7 +94,7 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
     if (err == ERR_OK) {
         frontier->written_serial = frontier->meta.serial;
         frontier->queued_serial = frontier->meta.serial + 1;
-        err = frontier_thread_start(frontier, detail);
+        err = frontier_task_start(frontier, detail);
     }
     if (err != ERR_OK) {
         frontier_free(frontier);
@@ -106,7 +106,7 @@ enum err frontier_open(const struct frontier_config *config, struct frontier **r
 }
 
 void frontier_close(struct frontier *frontier) {
-    frontier_thread_stop(frontier);
+    frontier_task_stop(frontier);
     frontier_free(frontier);
 }
 

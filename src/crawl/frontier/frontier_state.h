@@ -229,12 +229,12 @@ void frontier_request_free(struct frontier_request *request);
 /* Wait until all that is queued is written, or the disk refuses. Any thread but the frontier's own. */
 enum err frontier_queue_flush(struct frontier *frontier, struct err_detail *detail);
 
-/* ---- frontier_thread.c ---- */
+/* ---- frontier_task.c ---- */
 
-enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) MUST_CHECK;
+enum err frontier_task_start(struct frontier *frontier, struct err_detail *detail) MUST_CHECK;
 
 /* Writes all that is queued and ends. */
-void frontier_thread_stop(struct frontier *frontier);
+void frontier_task_stop(struct frontier *frontier);
 
 /* ---- frontier_read.c: the thread's ---- */
 

@@ -20,13 +20,13 @@ struct frontier_work {
     uint64_t sync_at_us;  /* 0: all is synced */
 };
 
-static uint64_t thread_now_us(void) {
+static uint64_t writer_now_us(void) {
     return clock_monotonic_us(&clock_system);
 }
 
 /* ---- errors ---- */
 
-static void thread_set_error(struct frontier *frontier, enum err err, const struct err_detail *detail) {
+static void writer_set_error(struct frontier *frontier, enum err err, const struct err_detail *detail) {
     pthread_mutex_lock(&frontier->lock);
     bool is_news = frontier->err != err;
     frontier->err = err;
@@ -38,15 +38,15 @@ static void thread_set_error(struct frontier *frontier, enum err err, const stru
     }
 }
 
-static void thread_clear_error(struct frontier *frontier) {
+static void writer_clear_error(struct frontier *frontier) {
     static const struct err_detail none;
     if (frontier->err != ERR_OK) { /* nobody else writes it */
-        thread_set_error(frontier, ERR_OK, &none);
+        writer_set_error(frontier, ERR_OK, &none);
     }
 }
 
 /* The serial of the newest batch on disk. */
-static enum err thread_read_serial(struct frontier *frontier, uint64_t *ret_serial,
+static enum err writer_read_serial(struct frontier *frontier, uint64_t *ret_serial,
                                    struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     struct frontier_meta meta;
@@ -64,12 +64,12 @@ static enum err thread_read_serial(struct frontier *frontier, uint64_t *ret_seri
 }
 
 /* Have the database open. *ret_serial tells how far it has come. */
-static enum err thread_reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
+static enum err writer_reopen(struct frontier *frontier, uint64_t *ret_serial, struct err_detail *detail) {
     enum err err = kv_open(frontier->kv, detail);
     if (err != ERR_OK) {
         return err;
     }
-    err = thread_read_serial(frontier, ret_serial, detail);
+    err = writer_read_serial(frontier, ret_serial, detail);
     if (err == ERR_OK && *ret_serial < frontier->written_serial) {
         err = err_set(detail, ERR_IO, "the disk has lost what it had taken; close the frontier and open it");
     }
@@ -84,14 +84,14 @@ static enum err thread_reopen(struct frontier *frontier, uint64_t *ret_serial, s
  * write that failed. A batch is not written twice: its serial tells whether it was written after all. When
  * the frontier is being closed, a second failure is the end.
  */
-static void thread_persist(struct frontier_work *work,
+static void writer_persist(struct frontier_work *work,
                            enum err (*step)(struct frontier_work *work, struct err_detail *detail)) {
     struct frontier *frontier = work->frontier;
     for (bool is_again = false; !work->has_failed; is_again = true) {
         struct err_detail detail = {0};
         uint64_t serial = 0;
         bool is_final = is_again && task_is_stopping(&frontier->task);
-        enum err err = !kv_is_open(frontier->kv) ? thread_reopen(frontier, &serial, &detail) : ERR_OK;
+        enum err err = !kv_is_open(frontier->kv) ? writer_reopen(frontier, &serial, &detail) : ERR_OK;
         if (err == ERR_OK && work->has_writes && serial >= work->meta.serial) {
             work->has_writes = false;
         }
@@ -99,12 +99,12 @@ static void thread_persist(struct frontier_work *work,
             err = step(work, &detail);
         }
         if (err == ERR_OK) {
-            thread_clear_error(frontier);
+            writer_clear_error(frontier);
             return;
         }
         err_set(detail.text[0] == '\0' ? &detail : NULL, err, "%s", err_text(err));
         kv_close(frontier->kv);
-        thread_set_error(frontier, err, &detail);
+        writer_set_error(frontier, err, &detail);
         work->has_failed = is_final;
         (void)task_rest(&frontier->task, TRY_AGAIN_US);
     }
@@ -112,33 +112,33 @@ static void thread_persist(struct frontier_work *work,
 
 /* ---- writing ---- */
 
-static void thread_append_meta(struct frontier_work *work) {
+static void writer_append_meta(struct frontier_work *work) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     uint8_t value[FRONTIER_CODE_SMALL_SIZE_MAX];
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "state"),
                  frontier_code_meta(value, &work->meta));
 }
 
-static enum err thread_write_step(struct frontier_work *work, struct err_detail *detail) {
+static enum err writer_write_step(struct frontier_work *work, struct err_detail *detail) {
     if (!work->has_writes) {
         return ERR_OK; /* it was written after all */
     }
     return kv_write(work->frontier->kv, &work->batch, detail);
 }
 
-static void thread_write_batch(struct frontier_work *work) {
+static void writer_write_batch(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     if (!work->has_writes) {
         return;
     }
-    thread_append_meta(work);
-    thread_persist(work, thread_write_step);
+    writer_append_meta(work);
+    writer_persist(work, writer_write_step);
     kv_batch_clear(&work->batch);
     work->has_writes = false;
     if (work->has_failed) {
         return;
     }
-    work->sync_at_us = work->sync_at_us == 0 ? thread_now_us() + SYNC_US : work->sync_at_us;
+    work->sync_at_us = work->sync_at_us == 0 ? writer_now_us() + SYNC_US : work->sync_at_us;
     pthread_mutex_lock(&frontier->lock);
     frontier->written_serial = work->meta.serial;
     frontier->writing_size = 0;
@@ -149,19 +149,19 @@ static void thread_write_batch(struct frontier_work *work) {
     }
 }
 
-static enum err thread_sync_step(struct frontier_work *work, struct err_detail *detail) {
+static enum err writer_sync_step(struct frontier_work *work, struct err_detail *detail) {
     return kv_sync(work->frontier->kv, detail);
 }
 
-static void thread_sync_if_due(struct frontier_work *work) {
-    if (work->sync_at_us > 0 && (work->is_last || thread_now_us() >= work->sync_at_us)) {
-        thread_persist(work, thread_sync_step);
+static void writer_sync_if_due(struct frontier_work *work) {
+    if (work->sync_at_us > 0 && (work->is_last || writer_now_us() >= work->sync_at_us)) {
+        writer_persist(work, writer_sync_step);
         work->sync_at_us = 0;
     }
 }
 
 /* How many URLs of each host wait. */
-static void thread_append_counts(struct frontier_work *work) {
+static void writer_append_counts(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     uint32_t hosts_count = (uint32_t)frontier_hosts_count(&frontier->hosts);
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
@@ -181,10 +181,10 @@ static void thread_append_counts(struct frontier_work *work) {
 }
 
 /* The last word of an orderly end. */
-static enum err thread_mark_clean(struct frontier_work *work, struct err_detail *detail) {
+static enum err writer_mark_clean(struct frontier_work *work, struct err_detail *detail) {
     uint8_t key[FRONTIER_CODE_KEY_SIZE_MAX];
     kv_batch_clear(&work->batch);
-    thread_append_counts(work);
+    writer_append_counts(work);
     kv_batch_put(&work->batch, 0, frontier_code_name_key(key, 'm', "clean"), BYTES("\1"));
     enum err err = kv_write(work->frontier->kv, &work->batch, detail);
     return err == ERR_OK ? kv_sync(work->frontier->kv, detail) : err;
@@ -192,11 +192,11 @@ static enum err thread_mark_clean(struct frontier_work *work, struct err_detail 
 
 /* ---- reading ---- */
 
-static enum err thread_read_step(struct frontier_work *work, struct err_detail *detail) {
+static enum err writer_read_step(struct frontier_work *work, struct err_detail *detail) {
     return frontier_read(work->frontier, work->requests, detail);
 }
 
-static void thread_answer(struct frontier *frontier, struct frontier_request *take_request) {
+static void writer_answer(struct frontier *frontier, struct frontier_request *take_request) {
     take_request->next = NULL;
     pthread_mutex_lock(&frontier->lock);
     bool is_first = frontier->answers_first == NULL;
@@ -212,17 +212,17 @@ static void thread_answer(struct frontier *frontier, struct frontier_request *ta
     }
 }
 
-static void thread_do_requests(struct frontier_work *work) {
+static void writer_do_requests(struct frontier_work *work) {
     while (work->requests != NULL) {
         if (!work->is_last) {
-            thread_persist(work, thread_read_step);
+            writer_persist(work, writer_read_step);
         }
         struct frontier_request *request = work->requests;
         work->requests = request->next;
         if (work->is_last || work->has_failed) {
             frontier_request_free(request);
         } else {
-            thread_answer(work->frontier, request);
+            writer_answer(work->frontier, request);
         }
     }
 }
@@ -230,9 +230,9 @@ static void thread_do_requests(struct frontier_work *work) {
 /* ---- the task ---- */
 
 /* For how long it waits until there is enough to do. With the lock. */
-static uint64_t thread_wait_us(struct frontier_work *work) {
+static uint64_t writer_wait_us(struct frontier_work *work) {
     const struct frontier *frontier = work->frontier;
-    uint64_t time_us = thread_now_us();
+    uint64_t time_us = writer_now_us();
     bool has_work = frontier->writes.count > 0 || frontier->requests_first != NULL;
     if (frontier->is_urgent) {
         return 0;
@@ -248,7 +248,7 @@ static uint64_t thread_wait_us(struct frontier_work *work) {
 }
 
 /* All that is queued. With the lock. */
-static void thread_take(struct frontier_work *work) {
+static void writer_take(struct frontier_work *work) {
     struct frontier *frontier = work->frontier;
     /* A change that was forgotten would leave the frontier contradicting itself. */
     ASSERT(frontier->writes.err == ERR_OK);
@@ -267,42 +267,42 @@ static void thread_take(struct frontier_work *work) {
     work->write_at_us = 0;
 }
 
-static void thread_do_all(struct frontier_work *work) {
-    thread_write_batch(work);
-    thread_do_requests(work);
-    thread_sync_if_due(work);
+static void writer_do_all(struct frontier_work *work) {
+    writer_write_batch(work);
+    writer_do_requests(work);
+    writer_sync_if_due(work);
 }
 
-static uint64_t thread_run(void *context) {
+static uint64_t writer_run(void *context) {
     struct frontier_work *work = context;
     struct frontier *frontier = work->frontier;
     pthread_mutex_lock(&frontier->lock);
-    uint64_t wait_us = work->has_failed ? TASK_FOR_EVER_US : thread_wait_us(work);
+    uint64_t wait_us = work->has_failed ? TASK_FOR_EVER_US : writer_wait_us(work);
     if (wait_us == 0) {
-        thread_take(work);
+        writer_take(work);
     }
     pthread_mutex_unlock(&frontier->lock);
     if (wait_us == 0) {
-        thread_do_all(work);
+        writer_do_all(work);
     }
     return wait_us;
 }
 
-static void thread_free_work(struct frontier_work *work) {
+static void writer_free_work(struct frontier_work *work) {
     kv_batch_done(&work->batch);
     free(work);
 }
 
-enum err frontier_thread_start(struct frontier *frontier, struct err_detail *detail) {
+enum err frontier_task_start(struct frontier *frontier, struct err_detail *detail) {
     struct frontier_work *work = calloc(1, sizeof *work);
     if (work == NULL) {
         return ERR_MEMORY;
     }
     work->frontier = frontier;
     kv_batch_init(&work->batch);
-    enum err err = task_start(&frontier->task, "frontier", PRIORITY_USUAL, thread_run, work);
+    enum err err = task_start(&frontier->task, "frontier", PRIORITY_USUAL, writer_run, work);
     if (err != ERR_OK) {
-        thread_free_work(work);
+        writer_free_work(work);
         return err_set(detail, err, "cannot start a thread: %s", err_text(err));
     }
     frontier->work = work;
@@ -310,7 +310,7 @@ enum err frontier_thread_start(struct frontier *frontier, struct err_detail *det
 }
 
 /* What is left is done here. */
-void frontier_thread_stop(struct frontier *frontier) {
+void frontier_task_stop(struct frontier *frontier) {
     struct frontier_work *work = frontier->work;
     if (work == NULL) {
         return;
@@ -319,13 +319,13 @@ void frontier_thread_stop(struct frontier *frontier) {
     work->is_last = true;
     if (!work->has_failed) {
         pthread_mutex_lock(&frontier->lock);
-        thread_take(work);
+        writer_take(work);
         pthread_mutex_unlock(&frontier->lock);
-        thread_do_all(work);
+        writer_do_all(work);
     }
     if (!work->has_failed) {
-        thread_persist(work, thread_mark_clean);
+        writer_persist(work, writer_mark_clean);
     }
-    thread_free_work(work);
+    writer_free_work(work);
     frontier->work = NULL;
 }
