@@ -62,6 +62,7 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
 void ring_services_free(struct ring_services *ring_services) {
     ring_services_free_mirrors(ring_services);
     ring_services_free_crowd(ring_services);
+    link_sender_free(ring_services->link_sender);
     if (ring_services->copies != NULL) {
         copies_free(ring_services->copies);
     }

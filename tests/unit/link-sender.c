@@ -320,6 +320,7 @@ static int stop(void **state) {
     pthread_join(world->thread, NULL);
     for (unsigned i = 0; i < NODES; i++) {
         link_sender_stop(world->nodes[i].link_sender);
+        link_sender_free(world->nodes[i].link_sender);
     }
     assert_int_equal(uv_loop_close(&world->loop), 0);
     for (unsigned i = 0; i < NODES; i++) {

@@ -490,21 +490,6 @@ struct link_relay_counters link_sender_counters(struct link_sender *link_sender)
 
 /* ---- life ---- */
 
-static void dispose(struct link_sender *link_sender) {
-    for (size_t i = 0; i < link_sender->jobs_count; i++) {
-        buf_done(&link_sender->jobs[i].work);
-    }
-    if (link_sender->link_relay != NULL) {
-        link_relay_free(link_sender->link_relay);
-    }
-    links_code_free(link_sender->code);
-    pthread_mutex_destroy(&link_sender->lock);
-    free(link_sender->out.actions);
-    free(link_sender->out.memory);
-    free(link_sender->posts);
-    free(link_sender);
-}
-
 static enum err prepare(struct link_sender *link_sender) {
     struct link_relay_config config = {
         .self = link_sender->config.self,
@@ -541,7 +526,7 @@ enum err link_sender_start(const struct link_sender_config *config, struct link_
         err = task_start(&link_sender->task, "link-sender", PRIORITY_USUAL, link_sender_run, link_sender);
     }
     if (err != ERR_OK) {
-        dispose(link_sender);
+        link_sender_free(link_sender);
         return err;
     }
     *ret_link_sender = link_sender;
@@ -549,10 +534,26 @@ enum err link_sender_start(const struct link_sender_config *config, struct link_
 }
 
 void link_sender_stop(struct link_sender *link_sender) {
+    if (link_sender != NULL) {
+        task_stop(&link_sender->task);
+        drop_done(link_sender);
+    }
+}
+
+void link_sender_free(struct link_sender *link_sender) {
     if (link_sender == NULL) {
         return;
     }
-    task_stop(&link_sender->task);
-    drop_done(link_sender);
-    dispose(link_sender);
+    for (size_t i = 0; i < link_sender->jobs_count; i++) {
+        buf_done(&link_sender->jobs[i].work);
+    }
+    if (link_sender->link_relay != NULL) {
+        link_relay_free(link_sender->link_relay);
+    }
+    links_code_free(link_sender->code);
+    pthread_mutex_destroy(&link_sender->lock);
+    free(link_sender->out.actions);
+    free(link_sender->out.memory);
+    free(link_sender->posts);
+    free(link_sender);
 }

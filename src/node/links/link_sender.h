@@ -75,8 +75,12 @@ struct link_sender_config {
 enum err link_sender_start(const struct link_sender_config *config,
                            struct link_sender **ret_link_sender) MUST_CHECK;
 
-/* No call of the table is under way afterwards, and none follows. May be NULL. */
+/* No call of the table is under way afterwards, and none follows. What others say to it is lost. May be NULL.
+ */
 void link_sender_stop(struct link_sender *link_sender);
+
+/* When nobody can say anything to it any more. May be NULL. */
+void link_sender_free(struct link_sender *link_sender);
 
 /* ---- any thread ---- */
 
