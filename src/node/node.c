@@ -17,7 +17,7 @@
 #include "replay/volumes/volume_service.h"
 
 enum {
-    GRACE_MS = 5000,
+    GRACE_MS = 300,
     NODE_ROUTES_MAX = VOLUME_SERVICE_ROUTES_COUNT + ROUTES_MAX,
     NOTE_SIZE_MAX = 512,
     RING_HTTP_THREADS = 32, /* some of them wait for other nodes: node/reading/ring_reader.h */
@@ -357,6 +357,9 @@ static void close_node(struct node *node) {
     }
     if (node->transport != NULL) {
         transport_stop(node->transport); /* and those that wait for the ring */
+    }
+    if (node->crawl_loop != NULL) {
+        crawl_loop_end(node->crawl_loop);
     }
     if (node->work.crowd_lookups != NULL) {
         crowd_lookups_stop(node->work.crowd_lookups); /* and those for the crowd */

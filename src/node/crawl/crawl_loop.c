@@ -8,7 +8,7 @@
 
 enum {
     PATH_SIZE_MAX = 4096,
-    GRACE_US = 3000000,
+    GRACE_US = 300000,
     COPY_US = 1000000,
     JOBS_SIZE_MAX = 64 << 20,
     WAITING_SIZE_MAX = 4096,
@@ -27,6 +27,7 @@ struct crawl_loop {
     struct crawl_loop_config config;
     char jobs_directory[PATH_SIZE_MAX];
     struct loop loop;
+    bool is_ending; /* the owner's */
     struct loop_post stop;
     struct loop_post look;
     struct loop_timer grace;
@@ -243,7 +244,14 @@ enum err crawl_loop_start(const struct crawl_loop_config *config, struct crawl_l
     return ERR_OK;
 }
 
+void crawl_loop_end(struct crawl_loop *crawl_loop) {
+    if (!crawl_loop->is_ending) {
+        crawl_loop->is_ending = true;
+        (void)loop_post(&crawl_loop->loop, &crawl_loop->stop);
+    }
+}
+
 void crawl_loop_stop(struct crawl_loop *crawl_loop) {
-    (void)loop_post(&crawl_loop->loop, &crawl_loop->stop);
+    crawl_loop_end(crawl_loop);
     crawl_loop_free(crawl_loop);
 }

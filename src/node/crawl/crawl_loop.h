@@ -40,8 +40,11 @@ struct crawl_loop_config {
 enum err crawl_loop_start(const struct crawl_loop_config *config, struct crawl_loop **ret_crawl_loop,
                           struct err_detail *detail) MUST_CHECK;
 
-/* Requests that are under way end, at the latest after a few seconds; what is known of each job is on disk.
+/*
+ * Requests that are under way may end, for a third of a second; what is known of each job is on disk. The
+ * first half of it does not wait, so that others can end meanwhile.
  */
+void crawl_loop_end(struct crawl_loop *crawl_loop);
 void crawl_loop_stop(struct crawl_loop *take_crawl_loop);
 
 /* ---- any thread ---- */
@@ -53,7 +56,7 @@ void crawl_loop_look(struct crawl_loop *crawl_loop);
 void crawl_loop_post(struct crawl_loop *crawl_loop, void (*run)(void *context, struct jobs *jobs),
                      void *context);
 
-/* jobs_read_outgoing() and jobs_drop_outgoing() of crawl/engine/jobs.h. Until crawl_loop_stop(). */
+/* jobs_read_outgoing() and jobs_drop_outgoing() of crawl/engine/jobs.h. Until crawl_loop_end(). */
 enum err crawl_loop_read_outgoing(struct crawl_loop *crawl_loop, const char *job,
                                   const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
                                   struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
