@@ -84,6 +84,21 @@ bool loop_post(struct loop *loop, struct loop_post *post) {
     return loop_put(loop, post);
 }
 
+void loop_drop(struct loop *loop, struct loop_post *post) {
+    pthread_mutex_lock(&loop->lock);
+    struct loop_post **place = &loop->first;
+    while (post->is_waiting && *place != post) {
+        place = &(*place)->next;
+    }
+    if (post->is_waiting) {
+        *place = post->next;
+        loop->last = post->next == NULL ? place : loop->last;
+        loop->posts_count--;
+        post->is_waiting = false;
+    }
+    pthread_mutex_unlock(&loop->lock);
+}
+
 enum err loop_call(struct loop *loop, void (*run)(void *context), void *context) {
     struct loop_post *post = malloc(sizeof *post);
     if (post == NULL) {

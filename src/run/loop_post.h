@@ -21,4 +21,7 @@ struct loop_post {
  */
 bool loop_post(struct loop *loop, struct loop_post *post);
 
+/* On the loop: if it still waits, it is not run. Before its memory goes. */
+void loop_drop(struct loop *loop, struct loop_post *post);
+
 #endif

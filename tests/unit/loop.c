@@ -106,6 +106,25 @@ static void runs_a_post_once_that_waits_already(void **state) {
     assert_int_equal(atomic_load(&fixture.runs_count), 1);
 }
 
+static void runs_no_post_that_was_dropped(void **state) {
+    (void)state;
+    static struct fixture fixture;
+    struct loop_post posts[4];
+    setup(&fixture);
+    for (size_t i = 0; i < 4; i++) {
+        posts[i] = (struct loop_post){.run = run_count, .context = &fixture};
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(loop_post(&fixture.loop, &posts[i]));
+    }
+    loop_drop(&fixture.loop, &posts[2]); /* the last, */
+    loop_drop(&fixture.loop, &posts[0]); /* the first, */
+    loop_drop(&fixture.loop, &posts[3]); /* and one that does not wait */
+    assert_true(loop_post(&fixture.loop, &posts[3]));
+    loop_stop(&fixture.loop, NULL, NULL);
+    assert_int_equal(atomic_load(&fixture.runs_count), 2);
+}
+
 static void run_and_post_again(void *context) {
     struct fixture *fixture = context;
     atomic_fetch_add(&fixture->runs_count, 1);
@@ -219,6 +238,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_posts_of_all_threads_on_its_own),
         cmocka_unit_test(runs_a_post_once_that_waits_already),
+        cmocka_unit_test(runs_no_post_that_was_dropped),
         cmocka_unit_test(posts_that_post_do_not_starve_the_rest),
         cmocka_unit_test(refuses_more_calls_than_its_bound),
         cmocka_unit_test(stops_after_what_it_has_taken),
