@@ -23,7 +23,7 @@ struct run {
     struct crawler *crawler;
     struct progress progress;
     uint64_t started_us;
-    uv_loop_t loop;
+    struct loop loop;
     uv_timer_t show;
     uv_signal_t interrupt;
     uv_signal_t terminate;
@@ -38,7 +38,7 @@ static void on_ended(void *context, struct campaign *campaign) {
     struct run *run = context;
     (void)campaign;
     run->is_over = true;
-    uv_stop(&run->loop);
+    uv_stop(&run->loop.uv);
 }
 
 /* The first time: end what is under way. The second: drop it; it is fetched again later. */
@@ -121,14 +121,14 @@ static void on_show(uv_timer_t *timer) {
     hurry_at_limit(run);
     write_state(run);
     if (run->is_stopping && crawler_is_idle(run->crawler, run->campaign)) {
-        uv_stop(&run->loop);
+        uv_stop(&run->loop.uv);
     }
 }
 
 static void start_handles(struct run *run) {
-    uv_timer_init(&run->loop, &run->show);
-    uv_signal_init(&run->loop, &run->interrupt);
-    uv_signal_init(&run->loop, &run->terminate);
+    uv_timer_init(&run->loop.uv, &run->show);
+    uv_signal_init(&run->loop.uv, &run->interrupt);
+    uv_signal_init(&run->loop.uv, &run->terminate);
     run->show.data = run->interrupt.data = run->terminate.data = run;
     uv_timer_start(&run->show, on_show, SHOW_MS, SHOW_MS);
     uv_signal_start(&run->interrupt, on_signal, SIGINT);
@@ -136,7 +136,6 @@ static void start_handles(struct run *run) {
 }
 
 static void close_handles(struct run *run) {
-    uv_close((uv_handle_t *)&run->show, NULL);
     uv_close((uv_handle_t *)&run->interrupt, NULL);
     uv_close((uv_handle_t *)&run->terminate, NULL);
 }
@@ -223,7 +222,7 @@ static enum err open_crawler(struct run *run, struct data *data, const char *scr
 static void end_trips(struct run *run) {
     while (!crawler_is_idle(run->crawler, run->campaign)) {
         crawler_cancel(run->crawler);
-        uv_run(&run->loop, UV_RUN_ONCE);
+        uv_run(&run->loop.uv, UV_RUN_ONCE);
     }
 }
 
@@ -240,12 +239,13 @@ int archive_run(struct cli *cli, const struct archive_options *options, struct d
     struct err_detail detail = {0};
     fetch_raise_descriptors_limit();
     signal(SIGPIPE, SIG_IGN);
-    uv_loop_init(&run.loop);
-    enum err err = open_crawler(&run, data, data->directory, headers, &detail);
+    enum err err = loop_init(&run.loop, 0);
+    bool has_loop = err == ERR_OK;
+    err = has_loop ? open_crawler(&run, data, data->directory, headers, &detail) : err;
     if (err == ERR_OK) {
         progress_init(&run.progress, "archiving", STDERR_FILENO, options->quiet, cli->clock);
         start_handles(&run);
-        uv_run(&run.loop, UV_RUN_DEFAULT);
+        uv_run(&run.loop.uv, UV_RUN_DEFAULT);
         progress_finish(&run.progress);
         end_trips(&run);
         print_summary(&run);
@@ -256,8 +256,9 @@ int archive_run(struct cli *cli, const struct archive_options *options, struct d
         crawler_free(run.crawler);
         close_handles(&run);
     }
-    uv_run(&run.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&run.loop);
+    if (has_loop) {
+        loop_stop(&run.loop, NULL, NULL);
+    }
     if (err == ERR_BUSY) {
         return cli_fail(cli, "this job is running in another process: %s", campaign->name);
     }

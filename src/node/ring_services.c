@@ -259,7 +259,7 @@ enum err ring_services_prepare(struct ring_services *ring_services, struct err_d
     return err == ERR_OK ? ring_services_prepare_mirrors(ring_services, detail) : err;
 }
 
-static void attach(void *shared, uv_loop_t *loop, struct crawler *crawler) {
+static void attach(void *shared, struct loop *loop, struct crawler *crawler) {
     struct ring_services *ring_services = shared;
     host_leases_attach(ring_services->host_leases, loop, crawler);
 }

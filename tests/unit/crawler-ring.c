@@ -28,7 +28,7 @@ struct node {
 
 struct ring {
     void *scratch;
-    uv_loop_t loop;
+    struct loop loop;
     struct origin origin;
     char answer[ANSWER_SIZE];
     _Atomic bool is_alive[NODES_COUNT];
@@ -174,7 +174,7 @@ static void stop_crawl(struct node *node) {
     crawler_pause(node->crawler, &node->campaign);
     while (!crawler_is_idle(node->crawler, &node->campaign)) {
         crawler_cancel(node->crawler);
-        uv_run(&node->ring->loop, UV_RUN_ONCE);
+        uv_run(&node->ring->loop.uv, UV_RUN_ONCE);
     }
     crawler_remove(node->crawler, &node->campaign);
     crawler_free(node->crawler);
@@ -226,7 +226,7 @@ static bool is_over(struct ring *ring) {
 
 static void go_on(struct ring *ring) {
     assert_true(ring->rounds_count++ < ROUNDS_MAX);
-    uv_run(&ring->loop, UV_RUN_ONCE);
+    uv_run(&ring->loop.uv, UV_RUN_ONCE);
     for (size_t i = 0; i < NODES_COUNT; i++) {
         struct node *node = &ring->nodes[i];
         if (node->is_open && !node->is_mute && stat_of(node).outgoing_count > 0) {
@@ -277,10 +277,10 @@ static void check_all_fetched_once(const struct ring *ring) {
 
 static int set_up(void **state) {
     struct ring *ring = calloc(1, sizeof *ring);
-    if (ring == NULL || scratch_make(&ring->scratch) != 0 || uv_loop_init(&ring->loop) != 0) {
+    if (ring == NULL || scratch_make(&ring->scratch) != 0 || loop_init(&ring->loop, 0) != ERR_OK) {
         return -1;
     }
-    origin_open(&ring->origin, &ring->loop, NULL);
+    origin_open(&ring->origin, &ring->loop.uv, NULL);
     ring->origin.respond = respond;
     ring->origin.context = ring;
     *state = ring;
@@ -295,16 +295,15 @@ static int tear_down(void **state) {
         }
     }
     origin_close(&ring->origin);
-    uv_run(&ring->loop, UV_RUN_DEFAULT);
+    loop_stop(&ring->loop, NULL, NULL);
     for (size_t i = 0; i < NODES_COUNT; i++) {
         if (ring->nodes[i].instance != NULL) {
             instance_close(ring->nodes[i].instance);
         }
     }
-    int result = uv_loop_close(&ring->loop);
     void *scratch = ring->scratch;
     free(ring);
-    return scratch_remove(&scratch) != 0 ? -1 : result;
+    return scratch_remove(&scratch);
 }
 
 static void start(struct ring *ring, unsigned nodes_mask) {
@@ -405,7 +404,7 @@ static void a_node_that_comes_gets_its_part(void **state) {
         struct node *node = &ring->nodes[i];
         crawler_pause(node->crawler, &node->campaign);
         while (!crawler_is_idle(node->crawler, &node->campaign)) {
-            uv_run(&ring->loop, UV_RUN_ONCE);
+            uv_run(&ring->loop.uv, UV_RUN_ONCE);
         }
     }
     char url[64];
@@ -552,14 +551,14 @@ static void jobs_give_and_take_links(void **state) {
     assert_int_equal(jobs_take_links(talker.jobs, "nobody", &link, 1, &outcome), ERR_NOT_FOUND);
     assert_int_equal(pthread_create(&thread, NULL, talk, &talker), 0);
     while (ring->fetches_count < 3) {
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
     assert_int_equal(jobs_take_links(talker.jobs, "job", &link, 1, &outcome), ERR_OK);
     assert_int_equal(outcome.refused_count, 1);
     jobs_recall(talker.jobs);
     jobs_stop(talker.jobs);
     while (!is_stopped) {
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
     assert_int_equal(jobs_take_links(talker.jobs, "job", &link, 1, &outcome), ERR_NOT_FOUND);
     atomic_store(&talker.is_ending, true);

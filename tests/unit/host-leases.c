@@ -83,7 +83,7 @@ struct node {
 
 struct ring {
     void *scratch;
-    uv_loop_t loop;
+    struct loop loop;
     uv_tcp_t listener;
     uint16_t port;
     struct client clients[CLIENTS_MAX];
@@ -190,8 +190,8 @@ static void on_client(uv_stream_t *listener, int status) {
     client->ring = ring;
     client->size = 0;
     client->open_count = 2;
-    uv_tcp_init(&ring->loop, &client->tcp);
-    uv_timer_init(&ring->loop, &client->timer);
+    uv_tcp_init(&ring->loop.uv, &client->tcp);
+    uv_timer_init(&ring->loop.uv, &client->timer);
     client->tcp.data = client->timer.data = client;
     assert_int_equal(uv_accept(listener, (uv_stream_t *)&client->tcp), 0);
     assert_int_equal(uv_read_start((uv_stream_t *)&client->tcp, give_buffer, on_bytes), 0);
@@ -201,7 +201,7 @@ static void open_site(struct ring *ring) {
     struct sockaddr_in address;
     int size = sizeof address;
     uv_ip4_addr("127.0.0.1", 0, &address);
-    assert_int_equal(uv_tcp_init(&ring->loop, &ring->listener), 0);
+    assert_int_equal(uv_tcp_init(&ring->loop.uv, &ring->listener), 0);
     ring->listener.data = ring;
     assert_int_equal(uv_tcp_bind(&ring->listener, (const struct sockaddr *)&address, 0), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&ring->listener, 64, on_client), 0);
@@ -319,7 +319,7 @@ static void close_node(struct node *node) {
     crawler_pause(node->crawler, &node->campaign);
     while (!crawler_is_idle(node->crawler, &node->campaign)) {
         crawler_cancel(node->crawler);
-        uv_run(&node->ring->loop, UV_RUN_ONCE);
+        uv_run(&node->ring->loop.uv, UV_RUN_ONCE);
     }
     crawler_remove(node->crawler, &node->campaign);
     host_leases_detach(node->host_leases);
@@ -340,7 +340,7 @@ static void free_node(struct node *node) {
 
 static int set_up(void **state) {
     struct ring *ring = calloc(1, sizeof *ring);
-    if (ring == NULL || scratch_make(&ring->scratch) != 0 || uv_loop_init(&ring->loop) != 0) {
+    if (ring == NULL || scratch_make(&ring->scratch) != 0 || loop_init(&ring->loop, 0) != ERR_OK) {
         return -1;
     }
     ring->robots = "User-agent: *\nDisallow: /private\n";
@@ -362,14 +362,13 @@ static int tear_down(void **state) {
             drop_client(&ring->clients[i]);
         }
     }
-    uv_run(&ring->loop, UV_RUN_DEFAULT);
+    loop_stop(&ring->loop, NULL, NULL);
     for (unsigned i = 0; i < NODES_COUNT; i++) {
         free_node(&ring->nodes[i]);
     }
-    int result = uv_loop_close(&ring->loop);
     void *scratch = ring->scratch;
     free(ring);
-    return scratch_remove(&scratch) != 0 ? -1 : result;
+    return scratch_remove(&scratch);
 }
 
 /* ---- running ---- */
@@ -387,7 +386,7 @@ static void run_until(struct ring *ring, size_t visits_count) {
     unsigned rounds = 0;
     while (!is_over(ring) && ring->log_count < visits_count) {
         assert_true(rounds++ < ROUNDS_MAX);
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
 }
 
@@ -486,7 +485,7 @@ static void a_new_home_lends_nothing_at_first(void **state) {
     atomic_store(&ring->home, 1);
     while (heir->crawler->host_lender.borrowers_count < 2) {
         assert_true(rounds++ < ROUNDS_MAX);
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
     /* They ask the new one now, in vain at first. */
     size_t before = ring->log_count;
@@ -495,7 +494,7 @@ static void a_new_home_lends_nothing_at_first(void **state) {
     atomic_fetch_add(&turned_us, open_us - now_us() - 1000000);
     while (now_us() < open_us) {
         assert_int_equal(ring->log_count, before);
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
     /* It fetches robots.txt itself, then all goes on. */
     run_until(ring, LOG_MAX);
@@ -512,7 +511,7 @@ static void a_home_that_is_not_known_is_looked_up(void **state) {
     unsigned rounds = 0;
     while (atomic_load(&ring->lookups_count) == 0) {
         assert_true(rounds++ < ROUNDS_MAX);
-        uv_run(&ring->loop, UV_RUN_ONCE);
+        uv_run(&ring->loop.uv, UV_RUN_ONCE);
     }
     assert_int_equal(ring->log_count, 0);
 }
@@ -539,7 +538,7 @@ static void others_cannot_lend(void **state) {
     buf_init(&text, HOST_LEASES_SIZE_MAX);
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     for (unsigned i = 0; i < 200; i++) {
-        uv_run(&ring->loop, UV_RUN_NOWAIT);
+        uv_run(&ring->loop.uv, UV_RUN_NOWAIT);
     }
     assert_int_equal(host_leases_write(&message, now_us(), turned_wall_us(NULL), &text), ERR_OK);
     struct peer_rpc *from = ring->nodes[2].peer_rpc;
@@ -548,7 +547,7 @@ static void others_cannot_lend(void **state) {
     assert_int_equal(peer_rpc_ask(from, to, PEER_RPC_LEND, BYTES("garbage"), 10000, &answer, NULL),
                      ERR_INVALID);
     for (unsigned i = 0; i < 200; i++) {
-        uv_run(&ring->loop, UV_RUN_NOWAIT); /* it has come already */
+        uv_run(&ring->loop.uv, UV_RUN_NOWAIT); /* it has come already */
     }
     struct host_leases_stat stat;
     host_leases_stat(ring->nodes[1].host_leases, &stat);

@@ -404,20 +404,20 @@ static void on_gone(void *context, struct frontier_lane *lane) {
     }
 }
 
-static void wake_frontier(void *context) {
-    struct campaign *campaign = context;
-    uv_async_send(&campaign->crawler->async);
+void crawler_wake(void *context) {
+    struct crawler *crawler = context;
+    (void)loop_post(crawler->config.loop, &crawler->wake);
 }
 
-static void wake_workers(void *context) {
-    struct crawler *crawler = context;
-    uv_async_send(&crawler->async);
+static void wake_frontier(void *context) {
+    struct campaign *campaign = context;
+    crawler_wake(campaign->crawler);
 }
 
 /* ---- back from the workers ---- */
 
-static void on_async(uv_async_t *async) {
-    struct crawler *crawler = async->data;
+static void crawler_on_wake(void *context) {
+    struct crawler *crawler = context;
     struct trip *trip = workers_take(crawler->workers);
     while (trip != NULL) {
         struct trip *next = trip->next;
@@ -465,13 +465,13 @@ static void set_defaults(struct crawler_config *config) {
 static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
     struct crawler_config *config = &crawler->config;
     struct dns_config dns_config = {
-        .loop = config->loop,
+        .loop = &config->loop->uv,
         .nameservers = config->nameserver,
         .timeout_us = config->fetch.connect_timeout_us,
     };
     enum err err = dns_new(&dns_config, &crawler->dns, detail);
     if (err == ERR_OK) {
-        config->fetch.loop = config->loop;
+        config->fetch.loop = &config->loop->uv;
         config->fetch.dns = crawler->dns;
         config->fetch.transfers_max = config->transfers_max;
         err = fetch_new(&config->fetch, &crawler->fetch, detail);
@@ -485,7 +485,7 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
             .identity = config->identity,
             .threads_count = config->workers_count,
             .gives_way = config->gives_way,
-            .wake = wake_workers,
+            .wake = crawler_wake,
             .context = crawler,
         };
         err = workers_new(&workers_config, &crawler->workers);
@@ -494,13 +494,12 @@ static enum err open_parts(struct crawler *crawler, struct err_detail *detail) {
 }
 
 static void start_handles(struct crawler *crawler) {
-    uv_loop_t *loop = crawler->config.loop;
-    int result = uv_async_init(loop, &crawler->async, on_async);
-    ASSERT(result == 0);
+    uv_loop_t *loop = &crawler->config.loop->uv;
+    crawler->wake = (struct loop_post){.run = crawler_on_wake, .context = crawler};
     uv_timer_init(loop, &crawler->timer);
     uv_timer_init(loop, &crawler->tick);
-    crawler->async.data = crawler->timer.data = crawler->tick.data = crawler;
-    crawler->handles_count = 3;
+    crawler->timer.data = crawler->tick.data = crawler;
+    crawler->handles_count = 2;
     uv_timer_start(&crawler->tick, on_tick, TICK_MS, TICK_MS);
 }
 
@@ -553,7 +552,7 @@ void crawler_free(struct crawler *crawler) {
     host_lender_done(&crawler->host_lender);
     hosts_done(&crawler->hosts);
     url_done(&crawler->url);
-    uv_close((uv_handle_t *)&crawler->async, on_closed);
+    loop_drop(crawler->config.loop, &crawler->wake);
     uv_close((uv_handle_t *)&crawler->timer, on_closed);
     uv_close((uv_handle_t *)&crawler->tick, on_closed);
 }
@@ -593,7 +592,7 @@ enum err crawler_add(struct crawler *crawler, struct campaign *campaign, struct 
     crawler->campaigns = campaign;
     choose_pace(crawler);
     crawler_tell_outgoing(campaign);
-    uv_async_send(&crawler->async); /* what opening has to tell is told from the loop */
+    crawler_wake(crawler); /* what opening has to tell is told from the loop */
     return ERR_OK;
 }
 
@@ -636,7 +635,7 @@ void crawler_resume(struct crawler *crawler, struct campaign *campaign) {
         uint64_t at_us = pace_is_dead(&host->pace) ? 0 : pace_next_us(&host->pace);
         hosts_queue(&crawler->hosts, host, at_us); /* those without lanes stay where they are */
     }
-    uv_async_send(&crawler->async);
+    crawler_wake(crawler);
 }
 
 bool crawler_is_idle(const struct crawler *crawler, const struct campaign *campaign) {

@@ -16,8 +16,6 @@
 #ifndef MNEMON_CRAWL_ENGINE_CRAWLER_H
 #define MNEMON_CRAWL_ENGINE_CRAWLER_H
 
-#include <uv.h>
-
 #include "base/clock.h"
 #include "crawl/engine/campaign.h"
 #include "crawl/engine/host_lender.h"
@@ -25,13 +23,14 @@
 #include "crawl/rules/pace.h"
 #include "crawl/rules/permit.h"
 #include "net/identity.h"
+#include "run/loop.h"
 #include "store/instance/instance.h"
 
 struct crawler;
 
 /* 0 or NULL stands for the default in parentheses. */
 struct crawler_config {
-    uv_loop_t *loop;
+    struct loop *loop;
     struct instance *instance;
     const struct clock *clock;
     struct fetch_config fetch; /* loop, dns and limits of size are filled here */

@@ -61,7 +61,7 @@ static void go_on(struct crawler *crawler, struct campaign *campaign) {
         campaign->state = CAMPAIGN_RUNNING;
         campaign->is_told = false;
     }
-    uv_async_send(&crawler->async);
+    crawler_wake(crawler);
 }
 
 void crawler_recall(struct crawler *crawler) {

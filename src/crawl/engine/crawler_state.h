@@ -39,16 +39,17 @@ struct crawler {
     uint64_t done_count;   /* documents that were stored, of all campaigns so far */
     uint64_t received_size;
     uint64_t failed_count;
-    enum err disk_err; /* why they are parked */
-    struct url url;    /* work space */
-    uv_async_t async;
+    enum err disk_err;      /* why they are parked */
+    struct url url;         /* work space */
+    struct loop_post wake;  /* trips are back, or there is something new */
     uv_timer_t timer;       /* the next host's time */
     uv_timer_t tick;        /* parked documents, limits of time */
-    unsigned handles_count; /* of the three that are open */
+    unsigned handles_count; /* of the two that are open */
     bool is_pumping;
 };
 
 /* crawler.c */
+void crawler_wake(void *crawler); /* any thread: look what there is, soon */
 struct trip *crawler_take_trip(struct crawler *crawler, enum trip_kind kind, struct host *host,
                                struct campaign *campaign);
 void crawler_return_trip(struct crawler *crawler, struct trip *take_trip);

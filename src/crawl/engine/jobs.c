@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/pool.h"
+
 enum {
     LOOK_MS = 1000,
     STATE_TICKS = 5,
@@ -29,7 +31,7 @@ struct entry {
     struct campaign campaign;
 };
 
-/* What is done to the disk, once a second, by a thread of libuv's pool: the loop does not wait for it. */
+/* What is done to the disk, once a second, by a pool of one thread: the loop does not wait for it. */
 struct errand {
     struct errand *next;
     char path[PATH_SIZE_MAX]; /* of a state.json to write, or of a directory to remove */
@@ -50,7 +52,8 @@ struct jobs {
     struct entry *entries;
     pthread_rwlock_t lock; /* of the list, and of which of them are open: the loop thread writes */
     uv_timer_t timer;
-    uv_work_t work;
+    struct pool pool;
+    struct pool_job work;
     struct errand *errands; /* the loop's while the work does not run */
     struct sight *sights;   /* the same */
     unsigned ticks_count;
@@ -162,9 +165,10 @@ static void look_at(struct jobs *jobs, const char *name) {
     }
 }
 
-/* In a thread of the pool. */
-static void run_errands(uv_work_t *work) {
-    struct jobs *jobs = work->data;
+/* In the thread of the pool. */
+static void jobs_run_errands(void *context, size_t seat) {
+    struct jobs *jobs = context;
+    (void)seat;
     for (struct errand *errand = jobs->errands; errand != NULL; errand = errand->next) {
         errand->err = errand->text.size > 0 ? write_file(errand->path, buf_bytes(&errand->text))
                                             : jobs_remove_directory(errand->path, NULL);
@@ -329,9 +333,8 @@ static void check_stopped(struct jobs *jobs) {
 }
 
 /* Back on the loop. */
-static void on_worked(uv_work_t *work, int status) {
-    struct jobs *jobs = work->data;
-    (void)status;
+static void jobs_on_worked(void *context) {
+    struct jobs *jobs = context;
     jobs->is_working = false;
     while (jobs->errands != NULL) {
         struct errand *errand = jobs->errands;
@@ -369,7 +372,7 @@ static void on_timer(uv_timer_t *timer) {
         check_stopped(jobs);
     }
     if (!jobs->is_stopped) {
-        jobs->is_working = uv_queue_work(timer->loop, &jobs->work, run_errands, on_worked) == 0;
+        jobs->is_working = pool_try(&jobs->pool, &jobs->work);
     }
 }
 
@@ -403,15 +406,23 @@ enum err jobs_new(const struct jobs_config *config, struct jobs **ret_jobs, stru
     if (jobs->config.crawler.clock == NULL) {
         jobs->config.crawler.clock = &clock_system;
     }
-    enum err err = crawler_new(&jobs->config.crawler, &jobs->crawler, detail);
+    struct pool_config pool = {
+        .name = "jobs-disk",
+        .threads_max = 1,
+        .priority = config->crawler.gives_way ? PRIORITY_LATER : PRIORITY_USUAL,
+    };
+    enum err err = pool_start(&jobs->pool, &pool);
+    err = err == ERR_OK ? crawler_new(&jobs->config.crawler, &jobs->crawler, detail) : err;
     if (err != ERR_OK) {
+        pool_stop(&jobs->pool);
         free(jobs);
         return err;
     }
     pthread_rwlock_init(&jobs->lock, NULL);
-    uv_timer_init(config->crawler.loop, &jobs->timer);
+    uv_timer_init(&config->crawler.loop->uv, &jobs->timer);
     jobs->timer.data = jobs;
-    jobs->work.data = jobs;
+    jobs->work = (struct pool_job){
+        .run = jobs_run_errands, .context = jobs, .loop = config->crawler.loop, .done = jobs_on_worked};
     uv_timer_start(&jobs->timer, on_timer, 0, LOOK_MS);
     *ret_jobs = jobs;
     return ERR_OK;
@@ -444,6 +455,8 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 void jobs_free(struct jobs *jobs) {
+    ASSERT(!jobs->is_working);
+    pool_stop(&jobs->pool);
     crawler_free(jobs->crawler);
     uv_close((uv_handle_t *)&jobs->timer, on_closed);
 }

@@ -175,7 +175,7 @@ static enum err open_jobs(struct crawl_loop *crawl_loop, struct err_detail *deta
         .directory = crawl_loop->jobs_directory,
         .crawler =
             {
-                .loop = &crawl_loop->loop.uv,
+                .loop = &crawl_loop->loop,
                 .instance = config->instance,
                 .clock = config->clock,
                 .nameserver = config->nameservers,
@@ -232,7 +232,7 @@ enum err crawl_loop_start(const struct crawl_loop_config *config, struct crawl_l
         return err;
     }
     if (config->attach != NULL) {
-        config->attach(config->shared, &crawl_loop->loop.uv, jobs_engine(crawl_loop->jobs));
+        config->attach(config->shared, &crawl_loop->loop, jobs_engine(crawl_loop->jobs));
     }
     /* And with it the threads of frontiers, which it starts. */
     if (loop_start(&crawl_loop->loop, "crawl-loop", PRIORITY_LATER) != ERR_OK) {

@@ -278,7 +278,7 @@ static void on_loss(struct host_leases *host_leases, const struct host_leases_ev
     }
 }
 
-static void on_event(struct host_leases *host_leases, struct host_leases_event *event) {
+void host_leases_on_event(struct host_leases *host_leases, struct host_leases_event *event) {
     struct host_leases_message *message = &event->message;
     if (event->is_loss) {
         on_loss(host_leases, event);
@@ -301,20 +301,11 @@ static void on_event(struct host_leases *host_leases, struct host_leases_event *
     }
 }
 
-static void on_async(uv_async_t *async) {
-    struct host_leases *host_leases = async->data;
-    struct host_leases_event *event;
-    while (host_leases->crawler != NULL && (event = host_leases_take_event(host_leases)) != NULL) {
-        on_event(host_leases, event);
-        host_leases_free_event(event);
-    }
-}
-
 /* ---- its life ---- */
 
-static void on_tick(uv_timer_t *timer) {
-    look_at_arcs(timer->data);
-    host_leases_send_late(timer->data);
+static void host_leases_tick(void *context) {
+    look_at_arcs(context);
+    host_leases_send_late(context);
 }
 
 enum err host_leases_new(const struct host_leases_config *config, struct host_leases **ret_host_leases,
@@ -331,7 +322,6 @@ enum err host_leases_new(const struct host_leases_config *config, struct host_le
                                             .host_lender = host_lender,
                                             .refuse = refuse,
                                             .context = host_leases};
-    host_leases->events_end = &host_leases->events;
     canon_init(&host_leases->canon);
     buf_init(&host_leases->surt, SURT_SIZE_MAX);
     pthread_mutex_init(&host_leases->lock, NULL);
@@ -348,17 +338,14 @@ const struct permits *host_leases_permits(struct host_leases *host_leases) {
     return &host_leases->permits;
 }
 
-void host_leases_attach(struct host_leases *host_leases, uv_loop_t *loop, struct crawler *crawler) {
+void host_leases_attach(struct host_leases *host_leases, struct loop *loop, struct crawler *crawler) {
     ASSERT(host_leases->crawler == NULL);
-    uv_timer_init(loop, &host_leases->tick);
-    host_leases->tick.data = host_leases->async.data = host_leases;
     host_leases->crawler = crawler;
     look_at_arcs(host_leases);
-    uv_timer_start(&host_leases->tick, on_tick, HOST_LEASES_TICK_MS, HOST_LEASES_TICK_MS);
+    loop_timer_init(loop, &host_leases->tick, host_leases_tick, host_leases);
+    loop_timer_set(&host_leases->tick, HOST_LEASES_TICK_US, HOST_LEASES_TICK_US);
     pthread_mutex_lock(&host_leases->lock);
-    int result = uv_async_init(loop, &host_leases->async, on_async);
-    ASSERT(result == 0);
-    host_leases->is_attached = true;
+    host_leases->loop = loop;
     pthread_mutex_unlock(&host_leases->lock);
 }
 
@@ -366,21 +353,16 @@ void host_leases_detach(struct host_leases *host_leases) {
     ASSERT(host_leases->crawler != NULL);
     host_leases->crawler = NULL;
     pthread_mutex_lock(&host_leases->lock);
-    host_leases->is_attached = false;
-    uv_close((uv_handle_t *)&host_leases->async, NULL);
+    host_leases->loop = NULL;
     pthread_mutex_unlock(&host_leases->lock);
-    uv_close((uv_handle_t *)&host_leases->tick, NULL);
+    loop_timer_stop(&host_leases->tick);
 }
 
 void host_leases_free(struct host_leases *host_leases) {
-    struct host_leases_event *event;
-    ASSERT(host_leases->crawler == NULL);
+    ASSERT(host_leases->crawler == NULL && host_leases->events_count == 0);
     host_leases_find_stop(host_leases);
     host_leases_drop_late(host_leases);
     ASSERT(host_leases->parcels_count == 0);
-    while ((event = host_leases_take_event(host_leases)) != NULL) {
-        host_leases_free_event(event);
-    }
     pthread_mutex_destroy(&host_leases->lock);
     buf_done(&host_leases->surt);
     canon_done(&host_leases->canon);

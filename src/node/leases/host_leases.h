@@ -16,14 +16,13 @@
 #ifndef MNEMON_NODE_LEASES_HOST_LEASES_H
 #define MNEMON_NODE_LEASES_HOST_LEASES_H
 
-#include <uv.h>
-
 #include "crawl/rules/permit.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
 
 struct crawler;
 struct host_leases;
+struct loop;
 
 /* Who is the home of a place: as holders.h, which is the usual one. */
 struct host_leases_homes {
@@ -58,9 +57,10 @@ const struct permits *host_leases_permits(struct host_leases *host_leases);
 
 /*
  * The crawler that has these permits, and its loop: before the loop runs, or on it. Until then, and after
- * host_leases_detach() (on the loop, before the crawler is freed), nothing is lent or borrowed.
+ * host_leases_detach() (on the loop, before the crawler is freed), nothing is lent or borrowed. The loop ends
+ * before host_leases_free().
  */
-void host_leases_attach(struct host_leases *host_leases, uv_loop_t *loop, struct crawler *crawler);
+void host_leases_attach(struct host_leases *host_leases, struct loop *loop, struct crawler *crawler);
 void host_leases_detach(struct host_leases *host_leases);
 
 /* Detached, and bulk is stopped. Waits for a lookup that is under way. */

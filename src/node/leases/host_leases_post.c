@@ -4,38 +4,33 @@
 
 /* ---- events: to the crawl's loop ---- */
 
-void host_leases_free_event(struct host_leases_event *event) {
+static void free_event(struct host_leases_event *event) {
     buf_done(&event->bytes);
     free(event);
 }
 
-/* False: there is no room, or nobody to hear it. */
-static bool push_event(struct host_leases *host_leases, struct host_leases_event *event) {
+static void host_leases_run_event(void *context) {
+    struct host_leases_event *event = context;
+    struct host_leases *host_leases = event->host_leases;
     pthread_mutex_lock(&host_leases->lock);
-    bool has_room = host_leases->is_attached && host_leases->events_count < HOST_LEASES_EVENTS_MAX;
-    if (has_room) {
-        event->next = NULL;
-        *host_leases->events_end = event;
-        host_leases->events_end = &event->next;
-        host_leases->events_count++;
-        uv_async_send(&host_leases->async);
-    }
+    host_leases->events_count--;
     pthread_mutex_unlock(&host_leases->lock);
-    return has_room;
+    if (host_leases->crawler != NULL) {
+        host_leases_on_event(host_leases, event);
+    }
+    free_event(event);
 }
 
-struct host_leases_event *host_leases_take_event(struct host_leases *host_leases) {
+/* False: there is no room, or nobody to hear it. */
+static bool push_event(struct host_leases *host_leases, struct host_leases_event *event) {
+    event->host_leases = host_leases;
+    event->post = (struct loop_post){.run = host_leases_run_event, .context = event};
     pthread_mutex_lock(&host_leases->lock);
-    struct host_leases_event *event = host_leases->events;
-    if (event != NULL) {
-        host_leases->events = event->next;
-        host_leases->events_count--;
-        if (host_leases->events == NULL) {
-            host_leases->events_end = &host_leases->events;
-        }
-    }
+    bool is_taken = host_leases->loop != NULL && host_leases->events_count < HOST_LEASES_EVENTS_MAX &&
+                    loop_post(host_leases->loop, &event->post);
+    host_leases->events_count += is_taken;
     pthread_mutex_unlock(&host_leases->lock);
-    return event;
+    return is_taken;
 }
 
 enum err host_leases_answer(void *context, const struct peer *from, struct bytes question, struct buf *answer,
@@ -57,7 +52,7 @@ enum err host_leases_answer(void *context, const struct peer *from, struct bytes
         err = ERR_BUSY;
     }
     if (err != ERR_OK) {
-        host_leases_free_event(event);
+        free_event(event);
     }
     return err;
 }
@@ -97,7 +92,7 @@ static void tell_loss(const struct host_leases_parcel *parcel, enum err err) {
     event->message = (struct host_leases_message){
         .kind = parcel->kind, .host = buf_bytes(&event->bytes), .number = parcel->number};
     if (event->bytes.err != ERR_OK || !push_event(host_leases, event)) {
-        host_leases_free_event(event);
+        free_event(event);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "node/leases/host_leases.h"
 #include "node/leases/host_leases_code.h"
+#include "run/loop.h"
 #include "run/task.h"
 #include "web/url/canon.h"
 
@@ -14,7 +15,7 @@ enum {
     HOST_LEASES_EVENTS_MAX = 4096,
     HOST_LEASES_WISHES_MAX = 1024,
     HOST_LEASES_TIMEOUT_MS = 5000, /* of a message */
-    HOST_LEASES_TICK_MS = 500,
+    HOST_LEASES_TICK_US = 500000,
 };
 
 /* A message on its way out. The bulk thread's, once it was posted. */
@@ -30,7 +31,8 @@ struct host_leases_parcel {
 
 /* What the crawl's loop has to hear. */
 struct host_leases_event {
-    struct host_leases_event *next;
+    struct host_leases *host_leases;
+    struct loop_post post;
     struct peer from; /* of a loss: whom it was for */
     bool is_loss;     /* a message of ours was not delivered; kind, host and number say which */
     bool is_certain;  /* of a loss: he did not get it */
@@ -61,7 +63,7 @@ struct host_leases {
 
     /* The crawl's loop's. */
     struct crawler *crawler; /* NULL: detached */
-    uv_timer_t tick;
+    struct loop_timer tick;
     struct canon canon; /* work space */
     struct buf surt;
     struct sha256 sha256;
@@ -69,10 +71,7 @@ struct host_leases {
     size_t arcs_count;
 
     pthread_mutex_t lock;
-    uv_async_t async; /* lock: open while is_attached */
-    bool is_attached;
-    struct host_leases_event *events; /* lock; in order, as all below */
-    struct host_leases_event **events_end;
+    struct loop *loop; /* lock, as all below; the crawl's; NULL: detached */
     size_t events_count;
     size_t parcels_count;
     struct host_leases_wish *wishes;
@@ -93,9 +92,8 @@ bool host_leases_send(struct host_leases *host_leases, const struct peer *to,
 void host_leases_send_late(struct host_leases *host_leases);
 void host_leases_drop_late(struct host_leases *host_leases);
 
-/* The crawl's loop: the next event, or NULL; then free it. */
-struct host_leases_event *host_leases_take_event(struct host_leases *host_leases);
-void host_leases_free_event(struct host_leases_event *event);
+/* host_leases.c: on the crawl's loop, while it is attached. */
+void host_leases_on_event(struct host_leases *host_leases, struct host_leases_event *event);
 
 /* The service. */
 enum err host_leases_answer(void *context, const struct peer *from, struct bytes question, struct buf *answer,
