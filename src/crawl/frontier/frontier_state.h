@@ -3,7 +3,7 @@
  *
  * One machine in several files, each the work of one thread:
  *      the loop's      frontier.c, frontier_lane.c, frontier_queue.c, frontier_outgoing.c
- *      its own         frontier_thread.c, frontier_read.c
+ *      its own         frontier_task.c, frontier_read.c
  *      any             frontier_find.c; before the others start, frontier_load.c
  *
  * The loop thread alone decides: it gives out sequences, counts, keeps lanes. What it decides it appends to
