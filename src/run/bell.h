@@ -23,6 +23,7 @@
 /* All zero to begin with. */
 struct bell {
     atomic_uint strokes;
+    atomic_uint waiters_count; /* 0: ringing needs no call of the system */
 };
 
 static inline unsigned bell_listen(struct bell *bell) {
