@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "run/bell.h"
 
 static const double MEMORY_FILTER_RATIO = 0.05; /* of a write buffer */
 static const uint64_t FILE_SIZE = 32 << 20;
@@ -51,7 +52,7 @@ struct kv {
     uint64_t mend_after_us; /* the writer's: not before this time */
 
     pthread_mutex_t lock;
-    pthread_cond_t is_left; /* by the last iterator */
+    struct bell is_left;    /* by the last iterator */
     size_t iterators_count; /* lock */
     /* Used iterators of KV_WALK_PREFIX. They keep old files from being removed, so nobody keeps them for
      * long. */
@@ -279,7 +280,6 @@ struct kv *kv_new(const char *directory, const struct kv_options *options) {
     pthread_rwlock_init(&kv->gate, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     pthread_mutex_init(&kv->lock, NULL);
-    pthread_cond_init(&kv->is_left, NULL);
     kv->directory = copy;
     kv->options = options;
     kv->cache = rocksdb_cache_create_lru(options->cache_size);
@@ -299,7 +299,6 @@ void kv_free(struct kv *kv) {
     }
     rocksdb_writebatch_destroy(kv->writes);
     rocksdb_cache_destroy(kv->cache);
-    pthread_cond_destroy(&kv->is_left);
     pthread_mutex_destroy(&kv->lock);
     pthread_rwlock_destroy(&kv->gate);
     free(kv->directory);
@@ -456,7 +455,7 @@ static void kv_enter_alone(struct kv *kv) {
         pthread_rwlock_unlock(&kv->gate); /* whoever has one may look something up before it ends */
         pthread_mutex_lock(&kv->lock);
         while (kv->iterators_count > 0) {
-            pthread_cond_wait(&kv->is_left, &kv->lock);
+            (void)bell_await(&kv->is_left, &kv->lock, BELL_NEVER_US);
         }
         pthread_mutex_unlock(&kv->lock);
     }
@@ -652,7 +651,7 @@ void kv_iterator_done(struct kv_iterator *iterator) {
     pthread_mutex_lock(&kv->lock); /* only now: the database must not be closed before */
     kv->iterators_count--;
     if (kv->iterators_count == 0) {
-        pthread_cond_broadcast(&kv->is_left);
+        bell_ring(&kv->is_left);
     }
     pthread_mutex_unlock(&kv->lock);
 }
