@@ -170,10 +170,9 @@ static void sign_message(const struct group *group, uint8_t *memory, size_t size
     if (group_message_read(bytes_of(memory, size), group->config.id, &message) != GROUP_MESSAGE_GOOD) {
         return;
     }
-    if (message.kind == GROUP_MESSAGE_MONITOR) {
-        uint8_t text[GROUP_MONITOR_SIZE];
-        make_signature(master.key,
-                       group_message_monitor(group->config.id, message.version, message.beat, text),
+    if (message.kind == GROUP_MESSAGE_PULSE) {
+        uint8_t text[GROUP_PULSE_SIZE];
+        make_signature(master.key, group_message_pulse(group->config.id, message.version, message.beat, text),
                        memory + size - GROUP_SIGNATURE_SIZE);
     } else if (message.kind == GROUP_MESSAGE_PIECE && message.pieces_count == 1 &&
                message.contents.size >= GROUP_DOCUMENT_HEAD_SIZE + GROUP_SIGNATURE_SIZE) {

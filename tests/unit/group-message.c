@@ -57,7 +57,7 @@ static struct group_message build(uint8_t kind) {
         message.version = (struct group_version){511, 8};
         message.mask = 3;
         break;
-    case GROUP_MESSAGE_MONITOR:
+    case GROUP_MESSAGE_PULSE:
         message.version = (struct group_version){511, 8};
         message.beat = 12;
         memset(message.signature, 0xa5, GROUP_SIGNATURE_SIZE);

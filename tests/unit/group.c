@@ -46,7 +46,7 @@ static void who_has_not_proved_his_address_gets_less_than_he_sent(void **state) 
                                    {.kind = GROUP_MESSAGE_JOIN, .number = 5, .token = 12345},
                                    {.kind = GROUP_MESSAGE_ECHO, .number = 5},
                                    {.kind = GROUP_MESSAGE_REPORT, .number = 5},
-                                   {.kind = GROUP_MESSAGE_MONITOR, .number = 5}};
+                                   {.kind = GROUP_MESSAGE_PULSE, .number = 5}};
     for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
         size_t size = group_message_write(&asks[i], NODE_ID, memory).size;
         node_receive(&node, &who, asks[i]);
@@ -288,23 +288,23 @@ static void a_large_topology_comes_in_pieces_in_any_order(void **state) {
 
 /* ---- pulses ---- */
 
-static void a_monitor_of_the_master_goes_round_once(void **state) {
+static void a_pulse_of_the_master_goes_round_once(void **state) {
     (void)state;
     struct scene scene;
-    uint8_t memory[GROUP_MONITOR_SIZE];
+    uint8_t memory[GROUP_PULSE_SIZE];
     make_scene(&scene);
-    struct group_message monitor = {
-        .kind = GROUP_MESSAGE_MONITOR, .held = {TERM, 3}, .version = {TERM, 3}, .beat = 4};
+    struct group_message pulse = {
+        .kind = GROUP_MESSAGE_PULSE, .held = {TERM, 3}, .version = {TERM, 3}, .beat = 4};
     struct peer neighbour = node_peer(1);
-    node_receive(&scene.node, &neighbour, monitor);
-    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_MONITOR, NULL), 0);
+    node_receive(&scene.node, &neighbour, pulse);
+    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_PULSE, NULL), 0);
     assert_int_equal(group_counters(scene.node.group)->forged_count, 1);
-    node_sign_as(&scene.master, group_message_monitor(NODE_ID, monitor.version, monitor.beat, memory),
-                 monitor.signature);
-    node_receive(&scene.node, &neighbour, monitor);
-    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_MONITOR, NULL), 1);
-    node_receive(&scene.node, &neighbour, monitor);
-    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_MONITOR, NULL), 0);
+    node_sign_as(&scene.master, group_message_pulse(NODE_ID, pulse.version, pulse.beat, memory),
+                 pulse.signature);
+    node_receive(&scene.node, &neighbour, pulse);
+    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_PULSE, NULL), 1);
+    node_receive(&scene.node, &neighbour, pulse);
+    assert_int_equal(node_sent(&scene.node, GROUP_MESSAGE_PULSE, NULL), 0);
     node_done(&scene.node);
 }
 
@@ -453,7 +453,7 @@ int main(void) {
         cmocka_unit_test(pieces_are_repeated_until_they_are_acknowledged),
         cmocka_unit_test(the_founder_is_believed_always),
         cmocka_unit_test(a_large_topology_comes_in_pieces_in_any_order),
-        cmocka_unit_test(a_monitor_of_the_master_goes_round_once),
+        cmocka_unit_test(a_pulse_of_the_master_goes_round_once),
         cmocka_unit_test(alone_it_does_not_take_over),
         cmocka_unit_test(measures_fast_at_first_and_by_its_periods_later),
         cmocka_unit_test(learns_from_answers_and_transfers),

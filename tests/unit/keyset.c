@@ -281,7 +281,7 @@ static void a_place_is_that_of_the_surt_or_of_its_host(void **state) {
     assert_memory_equal(a, digest, sizeof a);
 }
 
-static bool are_ring_services(struct bytes a, struct bytes b, enum position_mapping mapping) {
+static bool are_together(struct bytes a, struct bytes b, enum position_mapping mapping) {
     uint8_t place_a[RINGKEY_POSITION_SIZE];
     uint8_t place_b[RINGKEY_POSITION_SIZE];
     position_of_surt(&sha256, a, mapping, place_a);
@@ -292,15 +292,15 @@ static bool are_ring_services(struct bytes a, struct bytes b, enum position_mapp
 static void a_section_is_the_first_part_of_the_path(void **state) {
     (void)state;
     struct bytes news = BYTES("org,example)/news");
-    assert_true(are_ring_services(news, BYTES("org,example)/news/2021/a"), POSITION_BY_SECTION));
-    assert_true(are_ring_services(news, BYTES("org,example)/news?a=/b"), POSITION_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("org,example)/newspaper"), POSITION_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("org,example)/"), POSITION_BY_SECTION));
-    assert_false(are_ring_services(news, BYTES("com,example)/news"), POSITION_BY_SECTION));
-    assert_true(are_ring_services(BYTES("org,example)/?a"), BYTES("org,example)/"), POSITION_BY_SECTION));
-    assert_true(are_ring_services(BYTES("org,example)//b"), BYTES("org,example)/"), POSITION_BY_SECTION));
-    assert_false(are_ring_services(BYTES("urn:x/a"), BYTES("urn:x/b"), POSITION_BY_SECTION));
-    assert_false(are_ring_services(BYTES("org,example)"), BYTES(""), POSITION_BY_SECTION));
+    assert_true(are_together(news, BYTES("org,example)/news/2021/a"), POSITION_BY_SECTION));
+    assert_true(are_together(news, BYTES("org,example)/news?a=/b"), POSITION_BY_SECTION));
+    assert_false(are_together(news, BYTES("org,example)/newspaper"), POSITION_BY_SECTION));
+    assert_false(are_together(news, BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_false(are_together(news, BYTES("com,example)/news"), POSITION_BY_SECTION));
+    assert_true(are_together(BYTES("org,example)/?a"), BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_true(are_together(BYTES("org,example)//b"), BYTES("org,example)/"), POSITION_BY_SECTION));
+    assert_false(are_together(BYTES("urn:x/a"), BYTES("urn:x/b"), POSITION_BY_SECTION));
+    assert_false(are_together(BYTES("org,example)"), BYTES(""), POSITION_BY_SECTION));
 }
 
 static void expect_prefix(struct bytes prefix, enum position_mapping mapping, bool is_one) {

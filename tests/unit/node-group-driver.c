@@ -95,7 +95,7 @@ static void await(bool (*holds)(void)) {
     assert_true(holds());
 }
 
-static bool are_ring_services(void) {
+static bool are_together(void) {
     struct peer first = peer_of(&nodes[0]);
     struct peer second = peer_of(&nodes[1]);
     return group_driver_is_member(nodes[0].group_driver, &second) &&
@@ -182,7 +182,7 @@ static void who_was_not_approved_gets_nothing(void **state) {
         assert_true(turn < TURNS_MAX - 1);
         usleep(PAUSE_US);
     }
-    assert_false(are_ring_services());
+    assert_false(are_together());
     assert_int_not_equal(probe(&nodes[1], &nodes[0], PROBE_SIZE, &size), ERR_OK);
 }
 
@@ -193,7 +193,7 @@ static void members_are_known_by_their_keys(void **state) {
     assert_int_equal(group_files_read_wish(nodes[0].directory, "lib", &approved, NULL), ERR_OK);
     assert_int_equal(group_keys_list_add(&approved.approved, second.key), ERR_OK);
     assert_int_equal(group_files_write_wish(nodes[0].directory, &approved, NULL), ERR_OK);
-    await(are_ring_services);
+    await(are_together);
     second.address.port ^= 1; /* as a stream that he opened */
     assert_true(group_driver_is_member(nodes[0].group_driver, &second));
     second.key[0] ^= 1;

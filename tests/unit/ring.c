@@ -232,7 +232,7 @@ static void notifies_of_one_peer_are_bounded_and_the_excess_is_blamed(void **sta
 }
 
 /* Who may have made his address up gets few answers, costs no peer its share, and is not blamed. */
-static void notifies_of_strangers_are_bounded_ring_services(void **state) {
+static void notifies_of_strangers_are_bounded_together(void **state) {
     struct fixture *fixture = *state;
     struct address peer = address_ipv4(198, 51, 100, 1, 1);
     unsigned admitted = 0;
@@ -290,7 +290,7 @@ int main(void) {
         TEST(drops_answers_that_nobody_asked_for),
         TEST(a_question_leads_to_no_third_address),
         TEST(notifies_of_one_peer_are_bounded_and_the_excess_is_blamed),
-        TEST(notifies_of_strangers_are_bounded_ring_services),
+        TEST(notifies_of_strangers_are_bounded_together),
         TEST(garbage_is_counted),
         TEST(allocates_nothing_after_its_start),
     };

@@ -157,7 +157,7 @@ static void keeps_the_newest_version_of_the_newest_pages(void **state) {
     survey_release(snapshot);
 }
 
-static void hosts_above_the_maximum_are_counted_ring_services(void **state) {
+static void hosts_above_the_maximum_are_counted_together(void **state) {
     (void)state;
     struct survey_tally *tally = tally_new();
     for (int i = 0; i < SURVEY_HOSTS_MAX + EXTRA_HOSTS; i++) {
@@ -182,7 +182,7 @@ int main(void) {
         cmocka_unit_test(counts_by_host_type_status_and_month),
         cmocka_unit_test(sizes_are_those_of_the_blocks),
         cmocka_unit_test(keeps_the_newest_version_of_the_newest_pages),
-        cmocka_unit_test(hosts_above_the_maximum_are_counted_ring_services),
+        cmocka_unit_test(hosts_above_the_maximum_are_counted_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

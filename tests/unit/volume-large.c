@@ -102,7 +102,7 @@ static void large_documents_read_back_in_all_framings(void **state) {
     }
 }
 
-static void a_large_document_in_chunks_is_put_ring_services(void **state) {
+static void a_large_document_in_chunks_is_put_together(void **state) {
     struct fixture *fixture = *state;
     struct scratch body;
     struct scratch chunks;
@@ -222,7 +222,7 @@ static void memory_does_not_grow_with_a_document(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(large_documents_read_back_in_all_framings),
-        TEST(a_large_document_in_chunks_is_put_ring_services),
+        TEST(a_large_document_in_chunks_is_put_together),
         TEST(a_flipped_bit_of_a_large_document_is_never_returned_as_good),
         TEST(memory_does_not_grow_with_a_document),
     };

@@ -51,7 +51,7 @@ static void set_times(const struct group_driver_config *from, struct group_confi
     config->gather_us = at_least(period_us / 180, GATHER_US_MIN);
     config->silence_us = silence_us;
     config->master_silence_us = silence_us / 4;
-    config->monitor_us = silence_us / 12;
+    config->pulse_us = silence_us / 12;
     config->order_us = at_least(silence_us / 120, GATHER_US_MIN);
     config->probe_size = from->probe_size;
 }

@@ -12,7 +12,7 @@ enum {
     COMPUTE_MINUTES = 60,
     GATHER_S = 5,
     SILENCE_MINUTES = 60,
-    MONITOR_MINUTES = 5,
+    PULSE_MINUTES = 5,
     MASTER_SILENCE_MINUTES = 15,
     ORDER_S = 30,
     PROBE_SIZE = 32 << 10,
@@ -45,7 +45,7 @@ static struct group_config with_defaults(const struct group_config *given) {
     config.compute_us = or_default(config.compute_us, COMPUTE_MINUTES * minute_us);
     config.gather_us = or_default(config.gather_us, (uint64_t)GATHER_S * SECOND_US);
     config.silence_us = or_default(config.silence_us, SILENCE_MINUTES * minute_us);
-    config.monitor_us = or_default(config.monitor_us, MONITOR_MINUTES * minute_us);
+    config.pulse_us = or_default(config.pulse_us, PULSE_MINUTES * minute_us);
     config.master_silence_us = or_default(config.master_silence_us, MASTER_SILENCE_MINUTES * minute_us);
     config.order_us = or_default(config.order_us, (uint64_t)ORDER_S * SECOND_US);
     ASSERT(config.self.address.port != 0);
@@ -183,8 +183,8 @@ static void receive_member(struct group *group, const struct event *event,
     case GROUP_MESSAGE_REPORT:
         group_master_on_report(group, event, message);
         break;
-    case GROUP_MESSAGE_MONITOR:
-        group_succession_on_monitor(group, event, message);
+    case GROUP_MESSAGE_PULSE:
+        group_succession_on_pulse(group, event, message);
         break;
     case GROUP_MESSAGE_LEAVE:
         group_master_on_leave(group, event, message);
@@ -240,7 +240,7 @@ static void receive(struct group *group, const struct event *event, const struct
     case GROUP_MESSAGE_REQUEST:
     case GROUP_MESSAGE_ECHO:
     case GROUP_MESSAGE_REPORT:
-    case GROUP_MESSAGE_MONITOR:
+    case GROUP_MESSAGE_PULSE:
     case GROUP_MESSAGE_LEAVE:
         if (position == GROUP_NOWHERE || group->mode != GROUP_MEMBER) {
             receive_stranger(group, event, message);

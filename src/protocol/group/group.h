@@ -93,7 +93,7 @@ struct group_config {
     uint64_t silence_us;     /* (1 h, P) whom nobody heard for so long is dropped */
 
     /* The master itself. */
-    uint64_t monitor_us;        /* (5 min) the master says that it is there */
+    uint64_t pulse_us;          /* (5 min) the master says that it is there */
     uint64_t master_silence_us; /* (15 min) then the next takes over … */
     uint64_t order_us;          /* (30 s) … each later one so much later */
 };

@@ -146,7 +146,7 @@ void group_master_begin(struct group *group) {
     master->arrivals_count = 0;
     master->compute_at_us = group->now_us + group_spread(group, group->config.compute_us);
     master->look_at_us = group->now_us;
-    master->monitor_at_us = group->now_us + group_spread(group, group->config.monitor_us);
+    master->pulse_at_us = group->now_us + group_spread(group, group->config.pulse_us);
 }
 
 /* The last topology of a master that leaves has the next one in its first place. */

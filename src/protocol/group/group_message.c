@@ -60,13 +60,13 @@ static void read_piece(struct wire_reader *reader, struct group_message *message
     }
 }
 
-static void write_monitor(struct wire_writer *writer, const struct group_message *message) {
+static void write_pulse(struct wire_writer *writer, const struct group_message *message) {
     write_version(writer, message->version);
     wire_write_u64(writer, message->beat);
     wire_write_bytes(writer, bytes_of(message->signature, GROUP_SIGNATURE_SIZE));
 }
 
-static void read_monitor(struct wire_reader *reader, struct group_message *message) {
+static void read_pulse(struct wire_reader *reader, struct group_message *message) {
     message->version = read_version(reader);
     message->beat = wire_read_u64(reader);
     wire_read_array(reader, message->signature, GROUP_SIGNATURE_SIZE);
@@ -113,8 +113,8 @@ static void write_body(struct wire_writer *writer, const struct group_message *m
         write_version(writer, message->version);
         wire_write_u64(writer, message->mask);
         break;
-    case GROUP_MESSAGE_MONITOR:
-        write_monitor(writer, message);
+    case GROUP_MESSAGE_PULSE:
+        write_pulse(writer, message);
         break;
     case GROUP_MESSAGE_REFUSED:
     case GROUP_MESSAGE_ECHO:
@@ -155,8 +155,8 @@ static void read_body(struct wire_reader *reader, struct group_message *message)
         message->version = read_version(reader);
         message->mask = wire_read_u64(reader);
         break;
-    case GROUP_MESSAGE_MONITOR:
-        read_monitor(reader, message);
+    case GROUP_MESSAGE_PULSE:
+        read_pulse(reader, message);
         break;
     case GROUP_MESSAGE_REFUSED:
     case GROUP_MESSAGE_ECHO:
@@ -215,10 +215,10 @@ enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t 
 }
 
 /* The word in front keeps signatures of different things apart. */
-struct bytes group_message_monitor(const uint8_t id[GROUP_ID_SIZE], struct group_version version,
-                                   uint64_t beat, uint8_t memory[GROUP_MONITOR_SIZE]) {
+struct bytes group_message_pulse(const uint8_t id[GROUP_ID_SIZE], struct group_version version, uint64_t beat,
+                                 uint8_t memory[GROUP_PULSE_SIZE]) {
     struct wire_writer writer;
-    wire_writer_init(&writer, memory, GROUP_MONITOR_SIZE);
+    wire_writer_init(&writer, memory, GROUP_PULSE_SIZE);
     wire_write_bytes(&writer, BYTES("pulse"));
     wire_write_bytes(&writer, bytes_of(id, GROUP_ID_SIZE));
     write_version(&writer, version);

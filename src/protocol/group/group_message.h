@@ -22,9 +22,9 @@ enum group_message_kind {
     GROUP_MESSAGE_STRANGER, /* answer to one who believes to be a member */
     GROUP_MESSAGE_REPORT,   /* heard, estimates */
     GROUP_MESSAGE_REPORTED,
-    GROUP_MESSAGE_PIECE,   /* of document `version`: piece, pieces_count, contents */
-    GROUP_MESSAGE_ACK,     /* of document `version`: mask of the pieces that are there; all ones: it holds */
-    GROUP_MESSAGE_MONITOR, /* beat, signature; `version`: what the master holds */
+    GROUP_MESSAGE_PIECE, /* of document `version`: piece, pieces_count, contents */
+    GROUP_MESSAGE_ACK,   /* of document `version`: mask of the pieces that are there; all ones: it holds */
+    GROUP_MESSAGE_PULSE, /* beat, signature; `version`: what the master holds */
     GROUP_MESSAGE_LEAVE,
     GROUP_MESSAGE_LEFT,
     GROUP_MESSAGE_KINDS_END,
@@ -85,9 +85,9 @@ enum group_message_verdict { GROUP_MESSAGE_GOOD, GROUP_MESSAGE_MALFORMED, GROUP_
 enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t id[GROUP_ID_SIZE],
                                               struct group_message *ret_message);
 
-/* What is signed for a pulse, into memory of GROUP_MONITOR_SIZE. */
-enum { GROUP_MONITOR_SIZE = 5 + GROUP_ID_SIZE + 16 };
-struct bytes group_message_monitor(const uint8_t id[GROUP_ID_SIZE], struct group_version version,
-                                   uint64_t beat, uint8_t memory[GROUP_MONITOR_SIZE]);
+/* What is signed for a pulse, into memory of GROUP_PULSE_SIZE. */
+enum { GROUP_PULSE_SIZE = 5 + GROUP_ID_SIZE + 16 };
+struct bytes group_message_pulse(const uint8_t id[GROUP_ID_SIZE], struct group_version version, uint64_t beat,
+                                 uint8_t memory[GROUP_PULSE_SIZE]);
 
 #endif

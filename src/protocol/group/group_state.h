@@ -132,7 +132,7 @@ struct group_mastership {
     struct peer asked[GROUP_ASKED_MAX];
     uint32_t asked_next;
 
-    uint64_t monitor_at_us;
+    uint64_t pulse_at_us;
     struct group_version beat_version;
     uint64_t beat; /* last sent or believed, of this version */
 };
@@ -300,7 +300,7 @@ void group_succession_heard(struct group *group, struct group_version held);
 bool group_succession_is_missed(const struct group *group);
 void group_succession_claim(struct group *group);
 void group_succession_tick(struct group *group);
-void group_succession_on_monitor(struct group *group, const struct event *event,
-                                 const struct group_message *message);
+void group_succession_on_pulse(struct group *group, const struct event *event,
+                               const struct group_message *message);
 
 #endif

@@ -161,16 +161,16 @@ static void tick_member(struct group *group) {
 static void tick_master(struct group *group) {
     struct group_mastership *master = &group->master;
     const struct group_signer *signer = &group->config.signer;
-    if (group->now_us >= master->monitor_at_us) {
-        uint8_t memory[GROUP_MONITOR_SIZE];
-        struct group_message message = {.kind = GROUP_MESSAGE_MONITOR, .version = group->version};
-        master->monitor_at_us = group->now_us + group_spread(group, group->config.monitor_us);
+    if (group->now_us >= master->pulse_at_us) {
+        uint8_t memory[GROUP_PULSE_SIZE];
+        struct group_message message = {.kind = GROUP_MESSAGE_PULSE, .version = group->version};
+        master->pulse_at_us = group->now_us + group_spread(group, group->config.pulse_us);
         master->beat =
             group_version_compare(master->beat_version, group->version) == 0 ? master->beat + 1 : 1;
         master->beat_version = group->version;
         message.beat = master->beat;
         signer->sign(signer->context,
-                     group_message_monitor(group->config.id, message.version, message.beat, memory),
+                     group_message_pulse(group->config.id, message.version, message.beat, memory),
                      message.signature);
         group_send_neighbours(group, NULL, &message);
         const struct peer *former = group_pick_former(group);
@@ -178,22 +178,22 @@ static void tick_master(struct group *group) {
             group_measure_ask(group, former);
         }
     }
-    outbox_wake_at(group->out, master->monitor_at_us);
+    outbox_wake_at(group->out, master->pulse_at_us);
 }
 
-void group_succession_on_monitor(struct group *group, const struct event *event,
-                                 const struct group_message *message) {
+void group_succession_on_pulse(struct group *group, const struct event *event,
+                               const struct group_message *message) {
     struct group_mastership *master = &group->master;
     const struct group_signer *signer = &group->config.signer;
     struct peer from = event_sender(event);
-    uint8_t memory[GROUP_MONITOR_SIZE];
+    uint8_t memory[GROUP_PULSE_SIZE];
     int compared = group_version_compare(message->version, master->beat_version);
     bool is_old = compared < 0 || (compared == 0 && message->beat <= master->beat);
     if (group_is_master(group) || is_old || message->version.term != group->version.term) {
         return; /* once round, or of a master whom we do not follow */
     }
     if (!signer->verify(signer->context, group_master(group)->key,
-                        group_message_monitor(group->config.id, message->version, message->beat, memory),
+                        group_message_pulse(group->config.id, message->version, message->beat, memory),
                         message->signature)) {
         group->counters.forged_count++;
         group_blame(group, event, "a pulse with a false signature");
@@ -202,8 +202,8 @@ void group_succession_on_monitor(struct group *group, const struct event *event,
     master->beat_version = message->version;
     master->beat = message->beat;
     group_succession_heard(group, message->version);
-    struct group_message monitor = *message;
-    group_send_neighbours(group, &from, &monitor);
+    struct group_message pulse = *message;
+    group_send_neighbours(group, &from, &pulse);
 }
 
 void group_succession_tick(struct group *group) {

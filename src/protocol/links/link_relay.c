@@ -96,7 +96,7 @@ bool link_relay_knows(const struct link_relay *link_relay, struct bytes job, str
 }
 
 bool link_relay_is_idle(const struct link_relay *link_relay) {
-    return !link_relay->is_link_sender;
+    return !link_relay->is_walking;
 }
 
 /* ---- who receives ---- */

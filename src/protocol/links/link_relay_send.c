@@ -357,7 +357,7 @@ static void begin_round(struct link_relay *link_relay) {
     uint8_t count = link_relay->config.walkers_count;
     struct ring_id self = ring_id_of_node(&link_relay->sha256, &link_relay->config.self.address, 0);
     link_relay->counters.rounds_count++;
-    link_relay->is_link_sender = true;
+    link_relay->is_walking = true;
     link_relay->has_left = false;
     link_relay->waiting_since_us = 0;
     for (uint8_t i = 0; i < count; i++) {
@@ -372,7 +372,7 @@ static void begin_round(struct link_relay *link_relay) {
 }
 
 static void end_round(struct link_relay *link_relay) {
-    link_relay->is_link_sender = false;
+    link_relay->is_walking = false;
     link_relay->failures_count = link_relay->has_left ? link_relay->failures_count + 1 : 0;
     link_relay->round_at_us = link_relay->now_us;
     if (link_relay->has_left) {
@@ -415,19 +415,19 @@ static void consider_round(struct link_relay *link_relay) {
 }
 
 void link_relay_tick(struct link_relay *link_relay) {
-    for (uint8_t i = 0; link_relay->is_link_sender && i < link_relay->config.walkers_count; i++) {
+    for (uint8_t i = 0; link_relay->is_walking && i < link_relay->config.walkers_count; i++) {
         check_walker(link_relay, &link_relay->walkers[i]);
     }
-    if (link_relay->is_link_sender && is_round_over(link_relay)) {
+    if (link_relay->is_walking && is_round_over(link_relay)) {
         end_round(link_relay);
     }
-    if (!link_relay->is_link_sender) {
+    if (!link_relay->is_walking) {
         consider_round(link_relay);
     }
-    for (uint8_t i = 0; link_relay->is_link_sender && i < link_relay->config.walkers_count; i++) {
+    for (uint8_t i = 0; link_relay->is_walking && i < link_relay->config.walkers_count; i++) {
         wake_for(link_relay, &link_relay->walkers[i]);
     }
-    if (link_relay->is_link_sender && is_round_over(link_relay)) {
+    if (link_relay->is_walking && is_round_over(link_relay)) {
         outbox_wake_at(link_relay->out, link_relay->now_us);
     }
 }

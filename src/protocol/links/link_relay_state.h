@@ -79,7 +79,7 @@ struct link_relay {
     uint64_t waiting_since_us; /* 0: nothing waits */
     uint64_t round_at_us;      /* not before: after a round that left something */
     uint32_t failures_count;   /* such rounds in a row */
-    bool is_link_sender;
+    bool is_walking;
     bool has_left;       /* this round left something */
     uint32_t links_mean; /* in a datagram of late, times LINK_RELAY_MEAN_OF */
     uint16_t number;
