@@ -1,0 +1,86 @@
+/*
+ * json - writes JSON into a buffer, member by member.
+ *
+ *      json_init(&json, &out);
+ *      json_open(&json, NULL);                     {
+ *      json_text(&json, "name", "a");              "name":"a"
+ *      json_open_list(&json, "sizes");             ,"sizes":[
+ *      json_count(&json, NULL, 1);                 1
+ *      json_count(&json, NULL, 2);                 ,2
+ *      json_close(&json);                          ]
+ *      json_close(&json);                          }
+ *
+ * The writer sets the commas and knows which bracket closes. What is written is well-formed as soon as every
+ * bracket is closed; a name where none belongs, or none where one belongs, is the programmer's error. The
+ * name is NULL in a list and at the top level. Behind the last bracket a new value may begin: it is for the
+ * caller to separate the two, as JSON lines do.
+ *
+ * The buffer is the caller's. Its first error sticks, so that a caller checks once, at the end: out->err.
+ * This is the only place under src/ that spells JSON; programs that read it are outside the process.
+ */
+#ifndef MNEMON_BASE_JSON_H
+#define MNEMON_BASE_JSON_H
+
+#include <stdio.h>
+
+#include "base/buf.h"
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json {
+    struct buf *out;
+    uint32_t lists;   /* a bit for each open level, the innermost lowest: is it a list? */
+    uint8_t depth;    /* open brackets */
+    bool is_spaced;   /* {"a": 1, "b": 2}, as other web archives write their indexes; not {"a":1,"b":2} */
+    bool has_before;  /* a value stands before the next one at this level */
+    bool has_name;    /* of the next value */
+    bool wants_break; /* the next value or bracket begins a line */
+};
+
+void json_init(struct json *json, struct buf *out);
+void json_init_spaced(struct json *json, struct buf *out);
+
+void json_open(struct json *json, const char *name); /* an object */
+void json_open_list(struct json *json, const char *name);
+void json_close(struct json *json);
+
+/* The next value, or the bracket that closes, begins a line. */
+void json_break(struct json *json);
+
+/* A name that outsiders have chosen. The value follows, with the name NULL. */
+void json_name(struct json *json, struct bytes name);
+
+void json_count(struct json *json, const char *name, uint64_t value);
+void json_signed(struct json *json, const char *name, int64_t value);
+void json_bool(struct json *json, const char *name, bool value);
+void json_none(struct json *json, const char *name); /* null */
+
+/* A number with so many decimals, or so many digits in all. null if it is not finite. */
+void json_decimal(struct json *json, const char *name, double value, int decimals);
+void json_digits(struct json *json, const char *name, double value, int digits);
+
+/* Strings. What is not UTF-8 becomes U+FFFD; a NULL text becomes null. */
+void json_text(struct json *json, const char *name, const char *text);
+void json_bytes(struct json *json, const char *name, struct bytes text);
+void json_format(struct json *json, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void json_time(struct json *json, const char *name, int64_t time_us);      /* RFC 3339 */
+void json_timestamp(struct json *json, const char *name, int64_t time_us); /* 14 digits */
+
+/* A value that a json has written before. */
+void json_raw(struct json *json, const char *name, struct bytes value);
+
+/* Several counts at once: JSON_COUNTS(&json, {"sent", sent_count}, {"lost", lost_count}). */
+struct json_member {
+    const char *name;
+    uint64_t value;
+};
+void json_counts(struct json *json, const struct json_member *members, size_t count);
+#define JSON_COUNTS(json, ...)                                     \
+    json_counts((json), (const struct json_member[]){__VA_ARGS__}, \
+                sizeof((const struct json_member[]){__VA_ARGS__}) / sizeof(struct json_member))
+
+/* Write what the buffer holds and a line end, and empty the buffer. Nothing is written after an error. */
+enum err json_print(struct json *json, FILE *file);
+
+#endif
