@@ -13,6 +13,17 @@ void json_init_spaced(struct json *json, struct buf *out) {
     *json = (struct json){.out = out, .is_spaced = true};
 }
 
+void json_init_file(struct json *json, FILE *file) {
+    *json = (struct json){.file = file};
+    json->out = &json->lines;
+    buf_init(&json->lines, JSON_LINE_SIZE_MAX);
+}
+
+void json_done(struct json *json) {
+    ASSERT(json->depth == 0 && json->file != NULL);
+    buf_done(&json->lines);
+}
+
 /* What stands before a value or a name. */
 static void json_separate(struct json *json) {
     buf_put_string(json->out, json->has_before ? "," : "");
@@ -70,6 +81,12 @@ void json_close(struct json *json) {
     json->depth--;
     json->has_before = json->depth > 0;
     json->wants_break = false;
+    if (json->depth == 0 && json->file != NULL) {
+        if (buf_put_byte(json->out, '\n') == ERR_OK) {
+            fwrite(json->out->data, 1, json->out->size, json->file);
+        }
+        buf_clear(json->out);
+    }
 }
 
 void json_break(struct json *json) {
@@ -154,14 +171,4 @@ void json_timestamp(struct json *json, const char *name, int64_t time_us) {
 void json_raw(struct json *json, const char *name, struct bytes value) {
     json_begin(json, name);
     buf_put(json->out, value);
-}
-
-enum err json_print(struct json *json, FILE *file) {
-    ASSERT(json->depth == 0);
-    enum err err = buf_put_byte(json->out, '\n');
-    if (err == ERR_OK) {
-        fwrite(json->out->data, 1, json->out->size, file);
-    }
-    buf_clear(json->out);
-    return err;
 }

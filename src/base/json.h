@@ -12,8 +12,8 @@
  *
  * The writer sets the commas and knows which bracket closes. What is written is well-formed as soon as every
  * bracket is closed; a name where none belongs, or none where one belongs, is the programmer's error. The
- * name is NULL in a list and at the top level. Behind the last bracket a new value may begin: it is for the
- * caller to separate the two, as JSON lines do.
+ * name is NULL in a list and at the top level. Behind the last bracket a new value may begin; a buffer's
+ * owner separates the two, a file gets a line for each.
  *
  * The buffer is the caller's. Its first error sticks, so that a caller checks once, at the end: out->err.
  * This is the only place under src/ that spells JSON; programs that read it are outside the process.
@@ -25,10 +25,12 @@
 
 #include "base/buf.h"
 
-enum { JSON_DEPTH_MAX = 32 };
+enum { JSON_DEPTH_MAX = 32, JSON_LINE_SIZE_MAX = 64 << 20 };
 
 struct json {
     struct buf *out;
+    FILE *file; /* or NULL; then out is lines */
+    struct buf lines;
     uint32_t lists;   /* a bit for each open level, the innermost lowest: is it a list? */
     uint8_t depth;    /* open brackets */
     bool is_spaced;   /* {"a": 1, "b": 2}, as other web archives write their indexes; not {"a":1,"b":2} */
@@ -39,6 +41,10 @@ struct json {
 
 void json_init(struct json *json, struct buf *out);
 void json_init_spaced(struct json *json, struct buf *out);
+
+/* Whole values go to the file, one a line; the line that fails is left out. To be ended by json_done(). */
+void json_init_file(struct json *json, FILE *file);
+void json_done(struct json *json);
 
 void json_open(struct json *json, const char *name); /* an object */
 void json_open_list(struct json *json, const char *name);
@@ -79,8 +85,5 @@ void json_counts(struct json *json, const struct json_member *members, size_t co
 #define JSON_COUNTS(json, ...)                                     \
     json_counts((json), (const struct json_member[]){__VA_ARGS__}, \
                 sizeof((const struct json_member[]){__VA_ARGS__}) / sizeof(struct json_member))
-
-/* Write what the buffer holds and a line end, and empty the buffer. Nothing is written after an error. */
-enum err json_print(struct json *json, FILE *file);
 
 #endif

@@ -144,36 +144,38 @@ static void gives_back_what_outsiders_wrote(void **state) {
 
 static void begins_anew_behind_a_whole_value(void **state) {
     struct world *world = *state;
-    char text[32] = "";
-    FILE *file = fmemopen(text, sizeof text, "w");
-    assert_non_null(file);
-    for (uint64_t i = 1; i <= 2; i++) {
-        json_open(&world->json, NULL);
-        json_count(&world->json, "a", i);
-        json_close(&world->json);
-        assert_int_equal(json_print(&world->json, file), ERR_OK);
-        assert_int_equal(world->out.size, 0);
-    }
-    fclose(file);
-    assert_string_equal(text, "{\"a\":1}\n{\"a\":2}\n");
+    put_sample(&world->json);
+    world->out.size = 0;
+    put_sample(&world->json);
+    expect(world, "{\"a\":1,\"b\":[{},{\"c\":\"x\"},[],2],\"d\":null}");
 }
 
-static void first_error_sticks_and_nothing_is_printed(void **state) {
+static void first_error_sticks(void **state) {
     struct world *world = *state;
-    char text[32] = "";
-    FILE *file = fmemopen(text, sizeof text, "w");
-    assert_non_null(file);
     json_open_list(&world->json, NULL);
     for (size_t i = 0; i < SIZE_LIMIT; i++) {
         json_text(&world->json, NULL, "x");
     }
     json_close(&world->json);
     assert_int_equal(world->out.err, ERR_LIMIT);
-    assert_int_equal(json_print(&world->json, file), ERR_LIMIT);
+}
+
+static void writes_a_line_for_each_value_to_a_file(void **state) {
+    (void)state;
+    char text[32] = "";
+    struct json json;
+    FILE *file = fmemopen(text, sizeof text, "w");
+    assert_non_null(file);
+    json_init_file(&json, file);
+    for (uint64_t i = 1; i <= 3; i++) {
+        json_open(&json, NULL);
+        json_count(&json, "a", i);
+        json.lines.err = i == 2 ? ERR_LIMIT : ERR_OK;
+        json_close(&json);
+    }
+    json_done(&json);
     fclose(file);
-    assert_string_equal(text, "");
-    put_sample(&world->json);
-    assert_int_equal(world->out.err, ERR_OK);
+    assert_string_equal(text, "{\"a\":1}\n{\"a\":3}\n");
 }
 
 static void put_value_without_name(void *argument) {
@@ -204,9 +206,12 @@ static void nest_too_deep(void *argument) {
     }
 }
 
-static void print_half(void *argument) {
-    json_open(argument, NULL);
-    (void)json_print(argument, stdout);
+static void end_half(void *argument) {
+    (void)argument;
+    struct json json;
+    json_init_file(&json, stdout);
+    json_open(&json, NULL);
+    json_done(&json);
 }
 
 static void aborts_where_the_outcome_would_not_be_json(void **state) {
@@ -216,7 +221,7 @@ static void aborts_where_the_outcome_would_not_be_json(void **state) {
     assert_true(aborts(put_two_names, &world->json, "has_name"));
     assert_true(aborts(close_too_often, &world->json, "depth"));
     assert_true(aborts(nest_too_deep, &world->json, "JSON_DEPTH_MAX"));
-    assert_true(aborts(print_half, &world->json, "depth"));
+    assert_true(aborts(end_half, &world->json, "depth"));
 }
 
 int main(void) {
@@ -228,7 +233,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(writes_several_counts_at_once, make, destroy),
         cmocka_unit_test_setup_teardown(gives_back_what_outsiders_wrote, make, destroy),
         cmocka_unit_test_setup_teardown(begins_anew_behind_a_whole_value, make, destroy),
-        cmocka_unit_test_setup_teardown(first_error_sticks_and_nothing_is_printed, make, destroy),
+        cmocka_unit_test_setup_teardown(first_error_sticks, make, destroy),
+        cmocka_unit_test(writes_a_line_for_each_value_to_a_file),
         cmocka_unit_test_setup_teardown(aborts_where_the_outcome_would_not_be_json, make, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
