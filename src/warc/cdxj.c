@@ -2,21 +2,10 @@
 
 #include "base/utc.h"
 
-static void put_name(struct buf *out, const char *name) {
-    bool is_first = out->size > 0 && out->data[out->size - 1] == '{';
-    buf_put_format(out, "%s\"%s\": ", is_first ? "" : ", ", name);
-}
-
-static void put_value(struct buf *out, const char *name, struct bytes value) {
+static void put_value(struct json *json, const char *name, struct bytes value) {
     if (value.size > 0) {
-        put_name(out, name);
-        buf_put_json(out, value);
+        json_bytes(json, name, value);
     }
-}
-
-static void put_number(struct buf *out, const char *name, uint64_t number) {
-    put_name(out, name);
-    buf_put_format(out, "\"%llu\"", (unsigned long long)number);
 }
 
 static bool is_key(struct bytes key) {
@@ -28,23 +17,49 @@ static bool is_key(struct bytes key) {
     return key.size > 0;
 }
 
+static bool is_valid(const struct cdxj *cdxj) {
+    return is_key(cdxj->key) && cdxj->time_us >= UTC_MIN_US && cdxj->time_us <= UTC_MAX_US;
+}
+
+static void put_members(struct json *json, const struct cdxj *cdxj) {
+    put_value(json, "url", cdxj->url);
+    put_value(json, "mime", cdxj->mime);
+    if (cdxj->status > 0) {
+        json_format(json, "status", "%u", cdxj->status);
+    }
+    put_value(json, "digest", cdxj->digest);
+    if (cdxj->has_place) {
+        json_format(json, "length", "%ju", (uintmax_t)cdxj->length);
+        json_format(json, "offset", "%ju", (uintmax_t)cdxj->offset);
+    }
+    put_value(json, "filename", cdxj->filename);
+}
+
 enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) {
-    if (!is_key(cdxj->key) || cdxj->time_us < UTC_MIN_US || cdxj->time_us > UTC_MAX_US) {
+    if (!is_valid(cdxj)) {
         return ERR_INVALID;
     }
     char timestamp[UTC_DIGITS_SIZE];
+    struct json json;
+    json_init_spaced(&json, out);
     buf_put(out, cdxj->key);
-    buf_put_format(out, " %s {", utc_format_digits(cdxj->time_us, timestamp));
-    put_value(out, "url", cdxj->url);
-    put_value(out, "mime", cdxj->mime);
-    if (cdxj->status > 0) {
-        put_number(out, "status", cdxj->status);
+    buf_put_format(out, " %s ", utc_format_digits(cdxj->time_us, timestamp));
+    json_open(&json, NULL);
+    put_members(&json, cdxj);
+    json_close(&json);
+    return buf_put_byte(out, '\n');
+}
+
+enum err cdxj_put_json(struct buf *out, const struct cdxj *cdxj) {
+    struct json json;
+    if (!is_valid(cdxj)) {
+        return ERR_INVALID;
     }
-    put_value(out, "digest", cdxj->digest);
-    if (cdxj->has_place) {
-        put_number(out, "length", cdxj->length);
-        put_number(out, "offset", cdxj->offset);
-    }
-    put_value(out, "filename", cdxj->filename);
-    return buf_put(out, BYTES("}\n"));
+    json_init_spaced(&json, out);
+    json_open(&json, NULL);
+    json_bytes(&json, "urlkey", cdxj->key);
+    json_timestamp(&json, "timestamp", cdxj->time_us);
+    put_members(&json, cdxj);
+    json_close(&json);
+    return buf_put_byte(out, '\n');
 }

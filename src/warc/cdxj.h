@@ -10,7 +10,7 @@
 #ifndef MNEMON_WARC_CDXJ_H
 #define MNEMON_WARC_CDXJ_H
 
-#include "base/buf.h"
+#include "base/json.h"
 
 enum { CDXJ_LINE_SIZE_MAX = 512 << 10 };
 
@@ -30,5 +30,8 @@ struct cdxj {
 
 /* Append the line with its line end. ERR_INVALID where the key is empty or has white space. */
 enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) MUST_CHECK;
+
+/* The same with key and time inside the object, as CDX servers answer with output=json. */
+enum err cdxj_put_json(struct buf *out, const struct cdxj *cdxj) MUST_CHECK;
 
 #endif

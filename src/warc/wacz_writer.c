@@ -15,6 +15,8 @@ enum err wacz_writer_init(struct wacz_writer *writer, struct sink *sink, int64_t
     *writer = (struct wacz_writer){.sink = {.append = append_to_file}, .created_us = created_us};
     buf_init(&writer->path, PATH_SIZE_MAX);
     buf_init(&writer->resources, PACKAGE_SIZE_MAX);
+    json_init_spaced(&writer->list, &writer->resources);
+    json_open_list(&writer->list, NULL);
     zip_writer_init(&writer->zip, sink, created_us);
     return sha256_init(&writer->sha256);
 }
@@ -45,20 +47,21 @@ static char *finish_hash(struct wacz_writer *writer, char out[HEX_SIZE]) {
 
 enum err wacz_writer_end(struct wacz_writer *writer, struct err_detail *detail) {
     char hex[HEX_SIZE];
-    struct buf *out = &writer->resources;
+    struct json *list = &writer->list;
     struct bytes path = buf_bytes(&writer->path);
     struct bytes name = path;
     struct bytes rest = path;
     while (bytes_split(&rest, '/', &name)) {
     }
-    buf_put_string(out, out->size == 0 ? "\n    {\"name\": " : ",\n    {\"name\": ");
-    buf_put_json(out, name);
-    buf_put_string(out, ", \"path\": ");
-    buf_put_json(out, path);
-    enum err err = buf_put_format(out, ", \"hash\": \"sha256:%s\", \"bytes\": %ju}", finish_hash(writer, hex),
-                                  (uintmax_t)writer->zip.size);
-    if (err != ERR_OK) {
-        return err_set(detail, err, "%s", err_text(err));
+    json_break(list);
+    json_open(list, NULL);
+    json_bytes(list, "name", name);
+    json_bytes(list, "path", path);
+    json_format(list, "hash", "sha256:%s", finish_hash(writer, hex));
+    json_count(list, "bytes", writer->zip.size);
+    json_close(list);
+    if (list->out->err != ERR_OK) {
+        return err_set(detail, list->out->err, "%s", err_text(list->out->err));
     }
     return zip_writer_end(&writer->zip, detail);
 }
@@ -79,23 +82,28 @@ static enum err write_text(struct wacz_writer *writer, const char *path, const s
 
 enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, struct err_detail *detail) {
     struct buf text;
-    char created[UTC_RFC3339_SIZE];
+    struct json json;
     char hex[HEX_SIZE];
     int64_t second_us = 1000000;
     buf_init(&text, 2 * PACKAGE_SIZE_MAX);
-    buf_put_string(&text,
-                   "{\n  \"profile\": \"data-package\",\n  \"wacz_version\": \"1.1.1\",\n  \"created\": ");
-    utc_format_rfc3339(writer->created_us - writer->created_us % second_us, created);
-    buf_put_json(&text, bytes_of_string(created));
-    buf_put_string(&text, ",\n  \"software\": ");
-    buf_put_json(&text, software);
-    buf_put_string(&text, ",\n  \"resources\": [");
-    buf_put(&text, buf_bytes(&writer->resources));
-    buf_put_string(&text, "\n  ]\n}\n");
+    json_init_spaced(&json, &text);
+    json_close(&writer->list);
+    json_open(&json, NULL);
+    json_text(&json, "profile", "data-package");
+    json_text(&json, "wacz_version", "1.1.1");
+    json_time(&json, "created", writer->created_us - writer->created_us % second_us);
+    json_bytes(&json, "software", software);
+    json_raw(&json, "resources", buf_bytes(&writer->resources));
+    json_close(&json);
+    buf_put_byte(&text, '\n');
     enum err err = write_text(writer, "datapackage.json", &text, hex, detail);
     if (err == ERR_OK) {
         buf_clear(&text);
-        buf_put_format(&text, "{\"path\": \"datapackage.json\", \"hash\": \"sha256:%s\"}\n", hex);
+        json_open(&json, NULL);
+        json_text(&json, "path", "datapackage.json");
+        json_format(&json, "hash", "sha256:%s", hex);
+        json_close(&json);
+        buf_put_byte(&text, '\n');
         err = write_text(writer, "datapackage-digest.json", &text, hex, detail);
     }
     buf_done(&text);
@@ -103,8 +111,14 @@ enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, s
 }
 
 enum err wacz_put_pages_head(struct buf *out) {
-    return buf_put_string(out,
-                          "{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n");
+    struct json json;
+    json_init_spaced(&json, out);
+    json_open(&json, NULL);
+    json_text(&json, "format", "json-pages-1.0");
+    json_text(&json, "id", "pages");
+    json_text(&json, "title", "All Pages");
+    json_close(&json);
+    return buf_put_byte(out, '\n');
 }
 
 enum err wacz_put_page(struct buf *out, struct sha256 *sha256, struct bytes url, int64_t time_us,
@@ -112,18 +126,21 @@ enum err wacz_put_page(struct buf *out, struct sha256 *sha256, struct bytes url,
     char time[UTC_RFC3339_SIZE];
     char hex[HEX_SIZE];
     uint8_t digest[SHA256_SIZE];
+    struct json json;
     utc_format_rfc3339(time_us, time);
     sha256_start(sha256);
     sha256_update(sha256, url);
     sha256_update(sha256, bytes_of_string(time));
     sha256_finish(sha256, digest);
     hex_encode(bytes_of(digest, sizeof digest), hex);
-    buf_put_format(out, "{\"id\": \"%.*s\", \"url\": ", ID_DIGITS, hex);
-    buf_put_json(out, url);
-    buf_put_format(out, ", \"ts\": \"%s\"", time);
+    json_init_spaced(&json, out);
+    json_open(&json, NULL);
+    json_format(&json, "id", "%.*s", ID_DIGITS, hex);
+    json_bytes(&json, "url", url);
+    json_text(&json, "ts", time);
     if (title.size > 0) {
-        buf_put_string(out, ", \"title\": ");
-        buf_put_json(out, title);
+        json_bytes(&json, "title", title);
     }
-    return buf_put_string(out, "}\n");
+    json_close(&json);
+    return buf_put_byte(out, '\n');
 }

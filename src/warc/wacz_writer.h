@@ -14,6 +14,7 @@
 #ifndef MNEMON_WARC_WACZ_WRITER_H
 #define MNEMON_WARC_WACZ_WRITER_H
 
+#include "base/json.h"
 #include "base/sha256.h"
 #include "warc/zip_writer.h"
 
@@ -31,6 +32,7 @@ struct wacz_writer {
     struct sha256 sha256;
     struct buf path; /* of the file that is open */
     struct buf resources;
+    struct json list; /* in resources */
     int64_t created_us;
 };
 

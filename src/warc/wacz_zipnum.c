@@ -14,11 +14,14 @@ enum err wacz_zipnum_init(struct wacz_zipnum *zipnum, struct sink *blocks, struc
     buf_init(&zipnum->block, BLOCK_SIZE_MAX + CDXJ_LINE_SIZE_MAX);
     buf_init(&zipnum->line, IDX_LINE_SIZE_MAX);
     enum err err = pack_init(&zipnum->pack, blocks, &options);
-    if (err == ERR_OK) {
-        err = buf_put_format(&zipnum->line, "!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"%s\"}\n",
-                             filename);
-    }
-    return err;
+    json_init_spaced(&zipnum->json, &zipnum->line);
+    buf_put_string(&zipnum->line, "!meta 0 ");
+    json_open(&zipnum->json, NULL);
+    json_text(&zipnum->json, "format", "cdxj-gzip-1.0");
+    json_text(&zipnum->json, "filename", filename);
+    json_close(&zipnum->json);
+    buf_put_byte(&zipnum->line, '\n');
+    return err != ERR_OK ? err : zipnum->line.err;
 }
 
 void wacz_zipnum_done(struct wacz_zipnum *zipnum) {
@@ -53,8 +56,12 @@ static enum err flush_block(struct wacz_zipnum *zipnum, struct err_detail *detai
         return err;
     }
     buf_put(&zipnum->line, place_of(block));
-    buf_put_format(&zipnum->line, " {\"offset\": %ju, \"length\": %ju, \"filename\": \"%s\"}\n",
-                   (uintmax_t)zipnum->offset, (uintmax_t)length, zipnum->filename);
+    buf_put_byte(&zipnum->line, ' ');
+    json_open(&zipnum->json, NULL);
+    JSON_COUNTS(&zipnum->json, {"offset", zipnum->offset}, {"length", length});
+    json_text(&zipnum->json, "filename", zipnum->filename);
+    json_close(&zipnum->json);
+    buf_put_byte(&zipnum->line, '\n');
     zipnum->offset += length;
     zipnum->lines_count = 0;
     buf_clear(&zipnum->block);

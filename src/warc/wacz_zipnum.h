@@ -10,6 +10,7 @@
 #ifndef MNEMON_WARC_WACZ_ZIPNUM_H
 #define MNEMON_WARC_WACZ_ZIPNUM_H
 
+#include "base/json.h"
 #include "warc/pack.h"
 
 enum { WACZ_ZIPNUM_LINES = 1024 };
@@ -22,6 +23,7 @@ struct wacz_zipnum {
     struct buf block;
     size_t lines_count; /* in it */
     struct buf line;
+    struct json json; /* of the line */
 };
 
 /* The sinks and the name of the blocks' file are borrowed. */
