@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+
 void report_init(struct report *report, const char *title, const char *y_label) {
     *report = (struct report){.title = title, .y_label = y_label};
     digest_init(&report->digest);
@@ -158,25 +160,23 @@ enum err report_write_csv(const struct report *report, struct buf *out) {
 
 enum err report_write_json(const struct report *report, struct buf *out) {
     char digest[DIGEST_TEXT_SIZE_MAX];
-    buf_put_string(out, "{\"title\":");
-    buf_put_json(out, bytes_of_string(report->title));
-    buf_put_format(out, ",\"digest\":\"%s\",\"rows\":[", digest_format(&report->digest, digest));
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_text(&json, "title", report->title);
+    json_text(&json, "digest", digest_format(&report->digest, digest));
+    json_open_list(&json, "rows");
     for (uint32_t row = 0; row < report_rows_count(report); row++) {
-        buf_put_string(out, row == 0 ? "" : ",");
+        json_open(&json, NULL);
         for (uint32_t column = 0; column < report->columns_count; column++) {
             char memory[REPORT_TEXT_SIZE_MAX];
             const char *text = format_cell(report, row, column, "null", memory);
             bool is_quoted = report->columns[column].is_text && !report_at(report, row, column)->is_missing;
-            buf_put_string(out, column == 0 ? "{" : ",");
-            buf_put_json(out, bytes_of_string(report->columns[column].name));
-            buf_put_byte(out, ':');
-            if (is_quoted) {
-                buf_put_json(out, bytes_of_string(text));
-            } else {
-                buf_put_string(out, text);
-            }
+            (is_quoted ? json_bytes : json_raw)(&json, report->columns[column].name, bytes_of_string(text));
         }
-        buf_put_byte(out, '}');
+        json_close(&json);
     }
-    return buf_put_string(out, "]}\n");
+    json_close(&json);
+    json_close(&json);
+    return buf_put_byte(out, '\n');
 }
