@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/archive.h"
 #include "cli/progress.h"
@@ -157,13 +158,17 @@ static void put_end(const struct run *run, const struct frontier_stat *stat, str
 static void put_json(const struct run *run, const struct frontier_stat *stat, uint64_t elapsed_us,
                      struct buf *out) {
     static const char *const states[] = {"stopped", "stopped", "limited", "complete"};
-    buf_put_string(out, "{\"job\":");
-    buf_put_json(out, bytes_of_string(run->campaign->name));
-    buf_put_format(out, ",\"state\":\"%s\",\"visit\":%u,\"known\":%ju,\"waiting\":%ju,\"seconds\":%.3f,",
-                   states[run->campaign->state], stat->visit, (uintmax_t)stat->known_count,
-                   (uintmax_t)stat->waiting_count, (double)elapsed_us / 1e6);
-    tally_put_json(&run->campaign->tally, out);
-    buf_put_string(out, "}\n");
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_text(&json, "job", run->campaign->name);
+    json_text(&json, "state", states[run->campaign->state]);
+    JSON_COUNTS(&json, {"visit", stat->visit}, {"known", stat->known_count},
+                {"waiting", stat->waiting_count});
+    json_decimal(&json, "seconds", (double)elapsed_us / 1e6, 3);
+    tally_put_json(&run->campaign->tally, &json);
+    json_close(&json);
+    buf_put_byte(out, '\n');
 }
 
 static void print_summary(struct run *run) {

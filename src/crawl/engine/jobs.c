@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "run/pool.h"
 
 enum {
@@ -70,22 +71,30 @@ static void tell(const struct jobs *jobs, const char *name, const char *sentence
 
 /* ---- state.json ---- */
 
-static void jobs_put_state(const struct campaign *campaign, struct buf *out) {
+static void put_state(const struct campaign *campaign, struct json *json) {
     static const char *const states[] = {"running", "paused", "limited", "complete"};
     struct frontier_stat stat;
     frontier_stat(campaign->frontier, &stat);
-    buf_put_string(out, "{\"job\":");
-    buf_put_json(out, bytes_of_string(campaign->name));
-    buf_put_format(out,
-                   ",\"state\":\"%s\",\"visit\":%u,\"visit_start\":%jd,\"known\":%ju,\"waiting\":%ju,"
-                   "\"hosts\":%ju,",
-                   states[campaign->state], stat.visit, (intmax_t)(stat.visit_start_us / 1000000),
-                   (uintmax_t)stat.known_count, (uintmax_t)stat.waiting_count, (uintmax_t)stat.hosts_count);
+    json_open(json, NULL);
+    json_text(json, "job", campaign->name);
+    json_text(json, "state", states[campaign->state]);
+    json_count(json, "visit", stat.visit);
+    json_signed(json, "visit_start", stat.visit_start_us / 1000000);
+    JSON_COUNTS(json, {"known", stat.known_count}, {"waiting", stat.waiting_count},
+                {"hosts", stat.hosts_count});
     if (campaign->job.is_shared) {
-        buf_put_format(out, "\"outgoing\":%ju,", (uintmax_t)stat.outgoing_count);
+        json_count(json, "outgoing", stat.outgoing_count);
     }
-    tally_put_json(&campaign->tally, out);
-    buf_put_string(out, "}");
+    tally_put_json(&campaign->tally, json);
+    json_close(json);
+}
+
+/* As a file has it. */
+static void put_state_line(const struct campaign *campaign, struct buf *out) {
+    struct json json;
+    json_init(&json, out);
+    put_state(campaign, &json);
+    buf_put_byte(out, '\n');
 }
 
 static enum err write_file(const char *path, struct bytes text) {
@@ -104,8 +113,7 @@ enum err jobs_write_state(const struct campaign *campaign) {
     char path[PATH_SIZE_MAX];
     struct buf text;
     buf_init(&text, STATE_SIZE_MAX);
-    jobs_put_state(campaign, &text);
-    buf_put_byte(&text, '\n');
+    put_state_line(campaign, &text);
     snprintf(path, sizeof path, "%s/state.json", campaign->directory);
     enum err err = write_file(path, buf_bytes(&text));
     buf_done(&text);
@@ -137,8 +145,7 @@ static void add_errand(struct jobs *jobs, const struct campaign *campaign, const
     buf_init(&errand->text, STATE_SIZE_MAX);
     if (campaign != NULL) {
         snprintf(errand->path, sizeof errand->path, "%s/state.json", campaign->directory);
-        jobs_put_state(campaign, &errand->text);
-        buf_put_byte(&errand->text, '\n');
+        put_state_line(campaign, &errand->text);
     } else {
         snprintf(errand->path, sizeof errand->path, "%s/%s", jobs->config.directory, name);
     }
@@ -511,13 +518,13 @@ enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct fr
 }
 
 void jobs_put_json(const struct jobs *jobs, struct buf *out) {
-    const char *gap = "[";
+    struct json json;
+    json_init(&json, out);
+    json_open_list(&json, NULL);
     for (const struct entry *entry = jobs->entries; entry != NULL; entry = entry->next) {
         if (entry->is_open) {
-            buf_put_string(out, gap);
-            jobs_put_state(&entry->campaign, out);
-            gap = ",";
+            put_state(&entry->campaign, &json);
         }
     }
-    buf_put_string(out, gap[0] == '[' ? "[]" : "]");
+    json_close(&json);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/value.h"
 
 void tally_count_type(struct tally *tally, const char *mime, uint64_t size) {
@@ -136,56 +137,43 @@ void tally_put_summary(const struct tally *tally, uint64_t elapsed_us, struct bu
     put_left_out(tally, out);
 }
 
-static void put_member(struct buf *out, const char *name, uint64_t value) {
-    buf_put_format(out, "\"%s\":%ju,", name, (uintmax_t)value);
-}
-
-void tally_put_json(const struct tally *tally, struct buf *out) {
-    put_member(out, "stored", tally->done_count);
-    put_member(out, "changed", tally->changed_count);
-    put_member(out, "duplicates", tally->duplicate_count);
-    put_member(out, "not_modified", tally->not_modified_count);
-    put_member(out, "truncated", tally->truncated_count);
-    put_member(out, "bad_certificates", tally->bad_tls_count);
-    put_member(out, "failed", tally->failed_count);
-    put_member(out, "retried", tally->retried_count);
-    put_member(out, "found_before", tally->found_before_count);
-    put_member(out, "received_bytes", tally->received_size);
-    put_member(out, "document_bytes", tally->document_size);
-    put_member(out, "saved_bytes", tally->saved_size);
-    put_member(out, "links", tally->links_count);
-    put_member(out, "out_of_scope", tally->out_of_scope_count);
-    put_member(out, "robots_denied", tally->robots_denied_count);
-    const char *gap = "\"statuses\":{";
+void tally_put_json(const struct tally *tally, struct json *json) {
+    JSON_COUNTS(json, {"stored", tally->done_count}, {"changed", tally->changed_count},
+                {"duplicates", tally->duplicate_count}, {"not_modified", tally->not_modified_count},
+                {"truncated", tally->truncated_count}, {"bad_certificates", tally->bad_tls_count},
+                {"failed", tally->failed_count}, {"retried", tally->retried_count},
+                {"found_before", tally->found_before_count}, {"received_bytes", tally->received_size},
+                {"document_bytes", tally->document_size}, {"saved_bytes", tally->saved_size},
+                {"links", tally->links_count}, {"out_of_scope", tally->out_of_scope_count},
+                {"robots_denied", tally->robots_denied_count});
+    json_open(json, "statuses");
     for (size_t i = 0; i < TALLY_STATUSES_MAX; i++) {
         if (tally->statuses[i] > 0) {
-            buf_put_format(out, "%s\"%zu\":%ju", gap, i, (uintmax_t)tally->statuses[i]);
-            gap = ",";
+            char name[8];
+            snprintf(name, sizeof name, "%zu", i);
+            json_count(json, name, tally->statuses[i]);
         }
     }
-    buf_put_string(out, gap[0] == ',' ? "},\"types\":{" : "\"statuses\":{},\"types\":{");
+    json_close(json);
+    json_open(json, "types");
     for (size_t i = 0; i < tally->types_count; i++) {
-        buf_put_string(out, i > 0 ? "," : "");
-        buf_put_json(out, bytes_of_string(tally->types[i].name));
-        buf_put_format(out, ":{\"count\":%ju,\"bytes\":%ju}", (uintmax_t)tally->types[i].count,
-                       (uintmax_t)tally->types[i].size);
+        json_open(json, tally->types[i].name);
+        JSON_COUNTS(json, {"count", tally->types[i].count}, {"bytes", tally->types[i].size});
+        json_close(json);
     }
-    gap = "},\"errors\":{";
+    json_close(json);
+    json_open(json, "errors");
     for (size_t i = 1; i < TALLY_ERRORS_MAX; i++) {
         if (tally->errors[i] > 0) {
-            buf_put_format(out, "%s\"%s\":%ju", gap, err_name((enum err) - (int)i),
-                           (uintmax_t)tally->errors[i]);
-            gap = ",";
+            json_count(json, err_name((enum err) - (int)i), tally->errors[i]);
         }
     }
-    buf_put_string(out, gap[0] == ',' ? "},\"traps\":{" : "},\"errors\":{},\"traps\":{");
-    gap = "";
+    json_close(json);
+    json_open(json, "traps");
     for (size_t i = 1; i < TRAP_REASONS_COUNT; i++) {
         if (tally->traps[i] > 0) {
-            buf_put_format(out, "%s\"%s\":%ju", gap, trap_reason_name((enum trap_reason)i),
-                           (uintmax_t)tally->traps[i]);
-            gap = ",";
+            json_count(json, trap_reason_name((enum trap_reason)i), tally->traps[i]);
         }
     }
-    buf_put_string(out, "}");
+    json_close(json);
 }

@@ -4,7 +4,7 @@
 #ifndef MNEMON_CRAWL_ENGINE_TALLY_H
 #define MNEMON_CRAWL_ENGINE_TALLY_H
 
-#include "base/buf.h"
+#include "base/json.h"
 #include "crawl/rules/scope.h"
 #include "crawl/rules/trap.h"
 
@@ -56,6 +56,6 @@ const char *tally_reason_text(uint8_t reason);
 
 /* For people, several lines; and as the members of a JSON object without its braces. */
 void tally_put_summary(const struct tally *tally, uint64_t elapsed_us, struct buf *out);
-void tally_put_json(const struct tally *tally, struct buf *out);
+void tally_put_json(const struct tally *tally, struct json *json);
 
 #endif
