@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hex.h"
+#include "base/json.h"
 #include "crawl/rules/pattern.h"
 #include "node/ring/decrees.h"
 #include "node/ring/routing.h"
@@ -132,7 +133,13 @@ static int rule_for(struct cli *cli, const struct data *data, const char *url, b
     name[NAME_DIGITS] = '\0';
     if (is_taken_down) {
         buf_put(&text, buf_bytes(&key));
-        buf_put_string(&text, " - {\"access\": \"exclude\"}\n");
+        struct json json;
+        json_init_spaced(&json, &text);
+        buf_put_string(&text, " - ");
+        json_open(&json, NULL);
+        json_text(&json, "access", "exclude");
+        json_close(&json);
+        buf_put_byte(&text, '\n');
     }
     int status = publish(cli, data, DECREE_RULES, bytes_of_string(name), buf_bytes(&text), NULL);
     if (status == CLI_DONE) {

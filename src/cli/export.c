@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/export_wacz.h"
@@ -204,14 +205,17 @@ static int write_file(struct export *export, const struct export_options *option
 
 static void print_summary(const struct export *export) {
     const struct export_wacz *wacz = export->wacz;
-    FILE *out = export->cli->out;
-    fprintf(out, "{\"captures\":%ju,\"revisits\":%ju,\"requests\":%ju,", (uintmax_t) export->captures_count,
-            (uintmax_t) export->revisits_count, (uintmax_t) export->requests_count);
+    struct json json;
+    json_init_file(&json, export->cli->out);
+    json_open(&json, NULL);
+    JSON_COUNTS(&json, {"captures", export->captures_count}, {"revisits", export->revisits_count},
+                {"requests", export->requests_count});
     if (wacz != NULL) {
-        fprintf(out, "\"pages\":%ju,", (uintmax_t)wacz->pages_count);
+        json_count(&json, "pages", wacz->pages_count);
     }
-    fprintf(out, "\"size\":%ju}\n",
-            (uintmax_t)(wacz != NULL ? wacz->writer.zip.offset : export->writer.offset));
+    json_count(&json, "size", wacz != NULL ? wacz->writer.zip.offset : export->writer.offset);
+    json_close(&json);
+    json_done(&json);
 }
 
 static int write_output(struct export *export, const struct export_options *options,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/commands.h"
 #include "run/pool.h"
@@ -268,61 +269,57 @@ static void finish_import(struct import *import) {
 
 /* ---- the summary ---- */
 
-/* Appends "name  count" or ,"name":count; in text, counts of nothing are left out. */
-static void put_count(struct buf *out, bool json, const char *name, uint64_t count) {
-    if (json) {
-        buf_put_format(out, "%s\"%s\":%ju", out->data[out->size - 1] == '{' ? "" : ",", name,
-                       (uintmax_t)count);
-    } else if (count > 0) {
-        buf_put_format(out, "%-20s ", name);
+static void print_json(const struct import_tally *tally, FILE *file) {
+    struct json json;
+    json_init_file(&json, file);
+    json_open(&json, NULL);
+    JSON_COUNTS(&json, {"captures", tally->captures_count}, {"duplicates", tally->duplicates_count},
+                {"requests", tally->requests_count}, {"present", tally->present_count},
+                {"unresolved", tally->unresolved_count}, {"damaged", tally->damaged_count},
+                {"refused", tally->refused_count}, {"mismatched", tally->mismatched_count},
+                {"files_failed", tally->files_failed_count});
+    json_open(&json, "skipped");
+    for (size_t i = 0; i < IMPORT_TYPES_COUNT; i++) {
+        if (tally->skipped_counts[i] > 0) {
+            json_count(&json, warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
+        }
+    }
+    json_close(&json);
+    json_close(&json);
+    json_done(&json);
+}
+
+/* Counts of nothing are left out, except that of what an import is for. */
+static void put_count(struct buf *out, const char *what, const char *name, uint64_t count) {
+    if (count > 0 || strcmp(name, "captures") == 0) {
+        buf_put_format(out, "%s%-*s ", what, 20 - (int)strlen(what), name);
         value_put_count(out, count);
         buf_put_byte(out, '\n');
     }
 }
 
-static void put_skipped(struct buf *out, bool json, const uint64_t counts[IMPORT_TYPES_COUNT]) {
-    if (json) {
-        buf_put_string(out, ",\"skipped\":{");
-    }
-    for (size_t i = 0; i < IMPORT_TYPES_COUNT; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%s%s", json ? "" : "skipped ", warc_type_name((enum warc_type)i));
-        if (counts[i] > 0) {
-            put_count(out, json, json ? warc_type_name((enum warc_type)i) : name, counts[i]);
-        }
-    }
-    if (json) {
-        buf_put_byte(out, '}');
-    }
-}
-
-static void print_summary(const struct import *import, bool json) {
-    const struct import_tally *tally = &import->tally;
+static void print_text(const struct import_tally *tally, FILE *file) {
     struct buf out;
     buf_init(&out, 1 << 14);
-    buf_put_string(&out, json ? "{" : "");
-    if (json || tally->captures_count > 0) {
-        put_count(&out, json, "captures", tally->captures_count);
-    } else {
-        buf_put_string(&out, "captures             0\n");
+    put_count(&out, "", "captures", tally->captures_count);
+    put_count(&out, "", "duplicates", tally->duplicates_count);
+    put_count(&out, "", "requests", tally->requests_count);
+    put_count(&out, "", "already there", tally->present_count);
+    put_count(&out, "", "unresolved", tally->unresolved_count);
+    put_count(&out, "", "damaged", tally->damaged_count);
+    put_count(&out, "", "refused", tally->refused_count);
+    put_count(&out, "", "mismatched", tally->mismatched_count);
+    put_count(&out, "", "files failed", tally->files_failed_count);
+    for (size_t i = 0; i < IMPORT_TYPES_COUNT; i++) {
+        put_count(&out, "skipped ", warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
     }
-    put_count(&out, json, "duplicates", tally->duplicates_count);
-    put_count(&out, json, "requests", tally->requests_count);
-    put_count(&out, json, json ? "present" : "already there", tally->present_count);
-    put_count(&out, json, "unresolved", tally->unresolved_count);
-    put_count(&out, json, "damaged", tally->damaged_count);
-    put_count(&out, json, "refused", tally->refused_count);
-    put_count(&out, json, "mismatched", tally->mismatched_count);
-    put_count(&out, json, json ? "files_failed" : "files failed", tally->files_failed_count);
-    put_skipped(&out, json, tally->skipped_counts);
-    buf_put_string(&out, json ? "}\n" : "");
-    fwrite(out.data, 1, out.size, import->cli->out);
+    fwrite(out.data, 1, out.size, file);
     buf_done(&out);
 }
 
 static int conclude(const struct import *import, bool json) {
     const struct import_tally *tally = &import->tally;
-    print_summary(import, json);
+    (json ? print_json : print_text)(tally, import->cli->out);
     if (import->err != ERR_OK) {
         return cli_fail(import->cli,
                         "the import stopped: %s; what is counted is stored, run it again to go on",

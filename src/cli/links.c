@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 
 enum { PIECE_SIZE = 1 << 16 };
@@ -22,11 +23,16 @@ struct printer {
 };
 
 static void put_json(struct printer *printer, const struct link *link) {
-    struct buf *line = &printer->line;
-    buf_put_format(line, "{\"kind\":\"%s\",\"element\":\"%s\",\"attribute\":\"%s\",\"offset\":%ju,\"url\":",
-                   link_kind_name(link->kind), link->element, link->attribute, (uintmax_t)link->offset);
-    buf_put_json(line, link->href);
-    buf_put_string(line, "}\n");
+    struct json json;
+    json_init(&json, &printer->line);
+    json_open(&json, NULL);
+    json_text(&json, "kind", link_kind_name(link->kind));
+    json_text(&json, "element", link->element);
+    json_text(&json, "attribute", link->attribute);
+    json_count(&json, "offset", link->offset);
+    json_bytes(&json, "url", link->href);
+    json_close(&json);
+    buf_put_byte(&printer->line, '\n');
 }
 
 /* Columns that the eye finds, separated by at least one space, so that other programs find them too. */

@@ -1,4 +1,3 @@
-#include "base/utc.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/period.h"
@@ -17,23 +16,6 @@ struct list_options {
 
 static const struct list_options list_defaults = {.limit = UINT64_MAX};
 
-/* The line of CDXJ with key and time inside the object, as CDX servers answer with output=json. */
-static enum err put_json(struct buf *line, const struct cdxj *cdxj) {
-    struct buf plain;
-    buf_init(&plain, CDXJ_LINE_SIZE_MAX);
-    char timestamp[UTC_DIGITS_SIZE];
-    enum err err = cdxj_put(&plain, cdxj);
-    if (err == ERR_OK) {
-        size_t brace = cdxj->key.size + 1 + UTC_DIGITS_SIZE;
-        buf_put_string(line, "{\"urlkey\": ");
-        buf_put_json(line, cdxj->key);
-        buf_put_format(line, ", \"timestamp\": \"%s\", ", utc_format_digits(cdxj->time_us, timestamp));
-        err = buf_put(line, bytes_skip(buf_bytes(&plain), brace + 1));
-    }
-    buf_done(&plain);
-    return err;
-}
-
 static int print_captures(struct cli *cli, const struct list_options *options, struct data *data,
                           struct query *query) {
     struct buf line;
@@ -47,7 +29,7 @@ static int print_captures(struct cli *cli, const struct list_options *options, s
     while (count < options->limit && !ferror(cli->out) && (err = query_next(query, &capture)) == ERR_OK) {
         struct cdxj cdxj = capture_line_cdxj(&text, &capture);
         buf_clear(&line);
-        err = options->json ? put_json(&line, &cdxj) : cdxj_put(&line, &cdxj);
+        err = options->json ? cdxj_put_json(&line, &cdxj) : cdxj_put(&line, &cdxj);
         if (err != ERR_OK) {
             break;
         }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "web/url/url.h"
 
@@ -21,21 +22,22 @@ struct printer {
     struct url base; /* for those who give only a path */
     struct url url;
     struct buf line;
+    struct json lines;
     uint64_t invalid_count;
 };
 
-static void put_verdict_json(struct printer *printer, const struct robots_verdict *verdict) {
-    struct buf *line = &printer->line;
-    buf_put_format(line, ",\"allowed\":%s", verdict->is_allowed ? "true" : "false");
-    if (verdict->reason == ROBOTS_BY_RULE) {
-        buf_put_format(line, ",\"line\":%u,\"text\":", verdict->line);
-        buf_put_json(line, verdict->text);
-        buf_put_string(line, ",\"agent\":");
-        buf_put_json(line, verdict->agent);
-    }
+static void print_verdict_json(struct json *json, struct bytes url, const struct robots_verdict *verdict) {
     char sentence[ROBOTS_SENTENCE_SIZE_MAX];
-    buf_put_string(line, ",\"reason\":");
-    buf_put_json(line, bytes_of_string(robots_explain(verdict, sentence)));
+    json_open(json, NULL);
+    json_bytes(json, "url", url);
+    json_bool(json, "allowed", verdict->is_allowed);
+    if (verdict->reason == ROBOTS_BY_RULE) {
+        json_count(json, "line", verdict->line);
+        json_bytes(json, "text", verdict->text);
+        json_bytes(json, "agent", verdict->agent);
+    }
+    json_text(json, "reason", robots_explain(verdict, sentence));
+    json_close(json);
 }
 
 /* Lines of the file are quoted: they may hold anything, also for a terminal. */
@@ -62,11 +64,10 @@ static void print_invalid(struct printer *printer, struct bytes input, const cha
         buf_clear(&printer->line);
         return;
     }
-    buf_put_string(&printer->line, "{\"url\":");
-    buf_put_json(&printer->line, input);
-    buf_put_string(&printer->line, ",\"error\":");
-    buf_put_json(&printer->line, bytes_of_string(reason));
-    buf_put_string(&printer->line, "}\n");
+    json_open(&printer->lines, NULL);
+    json_bytes(&printer->lines, "url", input);
+    json_text(&printer->lines, "error", reason);
+    json_close(&printer->lines);
 }
 
 /* The URL without its fragment, which robots.txt never sees. */
@@ -77,14 +78,11 @@ static void print_verdict(struct printer *printer, bool is_path) {
     struct bytes shown = is_path ? path : bytes_slice(url_href(url), 0, end);
     struct robots_verdict verdict;
     robots_check(&printer->robots, path, &verdict);
-    if (!printer->json) {
+    if (printer->json) {
+        print_verdict_json(&printer->lines, shown, &verdict);
+    } else {
         put_verdict(printer, shown, &verdict);
-        return;
     }
-    buf_put_string(&printer->line, "{\"url\":");
-    buf_put_json(&printer->line, shown);
-    put_verdict_json(printer, &verdict);
-    buf_put_string(&printer->line, "}\n");
 }
 
 static void print_url(struct printer *printer, struct bytes input) {
@@ -144,6 +142,7 @@ static int robots_run(struct cli *cli, const void *values, char **arguments, siz
     url_init(&printer.url);
     buf_init(&printer.line,
              (size_t)32 * URL_SIZE_MAX); /* URL and line, each byte escaped six-fold at worst */
+    json_init_file(&printer.lines, cli->out);
     struct buf text;
     buf_init(&text, ROBOTS_TEXT_SIZE_MAX + 16);
     int status = read_robots(cli, arguments[0], &text);
@@ -151,6 +150,7 @@ static int robots_run(struct cli *cli, const void *values, char **arguments, siz
         status = print_all(&printer, options, arguments, arguments_count, buf_bytes(&text));
     }
     buf_done(&text);
+    json_done(&printer.lines);
     buf_done(&printer.line);
     url_done(&printer.url);
     url_done(&printer.base);

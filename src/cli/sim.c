@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
 #include "sim/experiments/experiment.h"
@@ -22,23 +23,20 @@ static const struct sim_options sim_defaults = {.seed = 1};
 
 typedef enum err report_writer(const struct report *report, struct buf *out);
 
-static int list_experiments(struct cli *cli, bool json) {
-    struct buf line;
-    buf_init(&line, 4096);
+static int list_experiments(struct cli *cli, bool is_json) {
+    struct json json;
+    json_init_file(&json, cli->out);
     for (size_t i = 0; i < experiments_count; i++) {
-        buf_clear(&line);
-        if (json) {
-            buf_put_string(&line, "{\"name\":");
-            buf_put_json(&line, bytes_of_string(experiments[i].name));
-            buf_put_string(&line, ",\"summary\":");
-            buf_put_json(&line, bytes_of_string(experiments[i].summary));
-            buf_put_string(&line, "}\n");
+        if (is_json) {
+            json_open(&json, NULL);
+            json_text(&json, "name", experiments[i].name);
+            json_text(&json, "summary", experiments[i].summary);
+            json_close(&json);
         } else {
-            buf_put_format(&line, "%-22s %s\n", experiments[i].name, experiments[i].summary);
+            fprintf(cli->out, "%-22s %s\n", experiments[i].name, experiments[i].summary);
         }
-        fwrite(line.data, 1, line.size, cli->out);
     }
-    buf_done(&line);
+    json_done(&json);
     return CLI_DONE;
 }
 

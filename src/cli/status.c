@@ -1,6 +1,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
@@ -119,8 +120,13 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
     }
     data_close(&data);
     if (options->json) {
-        fprintf(cli->out, "{\"running\":false,\"captures\":%ju,\"bytes\":%ju}\n", (uintmax_t)captures_count,
-                (uintmax_t)size);
+        struct json json;
+        json_init_file(&json, cli->out);
+        json_open(&json, NULL);
+        json_bool(&json, "running", false);
+        JSON_COUNTS(&json, {"captures", captures_count}, {"bytes", size});
+        json_close(&json);
+        json_done(&json);
         return;
     }
     buf_init(&line, LINE_SIZE_MAX);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/scratch.h"
 #include "cli/commands.h"
 #include "cli/data.h"
@@ -42,14 +43,15 @@ static void print_stored(const struct putter *putter, const char *name, const st
         fprintf(putter->cli->out, "%s\n", key);
         return;
     }
-    struct buf line;
-    buf_init(&line, 8 * LINE_SIZE_MAX);
-    buf_put_format(&line, "{\"key\":\"%s\",\"duplicate\":%s,\"size\":%ju,\"file\":", key,
-                   stored->is_duplicate ? "true" : "false", (uintmax_t)stored->document_size);
-    buf_put_json(&line, bytes_of_string(name));
-    buf_put_string(&line, "}\n");
-    fwrite(line.data, 1, line.size, putter->cli->out);
-    buf_done(&line);
+    struct json line;
+    json_init_file(&line, putter->cli->out);
+    json_open(&line, NULL);
+    json_text(&line, "key", key);
+    json_bool(&line, "duplicate", stored->is_duplicate);
+    json_count(&line, "size", stored->document_size);
+    json_text(&line, "file", name);
+    json_close(&line);
+    json_done(&line);
 }
 
 static int put_document(struct putter *putter, const char *name) {

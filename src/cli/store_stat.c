@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/data.h"
 #include "cli/store.h"
@@ -105,55 +106,57 @@ static void put_volume_text(struct buf *out, const struct tally *tally) {
     }
 }
 
-static void put_json(struct buf *out, const struct backend_stat *stat) {
-    buf_put_format(out,
-                   "\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,\"dead_size\":%ju,"
-                   "\"index_size\":%ju",
-                   (uintmax_t)stat->blocks_count, (uintmax_t)stat->captures_count,
-                   (uintmax_t)stat->segments_count, (uintmax_t)stat->size, (uintmax_t)stat->dead_size,
-                   (uintmax_t)stat->index_size);
+static void put_json(struct json *json, const struct backend_stat *stat) {
+    JSON_COUNTS(json, {"documents", stat->blocks_count}, {"captures", stat->captures_count},
+                {"segments", stat->segments_count}, {"size", stat->size}, {"dead_size", stat->dead_size},
+                {"index_size", stat->index_size});
 }
 
-static void put_volume_json(struct buf *out, const struct tally *tally) {
-    buf_put_format(out, "{\"volume\":%u,\"place\":", tally->volume.number);
-    buf_put_json(out, bytes_of_string(tally->volume.place));
-    buf_put_format(out, ",\"remote\":%s,\"writable\":%s,", tally->volume.is_remote ? "true" : "false",
-                   tally->volume.is_writable ? "true" : "false");
+static void put_volume_json(struct json *json, const struct tally *tally) {
+    json_open(json, NULL);
+    json_count(json, "volume", tally->volume.number);
+    json_text(json, "place", tally->volume.place);
+    json_bool(json, "remote", tally->volume.is_remote);
+    json_bool(json, "writable", tally->volume.is_writable);
     if (tally->err == ERR_OK) {
-        put_json(out, &tally->stat);
+        put_json(json, &tally->stat);
     } else {
-        buf_put_string(out, "\"down\":");
-        buf_put_json(out, bytes_of_string(err_detail_text(&tally->detail, tally->err)));
+        json_text(json, "down", err_detail_text(&tally->detail, tally->err));
     }
-    buf_put_byte(out, '}');
+    json_close(json);
 }
 
-static void put_report(struct buf *out, struct data *data, bool json) {
+static void put_report(struct buf *out, struct data *data, bool is_json) {
     struct backend_stat sum = {0};
     bool is_estimate = false;
     struct buf volumes;
+    struct json json;
     size_t count = instance_volumes_count(data->instance);
     buf_init(&volumes, out->size_max);
+    json_init(&json, &volumes);
+    if (is_json) {
+        json_open_list(&json, NULL);
+    }
     for (size_t i = 0; i < count; i++) {
         struct tally tally;
         read_tally(data, i, &tally);
         add_stat(&sum, &tally.stat);
         is_estimate = is_estimate || (tally.err == ERR_OK && tally.is_estimate);
-        if (json) {
-            buf_put_string(&volumes, i == 0 ? "" : ",");
-            put_volume_json(&volumes, &tally);
+        if (is_json) {
+            put_volume_json(&json, &tally);
         } else if (count > 1) {
             put_volume_text(&volumes, &tally);
         }
     }
-    if (json) {
-        buf_put_string(out, "{\"directory\":");
-        buf_put_json(out, bytes_of_string(data->directory));
-        buf_put_byte(out, ',');
-        put_json(out, &sum);
-        buf_put_string(out, ",\"volumes\":[");
-        buf_put(out, buf_bytes(&volumes));
-        buf_put_string(out, "]}\n");
+    if (is_json) {
+        json_close(&json);
+        json_init(&json, out);
+        json_open(&json, NULL);
+        json_text(&json, "directory", data->directory);
+        put_json(&json, &sum);
+        json_raw(&json, "volumes", buf_bytes(&volumes));
+        json_close(&json);
+        buf_put_byte(out, '\n');
     } else {
         buf_put_format(out, "%-12s %s\n", "directory", data->directory);
         put_text(out, &sum, is_estimate);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/utc.h"
 #include "base/value.h"
 #include "base/whole_file.h"
@@ -72,9 +73,14 @@ static bool is_sound(const struct verify_report *report) {
 
 static void print_verified(struct cli *cli, bool json, const struct verify_report *report) {
     if (json) {
-        fprintf(cli->out, "{\"records\":%ju,\"size\":%ju,\"damaged\":%ju,\"lost\":%ju,\"captures\":%ju}\n",
-                (uintmax_t)report->records_count, (uintmax_t)report->size, (uintmax_t)report->damaged_count,
-                (uintmax_t)report->lost_count, (uintmax_t)report->captures_count);
+        struct json line;
+        json_init_file(&line, cli->out);
+        json_open(&line, NULL);
+        JSON_COUNTS(&line, {"records", report->records_count}, {"size", report->size},
+                    {"damaged", report->damaged_count}, {"lost", report->lost_count},
+                    {"captures", report->captures_count});
+        json_close(&line);
+        json_done(&line);
         return;
     }
     struct buf line;
@@ -176,9 +182,13 @@ int store_verify(struct cli *cli, const struct store_options *options, char **ar
 
 static void print_compacted(struct cli *cli, bool json, const struct compact_report *report) {
     if (json) {
-        fprintf(cli->out, "{\"segments\":%u,\"dropped\":%ju,\"kept\":%ju,\"freed\":%ju}\n",
-                report->segments_count, (uintmax_t)report->dropped_count, (uintmax_t)report->kept_count,
-                (uintmax_t)report->freed_size);
+        struct json line;
+        json_init_file(&line, cli->out);
+        json_open(&line, NULL);
+        JSON_COUNTS(&line, {"segments", report->segments_count}, {"dropped", report->dropped_count},
+                    {"kept", report->kept_count}, {"freed", report->freed_size});
+        json_close(&line);
+        json_done(&line);
         return;
     }
     struct buf line;
@@ -240,9 +250,14 @@ int store_compact(struct cli *cli, const struct store_options *options, char **a
 static void print_rebuilt(struct cli *cli, bool json, const struct volume_recovery *recovery,
                           uint64_t elapsed_us) {
     if (json) {
-        fprintf(cli->out, "{\"records\":%ju,\"damaged\":%ju,\"cut_size\":%ju,\"seconds\":%.3f}\n",
-                (uintmax_t)recovery->records_count, (uintmax_t)recovery->damaged_count,
-                (uintmax_t)recovery->cut_size, (double)elapsed_us / 1e6);
+        struct json line;
+        json_init_file(&line, cli->out);
+        json_open(&line, NULL);
+        JSON_COUNTS(&line, {"records", recovery->records_count}, {"damaged", recovery->damaged_count},
+                    {"cut_size", recovery->cut_size});
+        json_decimal(&line, "seconds", (double)elapsed_us / 1e6, 3);
+        json_close(&line);
+        json_done(&line);
         return;
     }
     struct buf out;

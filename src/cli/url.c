@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "web/url/domain.h"
@@ -20,6 +21,7 @@ struct printer {
     struct url url;
     struct canon canon;
     struct buf line;
+    struct json lines;
     uint64_t count;
     uint64_t invalid_count;
 };
@@ -35,8 +37,7 @@ static const char *host_type_name(enum url_host_type type) {
 /* One part, in the form that was asked for. Parts that are absent are not printed. */
 static void put_part(struct printer *printer, const char *name, struct bytes value) {
     if (printer->json) {
-        buf_put_format(&printer->line, ",\"%s\":", name);
-        buf_put_json(&printer->line, value);
+        json_bytes(&printer->lines, name, value);
     } else {
         buf_put_format(&printer->line, "  %-12s %.*s\n", name, BYTES_ARG(value));
     }
@@ -50,9 +51,9 @@ static void put_part_if(struct printer *printer, bool is_there, const char *name
 
 static void put_start(struct printer *printer, struct bytes input, bool is_valid) {
     if (printer->json) {
-        buf_put_string(&printer->line, "{\"input\":");
-        buf_put_json(&printer->line, input);
-        buf_put_format(&printer->line, ",\"valid\":%s", is_valid ? "true" : "false");
+        json_open(&printer->lines, NULL);
+        json_bytes(&printer->lines, "input", input);
+        json_bool(&printer->lines, "valid", is_valid);
     } else {
         if (printer->count > 0) {
             buf_put_byte(&printer->line, '\n');
@@ -65,9 +66,9 @@ static void put_start(struct printer *printer, struct bytes input, bool is_valid
 static void put_invalid(struct printer *printer, enum err err, const struct err_detail *detail) {
     const char *reason = err_detail_text(detail, err);
     if (printer->json) {
-        buf_put_format(&printer->line, ",\"error\":\"%s\",\"offset\":%zu,\"reason\":", err_name(err),
-                       detail->offset);
-        buf_put_json(&printer->line, bytes_of_string(reason));
+        json_text(&printer->lines, "error", err_name(err));
+        json_count(&printer->lines, "offset", detail->offset);
+        json_text(&printer->lines, "reason", reason);
     } else {
         buf_put_format(&printer->line, "  invalid: %s (byte %zu)\n", reason, detail->offset);
     }
@@ -75,10 +76,11 @@ static void put_invalid(struct printer *printer, enum err err, const struct err_
 
 static void put_port(struct printer *printer) {
     int32_t port = printer->url.port;
-    if (port == URL_PORT_NONE) {
-        return;
+    if (port != URL_PORT_NONE && printer->json) {
+        json_signed(&printer->lines, "port", port);
+    } else if (port != URL_PORT_NONE) {
+        buf_put_format(&printer->line, "  port         %d\n", port);
     }
-    buf_put_format(&printer->line, printer->json ? ",\"port\":%d" : "  port         %d\n", port);
 }
 
 static void put_keys(struct printer *printer) {
@@ -129,7 +131,7 @@ static void print_url(struct printer *printer, struct bytes input) {
         printer->invalid_count++;
     }
     if (printer->json) {
-        buf_put_string(&printer->line, "}\n");
+        json_close(&printer->lines);
     }
     printer->count++;
     fwrite(printer->line.data, 1, printer->line.size, printer->cli->out);
@@ -168,6 +170,7 @@ static int url_run(struct cli *cli, const void *values, char **arguments, size_t
     struct printer printer = {.cli = cli, .json = options->json};
     url_init(&printer.url);
     canon_init(&printer.canon);
+    json_init_file(&printer.lines, cli->out);
     buf_init(&printer.line, (size_t)64 * URL_SIZE_MAX); /* ten parts, each byte escaped six-fold at worst */
 
     int status;
@@ -181,6 +184,7 @@ static int url_run(struct cli *cli, const void *values, char **arguments, size_t
         printer.base = options->base == NULL ? NULL : &base;
         status = print_all(&printer, arguments, arguments_count);
     }
+    json_done(&printer.lines);
     buf_done(&printer.line);
     canon_done(&printer.canon);
     url_done(&printer.url);

@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include "base/json.h"
 #include "version.h"
 
 struct version_options {
@@ -14,8 +15,14 @@ static int version_run(struct cli *cli, const void *values, char **arguments, si
     const struct version_options *options = values;
     const char *openssl = OpenSSL_version(OPENSSL_VERSION);
     if (options->json) {
-        fprintf(cli->out, "{\"version\":\"%s\",\"compiler\":\"%s\",\"openssl\":\"%s\"}\n", MNEMON_VERSION,
-                MNEMON_COMPILER, openssl);
+        struct json json;
+        json_init_file(&json, cli->out);
+        json_open(&json, NULL);
+        json_text(&json, "version", MNEMON_VERSION);
+        json_text(&json, "compiler", MNEMON_COMPILER);
+        json_text(&json, "openssl", openssl);
+        json_close(&json);
+        json_done(&json);
     } else {
         fprintf(cli->out, "mnemon %s\nbuilt with %s\n%s\n", MNEMON_VERSION, MNEMON_COMPILER, openssl);
     }
