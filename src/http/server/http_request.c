@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/json.h"
 #include "http/server/http_state.h"
 
 enum { HEADERS_SIZE_MAX = 48 << 10, BLOCK_SIZE = 64 << 10, ERROR_SIZE_MAX = 4 << 10 };
@@ -249,18 +250,38 @@ unsigned http_status(enum err err) {
     return MHD_HTTP_INTERNAL_SERVER_ERROR;
 }
 
+void http_put_error(struct buf *out, enum err err, const char *text) {
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_text(&json, "error", err_name(err));
+    json_text(&json, "text", text);
+    json_close(&json);
+}
+
+void http_answer_json(struct http_request *request, unsigned status, const char *cache, struct buf *text) {
+    buf_put_byte(text, '\n');
+    if (text->err != ERR_OK) {
+        http_answer_error(request, text->err, "the answer is too long");
+    } else {
+        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, cache);
+        http_add_header(request, "X-Content-Type-Options", "nosniff");
+        http_answer(request, status, "application/json", buf_bytes(text));
+    }
+    buf_done(text);
+}
+
 void http_answer_status(struct http_request *request, unsigned status, enum err err, const char *text) {
     struct buf body;
     buf_init(&body, ERROR_SIZE_MAX);
     text = text == NULL ? err_text(err) : text;
     bool is_api = bytes_starts_with(request->path, BYTES("/api/"));
     if (is_api) {
-        buf_put_format(&body, "{\"error\":\"%s\",\"text\":", err_name(err));
-        buf_put_json(&body, bytes_of_string(text));
-        buf_put_string(&body, "}\n");
+        http_put_error(&body, err, text);
     } else {
-        buf_put_format(&body, "%s\n", text);
+        buf_put_string(&body, text);
     }
+    buf_put_byte(&body, '\n');
     http_answer(request, status, is_api ? "application/json" : "text/plain; charset=utf-8", buf_bytes(&body));
     buf_done(&body);
 }

@@ -70,6 +70,13 @@ void http_answer_stream(struct http_request *request, unsigned status, const cha
 /* The status that fits the error; text may be NULL for err_text(). */
 void http_answer_error(struct http_request *request, enum err err, const char *text);
 void http_answer_status(struct http_request *request, unsigned status, enum err err, const char *text);
+
+/* The object that says so in JSON. */
+void http_put_error(struct buf *out, enum err err, const char *text);
+
+/* JSON, to which the line end is added; the buffer is released. cache: of Cache-Control. */
+void http_answer_json(struct http_request *request, unsigned status, const char *cache,
+                      struct buf *take_text);
 unsigned http_status(enum err err);
 
 /* ---- later ---- */

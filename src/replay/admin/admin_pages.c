@@ -22,10 +22,8 @@ void admin_pages_answer_problem(struct http_request *request, unsigned status, e
     if (!is_api && admin_pages_wants_json(request)) {
         struct buf body;
         buf_init(&body, ADMIN_PAGES_TEXT_SIZE_MAX);
-        buf_put_format(&body, "{\"error\":\"%s\",\"text\":", err_name(err));
-        buf_put_json(&body, bytes_of_string(text));
-        buf_put_string(&body, "}");
-        admin_pages_answer_json(request, status, &body);
+        http_put_error(&body, err, text);
+        http_answer_json(request, status, "no-store", &body);
     } else if (!is_api && sheet_is_wanted(request)) {
         sheet_answer_error(admin_pages_replay(request), request, status, "That did not work", text);
     } else {
@@ -64,18 +62,6 @@ void admin_pages_answer_see(struct http_request *request, const char *path) {
     http_add_header(request, MHD_HTTP_HEADER_LOCATION, path);
     http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     http_answer(request, ADMIN_PAGES_SEE_OTHER, "text/plain; charset=utf-8", BYTES("see there\n"));
-}
-
-void admin_pages_answer_json(struct http_request *request, unsigned status, struct buf *text) {
-    buf_put_byte(text, '\n');
-    if (text->err != ERR_OK) {
-        http_answer_error(request, text->err, "the answer is too long");
-    } else {
-        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        http_add_header(request, "X-Content-Type-Options", "nosniff");
-        http_answer(request, status, "application/json", buf_bytes(text));
-    }
-    buf_done(text);
 }
 
 bool admin_pages_body(struct http_request *request, struct bytes *ret_body) {
@@ -120,7 +106,7 @@ static void answer_status(struct http_request *request) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_status(admin_pages->context, &text);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 static void answer_history(struct http_request *request) {
@@ -128,7 +114,7 @@ static void answer_history(struct http_request *request) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_history(admin_pages->context, &text);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 static void answer_metrics(struct http_request *request) {

@@ -8,7 +8,7 @@ static void answer_crowd(struct http_request *request) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_crowd(admin_pages->context, &text);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 size_t admin_pages_crowd_routes(struct replay *replay, struct http_route *out) {

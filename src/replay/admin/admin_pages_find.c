@@ -141,7 +141,7 @@ static void answer(struct http_request *request,
     } else if (asking->find.wants_payload) {
         answer_payload(request, &asking->find);
     } else {
-        admin_pages_answer_json(request, ADMIN_PAGES_OK, &asking->find.text);
+        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &asking->find.text);
     }
 }
 

@@ -20,7 +20,7 @@ static void answer_groups(struct http_request *request) {
             : err_set(&detail, ERR_NOT_FOUND, "no group has a name as long as that");
     buf_done(&name);
     if (err == ERR_OK) {
-        admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
     } else {
         buf_done(&text);
         admin_pages_answer_error(request, err, &detail);

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "base/json.h"
 #include "replay/admin/admin_pages_state.h"
 
 /* What the form offers; POST /api/v1/jobs takes all that job.conf has. */
@@ -169,19 +170,20 @@ static void post_add(struct http_request *request) {
     }
     struct buf wish;
     struct buf value;
+    struct json json;
     buf_init(&wish, 2 * ADMIN_PAGES_BODY_SIZE_MAX);
     buf_init(&value, ADMIN_PAGES_BODY_SIZE_MAX);
     form_get(form, "urls", &value);
-    buf_put_string(&wish, "{\"urls\":");
-    buf_put_json(&wish, buf_bytes(&value));
+    json_init(&json, &wish);
+    json_open(&json, NULL);
+    json_bytes(&json, "urls", buf_bytes(&value));
     for (size_t i = 0; i < sizeof form_fields / sizeof *form_fields; i++) {
         buf_clear(&value);
         if (form_get(form, form_fields[i], &value) && bytes_trim(buf_bytes(&value)).size > 0) {
-            buf_put_format(&wish, ",\"%s\":", form_fields[i]);
-            buf_put_json(&wish, bytes_trim(buf_bytes(&value)));
+            json_bytes(&json, form_fields[i], bytes_trim(buf_bytes(&value)));
         }
     }
-    buf_put_string(&wish, "}");
+    json_close(&json);
     char name[ADMIN_PAGES_NAME_SIZE_MAX];
     struct err_detail detail = {0};
     enum err err = wish.err != ERR_OK
@@ -228,7 +230,7 @@ static void answer_list(struct http_request *request) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_jobs(admin_pages->context, &text);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 static void answer_one(struct http_request *request) {
@@ -243,16 +245,19 @@ static void answer_one(struct http_request *request) {
         admin_pages_answer_error(request, err, &detail);
         return;
     }
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 static void answer_done(struct http_request *request, unsigned status, const char *name, const char *word) {
     struct buf text;
+    struct json json;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    buf_put_string(&text, "{\"job\":");
-    buf_put_json(&text, bytes_of_string(name));
-    buf_put_format(&text, ",\"%s\":true}", word);
-    admin_pages_answer_json(request, status, &text);
+    json_init(&json, &text);
+    json_open(&json, NULL);
+    json_text(&json, "job", name);
+    json_bool(&json, word, true);
+    json_close(&json);
+    http_answer_json(request, status, "no-store", &text);
 }
 
 static void api_add(struct http_request *request) {

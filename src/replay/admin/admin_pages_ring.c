@@ -7,7 +7,7 @@ static void answer_ring(struct http_request *request) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_ring(admin_pages->context, &text);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 size_t admin_pages_ring_routes(struct replay *replay, struct http_route *out) {

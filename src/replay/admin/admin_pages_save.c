@@ -1,6 +1,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/utc.h"
 #include "replay/admin/admin_pages_state.h"
 
@@ -46,11 +47,14 @@ static void answer_begun(struct http_request *request, struct bytes url, const c
         return;
     }
     struct buf text;
+    struct json json;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    buf_put_string(&text, "{\"url\":");
-    buf_put_json(&text, url);
-    buf_put_format(&text, ",\"job_id\":\"%s\"}", id);
-    admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+    json_init(&json, &text);
+    json_open(&json, NULL);
+    json_bytes(&json, "url", url);
+    json_text(&json, "job_id", id);
+    json_close(&json);
+    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 
 static void save(struct http_request *request, struct bytes url) {
@@ -136,7 +140,7 @@ static void answer_status(struct http_request *request) {
         return;
     }
     if (!sheet_is_wanted(request)) {
-        admin_pages_answer_json(request, ADMIN_PAGES_OK, &text);
+        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
         return;
     }
     json_t *save = json_loadb((const char *)text.data, text.size, 0, NULL);

@@ -1,5 +1,6 @@
 #include "replay/cdx/available.h"
 
+#include "base/json.h"
 #include "replay/cdx/cdx_run.h"
 #include "replay/site/replay.h"
 
@@ -68,23 +69,25 @@ static enum err find(struct cdx_run *run, struct capture *ret_capture, struct er
     return err == ERR_BUSY ? ERR_NOT_FOUND : err;
 }
 
-static void put_capture(struct buf *out, const struct capture *capture, struct bytes host) {
+static void put_capture(struct json *json, const struct capture *capture, struct bytes host) {
     char timestamp[UTC_DIGITS_SIZE];
     struct buf url;
-    utc_format_digits(capture->time_us, timestamp);
     buf_init(&url, BODY_SIZE_MAX);
     if (host.size > 0 && host.size <= HOST_SIZE_MAX) {
         buf_put_format(&url, "http://%.*s", BYTES_ARG(host));
     }
-    buf_put_format(&url, "/web/%s/", timestamp);
+    buf_put_format(&url, "/web/%s/", utc_format_digits(capture->time_us, timestamp));
     buf_put(&url, capture->url);
-    buf_put_format(out, "\"closest\": {\"status\": \"%u\", \"available\": true, \"url\": ", capture->status);
-    buf_put_json(out, buf_bytes(&url));
-    buf_put_format(out, ", \"timestamp\": \"%s\"}", timestamp);
+    json_open(json, "closest");
+    json_format(json, "status", "%u", capture->status);
+    json_bool(json, "available", true);
+    json_bytes(json, "url", buf_bytes(&url));
+    json_text(json, "timestamp", timestamp);
+    json_close(json);
     buf_done(&url);
 }
 
-static enum err put_closest(struct buf *out, struct http_request *request, const struct asked *asked,
+static enum err put_closest(struct json *json, struct http_request *request, const struct asked *asked,
                             struct archive_reader *reader, struct err_detail *detail) {
     const struct replay *replay = http_request_context(request);
     struct cdx_query query;
@@ -108,7 +111,7 @@ static enum err put_closest(struct buf *out, struct http_request *request, const
     struct capture capture;
     err = find(&run, &capture, detail);
     if (err == ERR_OK) {
-        put_capture(out, &capture, http_request_header(request, "Host"));
+        put_capture(json, &capture, http_request_header(request, "Host"));
     }
     cdx_run_close(&run);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
@@ -130,11 +133,15 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
     if (asked->callback.size > 0) {
         buf_put_format(out, "/**/%.*s(", BYTES_ARG(asked->callback));
     }
-    buf_put_string(out, "{\"url\": ");
-    buf_put_json(out, asked->url);
-    buf_put_string(out, ", \"archived_snapshots\": {");
-    enum err err = put_closest(out, request, asked, reader, detail);
-    buf_put_string(out, asked->callback.size > 0 ? "}});\n" : "}}\n");
+    struct json json;
+    json_init_spaced(&json, out);
+    json_open(&json, NULL);
+    json_bytes(&json, "url", asked->url);
+    json_open(&json, "archived_snapshots");
+    enum err err = put_closest(&json, request, asked, reader, detail);
+    json_close(&json);
+    json_close(&json);
+    buf_put_string(out, asked->callback.size > 0 ? ");\n" : "\n");
     archive_reader_end(reader);
     return err == ERR_OK ? out->err : err;
 }
@@ -150,9 +157,8 @@ void available_answer(struct http_request *request) {
     }
     if (err != ERR_OK) {
         buf_clear(&body);
-        buf_put_format(&body, "{\"error\": \"%s\", \"text\": ", err_name(err));
-        buf_put_json(&body, bytes_of_string(err_detail_text(&detail, err)));
-        buf_put_string(&body, "}\n");
+        http_put_error(&body, err, err_detail_text(&detail, err));
+        buf_put_byte(&body, '\n');
     }
     bool is_script = err == ERR_OK && asked.callback.size > 0;
     http_add_header(request, "X-Content-Type-Options", "nosniff");

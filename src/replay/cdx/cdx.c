@@ -16,9 +16,8 @@ static void answer_error(struct http_request *request, bool is_json, enum err er
     }
     struct buf body;
     buf_init(&body, ERROR_SIZE_MAX);
-    buf_put_format(&body, "{\"error\": \"%s\", \"text\": ", err_name(err));
-    buf_put_json(&body, bytes_of_string(text));
-    buf_put_string(&body, "}\n");
+    http_put_error(&body, err, text);
+    buf_put_byte(&body, '\n');
     http_answer(request, status, "application/json", buf_bytes(&body));
     buf_done(&body);
 }

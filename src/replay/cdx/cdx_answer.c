@@ -37,6 +37,7 @@ struct cdx_answer {
     struct cdx_kept first; /* the one that a list of the last begins with */
     struct buf key;        /* to resume with */
     struct buf out;
+    struct json json; /* in out */
     size_t consumed;
 };
 
@@ -90,6 +91,7 @@ enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum
     cdx_kept_init(&answer->first);
     buf_init(&answer->key, KEY_SIZE_MAX);
     buf_init(&answer->out, OUT_SIZE_MAX);
+    cdx_output_init(&answer->json, &answer->out, &answer->query);
     buf_reserve(&answer->out, LINE_SIZE); /* else it would grow to that in steps */
     answer->reader = archive_reader_begin(archive);
     if (answer->reader == NULL) {
@@ -138,7 +140,7 @@ bool cdx_answer_is_over(const struct cdx_answer *answer) {
 /* ---- the list ---- */
 
 static void end_list(struct cdx_answer *answer, struct bytes key) {
-    cdx_output_end(&answer->out, &answer->query, answer->count, key);
+    cdx_output_end(&answer->json, &answer->query, answer->count, key);
     answer->phase = PHASE_OVER;
 }
 
@@ -160,7 +162,7 @@ static enum err put_line(struct cdx_answer *answer, const struct capture *captur
         return ERR_OK;
     }
     cdx_line_fill(line, answer->reader, capture, answer->fields);
-    cdx_output_line(&answer->out, &answer->query, line, answer->count++);
+    cdx_output_line(&answer->json, &answer->query, line, answer->count++);
     if (answer->count == answer->query.limit) {
         return reach_limit(answer, capture);
     }
@@ -241,7 +243,7 @@ static enum err count(struct cdx_answer *answer, struct err_detail *detail) {
         return err;
     }
     uint64_t size = answer->query.page_size;
-    cdx_output_pages(&answer->out, &answer->query, answer->count / size + (answer->count % size > 0));
+    cdx_output_pages(&answer->json, &answer->query, answer->count / size + (answer->count % size > 0));
     answer->phase = PHASE_OVER;
     return ERR_OK;
 }

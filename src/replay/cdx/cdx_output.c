@@ -1,5 +1,6 @@
 #include "replay/cdx/cdx_output.h"
 
+#include "base/json.h"
 #include "web/url/percent.h"
 
 static bool is_table(const struct cdx_query *query) {
@@ -56,49 +57,54 @@ static bool is_silent(const struct cdx_query *query, const struct cdx_line *line
                                              bytes_equal(line->values[field], BYTES("allow")));
 }
 
-static void put_object(struct buf *out, const struct cdx_query *query, struct cdx_line *line) {
-    const char *between = "{\"";
+static void put_object(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
+    json_open(json, NULL);
     for (size_t i = 0; i < query->shown_count; i++) {
         enum cdx_field field = query->shown[i];
         bool is_before = query->output == CDX_CDXJ && (field == CDX_URLKEY || field == CDX_TIMESTAMP);
-        if (is_before || is_silent(query, line, field)) {
-            continue;
+        if (!is_before && !is_silent(query, line, field)) {
+            json_bytes(json, cdx_field_name(CDX_PYWB, field), line->values[field]);
         }
-        buf_put_string(out, between);
-        buf_put_string(out, cdx_field_name(CDX_PYWB, field));
-        buf_put_string(out, "\": ");
-        buf_put_json(out, line->values[field]);
-        between = ", \"";
     }
-    buf_put_string(out, between[0] == '{' ? "{}\n" : "}\n");
+    json_close(json);
+    buf_put_byte(json->out, '\n');
 }
 
-static void put_row(struct buf *out, const struct cdx_query *query, struct cdx_line *line) {
-    buf_put_string(out, ",\n[");
+static void put_row(struct json *json, const struct cdx_query *query, struct cdx_line *line) {
+    json_break(json);
+    json_open_list(json, NULL);
     for (size_t i = 0; i < query->shown_count; i++) {
-        if (i > 0) {
-            buf_put_byte(out, ',');
-        }
-        buf_put_json(out, cdx_line_value(line, query->shown[i]));
+        json_bytes(json, NULL, cdx_line_value(line, query->shown[i]));
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }
 
-static void put_header(struct buf *out, const struct cdx_query *query) {
+/* And the bracket that cdx_output_end() closes. */
+static void put_header(struct json *json, const struct cdx_query *query) {
+    json_open_list(json, NULL);
+    json_open_list(json, NULL);
     for (size_t i = 0; i < query->shown_count; i++) {
-        buf_put_string(out, i == 0 ? "[[\"" : ",\"");
-        buf_put_string(out, cdx_field_name(CDX_ARCHIVE_ORG, query->shown[i]));
-        buf_put_byte(out, '"');
+        json_text(json, NULL, cdx_field_name(CDX_ARCHIVE_ORG, query->shown[i]));
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }
 
-void cdx_output_line(struct buf *out, const struct cdx_query *query, struct cdx_line *line, uint64_t index) {
+void cdx_output_init(struct json *json, struct buf *out, const struct cdx_query *query) {
+    if (is_table(query)) {
+        json_init(json, out);
+    } else {
+        json_init_spaced(json, out);
+    }
+}
+
+void cdx_output_line(struct json *json, const struct cdx_query *query, struct cdx_line *line,
+                     uint64_t index) {
+    struct buf *out = json->out;
     if (is_table(query)) {
         if (index == 0) {
-            put_header(out, query);
+            put_header(json, query);
         }
-        put_row(out, query, line);
+        put_row(json, query, line);
         return;
     }
     if (query->output == CDX_TEXT) {
@@ -111,7 +117,7 @@ void cdx_output_line(struct buf *out, const struct cdx_query *query, struct cdx_
         buf_put(out, line->values[CDX_TIMESTAMP]);
         buf_put_byte(out, ' ');
     }
-    put_object(out, query, line);
+    put_object(json, query, line);
 }
 
 /* So that it can be put behind "resumeKey=" as it stands, and is one word. */
@@ -128,32 +134,58 @@ static void put_key(struct buf *out, struct bytes key) {
     }
 }
 
-void cdx_output_end(struct buf *out, const struct cdx_query *query, uint64_t lines_count, struct bytes key) {
-    if (is_table(query)) {
-        if (key.size > 0) {
-            buf_put_string(out, lines_count == 0 ? "[[],\n[\"" : ",\n[],\n[\"");
-            put_key(out, key);
-            buf_put_string(out, "\"]");
-        }
-        buf_put_string(out, lines_count == 0 && key.size == 0 ? "[]\n" : "]\n");
-        return;
+static void end_table(struct json *json, uint64_t lines_count, struct bytes word) {
+    if (lines_count == 0) {
+        json_open_list(json, NULL);
     }
-    if (key.size == 0) {
-        return;
+    if (word.size > 0) {
+        json->wants_break = lines_count > 0;
+        json_open_list(json, NULL);
+        json_close(json);
+        json_break(json);
+        json_open_list(json, NULL);
+        json_bytes(json, NULL, word);
+        json_close(json);
     }
-    bool is_json = query->output == CDX_JSON;
-    buf_put_string(out, is_json ? "{\"resumeKey\": \"" : "\n");
-    put_key(out, key);
-    buf_put_string(out, is_json ? "\"}\n" : "\n");
+    json_close(json);
+    buf_put_byte(json->out, '\n');
 }
 
-void cdx_output_pages(struct buf *out, const struct cdx_query *query, uint64_t pages_count) {
-    if (query->output != CDX_JSON) {
-        buf_put_format(out, "%ju\n", (uintmax_t)pages_count);
-    } else if (query->dialect == CDX_ARCHIVE_ORG) {
-        buf_put_format(out, "[[\"numpages\"],\n[\"%ju\"]]\n", (uintmax_t)pages_count);
-    } else {
-        buf_put_format(out, "{\"pages\": %ju, \"pageSize\": %ju}\n", (uintmax_t)pages_count,
-                       (uintmax_t)query->page_size);
+void cdx_output_end(struct json *json, const struct cdx_query *query, uint64_t lines_count,
+                    struct bytes key) {
+    struct buf word;
+    buf_init(&word, 3 * key.size + 1);
+    put_key(&word, key);
+    if (is_table(query)) {
+        end_table(json, lines_count, buf_bytes(&word));
+    } else if (key.size > 0 && query->output == CDX_JSON) {
+        json_open(json, NULL);
+        json_bytes(json, "resumeKey", buf_bytes(&word));
+        json_close(json);
+        buf_put_byte(json->out, '\n');
+    } else if (key.size > 0) {
+        buf_put_format(json->out, "\n%.*s\n", BYTES_ARG(buf_bytes(&word)));
     }
+    buf_done(&word);
+}
+
+void cdx_output_pages(struct json *json, const struct cdx_query *query, uint64_t pages_count) {
+    if (query->output != CDX_JSON) {
+        buf_put_u64(json->out, pages_count);
+    } else if (query->dialect == CDX_ARCHIVE_ORG) {
+        json_open_list(json, NULL);
+        json_open_list(json, NULL);
+        json_text(json, NULL, "numpages");
+        json_close(json);
+        json_break(json);
+        json_open_list(json, NULL);
+        json_format(json, NULL, "%ju", (uintmax_t)pages_count);
+        json_close(json);
+        json_close(json);
+    } else {
+        json_open(json, NULL);
+        JSON_COUNTS(json, {"pages", pages_count}, {"pageSize", query->page_size});
+        json_close(json);
+    }
+    buf_put_byte(json->out, '\n');
 }

@@ -10,6 +10,7 @@
 #ifndef MNEMON_REPLAY_CDX_CDX_OUTPUT_H
 #define MNEMON_REPLAY_CDX_CDX_OUTPUT_H
 
+#include "base/json.h"
 #include "replay/cdx/cdx_query.h"
 
 const char *cdx_output_type(const struct cdx_query *query);
@@ -17,13 +18,16 @@ const char *cdx_output_type(const struct cdx_query *query);
 /* The fields that a line must be filled with. */
 unsigned cdx_output_fields(const struct cdx_query *query);
 
+/* The writer for all that follows. */
+void cdx_output_init(struct json *json, struct buf *out, const struct cdx_query *query);
+
 /* Append one line; the first has index 0. */
-void cdx_output_line(struct buf *out, const struct cdx_query *query, struct cdx_line *line, uint64_t index);
+void cdx_output_line(struct json *json, const struct cdx_query *query, struct cdx_line *line, uint64_t index);
 
 /* Append what ends so many lines: the resume key, unless it is empty, and brackets. */
-void cdx_output_end(struct buf *out, const struct cdx_query *query, uint64_t lines_count, struct bytes key);
+void cdx_output_end(struct json *json, const struct cdx_query *query, uint64_t lines_count, struct bytes key);
 
 /* The whole answer to showNumPages. */
-void cdx_output_pages(struct buf *out, const struct cdx_query *query, uint64_t pages_count);
+void cdx_output_pages(struct json *json, const struct cdx_query *query, uint64_t pages_count);
 
 #endif

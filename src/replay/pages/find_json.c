@@ -1,59 +1,51 @@
-#include "base/utc.h"
+#include "base/json.h"
 #include "replay/pages/find_state.h"
 
 enum { JSON_SIZE_MAX = 16 << 20 };
 
-static void put_member(struct buf *out, const char *name, struct bytes text) {
-    buf_put_format(out, "\"%s\":", name);
-    buf_put_json(out, text);
-}
-
 /* The text as a whole; then its parts, of which the second, fourth … are what was looked for. */
-static void put_snippet(struct buf *out, struct bytes snippet) {
+static void put_snippet(struct json *json, struct bytes snippet) {
     struct buf text;
-    struct buf parts;
+    struct bytes rest = snippet;
     struct bytes part;
     bool is_found;
     bool was_found = true;
     buf_init(&text, JSON_SIZE_MAX);
-    buf_init(&parts, JSON_SIZE_MAX);
+    while (find_next_part(&rest, &part, &is_found)) {
+        buf_put(&text, part);
+    }
+    json_bytes(json, "snippet", buf_bytes(&text));
+    buf_done(&text);
+    json_open_list(json, "snippet_parts");
     while (find_next_part(&snippet, &part, &is_found)) {
         if (is_found == was_found) {
-            buf_put_string(&parts, parts.size == 0 ? "\"\"" : ",\"\""); /* nothing is between two words */
+            json_text(json, NULL, ""); /* nothing is between two words */
         }
-        buf_put_string(&parts, parts.size == 0 ? "" : ",");
-        buf_put_json(&parts, part);
-        buf_put(&text, part);
+        json_bytes(json, NULL, part);
         was_found = is_found;
     }
-    put_member(out, "snippet", buf_bytes(&text));
-    buf_put_string(out, ",\"snippet_parts\":[");
-    buf_put(out, buf_bytes(&parts));
-    buf_put_string(out, "]");
-    out->err = out->err == ERR_OK && parts.err != ERR_OK ? parts.err : out->err;
-    buf_done(&text);
-    buf_done(&parts);
+    json_close(json);
 }
 
-static void put_result(struct buf *out, const struct search_result *result) {
-    char digits[UTC_DIGITS_SIZE];
-    buf_put_byte(out, '{');
-    put_member(out, "url", result->url);
-    buf_put_format(out, ",\"timestamp\":\"%s\",", utc_format_digits(result->time_us, digits));
-    put_member(out, "title", result->title);
-    buf_put_byte(out, ',');
-    put_member(out, "language", result->language);
-    buf_put_byte(out, ',');
-    put_snippet(out, result->snippet);
-    buf_put_format(out, ",\"score\":%.6g}", result->score);
+static void put_result(struct json *json, const struct search_result *result) {
+    json_break(json);
+    json_open(json, NULL);
+    json_bytes(json, "url", result->url);
+    json_timestamp(json, "timestamp", result->time_us);
+    json_bytes(json, "title", result->title);
+    json_bytes(json, "language", result->language);
+    put_snippet(json, result->snippet);
+    json_digits(json, "score", result->score, 6);
+    json_close(json);
 }
 
-static void put_index(struct buf *out, struct search *search) {
+static void put_index(struct json *json, struct search *search) {
     struct search_stat stat;
     search_stat(search, &stat);
-    buf_put_format(out, "\"index\":{\"documents\":%ju,\"captures\":%ju,\"captures_left\":%ju}",
-                   (uintmax_t)stat.documents_count, (uintmax_t)stat.captures_count,
-                   (uintmax_t)stat.left_count);
+    json_open(json, "index");
+    JSON_COUNTS(json, {"documents", stat.documents_count}, {"captures", stat.captures_count},
+                {"captures_left", stat.left_count});
+    json_close(json);
 }
 
 void find_answer_json(struct find *find) {
@@ -64,22 +56,19 @@ void find_answer_json(struct find *find) {
         return;
     }
     struct buf out;
+    struct json json;
     buf_init(&out, JSON_SIZE_MAX);
-    buf_put_string(&out, "{\"results\":[");
+    json_init(&json, &out);
+    json_open(&json, NULL);
+    json_open_list(&json, "results");
     for (size_t i = 0; i < job->results_count; i++) {
-        buf_put_string(&out, i == 0 ? "\n" : ",\n");
-        put_result(&out, &job->results[i]);
+        put_result(&json, &job->results[i]);
     }
-    buf_put_format(&out, "],\n\"offset\":%zu,\"limit\":%zu,\"has_more\":%s,", job->question.offset,
-                   job->question.limit, job->has_more ? "true" : "false");
-    put_index(&out, find->replay->search);
-    buf_put_string(&out, "}\n");
-    if (out.err != ERR_OK) {
-        http_answer_error(find->request, out.err, NULL);
-    } else {
-        http_add_header(find->request, "Cache-Control", "no-cache");
-        http_add_header(find->request, "X-Content-Type-Options", "nosniff");
-        http_answer(find->request, find_status(find), "application/json", buf_bytes(&out));
-    }
-    buf_done(&out);
+    json_close(&json);
+    json_break(&json);
+    JSON_COUNTS(&json, {"offset", job->question.offset}, {"limit", job->question.limit});
+    json_bool(&json, "has_more", job->has_more);
+    put_index(&json, find->replay->search);
+    json_close(&json);
+    http_answer_json(find->request, find_status(find), "no-cache", &out);
 }

@@ -1,5 +1,6 @@
 #include "replay/pages/pages_calendar.h"
 
+#include "base/json.h"
 #include "replay/pages/pages.h"
 #include "replay/pages/pages_parts.h"
 
@@ -282,50 +283,58 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
 
 /* ---- as JSON ---- */
 
-static void put_day_json(struct buf *json, const struct calendar *calendar, unsigned month, unsigned number,
-                         bool *is_first) {
+static void put_day_json(struct json *json, const struct calendar *calendar, unsigned month,
+                         unsigned number) {
     const struct calendar_day *day = &calendar->days[calendar_slot(month, number)];
     if (day->count == 0) {
         return;
     }
-    buf_put_format(json, "%s{\"date\":\"%04d-%02u-%02u\",\"count\":%u,\"captures\":[", *is_first ? "" : ",",
-                   calendar->year, month, number, day->count);
-    *is_first = false;
+    json_open(json, NULL);
+    json_format(json, "date", "%04d-%02u-%02u", calendar->year, month, number);
+    json_count(json, "count", day->count);
+    json_open_list(json, "captures");
     for (uint32_t at = day->newest; at != 0; at = calendar->entries[at - 1].next) {
         const struct calendar_entry *entry = &calendar->entries[at - 1];
-        buf_put_string(json, at == day->newest ? "{" : ",{");
-        pages_json_time(json, "timestamp", entry->time_us);
-        pages_json_number(json, "status", entry->status);
-        pages_json_switch(json, "unchanged", entry->is_unchanged);
-        buf_put_string(json, "}");
+        json_open(json, NULL);
+        json_timestamp(json, "timestamp", entry->time_us);
+        json_count(json, "status", entry->status);
+        json_bool(json, "unchanged", entry->is_unchanged);
+        json_close(json);
     }
-    buf_put_string(json, "]}");
+    json_close(json);
+    json_close(json);
 }
 
-static void put_json(struct buf *json, const struct calendar *calendar) {
-    buf_put_string(json, "{");
-    pages_json_text(json, "url", buf_bytes(&calendar->url));
-    pages_json_number(json, "count", calendar->total_count);
-    pages_json_switch(json, "cut", calendar->is_cut);
-    pages_json_time(json, "first", calendar->first_us);
-    pages_json_time(json, "last", calendar->last_us);
-    buf_put_string(json, ",\"years\":[");
+static void put_json(struct json *json, const struct calendar *calendar) {
+    json_open(json, NULL);
+    json_bytes(json, "url", buf_bytes(&calendar->url));
+    json_count(json, "count", calendar->total_count);
+    json_bool(json, "cut", calendar->is_cut);
+    json_timestamp(json, "first", calendar->first_us);
+    json_timestamp(json, "last", calendar->last_us);
+    json_open_list(json, "years");
     for (size_t i = calendar->years_count; i-- > 0;) {
         const struct calendar_year *year = &calendar->years[i];
-        buf_put_format(json, "{\"year\":%d,\"count\":%u,\"months\":[", year->year, year->count);
+        json_open(json, NULL);
+        json_signed(json, "year", year->year);
+        json_count(json, "count", year->count);
+        json_open_list(json, "months");
         for (size_t month = 0; month < 12; month++) {
-            buf_put_format(json, "%s%u", month == 0 ? "" : ",", year->months[month]);
+            json_count(json, NULL, year->months[month]);
         }
-        buf_put_string(json, i == 0 ? "]}" : "]},");
+        json_close(json);
+        json_close(json);
     }
-    buf_put_format(json, "],\"year\":%d,\"days\":[", calendar->year);
-    bool is_first = true;
+    json_close(json);
+    json_signed(json, "year", calendar->year);
+    json_open_list(json, "days");
     for (unsigned month = 1; month <= 12; month++) {
         for (unsigned day = 1; day <= 31; day++) {
-            put_day_json(json, calendar, month, day, &is_first);
+            put_day_json(json, calendar, month, day);
         }
     }
-    buf_put_string(json, "]}");
+    json_close(json);
+    json_close(json);
 }
 
 void pages_calendar_json(struct http_request *request) {
@@ -334,9 +343,11 @@ void pages_calendar_json(struct http_request *request) {
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     struct buf url;
-    struct buf json;
+    struct buf text;
+    struct json json;
     buf_init(&url, URL_SIZE_MAX);
-    buf_init(&json, PAGES_JSON_SIZE_MAX);
+    buf_init(&text, PAGES_JSON_SIZE_MAX);
+    json_init(&json, &text);
     int32_t year = (int32_t)pages_argument_number(request, "year", 9999, 0);
     enum err err = reader == NULL ? ERR_MEMORY : ERR_OK;
     if (err == ERR_OK && !pages_argument(request, "url", &url)) {
@@ -348,11 +359,11 @@ void pages_calendar_json(struct http_request *request) {
     if (err == ERR_OK) {
         put_json(&json, calendar);
         calendar_free(calendar);
-        pages_answer_json(request, &json);
+        http_answer_json(request, PAGES_OK, "no-cache", &text);
     } else {
         pages_answer_error(replay, request, err, &detail);
     }
-    buf_done(&json);
+    buf_done(&text);
     buf_done(&url);
     if (reader != NULL) {
         archive_reader_end(reader);

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/hex.h"
+#include "base/json.h"
 #include "base/utc.h"
 #include "replay/pages/pages_parts.h"
 #include "store/volume/segment.h"
@@ -334,64 +335,61 @@ void pages_details(struct http_request *request) {
 
 /* ---- as JSON ---- */
 
-static void put_headers_json(struct buf *json, const struct details *details) {
+static void put_headers_json(struct json *json, const struct details *details) {
     const struct fields *fields = &details->record.payload.head.fields;
-    buf_put_string(json, ",\"headers\":[");
+    json_open_list(json, "headers");
     for (size_t i = 0; details->record.head.size > 0 && i < fields->count; i++) {
-        buf_put_string(json, i == 0 ? "[" : ",[");
-        buf_put_json(json, fields->items[i].name);
-        buf_put_string(json, ",");
-        buf_put_json(json, fields->items[i].value);
-        buf_put_string(json, "]");
+        json_open_list(json, NULL);
+        json_bytes(json, NULL, fields->items[i].name);
+        json_bytes(json, NULL, fields->items[i].value);
+        json_close(json);
     }
-    buf_put_string(json, "]");
+    json_close(json);
 }
 
-static void put_json(struct buf *json, const struct details *details) {
+static void put_json(struct json *json, const struct details *details) {
     const struct capture *capture = &details->capture;
-    char text[2 * KEY_DIGEST_SIZE + 16];
     char digest[2 * KEY_DIGEST_SIZE + 1];
     char key[KEY_TEXT_SIZE_MAX];
     char segment[SEGMENT_NAME_SIZE_MAX];
     struct bytes uri;
     int64_t time_us;
-    snprintf(text, sizeof text, "sha256:%s", digest_text(capture, digest));
-    buf_put_string(json, "{");
-    pages_json_text(json, "url", capture->url);
-    pages_json_time(json, "timestamp", capture->time_us);
-    pages_json_number(json, "status", capture->status);
-    pages_json_text(json, "type", capture->mime);
-    pages_json_number(json, "size", details->block.size);
-    pages_json_text(json, "digest", bytes_of_string(text));
-    pages_json_text(json, "key", bytes_of_string(key_format(&details->key, key)));
-    pages_json_switch(json, "revisit", is_revisit(details));
+    json_open(json, NULL);
+    json_bytes(json, "url", capture->url);
+    json_timestamp(json, "timestamp", capture->time_us);
+    json_count(json, "status", capture->status);
+    json_bytes(json, "type", capture->mime);
+    json_count(json, "size", details->block.size);
+    json_format(json, "digest", "sha256:%s", digest_text(capture, digest));
+    json_text(json, "key", key_format(&details->key, key));
+    json_bool(json, "revisit", is_revisit(details));
     if (find_origin(details, &uri, &time_us)) {
-        buf_put_string(json, ",\"repeats\":{");
-        pages_json_text(json, "url", uri);
-        pages_json_time(json, "timestamp", time_us);
-        buf_put_string(json, "}");
+        json_open(json, "repeats");
+        json_bytes(json, "url", uri);
+        json_timestamp(json, "timestamp", time_us);
+        json_close(json);
     }
-    pages_json_text(json, "truncated",
-                    is_revisit(details) ? bytes_of(NULL, 0) : field_of(details, "WARC-Truncated"));
-    pages_json_text(json, "ip_address", field_of(details, "WARC-IP-Address"));
-    pages_json_text(json, "tls", field_of(details, VOLUME_TLS_FIELD));
-    pages_json_text(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
-    pages_json_text(json, "record_id", field_of(details, "WARC-Record-ID"));
-    pages_json_text(json, "collection",
-                    details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));
-    pages_json_number(json, "volume", capture->volume);
-    pages_json_text(json, "segment", bytes_of_string(segment_text(capture, segment)));
-    pages_json_number(json, "offset", capture->location.offset);
-    pages_json_number(json, "length", capture->location.length);
+    json_bytes(json, "truncated",
+               is_revisit(details) ? bytes_of(NULL, 0) : field_of(details, "WARC-Truncated"));
+    json_bytes(json, "ip_address", field_of(details, "WARC-IP-Address"));
+    json_bytes(json, "tls", field_of(details, VOLUME_TLS_FIELD));
+    json_bytes(json, "signature", field_of(details, VOLUME_SIGNATURE_FIELD));
+    json_bytes(json, "record_id", field_of(details, "WARC-Record-ID"));
+    json_bytes(json, "collection",
+               details->origin != NULL ? bytes_of_string(details->origin) : bytes_of(NULL, 0));
+    json_count(json, "volume", capture->volume);
+    json_text(json, "segment", segment_text(capture, segment));
+    json_count(json, "offset", capture->location.offset);
+    json_count(json, "length", capture->location.length);
     put_headers_json(json, details);
-    pages_json_text(json, "request", buf_bytes(&details->request));
+    json_bytes(json, "request", buf_bytes(&details->request));
     if (details->neighbours.previous_us != INT64_MIN) {
-        pages_json_time(json, "previous", details->neighbours.previous_us);
+        json_timestamp(json, "previous", details->neighbours.previous_us);
     }
     if (details->neighbours.next_us != INT64_MIN) {
-        pages_json_time(json, "next", details->neighbours.next_us);
+        json_timestamp(json, "next", details->neighbours.next_us);
     }
-    buf_put_string(json, "}");
+    json_close(json);
 }
 
 static enum err answer_json(void *context, const struct capture *capture, struct err_detail *detail) {
@@ -402,10 +400,12 @@ static enum err answer_json(void *context, const struct capture *capture, struct
         err = read_details(&details, asked->reader, capture, detail);
     }
     if (err == ERR_OK) {
-        struct buf json;
-        buf_init(&json, PAGES_JSON_SIZE_MAX);
+        struct buf text;
+        struct json json;
+        buf_init(&text, PAGES_JSON_SIZE_MAX);
+        json_init(&json, &text);
         put_json(&json, &details);
-        pages_answer_json(asked->request, &json);
+        http_answer_json(asked->request, PAGES_OK, "no-cache", &text);
     }
     details_done(&details);
     return err;

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "replay/pages/pages_content.h"
 #include "replay/pages/pages_parts.h"
 #include "web/html/links.h"
@@ -63,7 +64,7 @@ struct span {
     size_t missing_count;
 };
 
-static enum err put_part(struct buf *json, struct archive_reader *reader, struct bytes url, int64_t time_us,
+static enum err put_part(struct json *json, struct archive_reader *reader, struct bytes url, int64_t time_us,
                          struct span *span) {
     struct capture capture;
     struct bytes surt;
@@ -71,60 +72,64 @@ static enum err put_part(struct buf *json, struct archive_reader *reader, struct
     if (err == ERR_OK) {
         err = archive_find(reader, surt, time_us, ARCHIVE_NOT_NEWER, &capture, NULL);
     }
-    buf_put_string(json, "{");
-    pages_json_text(json, "url", url);
+    json_open(json, NULL);
+    json_bytes(json, "url", url);
     if (err == ERR_OK) {
         int64_t apart = capture.time_us / SECOND_US - time_us / SECOND_US;
-        pages_json_time(json, "timestamp", capture.time_us);
-        pages_json_number(json, "status", capture.status);
-        buf_put_format(json, ",\"seconds_apart\":%jd}", (intmax_t)apart);
+        json_timestamp(json, "timestamp", capture.time_us);
+        json_count(json, "status", capture.status);
+        json_signed(json, "seconds_apart", apart);
         span->oldest_us = capture.time_us < span->oldest_us ? capture.time_us : span->oldest_us;
         span->newest_us = capture.time_us > span->newest_us ? capture.time_us : span->newest_us;
     } else if (err == ERR_NOT_FOUND || err == ERR_INVALID || err == ERR_LIMIT) {
-        buf_put_string(json, ",\"timestamp\":null,\"status\":null,\"seconds_apart\":null}");
+        json_none(json, "timestamp");
+        json_none(json, "status");
+        json_none(json, "seconds_apart");
         span->missing_count++;
         err = ERR_OK;
     }
+    json_close(json);
     return err;
 }
 
-static enum err put_parts(struct buf *json, struct archive_reader *reader, const struct embeds *embeds,
+static enum err put_parts(struct json *json, struct archive_reader *reader, const struct embeds *embeds,
                           int64_t time_us) {
     struct span span = {.oldest_us = time_us, .newest_us = time_us};
     struct bytes rest = buf_bytes(&embeds->urls);
     enum err err = ERR_OK;
-    buf_put_string(json, ",\"parts\":[");
+    json_open_list(json, "parts");
     for (size_t i = 0; i < embeds->count && err == ERR_OK; i++) {
         struct bytes url;
         bytes_split(&rest, 0, &url);
-        buf_put_string(json, i > 0 ? "," : "");
         err = put_part(json, reader, url, time_us, &span);
     }
-    buf_put_string(json, "]");
-    pages_json_time(json, "oldest", span.oldest_us);
-    pages_json_time(json, "newest", span.newest_us);
-    pages_json_number(json, "missing", span.missing_count);
-    pages_json_switch(json, "cut", embeds->is_cut);
-    buf_put_string(json, "}");
+    json_close(json);
+    json_timestamp(json, "oldest", span.oldest_us);
+    json_timestamp(json, "newest", span.newest_us);
+    json_count(json, "missing", span.missing_count);
+    json_bool(json, "cut", embeds->is_cut);
+    json_close(json);
     return err;
 }
 
 static enum err answer_embeds(void *context, const struct capture *capture, struct err_detail *detail) {
     struct pages_asked *asked = context;
     struct embeds embeds = {.count = 0};
-    struct buf json;
+    struct buf text;
+    struct json json;
     buf_init(&embeds.urls, PARTS_TEXT_MAX);
-    buf_init(&json, PAGES_JSON_SIZE_MAX);
-    buf_put_string(&json, "{");
-    pages_json_text(&json, "url", capture->url);
-    pages_json_time(&json, "timestamp", capture->time_us);
+    buf_init(&text, PAGES_JSON_SIZE_MAX);
+    json_init(&json, &text);
+    json_open(&json, NULL);
+    json_bytes(&json, "url", capture->url);
+    json_timestamp(&json, "timestamp", capture->time_us);
     int64_t time_us = capture->time_us; /* its slices end with the next find */
     enum err err = find_embeds(&embeds, asked->reader, capture, detail);
     err = err == ERR_OK ? put_parts(&json, asked->reader, &embeds, time_us) : err;
     if (err == ERR_OK) {
-        pages_answer_json(asked->request, &json);
+        http_answer_json(asked->request, PAGES_OK, "no-cache", &text);
     }
-    buf_done(&json);
+    buf_done(&text);
     buf_done(&embeds.urls);
     return err;
 }

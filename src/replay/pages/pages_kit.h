@@ -66,15 +66,6 @@ void pages_answer_asked(struct http_request *request,
 void pages_answer_error(struct replay *replay, struct http_request *request, enum err err,
                         const struct err_detail *detail);
 
-/* Send what was written as JSON, with a line end, and free it. */
-void pages_answer_json(struct http_request *request, struct buf *take_json);
-
-/* Append ,"name":"20260102030405"; the comma only where something stands before. */
-void pages_json_time(struct buf *json, const char *name, int64_t time_us);
-void pages_json_text(struct buf *json, const char *name, struct bytes text);
-void pages_json_number(struct buf *json, const char *name, uint64_t number);
-void pages_json_switch(struct buf *json, const char *name, bool is_on);
-
-enum { PAGES_JSON_SIZE_MAX = 16 << 20 };
+enum { PAGES_OK = 200, PAGES_JSON_SIZE_MAX = 16 << 20 };
 
 #endif

@@ -1,5 +1,6 @@
 #include "replay/pages/pages_parts.h"
 
+#include "base/json.h"
 #include "replay/survey/survey.h"
 
 /*
@@ -16,7 +17,7 @@ enum {
 
 struct suggestions {
     struct archive_reader *reader;
-    struct buf *json;
+    struct json *json;
     size_t count;
 };
 
@@ -45,9 +46,10 @@ bool pages_host_is_seen(struct archive_reader *reader, const struct survey_host 
 }
 
 static void begin_suggestion(struct suggestions *out, const char *kind, struct bytes text) {
-    buf_put_string(out->json, out->count++ > 0 ? ",{" : "{");
-    pages_json_text(out->json, "kind", bytes_of_string(kind));
-    pages_json_text(out->json, "text", text);
+    out->count++;
+    json_open(out->json, NULL);
+    json_text(out->json, "kind", kind);
+    json_bytes(out->json, "text", text);
 }
 
 static void suggest_hosts(struct suggestions *out, const struct survey_snapshot *snapshot,
@@ -58,8 +60,8 @@ static void suggest_hosts(struct suggestions *out, const struct survey_snapshot 
             bool is_new = is_inside == 0 || !fits(host->name, text, false);
             if (is_new && fits(host->name, text, is_inside != 0) && pages_host_is_seen(out->reader, host)) {
                 begin_suggestion(out, "host", host->name);
-                pages_json_number(out->json, "captures", host->total.captures_count);
-                buf_put_string(out->json, "}");
+                json_count(out->json, "captures", host->total.captures_count);
+                json_close(out->json);
             }
         }
     }
@@ -67,8 +69,8 @@ static void suggest_hosts(struct suggestions *out, const struct survey_snapshot 
 
 static void suggest_url(struct suggestions *out, const struct capture *capture) {
     begin_suggestion(out, "url", capture->url);
-    pages_json_time(out->json, "timestamp", capture->time_us);
-    buf_put_string(out->json, "}");
+    json_timestamp(out->json, "timestamp", capture->time_us);
+    json_close(out->json);
 }
 
 /* One of each SURT, its oldest: a walk in the order of the index meets it first. */
@@ -123,23 +125,26 @@ void pages_suggest(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct archive_reader *reader = archive_reader_begin_here(replay->archive);
     struct buf question;
-    struct buf json;
+    struct buf text;
+    struct json json;
     buf_init(&question, QUESTION_SIZE_MAX);
-    buf_init(&json, PAGES_JSON_SIZE_MAX);
+    buf_init(&text, PAGES_JSON_SIZE_MAX);
+    json_init(&json, &text);
     if (reader == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else if (!pages_argument(request, "q", &question)) {
         http_answer_error(request, ERR_INVALID, "q is missing, or longer than 500 bytes");
     } else {
         struct suggestions out = {.reader = reader, .json = &json};
-        buf_put_string(&json, "{");
-        pages_json_text(&json, "query", buf_bytes(&question));
-        buf_put_string(&json, ",\"suggestions\":[");
+        json_open(&json, NULL);
+        json_bytes(&json, "query", buf_bytes(&question));
+        json_open_list(&json, "suggestions");
         suggest(replay, &out, bytes_trim(buf_bytes(&question)));
-        buf_put_string(&json, "]}");
-        pages_answer_json(request, &json);
+        json_close(&json);
+        json_close(&json);
+        http_answer_json(request, PAGES_OK, "no-cache", &text);
     }
-    buf_done(&json);
+    buf_done(&text);
     buf_done(&question);
     if (reader != NULL) {
         archive_reader_end(reader);

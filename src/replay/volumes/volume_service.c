@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "replay/volumes/volume_call.h"
 #include "store/remote/backend_code.h"
 
@@ -156,19 +157,23 @@ static void begin_list(struct http_request *request) {
 static void answer_list(struct http_request *request) {
     struct volume_service *service = http_request_context(request);
     struct buf out;
+    struct json json;
     buf_init(&out, LIST_SIZE_MAX);
-    buf_put_string(&out, "{\"volumes\":[");
+    json_init(&json, &out);
+    json_open(&json, NULL);
+    json_open_list(&json, "volumes");
     for (size_t i = 0; i < service->volumes_count; i++) {
         struct volume_stat stat;
         volume_stat(service->volumes[i].volume, &stat);
-        buf_put_format(&out,
-                       "%s{\"number\":%u,\"documents\":%ju,\"captures\":%ju,\"segments\":%ju,\"size\":%ju,"
-                       "\"dead_size\":%ju,\"index_size\":%ju}",
-                       i == 0 ? "" : ",", service->volumes[i].number, (uintmax_t)stat.index.blocks_count,
-                       (uintmax_t)stat.index.captures_count, (uintmax_t)stat.segments_count,
-                       (uintmax_t)stat.size, (uintmax_t)stat.dead_size, (uintmax_t)stat.index.disk_size);
+        json_open(&json, NULL);
+        JSON_COUNTS(&json, {"number", service->volumes[i].number}, {"documents", stat.index.blocks_count},
+                    {"captures", stat.index.captures_count}, {"segments", stat.segments_count},
+                    {"size", stat.size}, {"dead_size", stat.dead_size}, {"index_size", stat.index.disk_size});
+        json_close(&json);
     }
-    buf_put_string(&out, "]}\n");
+    json_close(&json);
+    json_close(&json);
+    buf_put_byte(&out, '\n');
     if (out.err == ERR_OK) {
         http_answer(request, STATUS_OK, "application/json", buf_bytes(&out));
     } else {

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "replay/archive/wayback_path.h"
 #include "replay/cdx/cdx_field.h"
 #include "replay/wayback/memento.h"
@@ -15,6 +16,8 @@ struct timemap {
     enum timemap_format format;
     struct wayback_path path;
     struct buf origin;      /* "http://HOST" */
+    struct buf uri;         /* for JSON: the one that is being written */
+    struct json json;       /* in pending */
     struct buf pending;     /* written, not yet sent */
     uint64_t pending_start; /* where that begins in all that is sent */
     size_t count;           /* captures so far */
@@ -37,28 +40,35 @@ static struct {
 
 /* ---- writing ---- */
 
-static void put_uri(struct timemap *timemap, const char *path, struct bytes url) {
-    buf_put(&timemap->pending, buf_bytes(&timemap->origin));
-    buf_put_string(&timemap->pending, path);
-    wayback_put_url(&timemap->pending, url);
+static void put_uri(const struct timemap *timemap, struct buf *out, const char *path, struct bytes url) {
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_string(out, path);
+    wayback_put_url(out, url);
 }
 
-static void put_memento_uri(struct timemap *timemap, const struct capture *capture) {
+static void put_memento_uri(const struct timemap *timemap, struct buf *out, const struct capture *capture) {
     char digits[UTC_DIGITS_SIZE];
-    buf_put(&timemap->pending, buf_bytes(&timemap->origin));
-    buf_put_format(&timemap->pending, "/web/%s/", utc_format_digits(capture->time_us, digits));
-    wayback_put_url(&timemap->pending, capture->url);
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_format(out, "/web/%s/", utc_format_digits(capture->time_us, digits));
+    wayback_put_url(out, capture->url);
 }
 
 /* From the time on where it is not INT64_MIN. */
-static void put_map_uri(struct timemap *timemap, enum timemap_format format, int64_t from_us) {
+static void put_map_uri(const struct timemap *timemap, struct buf *out, enum timemap_format format,
+                        int64_t from_us) {
     char digits[UTC_DIGITS_SIZE];
-    buf_put(&timemap->pending, buf_bytes(&timemap->origin));
-    buf_put_format(&timemap->pending, "/web/timemap/%s/", formats[format].name);
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_format(out, "/web/timemap/%s/", formats[format].name);
     if (from_us != INT64_MIN) {
-        buf_put_format(&timemap->pending, "%s/", utc_format_digits(from_us, digits));
+        buf_put_format(out, "%s/", utc_format_digits(from_us, digits));
     }
-    wayback_put_url(&timemap->pending, buf_bytes(&timemap->path.url));
+    wayback_put_url(out, buf_bytes(&timemap->path.url));
+}
+
+/* The URI is in timemap->uri, and gone afterwards. */
+static void put_uri_member(struct timemap *timemap, const char *name) {
+    json_bytes(&timemap->json, name, buf_bytes(&timemap->uri));
+    buf_clear(&timemap->uri);
 }
 
 static int64_t own_start(const struct timemap *timemap) {
@@ -72,35 +82,40 @@ static void put_start(struct timemap *timemap) {
         buf_put_byte(&timemap->pending, '<');
         wayback_put_url(&timemap->pending, url);
         buf_put_string(&timemap->pending, ">; rel=\"original\",\n<");
-        put_uri(timemap, "/web/", url);
+        put_uri(timemap, &timemap->pending, "/web/", url);
         buf_put_string(&timemap->pending, ">; rel=\"timegate\",\n");
     } else if (timemap->format == TIMEMAP_JSON) {
-        buf_put_string(&timemap->pending, "{\"original_uri\":");
-        buf_put_json(&timemap->pending, url);
-        buf_put_string(&timemap->pending, ",\n\"timegate_uri\":\"");
-        put_uri(timemap, "/web/", url);
-        buf_put_string(&timemap->pending, "\",\n\"mementos\":{\"list\":[");
+        json_open(&timemap->json, NULL);
+        json_bytes(&timemap->json, "original_uri", url);
+        json_break(&timemap->json);
+        put_uri(timemap, &timemap->uri, "/web/", url);
+        put_uri_member(timemap, "timegate_uri");
+        json_break(&timemap->json);
+        json_open(&timemap->json, "mementos");
+        json_open_list(&timemap->json, "list");
     }
 }
 
 /* is_last: of all captures, not only of this page. */
 static void put_capture(struct timemap *timemap, const struct capture *capture, bool is_last) {
-    char date[UTC_RFC3339_SIZE > UTC_RFC1123_SIZE ? UTC_RFC3339_SIZE : UTC_RFC1123_SIZE];
+    char date[UTC_RFC1123_SIZE];
     struct buf *out = &timemap->pending;
     bool is_first = timemap->count == 0 && timemap->path.digits.size == 0;
     int64_t second_us = capture->time_us - (capture->time_us % SECOND_US + SECOND_US) % SECOND_US;
     switch (timemap->format) {
     case TIMEMAP_LINK:
         buf_put_byte(out, '<');
-        put_memento_uri(timemap, capture);
+        put_memento_uri(timemap, out, capture);
         buf_put_format(out, ">; rel=\"%s%smemento\"; datetime=\"%s\",\n", is_first ? "first " : "",
                        is_last ? "last " : "", utc_format_rfc1123(capture->time_us, date));
         break;
     case TIMEMAP_JSON:
-        buf_put_string(out, timemap->count > 0 ? ",\n" : "\n");
-        buf_put_format(out, "{\"datetime\":\"%s\",\"uri\":\"", utc_format_rfc3339(second_us, date));
-        put_memento_uri(timemap, capture);
-        buf_put_string(out, "\"}");
+        json_break(&timemap->json);
+        json_open(&timemap->json, NULL);
+        json_time(&timemap->json, "datetime", second_us);
+        put_memento_uri(timemap, &timemap->uri, capture);
+        put_uri_member(timemap, "uri");
+        json_close(&timemap->json);
         break;
     case TIMEMAP_CDX:
         cdx_line_fill(&timemap->line, timemap->reader, capture, (1U << CDX_PUBLIC_COUNT) - 1);
@@ -115,12 +130,12 @@ static void put_link_end(struct timemap *timemap, int64_t next_us) {
     char until[UTC_RFC1123_SIZE];
     struct buf *out = &timemap->pending;
     buf_put_byte(out, '<');
-    put_map_uri(timemap, TIMEMAP_LINK, own_start(timemap));
+    put_map_uri(timemap, out, TIMEMAP_LINK, own_start(timemap));
     buf_put_format(out, ">; rel=\"self\"; type=\"%s\"; from=\"%s\"; until=\"%s\"", formats[TIMEMAP_LINK].type,
                    utc_format_rfc1123(timemap->first_us, from), utc_format_rfc1123(timemap->last_us, until));
     if (next_us != INT64_MIN) {
         buf_put_string(out, ",\n<");
-        put_map_uri(timemap, TIMEMAP_LINK, next_us);
+        put_map_uri(timemap, out, TIMEMAP_LINK, next_us);
         buf_put_format(out, ">; rel=\"timemap\"; type=\"%s\"; from=\"%s\"", formats[TIMEMAP_LINK].type,
                        utc_format_rfc1123(next_us, from));
     }
@@ -128,20 +143,29 @@ static void put_link_end(struct timemap *timemap, int64_t next_us) {
 }
 
 static void put_json_end(struct timemap *timemap, int64_t next_us) {
-    struct buf *out = &timemap->pending;
-    buf_put_string(out, "\n]},\n\"self\":\"");
-    put_map_uri(timemap, TIMEMAP_JSON, own_start(timemap));
+    struct json *json = &timemap->json;
+    json_break(json);
+    json_close(json);
+    json_close(json);
+    json_break(json);
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, own_start(timemap));
+    put_uri_member(timemap, "self");
     if (next_us != INT64_MIN) {
-        buf_put_string(out, "\",\n\"next\":\"");
-        put_map_uri(timemap, TIMEMAP_JSON, next_us);
+        json_break(json);
+        put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, next_us);
+        put_uri_member(timemap, "next");
     }
-    buf_put_string(out, "\",\n\"timemap_uri\":{\"link_format\":\"");
-    put_map_uri(timemap, TIMEMAP_LINK, INT64_MIN);
-    buf_put_string(out, "\",\"json_format\":\"");
-    put_map_uri(timemap, TIMEMAP_JSON, INT64_MIN);
-    buf_put_string(out, "\",\"cdx_format\":\"");
-    put_map_uri(timemap, TIMEMAP_CDX, INT64_MIN);
-    buf_put_string(out, "\"}}\n");
+    json_break(json);
+    json_open(json, "timemap_uri");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_LINK, INT64_MIN);
+    put_uri_member(timemap, "link_format");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, INT64_MIN);
+    put_uri_member(timemap, "json_format");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_CDX, INT64_MIN);
+    put_uri_member(timemap, "cdx_format");
+    json_close(json);
+    json_close(json);
+    buf_put_byte(&timemap->pending, '\n');
 }
 
 static void put_end(struct timemap *timemap) {
@@ -226,6 +250,7 @@ static void close_timemap(void *context) {
     cdx_line_done(&timemap->line);
     wayback_path_done(&timemap->path);
     buf_done(&timemap->origin);
+    buf_done(&timemap->uri);
     buf_done(&timemap->pending);
     free(timemap);
 }
@@ -258,7 +283,9 @@ static enum err prepare(struct timemap *timemap, struct replay *replay, const st
     cdx_line_init(&timemap->line, archive_instance(replay->archive), false);
     wayback_path_init(&timemap->path);
     buf_init(&timemap->origin, 1024);
+    buf_init(&timemap->uri, PENDING_SIZE_MAX);
     buf_init(&timemap->pending, PENDING_SIZE_MAX);
+    json_init(&timemap->json, &timemap->pending);
     memento_put_origin(&timemap->origin, request);
     enum err err = wayback_path_parse(&timemap->path, target, detail);
     if (err == ERR_NOT_FOUND || (err == ERR_OK && timemap->path.kind != WAYBACK_CAPTURE)) {
