@@ -172,3 +172,11 @@ void json_raw(struct json *json, const char *name, struct bytes value) {
     json_begin(json, name);
     buf_put(json->out, value);
 }
+
+void json_members(struct json *json, struct bytes object) {
+    ASSERT(json->depth > 0 && (json->lists & 1) == 0 && !json->has_name);
+    ASSERT(object.size > 2 && object.data[0] == '{' && object.data[object.size - 1] == '}');
+    json_separate(json);
+    buf_put(json->out, bytes_slice(object, 1, object.size - 1));
+    json->has_before = true;
+}

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
@@ -163,6 +164,7 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
     struct identity identity;
     char key[IDENTITY_TEXT_SIZE];
     struct buf out;
+    struct json json;
     struct bytes encoded;
     struct charter *charter = malloc(sizeof *charter + CHARTER_SIZE_MAX);
     if (charter == NULL) {
@@ -182,13 +184,13 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     buf_init(&out, LINE_SIZE_MAX);
-    buf_put_format(&out, "{\"running\":false,\"key\":\"%s\",\"charter\":", key);
-    if (err == ERR_OK) {
-        ring_json_put_charter(charter, &out);
-    } else {
-        buf_put_string(&out, "null");
-    }
-    buf_put_string(&out, "}\n");
+    json_init(&json, &out);
+    json_open(&json, NULL);
+    json_bool(&json, "running", false);
+    json_text(&json, "key", key);
+    ring_json_put_charter(err == ERR_OK ? charter : NULL, &json);
+    json_close(&json);
+    buf_put_byte(&out, '\n');
     if (!is_json) {
         json_t *ring = json_loadb((const char *)out.data, out.size, 0, NULL);
         buf_clear(&out);

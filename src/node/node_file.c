@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/utc.h"
 
 enum { PATH_SIZE_MAX = 4096 + 32 };
@@ -32,14 +33,21 @@ enum err node_file_write(const char *directory, const struct address *http, int6
     char path[PATH_SIZE_MAX];
     char part[PATH_SIZE_MAX + 8];
     char text[ADDRESS_TEXT_SIZE_MAX];
-    char started[UTC_RFC3339_SIZE];
     struct address address = reachable(http);
     path_of(directory, path);
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "we");
-    bool is_good = file != NULL && fprintf(file, "{\"url\":\"http://%s\",\"pid\":%jd,\"started\":\"%s\"}\n",
-                                           address_format(&address, text), (intmax_t)getpid(),
-                                           utc_format_rfc3339(now_us, started)) > 0;
+    if (file != NULL) {
+        struct json json;
+        json_init_file(&json, file);
+        json_open(&json, NULL);
+        json_format(&json, "url", "http://%s", address_format(&address, text));
+        json_signed(&json, "pid", getpid());
+        json_time(&json, "started", now_us);
+        json_close(&json);
+        json_done(&json);
+    }
+    bool is_good = file != NULL && ferror(file) == 0;
     if (file != NULL && fclose(file) != 0) {
         is_good = false;
     }

@@ -563,44 +563,39 @@ void ring_services_stop(struct ring_services *ring_services) {
     }
 }
 
-static void put_links(const struct link_relay_counters *links, struct buf *out) {
-    buf_put_format(
-        out,
-        ",\"links\":{\"sent\":%ju,\"sent_size\":%ju,\"datagrams\":%ju,\"repeated\":%ju,\"done\":%ju,"
-        "\"known\":%ju,\"silent\":%ju,",
-        (uintmax_t)links->offered_count, (uintmax_t)links->sent_size, (uintmax_t)links->sent_count,
-        (uintmax_t)links->repeated_count, (uintmax_t)links->done_count, (uintmax_t)links->known_count,
-        (uintmax_t)links->silent_count);
-    buf_put_format(out, "\"received\":%ju,\"accepted\":%ju,\"busy\":%ju,\"malformed\":%ju,\"flood\":%ju}",
-                   (uintmax_t)links->received_count, (uintmax_t)links->accepted_count,
-                   (uintmax_t)links->busy_count, (uintmax_t)links->malformed_count,
-                   (uintmax_t)links->flood_count);
+static void put_links(const struct link_relay_counters *links, struct json *json) {
+    json_open(json, "links");
+    JSON_COUNTS(json, {"sent", links->offered_count}, {"sent_size", links->sent_size},
+                {"datagrams", links->sent_count}, {"repeated", links->repeated_count},
+                {"done", links->done_count}, {"known", links->known_count}, {"silent", links->silent_count},
+                {"received", links->received_count}, {"accepted", links->accepted_count},
+                {"busy", links->busy_count}, {"malformed", links->malformed_count},
+                {"flood", links->flood_count});
+    json_close(json);
 }
 
-void ring_services_put(void *context, struct buf *out) {
+void ring_services_put(void *context, struct json *json) {
     struct ring_services *ring_services = context;
     struct peer_rpc_stat stat = {0};
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stat(ring_services->peer_rpc, &stat);
     }
-    buf_put_format(
-        out,
-        "{\"streams\":%u,\"asked\":%ju,\"failed\":%ju,\"answered\":%ju,\"refused\":%ju,\"reads\":%ju,"
-        "\"busy\":%ju,\"sent_size\":%ju,\"received_size\":%ju,\"decrees\":",
-        stat.streams_count, (uintmax_t)stat.questions_count, (uintmax_t)stat.failed_count,
-        (uintmax_t)stat.answers_count, (uintmax_t)stat.refused_count, (uintmax_t)stat.reads_count,
-        (uintmax_t)stat.shed_count, (uintmax_t)stat.sent_size, (uintmax_t)stat.received_size);
-    decrees_put_json(ring_services->decrees, out);
+    json_open(json, "together");
+    JSON_COUNTS(json, {"streams", stat.streams_count}, {"asked", stat.questions_count},
+                {"failed", stat.failed_count}, {"answered", stat.answers_count},
+                {"refused", stat.refused_count}, {"reads", stat.reads_count}, {"busy", stat.shed_count},
+                {"sent_size", stat.sent_size}, {"received_size", stat.received_size});
+    decrees_put_json(ring_services->decrees, json);
     if (ring_services->is_begun) {
         struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
         struct host_leases_stat leases;
         host_leases_stat(ring_services->host_leases, &leases);
-        buf_put_format(out, ",\"leases\":{\"lent\":%ju,\"borrowed\":%ju,\"refused\":%ju,\"lost\":%ju}",
-                       (uintmax_t)leases.lent_count, (uintmax_t)leases.borrowed_count,
-                       (uintmax_t)leases.refused_count, (uintmax_t)leases.lost_count);
-        put_links(&links, out);
-        buf_put_string(out, ",\"keeping\":");
-        copies_put_json(ring_services->copies, out);
+        json_open(json, "leases");
+        JSON_COUNTS(json, {"lent", leases.lent_count}, {"borrowed", leases.borrowed_count},
+                    {"refused", leases.refused_count}, {"lost", leases.lost_count});
+        json_close(json);
+        put_links(&links, json);
+        copies_put_json(ring_services->copies, json, "keeping");
     }
-    buf_put_byte(out, '}');
+    json_close(json);
 }

@@ -21,8 +21,8 @@
 #ifndef MNEMON_NODE_RING_SERVICES_H
 #define MNEMON_NODE_RING_SERVICES_H
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "node/ring/decrees.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
@@ -129,7 +129,7 @@ struct group_driver *ring_services_group_driver(const struct ring_services *ring
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
-void ring_services_put(void *context, struct buf *out);
+void ring_services_put(void *context, struct json *json);
 void ring_services_put_crowd(void *context, struct buf *out);
 void ring_services_put_mirrors(void *context, struct buf *out);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
 #include "store/access/access.h"
@@ -218,34 +219,36 @@ const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_s
     return &ring_services->crowd;
 }
 
-static void put_offers(struct ring_services *ring_services, struct buf *out) {
+static void put_offers(struct ring_services *ring_services, struct json *json) {
     struct offers_stat offers;
     struct crowd_reader_stat obtained;
     offers_stat(ring_services->offers, &offers);
     crowd_reader_stat(ring_services->crowd_reader, &obtained);
-    buf_put_format(
-        out, ",\"offers\":{\"count\":%u,\"size\":%ju,\"given\":%ju,\"given_size\":%ju,\"referred\":%ju}",
-        offers.count, (uintmax_t)offers.size, (uintmax_t)offers.given_count, (uintmax_t)offers.given_size,
-        (uintmax_t)offers.referred_count);
-    buf_put_format(out,
-                   ",\"obtained\":{\"wanted\":%ju,\"own\":%ju,\"count\":%ju,\"size\":%ju,\"lost\":%ju,"
-                   "\"false\":%ju},\"hot\":",
-                   (uintmax_t)obtained.wanted_count, (uintmax_t)obtained.own_count,
-                   (uintmax_t)obtained.obtained_count, (uintmax_t)obtained.obtained_size,
-                   (uintmax_t)obtained.lost_count, (uintmax_t)obtained.false_count);
-    offers_put_json(ring_services->offers, HOT_MAX, out);
+    json_open(json, "offers");
+    JSON_COUNTS(json, {"count", offers.count}, {"size", offers.size}, {"given", offers.given_count},
+                {"given_size", offers.given_size}, {"referred", offers.referred_count});
+    json_close(json);
+    json_open(json, "obtained");
+    JSON_COUNTS(json, {"wanted", obtained.wanted_count}, {"own", obtained.own_count},
+                {"count", obtained.obtained_count}, {"size", obtained.obtained_size},
+                {"lost", obtained.lost_count}, {"false", obtained.false_count});
+    json_close(json);
+    offers_put_json(ring_services->offers, HOT_MAX, json, "hot");
 }
 
 void ring_services_put_crowd(void *context, struct buf *out) {
     struct ring_services *ring_services = context;
-    if (!has_crowd(ring_services)) {
-        buf_put_string(out, "{\"version\":1,\"state\":\"none\"}");
-        return;
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_count(&json, "version", 1);
+    if (has_crowd(ring_services)) {
+        crowd_driver_put(ring_services->crowd_driver, &json);
+        put_offers(ring_services, &json);
+    } else {
+        json_text(&json, "state", "none");
     }
-    buf_put_string(out, "{\"version\":1,");
-    crowd_driver_put(ring_services->crowd_driver, out);
-    put_offers(ring_services, out);
-    buf_put_byte(out, '}');
+    json_close(&json);
 }
 
 /* ---- the transport ---- */

@@ -108,11 +108,6 @@ void ring_services_free_mirrors(struct ring_services *ring_services) {
 }
 
 void ring_services_put_mirrors(void *context, struct buf *out) {
-    struct ring_services *ring_services = context;
-    struct mirror_driver *mirror_driver = ring_services->mirror_driver;
-    if (mirror_driver == NULL) {
-        buf_put_string(out, "{\"version\":1,\"mirrors\":[]}");
-    } else {
-        mirror_driver_put(mirror_driver, out);
-    }
+    const struct ring_services *ring_services = context;
+    mirror_driver_put(ring_services->mirror_driver, out);
 }

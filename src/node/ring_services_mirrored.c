@@ -1,4 +1,5 @@
 /* Archives of other nodes as a part of what nodes do together: they are served without any network too. */
+#include "base/json.h"
 #include "node/mirror/mirrored_archives.h"
 #include "node/ring_services_state.h"
 
@@ -46,10 +47,10 @@ void ring_services_stop_mirrored(struct ring_services *ring_services) {
     }
 }
 
-void ring_services_put_mirrored(void *context, const char *name, struct buf *out) {
+void ring_services_put_mirrored(void *context, const char *name, struct json *json) {
     struct ring_services *ring_services = context;
     struct mirrored_archives *mirrored_archives = ring_services->mirrored_archives;
     if (mirrored_archives != NULL) {
-        mirrored_archives_put(mirrored_archives, name, out);
+        mirrored_archives_put(mirrored_archives, name, json);
     }
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/json.h"
 #include "node/captures/captures.h"
 #include "node/copies/copies.h"
 #include "node/crawl/crawl_loop.h"
@@ -122,7 +123,7 @@ void ring_services_free_mirrors(struct ring_services *ring_services);
  */
 void ring_services_beat_mirrored(struct ring_services *ring_services);
 void ring_services_stop_mirrored(struct ring_services *ring_services);
-void ring_services_put_mirrored(void *context, const char *name, struct buf *out);
+void ring_services_put_mirrored(void *context, const char *name, struct json *json);
 
 /* Any thread: node/mirror/mirror_driver.h. */
 bool ring_services_hears(struct ring_services *ring_services, const struct peer *peer);

@@ -29,12 +29,14 @@ static bool are_settled(struct world *world, unsigned count) {
 }
 
 static bool says(struct node *node, const char *text) {
-    struct buf json;
-    buf_init(&json, 1 << 20);
-    copies_put_json(node->copies, &json);
-    const char *said = buf_string(&json);
+    struct buf out;
+    struct json json;
+    buf_init(&out, 1 << 20);
+    json_init(&json, &out);
+    copies_put_json(node->copies, &json, NULL);
+    const char *said = buf_string(&out);
     bool is_said = said != NULL && strstr(said, text) != NULL;
-    buf_done(&json);
+    buf_done(&out);
     return is_said;
 }
 

@@ -455,13 +455,15 @@ static inline bool all_have(struct world *world, uint64_t count) {
 }
 
 static inline bool all_are_whole(struct node *node) {
-    struct buf json;
-    buf_init(&json, 1 << 20);
-    copies_put_json(node->copies, &json);
-    const char *text = buf_string(&json);
+    struct buf out;
+    struct json json;
+    buf_init(&out, 1 << 20);
+    json_init(&json, &out);
+    copies_put_json(node->copies, &json, NULL);
+    const char *text = buf_string(&out);
     bool is_whole = text != NULL && strstr(text, "\"level\":\"whole\"") != NULL &&
                     strstr(text, "\"level\":\"low\"") == NULL;
-    buf_done(&json);
+    buf_done(&out);
     return is_whole;
 }
 

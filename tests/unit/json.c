@@ -107,11 +107,13 @@ static void writes_every_kind_of_value(void **state) {
     json_time(json, "time", INT64_C(1767323045678901));
     json_timestamp(json, "timestamp", INT64_C(1767323045678901));
     json_raw(json, "raw", BYTES("[1]"));
+    json_members(json, BYTES("{\"x\":1,\"y\":2}"));
+    json_bool(json, "end", true);
     json_close(json);
     expect(world, "{\"signed\":-9223372036854775808,\"count\":4294967295,\"yes\":true,\"no\":false,"
                   "\"decimal\":0.33,\"round\":42,\"infinite\":null,\"digits\":3.333e+14,\"nothing\":null,"
                   "\"none\":null,\"format\":\"\\\"-7\",\"time\":\"2026-01-02T03:04:05.678901Z\","
-                  "\"timestamp\":\"20260102030405\",\"raw\":[1]}");
+                  "\"timestamp\":\"20260102030405\",\"raw\":[1],\"x\":1,\"y\":2,\"end\":true}");
 }
 
 static void writes_several_counts_at_once(void **state) {

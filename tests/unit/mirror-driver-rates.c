@@ -54,8 +54,10 @@ static void mistakes_are_told(void **state) {
 
 static void assert_shows(const struct mirror_limit *limit, const struct clock *clock, const char *text) {
     struct buf out;
+    struct json json;
     buf_init(&out, 100);
-    mirror_driver_rates_put(limit, clock_monotonic_us(clock), &out);
+    json_init(&json, &out);
+    mirror_driver_rates_put(limit, clock_monotonic_us(clock), &json, NULL);
     buf_put_byte(&out, '\0');
     assert_string_equal((const char *)out.data, text);
     buf_done(&out);

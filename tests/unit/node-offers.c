@@ -470,12 +470,14 @@ static void hot_ones_are_listed(void **state) {
     sample_put(fixture->offers, &other);
     struct wish wish = sample_wish(&fixture->sample, WISH_URL);
     struct wish rare = sample_wish(&other, WISH_URL);
+    struct json json;
     buf_init(&out, 1 << 16);
+    json_init(&json, &out);
     for (int i = 0; i < 8; i++) {
         find(fixture, &wish, &first);
     }
     find(fixture, &rare, &first);
-    offers_put_json(fixture->offers, 10, &out);
+    offers_put_json(fixture->offers, 10, &json, NULL);
     assert_bytes_equal(buf_bytes(&out),
                        BYTES("[{\"url\":\"http://example.org/page\",\"title\":\"The Great Flood of 2026\","
                              "\"timestamp\":\"19700101000005\",\"size\":82,\"asked\":8,\"given\":0},"
@@ -483,7 +485,7 @@ static void hot_ones_are_listed(void **state) {
                              "\"19700101000007\",\"size\":5,\"asked\":1,\"given\":0}]"));
     clock_manual_advance(&fixture->clock, 120 * OFFERS_SECOND_US);
     buf_clear(&out);
-    offers_put_json(fixture->offers, 1, &out);
+    offers_put_json(fixture->offers, 1, &json, NULL);
     assert_true(bytes_find(buf_bytes(&out), BYTES("\"asked\":2")) < out.size);
     assert_true(bytes_find(buf_bytes(&out), BYTES("other")) == out.size);
     buf_done(&out);

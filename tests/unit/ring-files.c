@@ -129,7 +129,9 @@ static void a_complaint_is_told_once_a_minute(void **state) {
     assert_true(complaints_add(&complaints, "another", 3000000));
     assert_true(complaints_add(&complaints, "a \"quoted\" one", 61 * 1000000));
     buf_init(&out, 1 << 16);
-    complaints_put(&complaints, &out);
+    struct json json;
+    json_init(&json, &out);
+    complaints_put(&complaints, &json, NULL);
     assert_string_equal(buf_string(&out),
                         "[{\"first\":\"1970-01-01T00:00:01Z\",\"last\":\"1970-01-01T00:01:01Z\",\"count\":3,"
                         "\"text\":\"a \\\"quoted\\\" one\"},{\"first\":\"1970-01-01T00:00:03Z\",\"last\":"
@@ -151,7 +153,9 @@ static void a_flood_of_complaints_is_bounded(void **state) {
     }
     assert_int_equal(complaints.count, COMPLAINTS_MAX);
     buf_init(&out, 1 << 16);
-    complaints_put(&complaints, &out);
+    struct json json;
+    json_init(&json, &out);
+    complaints_put(&complaints, &json, NULL);
     assert_int_equal(out.err, ERR_OK);
     assert_non_null(strstr(buf_string(&out), "\"319 "));
     buf_done(&out);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "node/crawl/job_files.h"
 #include "node/group/group_driver.h"
 #include "node/transport/ring_json.h"
@@ -75,13 +76,19 @@ static void put_history(void *context, struct buf *out) {
 
 static void put_ring(void *context, struct buf *out) {
     const struct admin_api *work = context;
-    transport_put(work->transport, out);
-    if (out->err == ERR_OK && out->size > 0 && out->data[out->size - 1] == '}') {
-        buf_truncate(out, out->size - 1);
-        buf_put_string(out, ",\"together\":");
-        work->put_services(work->services, out);
-        buf_put_byte(out, '}');
+    struct buf text;
+    struct json json;
+    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    transport_put(work->transport, &text);
+    json_init(&json, out);
+    json_open(&json, NULL);
+    if (text.err == ERR_OK && text.size > 0) {
+        json_members(&json, buf_bytes(&text));
     }
+    work->put_services(work->services, &json);
+    json_close(&json);
+    out->err = text.err != ERR_OK ? text.err : out->err;
+    buf_done(&text);
 }
 
 static void put_crowd(void *context, struct buf *out) {

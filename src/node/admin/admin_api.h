@@ -24,7 +24,7 @@ struct admin_api {
     struct monitor *monitor;
 
     /* Append what the services of the ring, the crowd and the mirrors say of themselves (docs/api.md). */
-    void (*put_services)(void *services, struct buf *out);
+    void (*put_services)(void *services, struct json *json);
     void (*put_crowd)(void *services, struct buf *out);
     void (*put_mirrors)(void *services, struct buf *out);
     void *services;

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "run/task.h"
+#include "run/thread.h"
 
 enum {
     REMOTE_SAMPLES = 15, /* volume servers are asked every so many samples */
@@ -207,21 +209,26 @@ static double value_of(enum series series, const struct sample *now, const struc
 }
 
 void monitor_put_history(struct monitor *monitor, struct buf *out) {
-    buf_put_format(out, "{\"version\":1,\"step_seconds\":%d,\"series\":{", MONITOR_STEP_S);
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    JSON_COUNTS(&json, {"version", 1}, {"step_seconds", MONITOR_STEP_S});
+    json_open(&json, "series");
     pthread_mutex_lock(&monitor->lock);
     uint64_t last = monitor->kept_count - 1;
     uint64_t first =
         monitor->kept_count > MONITOR_SAMPLES_MAX ? monitor->kept_count - MONITOR_SAMPLES_MAX : 0;
     for (enum series series = 0; series < SERIES_COUNT; series++) {
-        buf_put_format(out, "%s\"%s\":[", series > 0 ? "," : "", series_names[series]);
+        json_open_list(&json, series_names[series]);
         for (uint64_t number = first + 1; number <= last; number++) {
             double value = value_of(series, sample_at(monitor, number), sample_at(monitor, number - 1));
-            buf_put_format(out, "%s%.6g", number > first + 1 ? "," : "", value);
+            json_digits(&json, NULL, value, 6);
         }
-        buf_put_string(out, "]");
+        json_close(&json);
     }
     pthread_mutex_unlock(&monitor->lock);
-    buf_put_string(out, "}}");
+    json_close(&json);
+    json_close(&json);
 }
 
 bool monitor_is_healthy(struct monitor *monitor, struct err_detail *detail) {

@@ -20,6 +20,7 @@
 #ifndef MNEMON_NODE_COPIES_COPIES_H
 #define MNEMON_NODE_COPIES_COPIES_H
 
+#include "base/json.h"
 #include "node/captures/captures.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
@@ -137,6 +138,6 @@ struct copies_stat {
 void copies_stat(struct copies *copies, struct copies_stat *ret_stat);
 
 /* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
-void copies_put_json(struct copies *copies, struct buf *out);
+void copies_put_json(struct copies *copies, struct json *json, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "node/copies/copies_state.h"
 
 void copies_full_sync_init(struct copies *copies) {
@@ -89,16 +90,15 @@ bool copies_has_everything(struct copies *copies) {
     return has_everything;
 }
 
-void copies_full_sync_put_json(const struct copies *copies, struct buf *out) {
+void copies_full_sync_put_json(const struct copies *copies, struct json *json) {
     const struct full_sync *full_sync = &copies->full_sync;
-    if (!copies->config.keeps_everything) {
-        buf_put_string(out, ",\"keep\":\"arc\"");
-        return;
+    json_text(json, "keep", copies->config.keeps_everything ? "everything" : "arc");
+    if (copies->config.keeps_everything) {
+        json_open(json, "tour");
+        JSON_COUNTS(json, {"rounds", full_sync->rounds_count}, {"arcs", full_sync->last.stops_count},
+                    {"missing", full_sync->last.missing_count}, {"silent", full_sync->last.silent_count},
+                    {"done", full_sync->now.stops_count});
+        json_bool(json, "whole", full_sync_is_whole(full_sync, copies_now_us(copies)));
+        json_close(json);
     }
-    bool is_whole = full_sync_is_whole(full_sync, copies_now_us(copies));
-    buf_put_format(out,
-                   ",\"keep\":\"everything\",\"tour\":{\"rounds\":%" PRIu64 ",\"arcs\":%" PRIu64
-                   ",\"missing\":%" PRIu64 ",\"silent\":%" PRIu64 ",\"done\":%" PRIu64 ",\"whole\":%s}",
-                   full_sync->rounds_count, full_sync->last.stops_count, full_sync->last.missing_count,
-                   full_sync->last.silent_count, full_sync->now.stops_count, is_whole ? "true" : "false");
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/json.h"
 #include "base/map.h"
 #include "base/standing.h"
 #include "node/copies/copies.h"
@@ -264,6 +265,6 @@ void copies_unfollow(struct copies *copies, const struct peer *peer); /* until h
 void copies_full_sync_init(struct copies *copies);
 bool copies_full_sync(struct copies *copies);              /* a stop; false: none is due */
 uint64_t copies_full_sync_at(const struct copies *copies); /* when; UINT64_MAX: never. The lock is held */
-void copies_full_sync_put_json(const struct copies *copies, struct buf *out); /* the lock is held */
+void copies_full_sync_put_json(const struct copies *copies, struct json *json); /* the lock is held */
 
 #endif

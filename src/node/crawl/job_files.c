@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "node/crawl/job_wish.h"
 
 enum { PATH_SIZE_MAX = 4096 + JOB_NAME_SIZE_MAX + 64, ARENA_SIZE_MAX = 256 << 20 };
@@ -130,9 +131,9 @@ static json_t *describe(const char *path, const char *name, const json_t *live, 
     return object;
 }
 
-static void put_json(const json_t *value, struct buf *out) {
+static void put_json(const json_t *value, struct json *json) {
     char *text = json_dumps(value, JSON_COMPACT);
-    buf_put_string(out, text != NULL ? text : "{}");
+    json_raw(json, NULL, bytes_of_string(text != NULL ? text : "{}"));
     free(text);
 }
 
@@ -163,21 +164,22 @@ void job_files_put_all(const char *directory, struct bytes live_text, struct buf
     char **names = calloc(JOB_FILES_MAX, sizeof *names);
     size_t count = names != NULL ? job_files_names(directory, names) : 0;
     json_t *live = json_loadb((const char *)live_text.data, live_text.size, 0, NULL);
-    const char *gap = "";
-    buf_put_string(out, "{\"jobs\":[");
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_open_list(&json, "jobs");
     for (size_t i = 0; i < count; i++) {
         char path[PATH_SIZE_MAX];
         snprintf(path, sizeof path, "%s/jobs/%s", directory, names[i]);
         json_t *job = describe(path, names[i], live, NULL);
         if (job != NULL) {
-            buf_put_string(out, gap);
-            put_json(job, out);
-            gap = ",";
+            put_json(job, &json);
         }
         json_decref(job);
         free(names[i]);
     }
-    buf_put_string(out, "]}");
+    json_close(&json);
+    json_close(&json);
     json_decref(live);
     free(names);
 }
@@ -198,7 +200,9 @@ enum err job_files_put(const char *directory, struct bytes name, struct bytes li
     if (job == NULL) {
         return err_set(detail, reason.err, "%s", err_detail_text(&reason, reason.err));
     }
-    put_json(job, out);
+    struct json json;
+    json_init(&json, out);
+    put_json(job, &json);
     json_decref(job);
     return ERR_OK;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/json.h"
 #include "base/utc.h"
 #include "crawl/engine/jobs.h"
 
@@ -209,17 +210,21 @@ enum err save_requests_begin(struct save_requests *save_requests, struct bytes u
 
 static void put_result(struct buf *out, const struct save *save, const char *status, const char *timestamp,
                        const char *message) {
-    buf_put_format(out, "{\"job_id\":\"%s\",\"status\":\"%s\",\"original_url\":", save->id, status);
-    buf_put_json(out, bytes_of_string(save->url));
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_text(&json, "job_id", save->id);
+    json_text(&json, "status", status);
+    json_text(&json, "original_url", save->url);
     if (timestamp != NULL) {
-        buf_put_format(out, ",\"timestamp\":\"%s\"", timestamp);
+        json_text(&json, "timestamp", timestamp);
     }
     if (message != NULL) {
-        buf_put_string(out, ",\"message\":");
-        buf_put_json(out, bytes_of_string(message));
+        json_text(&json, "message", message);
     }
-    buf_put_format(out, ",\"stored\":%ju,\"waiting\":%ju,\"failed\":%ju}", (uintmax_t)save->stored_count,
-                   (uintmax_t)save->waiting_count, (uintmax_t)save->failed_count);
+    JSON_COUNTS(&json, {"stored", save->stored_count}, {"waiting", save->waiting_count},
+                {"failed", save->failed_count});
+    json_close(&json);
 }
 
 static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct buf *out) {

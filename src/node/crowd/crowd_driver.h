@@ -13,8 +13,8 @@
 #ifndef MNEMON_NODE_CROWD_CROWD_DRIVER_H
 #define MNEMON_NODE_CROWD_CROWD_DRIVER_H
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "protocol/crowd/crowd.h"
 #include "protocol/crowd/wish.h"
 #include "protocol/ring/ring.h"
@@ -95,6 +95,6 @@ void crowd_driver_looked(struct crowd_driver *crowd_driver, uint64_t number, str
 void crowd_driver_beat(struct crowd_driver *crowd_driver);
 
 /* Append members of the object that /api/v1/crowd gives (docs/api.md): state, view, searches, counters. */
-void crowd_driver_put(struct crowd_driver *crowd_driver, struct buf *out);
+void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json);
 
 #endif

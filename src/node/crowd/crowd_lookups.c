@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hex.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "base/utc.h"
 #include "net/identity.h"
@@ -87,40 +88,31 @@ static enum err read_wish(struct worker *worker, struct admin_pages_find *find, 
 
 /* ---- what is answered ---- */
 
-static void put_text(struct buf *out, const char *name, struct bytes text) {
-    buf_put_format(out, ",\"%s\":", name);
-    buf_put_json(out, text);
-}
-
-static void put_peer(struct buf *out, const struct peer *peer) {
-    char address[ADDRESS_TEXT_SIZE_MAX];
-    char key[IDENTITY_TEXT_SIZE];
-    put_text(out, "from", bytes_of_string(address_format(&peer->address, address)));
-    put_text(out, "from_key", bytes_of_string(identity_key_format(peer->key, key)));
-}
-
 static void put_obtained(struct buf *out, const struct obtained *obtained) {
     const struct captured *captured = &obtained->captured;
-    char time[UTC_DIGITS_SIZE];
     char digest[2 * KEY_DIGEST_SIZE + 1];
-    char key[IDENTITY_TEXT_SIZE];
-    utc_format_digits(captured->document.time_us, time);
-    buf_put_string(out, "{\"version\":1");
-    put_text(out, "url", captured->document.url);
-    put_text(out, "timestamp", bytes_of_string(time));
+    char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_count(&json, "version", 1);
+    json_bytes(&json, "url", captured->document.url);
+    json_timestamp(&json, "timestamp", captured->document.time_us);
     hex_encode(bytes_of(captured->sum.digest, sizeof captured->sum.digest), digest);
-    put_text(out, "digest", bytes_of_string(digest));
-    buf_put_format(out, ",\"size\":%ju", (uintmax_t)captured->sum.size);
+    json_text(&json, "digest", digest);
+    json_count(&json, "size", captured->sum.size);
     if (captured->is_signed) {
-        put_text(out, "fetched_by", bytes_of_string(identity_key_format(captured->signer, key)));
+        json_text(&json, "fetched_by", identity_key_format(captured->signer, text));
     }
-    put_text(out, "source", bytes_of_string(obtained->is_own ? "own" : "crowd"));
+    json_text(&json, "source", obtained->is_own ? "own" : "crowd");
     if (!obtained->is_own) {
-        put_peer(out, &obtained->from);
-        buf_put_format(out, ",\"hops\":%u,\"holders\":%u", obtained->hops_count, obtained->holders_count);
+        json_text(&json, "from", address_format(&obtained->from.address, text));
+        json_text(&json, "from_key", identity_key_format(obtained->from.key, text));
+        JSON_COUNTS(&json, {"hops", obtained->hops_count}, {"holders", obtained->holders_count});
     }
-    buf_put_format(out, ",\"search_milliseconds\":%.1f,\"transfer_milliseconds\":%.1f}",
-                   (double)obtained->search_us / 1000, (double)obtained->transfer_us / 1000);
+    json_decimal(&json, "search_milliseconds", (double)obtained->search_us / 1000, 1);
+    json_decimal(&json, "transfer_milliseconds", (double)obtained->transfer_us / 1000, 1);
+    json_close(&json);
 }
 
 /* ---- the threads ---- */

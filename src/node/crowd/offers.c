@@ -383,23 +383,17 @@ void offers_stat(struct offers *offers, struct offers_stat *ret_stat) {
     pthread_mutex_unlock(&offers->lock);
 }
 
-static void put_offer_json(struct offers *offers, struct offer *offer, struct buf *out) {
-    char digits[UTC_DIGITS_SIZE];
-    buf_put_string(out, "{\"url\":");
-    buf_put_json(out, bytes_of(offer->url, offer->url_size));
-    buf_put_string(out, ",\"title\":");
-    buf_put_json(out, bytes_of(offer->url + offer->url_size, offer->title_size));
-    buf_put_format(
-        out, ",\"timestamp\":\"%s\",\"size\":", utc_format_digits(ringkey_time_us(&offer->key), digits));
-    buf_put_u64(out, offer->sum.size);
-    buf_put_string(out, ",\"asked\":");
-    buf_put_u64(out, offers_heat(offers, offer));
-    buf_put_string(out, ",\"given\":");
-    buf_put_u64(out, offer->given_count);
-    buf_put_string(out, "}");
+static void put_offer_json(struct offers *offers, struct offer *offer, struct json *json) {
+    json_open(json, NULL);
+    json_bytes(json, "url", bytes_of(offer->url, offer->url_size));
+    json_bytes(json, "title", bytes_of(offer->url + offer->url_size, offer->title_size));
+    json_timestamp(json, "timestamp", ringkey_time_us(&offer->key));
+    JSON_COUNTS(json, {"size", offer->sum.size}, {"asked", offers_heat(offers, offer)},
+                {"given", offer->given_count});
+    json_close(json);
 }
 
-void offers_put_json(struct offers *offers, size_t count_max, struct buf *out) {
+void offers_put_json(struct offers *offers, size_t count_max, struct json *json, const char *name) {
     struct offer *hottest[HOT_MAX];
     size_t count = 0;
     count_max = count_max < HOT_MAX ? count_max : HOT_MAX;
@@ -419,11 +413,10 @@ void offers_put_json(struct offers *offers, size_t count_max, struct buf *out) {
             hottest[place] = offer;
         }
     }
-    buf_put_string(out, "[");
+    json_open_list(json, name);
     for (size_t i = 0; i < count; i++) {
-        buf_put_string(out, i > 0 ? "," : "");
-        put_offer_json(offers, hottest[i], out);
+        put_offer_json(offers, hottest[i], json);
     }
-    buf_put_string(out, "]");
+    json_close(json);
     pthread_mutex_unlock(&offers->lock);
 }

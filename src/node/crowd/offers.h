@@ -19,6 +19,7 @@
 #define MNEMON_NODE_CROWD_OFFERS_H
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "node/captures/captures.h"
 #include "protocol/crowd/wish.h"
 
@@ -85,6 +86,6 @@ void offers_stat(struct offers *offers, struct offers_stat *ret_stat);
 
 /* Append a JSON array of the captures that were asked for most lately: url, title, timestamp, size,
  * asked, given. */
-void offers_put_json(struct offers *offers, size_t count_max, struct buf *out);
+void offers_put_json(struct offers *offers, size_t count_max, struct json *json, const char *name);
 
 #endif

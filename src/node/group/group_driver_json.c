@@ -1,7 +1,7 @@
 /* What people want to know of the groups. */
-#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "net/identity.h"
 #include "node/group/group_driver_state.h"
 #include "node/group/topology_picture.h"
@@ -10,11 +10,6 @@
 struct picture {
     struct group_driver_view view;
     struct topology topology; /* members_count 0: none */
-};
-
-struct number {
-    const char *name;
-    uint64_t value;
 };
 
 /* False: that slot is free. */
@@ -43,134 +38,136 @@ static const char *state_of(const struct picture *picture) {
                                       : modes[picture->view.mode];
 }
 
-static void put_peer(struct buf *out, const struct peer *peer) {
+/* Of an object that stays open. */
+static void put_peer(struct json *json, const struct peer *peer) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
-    buf_put_format(out, "{\"address\":\"%s\",\"key\":\"%s\"", address_format(&peer->address, address),
-                   identity_key_format(peer->key, key));
+    json_open(json, NULL);
+    json_text(json, "address", address_format(&peer->address, address));
+    json_text(json, "key", identity_key_format(peer->key, key));
 }
 
 static void put_members(const struct group_driver *group_driver, const struct topology *topology,
-                        struct buf *out) {
-    buf_put_string(out, ",\"members\":[");
+                        struct json *json) {
+    json_open_list(json, "members");
     for (uint32_t i = 0; i < topology->members_count; i++) {
         const struct peer *member = &topology->members[i];
-        buf_put_string(out, i > 0 ? "," : "");
-        put_peer(out, member);
-        buf_put_format(out, ",\"self\":%s}", peer_equal(member, &group_driver->self) ? "true" : "false");
+        put_peer(json, member);
+        json_bool(json, "self", peer_equal(member, &group_driver->self));
+        json_close(json);
     }
-    buf_put_string(out, "],\"edges\":[");
+    json_close(json);
+    json_open_list(json, "edges");
     for (uint32_t i = 0; i < topology->edges_count && topology->members_count > 0; i++) {
         const struct topology_edge *edge = &topology->edges[i];
-        buf_put_format(out, "%s{\"a\":%u,\"b\":%u,\"cost_us\":", i > 0 ? "," : "", edge->a, edge->b);
+        json_open(json, NULL);
+        JSON_COUNTS(json, {"a", edge->a}, {"b", edge->b});
         if (edge->cost_us == COSTS_UNKNOWN_US) {
-            buf_put_string(out, "null}");
+            json_none(json, "cost_us");
         } else {
-            buf_put_format(out, "%" PRIu32 "}", edge->cost_us);
+            json_count(json, "cost_us", edge->cost_us);
         }
+        json_close(json);
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }
 
 /* What it stands. */
-static void put_judgement(const struct topology *topology, struct buf *out) {
+static void put_judgement(const struct topology *topology, struct json *json) {
     struct graph *graph = calloc(1, sizeof *graph);
     if (graph != NULL && topology->members_count > 0) {
         topology_get_graph(topology, graph);
         struct graph_weakness weakness = graph_weakness(graph);
-        buf_put_format(out, ",\"hops\":%" PRIu32 ",\"bridges\":%" PRIu32 ",\"articulations\":%" PRIu32,
-                       graph_diameter(graph), weakness.bridges_count, weakness.articulations_count);
+        JSON_COUNTS(json, {"hops", graph_diameter(graph)}, {"bridges", weakness.bridges_count},
+                    {"articulations", weakness.articulations_count});
     }
     free(graph);
 }
 
 static void put_neighbours(const struct group_driver *group_driver, const struct group_driver_view *view,
-                           struct buf *out) {
+                           struct json *json) {
     uint64_t now_us = group_driver_now_us(group_driver);
-    buf_put_string(out, ",\"neighbours\":[");
+    json_open_list(json, "neighbours");
     for (size_t i = 0; i < view->neighbours_count; i++) {
         const struct group_neighbour *neighbour = &view->neighbours[i];
-        buf_put_string(out, i > 0 ? "," : "");
-        put_peer(out, &neighbour->peer);
-        buf_put_format(out, ",\"round_trip_us\":%" PRIu32 ",\"bandwidth\":%" PRIu64, neighbour->round_trip_us,
-                       neighbour->bandwidth);
+        put_peer(json, &neighbour->peer);
+        JSON_COUNTS(json, {"round_trip_us", neighbour->round_trip_us}, {"bandwidth", neighbour->bandwidth});
         if (neighbour->cost_us != COSTS_UNKNOWN_US) {
-            buf_put_format(out, ",\"cost_us\":%" PRIu32, neighbour->cost_us);
+            json_count(json, "cost_us", neighbour->cost_us);
         }
         if (neighbour->heard_at_us > 0) {
             uint64_t ago_us = now_us > neighbour->heard_at_us ? now_us - neighbour->heard_at_us : 0;
-            buf_put_format(out, ",\"heard_seconds_ago\":%" PRIu64, ago_us / 1000000);
+            json_count(json, "heard_seconds_ago", ago_us / 1000000);
         }
-        buf_put_byte(out, '}');
+        json_close(json);
     }
-    buf_put_string(out, "],\"asked\":[");
+    json_close(json);
+    json_open_list(json, "asked");
     for (size_t i = 0; i < view->asked_count; i++) {
-        buf_put_string(out, i > 0 ? "," : "");
-        put_peer(out, &view->asked[i].peer);
-        buf_put_byte(out, '}');
+        put_peer(json, &view->asked[i].peer);
+        json_close(json);
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }
 
-static void put_counters(const struct group_counters *counters, struct buf *out) {
-    const struct number numbers[] = {
-        {"received", counters->received_count},   {"malformed", counters->malformed_count},
-        {"foreign", counters->foreign_count},     {"strange", counters->strange_count},
-        {"unasked", counters->unasked_count},     {"flooded", counters->flooded_count},
-        {"forged", counters->forged_count},       {"blamed", counters->blamed_count},
-        {"echoes", counters->echoes_count},       {"echoed", counters->echoed_count},
-        {"probes", counters->probes_count},       {"reports", counters->reports_count},
-        {"reported", counters->reported_count},   {"requests", counters->requests_count},
-        {"pieces", counters->pieces_count},       {"repeats", counters->repeats_count},
-        {"committed", counters->committed_count}, {"computed", counters->computed_count},
-        {"dropped", counters->dropped_count},
-    };
-    buf_put_string(out, ",\"counters\":{");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        buf_put_format(out, "%s\"%s\":%" PRIu64, i > 0 ? "," : "", numbers[i].name, numbers[i].value);
-    }
-    buf_put_byte(out, '}');
+static void put_counters(const struct group_counters *counters, struct json *json) {
+    json_open(json, "counters");
+    JSON_COUNTS(json, {"received", counters->received_count}, {"malformed", counters->malformed_count},
+                {"foreign", counters->foreign_count}, {"strange", counters->strange_count},
+                {"unasked", counters->unasked_count}, {"flooded", counters->flooded_count},
+                {"forged", counters->forged_count}, {"blamed", counters->blamed_count},
+                {"echoes", counters->echoes_count}, {"echoed", counters->echoed_count},
+                {"probes", counters->probes_count}, {"reports", counters->reports_count},
+                {"reported", counters->reported_count}, {"requests", counters->requests_count},
+                {"pieces", counters->pieces_count}, {"repeats", counters->repeats_count},
+                {"committed", counters->committed_count}, {"computed", counters->computed_count},
+                {"dropped", counters->dropped_count});
+    json_close(json);
 }
 
 static void put_group(const struct group_driver *group_driver, const struct picture *picture,
-                      struct buf *out) {
+                      struct json *json) {
     const struct group_driver_view *view = &picture->view;
     const struct topology *topology = &picture->topology;
     char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
-    buf_put_format(
-        out,
-        "{\"name\":\"%s\",\"state\":\"%s\",\"founder\":\"%s\",\"admission\":\"%s\","
-        "\"generator\":\"%s\",\"k\":%u,\"is_master\":%s,\"term\":%" PRIu32 ",\"sequence\":%" PRIu32,
-        view->name, state_of(picture), identity_key_format(view->rules.founder, text),
-        group_files_admissions[view->rules.admission], group_files_generators[view->rules.generator],
-        view->rules.k, view->is_master ? "true" : "false", view->term, view->sequence);
+    json_open(json, NULL);
+    json_text(json, "name", view->name);
+    json_text(json, "state", state_of(picture));
+    json_text(json, "founder", identity_key_format(view->rules.founder, text));
+    json_text(json, "admission", group_files_admissions[view->rules.admission]);
+    json_text(json, "generator", group_files_generators[view->rules.generator]);
+    json_count(json, "k", view->rules.k);
+    json_bool(json, "is_master", view->is_master);
+    JSON_COUNTS(json, {"term", view->term}, {"sequence", view->sequence});
     if (topology->members_count > 0) {
-        buf_put_format(out, ",\"master\":\"%s\"", address_format(&topology->members[0].address, text));
+        json_text(json, "master", address_format(&topology->members[0].address, text));
     }
-    put_members(group_driver, topology, out);
-    put_judgement(topology, out);
-    put_neighbours(group_driver, view, out);
-    put_counters(&view->counters, out);
-    buf_put_byte(out, '}');
+    put_members(group_driver, topology, json);
+    put_judgement(topology, json);
+    put_neighbours(group_driver, view, json);
+    put_counters(&view->counters, json);
+    json_close(json);
 }
 
 enum err group_driver_put(struct group_driver *group_driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) {
     struct picture *picture = calloc(1, sizeof *picture);
-    const char *between = "";
     bool is_found = name.size == 0;
-    buf_put_string(out, "{\"version\":1,\"groups\":[");
+    struct json json;
+    json_init(&json, out);
+    json_open(&json, NULL);
+    json_count(&json, "version", 1);
+    json_open_list(&json, "groups");
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
         bool is_wanted = take(group_driver, i, picture) &&
                          (name.size == 0 || bytes_equal(name, bytes_of_string(picture->view.name)));
         if (is_wanted) {
-            buf_put_string(out, between);
-            put_group(group_driver, picture, out);
-            between = ",";
+            put_group(group_driver, picture, &json);
             is_found = true;
         }
     }
-    buf_put_string(out, "]}");
+    json_close(&json);
+    json_close(&json);
     free(picture);
     return is_found ? ERR_OK : err_set(detail, ERR_NOT_FOUND, "this node is in no such group");
 }

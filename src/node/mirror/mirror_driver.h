@@ -20,8 +20,8 @@
 #ifndef MNEMON_NODE_MIRROR_MIRROR_DRIVER_H
 #define MNEMON_NODE_MIRROR_MIRROR_DRIVER_H
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/mirror.h"
 
@@ -48,7 +48,7 @@ struct mirror_driver_config {
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void (*note)(void *context, const char *sentence);
     /* Append what is known of it as an archive, as a member of its JSON. May be NULL. */
-    void (*put_archive)(void *context, const char *name, struct buf *out);
+    void (*put_archive)(void *context, const char *name, struct json *json);
     void *context;
 };
 
@@ -65,7 +65,7 @@ void mirror_driver_free(struct mirror_driver *mirror_driver);
  * something that others may read; what he may have is judged question by question. */
 bool mirror_driver_hears(struct mirror_driver *mirror_driver, const struct peer *peer);
 
-/* Any thread: append what /api/v1/mirrors says (docs/api.md). */
+/* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */
 void mirror_driver_put(struct mirror_driver *mirror_driver, struct buf *out);
 
 #endif

@@ -1,129 +1,145 @@
 /* Of mirroring: what people and programs see of it. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "node/mirror/mirror_driver_state.h"
 
-static void put_version(const char *title, const struct version *version, struct buf *out) {
+static void put_version(const char *title, const struct version *version, struct json *json) {
     if (version == NULL) {
-        buf_put_format(out, ",\"%s\":null", title);
+        json_none(json, title);
         return;
     }
-    buf_put_format(out,
-                   ",\"%s\":{\"number\":%ju,\"time_us\":%jd,\"files\":%ju,\"directories\":%ju,\"links\":%ju,"
-                   "\"size\":%ju,\"manifest_size\":%ju}",
-                   title, (uintmax_t)version->number, (intmax_t)version->time_us,
-                   (uintmax_t)version->totals.files_count, (uintmax_t)version->totals.directories_count,
-                   (uintmax_t)version->totals.links_count, (uintmax_t)version->totals.content_size,
-                   (uintmax_t)version->totals.manifest_size);
+    json_open(json, title);
+    json_count(json, "number", version->number);
+    json_signed(json, "time_us", version->time_us);
+    JSON_COUNTS(json, {"files", version->totals.files_count},
+                {"directories", version->totals.directories_count}, {"links", version->totals.links_count},
+                {"size", version->totals.content_size}, {"manifest_size", version->totals.manifest_size});
+    json_close(json);
 }
 
-static void put_source(const struct mirror_source_status *status, struct buf *out) {
+static void put_source(const struct mirror_source_status *status, struct json *json) {
     char place[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
-    buf_put_format(out,
-                   "{\"address\":\"%s\",\"key\":\"%s\",\"number\":%ju,\"fetching\":%s,\"barred\":%s,"
-                   "\"bandwidth\":%ju,\"delay_us\":%ju,\"fetched_size\":%ju,\"failed\":%u}",
-                   address_format(&status->source.peer.address, place),
-                   identity_key_format(status->source.peer.key, key), (uintmax_t)status->number,
-                   status->is_fetching ? "true" : "false", status->is_barred ? "true" : "false",
-                   (uintmax_t)status->source.bandwidth, (uintmax_t)status->source.delay_us,
-                   (uintmax_t)status->fetched_size, status->failed_count);
+    json_open(json, NULL);
+    json_text(json, "address", address_format(&status->source.peer.address, place));
+    json_text(json, "key", identity_key_format(status->source.peer.key, key));
+    json_count(json, "number", status->number);
+    json_bool(json, "fetching", status->is_fetching);
+    json_bool(json, "barred", status->is_barred);
+    JSON_COUNTS(json, {"bandwidth", status->source.bandwidth}, {"delay_us", status->source.delay_us},
+                {"fetched_size", status->fetched_size}, {"failed", status->failed_count});
+    json_close(json);
 }
 
-static void put_progress(const struct mirror_driver_mirror *mirror, struct buf *out) {
+static void put_progress(const struct mirror_driver_mirror *mirror, struct json *json) {
     const struct mirror_counters *counters = mirror_counters(mirror->mirror);
     uint64_t rate = 0;
     if (mirror_phase(mirror->mirror) == MIRROR_FETCHING) {
         uint64_t took_us = mirror_driver_now_us(mirror->mirror_driver) - mirror->begun_us;
         rate = (counters->fetched_size - mirror->begun_size) * 1000 / (took_us / 1000 + 1);
     }
-    buf_put_format(out,
-                   ",\"left_size\":%ju,\"rate\":%ju,\"fetched_size\":%ju,\"batches\":%ju,\"again\":%ju,"
-                   "\"late\":%ju,\"needed\":%ju,\"begun\":%ju,\"applied\":%ju,\"barred\":%ju",
-                   (uintmax_t)mirror->wanted.left_size, (uintmax_t)rate, (uintmax_t)counters->fetched_size,
-                   (uintmax_t)counters->batches_count, (uintmax_t)counters->again_count,
-                   (uintmax_t)counters->late_count, (uintmax_t)counters->needed_count,
-                   (uintmax_t)counters->begun_count, (uintmax_t)counters->applied_count,
-                   (uintmax_t)counters->barred_count);
+    JSON_COUNTS(json, {"left_size", mirror->wanted.left_size}, {"rate", rate},
+                {"fetched_size", counters->fetched_size}, {"batches", counters->batches_count},
+                {"again", counters->again_count}, {"late", counters->late_count},
+                {"needed", counters->needed_count}, {"begun", counters->begun_count},
+                {"applied", counters->applied_count}, {"barred", counters->barred_count});
 }
 
 /* What became of those that people named. */
-static void put_named(const struct mirror_driver_mirror *mirror, struct buf *out) {
+static void put_named(const struct mirror_driver_mirror *mirror, struct json *json) {
     char place[ADDRESS_TEXT_SIZE_MAX];
-    buf_put_string(out, ",\"named\":[");
+    json_open_list(json, "named");
     for (size_t i = 0; i < mirror->setup.sources_count; i++) {
         const struct mirror_driver_named *named = &mirror->named[i];
-        buf_put_format(out, "%s{\"address\":\"%s\",\"state\":\"%s\"}", i > 0 ? "," : "",
-                       address_format(&mirror->setup.sources[i], place),
-                       named->is_known                ? "known"
-                       : named->err == ERR_PERMISSION ? "refuses"
-                       : named->err != ERR_OK         ? "silent"
-                                                      : "asked");
+        json_open(json, NULL);
+        json_text(json, "address", address_format(&mirror->setup.sources[i], place));
+        json_text(json, "state",
+                  named->is_known                ? "known"
+                  : named->err == ERR_PERMISSION ? "refuses"
+                  : named->err != ERR_OK         ? "silent"
+                                                 : "asked");
+        json_close(json);
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }
 
-static void put_mirror(const struct mirror_driver_mirror *mirror, struct buf *out) {
+static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *json) {
+    const struct mirror_driver *mirror_driver = mirror->mirror_driver;
     char key[IDENTITY_TEXT_SIZE] = "";
     if (mirror->setup.has_publisher) {
         identity_key_format(mirror->setup.publisher, key);
     }
-    buf_put_format(out, "{\"name\":\"%s\",\"publisher\":\"%s\",\"role\":\"%s\",\"state\":\"%s\"",
-                   mirror->setup.name, key,
-                   collection_setup_publishes(&mirror->setup) ? "publisher" : "subscriber",
-                   mirror->mirror != NULL        ? mirror_phases[mirror_phase(mirror->mirror)]
-                   : mirror->setup.has_publisher ? "closed"
-                                                 : "looking");
+    json_open(json, NULL);
+    json_text(json, "name", mirror->setup.name);
+    json_text(json, "publisher", key);
+    json_text(json, "role", collection_setup_publishes(&mirror->setup) ? "publisher" : "subscriber");
+    json_text(json, "state",
+              mirror->mirror != NULL        ? mirror_phases[mirror_phase(mirror->mirror)]
+              : mirror->setup.has_publisher ? "closed"
+                                            : "looking");
     if (mirror->mirror != NULL) {
-        put_version("held", mirror_held(mirror->mirror), out);
-        put_version("target", mirror_target(mirror->mirror), out);
-        put_version("newest", mirror_newest(mirror->mirror), out);
-        put_progress(mirror, out);
+        put_version("held", mirror_held(mirror->mirror), json);
+        put_version("target", mirror_target(mirror->mirror), json);
+        put_version("newest", mirror_newest(mirror->mirror), json);
+        put_progress(mirror, json);
     }
-    buf_put_format(out, ",\"given_size\":%ju,\"answers\":%ju,\"withheld\":%ju", (uintmax_t)mirror->given_size,
-                   (uintmax_t)mirror->answers_count, (uintmax_t)mirror->withheld_count);
-    put_named(mirror, out);
-    if (mirror->mirror_driver->config.put_archive != NULL) {
-        mirror->mirror_driver->config.put_archive(mirror->mirror_driver->config.context, mirror->setup.name,
-                                                  out);
+    JSON_COUNTS(json, {"given_size", mirror->given_size}, {"answers", mirror->answers_count},
+                {"withheld", mirror->withheld_count});
+    put_named(mirror, json);
+    if (mirror_driver->config.put_archive != NULL) {
+        mirror_driver->config.put_archive(mirror_driver->config.context, mirror->setup.name, json);
     }
-    buf_put_string(out, ",\"sources\":[");
+    json_open_list(json, "sources");
     size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
     for (size_t i = 0; i < count; i++) {
         struct mirror_source_status status;
-        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror->mirror_driver), &status);
-        buf_put_string(out, i > 0 ? "," : "");
-        put_source(&status, out);
+        mirror_source_at(mirror->mirror, i, mirror_driver_now_us(mirror_driver), &status);
+        put_source(&status, json);
     }
-    buf_put_string(out, "]}");
+    json_close(json);
+    json_close(json);
+}
+
+/* The lock is held. */
+static void put_all(struct mirror_driver *mirror_driver, struct json *json) {
+    char key[IDENTITY_TEXT_SIZE];
+    uint64_t now_us = mirror_driver_now_us(mirror_driver);
+    json_open(json, NULL);
+    json_count(json, "version", 1);
+    json_text(json, "key", identity_key_format(mirror_driver->config.self.key, key));
+    mirror_driver_rates_put(&mirror_driver->limit, now_us, json, "download");
+    mirror_driver_rates_put(&mirror_driver->upload_limit, now_us, json, "upload");
+    json_open_list(json, "mirrors");
+    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
+        put_mirror(mirror_driver->mirrors[i], json);
+    }
+    json_close(json);
+    json_close(json);
 }
 
 void mirror_driver_describe(struct mirror_driver *mirror_driver) {
-    char key[IDENTITY_TEXT_SIZE];
+    struct json json;
     pthread_mutex_lock(&mirror_driver->lock);
     buf_clear(&mirror_driver->status);
-    buf_put_format(&mirror_driver->status, "{\"version\":1,\"key\":\"%s\",\"download\":",
-                   identity_key_format(mirror_driver->config.self.key, key));
-    mirror_driver_rates_put(&mirror_driver->limit, mirror_driver_now_us(mirror_driver),
-                            &mirror_driver->status);
-    buf_put_string(&mirror_driver->status, ",\"upload\":");
-    mirror_driver_rates_put(&mirror_driver->upload_limit, mirror_driver_now_us(mirror_driver),
-                            &mirror_driver->status);
-    buf_put_string(&mirror_driver->status, ",\"mirrors\":[");
-    for (size_t i = 0; i < mirror_driver->mirrors_count; i++) {
-        buf_put_string(&mirror_driver->status, i > 0 ? "," : "");
-        put_mirror(mirror_driver->mirrors[i], &mirror_driver->status);
-    }
-    buf_put_string(&mirror_driver->status, "]}");
+    json_init(&json, &mirror_driver->status);
+    put_all(mirror_driver, &json);
     pthread_mutex_unlock(&mirror_driver->lock);
 }
 
 void mirror_driver_put(struct mirror_driver *mirror_driver, struct buf *out) {
-    pthread_mutex_lock(&mirror_driver->lock);
-    if (mirror_driver->status.size == 0 || mirror_driver->status.err != ERR_OK) {
-        buf_put_string(out, "{\"version\":1,\"mirrors\":[]}");
-    } else {
-        buf_put(out, buf_bytes(&mirror_driver->status));
+    struct json json;
+    json_init(&json, out);
+    if (mirror_driver != NULL) {
+        pthread_mutex_lock(&mirror_driver->lock);
+        buf_put(out, mirror_driver->status.err == ERR_OK ? buf_bytes(&mirror_driver->status) : BYTES(""));
+        pthread_mutex_unlock(&mirror_driver->lock);
     }
-    pthread_mutex_unlock(&mirror_driver->lock);
+    if (out->size == 0) {
+        json_open(&json, NULL);
+        json_count(&json, "version", 1);
+        json_open_list(&json, "mirrors");
+        json_close(&json);
+        json_close(&json);
+    }
 }

@@ -85,18 +85,21 @@ void mirror_driver_rates_set_clock(struct mirror_limit *limit, const struct cloc
     }
 }
 
-void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct buf *out) {
+void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct json *json,
+                             const char *name) {
     uint64_t rate = mirror_limit_rate(limit, now_us);
     uint64_t change_us = mirror_limit_change_at(limit, now_us);
+    json_open(json, name);
     if (rate == MIRROR_LIMIT_NONE) {
-        buf_put_string(out, "{\"limit\":null");
+        json_none(json, "limit");
     } else {
-        buf_put_format(out, "{\"limit\":%ju", (uintmax_t)rate);
+        json_count(json, "limit", rate);
     }
     if (change_us == UINT64_MAX) {
-        buf_put_string(out, ",\"until\":null}");
+        json_none(json, "until");
     } else {
         unsigned minute = mirror_limit_minute(limit, change_us);
-        buf_put_format(out, ",\"until\":\"%02u:%02u\"}", minute / MINUTES, minute % MINUTES);
+        json_format(json, "until", "%02u:%02u", minute / MINUTES, minute % MINUTES);
     }
+    json_close(json);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/json.h"
 #include "protocol/mirror/mirror_limit.h"
 
 /* *ret_limit may be copied; it begins to count when it is first used. */
@@ -21,6 +22,7 @@ enum err mirror_driver_rates_read(struct bytes limit, const struct config_list *
 void mirror_driver_rates_set_clock(struct mirror_limit *limit, const struct clock *clock);
 
 /* Append {"limit":1000000,"until":"06:00"}; limit null: any; until null: always. */
-void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct buf *out);
+void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct json *json,
+                             const char *name);
 
 #endif

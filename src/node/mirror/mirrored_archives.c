@@ -178,21 +178,19 @@ void mirrored_archives_stop(struct mirrored_archives *mirrored_archives) {
 
 /* ---- what people see ---- */
 
-void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct buf *out) {
+void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct json *json) {
     pthread_mutex_lock(&mirrored_archives->lock);
     const struct mirrored *mirrored = find(mirrored_archives, name);
     if (mirrored != NULL && mirrored->phase != MIRRORED_ARCHIVES_NONE) {
         bool is_indexing = mirrored->phase == MIRRORED_ARCHIVES_INDEXING;
-        buf_put_format(out,
-                       ",\"archive\":{\"state\":\"%s\",\"number\":%ju,\"captures\":%ju,\"records\":%ju,"
-                       "\"damaged\":%ju,\"took_us\":%ju,\"done_size\":%ju,\"all_size\":%ju,\"reason\":",
-                       mirrored_archives_phases[mirrored->phase], (uintmax_t)mirrored->number,
-                       (uintmax_t)mirrored->captures_count, (uintmax_t)mirrored->records_count,
-                       (uintmax_t)mirrored->damaged_count, (uintmax_t)mirrored->took_us,
-                       (uintmax_t)(is_indexing ? mirrored->done_size : 0),
-                       (uintmax_t)(is_indexing ? mirrored->all_size : 0));
-        buf_put_json(out, bytes_of_string(mirrored->reason));
-        buf_put_string(out, "}");
+        json_open(json, "archive");
+        json_text(json, "state", mirrored_archives_phases[mirrored->phase]);
+        JSON_COUNTS(json, {"number", mirrored->number}, {"captures", mirrored->captures_count},
+                    {"records", mirrored->records_count}, {"damaged", mirrored->damaged_count},
+                    {"took_us", mirrored->took_us}, {"done_size", is_indexing ? mirrored->done_size : 0},
+                    {"all_size", is_indexing ? mirrored->all_size : 0});
+        json_text(json, "reason", mirrored->reason);
+        json_close(json);
     }
     pthread_mutex_unlock(&mirrored_archives->lock);
 }

@@ -22,8 +22,8 @@
 #ifndef MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_H
 #define MNEMON_NODE_MIRROR_MIRRORED_ARCHIVES_H
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/peer.h"
 #include "store/instance/instance.h"
 
@@ -48,6 +48,6 @@ enum err mirrored_archives_start(const struct mirrored_archives_config *config,
 void mirrored_archives_stop(struct mirrored_archives *take_mirrored_archives);
 
 /* Any thread: append what there is of a collection as a member "archive" of /api/v1/mirrors (docs/api.md). */
-void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct buf *out);
+void mirrored_archives_put(struct mirrored_archives *mirrored_archives, const char *name, struct json *json);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/whole_file.h"
 #include "net/identity.h"
 #include "node/mirror/collection_path.h"
@@ -84,15 +85,22 @@ enum err mirrored_archives_file_write(const char *directory, const char *name,
     char path[COLLECTION_SETUP_PATH_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
     struct buf text;
+    struct json json;
     buf_init(&text, FILE_SIZE_MAX);
-    buf_put_format(&text, "{\"publisher\":\"%s\",\"number\":%ju,\"volumes\":[",
-                   identity_key_format(file->publisher, key), (uintmax_t)file->number);
+    json_init(&json, &text);
+    json_open(&json, NULL);
+    json_text(&json, "publisher", identity_key_format(file->publisher, key));
+    json_count(&json, "number", file->number);
+    json_open_list(&json, "volumes");
     for (size_t i = 0; i < file->volumes_count; i++) {
         const struct mirrored_archives_volume *volume = &file->volumes[i];
-        buf_put_format(&text, "%s{\"volume\":%u,\"number\":%u,\"mark\":%ju}", i > 0 ? "," : "", volume->name,
-                       volume->number, (uintmax_t)volume->mark);
+        json_open(&json, NULL);
+        JSON_COUNTS(&json, {"volume", volume->name}, {"number", volume->number}, {"mark", volume->mark});
+        json_close(&json);
     }
-    buf_put_string(&text, "]}\n");
+    json_close(&json);
+    json_close(&json);
+    buf_put_byte(&text, '\n');
     enum err err = text.err;
     err = err == ERR_OK
               ? whole_file_make_directory(collection_setup_path(directory, name, "deposit", path), detail)

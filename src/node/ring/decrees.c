@@ -355,24 +355,24 @@ enum err decrees_take_answer(struct decrees *decrees, struct bytes answer, struc
 
 /* ---- for people ---- */
 
-void decrees_put_json(struct decrees *decrees, struct buf *out) {
+void decrees_put_json(struct decrees *decrees, struct json *json) {
     char text[IDENTITY_TEXT_SIZE];
     pthread_mutex_lock(&decrees->lock);
-    buf_put_byte(out, '[');
+    json_open_list(json, "decrees");
     for (size_t i = 0; i < decrees->count; i++) {
         const struct decrees_entry *entry = &decrees->entries[i];
         const struct decree *decree = &entry->decree;
-        buf_put_format(out, "%s{\"author\":\"%s\",\"kind\":\"%s\",\"name\":", i > 0 ? "," : "",
-                       identity_key_format(decree->author, text),
-                       decree->kind == DECREE_JOB ? "job" : "rules");
-        buf_put_json(out, decree->name);
-        buf_put_format(out, ",\"version\":%llu,\"withdrawn\":%s,\"counts\":%s,\"why_not\":",
-                       (unsigned long long)decree->version, decree->text.size == 0 ? "true" : "false",
-                       entry->counts ? "true" : "false");
-        buf_put_json(out, bytes_of_string(entry->why_not));
-        buf_put_byte(out, '}');
+        json_open(json, NULL);
+        json_text(json, "author", identity_key_format(decree->author, text));
+        json_text(json, "kind", decree->kind == DECREE_JOB ? "job" : "rules");
+        json_bytes(json, "name", decree->name);
+        json_count(json, "version", decree->version);
+        json_bool(json, "withdrawn", decree->text.size == 0);
+        json_bool(json, "counts", entry->counts);
+        json_text(json, "why_not", entry->why_not);
+        json_close(json);
     }
-    buf_put_byte(out, ']');
+    json_close(json);
     pthread_mutex_unlock(&decrees->lock);
 }
 

@@ -16,6 +16,7 @@
 #define MNEMON_NODE_RING_DECREES_H
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "net/identity.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/ring/decree.h"
@@ -57,7 +58,7 @@ enum err decrees_take_answer(struct decrees *decrees, struct bytes answer,
                              struct err_detail *detail) MUST_CHECK;
 
 /* Append a JSON array: author, kind, name, version, counts, why not. */
-void decrees_put_json(struct decrees *decrees, struct buf *out);
+void decrees_put_json(struct decrees *decrees, struct json *json);
 
 /* ---- for commands, without a node ---- */
 

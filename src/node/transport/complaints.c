@@ -55,20 +55,18 @@ static const struct complaint *newest_before(const struct complaints *complaints
     return newest;
 }
 
-void complaints_put(const struct complaints *complaints, struct buf *out) {
+void complaints_put(const struct complaints *complaints, struct json *json, const char *name) {
     uint64_t shown = 0; /* bit i: of the item i */
     const struct complaint *complaint;
-    buf_put_byte(out, '[');
+    json_open_list(json, name);
     while ((complaint = newest_before(complaints, shown)) != NULL) {
-        char first[UTC_RFC3339_SIZE];
-        char last[UTC_RFC3339_SIZE];
-        buf_put_format(out,
-                       "%s{\"first\":\"%s\",\"last\":\"%s\",\"count\":%ju,\"text\":", shown != 0 ? "," : "",
-                       utc_format_rfc3339(complaint->first_us, first),
-                       utc_format_rfc3339(complaint->last_us, last), (uintmax_t)complaint->count);
-        buf_put_json(out, bytes_of_string(complaint->sentence));
-        buf_put_byte(out, '}');
+        json_open(json, NULL);
+        json_time(json, "first", complaint->first_us);
+        json_time(json, "last", complaint->last_us);
+        json_count(json, "count", complaint->count);
+        json_text(json, "text", complaint->sentence);
+        json_close(json);
         shown |= UINT64_C(1) << (complaint - complaints->items);
     }
-    buf_put_byte(out, ']');
+    json_close(json);
 }

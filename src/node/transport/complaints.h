@@ -8,7 +8,7 @@
 #ifndef MNEMON_NODE_TRANSPORT_COMPLAINTS_H
 #define MNEMON_NODE_TRANSPORT_COMPLAINTS_H
 
-#include "base/buf.h"
+#include "base/json.h"
 
 enum { COMPLAINTS_MAX = 32, COMPLAINT_SIZE_MAX = 320, COMPLAINTS_PAUSE_S = 60 };
 
@@ -29,6 +29,6 @@ struct complaints {
 bool complaints_add(struct complaints *complaints, const char *sentence, int64_t now_us);
 
 /* Append an array of objects, the newest first. */
-void complaints_put(const struct complaints *complaints, struct buf *out);
+void complaints_put(const struct complaints *complaints, struct json *json, const char *name);
 
 #endif

@@ -1,5 +1,7 @@
+#include <math.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "node/transport/ring_json.h"
 #include "node/transport/transport_state.h"
 
@@ -69,28 +71,22 @@ static double share_of(struct ring_id from, struct ring_id to) {
 }
 
 static void put_vnode(const struct transport *transport, const struct ring_known *known, const char *role,
-                      struct buf *out) {
-    buf_put_byte(out, '{');
-    ring_json_put_vnode(&known->vnode, out);
-    buf_put_format(out, ",\"role\":\"%s\"", role);
-    if (known->round_trip_us > 0) {
-        buf_put_format(out, ",\"rtt_milliseconds\":%.3f", known->round_trip_us / 1000.0);
-    } else {
-        buf_put_string(out, ",\"rtt_milliseconds\":null");
-    }
+                      struct json *json) {
     uint64_t now_us = clock_monotonic_us(transport->config.clock);
-    if (known->heard_at_us > 0 && known->heard_at_us <= now_us) {
-        buf_put_format(out, ",\"heard_seconds_ago\":%.1f", (double)(now_us - known->heard_at_us) / 1e6);
-    } else {
-        buf_put_string(out, ",\"heard_seconds_ago\":null");
-    }
-    buf_put_format(out, ",\"misses\":%u}", known->misses_count);
+    json_open(json, NULL);
+    ring_json_put_vnode(&known->vnode, json);
+    json_text(json, "role", role);
+    json_decimal(json, "rtt_milliseconds", known->round_trip_us > 0 ? known->round_trip_us / 1000.0 : NAN, 3);
+    bool is_heard = known->heard_at_us > 0 && known->heard_at_us <= now_us;
+    json_decimal(json, "heard_seconds_ago", is_heard ? (double)(now_us - known->heard_at_us) / 1e6 : NAN, 1);
+    json_count(json, "misses", known->misses_count);
+    json_close(json);
 }
 
 /* A list of places without repetitions. */
 struct listing {
     const struct transport *transport;
-    struct buf *out;
+    struct json *json;
     struct ring_id ids[NEIGHBOURS_MAX];
     size_t count;
 };
@@ -107,14 +103,13 @@ static void list_vnode(struct listing *listing, const struct vnode *vnode, const
     }
     (void)ring_know(listing->transport->ring, vnode->id, &known);
     known.vnode = *vnode;
-    buf_put_string(listing->out, listing->count > 0 ? "," : "");
-    put_vnode(listing->transport, &known, role, listing->out);
+    put_vnode(listing->transport, &known, role, listing->json);
     listing->ids[listing->count++] = vnode->id;
 }
 
-static void put_neighbours(const struct transport *transport, struct buf *out) {
+static void put_neighbours(const struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
-    struct listing listing = {.transport = transport, .out = out};
+    struct listing listing = {.transport = transport, .json = json};
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         for (uint8_t i = 0; i < ring_list_size(ring); i++) {
             char role[32];
@@ -131,7 +126,7 @@ static void put_neighbours(const struct transport *transport, struct buf *out) {
     }
 }
 
-static void put_fingers(const struct transport *transport, struct buf *out) {
+static void put_fingers(const struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
@@ -139,15 +134,15 @@ static void put_fingers(const struct transport *transport, struct buf *out) {
         uint32_t cursor = 0;
         while (count < FINGERS_MAX && ring_next_finger(ring, vnode, &cursor, &finger)) {
             if (is_real(transport, &finger.vnode)) {
-                buf_put_string(out, count++ > 0 ? "," : "");
-                put_vnode(transport, &finger, "finger", out);
+                count++;
+                put_vnode(transport, &finger, "finger", json);
             }
         }
     }
 }
 
 /* All that are known to live, for a picture: neighbours and fingers among them. */
-static void put_others(const struct transport *transport, struct buf *out) {
+static void put_others(const struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
     for (uint32_t i = 0; i < ring_known_count(ring) && count < OTHERS_MAX; i++) {
@@ -155,15 +150,17 @@ static void put_others(const struct transport *transport, struct buf *out) {
         char id[RING_JSON_ID_SIZE];
         struct ring_known known = ring_known_at(ring, i);
         if (is_real(transport, &known.vnode) && known.misses_count == 0) {
-            buf_put_format(out, "%s{\"address\":\"%s\",\"id\":\"%s\"}", count++ > 0 ? "," : "",
-                           address_format(&known.vnode.peer.address, address),
-                           ring_json_format_id(known.vnode.id, id));
+            count++;
+            json_open(json, NULL);
+            json_text(json, "address", address_format(&known.vnode.peer.address, address));
+            json_text(json, "id", ring_json_format_id(known.vnode.id, id));
+            json_close(json);
         }
     }
 }
 
 /* "list 7 of 8": so many entries are places that have not failed to answer. A small ring has no more. */
-static void put_health(const struct ring *ring, uint8_t vnode, struct buf *out) {
+static void put_health(const struct ring *ring, uint8_t vnode, struct json *json) {
     unsigned there = 0;
     unsigned healthy = 0;
     for (uint8_t i = 0; i < ring_list_size(ring); i++) {
@@ -175,90 +172,79 @@ static void put_health(const struct ring *ring, uint8_t vnode, struct buf *out) 
         }
     }
     bool is_small = ring_mode(ring) == RING_SMALL;
-    buf_put_format(out, "\"list %u of %u\"", healthy, is_small ? there : ring_list_size(ring));
+    json_format(json, "health", "list %u of %u", healthy, is_small ? there : ring_list_size(ring));
 }
 
-static void put_vnodes(const struct transport *transport, struct buf *out) {
+static void put_vnodes(const struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         char id[RING_JSON_ID_SIZE];
         const struct vnode *own = ring_vnode_at(ring, vnode);
         const struct vnode *predecessor = ring_predecessor(ring, vnode);
         bool is_member = ring_is_member(ring, vnode) && predecessor != NULL;
-        buf_put_format(out, "%s{\"index\":%u,\"id\":\"%s\",\"member\":%s", vnode > 0 ? "," : "", own->index,
-                       ring_json_format_id(own->id, id), is_member ? "true" : "false");
+        json_open(json, NULL);
+        json_count(json, "index", own->index);
+        json_text(json, "id", ring_json_format_id(own->id, id));
+        json_bool(json, "member", is_member);
         if (is_member) {
-            buf_put_format(out, ",\"from\":\"%s\",\"share\":%.6f,\"health\":",
-                           ring_json_format_id(predecessor->id, id), share_of(predecessor->id, own->id));
-            put_health(ring, vnode, out);
-            buf_put_byte(out, '}');
+            json_text(json, "from", ring_json_format_id(predecessor->id, id));
+            json_decimal(json, "share", share_of(predecessor->id, own->id), 6);
+            put_health(ring, vnode, json);
         } else {
-            buf_put_string(out, ",\"from\":null,\"share\":0,\"health\":\"not placed yet\"}");
+            json_none(json, "from");
+            json_count(json, "share", 0);
+            json_text(json, "health", "not placed yet");
         }
+        json_close(json);
     }
 }
 
-static void put_counters(const struct transport *transport, struct buf *out) {
-    const struct ring_counters *ring = ring_counters(transport->ring);
-    buf_put_format(out,
-                   ",\"counters\":{\"received\":%ju,\"malformed\":%ju,\"foreign\":%ju,\"unasked\":%ju,"
-                   "\"challenged\":%ju,\"silent\":%ju,\"lookups\":%ju,\"from_table\":%ju,\"lost\":%ju,"
-                   "\"hops\":%ju,\"blamed\":%ju}",
-                   (uintmax_t)ring->received_count, (uintmax_t)ring->malformed_count,
-                   (uintmax_t)ring->foreign_count, (uintmax_t)ring->unasked_count,
-                   (uintmax_t)ring->challenged_count, (uintmax_t)ring->silent_count,
-                   (uintmax_t)ring->lookups_count, (uintmax_t)ring->from_table_count,
-                   (uintmax_t)ring->lost_count, (uintmax_t)ring->hops_count, (uintmax_t)ring->blamed_count);
+static void put_counters(const struct ring_counters *ring, struct json *json) {
+    json_open(json, "counters");
+    JSON_COUNTS(json, {"received", ring->received_count}, {"malformed", ring->malformed_count},
+                {"foreign", ring->foreign_count}, {"unasked", ring->unasked_count},
+                {"challenged", ring->challenged_count}, {"silent", ring->silent_count},
+                {"lookups", ring->lookups_count}, {"from_table", ring->from_table_count},
+                {"lost", ring->lost_count}, {"hops", ring->hops_count}, {"blamed", ring->blamed_count});
+    json_close(json);
 }
 
-static void put_dropped(const struct datagram_stats *stats, struct buf *out) {
-    static const struct {
-        const char *name;
-        enum seal_verdict verdict;
-    } verdicts[] = {
-        {"short", SEAL_SHORT},         {"other_version", SEAL_OTHER}, {"strange", SEAL_STRANGE},
-        {"forged", SEAL_FORGED},       {"other_clock", SEAL_CLOCK},   {"replayed", SEAL_REPLAYED},
-        {"unproved_life", SEAL_STALE}, {"flooding", SEAL_FLOOD},
-    };
-    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
-        buf_put_format(out, ",\"%s\":%ju", verdicts[i].name, (uintmax_t)stats->verdicts[verdicts[i].verdict]);
-    }
-}
-
-static void put_traffic(const struct transport *transport, struct buf *out) {
+static void put_traffic(const struct transport *transport, struct json *json) {
     const struct datagram_stats *stats = datagram_stats(transport->datagram);
     const struct gate_stat *gate = gate_stat(transport->gate);
-    buf_put_format(out,
-                   ",\"datagrams\":{\"received\":%ju,\"received_bytes\":%ju,\"sent\":%ju,\"sent_bytes\":%ju,"
-                   "\"dropped\":%ju,\"unproved\":%ju,\"refused_by_us\":%ju,\"refused_by_others\":%ju,"
-                   "\"limited\":%ju,\"malformed\":%ju",
-                   (uintmax_t)stats->received, (uintmax_t)stats->received_bytes, (uintmax_t)stats->sent,
-                   (uintmax_t)stats->sent_bytes, (uintmax_t)stats->dropped, (uintmax_t)stats->unproved,
-                   (uintmax_t)stats->refused_by_us, (uintmax_t)stats->refused_by_others,
-                   (uintmax_t)stats->limited, (uintmax_t)stats->malformed);
-    put_dropped(stats, out);
-    buf_put_byte(out, '}');
-    buf_put_format(out,
-                   ",\"members\":{\"hellos\":%ju,\"refused\":%ju,\"refused_by_others\":%ju,"
-                   "\"turned_away\":%ju,\"malformed\":%ju}",
-                   (uintmax_t)gate->hellos_count, (uintmax_t)gate->refused_count,
-                   (uintmax_t)gate->refusals_count, (uintmax_t)gate->turned_away_count,
-                   (uintmax_t)gate->malformed_count);
+    const uint64_t *verdicts = stats->verdicts;
+    json_open(json, "datagrams");
+    JSON_COUNTS(json, {"received", stats->received}, {"received_bytes", stats->received_bytes},
+                {"sent", stats->sent}, {"sent_bytes", stats->sent_bytes}, {"dropped", stats->dropped},
+                {"unproved", stats->unproved}, {"refused_by_us", stats->refused_by_us},
+                {"refused_by_others", stats->refused_by_others}, {"limited", stats->limited},
+                {"malformed", stats->malformed}, {"short", verdicts[SEAL_SHORT]},
+                {"other_version", verdicts[SEAL_OTHER]}, {"strange", verdicts[SEAL_STRANGE]},
+                {"forged", verdicts[SEAL_FORGED]}, {"other_clock", verdicts[SEAL_CLOCK]},
+                {"replayed", verdicts[SEAL_REPLAYED]}, {"unproved_life", verdicts[SEAL_STALE]},
+                {"flooding", verdicts[SEAL_FLOOD]});
+    json_close(json);
+    json_open(json, "members");
+    JSON_COUNTS(json, {"hellos", gate->hellos_count}, {"refused", gate->refused_count},
+                {"refused_by_others", gate->refusals_count}, {"turned_away", gate->turned_away_count},
+                {"malformed", gate->malformed_count});
+    json_close(json);
 }
 
-static void put_blamed(const struct transport *transport, struct buf *out) {
+static void put_blamed(const struct transport *transport, struct json *json) {
     uint32_t count;
     const struct ring_blame *blames = ring_blames(transport->ring, &count);
     for (uint32_t i = 0; i < count; i++) {
         char address[ADDRESS_TEXT_SIZE_MAX];
-        buf_put_format(out, "%s{\"address\":\"%s\",\"count\":%u,\"text\":", i > 0 ? "," : "",
-                       address_format(&blames[i].who.peer.address, address), blames[i].count);
-        buf_put_json(out, bytes_of_string(blames[i].text));
-        buf_put_byte(out, '}');
+        json_open(json, NULL);
+        json_text(json, "address", address_format(&blames[i].who.peer.address, address));
+        json_count(json, "count", blames[i].count);
+        json_text(json, "text", blames[i].text);
+        json_close(json);
     }
 }
 
-static void put_sentence(const struct transport *transport, struct buf *out) {
+static void put_sentence(const struct transport *transport, struct json *json) {
     char text[TRANSPORT_SENTENCE_SIZE_MAX];
     const char *name = transport->charter.name;
     const char *host = transport->contact.host;
@@ -285,55 +271,53 @@ static void put_sentence(const struct transport *transport, struct buf *out) {
                      : "joining \"%s\"",
                  name);
     }
-    buf_put_json(out, bytes_of_string(text));
+    json_text(json, "text", text);
 }
 
-static void put_ring(const struct transport *transport, struct buf *out) {
+static void put_ring(const struct transport *transport, struct json *json) {
+    static const struct {
+        const char *name;
+        void (*put)(const struct transport *transport, struct json *json);
+    } lists[] = {{"places", put_vnodes},
+                 {"neighbours", put_neighbours},
+                 {"fingers", put_fingers},
+                 {"others", put_others},
+                 {"blamed", put_blamed}};
     const struct ring *ring = transport->ring;
-    buf_put_format(out, ",\"mode\":\"%s\",\"estimated_size\":%ju,\"known\":%u,\"places\":[",
-                   mode_names[ring_mode(ring)], (uintmax_t)ring_estimated_size(ring), ring_known_count(ring));
-    put_vnodes(transport, out);
-    buf_put_string(out, "],\"neighbours\":[");
-    put_neighbours(transport, out);
-    buf_put_string(out, "],\"fingers\":[");
-    put_fingers(transport, out);
-    buf_put_string(out, "],\"others\":[");
-    put_others(transport, out);
-    buf_put_string(out, "],\"blamed\":[");
-    put_blamed(transport, out);
-    buf_put_byte(out, ']');
-    put_counters(transport, out);
+    json_text(json, "mode", mode_names[ring_mode(ring)]);
+    JSON_COUNTS(json, {"estimated_size", ring_estimated_size(ring)}, {"known", ring_known_count(ring)});
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        json_open_list(json, lists[i].name);
+        lists[i].put(transport, json);
+        json_close(json);
+    }
+    put_counters(ring_counters(ring), json);
 }
 
 void transport_copy(struct transport *transport) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     char key[IDENTITY_TEXT_SIZE];
-    struct buf *out = &transport->text;
+    struct json writer;
+    struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
-    buf_clear(out);
-    buf_put_format(
-        out, "{\"version\":1,\"running\":true,\"state\":\"%s\",\"text\":", state_names[transport->state]);
-    put_sentence(transport, out);
-    buf_put_format(out, ",\"key\":\"%s\",\"address\":", identity_key_format(transport->identity.key, key));
-    if (transport->datagram != NULL) {
-        buf_put_format(out, "\"%s\"", address_format(&transport->self.address, address));
-    } else {
-        buf_put_string(out, "null");
-    }
-    buf_put_string(out, ",\"charter\":");
-    if (transport->has_charter) {
-        ring_json_put_charter(&transport->charter, out);
-    } else {
-        buf_put_string(out, "null");
-    }
+    buf_clear(&transport->text);
+    json_init(json, &transport->text);
+    json_open(json, NULL);
+    json_count(json, "version", 1);
+    json_bool(json, "running", true);
+    json_text(json, "state", state_names[transport->state]);
+    put_sentence(transport, json);
+    json_text(json, "key", identity_key_format(transport->identity.key, key));
+    bool is_bound = transport->datagram != NULL;
+    json_text(json, "address", is_bound ? address_format(&transport->self.address, address) : NULL);
+    ring_json_put_charter(transport->has_charter ? &transport->charter : NULL, json);
     if (transport->ring != NULL) {
-        put_ring(transport, out);
+        put_ring(transport, json);
     }
-    if (transport->datagram != NULL) {
-        put_traffic(transport, out);
+    if (is_bound) {
+        put_traffic(transport, json);
     }
-    buf_put_string(out, ",\"complaints\":");
-    complaints_put(&transport->complaints, out);
-    buf_put_byte(out, '}');
+    complaints_put(&transport->complaints, json, "complaints");
+    json_close(json);
     pthread_mutex_unlock(&transport->lock);
 }

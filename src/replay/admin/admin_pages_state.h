@@ -40,9 +40,6 @@ void admin_pages_answer_problem(struct http_request *request, unsigned status, e
 /* 303: look there. */
 void admin_pages_answer_see(struct http_request *request, const char *path);
 
-/* The buffer as JSON, with its line end; the buffer is released. */
-void admin_pages_answer_json(struct http_request *request, unsigned status, struct buf *take_text);
-
 /* The body, where it is at most ADMIN_PAGES_BODY_SIZE_MAX; else it has been answered. */
 bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
 
