@@ -19,6 +19,30 @@ void json_init_file(struct json *json, FILE *file) {
     buf_init(&json->lines, JSON_LINE_SIZE_MAX);
 }
 
+void json_begin(struct json *json, struct buf *out) {
+    json_init(json, out);
+    json_open(json, NULL);
+}
+
+void json_begin_spaced(struct json *json, struct buf *out) {
+    json_init_spaced(json, out);
+    json_open(json, NULL);
+}
+
+void json_begin_file(struct json *json, FILE *file) {
+    json_init_file(json, file);
+    json_open(json, NULL);
+}
+
+void json_end(struct json *json) {
+    while (json->depth > 0) {
+        json_close(json);
+    }
+    if (json->file != NULL) {
+        json_done(json);
+    }
+}
+
 void json_done(struct json *json) {
     ASSERT(json->depth == 0 && json->file != NULL);
     buf_done(&json->lines);
@@ -44,7 +68,7 @@ void json_name(struct json *json, struct bytes name) {
 }
 
 /* Up to where a value can be put. */
-static void json_begin(struct json *json, const char *name) {
+static void json_place(struct json *json, const char *name) {
     if (name != NULL) {
         json_name(json, bytes_of_string(name));
     }
@@ -57,7 +81,7 @@ static void json_begin(struct json *json, const char *name) {
 }
 
 static void json_nest(struct json *json, const char *name, bool is_list) {
-    json_begin(json, name);
+    json_place(json, name);
     ASSERT(json->depth < JSON_DEPTH_MAX);
     buf_put_byte(json->out, is_list ? '[' : '{');
     json->lists = json->lists << 1 | is_list;
@@ -94,7 +118,7 @@ void json_break(struct json *json) {
 }
 
 void json_count(struct json *json, const char *name, uint64_t value) {
-    json_begin(json, name);
+    json_place(json, name);
     buf_put_u64(json->out, value);
 }
 
@@ -105,7 +129,7 @@ void json_counts(struct json *json, const struct json_member *members, size_t co
 }
 
 void json_signed(struct json *json, const char *name, int64_t value) {
-    json_begin(json, name);
+    json_place(json, name);
     buf_put_format(json->out, "%jd", (intmax_t)value);
 }
 
@@ -122,7 +146,7 @@ void json_decimal(struct json *json, const char *name, double value, int decimal
         json_none(json, name);
         return;
     }
-    json_begin(json, name);
+    json_place(json, name);
     buf_put_format(json->out, "%.*f", decimals, value);
 }
 
@@ -131,12 +155,12 @@ void json_digits(struct json *json, const char *name, double value, int digits) 
         json_none(json, name);
         return;
     }
-    json_begin(json, name);
+    json_place(json, name);
     buf_put_format(json->out, "%.*g", digits, value);
 }
 
 void json_bytes(struct json *json, const char *name, struct bytes text) {
-    json_begin(json, name);
+    json_place(json, name);
     buf_put_json(json->out, text);
 }
 
@@ -169,7 +193,7 @@ void json_timestamp(struct json *json, const char *name, int64_t time_us) {
 }
 
 void json_raw(struct json *json, const char *name, struct bytes value) {
-    json_begin(json, name);
+    json_place(json, name);
     buf_put(json->out, value);
 }
 

@@ -1,14 +1,12 @@
 /*
  * json - writes JSON into a buffer, member by member.
  *
- *      json_init(&json, &out);
- *      json_open(&json, NULL);                     {
+ *      json_begin(&json, &out);                    {
  *      json_text(&json, "name", "a");              "name":"a"
  *      json_open_list(&json, "sizes");             ,"sizes":[
  *      json_count(&json, NULL, 1);                 1
  *      json_count(&json, NULL, 2);                 ,2
- *      json_close(&json);                          ]
- *      json_close(&json);                          }
+ *      json_end(&json);                            ]}
  *
  * The writer sets the commas and knows which bracket closes. What is written is well-formed as soon as every
  * bracket is closed; a name where none belongs, or none where one belongs, is the programmer's error. The
@@ -45,6 +43,13 @@ void json_init_spaced(struct json *json, struct buf *out);
 /* Whole values go to the file, one a line; the line that fails is left out. To be ended by json_done(). */
 void json_init_file(struct json *json, FILE *file);
 void json_done(struct json *json);
+
+/* All of these at once for a single object: it is opened; all that is open is closed, and a file's json done.
+ */
+void json_begin(struct json *json, struct buf *out);
+void json_begin_spaced(struct json *json, struct buf *out);
+void json_begin_file(struct json *json, FILE *file);
+void json_end(struct json *json);
 
 void json_open(struct json *json, const char *name); /* an object */
 void json_open_list(struct json *json, const char *name);

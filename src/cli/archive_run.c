@@ -159,15 +159,14 @@ static void put_json(const struct run *run, const struct frontier_stat *stat, ui
                      struct buf *out) {
     static const char *const states[] = {"stopped", "stopped", "limited", "complete"};
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_text(&json, "job", run->campaign->name);
     json_text(&json, "state", states[run->campaign->state]);
     JSON_COUNTS(&json, {"visit", stat->visit}, {"known", stat->known_count},
                 {"waiting", stat->waiting_count});
     json_decimal(&json, "seconds", (double)elapsed_us / 1e6, 3);
     tally_put_json(&run->campaign->tally, &json);
-    json_close(&json);
+    json_end(&json);
     buf_put_byte(out, '\n');
 }
 

@@ -206,16 +206,14 @@ static int write_file(struct export *export, const struct export_options *option
 static void print_summary(const struct export *export) {
     const struct export_wacz *wacz = export->wacz;
     struct json json;
-    json_init_file(&json, export->cli->out);
-    json_open(&json, NULL);
+    json_begin_file(&json, export->cli->out);
     JSON_COUNTS(&json, {"captures", export->captures_count}, {"revisits", export->revisits_count},
                 {"requests", export->requests_count});
     if (wacz != NULL) {
         json_count(&json, "pages", wacz->pages_count);
     }
     json_count(&json, "size", wacz != NULL ? wacz->writer.zip.offset : export->writer.offset);
-    json_close(&json);
-    json_done(&json);
+    json_end(&json);
 }
 
 static int write_output(struct export *export, const struct export_options *options,

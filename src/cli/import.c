@@ -271,8 +271,7 @@ static void finish_import(struct import *import) {
 
 static void print_json(const struct import_tally *tally, FILE *file) {
     struct json json;
-    json_init_file(&json, file);
-    json_open(&json, NULL);
+    json_begin_file(&json, file);
     JSON_COUNTS(&json, {"captures", tally->captures_count}, {"duplicates", tally->duplicates_count},
                 {"requests", tally->requests_count}, {"present", tally->present_count},
                 {"unresolved", tally->unresolved_count}, {"damaged", tally->damaged_count},
@@ -284,9 +283,7 @@ static void print_json(const struct import_tally *tally, FILE *file) {
             json_count(&json, warc_type_name((enum warc_type)i), tally->skipped_counts[i]);
         }
     }
-    json_close(&json);
-    json_close(&json);
-    json_done(&json);
+    json_end(&json);
 }
 
 /* Counts of nothing are left out, except that of what an import is for. */

@@ -24,14 +24,13 @@ struct printer {
 
 static void put_json(struct printer *printer, const struct link *link) {
     struct json json;
-    json_init(&json, &printer->line);
-    json_open(&json, NULL);
+    json_begin(&json, &printer->line);
     json_text(&json, "kind", link_kind_name(link->kind));
     json_text(&json, "element", link->element);
     json_text(&json, "attribute", link->attribute);
     json_count(&json, "offset", link->offset);
     json_bytes(&json, "url", link->href);
-    json_close(&json);
+    json_end(&json);
     buf_put_byte(&printer->line, '\n');
 }
 

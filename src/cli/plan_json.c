@@ -168,8 +168,7 @@ static void put_notes(const struct plan *plan, struct json *json) {
 void plan_put_json(const struct plan *plan, struct buf *out) {
     struct json writer;
     struct json *json = &writer;
-    json_init(json, out);
-    json_open(json, NULL);
+    json_begin(json, out);
     json_text(json, "preset", plan_presets[plan->preset]);
     put_inputs(plan, json);
     put_measured(plan, json);
@@ -180,6 +179,6 @@ void plan_put_json(const struct plan *plan, struct buf *out) {
     put_copies(&plan->capacity, json);
     put_links(plan, json);
     put_notes(plan, json);
-    json_close(json);
+    json_end(json);
     buf_put_byte(out, '\n');
 }

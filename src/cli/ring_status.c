@@ -184,12 +184,11 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
     buf_init(&out, LINE_SIZE_MAX);
-    json_init(&json, &out);
-    json_open(&json, NULL);
+    json_begin(&json, &out);
     json_bool(&json, "running", false);
     json_text(&json, "key", key);
     ring_json_put_charter(err == ERR_OK ? charter : NULL, &json);
-    json_close(&json);
+    json_end(&json);
     buf_put_byte(&out, '\n');
     if (!is_json) {
         json_t *ring = json_loadb((const char *)out.data, out.size, 0, NULL);

@@ -121,12 +121,10 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
     data_close(&data);
     if (options->json) {
         struct json json;
-        json_init_file(&json, cli->out);
-        json_open(&json, NULL);
+        json_begin_file(&json, cli->out);
         json_bool(&json, "running", false);
         JSON_COUNTS(&json, {"captures", captures_count}, {"bytes", size});
-        json_close(&json);
-        json_done(&json);
+        json_end(&json);
         return;
     }
     buf_init(&line, LINE_SIZE_MAX);

@@ -44,14 +44,12 @@ static void print_stored(const struct putter *putter, const char *name, const st
         return;
     }
     struct json line;
-    json_init_file(&line, putter->cli->out);
-    json_open(&line, NULL);
+    json_begin_file(&line, putter->cli->out);
     json_text(&line, "key", key);
     json_bool(&line, "duplicate", stored->is_duplicate);
     json_count(&line, "size", stored->document_size);
     json_text(&line, "file", name);
-    json_close(&line);
-    json_done(&line);
+    json_end(&line);
 }
 
 static int put_document(struct putter *putter, const char *name) {

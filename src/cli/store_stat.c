@@ -150,12 +150,11 @@ static void put_report(struct buf *out, struct data *data, bool is_json) {
     }
     if (is_json) {
         json_close(&json);
-        json_init(&json, out);
-        json_open(&json, NULL);
+        json_begin(&json, out);
         json_text(&json, "directory", data->directory);
         put_json(&json, &sum);
         json_raw(&json, "volumes", buf_bytes(&volumes));
-        json_close(&json);
+        json_end(&json);
         buf_put_byte(out, '\n');
     } else {
         buf_put_format(out, "%-12s %s\n", "directory", data->directory);

@@ -74,13 +74,11 @@ static bool is_sound(const struct verify_report *report) {
 static void print_verified(struct cli *cli, bool json, const struct verify_report *report) {
     if (json) {
         struct json line;
-        json_init_file(&line, cli->out);
-        json_open(&line, NULL);
+        json_begin_file(&line, cli->out);
         JSON_COUNTS(&line, {"records", report->records_count}, {"size", report->size},
                     {"damaged", report->damaged_count}, {"lost", report->lost_count},
                     {"captures", report->captures_count});
-        json_close(&line);
-        json_done(&line);
+        json_end(&line);
         return;
     }
     struct buf line;
@@ -183,12 +181,10 @@ int store_verify(struct cli *cli, const struct store_options *options, char **ar
 static void print_compacted(struct cli *cli, bool json, const struct compact_report *report) {
     if (json) {
         struct json line;
-        json_init_file(&line, cli->out);
-        json_open(&line, NULL);
+        json_begin_file(&line, cli->out);
         JSON_COUNTS(&line, {"segments", report->segments_count}, {"dropped", report->dropped_count},
                     {"kept", report->kept_count}, {"freed", report->freed_size});
-        json_close(&line);
-        json_done(&line);
+        json_end(&line);
         return;
     }
     struct buf line;
@@ -251,13 +247,11 @@ static void print_rebuilt(struct cli *cli, bool json, const struct volume_recove
                           uint64_t elapsed_us) {
     if (json) {
         struct json line;
-        json_init_file(&line, cli->out);
-        json_open(&line, NULL);
+        json_begin_file(&line, cli->out);
         JSON_COUNTS(&line, {"records", recovery->records_count}, {"damaged", recovery->damaged_count},
                     {"cut_size", recovery->cut_size});
         json_decimal(&line, "seconds", (double)elapsed_us / 1e6, 3);
-        json_close(&line);
-        json_done(&line);
+        json_end(&line);
         return;
     }
     struct buf out;

@@ -16,13 +16,11 @@ static int version_run(struct cli *cli, const void *values, char **arguments, si
     const char *openssl = OpenSSL_version(OPENSSL_VERSION);
     if (options->json) {
         struct json json;
-        json_init_file(&json, cli->out);
-        json_open(&json, NULL);
+        json_begin_file(&json, cli->out);
         json_text(&json, "version", MNEMON_VERSION);
         json_text(&json, "compiler", MNEMON_COMPILER);
         json_text(&json, "openssl", openssl);
-        json_close(&json);
-        json_done(&json);
+        json_end(&json);
     } else {
         fprintf(cli->out, "mnemon %s\nbuilt with %s\n%s\n", MNEMON_VERSION, MNEMON_COMPILER, openssl);
     }

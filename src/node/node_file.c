@@ -39,13 +39,11 @@ enum err node_file_write(const char *directory, const struct address *http, int6
     FILE *file = fopen(part, "we");
     if (file != NULL) {
         struct json json;
-        json_init_file(&json, file);
-        json_open(&json, NULL);
+        json_begin_file(&json, file);
         json_format(&json, "url", "http://%s", address_format(&address, text));
         json_signed(&json, "pid", getpid());
         json_time(&json, "started", now_us);
-        json_close(&json);
-        json_done(&json);
+        json_end(&json);
     }
     bool is_good = file != NULL && ferror(file) == 0;
     if (file != NULL && fclose(file) != 0) {

@@ -239,8 +239,7 @@ static void put_offers(struct ring_services *ring_services, struct json *json) {
 void ring_services_put_crowd(void *context, struct buf *out) {
     struct ring_services *ring_services = context;
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_count(&json, "version", 1);
     if (has_crowd(ring_services)) {
         crowd_driver_put(ring_services->crowd_driver, &json);
@@ -248,7 +247,7 @@ void ring_services_put_crowd(void *context, struct buf *out) {
     } else {
         json_text(&json, "state", "none");
     }
-    json_close(&json);
+    json_end(&json);
 }
 
 /* ---- the transport ---- */

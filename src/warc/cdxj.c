@@ -55,11 +55,10 @@ enum err cdxj_put_json(struct buf *out, const struct cdxj *cdxj) {
     if (!is_valid(cdxj)) {
         return ERR_INVALID;
     }
-    json_init_spaced(&json, out);
-    json_open(&json, NULL);
+    json_begin_spaced(&json, out);
     json_bytes(&json, "urlkey", cdxj->key);
     json_timestamp(&json, "timestamp", cdxj->time_us);
     put_members(&json, cdxj);
-    json_close(&json);
+    json_end(&json);
     return buf_put_byte(out, '\n');
 }

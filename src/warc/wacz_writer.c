@@ -112,12 +112,11 @@ enum err wacz_writer_finish(struct wacz_writer *writer, struct bytes software, s
 
 enum err wacz_put_pages_head(struct buf *out) {
     struct json json;
-    json_init_spaced(&json, out);
-    json_open(&json, NULL);
+    json_begin_spaced(&json, out);
     json_text(&json, "format", "json-pages-1.0");
     json_text(&json, "id", "pages");
     json_text(&json, "title", "All Pages");
-    json_close(&json);
+    json_end(&json);
     return buf_put_byte(out, '\n');
 }
 
@@ -133,14 +132,13 @@ enum err wacz_put_page(struct buf *out, struct sha256 *sha256, struct bytes url,
     sha256_update(sha256, bytes_of_string(time));
     sha256_finish(sha256, digest);
     hex_encode(bytes_of(digest, sizeof digest), hex);
-    json_init_spaced(&json, out);
-    json_open(&json, NULL);
+    json_begin_spaced(&json, out);
     json_format(&json, "id", "%.*s", ID_DIGITS, hex);
     json_bytes(&json, "url", url);
     json_text(&json, "ts", time);
     if (title.size > 0) {
         json_bytes(&json, "title", title);
     }
-    json_close(&json);
+    json_end(&json);
     return buf_put_byte(out, '\n');
 }

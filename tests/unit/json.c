@@ -180,6 +180,15 @@ static void writes_a_line_for_each_value_to_a_file(void **state) {
     assert_string_equal(text, "{\"a\":1}\n{\"a\":3}\n");
 }
 
+static void begins_and_ends_an_object_at_once(void **state) {
+    struct world *world = *state;
+    json_begin_spaced(&world->json, &world->out);
+    json_open_list(&world->json, "a");
+    json_open(&world->json, NULL);
+    json_end(&world->json);
+    expect(world, "{\"a\": [{}]}");
+}
+
 static void put_value_without_name(void *argument) {
     json_open(argument, NULL);
     json_count(argument, NULL, 1);
@@ -235,6 +244,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(writes_several_counts_at_once, make, destroy),
         cmocka_unit_test_setup_teardown(gives_back_what_outsiders_wrote, make, destroy),
         cmocka_unit_test_setup_teardown(begins_anew_behind_a_whole_value, make, destroy),
+        cmocka_unit_test_setup_teardown(begins_and_ends_an_object_at_once, make, destroy),
         cmocka_unit_test_setup_teardown(first_error_sticks, make, destroy),
         cmocka_unit_test(writes_a_line_for_each_value_to_a_file),
         cmocka_unit_test_setup_teardown(aborts_where_the_outcome_would_not_be_json, make, destroy),

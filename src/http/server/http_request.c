@@ -252,11 +252,10 @@ unsigned http_status(enum err err) {
 
 void http_put_error(struct buf *out, enum err err, const char *text) {
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_text(&json, "error", err_name(err));
     json_text(&json, "text", text);
-    json_close(&json);
+    json_end(&json);
 }
 
 void http_answer_json(struct http_request *request, unsigned status, const char *cache, struct buf *text) {

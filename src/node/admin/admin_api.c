@@ -80,13 +80,12 @@ static void put_ring(void *context, struct buf *out) {
     struct json json;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     transport_put(work->transport, &text);
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     if (text.err == ERR_OK && text.size > 0) {
         json_members(&json, buf_bytes(&text));
     }
     work->put_services(work->services, &json);
-    json_close(&json);
+    json_end(&json);
     out->err = text.err != ERR_OK ? text.err : out->err;
     buf_done(&text);
 }

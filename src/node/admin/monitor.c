@@ -210,8 +210,7 @@ static double value_of(enum series series, const struct sample *now, const struc
 
 void monitor_put_history(struct monitor *monitor, struct buf *out) {
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     JSON_COUNTS(&json, {"version", 1}, {"step_seconds", MONITOR_STEP_S});
     json_open(&json, "series");
     pthread_mutex_lock(&monitor->lock);
@@ -227,8 +226,7 @@ void monitor_put_history(struct monitor *monitor, struct buf *out) {
         json_close(&json);
     }
     pthread_mutex_unlock(&monitor->lock);
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
 }
 
 bool monitor_is_healthy(struct monitor *monitor, struct err_detail *detail) {

@@ -165,8 +165,7 @@ void job_files_put_all(const char *directory, struct bytes live_text, struct buf
     size_t count = names != NULL ? job_files_names(directory, names) : 0;
     json_t *live = json_loadb((const char *)live_text.data, live_text.size, 0, NULL);
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_open_list(&json, "jobs");
     for (size_t i = 0; i < count; i++) {
         char path[PATH_SIZE_MAX];
@@ -178,8 +177,7 @@ void job_files_put_all(const char *directory, struct bytes live_text, struct buf
         json_decref(job);
         free(names[i]);
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     json_decref(live);
     free(names);
 }

@@ -211,8 +211,7 @@ enum err save_requests_begin(struct save_requests *save_requests, struct bytes u
 static void put_result(struct buf *out, const struct save *save, const char *status, const char *timestamp,
                        const char *message) {
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_text(&json, "job_id", save->id);
     json_text(&json, "status", status);
     json_text(&json, "original_url", save->url);
@@ -224,7 +223,7 @@ static void put_result(struct buf *out, const struct save *save, const char *sta
     }
     JSON_COUNTS(&json, {"stored", save->stored_count}, {"waiting", save->waiting_count},
                 {"failed", save->failed_count});
-    json_close(&json);
+    json_end(&json);
 }
 
 static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct buf *out) {

@@ -93,8 +93,7 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
     char digest[2 * KEY_DIGEST_SIZE + 1];
     char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_count(&json, "version", 1);
     json_bytes(&json, "url", captured->document.url);
     json_timestamp(&json, "timestamp", captured->document.time_us);
@@ -112,7 +111,7 @@ static void put_obtained(struct buf *out, const struct obtained *obtained) {
     }
     json_decimal(&json, "search_milliseconds", (double)obtained->search_us / 1000, 1);
     json_decimal(&json, "transfer_milliseconds", (double)obtained->transfer_us / 1000, 1);
-    json_close(&json);
+    json_end(&json);
 }
 
 /* ---- the threads ---- */

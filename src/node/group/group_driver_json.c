@@ -154,8 +154,7 @@ enum err group_driver_put(struct group_driver *group_driver, struct bytes name, 
     struct picture *picture = calloc(1, sizeof *picture);
     bool is_found = name.size == 0;
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_count(&json, "version", 1);
     json_open_list(&json, "groups");
     for (size_t i = 0; picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
@@ -166,8 +165,7 @@ enum err group_driver_put(struct group_driver *group_driver, struct bytes name, 
             is_found = true;
         }
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     free(picture);
     return is_found ? ERR_OK : err_set(detail, ERR_NOT_FOUND, "this node is in no such group");
 }

@@ -87,8 +87,7 @@ enum err mirrored_archives_file_write(const char *directory, const char *name,
     struct buf text;
     struct json json;
     buf_init(&text, FILE_SIZE_MAX);
-    json_init(&json, &text);
-    json_open(&json, NULL);
+    json_begin(&json, &text);
     json_text(&json, "publisher", identity_key_format(file->publisher, key));
     json_count(&json, "number", file->number);
     json_open_list(&json, "volumes");
@@ -98,8 +97,7 @@ enum err mirrored_archives_file_write(const char *directory, const char *name,
         JSON_COUNTS(&json, {"volume", volume->name}, {"number", volume->number}, {"mark", volume->mark});
         json_close(&json);
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     buf_put_byte(&text, '\n');
     enum err err = text.err;
     err = err == ERR_OK

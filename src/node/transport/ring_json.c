@@ -71,8 +71,7 @@ void ring_json_put_answer(const struct transport_question *question, const struc
                           struct buf *out) {
     char id[RING_JSON_ID_SIZE];
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_count(&json, "version", 1);
     json_text(&json, "key", ring_json_format_id(question->key, id));
     json_count(&json, "hops", answer->hops_count);
@@ -82,6 +81,5 @@ void ring_json_put_answer(const struct transport_question *question, const struc
         ring_json_put_vnode(&answer->vnodes[i], &json);
         json_close(&json);
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
 }

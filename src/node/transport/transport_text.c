@@ -301,8 +301,7 @@ void transport_copy(struct transport *transport) {
     struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
     buf_clear(&transport->text);
-    json_init(json, &transport->text);
-    json_open(json, NULL);
+    json_begin(json, &transport->text);
     json_count(json, "version", 1);
     json_bool(json, "running", true);
     json_text(json, "state", state_names[transport->state]);
@@ -318,6 +317,6 @@ void transport_copy(struct transport *transport) {
         put_traffic(transport, json);
     }
     complaints_put(&transport->complaints, json, "complaints");
-    json_close(json);
+    json_end(json);
     pthread_mutex_unlock(&transport->lock);
 }

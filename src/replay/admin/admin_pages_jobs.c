@@ -174,8 +174,7 @@ static void post_add(struct http_request *request) {
     buf_init(&wish, 2 * ADMIN_PAGES_BODY_SIZE_MAX);
     buf_init(&value, ADMIN_PAGES_BODY_SIZE_MAX);
     form_get(form, "urls", &value);
-    json_init(&json, &wish);
-    json_open(&json, NULL);
+    json_begin(&json, &wish);
     json_bytes(&json, "urls", buf_bytes(&value));
     for (size_t i = 0; i < sizeof form_fields / sizeof *form_fields; i++) {
         buf_clear(&value);
@@ -183,7 +182,7 @@ static void post_add(struct http_request *request) {
             json_bytes(&json, form_fields[i], bytes_trim(buf_bytes(&value)));
         }
     }
-    json_close(&json);
+    json_end(&json);
     char name[ADMIN_PAGES_NAME_SIZE_MAX];
     struct err_detail detail = {0};
     enum err err = wish.err != ERR_OK
@@ -252,11 +251,10 @@ static void answer_done(struct http_request *request, unsigned status, const cha
     struct buf text;
     struct json json;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    json_init(&json, &text);
-    json_open(&json, NULL);
+    json_begin(&json, &text);
     json_text(&json, "job", name);
     json_bool(&json, word, true);
-    json_close(&json);
+    json_end(&json);
     http_answer_json(request, status, "no-store", &text);
 }
 

@@ -49,11 +49,10 @@ static void answer_begun(struct http_request *request, struct bytes url, const c
     struct buf text;
     struct json json;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    json_init(&json, &text);
-    json_open(&json, NULL);
+    json_begin(&json, &text);
     json_bytes(&json, "url", url);
     json_text(&json, "job_id", id);
-    json_close(&json);
+    json_end(&json);
     http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
 }
 

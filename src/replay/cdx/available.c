@@ -134,13 +134,11 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
         buf_put_format(out, "/**/%.*s(", BYTES_ARG(asked->callback));
     }
     struct json json;
-    json_init_spaced(&json, out);
-    json_open(&json, NULL);
+    json_begin_spaced(&json, out);
     json_bytes(&json, "url", asked->url);
     json_open(&json, "archived_snapshots");
     enum err err = put_closest(&json, request, asked, reader, detail);
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     buf_put_string(out, asked->callback.size > 0 ? ");\n" : "\n");
     archive_reader_end(reader);
     return err == ERR_OK ? out->err : err;

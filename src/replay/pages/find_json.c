@@ -58,8 +58,7 @@ void find_answer_json(struct find *find) {
     struct buf out;
     struct json json;
     buf_init(&out, JSON_SIZE_MAX);
-    json_init(&json, &out);
-    json_open(&json, NULL);
+    json_begin(&json, &out);
     json_open_list(&json, "results");
     for (size_t i = 0; i < job->results_count; i++) {
         put_result(&json, &job->results[i]);
@@ -69,6 +68,6 @@ void find_answer_json(struct find *find) {
     JSON_COUNTS(&json, {"offset", job->question.offset}, {"limit", job->question.limit});
     json_bool(&json, "has_more", job->has_more);
     put_index(&json, find->replay->search);
-    json_close(&json);
+    json_end(&json);
     http_answer_json(find->request, find_status(find), "no-cache", &out);
 }

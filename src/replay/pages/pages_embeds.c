@@ -119,8 +119,7 @@ static enum err answer_embeds(void *context, const struct capture *capture, stru
     struct json json;
     buf_init(&embeds.urls, PARTS_TEXT_MAX);
     buf_init(&text, PAGES_JSON_SIZE_MAX);
-    json_init(&json, &text);
-    json_open(&json, NULL);
+    json_begin(&json, &text);
     json_bytes(&json, "url", capture->url);
     json_timestamp(&json, "timestamp", capture->time_us);
     int64_t time_us = capture->time_us; /* its slices end with the next find */

@@ -94,8 +94,7 @@ void pages_holdings_json(struct http_request *request) {
         struct json json;
         size_t from = (size_t)pages_argument_number(request, "from", SURVEY_HOSTS_MAX, 0);
         buf_init(&text, PAGES_JSON_SIZE_MAX);
-        json_init(&json, &text);
-        json_open(&json, NULL);
+        json_begin(&json, &text);
         json_time(&json, "counted_at", snapshot->made_us);
         json_bool(&json, "complete", snapshot->is_complete);
         json_bool(&json, "partial", snapshot->is_partial);
@@ -109,7 +108,7 @@ void pages_holdings_json(struct http_request *request) {
         put_types(&json, snapshot);
         put_months(&json, snapshot);
         put_volumes(&json, snapshot);
-        json_close(&json);
+        json_end(&json);
         http_answer_json(request, PAGES_OK, "no-cache", &text);
     }
     survey_release(snapshot);

@@ -159,8 +159,7 @@ static void answer_list(struct http_request *request) {
     struct buf out;
     struct json json;
     buf_init(&out, LIST_SIZE_MAX);
-    json_init(&json, &out);
-    json_open(&json, NULL);
+    json_begin(&json, &out);
     json_open_list(&json, "volumes");
     for (size_t i = 0; i < service->volumes_count; i++) {
         struct volume_stat stat;
@@ -171,8 +170,7 @@ static void answer_list(struct http_request *request) {
                     {"size", stat.size}, {"dead_size", stat.dead_size}, {"index_size", stat.index.disk_size});
         json_close(&json);
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     buf_put_byte(&out, '\n');
     if (out.err == ERR_OK) {
         http_answer(request, STATUS_OK, "application/json", buf_bytes(&out));

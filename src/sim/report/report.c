@@ -161,8 +161,7 @@ enum err report_write_csv(const struct report *report, struct buf *out) {
 enum err report_write_json(const struct report *report, struct buf *out) {
     char digest[DIGEST_TEXT_SIZE_MAX];
     struct json json;
-    json_init(&json, out);
-    json_open(&json, NULL);
+    json_begin(&json, out);
     json_text(&json, "title", report->title);
     json_text(&json, "digest", digest_format(&report->digest, digest));
     json_open_list(&json, "rows");
@@ -176,7 +175,6 @@ enum err report_write_json(const struct report *report, struct buf *out) {
         }
         json_close(&json);
     }
-    json_close(&json);
-    json_close(&json);
+    json_end(&json);
     return buf_put_byte(out, '\n');
 }
