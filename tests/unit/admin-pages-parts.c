@@ -1,7 +1,6 @@
-/* desk-parts: what the desk is made of, where it needs no node: names of hosts, forms, metrics. */
+/* desk-parts: what the desk is made of, where it needs no node: names of hosts, forms. */
 #include "http/server/form.h"
 #include "replay/admin/admin_host.h"
-#include "replay/admin/metrics.h"
 #include "unit.h"
 
 static void names_of_this_machine_are_known(void **state) {
@@ -82,46 +81,11 @@ static void a_field_that_is_too_long_is_an_error(void **state) {
     buf_done(&out);
 }
 
-static void metrics_come_from_the_status(void **state) {
-    (void)state;
-    struct buf out;
-    buf_init(&out, 1 << 20);
-    struct bytes status = BYTES(
-        "{\"crawl\":{\"documents\":12345678901,\"jobs\":2},\"store\":{\"commit_seconds\":1.25,\"volumes\":["
-        "{\"number\":3,\"up\":0},{\"number\":4,\"up\":1,\"bytes\":7}]},\"http\":{\"delay_bounds_seconds\":[0."
-        "001,1],"
-        "\"pages\":[{\"page\":\"web\",\"seconds\":0.5,\"answers\":[0,0,2,0,1,0],\"delays\":[1,1,1]}]}}");
-    assert_int_equal(metrics_put(&out, status), ERR_OK);
-    static const char *const lines[] = {
-        "# HELP mnemon_crawl_documents_total Documents that crawls have stored.\n",
-        "# TYPE mnemon_crawl_documents_total counter\nmnemon_crawl_documents_total 12345678901\n",
-        "mnemon_store_commit_seconds_total 1.25\n",
-        "mnemon_volume_up{volume=\"3\"} 0\nmnemon_volume_up{volume=\"4\"} 1\n",
-        "mnemon_volume_bytes{volume=\"4\"} 7\n",
-        "mnemon_http_answers_total{page=\"web\",status=\"2xx\"} 2\n",
-        "_bucket{page=\"web\",le=\"0.001\"} 1\n",
-        "_bucket{page=\"web\",le=\"1\"} 2\n",
-        "_bucket{page=\"web\",le=\"+Inf\"} 3\n",
-        "mnemon_http_answer_seconds_sum{page=\"web\"} 0.500000\n",
-        "mnemon_http_answer_seconds_count{page=\"web\"} 3\n",
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        if (bytes_find(buf_bytes(&out), bytes_of_string(lines[i])) == out.size) {
-            fail_msg("%s is missing", lines[i]);
-        }
-    }
-    assert_int_equal(bytes_find(buf_bytes(&out), BYTES("search")), out.size);
-    assert_int_equal(metrics_put(&out, BYTES("[]")), ERR_INVALID);
-    assert_int_equal(metrics_put(&out, BYTES("")), ERR_INVALID);
-    buf_done(&out);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_this_machine_are_known),
         cmocka_unit_test(fields_of_a_form_are_decoded),
         cmocka_unit_test(a_field_that_is_too_long_is_an_error),
-        cmocka_unit_test(metrics_come_from_the_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,9 @@ static enum err remove_job(void *context, struct bytes name, struct err_detail *
     return err;
 }
 
-static void put_status(void *context, struct buf *out) {
+static const struct node_status *status(void *context, struct arena *arena) {
     const struct admin_api *work = context;
-    monitor_put_status(work->monitor, out);
+    return monitor_status(work->monitor, arena);
 }
 
 static void put_history(void *context, struct buf *out) {
@@ -169,7 +169,7 @@ const struct admin_pages_table admin_api_table = {
     .add_job = add_job,
     .pause_job = pause_job,
     .remove_job = remove_job,
-    .put_status = put_status,
+    .status = status,
     .put_history = put_history,
     .put_ring = put_ring,
     .put_crowd = put_crowd,

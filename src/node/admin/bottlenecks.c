@@ -12,14 +12,17 @@ enum {
     ANSWER_MS_HIGH = 1000,
     BUSY_PERCENT = 90,
     SEARCH_LEFT_HIGH = 100, /* fewer are read within seconds */
+    OTHERS_MAX = 16,        /* sentences that are not about volumes */
 };
 
 static const uint64_t FREE_SIZE_LOW = UINT64_C(1) << 30;
 
 /* The sentences so far. */
 struct list {
-    struct buf *out;
+    struct arena *arena;
+    struct node_status_sentence *items;
     size_t count;
+    size_t count_max;
 };
 
 static void add(struct list *list, const char *what, const char *format, ...)
@@ -31,10 +34,10 @@ static void add(struct list *list, const char *what, const char *format, ...) {
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    buf_put_format(list->out, "%s{\"what\":\"%s\",\"text\":", list->count > 0 ? "," : "", what);
-    buf_put_json(list->out, bytes_of_string(text));
-    buf_put_string(list->out, "}");
-    list->count++;
+    struct bytes copy = arena_copy(list->arena, bytes_of_string(text));
+    if (list->count < list->count_max && copy.data != NULL) {
+        list->items[list->count++] = (struct node_status_sentence){what, (const char *)copy.data};
+    }
 }
 
 static const char *size_text(uint64_t size, struct buf *work) {
@@ -46,7 +49,7 @@ static const char *size_text(uint64_t size, struct buf *work) {
 
 static void look_at_volumes(struct list *list, const struct bottlenecks_facts *facts, struct buf *work) {
     for (size_t i = 0; i < facts->volumes->count; i++) {
-        const struct sample_volume *item = &facts->volumes->items[i];
+        const struct node_status_volume *item = &facts->volumes->items[i];
         const struct instance_volume *volume = &item->volume;
         if (volume->err != ERR_OK) {
             add(list, "volume", "Volume %u (%.300s) is %s: %s. Its documents cannot be %s.", volume->number,
@@ -146,17 +149,20 @@ static void look_at_processor(struct list *list, const struct bottlenecks_facts 
     }
 }
 
-void bottlenecks_put(const struct bottlenecks_facts *facts, struct buf *out) {
-    struct list list = {.out = out};
+size_t bottlenecks_find(const struct bottlenecks_facts *facts, struct arena *arena,
+                        struct node_status_sentence **ret_sentences) {
+    struct list list = {.arena = arena, .count_max = facts->volumes->count + OTHERS_MAX};
     struct buf work;
     buf_init(&work, TEXT_SIZE_MAX);
-    buf_put_string(out, "[");
+    list.items = arena_take_array(arena, list.count_max, sizeof *list.items);
+    list.count_max = list.items != NULL ? list.count_max : 0;
     look_at_volumes(&list, facts, &work);
     look_at_disk(&list, facts);
     look_at_http(&list, facts);
     look_at_processor(&list, facts);
     look_at_crawl(&list, facts);
     look_at_search(&list, facts->now, &work);
-    buf_put_string(out, "]");
     buf_done(&work);
+    *ret_sentences = list.items;
+    return list.count;
 }

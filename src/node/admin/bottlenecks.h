@@ -7,7 +7,6 @@
 #ifndef MNEMON_NODE_ADMIN_BOTTLENECKS_H
 #define MNEMON_NODE_ADMIN_BOTTLENECKS_H
 
-#include "base/buf.h"
 #include "node/admin/sample.h"
 
 /* What was measured: two samples some seconds apart, the volumes, and the hosts that wait, as text. */
@@ -19,7 +18,8 @@ struct bottlenecks_facts {
     unsigned processors_count;
 };
 
-/* Append a JSON array: [{"what":"disk","text":"…"},…], the worst first. */
-void bottlenecks_put(const struct bottlenecks_facts *facts, struct buf *out);
+/* The sentences, the worst first, and how many there are; none without memory. */
+size_t bottlenecks_find(const struct bottlenecks_facts *facts, struct arena *arena,
+                        struct node_status_sentence **ret_sentences);
 
 #endif

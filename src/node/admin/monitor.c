@@ -126,7 +126,7 @@ void monitor_hurry(struct monitor *monitor) {
     task_poke(&monitor->task);
 }
 
-void monitor_put_status(struct monitor *monitor, struct buf *out) {
+const struct node_status *monitor_status(struct monitor *monitor, struct arena *arena) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_mutex_lock(&monitor->lock);
     struct status_facts facts = {
@@ -144,8 +144,9 @@ void monitor_put_status(struct monitor *monitor, struct buf *out) {
         .routes_count = monitor->config.sources.routes_count,
         .http = monitor->config.sources.http,
     };
-    status_put(&facts, out);
+    const struct node_status *status = status_fill(&facts, arena);
     pthread_mutex_unlock(&monitor->lock);
+    return status;
 }
 
 /* ---- history ---- */

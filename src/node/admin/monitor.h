@@ -38,7 +38,7 @@ void monitor_free(struct monitor *monitor);
 /* Something has happened: beat now. */
 void monitor_hurry(struct monitor *monitor);
 
-void monitor_put_status(struct monitor *monitor, struct buf *out);
+const struct node_status *monitor_status(struct monitor *monitor, struct arena *arena); /* NULL: no memory */
 
 /* Series of numbers, one every MONITOR_STEP_S seconds, the newest last. */
 void monitor_put_history(struct monitor *monitor, struct buf *out);

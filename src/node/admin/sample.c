@@ -29,7 +29,7 @@ static void take_crawl(const struct sample_sources *sources, struct sample *samp
 
 /* ---- store ---- */
 
-static void take_disk(struct sample_volume *volume) {
+static void take_disk(struct node_status_volume *volume) {
     struct statvfs disk;
     volume->has_disk = !volume->volume.is_remote && statvfs(volume->volume.place, &disk) == 0;
     if (volume->has_disk) {
@@ -58,7 +58,7 @@ static void add_load(struct sample *sample, struct volume *volume) {
     sample->queue_percent = percent > sample->queue_percent ? percent : sample->queue_percent;
 }
 
-static void add_volume(struct sample *sample, const struct sample_volume *volume) {
+static void add_volume(struct sample *sample, const struct node_status_volume *volume) {
     if (volume->has_stat) {
         sample->store.segments_count += volume->stat.segments_count;
         sample->store.size += volume->stat.size;
@@ -81,7 +81,7 @@ static void take_store(const struct sample_sources *sources, bool asks_remote, s
     volumes->count = instance_volumes_count(sources->instance);
     sample->free_size = UINT64_MAX;
     for (size_t i = 0; i < volumes->count; i++) {
-        struct sample_volume *volume = &volumes->items[i];
+        struct node_status_volume *volume = &volumes->items[i];
         instance_volume(sources->instance, i, &volume->volume);
         bool is_up = volume->volume.backend != NULL &&
                      (volume->volume.err == ERR_OK || volume->volume.err == ERR_NO_SPACE);

@@ -10,6 +10,7 @@
 #include "http/server/http_server.h"
 #include "node/crawl/crawl_loop.h"
 #include "replay/admin/admin.h"
+#include "replay/admin/node_status.h"
 #include "replay/search/search.h"
 #include "store/instance/connector.h"
 #include "store/instance/instance.h"
@@ -46,18 +47,9 @@ struct sample {
     uint64_t descriptors_count;
 };
 
-/* A volume as of the last sample. */
-struct sample_volume {
-    struct instance_volume volume;
-    bool has_stat;
-    struct backend_stat stat;
-    bool has_disk;
-    uint64_t free_size;
-    uint64_t disk_size;
-};
-
+/* As of the last sample. */
 struct sample_volumes {
-    struct sample_volume items[CONNECTOR_VOLUMES_MAX];
+    struct node_status_volume items[CONNECTOR_VOLUMES_MAX];
     size_t count;
 };
 

@@ -1,5 +1,5 @@
 /*
- * status - /api/v1/status: what a node does, as JSON. docs/api.md describes each member.
+ * status - fills what the pages of the operator show of a node (replay/admin/node_status.h).
  */
 #ifndef MNEMON_NODE_ADMIN_STATUS_H
 #define MNEMON_NODE_ADMIN_STATUS_H
@@ -15,7 +15,8 @@ struct status_facts {
     struct http_server *http; /* NULL: not yet there */
 };
 
-void status_put(const struct status_facts *facts, struct buf *out);
+/* In the arena; it borrows the title and the routes too. NULL: no memory. */
+const struct node_status *status_fill(const struct status_facts *facts, struct arena *arena);
 
 /* What kind of page a route is, for people and for labels: "web", "cdx", "api" … */
 struct bytes status_page_of(const char *route_path);

@@ -101,12 +101,36 @@ const char *admin_pages_string(const json_t *object, const char *path) {
 
 /* ---- small pages ---- */
 
-static void answer_status(struct http_request *request) {
+/* With what its answer says of the node. */
+static void answer_by_status(struct http_request *request, const char *type,
+                             void (*put)(const struct node_status *status, struct buf *out)) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct arena arena;
     struct buf text;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_status(admin_pages->context, &text);
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    const struct node_status *status = admin_pages->table->status(admin_pages->context, &arena);
+    if (status != NULL) {
+        put(status, &text);
+    }
+    enum err err = status == NULL ? ERR_MEMORY : text.err;
+    if (err != ERR_OK) {
+        http_answer_error(request, err, NULL);
+    } else {
+        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        http_answer(request, ADMIN_PAGES_OK, type, buf_bytes(&text));
+    }
+    buf_done(&text);
+    arena_done(&arena);
+}
+
+static void answer_status(struct http_request *request) {
+    http_add_header(request, "X-Content-Type-Options", "nosniff");
+    answer_by_status(request, "application/json", node_status_put);
+}
+
+static void answer_metrics(struct http_request *request) {
+    answer_by_status(request, "text/plain; version=0.0.4; charset=utf-8", metrics_put);
 }
 
 static void answer_history(struct http_request *request) {
@@ -115,24 +139,6 @@ static void answer_history(struct http_request *request) {
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_history(admin_pages->context, &text);
     http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
-}
-
-static void answer_metrics(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct buf status;
-    struct buf text;
-    buf_init(&status, ADMIN_PAGES_TEXT_SIZE_MAX);
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_status(admin_pages->context, &status);
-    enum err err = metrics_put(&text, buf_bytes(&status));
-    if (err != ERR_OK) {
-        http_answer_error(request, err, NULL);
-    } else {
-        http_add_header(request, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        http_answer(request, ADMIN_PAGES_OK, "text/plain; version=0.0.4; charset=utf-8", buf_bytes(&text));
-    }
-    buf_done(&status);
-    buf_done(&text);
 }
 
 static void answer_health(struct http_request *request) {

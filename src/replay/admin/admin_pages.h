@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "replay/admin/admin.h"
+#include "replay/admin/node_status.h"
 #include "replay/site/replay.h"
 #include "run/pool.h"
 
@@ -83,7 +84,9 @@ struct admin_pages_table {
     enum err (*pause_job)(void *context, struct bytes name, bool is_paused, struct err_detail *detail);
     enum err (*remove_job)(void *context, struct bytes name, struct err_detail *detail);
 
-    void (*put_status)(void *context, struct buf *out);
+    /* In the arena. NULL: no memory. */
+    const struct node_status *(*status)(void *context, struct arena *arena);
+
     void (*put_history)(void *context, struct buf *out);
     void (*put_ring)(void *context, struct buf *out);
     void (*put_crowd)(void *context, struct buf *out);

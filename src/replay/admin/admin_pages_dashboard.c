@@ -3,20 +3,11 @@
 
 enum { ROWS_MAX = 12, SERIES_MAX = 3 };
 
-enum unit {
-    UNIT_COUNT,
-    UNIT_SIZE,
-    UNIT_RATE,
-    UNIT_SIZE_RATE,
-    UNIT_MS,
-    UNIT_PERCENT,
-    UNIT_SECONDS,
-    UNIT_TEXT
-};
+enum unit { UNIT_COUNT, UNIT_SIZE, UNIT_RATE, UNIT_SIZE_RATE, UNIT_MS, UNIT_PERCENT, UNIT_SECONDS };
 
 /* As the script knows them. */
-static const char *const unit_names[] = {"count",        "size",    "rate",    "size-rate",
-                                         "milliseconds", "percent", "seconds", "text"};
+static const char *const unit_names[] = {"count",        "size",    "rate",   "size-rate",
+                                         "milliseconds", "percent", "seconds"};
 
 /* A number of /api/v1/status that the dashboard shows. */
 struct row {
@@ -94,9 +85,10 @@ static const struct box boxes[] = {
               {"Open files", "process.descriptors", UNIT_COUNT}}},
 };
 
-static void put_value(struct sheet *sheet, const json_t *status, const struct row *row) {
-    double value = admin_pages_real(status, row->path);
-    uint64_t whole = admin_pages_number(status, row->path);
+static void put_value(struct sheet *sheet, const struct node_status *status, const struct row *row) {
+    const struct node_status_number *number = node_status_find(status, row->path);
+    double value = number != NULL ? number->value : 0;
+    uint64_t whole = (uint64_t)value;
     switch (row->unit) {
     case UNIT_COUNT:
         sheet_count(sheet, whole);
@@ -120,13 +112,10 @@ static void put_value(struct sheet *sheet, const json_t *status, const struct ro
     case UNIT_SECONDS:
         value_put_duration(&sheet->out, whole * 1000000);
         return;
-    case UNIT_TEXT:
-        sheet_text(sheet, bytes_of_string(admin_pages_string(status, row->path)));
-        return;
     }
 }
 
-static void put_box(struct sheet *sheet, const json_t *status, const struct box *box) {
+static void put_box(struct sheet *sheet, const struct node_status *status, const struct box *box) {
     sheet_format(sheet, "<section class=card id=\"%s\">\n<h2>%s</h2>\n", box->id, box->title);
     for (size_t i = 0; i < SERIES_MAX && box->series[i] != NULL; i++) {
         sheet_format(sheet, "<figure class=series data-series=\"%s\" hidden></figure>\n", box->series[i]);
@@ -143,80 +132,82 @@ static void put_box(struct sheet *sheet, const json_t *status, const struct box 
     sheet_html(sheet, "</section>\n");
 }
 
-static void put_slow(struct sheet *sheet, const json_t *status) {
-    const json_t *slow = json_object_get(status, "slow");
+static void put_slow(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<section aria-live=polite>\n<h2>What is slow, and why</h2>\n<ul id=slow>\n");
-    for (size_t i = 0; i < json_array_size(slow); i++) {
+    for (size_t i = 0; i < status->slow_count; i++) {
         sheet_html(sheet, "<li>");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(slow, i), "text")));
+        sheet_text(sheet, bytes_of_string(status->slow[i].text));
         sheet_html(sheet, "\n");
     }
-    if (json_array_size(slow) == 0) {
+    if (status->slow_count == 0) {
         sheet_html(sheet, "<li>Nothing is held up.\n");
     }
     sheet_html(sheet, "</ul>\n</section>\n");
 }
 
-static void put_volumes(struct sheet *sheet, const json_t *status) {
-    const json_t *volumes = admin_pages_member(status, "store.volumes");
+static void put_volumes(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<h2>Volumes</h2>\n");
     sheet_table_begin(sheet, "Volumes of this archive");
     sheet_html(sheet, "<thead><tr><th>Volume<th class=grow>Place<th>State<th class=number>Captures<th "
                       "class=number>Size<th class=number>Free\n<tbody>");
-    for (size_t i = 0; i < json_array_size(volumes); i++) {
-        const json_t *volume = json_array_get(volumes, i);
-        const char *reason = admin_pages_string(volume, "reason");
-        bool is_up = strcmp(admin_pages_string(volume, "state"), "up") == 0;
-        sheet_format(sheet, "<tr><td>%ju<td class=url>", (uintmax_t)admin_pages_number(volume, "number"));
-        sheet_text(sheet, bytes_of_string(admin_pages_string(volume, "place")));
+    for (size_t i = 0; i < status->volumes_count; i++) {
+        const struct node_status_volume *volume = &status->volumes[i];
+        bool is_up = volume->volume.err == ERR_OK;
+        sheet_format(sheet, "<tr><td>%u<td class=url>", volume->volume.number);
+        sheet_text(sheet, bytes_of_string(volume->volume.place));
         sheet_html(sheet, "<td>");
-        sheet_badge(sheet, is_up ? SHEET_GOOD : SHEET_BAD, admin_pages_string(volume, "state"));
-        sheet_html(sheet, reason[0] != '\0' ? " " : "");
-        sheet_text(sheet, bytes_of_string(reason));
+        sheet_badge(sheet, is_up ? SHEET_GOOD : SHEET_BAD, node_status_volume_state(volume));
+        sheet_html(sheet, is_up ? "" : " ");
+        sheet_text(sheet, bytes_of_string(is_up ? "" : volume->volume.reason));
         sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, admin_pages_number(volume, "captures"));
+        sheet_count(sheet, volume->stat.captures_count);
         sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, admin_pages_number(volume, "bytes"));
+        sheet_size(sheet, volume->stat.size);
         sheet_html(sheet, "<td class=number>");
-        if (admin_pages_member(volume, "free_bytes") != NULL) {
-            sheet_size(sheet, admin_pages_number(volume, "free_bytes"));
+        if (volume->has_disk) {
+            sheet_size(sheet, volume->free_size);
         }
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
 }
 
-static void answer_dashboard(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_status(admin_pages->context, &text);
-    json_t *status = json_loadb((const char *)text.data, text.size, 0, NULL);
-    buf_done(&text);
-    struct sheet sheet;
-    sheet_begin(&sheet, admin_pages_replay(request), request, "Dashboard", SHEET_DASHBOARD);
-    sheet_script(&sheet, "dashboard.js");
-    put_slow(&sheet, status);
-    admin_pages_put_ring(&sheet, admin_pages);
-    admin_pages_put_crowd(&sheet, admin_pages);
-    admin_pages_put_groups(&sheet, admin_pages);
-    admin_pages_put_mirrors(&sheet, admin_pages);
-    sheet_html(&sheet, "<div class=cards>\n");
+static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_pages,
+                          const struct node_status *status) {
+    sheet_script(sheet, "dashboard.js");
+    put_slow(sheet, status);
+    admin_pages_put_ring(sheet, admin_pages);
+    admin_pages_put_crowd(sheet, admin_pages);
+    admin_pages_put_groups(sheet, admin_pages);
+    admin_pages_put_mirrors(sheet, admin_pages);
+    sheet_html(sheet, "<div class=cards>\n");
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
-        bool is_there =
-            strcmp(boxes[i].id, "search") != 0 || json_is_true(admin_pages_member(status, "search.enabled"));
-        if (is_there) {
-            put_box(&sheet, status, &boxes[i]);
+        if (status->has_search || strcmp(boxes[i].id, "search") != 0) {
+            put_box(sheet, status, &boxes[i]);
         }
     }
-    sheet_html(&sheet, "</div>\n");
-    put_volumes(&sheet, status);
-    sheet_html(&sheet, "<p class=quiet>For programs: <a href=\"/api/v1/status\">/api/v1/status</a>, "
-                       "<a href=\"/api/v1/history\">/api/v1/history</a>, <a "
-                       "href=\"/api/v1/ring\">/api/v1/ring</a>, <a href=\"/metrics\">/metrics</a>, "
-                       "<a href=\"/health\">/health</a>; on the command line <code>mnemon status</code>.\n");
-    sheet_answer(&sheet, ADMIN_PAGES_OK);
-    json_decref(status);
+    sheet_html(sheet, "</div>\n");
+    put_volumes(sheet, status);
+    sheet_html(sheet, "<p class=quiet>For programs: <a href=\"/api/v1/status\">/api/v1/status</a>, "
+                      "<a href=\"/api/v1/history\">/api/v1/history</a>, <a "
+                      "href=\"/api/v1/ring\">/api/v1/ring</a>, <a href=\"/metrics\">/metrics</a>, "
+                      "<a href=\"/health\">/health</a>; on the command line <code>mnemon status</code>.\n");
+}
+
+static void answer_dashboard(struct http_request *request) {
+    const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct arena arena;
+    struct sheet sheet;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
+    const struct node_status *status = admin_pages->table->status(admin_pages->context, &arena);
+    if (status == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+    } else {
+        sheet_begin(&sheet, admin_pages_replay(request), request, "Dashboard", SHEET_DASHBOARD);
+        put_dashboard(&sheet, admin_pages, status);
+        sheet_answer(&sheet, ADMIN_PAGES_OK);
+    }
+    arena_done(&arena);
 }
 
 size_t admin_pages_dashboard_routes(struct replay *replay, struct http_route *out) {

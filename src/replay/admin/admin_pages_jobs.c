@@ -109,18 +109,17 @@ static void put_table(struct sheet *sheet, const json_t *jobs, bool is_known) {
     sheet_table_end(sheet);
 }
 
-static void put_waiting(struct sheet *sheet, const json_t *status) {
-    const json_t *hosts = admin_pages_member(status, "crawl.waiting");
-    if (json_array_size(hosts) == 0) {
+static void put_waiting(struct sheet *sheet, const struct node_status *status) {
+    if (status == NULL || status->waiting_count == 0) {
         sheet_html(sheet, "<p id=waiting class=quiet>No host is waited for.\n");
         return;
     }
     sheet_html(sheet, "<h2>Hosts that are waited for</h2>\n<ul id=waiting>");
-    for (size_t i = 0; i < json_array_size(hosts); i++) {
+    for (size_t i = 0; i < status->waiting_count; i++) {
         sheet_html(sheet, "<li>");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(hosts, i), "host")));
+        sheet_text(sheet, bytes_of_string(status->waiting[i].about));
         sheet_html(sheet, ": ");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(hosts, i), "why")));
+        sheet_text(sheet, bytes_of_string(status->waiting[i].text));
     }
     sheet_html(sheet, "</ul>\n");
 }
@@ -134,13 +133,12 @@ static json_t *parse(struct buf *take_text) {
 static void answer_page(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct buf jobs_text;
-    struct buf status_text;
+    struct arena arena;
     buf_init(&jobs_text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    buf_init(&status_text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     admin_pages->table->put_jobs(admin_pages->context, &jobs_text);
-    admin_pages->table->put_status(admin_pages->context, &status_text);
+    const struct node_status *status = admin_pages->table->status(admin_pages->context, &arena);
     json_t *jobs = parse(&jobs_text);
-    json_t *status = parse(&status_text);
     bool is_known = admin_is_known(admin_pages->admin, request);
     struct sheet sheet;
     sheet_begin(&sheet, admin_pages_replay(request), request, "Jobs", SHEET_JOBS);
@@ -157,7 +155,7 @@ static void answer_page(struct http_request *request) {
     }
     sheet_answer(&sheet, ADMIN_PAGES_OK);
     json_decref(jobs);
-    json_decref(status);
+    arena_done(&arena);
 }
 
 /* ---- forms ---- */

@@ -1,7 +1,5 @@
 #include "replay/admin/metrics.h"
 
-#include "replay/admin/admin_pages_state.h"
-
 struct metric {
     const char *path; /* in the status */
     const char *name; /* without mnemon_ */
@@ -50,98 +48,102 @@ static const struct metric metrics[] = {
     {"process.descriptors", "process_open_fds", "gauge", "Open file descriptors."},
 };
 
-static const struct metric volume_metrics[] = {
-    {"up", "volume_up", "gauge", "1: the volume can be used, as far as is known."},
-    {"captures", "volume_captures", "gauge", "Captures of the volume, an estimate."},
-    {"bytes", "volume_bytes", "gauge", "Bytes of its segments."},
-    {"free_bytes", "volume_free_bytes", "gauge", "Bytes that are free on its disk."},
-};
-
 static void put_head(struct buf *out, const char *name, const char *type, const char *help) {
     buf_put_format(out, "# HELP mnemon_%s %s\n# TYPE mnemon_%s %s\n", name, help, name, type);
 }
 
-static void put_number(struct buf *out, const json_t *value) {
-    if (json_is_integer(value)) {
-        buf_put_format(out, " %jd\n", (intmax_t)json_integer_value(value));
-    } else {
-        buf_put_format(out, " %.9g\n", json_number_value(value));
-    }
+/* A number that each volume may have. */
+struct volume_metric {
+    const char *name;
+    const char *help;
+    bool (*get)(const struct node_status_volume *volume, uint64_t *ret_value);
+};
+
+static bool get_up(const struct node_status_volume *volume, uint64_t *ret_value) {
+    *ret_value = volume->volume.err == ERR_OK;
+    return true;
 }
 
-static void put_volumes(struct buf *out, const json_t *volumes) {
+static bool get_captures(const struct node_status_volume *volume, uint64_t *ret_value) {
+    *ret_value = volume->stat.captures_count;
+    return volume->has_stat;
+}
+
+static bool get_size(const struct node_status_volume *volume, uint64_t *ret_value) {
+    *ret_value = volume->stat.size;
+    return volume->has_stat;
+}
+
+static bool get_free_size(const struct node_status_volume *volume, uint64_t *ret_value) {
+    *ret_value = volume->free_size;
+    return volume->has_disk;
+}
+
+static void put_volumes(struct buf *out, const struct node_status *status) {
+    static const struct volume_metric volume_metrics[] = {
+        {"volume_up", "1: the volume can be used, as far as is known.", get_up},
+        {"volume_captures", "Captures of the volume, an estimate.", get_captures},
+        {"volume_bytes", "Bytes of its segments.", get_size},
+        {"volume_free_bytes", "Bytes that are free on its disk.", get_free_size},
+    };
     for (size_t i = 0; i < sizeof volume_metrics / sizeof *volume_metrics; i++) {
-        const struct metric *metric = &volume_metrics[i];
-        put_head(out, metric->name, metric->type, metric->help);
-        for (size_t j = 0; j < json_array_size(volumes); j++) {
-            const json_t *volume = json_array_get(volumes, j);
-            const json_t *value = json_object_get(volume, metric->path);
-            if (value != NULL) {
-                buf_put_format(out, "mnemon_%s{volume=\"%ju\"}", metric->name,
-                               (uintmax_t)admin_pages_number(volume, "number"));
-                put_number(out, value);
+        const struct volume_metric *metric = &volume_metrics[i];
+        put_head(out, metric->name, "gauge", metric->help);
+        for (size_t j = 0; j < status->volumes_count; j++) {
+            uint64_t value;
+            if (metric->get(&status->volumes[j], &value)) {
+                buf_put_format(out, "mnemon_%s{volume=\"%u\"} %ju\n", metric->name,
+                               status->volumes[j].volume.number, (uintmax_t)value);
             }
         }
     }
 }
 
-/* Paths are our own words: they need no escaping. */
-static void put_answers(struct buf *out, const json_t *routes) {
+/* Names of pages are our own words: they need no escaping. */
+static void put_answers(struct buf *out, const struct node_status *status) {
     put_head(out, "http_answers_total", "counter", "Answers by kind of page and hundred of the status.");
-    for (size_t i = 0; i < json_array_size(routes); i++) {
-        const json_t *route = json_array_get(routes, i);
-        const json_t *answers = json_object_get(route, "answers");
-        for (size_t j = 0; j < json_array_size(answers); j++) {
-            uint64_t count = (uint64_t)json_integer_value(json_array_get(answers, j));
-            if (count > 0) {
-                buf_put_format(out, "mnemon_http_answers_total{page=\"%s\",status=\"%zuxx\"} %ju\n",
-                               admin_pages_string(route, "page"), j, (uintmax_t)count);
+    for (size_t i = 0; i < status->pages_count; i++) {
+        const struct node_status_page *page = &status->pages[i];
+        for (size_t j = 0; j < HTTP_STATUSES_COUNT; j++) {
+            if (page->stat.statuses[j] > 0) {
+                buf_put_format(out, "mnemon_http_answers_total{page=\"%.*s\",status=\"%zuxx\"} %ju\n",
+                               BYTES_ARG(page->name), j, (uintmax_t)page->stat.statuses[j]);
             }
         }
     }
 }
 
-static void put_delays(struct buf *out, const json_t *routes, const json_t *bounds) {
+static void put_delays(struct buf *out, const struct node_status *status) {
     static const char name[] = "mnemon_http_answer_seconds";
     put_head(out, "http_answer_seconds", "histogram", "Time from the header of a request to its answer.");
-    for (size_t i = 0; i < json_array_size(routes); i++) {
-        const json_t *route = json_array_get(routes, i);
-        const json_t *delays = json_object_get(route, "delays");
-        const char *page = admin_pages_string(route, "page");
+    for (size_t i = 0; i < status->pages_count; i++) {
+        const struct node_status_page *page = &status->pages[i];
         uint64_t sum = 0;
-        for (size_t j = 0; j < json_array_size(delays); j++) {
-            sum += (uint64_t)json_integer_value(json_array_get(delays, j));
-            buf_put_format(out, "%s_bucket{page=\"%s\",le=\"", name, page);
-            if (j < json_array_size(bounds)) {
-                buf_put_format(out, "%g", json_number_value(json_array_get(bounds, j)));
+        for (size_t j = 0; j <= HTTP_DELAYS_COUNT; j++) {
+            sum += page->stat.delays[j];
+            buf_put_format(out, "%s_bucket{page=\"%.*s\",le=\"", name, BYTES_ARG(page->name));
+            if (j < HTTP_DELAYS_COUNT) {
+                buf_put_format(out, "%g", http_delays_us[j] / 1e6);
             } else {
                 buf_put_string(out, "+Inf");
             }
             buf_put_format(out, "\"} %ju\n", (uintmax_t)sum);
         }
-        buf_put_format(out, "%s_sum{page=\"%s\"} %.6f\n", name, page, admin_pages_real(route, "seconds"));
-        buf_put_format(out, "%s_count{page=\"%s\"} %ju\n", name, page, (uintmax_t)sum);
+        buf_put_format(out, "%s_sum{page=\"%.*s\"} %.6f\n", name, BYTES_ARG(page->name),
+                       (double)page->stat.delay_sum_us / 1e6);
+        buf_put_format(out, "%s_count{page=\"%.*s\"} %ju\n", name, BYTES_ARG(page->name), (uintmax_t)sum);
     }
 }
 
-enum err metrics_put(struct buf *out, struct bytes text) {
-    json_t *status = json_loadb((const char *)text.data, text.size, 0, NULL);
-    if (!json_is_object(status)) {
-        json_decref(status);
-        return ERR_INVALID;
-    }
+void metrics_put(const struct node_status *status, struct buf *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        const json_t *value = admin_pages_member(status, metrics[i].path);
-        if (value != NULL) {
+        const struct node_status_number *number = node_status_find(status, metrics[i].path);
+        if (number != NULL) {
             put_head(out, metrics[i].name, metrics[i].type, metrics[i].help);
-            buf_put_format(out, "mnemon_%s", metrics[i].name);
-            put_number(out, value);
+            buf_put_format(out, "mnemon_%s %.*f\n", metrics[i].name, number->decimals, number->value);
         }
     }
-    put_volumes(out, admin_pages_member(status, "store.volumes"));
-    put_answers(out, admin_pages_member(status, "http.pages"));
-    put_delays(out, admin_pages_member(status, "http.pages"),
-               admin_pages_member(status, "http.delay_bounds_seconds"));
-    json_decref(status);
-    return out->err;
+    put_volumes(out, status);
+    put_answers(out, status);
+    put_delays(out, status);
 }

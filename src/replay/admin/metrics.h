@@ -6,9 +6,8 @@
 #ifndef MNEMON_REPLAY_ADMIN_METRICS_H
 #define MNEMON_REPLAY_ADMIN_METRICS_H
 
-#include "base/buf.h"
+#include "replay/admin/node_status.h"
 
-/* status: the JSON text. ERR_INVALID where it is none. */
-enum err metrics_put(struct buf *out, struct bytes status) MUST_CHECK;
+void metrics_put(const struct node_status *status, struct buf *out);
 
 #endif
