@@ -71,29 +71,30 @@ static void tell(const struct jobs *jobs, const char *name, const char *sentence
 
 /* ---- state.json ---- */
 
-static void put_state(const struct campaign *campaign, struct json *json) {
-    static const char *const states[] = {"running", "paused", "limited", "complete"};
-    struct frontier_stat stat;
-    frontier_stat(campaign->frontier, &stat);
-    json_open(json, NULL);
-    json_text(json, "job", campaign->name);
-    json_text(json, "state", states[campaign->state]);
-    json_count(json, "visit", stat.visit);
-    json_signed(json, "visit_start", stat.visit_start_us / 1000000);
-    JSON_COUNTS(json, {"known", stat.known_count}, {"waiting", stat.waiting_count},
-                {"hosts", stat.hosts_count});
+const char *const jobs_states[] = {"running", "paused", "limited", "complete"};
+
+static void put_progress(const struct campaign *campaign, const struct frontier_stat *stat,
+                         struct json *json) {
+    json_count(json, "visit", stat->visit);
+    json_signed(json, "visit_start", stat->visit_start_us / 1000000);
+    JSON_COUNTS(json, {"known", stat->known_count}, {"waiting", stat->waiting_count},
+                {"hosts", stat->hosts_count});
     if (campaign->job.is_shared) {
-        json_count(json, "outgoing", stat.outgoing_count);
+        json_count(json, "outgoing", stat->outgoing_count);
     }
     tally_put_json(&campaign->tally, json);
-    json_close(json);
 }
 
-/* As a file has it. */
-static void put_state_line(const struct campaign *campaign, struct buf *out) {
+/* state.json. */
+static void put_state(const struct campaign *campaign, struct buf *out) {
+    struct frontier_stat stat;
     struct json json;
-    json_init(&json, out);
-    put_state(campaign, &json);
+    frontier_stat(campaign->frontier, &stat);
+    json_begin(&json, out);
+    json_text(&json, "job", campaign->name);
+    json_text(&json, "state", jobs_states[campaign->state]);
+    put_progress(campaign, &stat, &json);
+    json_end(&json);
     buf_put_byte(out, '\n');
 }
 
@@ -113,7 +114,7 @@ enum err jobs_write_state(const struct campaign *campaign) {
     char path[PATH_SIZE_MAX];
     struct buf text;
     buf_init(&text, STATE_SIZE_MAX);
-    put_state_line(campaign, &text);
+    put_state(campaign, &text);
     snprintf(path, sizeof path, "%s/state.json", campaign->directory);
     enum err err = write_file(path, buf_bytes(&text));
     buf_done(&text);
@@ -145,7 +146,7 @@ static void add_errand(struct jobs *jobs, const struct campaign *campaign, const
     buf_init(&errand->text, STATE_SIZE_MAX);
     if (campaign != NULL) {
         snprintf(errand->path, sizeof errand->path, "%s/state.json", campaign->directory);
-        put_state_line(campaign, &errand->text);
+        put_state(campaign, &errand->text);
     } else {
         snprintf(errand->path, sizeof errand->path, "%s/%s", jobs->config.directory, name);
     }
@@ -517,14 +518,34 @@ enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct fr
     return campaign != NULL ? ERR_OK : ERR_NOT_FOUND;
 }
 
-void jobs_put_json(const struct jobs *jobs, struct buf *out) {
+static void add_progress(const struct campaign *campaign, struct buf *items, struct buf *texts) {
+    const struct tally *tally = &campaign->tally;
+    struct frontier_stat stat;
     struct json json;
-    json_init(&json, out);
-    json_open_list(&json, NULL);
+    size_t from = texts->size;
+    frontier_stat(campaign->frontier, &stat);
+    json_begin(&json, texts);
+    put_progress(campaign, &stat, &json);
+    json_end(&json);
+    struct job_progress progress = {
+        .state = campaign->state,
+        .known_count = stat.known_count,
+        .waiting_count = stat.waiting_count,
+        .stored_count = tally->done_count,
+        .failed_count = tally->failed_count,
+        .received_size = tally->received_size,
+        .robots_denied_count = tally->robots_denied_count,
+        .text = {.size = texts->size - from},
+    };
+    snprintf(progress.name, sizeof progress.name, "%s", campaign->name);
+    memcpy(progress.errors, tally->errors, sizeof progress.errors);
+    buf_put(items, bytes_of(&progress, sizeof progress));
+}
+
+void jobs_progress(const struct jobs *jobs, struct buf *items, struct buf *texts) {
     for (const struct entry *entry = jobs->entries; entry != NULL; entry = entry->next) {
         if (entry->is_open) {
-            put_state(&entry->campaign, &json);
+            add_progress(&entry->campaign, items, texts);
         }
     }
-    json_close(&json);
 }

@@ -61,8 +61,25 @@ enum err jobs_read_outgoing(struct jobs *jobs, const char *name,
 enum err jobs_drop_outgoing(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
                             size_t count) MUST_CHECK;
 
-/* As `mnemon job list --json` prints them: an array. */
-void jobs_put_json(const struct jobs *jobs, struct buf *out);
+/* How far a job is that is open. */
+struct job_progress {
+    char name[JOB_NAME_SIZE_MAX];
+    enum campaign_state state;
+    uint64_t known_count;
+    uint64_t waiting_count;
+    uint64_t stored_count;
+    uint64_t failed_count;
+    uint64_t received_size;
+    uint64_t robots_denied_count;
+    uint64_t errors[TALLY_ERRORS_MAX]; /* by -enum err */
+    struct bytes text;                 /* as a JSON object: state.json without "job" and "state" */
+};
+
+/* "running" …, by enum campaign_state. */
+extern const char *const jobs_states[];
+
+/* Append one struct for each, and their texts, one behind the other; text.data is not yet set. */
+void jobs_progress(const struct jobs *jobs, struct buf *items, struct buf *texts);
 
 /*
  * For one job, from any process: what a running or past crawl left in DIR/jobs/NAME/state.json. Written by

@@ -14,28 +14,29 @@ static enum err save(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NA
     return save_requests_begin(work->save_requests, url, ret_id, detail);
 }
 
-static enum err put_save(void *context, struct bytes id, struct buf *out, struct err_detail *detail) {
+static enum err get_save(void *context, struct bytes id, struct arena *arena, struct save_view *ret_save,
+                         struct err_detail *detail) {
     const struct admin_api *work = context;
-    return save_requests_put(work->save_requests, id, out, detail);
+    return save_requests_get(work->save_requests, id, arena, ret_save, detail);
 }
 
-static void put_jobs(void *context, struct buf *out) {
-    const struct admin_api *work = context;
-    struct buf live;
-    buf_init(&live, ADMIN_PAGES_TEXT_SIZE_MAX);
-    crawl_loop_put_jobs(work->crawl_loop, &live);
-    job_files_put_all(work->directory, buf_bytes(&live), out);
-    buf_done(&live);
+static struct job_files_live live_jobs(const struct admin_api *work, struct arena *arena) {
+    struct job_progress *jobs;
+    size_t count = crawl_loop_jobs(work->crawl_loop, arena, &jobs);
+    return (struct job_files_live){jobs, count};
 }
 
-static enum err put_job(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
+static size_t list_jobs(void *context, struct arena *arena, struct job_view **ret_jobs) {
     const struct admin_api *work = context;
-    struct buf live;
-    buf_init(&live, ADMIN_PAGES_TEXT_SIZE_MAX);
-    crawl_loop_put_jobs(work->crawl_loop, &live);
-    enum err err = job_files_put(work->directory, name, buf_bytes(&live), out, detail);
-    buf_done(&live);
-    return err;
+    struct job_files_live live = live_jobs(work, arena);
+    return job_files_list(work->directory, &live, arena, ret_jobs);
+}
+
+static enum err get_job(void *context, struct bytes name, struct arena *arena, struct job_view *ret_job,
+                        struct err_detail *detail) {
+    const struct admin_api *work = context;
+    struct job_files_live live = live_jobs(work, arena);
+    return job_files_get(work->directory, name, &live, arena, ret_job, detail);
 }
 
 static enum err add_job(void *context, struct bytes wish, char ret_name[ADMIN_PAGES_NAME_SIZE_MAX],
@@ -163,9 +164,9 @@ _Static_assert((int)ADMIN_PAGES_PLACES_MAX == (int)TRANSPORT_VNODES_MAX,
 
 const struct admin_pages_table admin_api_table = {
     .save = save,
-    .put_save = put_save,
-    .put_jobs = put_jobs,
-    .put_job = put_job,
+    .get_save = get_save,
+    .list_jobs = list_jobs,
+    .get_job = get_job,
     .add_job = add_job,
     .pause_job = pause_job,
     .remove_job = remove_job,

@@ -1,7 +1,6 @@
 #include "node/admin/sample.h"
 
 #include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -12,19 +11,16 @@ enum { JOBS_SIZE_MAX = 64 << 20 };
 /* ---- crawl ---- */
 
 static void take_crawl(const struct sample_sources *sources, struct sample *sample) {
-    struct buf text;
-    buf_init(&text, JOBS_SIZE_MAX);
+    struct arena arena;
+    struct job_progress *jobs;
+    arena_init(&arena, JOBS_SIZE_MAX);
     crawl_loop_stat(sources->crawl_loop, &sample->crawl);
-    crawl_loop_put_jobs(sources->crawl_loop, &text);
-    json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
-    buf_done(&text);
-    sample->jobs_count = json_array_size(jobs);
-    for (size_t i = 0; i < json_array_size(jobs); i++) {
-        const json_t *job = json_array_get(jobs, i);
-        sample->urls_known_count += (uint64_t)json_integer_value(json_object_get(job, "known"));
-        sample->urls_waiting_count += (uint64_t)json_integer_value(json_object_get(job, "waiting"));
+    sample->jobs_count = crawl_loop_jobs(sources->crawl_loop, &arena, &jobs);
+    for (size_t i = 0; i < sample->jobs_count; i++) {
+        sample->urls_known_count += jobs[i].known_count;
+        sample->urls_waiting_count += jobs[i].waiting_count;
     }
-    json_decref(jobs);
+    arena_done(&arena);
 }
 
 /* ---- store ---- */

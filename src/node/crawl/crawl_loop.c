@@ -38,7 +38,8 @@ struct crawl_loop {
 
     pthread_mutex_t lock;
     struct crawler_stat stat; /* lock: the copy */
-    struct buf jobs_text;     /* lock: likewise */
+    struct buf jobs_items;    /* lock: likewise, struct job_progress */
+    struct buf jobs_texts;    /* lock: likewise */
     struct buf waiting_text;  /* lock: likewise */
 };
 
@@ -51,8 +52,9 @@ static void copy(struct crawl_loop *crawl_loop) {
     const struct crawler *crawler = jobs_crawler(crawl_loop->jobs);
     pthread_mutex_lock(&crawl_loop->lock);
     crawler_stat(crawler, &crawl_loop->stat);
-    buf_clear(&crawl_loop->jobs_text);
-    jobs_put_json(crawl_loop->jobs, &crawl_loop->jobs_text);
+    buf_clear(&crawl_loop->jobs_items);
+    buf_clear(&crawl_loop->jobs_texts);
+    jobs_progress(crawl_loop->jobs, &crawl_loop->jobs_items, &crawl_loop->jobs_texts);
     buf_clear(&crawl_loop->waiting_text);
     crawler_put_waiting(crawler, WAITING_HOSTS_MAX, &crawl_loop->waiting_text);
     pthread_mutex_unlock(&crawl_loop->lock);
@@ -73,11 +75,23 @@ void crawl_loop_stat(struct crawl_loop *crawl_loop, struct crawler_stat *ret_sta
     pthread_mutex_unlock(&crawl_loop->lock);
 }
 
-void crawl_loop_put_jobs(struct crawl_loop *crawl_loop, struct buf *out) {
+size_t crawl_loop_jobs(struct crawl_loop *crawl_loop, struct arena *arena, struct job_progress **ret_jobs) {
     pthread_mutex_lock(&crawl_loop->lock);
-    bool is_whole = crawl_loop->jobs_text.err == ERR_OK && crawl_loop->jobs_text.size > 0;
-    buf_put(out, is_whole ? buf_bytes(&crawl_loop->jobs_text) : BYTES("[]"));
+    bool is_whole = crawl_loop->jobs_items.err == ERR_OK && crawl_loop->jobs_texts.err == ERR_OK;
+    struct job_progress *jobs = arena_take(arena, crawl_loop->jobs_items.size);
+    struct bytes texts = arena_copy(arena, buf_bytes(&crawl_loop->jobs_texts));
+    size_t count = 0;
+    if (is_whole && jobs != NULL && texts.data != NULL) {
+        count = crawl_loop->jobs_items.size / sizeof *jobs;
+    }
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&jobs[i], crawl_loop->jobs_items.data + i * sizeof *jobs, sizeof *jobs);
+        jobs[i].text.data = texts.data;
+        texts = bytes_skip(texts, jobs[i].text.size);
+    }
     pthread_mutex_unlock(&crawl_loop->lock);
+    *ret_jobs = jobs;
+    return count;
 }
 
 void crawl_loop_put_waiting(struct crawl_loop *crawl_loop, struct buf *out) {
@@ -201,7 +215,8 @@ static enum err open_jobs(struct crawl_loop *crawl_loop, struct err_detail *deta
 static void crawl_loop_free(struct crawl_loop *crawl_loop) {
     loop_join(&crawl_loop->loop);
     pthread_mutex_destroy(&crawl_loop->lock);
-    buf_done(&crawl_loop->jobs_text);
+    buf_done(&crawl_loop->jobs_items);
+    buf_done(&crawl_loop->jobs_texts);
     buf_done(&crawl_loop->waiting_text);
     free(crawl_loop);
 }
@@ -216,7 +231,8 @@ enum err crawl_loop_start(const struct crawl_loop_config *config, struct crawl_l
     }
     crawl_loop->config = *config;
     snprintf(crawl_loop->jobs_directory, sizeof crawl_loop->jobs_directory, "%s/jobs", config->directory);
-    buf_init(&crawl_loop->jobs_text, JOBS_SIZE_MAX);
+    buf_init(&crawl_loop->jobs_items, JOBS_SIZE_MAX);
+    buf_init(&crawl_loop->jobs_texts, JOBS_SIZE_MAX);
     buf_init(&crawl_loop->waiting_text, WAITING_SIZE_MAX);
     pthread_mutex_init(&crawl_loop->lock, NULL);
     crawl_loop->stop = (struct loop_post){.run = crawl_loop_on_stop, .context = crawl_loop};

@@ -67,8 +67,10 @@ void crawl_loop_drop_outgoing(struct crawl_loop *crawl_loop, const char *job,
 /* How it is, as of a second ago at most. */
 void crawl_loop_stat(struct crawl_loop *crawl_loop, struct crawler_stat *ret_stat);
 
-/* Append the same of the jobs that are open, as jobs_put_json(); and the hosts that wait longest, and why. */
-void crawl_loop_put_jobs(struct crawl_loop *crawl_loop, struct buf *out);
+/* The same of the jobs that are open, in the arena: how many. None without memory. */
+size_t crawl_loop_jobs(struct crawl_loop *crawl_loop, struct arena *arena, struct job_progress **ret_jobs);
+
+/* Append the hosts that wait longest, and why. */
 void crawl_loop_put_waiting(struct crawl_loop *crawl_loop, struct buf *out);
 
 #endif

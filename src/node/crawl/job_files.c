@@ -81,60 +81,89 @@ enum err job_files_add(const char *directory, struct bytes wish, char ret_name[J
 
 /* ---- the list ---- */
 
-/* What the crawl says of it now, or what it said when it was last open. A new reference, or NULL. */
-static json_t *find_state(const char *path, const char *name, const json_t *live) {
-    for (size_t i = 0; i < json_array_size(live); i++) {
-        json_t *state = json_array_get(live, i);
-        const char *other = json_string_value(json_object_get(state, "job"));
-        if (other != NULL && strcmp(other, name) == 0) {
-            return json_incref(state);
-        }
-    }
+static uint64_t count_of(const json_t *state, const char *name) {
+    json_int_t count = json_integer_value(json_object_get(state, name));
+    return count > 0 ? (uint64_t)count : 0;
+}
+
+static const char *copy_text(struct arena *arena, const char *text) {
+    return text == NULL ? NULL : (const char *)arena_copy(arena, bytes_of_string(text)).data;
+}
+
+/* What the crawl said when it was last open. */
+static void read_state(const char *path, struct arena *arena, struct job_view *job) {
     char file[PATH_SIZE_MAX + 16];
     snprintf(file, sizeof file, "%s/state.json", path);
-    return json_load_file(file, 0, NULL);
+    json_t *state = json_load_file(file, 0, NULL);
+    job->state = copy_text(arena, json_string_value(json_object_get(state, "state")));
+    job->known_count = count_of(state, "known");
+    job->waiting_count = count_of(state, "waiting");
+    job->stored_count = count_of(state, "stored");
+    job->failed_count = count_of(state, "failed");
+    job->received_size = count_of(state, "received_bytes");
+    json_object_del(state, "job");
+    json_object_del(state, "state");
+    char *text = json_is_object(state) ? json_dumps(state, JSON_COMPACT) : NULL;
+    job->progress = arena_copy(arena, bytes_of_string(text != NULL ? text : ""));
+    free(text);
+    json_decref(state);
 }
 
-static json_t *seeds_of(const struct job *job) {
-    json_t *seeds = json_array();
+/* What the crawl says of it now. */
+static bool find_live(const struct job_files_live *live, struct job_view *job) {
+    for (size_t i = 0; i < live->count; i++) {
+        const struct job_progress *progress = &live->jobs[i];
+        if (strcmp(progress->name, job->name) == 0) {
+            job->state = jobs_states[progress->state];
+            job->progress = progress->text;
+            job->known_count = progress->known_count;
+            job->waiting_count = progress->waiting_count;
+            job->stored_count = progress->stored_count;
+            job->failed_count = progress->failed_count;
+            job->received_size = progress->received_size;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The texts of a job may be large: only what is shown goes into the arena. */
+static bool copy_seeds(const struct job *job, struct arena *arena, struct job_view *view) {
     size_t count =
         job->seeds.count < JOB_FILES_SEEDS_SHOWN_MAX ? job->seeds.count : JOB_FILES_SEEDS_SHOWN_MAX;
-    for (size_t i = 0; i < count; i++) {
-        struct bytes seed = job->seeds.items[i];
-        json_array_append_new(seeds, json_stringn((const char *)seed.data, seed.size));
+    struct bytes *seeds = arena_take_array(arena, count, sizeof *seeds);
+    for (size_t i = 0; seeds != NULL && i < count; i++) {
+        seeds[i] = arena_copy(arena, job->seeds.items[i]);
     }
-    return seeds;
+    view->seeds = seeds;
+    view->seeds_shown_count = seeds != NULL ? count : 0;
+    view->seeds_count = job->seeds.count;
+    return seeds != NULL;
 }
 
-/* NULL where the job cannot be read. */
-static json_t *describe(const char *path, const char *name, const json_t *live, struct err_detail *detail) {
-    struct arena arena;
+static enum err describe(const char *path, const char *name, const struct job_files_live *live,
+                         struct arena *arena, struct job_view *ret_view, struct err_detail *detail) {
+    struct arena texts;
     struct job job;
-    arena_init(&arena, ARENA_SIZE_MAX);
-    if (job_read(&job, path, &arena, detail) != ERR_OK) {
-        arena_done(&arena);
-        return NULL;
+    arena_init(&texts, ARENA_SIZE_MAX);
+    enum err err = job_read(&job, path, &texts, detail);
+    struct job_view view = {.name = copy_text(arena, name)};
+    if (err == ERR_OK && (view.name == NULL || !copy_seeds(&job, arena, &view))) {
+        err = ERR_MEMORY;
     }
-    json_t *state = find_state(path, name, live);
-    json_t *object = json_is_object(state) ? json_incref(state) : json_object();
-    json_decref(state);
-    const char *word = json_string_value(json_object_get(object, "state"));
-    json_object_set_new(object, "job", json_string(name));
-    json_object_set_new(object, "state", json_string(job.is_paused ? "paused" : word != NULL ? word : "new"));
-    json_object_set_new(object, "seeds", seeds_of(&job));
-    json_object_set_new(object, "seeds_count", json_integer((json_int_t)job.seeds.count));
-    json_object_set_new(object, "scope", json_string(job_scopes[job.scope]));
-    json_object_set_new(object, "depth", json_integer((json_int_t)job.depth));
-    json_object_set_new(object, "paused", json_boolean(job.is_paused));
-    json_object_set_new(object, "period_seconds", json_integer((json_int_t)(job.period_us / 1000000)));
-    arena_done(&arena);
-    return object;
-}
-
-static void put_json(const json_t *value, struct json *json) {
-    char *text = json_dumps(value, JSON_COMPACT);
-    json_raw(json, NULL, bytes_of_string(text != NULL ? text : "{}"));
-    free(text);
+    if (err == ERR_OK) {
+        if (!find_live(live, &view)) {
+            read_state(path, arena, &view);
+        }
+        view.state = job.is_paused ? "paused" : view.state != NULL ? view.state : "new";
+        view.scope = job_scopes[job.scope];
+        view.depth = job.depth;
+        view.is_paused = job.is_paused;
+        view.period_s = job.period_us / 1000000;
+        *ret_view = view;
+    }
+    arena_done(&texts);
+    return err;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -160,47 +189,33 @@ size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]) {
     return count;
 }
 
-void job_files_put_all(const char *directory, struct bytes live_text, struct buf *out) {
+size_t job_files_list(const char *directory, const struct job_files_live *live, struct arena *arena,
+                      struct job_view **ret_jobs) {
     char **names = calloc(JOB_FILES_MAX, sizeof *names);
-    size_t count = names != NULL ? job_files_names(directory, names) : 0;
-    json_t *live = json_loadb((const char *)live_text.data, live_text.size, 0, NULL);
-    struct json json;
-    json_begin(&json, out);
-    json_open_list(&json, "jobs");
-    for (size_t i = 0; i < count; i++) {
+    size_t names_count = names != NULL ? job_files_names(directory, names) : 0;
+    struct job_view *jobs = arena_take_array(arena, names_count, sizeof *jobs);
+    size_t count = 0;
+    for (size_t i = 0; i < names_count; i++) {
         char path[PATH_SIZE_MAX];
         snprintf(path, sizeof path, "%s/jobs/%s", directory, names[i]);
-        json_t *job = describe(path, names[i], live, NULL);
-        if (job != NULL) {
-            put_json(job, &json);
+        if (jobs != NULL && describe(path, names[i], live, arena, &jobs[count], NULL) == ERR_OK) {
+            count++;
         }
-        json_decref(job);
         free(names[i]);
     }
-    json_end(&json);
-    json_decref(live);
     free(names);
+    *ret_jobs = jobs;
+    return count;
 }
 
-enum err job_files_put(const char *directory, struct bytes name, struct bytes live_text, struct buf *out,
-                       struct err_detail *detail) {
+enum err job_files_get(const char *directory, struct bytes name, const struct job_files_live *live,
+                       struct arena *arena, struct job_view *ret_job, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     char text[JOB_NAME_SIZE_MAX];
     enum err err = find(directory, name, path, detail);
-    if (err != ERR_OK) {
-        return err;
+    if (err == ERR_OK) {
+        snprintf(text, sizeof text, "%.*s", BYTES_ARG(name));
+        err = describe(path, text, live, arena, ret_job, detail);
     }
-    snprintf(text, sizeof text, "%.*s", BYTES_ARG(name));
-    json_t *live = json_loadb((const char *)live_text.data, live_text.size, 0, NULL);
-    struct err_detail reason = {.err = ERR_IO};
-    json_t *job = describe(path, text, live, &reason);
-    json_decref(live);
-    if (job == NULL) {
-        return err_set(detail, reason.err, "%s", err_detail_text(&reason, reason.err));
-    }
-    struct json json;
-    json_init(&json, out);
-    put_json(job, &json);
-    json_decref(job);
-    return ERR_OK;
+    return err;
 }

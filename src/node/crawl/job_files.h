@@ -5,9 +5,9 @@
 #ifndef MNEMON_NODE_CRAWL_JOB_FILES_H
 #define MNEMON_NODE_CRAWL_JOB_FILES_H
 
-#include "base/buf.h"
 #include "base/err.h"
-#include "crawl/engine/job.h"
+#include "crawl/engine/jobs.h"
+#include "replay/admin/job_view.h"
 
 enum { JOB_FILES_MAX = 10000, JOB_FILES_SEEDS_SHOWN_MAX = 100 };
 
@@ -15,15 +15,19 @@ enum { JOB_FILES_MAX = 10000, JOB_FILES_SEEDS_SHOWN_MAX = 100 };
  */
 size_t job_files_names(const char *directory, char *names[JOB_FILES_MAX]);
 
-/*
- * Append {"jobs":[…]}, by name. live: what the crawl says of those that are open, as jobs_put_json(); the
- * others are as their state.json left them.
- */
-void job_files_put_all(const char *directory, struct bytes live, struct buf *out);
+/* What the crawl says of the jobs that are open. The others are as their state.json left them. */
+struct job_files_live {
+    const struct job_progress *jobs;
+    size_t count;
+};
+
+/* All jobs that can be read, by name: how many. In the arena, and as long as live. */
+size_t job_files_list(const char *directory, const struct job_files_live *live, struct arena *arena,
+                      struct job_view **ret_jobs);
 
 /* One of them. ERR_NOT_FOUND. */
-enum err job_files_put(const char *directory, struct bytes name, struct bytes live, struct buf *out,
-                       struct err_detail *detail) MUST_CHECK;
+enum err job_files_get(const char *directory, struct bytes name, const struct job_files_live *live,
+                       struct arena *arena, struct job_view *ret_job, struct err_detail *detail) MUST_CHECK;
 
 /*
  * wish: {"urls":["https://example.org/"], "scope":"host", "period":"6 h" …}: the keys of job.conf

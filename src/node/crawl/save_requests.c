@@ -208,57 +208,70 @@ enum err save_requests_begin(struct save_requests *save_requests, struct bytes u
 
 /* ---- how it goes ---- */
 
-static void put_result(struct buf *out, const struct save *save, const char *status, const char *timestamp,
-                       const char *message) {
-    struct json json;
-    json_begin(&json, out);
-    json_text(&json, "job_id", save->id);
-    json_text(&json, "status", status);
-    json_text(&json, "original_url", save->url);
-    if (timestamp != NULL) {
-        json_text(&json, "timestamp", timestamp);
-    }
-    if (message != NULL) {
-        json_text(&json, "message", message);
-    }
-    JSON_COUNTS(&json, {"stored", save->stored_count}, {"waiting", save->waiting_count},
-                {"failed", save->failed_count});
-    json_end(&json);
+static struct save_view view_of(const struct save *save, const char *status) {
+    return (struct save_view){
+        .id = save->id,
+        .status = status,
+        .url = save->url,
+        .stored_count = save->stored_count,
+        .waiting_count = save->waiting_count,
+        .failed_count = save->failed_count,
+    };
 }
 
-static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct buf *out) {
+/* Of a text that may be missing. */
+static const char *copy_text(struct arena *arena, const char *text) {
+    return text == NULL ? NULL : (const char *)arena_copy(arena, bytes_of_string(text)).data;
+}
+
+static uint64_t count_of(const json_t *object, const char *name) {
+    json_int_t count = json_integer_value(json_object_get(object, name));
+    return count > 0 ? (uint64_t)count : 0;
+}
+
+static const char *text_of(const json_t *object, const char *name, struct arena *arena) {
+    return copy_text(arena, json_string_value(json_object_get(object, name)));
+}
+
+static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct arena *arena,
+                            struct save_view *ret_save) {
     char path[PATH_SIZE_MAX];
-    char text[4096];
     snprintf(path, sizeof path, "%s/saves/%.*s", save_requests->config.directory, BYTES_ARG(id));
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return err_from_errno(errno);
-    }
-    size_t got;
-    while ((got = fread(text, 1, sizeof text, file)) > 0 && out->size < RESULT_SIZE_MAX) {
-        buf_put(out, bytes_of(text, got));
-    }
-    fclose(file);
-    return out->err;
+    json_t *result = json_load_file(path, 0, NULL);
+    struct save_view save = {
+        .id = text_of(result, "job_id", arena),
+        .status = text_of(result, "status", arena),
+        .url = text_of(result, "original_url", arena),
+        .timestamp = text_of(result, "timestamp", arena),
+        .message = text_of(result, "message", arena),
+        .stored_count = count_of(result, "stored"),
+        .waiting_count = count_of(result, "waiting"),
+        .failed_count = count_of(result, "failed"),
+    };
+    json_decref(result);
+    bool is_whole = save.id != NULL && save.status != NULL && save.url != NULL;
+    *ret_save = is_whole ? save : *ret_save;
+    return is_whole ? ERR_OK : ERR_NOT_FOUND;
 }
 
-enum err save_requests_put(struct save_requests *save_requests, struct bytes id, struct buf *out,
-                           struct err_detail *detail) {
+enum err save_requests_get(struct save_requests *save_requests, struct bytes id, struct arena *arena,
+                           struct save_view *ret_save, struct err_detail *detail) {
     if (!save_requests_is_name(id)) {
         return err_set(detail, ERR_NOT_FOUND, "there is no such save");
     }
     pthread_mutex_lock(&save_requests->lock);
     const struct save *save = find_running(save_requests, id);
     if (save != NULL) {
-        put_result(out, save, "pending", NULL, NULL);
+        *ret_save = view_of(save, "pending");
+        ret_save->id = copy_text(arena, save->id);
+        ret_save->url = copy_text(arena, save->url);
     }
     pthread_mutex_unlock(&save_requests->lock);
     if (save != NULL) {
-        return ERR_OK;
+        return ret_save->id != NULL && ret_save->url != NULL ? ERR_OK : ERR_MEMORY;
     }
-    enum err err = read_result(save_requests, id, out);
-    return err == ERR_NOT_FOUND ? err_set(detail, err, "there is no such save: results are kept for a day")
-                                : err;
+    enum err err = read_result(save_requests, id, arena, ret_save);
+    return err == ERR_OK ? ERR_OK : err_set(detail, err, "there is no such save: results are kept for a day");
 }
 
 /* ---- the end ---- */
@@ -286,18 +299,16 @@ static bool find_capture(const struct save_requests *save_requests, const struct
 }
 
 /* Of a visit that stored nothing of it. */
-static const char *reason_of(const json_t *job) {
-    const json_t *errors = json_object_get(job, "errors");
-    const char *state = json_string_value(json_object_get(job, "state"));
+static const char *reason_of(const struct job_progress *job) {
     for (int i = ERR_SYSTEM; i < ERR_OK; i++) {
-        if (json_object_get(errors, err_name((enum err)i)) != NULL) {
+        if (job->errors[-i] > 0) {
             return err_text((enum err)i);
         }
     }
-    if (json_integer_value(json_object_get(job, "robots_denied")) > 0) {
+    if (job->robots_denied_count > 0) {
         return "robots.txt of the host does not allow it";
     }
-    return state != NULL && strcmp(state, "limited") == 0 ? "it took too long" : "nothing came back";
+    return job->state == CAMPAIGN_LIMITED ? "it took too long" : "nothing came back";
 }
 
 static void write_result(const struct save_requests *save_requests, const struct save *save,
@@ -317,16 +328,22 @@ static void write_result(const struct save_requests *save_requests, const struct
 }
 
 /* Its result first, then its job: a crash between the two finishes it once more. */
-static void finish(struct save_requests *save_requests, const struct save *save, const json_t *job) {
+static void finish(struct save_requests *save_requests, const struct save *save,
+                   const struct job_progress *job) {
     char timestamp[UTC_DIGITS_SIZE];
     char path[PATH_SIZE_MAX];
     struct buf text;
+    struct json json;
+    struct save_view view = view_of(save, "success");
     buf_init(&text, RESULT_SIZE_MAX);
+    json_init(&json, &text);
     if (find_capture(save_requests, save, timestamp)) {
-        put_result(&text, save, "success", timestamp, NULL);
+        view.timestamp = timestamp;
     } else {
-        put_result(&text, save, "error", NULL, job != NULL ? reason_of(job) : "its job was removed");
+        view.status = "error";
+        view.message = job != NULL ? reason_of(job) : "its job was removed";
     }
+    save_view_put(&view, &json);
     if (text.err == ERR_OK && make_directory(save_requests, "saves", NULL) == ERR_OK) {
         write_result(save_requests, save, buf_bytes(&text));
     }
@@ -336,10 +353,6 @@ static void finish(struct save_requests *save_requests, const struct save *save,
     crawl_loop_look(save_requests->config.crawl_loop);
 }
 
-static uint64_t count_of(const json_t *job, const char *name) {
-    return (uint64_t)json_integer_value(json_object_get(job, name));
-}
-
 static bool has_job(const struct save_requests *save_requests, const char *id) {
     char path[PATH_SIZE_MAX];
     job_file(save_requests, id, path);
@@ -347,22 +360,20 @@ static bool has_job(const struct save_requests *save_requests, const char *id) {
 }
 
 /* True where it is over; *ret_save is then a copy. */
-static bool step_one(struct save_requests *save_requests, size_t index, const json_t *jobs,
-                     struct save *ret_save, const json_t **ret_job) {
+static bool step_one(struct save_requests *save_requests, size_t index, const struct job_progress *jobs,
+                     size_t jobs_count, struct save *ret_save, const struct job_progress **ret_job) {
     pthread_mutex_lock(&save_requests->lock);
     struct save *save = &save_requests->running[index];
     bool is_over = false;
     *ret_job = NULL;
-    for (size_t i = 0; i < json_array_size(jobs) && save->url != NULL; i++) {
-        const json_t *job = json_array_get(jobs, i);
-        const char *name = json_string_value(json_object_get(job, "job"));
-        const char *state = json_string_value(json_object_get(job, "state"));
-        if (name != NULL && state != NULL && strcmp(name, save->id) == 0) {
-            save->stored_count = count_of(job, "stored");
-            save->waiting_count = count_of(job, "waiting");
-            save->failed_count = count_of(job, "failed");
+    for (size_t i = 0; i < jobs_count && save->url != NULL; i++) {
+        const struct job_progress *job = &jobs[i];
+        if (strcmp(job->name, save->id) == 0) {
+            save->stored_count = job->stored_count;
+            save->waiting_count = job->waiting_count;
+            save->failed_count = job->failed_count;
             save->seen_at_us = now_us(save_requests);
-            is_over = strcmp(state, "complete") == 0 || strcmp(state, "limited") == 0;
+            is_over = job->state == CAMPAIGN_ENDED || job->state == CAMPAIGN_LIMITED;
             *ret_job = job;
         }
     }
@@ -396,22 +407,21 @@ static void sweep(struct save_requests *save_requests) {
 }
 
 void save_requests_step(struct save_requests *save_requests) {
-    struct buf text;
-    buf_init(&text, JOBS_SIZE_MAX);
-    crawl_loop_put_jobs(save_requests->config.crawl_loop, &text);
-    json_t *jobs = json_loadb((const char *)text.data, text.size, 0, NULL);
-    buf_done(&text);
+    struct arena arena;
+    struct job_progress *jobs;
+    arena_init(&arena, JOBS_SIZE_MAX);
+    size_t jobs_count = crawl_loop_jobs(save_requests->config.crawl_loop, &arena, &jobs);
     for (size_t i = 0; i < SAVE_REQUESTS_RUNNING_MAX; i++) {
         struct save save;
-        const json_t *job;
-        if (step_one(save_requests, i, jobs, &save, &job)) {
+        const struct job_progress *job;
+        if (step_one(save_requests, i, jobs, jobs_count, &save, &job)) {
             finish(save_requests, &save, job);
             pthread_mutex_lock(&save_requests->lock);
             forget(&save_requests->running[i]);
             pthread_mutex_unlock(&save_requests->lock);
         }
     }
-    json_decref(jobs);
+    arena_done(&arena);
     if (now_us(save_requests) - save_requests->swept_at_us > SWEEP_S * UINT64_C(1000000)) {
         save_requests->swept_at_us = now_us(save_requests);
         sweep(save_requests);

@@ -34,11 +34,11 @@ void save_requests_free(struct save_requests *save_requests);
 
 /* ---- any thread ---- */
 
-/* As admin_pages_table.save and .put_save. */
+/* As admin_pages_table.save and .get_save. */
 enum err save_requests_begin(struct save_requests *save_requests, struct bytes url,
                              char ret_id[ADMIN_PAGES_NAME_SIZE_MAX], struct err_detail *detail) MUST_CHECK;
-enum err save_requests_put(struct save_requests *save_requests, struct bytes id, struct buf *out,
-                           struct err_detail *detail) MUST_CHECK;
+enum err save_requests_get(struct save_requests *save_requests, struct bytes id, struct arena *arena,
+                           struct save_view *ret_save, struct err_detail *detail) MUST_CHECK;
 
 /* Finish those whose job is over; forget old results. One thread. */
 void save_requests_step(struct save_requests *save_requests);

@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "replay/admin/admin.h"
+#include "replay/admin/job_view.h"
 #include "replay/admin/node_status.h"
 #include "replay/site/replay.h"
 #include "run/pool.h"
@@ -66,17 +67,20 @@ struct admin_pages_find {
 };
 
 /*
- * Any thread. Errors come with a sentence. Texts are appended, as JSON; names are checked: ERR_NOT_FOUND
- * where there is no such thing.
+ * Any thread. Errors come with a sentence. What is got lies in the arena; texts are appended, as JSON. Names
+ * are checked: ERR_NOT_FOUND if there is no such thing.
  */
 struct admin_pages_table {
     /* Begin to archive a page now; a running save of the same URL is used. ERR_BUSY: too many are running. */
     enum err (*save)(void *context, struct bytes url, char ret_id[ADMIN_PAGES_NAME_SIZE_MAX],
                      struct err_detail *detail);
-    enum err (*put_save)(void *context, struct bytes id, struct buf *out, struct err_detail *detail);
+    enum err (*get_save)(void *context, struct bytes id, struct arena *arena, struct save_view *ret_save,
+                         struct err_detail *detail);
 
-    void (*put_jobs)(void *context, struct buf *out);
-    enum err (*put_job)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
+    /* Sorted by name: how many. */
+    size_t (*list_jobs)(void *context, struct arena *arena, struct job_view **ret_jobs);
+    enum err (*get_job)(void *context, struct bytes name, struct arena *arena, struct job_view *ret_job,
+                        struct err_detail *detail);
 
     /* wish: the object that POST /api/v1/jobs takes. */
     enum err (*add_job)(void *context, struct bytes wish, char ret_name[ADMIN_PAGES_NAME_SIZE_MAX],

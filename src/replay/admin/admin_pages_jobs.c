@@ -46,55 +46,50 @@ static void put_button(struct sheet *sheet, const char *name, const char *action
                  action, strcmp(action, "remove") == 0 ? " class=danger" : "", word);
 }
 
-static void put_seeds(struct sheet *sheet, const json_t *job) {
-    const json_t *seeds = json_object_get(job, "seeds");
-    uint64_t more = admin_pages_number(job, "seeds_count");
-    struct bytes first = bytes_of_string("");
-    if (json_array_size(seeds) > 0) {
-        first = bytes_of_string(json_string_value(json_array_get(seeds, 0)));
-    }
+static void put_seeds(struct sheet *sheet, const struct job_view *job) {
+    struct bytes first = job->seeds_shown_count > 0 ? job->seeds[0] : BYTES("");
     sheet_html(sheet, "<a href=\"/web/*/");
     sheet_url(sheet, first);
     sheet_html(sheet, "\">");
     sheet_text(sheet, first);
     sheet_html(sheet, "</a>");
-    if (more > 1) {
+    if (job->seeds_count > 1) {
         sheet_html(sheet, " and ");
-        sheet_count(sheet, more - 1);
+        sheet_count(sheet, job->seeds_count - 1);
         sheet_html(sheet, " more");
     }
 }
 
 /* Its names are checked: they need no escaping. The script finds its cells by their classes. */
-static void put_job(struct sheet *sheet, const json_t *job, bool is_known) {
-    const char *name = admin_pages_string(job, "job");
-    const char *state = admin_pages_string(job, "state");
-    sheet_format(sheet, "<tr data-job=\"%s\"><td>", name);
+static void put_job(struct sheet *sheet, const struct job_view *job, bool is_known) {
+    sheet_format(sheet, "<tr data-job=\"%s\"><td>", job->name);
     put_seeds(sheet, job);
-    sheet_format(sheet, "<br><small>%s</small><td class=state>%s<td class=\"stored number\">", name, state);
-    sheet_count(sheet, admin_pages_number(job, "stored"));
+    sheet_format(sheet, "<br><small>%s</small><td class=state>", job->name);
+    sheet_text(sheet, bytes_of_string(job->state));
+    sheet_html(sheet, "<td class=\"stored number\">");
+    sheet_count(sheet, job->stored_count);
     sheet_html(sheet, "<td class=\"waiting number\">");
-    sheet_count(sheet, admin_pages_number(job, "waiting"));
+    sheet_count(sheet, job->waiting_count);
     sheet_html(sheet, "<td class=\"known number\">");
-    sheet_count(sheet, admin_pages_number(job, "known"));
+    sheet_count(sheet, job->known_count);
     sheet_html(sheet, "<td class=\"received number\">");
-    sheet_size(sheet, admin_pages_number(job, "received_bytes"));
+    sheet_size(sheet, job->received_size);
     sheet_html(sheet, "<td class=\"failed number\">");
-    sheet_count(sheet, admin_pages_number(job, "failed"));
+    sheet_count(sheet, job->failed_count);
     sheet_html(sheet, "<td>");
-    put_period(sheet, admin_pages_number(job, "period_seconds"));
+    put_period(sheet, job->period_s);
     if (is_known) {
-        bool is_paused = json_is_true(json_object_get(job, "paused"));
         sheet_html(sheet, "<td><div class=actions>");
-        put_button(sheet, name, is_paused ? "resume" : "pause", is_paused ? "Resume" : "Pause");
-        put_button(sheet, name, "remove", "Remove");
+        put_button(sheet, job->name, job->is_paused ? "resume" : "pause",
+                   job->is_paused ? "Resume" : "Pause");
+        put_button(sheet, job->name, "remove", "Remove");
         sheet_html(sheet, "</div>");
     }
     sheet_html(sheet, "\n");
 }
 
-static void put_table(struct sheet *sheet, const json_t *jobs, bool is_known) {
-    if (json_array_size(jobs) == 0) {
+static void put_table(struct sheet *sheet, const struct job_view *jobs, size_t count, bool is_known) {
+    if (count == 0) {
         sheet_html(sheet, "<p>There is no job yet. A job is a site that this node archives again and again; "
                           "<code>mnemon job add URL</code> adds one too.\n");
         return;
@@ -103,8 +98,8 @@ static void put_table(struct sheet *sheet, const json_t *jobs, bool is_known) {
     sheet_html(sheet, "<thead><tr><th>Site<th>State<th class=number>Stored<th class=number>Waiting<th "
                       "class=number>Known<th class=number>Received<th class=number>Failed<th>Every");
     sheet_html(sheet, is_known ? "<th>Change\n<tbody>" : "\n<tbody>");
-    for (size_t i = 0; i < json_array_size(jobs); i++) {
-        put_job(sheet, json_array_get(jobs, i), is_known);
+    for (size_t i = 0; i < count; i++) {
+        put_job(sheet, &jobs[i], is_known);
     }
     sheet_table_end(sheet);
 }
@@ -124,26 +119,18 @@ static void put_waiting(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "</ul>\n");
 }
 
-static json_t *parse(struct buf *take_text) {
-    json_t *value = json_loadb((const char *)take_text->data, take_text->size, 0, NULL);
-    buf_done(take_text);
-    return value;
-}
-
 static void answer_page(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct buf jobs_text;
     struct arena arena;
-    buf_init(&jobs_text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    struct job_view *jobs;
     arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_jobs(admin_pages->context, &jobs_text);
+    size_t jobs_count = admin_pages->table->list_jobs(admin_pages->context, &arena, &jobs);
     const struct node_status *status = admin_pages->table->status(admin_pages->context, &arena);
-    json_t *jobs = parse(&jobs_text);
     bool is_known = admin_is_known(admin_pages->admin, request);
     struct sheet sheet;
     sheet_begin(&sheet, admin_pages_replay(request), request, "Jobs", SHEET_JOBS);
     sheet_script(&sheet, "jobs.js");
-    put_table(&sheet, json_object_get(jobs, "jobs"), is_known);
+    put_table(&sheet, jobs, jobs_count, is_known);
     put_waiting(&sheet, status);
     sheet_html(&sheet, "<h2>Add a job</h2>\n");
     if (is_known) {
@@ -154,7 +141,6 @@ static void answer_page(struct http_request *request) {
         admin_pages_put_login(&sheet);
     }
     sheet_answer(&sheet, ADMIN_PAGES_OK);
-    json_decref(jobs);
     arena_done(&arena);
 }
 
@@ -224,25 +210,42 @@ static void post_change(struct http_request *request) {
 
 static void answer_list(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
+    struct arena arena;
+    struct job_view *jobs;
     struct buf text;
+    struct json json;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_jobs(admin_pages->context, &text);
+    size_t count = admin_pages->table->list_jobs(admin_pages->context, &arena, &jobs);
+    json_begin(&json, &text);
+    json_open_list(&json, "jobs");
+    for (size_t i = 0; i < count; i++) {
+        job_view_put(&jobs[i], &json);
+    }
+    json_end(&json);
     http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    arena_done(&arena);
 }
 
 static void answer_one(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    struct arena arena;
+    struct job_view job;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     enum err err =
-        admin_pages->table->put_job(admin_pages->context, http_request_rest(request), &text, &detail);
+        admin_pages->table->get_job(admin_pages->context, http_request_rest(request), &arena, &job, &detail);
     if (err != ERR_OK) {
-        buf_done(&text);
         admin_pages_answer_error(request, err, &detail);
-        return;
+    } else {
+        struct buf text;
+        struct json json;
+        buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+        json_init(&json, &text);
+        job_view_put(&job, &json);
+        http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
     }
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+    arena_done(&arena);
 }
 
 static void answer_done(struct http_request *request, unsigned status, const char *name, const char *word) {

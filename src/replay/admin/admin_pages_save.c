@@ -89,33 +89,32 @@ static void post_save(struct http_request *request) {
 
 /* ---- how it went ---- */
 
-static void put_counts(struct sheet *sheet, const json_t *save) {
+static void put_counts(struct sheet *sheet, const struct save_view *save) {
     sheet_html(sheet, "<p class=quiet>");
-    sheet_count(sheet, admin_pages_number(save, "stored"));
+    sheet_count(sheet, save->stored_count);
     sheet_html(sheet, " stored, ");
-    sheet_count(sheet, admin_pages_number(save, "waiting"));
+    sheet_count(sheet, save->waiting_count);
     sheet_html(sheet, " waiting, ");
-    sheet_count(sheet, admin_pages_number(save, "failed"));
+    sheet_count(sheet, save->failed_count);
     sheet_html(sheet, " failed\n");
 }
 
-static void put_outcome(struct sheet *sheet, const json_t *save) {
-    const char *status = admin_pages_string(save, "status");
-    struct bytes url = bytes_of_string(admin_pages_string(save, "original_url"));
+static void put_outcome(struct sheet *sheet, const struct save_view *save) {
+    struct bytes url = bytes_of_string(save->url);
+    struct bytes timestamp = bytes_of_string(save->timestamp != NULL ? save->timestamp : "");
     int64_t time_us;
-    struct bytes timestamp = bytes_of_string(admin_pages_string(save, "timestamp"));
     sheet_html(sheet, "<p><code>");
     sheet_text(sheet, url);
     sheet_html(sheet, "</code>\n");
-    if (strcmp(status, "success") == 0 && utc_parse_digits(timestamp, false, &time_us)) {
+    if (strcmp(save->status, "success") == 0 && utc_parse_digits(timestamp, false, &time_us)) {
         sheet_notice(sheet, SHEET_GOOD, "Saved.");
         sheet_html(sheet, "<p><a href=\"");
         sheet_replay_url(sheet, time_us, "", url);
         sheet_html(sheet, "\">See it as of ");
         sheet_time(sheet, time_us);
         sheet_html(sheet, "</a>\n");
-    } else if (strcmp(status, "error") == 0) {
-        sheet_notice(sheet, SHEET_BAD, admin_pages_string(save, "message"));
+    } else if (strcmp(save->status, "error") == 0) {
+        sheet_notice(sheet, SHEET_BAD, save->message != NULL ? save->message : "");
         put_form(sheet, url);
     } else {
         sheet_notice(sheet, SHEET_PLAIN, "It is being fetched. This page looks again by itself.");
@@ -129,26 +128,27 @@ static void put_outcome(struct sheet *sheet, const json_t *save) {
 static void answer_status(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    enum err err =
-        admin_pages->table->put_save(admin_pages->context, http_request_rest(request), &text, &detail);
+    struct arena arena;
+    struct save_view save;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
+    enum err err = admin_pages->table->get_save(admin_pages->context, http_request_rest(request), &arena,
+                                                &save, &detail);
     if (err != ERR_OK) {
-        buf_done(&text);
         admin_pages_answer_error(request, err, &detail);
-        return;
-    }
-    if (!sheet_is_wanted(request)) {
+    } else if (sheet_is_wanted(request)) {
+        struct sheet sheet;
+        sheet_begin(&sheet, admin_pages_replay(request), request, "Saving a page", SHEET_NONE);
+        put_outcome(&sheet, &save);
+        sheet_answer(&sheet, ADMIN_PAGES_OK);
+    } else {
+        struct buf text;
+        struct json json;
+        buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+        json_init(&json, &text);
+        save_view_put(&save, &json);
         http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
-        return;
     }
-    json_t *save = json_loadb((const char *)text.data, text.size, 0, NULL);
-    buf_done(&text);
-    struct sheet sheet;
-    sheet_begin(&sheet, admin_pages_replay(request), request, "Saving a page", SHEET_NONE);
-    put_outcome(&sheet, save);
-    sheet_answer(&sheet, ADMIN_PAGES_OK);
-    json_decref(save);
+    arena_done(&arena);
 }
 
 size_t admin_pages_save_routes(struct replay *replay, struct http_route *out) {
