@@ -98,3 +98,11 @@ struct bytes arena_copy(struct arena *arena, struct bytes bytes) {
     }
     return bytes_of(copy, bytes.size);
 }
+
+const char *arena_text(struct arena *arena, const char *text) {
+    if (text == NULL) {
+        return NULL;
+    }
+    struct bytes copy = arena_copy(arena, bytes_of_string(text));
+    return copy.data != NULL ? (const char *)copy.data : "";
+}

@@ -34,4 +34,7 @@ void *arena_take_array(struct arena *arena, size_t count, size_t size);
 /* A copy of the bytes, with a zero byte behind it that does not count. .data is NULL on failure. */
 struct bytes arena_copy(struct arena *arena, struct bytes bytes);
 
+/* A copy of a text that is shown: "" on failure, NULL for NULL. */
+const char *arena_text(struct arena *arena, const char *text);
+
 #endif

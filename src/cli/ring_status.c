@@ -10,7 +10,6 @@
 #include "net/identity.h"
 #include "node/transport/ring_files.h"
 #include "node/transport/ring_json.h"
-#include "replay/admin/ring_text.h"
 
 enum { LINE_SIZE_MAX = 1 << 20, FINGERS_SHOWN_MAX = 16 };
 
@@ -115,17 +114,13 @@ static void put_complaints(struct buf *line, const json_t *ring) {
 }
 
 /* What the nodes do together, a line each. */
-static void put_ring_services(struct buf *line, const json_t *ring) {
-    for (int i = 0; i < RING_TEXT_COUNT; i++) {
-        size_t size = line->size;
-        buf_put_format(line, "%-9s ", ring_text_names[i]);
-        size_t begin = line->size;
-        ring_text_put((enum ring_text)i, ring, line);
-        if (line->size == begin) {
-            buf_truncate(line, size); /* nothing to say */
-        } else {
-            buf_put_byte(line, '\n');
-        }
+static void put_sentences(struct buf *line, const json_t *ring) {
+    json_t *sentences = json_object_get(json_object_get(ring, "together"), "sentences");
+    const char *name;
+    json_t *sentence;
+    json_object_foreach(sentences, name, sentence) {
+        const char *value = json_string_value(sentence);
+        buf_put_format(line, "%-9s %s\n", name, value != NULL ? value : "");
     }
 }
 
@@ -147,7 +142,7 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
                        strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
                                                                     : ask_text(ring, "mode"));
     }
-    put_ring_services(&line, ring);
+    put_sentences(&line, ring);
     put_dropped(&line, ring);
     put_places(&line, ring);
     put_peers(&line, ring, "neighbours", "Neighbours:", SIZE_MAX);

@@ -249,6 +249,7 @@ static enum err open_admin_pages(struct node *node) {
                                     .transport = node->transport,
                                     .groups = ring_services_group_driver(node->ring_services),
                                     .put_services = ring_services_put,
+                                    .view_services = ring_services_view,
                                     .put_crowd = ring_services_put_crowd,
                                     .put_mirrors = ring_services_put_mirrors,
                                     .services = node->ring_services};

@@ -5,8 +5,10 @@
 
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
+#include "replay/admin/ring_text.h"
 
 enum {
+    SENTENCE_SIZE_MAX = 4096,
     MANY_PLACES = 1024,
     MANY_PLACES_US = 2000000,
     ASK_MS = 5000,
@@ -574,7 +576,22 @@ static void put_links(const struct link_relay_counters *links, struct json *json
     json_close(json);
 }
 
-void ring_services_put(void *context, struct json *json) {
+static void put_sentences(const struct ring_view *view, struct json *json) {
+    struct buf sentence;
+    buf_init(&sentence, SENTENCE_SIZE_MAX);
+    json_open(json, "sentences");
+    for (int i = 0; i < RING_TEXT_COUNT; i++) {
+        buf_clear(&sentence);
+        ring_text_put((enum ring_text)i, view, &sentence);
+        if (sentence.size > 0) {
+            json_bytes(json, ring_text_names[i], buf_bytes(&sentence));
+        }
+    }
+    json_close(json);
+    buf_done(&sentence);
+}
+
+void ring_services_put(void *context, const struct ring_view *view, struct json *json) {
     struct ring_services *ring_services = context;
     struct peer_rpc_stat stat = {0};
     if (ring_services->peer_rpc != NULL) {
@@ -597,5 +614,35 @@ void ring_services_put(void *context, struct json *json) {
         put_links(&links, json);
         copies_put_json(ring_services->copies, json, "keeping");
     }
+    put_sentences(view, json);
     json_close(json);
+}
+
+void ring_services_view(void *context, struct arena *arena, struct ring_view *view) {
+    struct ring_services *ring_services = context;
+    if (ring_services->peer_rpc != NULL) {
+        struct peer_rpc_stat stat;
+        peer_rpc_stat(ring_services->peer_rpc, &stat);
+        view->streams_count = stat.streams_count;
+        view->sent_size = stat.sent_size;
+        view->received_size = stat.received_size;
+        view->refused_count = stat.refused_count;
+    }
+    decrees_view(ring_services->decrees, arena, view);
+    view->is_begun = ring_services->is_begun;
+    if (view->is_begun) {
+        struct link_relay_counters links = link_sender_counters(ring_services->link_sender);
+        struct host_leases_stat leases;
+        host_leases_stat(ring_services->host_leases, &leases);
+        view->lent_count = leases.lent_count;
+        view->borrowed_count = leases.borrowed_count;
+        view->lease_refused_count = leases.refused_count;
+        view->links_sent_count = links.offered_count;
+        view->links_sent_size = links.sent_size;
+        view->links_accepted_count = links.accepted_count;
+        view->links_silent_count = links.silent_count;
+        view->links_malformed_count = links.malformed_count;
+        view->links_flood_count = links.flood_count;
+        copies_view(ring_services->copies, arena, &view->copies);
+    }
 }

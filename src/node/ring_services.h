@@ -129,8 +129,11 @@ struct group_driver *ring_services_group_driver(const struct ring_services *ring
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */
-void ring_services_put(void *context, struct json *json);
+void ring_services_put(void *context, const struct ring_view *view, struct json *json);
 void ring_services_put_crowd(void *context, struct buf *out);
 void ring_services_put_mirrors(void *context, struct buf *out);
+
+/* The part of it that pages show, in the arena. */
+void ring_services_view(void *context, struct arena *arena, struct ring_view *view);
 
 #endif

@@ -75,20 +75,32 @@ static void put_history(void *context, struct buf *out) {
     monitor_put_history(work->monitor, out);
 }
 
+static void get_ring(void *context, struct arena *arena, struct ring_view *ret_ring) {
+    const struct admin_api *work = context;
+    *ret_ring = (struct ring_view){0};
+    transport_view(work->transport, arena, ret_ring);
+    work->view_services(work->services, arena, ret_ring);
+}
+
 static void put_ring(void *context, struct buf *out) {
     const struct admin_api *work = context;
+    struct arena arena;
+    struct ring_view view;
     struct buf text;
     struct json json;
+    arena_init(&arena, ADMIN_PAGES_TEXT_SIZE_MAX);
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
+    get_ring(context, &arena, &view);
     transport_put(work->transport, &text);
     json_begin(&json, out);
     if (text.err == ERR_OK && text.size > 0) {
         json_members(&json, buf_bytes(&text));
     }
-    work->put_services(work->services, &json);
+    work->put_services(work->services, &view, &json);
     json_end(&json);
     out->err = text.err != ERR_OK ? text.err : out->err;
     buf_done(&text);
+    arena_done(&arena);
 }
 
 static void put_crowd(void *context, struct buf *out) {
@@ -173,6 +185,7 @@ const struct admin_pages_table admin_api_table = {
     .status = status,
     .put_history = put_history,
     .put_ring = put_ring,
+    .get_ring = get_ring,
     .put_crowd = put_crowd,
     .put_mirrors = put_mirrors,
     .put_groups = put_groups,

@@ -24,9 +24,12 @@ struct admin_api {
     struct monitor *monitor;
 
     /* Append what the services of the ring, the crowd and the mirrors say of themselves (docs/api.md). */
-    void (*put_services)(void *services, struct json *json);
+    void (*put_services)(void *services, const struct ring_view *view, struct json *json);
     void (*put_crowd)(void *services, struct buf *out);
     void (*put_mirrors)(void *services, struct buf *out);
+
+    /* The part of it that pages show. */
+    void (*view_services)(void *services, struct arena *arena, struct ring_view *view);
     void *services;
 };
 

@@ -24,6 +24,7 @@
 #include "node/captures/captures.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
+#include "replay/admin/ring_view.h"
 
 struct copies;
 
@@ -139,5 +140,8 @@ void copies_stat(struct copies *copies, struct copies_stat *ret_stat);
 
 /* Append an object: what /api/v1/ring/together says of keeping (docs/api.md). */
 void copies_put_json(struct copies *copies, struct json *json, const char *name);
+
+/* The part of it that pages show, in the arena. */
+void copies_view(struct copies *copies, struct arena *arena, struct ring_view_copies *ret_view);
 
 #endif

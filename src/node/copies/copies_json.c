@@ -1,6 +1,5 @@
 /* What people want to know of it. */
 #include "base/json.h"
-#include <inttypes.h>
 
 #include "node/copies/copies_state.h"
 #include "node/transport/ring_json.h"
@@ -85,4 +84,79 @@ void copies_put_json(struct copies *copies, struct json *json, const char *name)
     pthread_mutex_unlock(&copies->lock);
     json_close(json);
     json_close(json);
+}
+
+/* ---- for pages; the lock is held ---- */
+
+static void view_members(const struct copies *copies, size_t index, size_t count, struct arena *arena,
+                         struct ring_view_arc *arc) {
+    struct ring_view_member *members = arena_take_array(arena, count, sizeof *members);
+    for (size_t i = 0; members != NULL && i < count; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        struct copy_plan_member_status member;
+        copy_plan_member(copies->copy_plan, index, i, &member);
+        members[arc->members_count++] = (struct ring_view_member){
+            .address = arena_text(arena, address_format(&member.peer.address, address)),
+            .is_false = member.is_false,
+            .is_away = member.is_away,
+            .is_full = member.is_full,
+            .is_spare = member.is_spare,
+            .is_complete = member.is_complete,
+            .is_compared = member.compared_at_us > 0,
+        };
+    }
+    arc->members = members;
+}
+
+static void view_arc(const struct copies *copies, size_t index, struct arena *arena,
+                     struct ring_view_arc *arc) {
+    static const enum ring_view_level levels[] = {[COPY_PLAN_WHOLE] = RING_VIEW_WHOLE,
+                                                  [COPY_PLAN_AWAY] = RING_VIEW_AWAY,
+                                                  [COPY_PLAN_LOW] = RING_VIEW_LOW};
+    struct copy_plan_piece_status piece;
+    char id[RING_JSON_ID_SIZE];
+    copy_plan_piece(copies->copy_plan, index, &piece);
+    uint64_t way = piece.to.high - piece.from.high;
+    *arc = (struct ring_view_arc){
+        .to = arena_text(arena, ring_json_format_id(piece.to, id)),
+        .share = way > 0 ? (double)way / 0x1p64 : 1,
+        .level = levels[piece.level],
+        .copies_count = piece.copies_count,
+        .missing_count = piece.missing_count,
+        .is_repairing = piece.repairing_since_us > 0,
+        .repairing_s = seconds_since(copies_now_us(copies), piece.repairing_since_us),
+        .left_s = piece.repairing_since_us > 0 ? piece.estimate_s : 0,
+    };
+    size_t count = piece.members_count < MEMBERS_SHOWN_MAX ? piece.members_count : MEMBERS_SHOWN_MAX;
+    view_members(copies, index, count, arena, arc);
+}
+
+void copies_view(struct copies *copies, struct arena *arena, struct ring_view_copies *ret_view) {
+    struct copies_stat stat;
+    copies_stat(copies, &stat);
+    pthread_mutex_lock(&copies->lock);
+    size_t count = copy_plan_pieces_count(copies->copy_plan);
+    struct ring_view_arc *arcs = arena_take_array(arena, count, sizeof *arcs);
+    *ret_view = (struct ring_view_copies){
+        .keys_count = stat.keys_count,
+        .wanted_count = stat.wanted_count,
+        .refused_count = stat.refused_count,
+        .challenged_count = stat.challenged_count,
+        .caught_count = stat.caught_count,
+        .released_count = stat.released_count,
+        .repaired_count = stat.repaired_count,
+        .is_full = stat.is_full,
+        .is_fed = stat.is_fed,
+        .keeps_everything = copies->config.keeps_everything,
+        .rounds_count = copies->full_sync.rounds_count,
+        .stops_count = copies->full_sync.last.stops_count,
+        .missing_count = copies->full_sync.last.missing_count,
+        .silent_count = copies->full_sync.last.silent_count,
+        .arcs = arcs,
+        .arcs_count = arcs != NULL ? count : 0,
+    };
+    for (size_t i = 0; i < ret_view->arcs_count; i++) {
+        view_arc(copies, i, arena, &arcs[i]);
+    }
+    pthread_mutex_unlock(&copies->lock);
 }

@@ -86,16 +86,12 @@ static uint64_t count_of(const json_t *state, const char *name) {
     return count > 0 ? (uint64_t)count : 0;
 }
 
-static const char *copy_text(struct arena *arena, const char *text) {
-    return text == NULL ? NULL : (const char *)arena_copy(arena, bytes_of_string(text)).data;
-}
-
 /* What the crawl said when it was last open. */
 static void read_state(const char *path, struct arena *arena, struct job_view *job) {
     char file[PATH_SIZE_MAX + 16];
     snprintf(file, sizeof file, "%s/state.json", path);
     json_t *state = json_load_file(file, 0, NULL);
-    job->state = copy_text(arena, json_string_value(json_object_get(state, "state")));
+    job->state = arena_text(arena, json_string_value(json_object_get(state, "state")));
     job->known_count = count_of(state, "known");
     job->waiting_count = count_of(state, "waiting");
     job->stored_count = count_of(state, "stored");
@@ -147,8 +143,8 @@ static enum err describe(const char *path, const char *name, const struct job_fi
     struct job job;
     arena_init(&texts, ARENA_SIZE_MAX);
     enum err err = job_read(&job, path, &texts, detail);
-    struct job_view view = {.name = copy_text(arena, name)};
-    if (err == ERR_OK && (view.name == NULL || !copy_seeds(&job, arena, &view))) {
+    struct job_view view = {.name = arena_text(arena, name)};
+    if (err == ERR_OK && !copy_seeds(&job, arena, &view)) {
         err = ERR_MEMORY;
     }
     if (err == ERR_OK) {

@@ -219,18 +219,13 @@ static struct save_view view_of(const struct save *save, const char *status) {
     };
 }
 
-/* Of a text that may be missing. */
-static const char *copy_text(struct arena *arena, const char *text) {
-    return text == NULL ? NULL : (const char *)arena_copy(arena, bytes_of_string(text)).data;
-}
-
 static uint64_t count_of(const json_t *object, const char *name) {
     json_int_t count = json_integer_value(json_object_get(object, name));
     return count > 0 ? (uint64_t)count : 0;
 }
 
 static const char *text_of(const json_t *object, const char *name, struct arena *arena) {
-    return copy_text(arena, json_string_value(json_object_get(object, name)));
+    return arena_text(arena, json_string_value(json_object_get(object, name)));
 }
 
 static enum err read_result(const struct save_requests *save_requests, struct bytes id, struct arena *arena,
@@ -263,12 +258,12 @@ enum err save_requests_get(struct save_requests *save_requests, struct bytes id,
     const struct save *save = find_running(save_requests, id);
     if (save != NULL) {
         *ret_save = view_of(save, "pending");
-        ret_save->id = copy_text(arena, save->id);
-        ret_save->url = copy_text(arena, save->url);
+        ret_save->id = arena_text(arena, save->id);
+        ret_save->url = arena_text(arena, save->url);
     }
     pthread_mutex_unlock(&save_requests->lock);
     if (save != NULL) {
-        return ret_save->id != NULL && ret_save->url != NULL ? ERR_OK : ERR_MEMORY;
+        return ERR_OK;
     }
     enum err err = read_result(save_requests, id, arena, ret_save);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "there is no such save: results are kept for a day");

@@ -376,6 +376,26 @@ void decrees_put_json(struct decrees *decrees, struct json *json) {
     pthread_mutex_unlock(&decrees->lock);
 }
 
+void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view *view) {
+    char author[IDENTITY_TEXT_SIZE];
+    pthread_mutex_lock(&decrees->lock);
+    struct ring_view_decree *list = arena_take_array(arena, decrees->count, sizeof *list);
+    for (size_t i = 0; list != NULL && i < decrees->count; i++) {
+        const struct decrees_entry *entry = &decrees->entries[i];
+        list[view->decrees_count++] = (struct ring_view_decree){
+            .author = arena_text(arena, identity_key_format(entry->decree.author, author)),
+            .name = arena_copy(arena, entry->decree.name),
+            .is_job = entry->decree.kind == DECREE_JOB,
+            .version = entry->decree.version,
+            .is_withdrawn = entry->decree.text.size == 0,
+            .counts = entry->counts,
+            .why_not = arena_text(arena, entry->why_not),
+        };
+    }
+    view->decrees = list;
+    pthread_mutex_unlock(&decrees->lock);
+}
+
 /* ---- for commands ---- */
 
 static void sign(const void *signer, const char *context, struct bytes message,

@@ -20,6 +20,7 @@
 #include "net/identity.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/ring/decree.h"
+#include "replay/admin/ring_view.h"
 
 enum { DECREES_MAX = 4096, DECREES_PER_AUTHOR_MAX = 1024 };
 
@@ -59,6 +60,7 @@ enum err decrees_take_answer(struct decrees *decrees, struct bytes answer,
 
 /* Append a JSON array: author, kind, name, version, counts, why not. */
 void decrees_put_json(struct decrees *decrees, struct json *json);
+void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view *view);
 
 /* ---- for commands, without a node ---- */
 

@@ -70,3 +70,17 @@ void complaints_put(const struct complaints *complaints, struct json *json, cons
     }
     json_close(json);
 }
+
+size_t complaints_list(const struct complaints *complaints, struct arena *arena,
+                       const char *const **ret_list) {
+    uint64_t shown = 0;
+    const struct complaint *complaint;
+    const char **list = arena_take_array(arena, complaints->count, sizeof *list);
+    size_t count = 0;
+    while (list != NULL && (complaint = newest_before(complaints, shown)) != NULL) {
+        list[count++] = arena_text(arena, complaint->sentence);
+        shown |= UINT64_C(1) << (complaint - complaints->items);
+    }
+    *ret_list = list;
+    return count;
+}

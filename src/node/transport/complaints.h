@@ -8,6 +8,7 @@
 #ifndef MNEMON_NODE_TRANSPORT_COMPLAINTS_H
 #define MNEMON_NODE_TRANSPORT_COMPLAINTS_H
 
+#include "base/arena.h"
 #include "base/json.h"
 
 enum { COMPLAINTS_MAX = 32, COMPLAINT_SIZE_MAX = 320, COMPLAINTS_PAUSE_S = 60 };
@@ -30,5 +31,9 @@ bool complaints_add(struct complaints *complaints, const char *sentence, int64_t
 
 /* Append an array of objects, the newest first. */
 void complaints_put(const struct complaints *complaints, struct json *json, const char *name);
+
+/* Only the sentences, in the same order, in the arena: how many. */
+size_t complaints_list(const struct complaints *complaints, struct arena *arena,
+                       const char *const **ret_list);
 
 #endif

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "protocol/ring/charter.h"
 #include "protocol/ring/ring.h"
+#include "replay/admin/ring_view.h"
 #include "run/loop_post.h"
 
 struct datagram_message;
@@ -89,6 +90,9 @@ void transport_beat(struct transport *transport);
 
 /* Append what /api/v1/ring says (docs/api.md), as of a second ago at most. */
 void transport_put(struct transport *transport, struct buf *out);
+
+/* The part of it that pages show: the text, the neighbours, the complaints … */
+void transport_view(struct transport *transport, struct arena *arena, struct ring_view *view);
 
 /* Where its socket is bound, once started. False: there is none. */
 bool transport_address(struct transport *transport, struct address *ret_address);

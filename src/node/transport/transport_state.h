@@ -67,6 +67,25 @@ struct transport_slot {
     uint32_t life;                       /* tells the answers of one user from those of the next */
 };
 
+enum { TRANSPORT_NEIGHBOURS_MAX = 256, TRANSPORT_ROLE_SIZE_MAX = 16 };
+
+struct transport_neighbour {
+    struct vnode vnode;
+    char role[TRANSPORT_ROLE_SIZE_MAX]; /* "successor 2" */
+    uint32_t round_trip_us;
+};
+
+/* What pages show of it. */
+struct transport_shown {
+    bool is_there; /* this node is in a ring, or on its way */
+    char text[TRANSPORT_SENTENCE_SIZE_MAX];
+    uint32_t replicas;
+    double share; /* that its places see to */
+    struct transport_neighbour neighbours[TRANSPORT_NEIGHBOURS_MAX];
+    size_t neighbours_count;
+    struct complaints complaints;
+};
+
 struct transport_queue {
     struct transport_question *first;
     struct transport_question **end; /* NULL while it was never used */
@@ -130,7 +149,8 @@ struct transport {
     struct map admitted;                    /* lock: keys of who was admitted */
     bool admits_all;                        /* lock: the ring is open; admitted are then those removed */
     int mapping;                            /* lock: of the charter; -1: there is none */
-    struct buf text;                        /* lock: the copy */
+    struct buf text;                        /* lock: the copy, as JSON */
+    struct transport_shown shown;           /* lock: likewise, for pages */
     struct address address;                 /* lock */
     struct transport_post from_disk;        /* lock */
     struct transport_post to_disk;          /* lock */

@@ -5,7 +5,7 @@
 #include "node/transport/ring_json.h"
 #include "node/transport/transport_state.h"
 
-enum { NEIGHBOURS_MAX = 256, FINGERS_MAX = 256, OTHERS_MAX = 128 };
+enum { FINGERS_MAX = 256, OTHERS_MAX = 128 };
 
 static const char *const state_names[TRANSPORT_STATES_COUNT] = {
     [TRANSPORT_NONE] = "none",       [TRANSPORT_LOOKING] = "looking", [TRANSPORT_ASKING] = "asking",
@@ -83,50 +83,47 @@ static void put_vnode(const struct transport *transport, const struct ring_known
     json_close(json);
 }
 
-/* A list of places without repetitions. */
-struct listing {
-    const struct transport *transport;
-    struct json *json;
-    struct ring_id ids[NEIGHBOURS_MAX];
-    size_t count;
-};
-
-static void list_vnode(struct listing *listing, const struct vnode *vnode, const char *role) {
+/* Unless it is listed already. */
+static void list_vnode(struct transport *transport, const struct vnode *vnode, const char *role,
+                       struct json *json) {
+    struct transport_shown *shown = &transport->shown;
     struct ring_known known = {.vnode = *vnode};
-    for (size_t i = 0; i < listing->count; i++) {
-        if (ring_id_equal(listing->ids[i], vnode->id)) {
+    for (size_t i = 0; i < shown->neighbours_count; i++) {
+        if (ring_id_equal(shown->neighbours[i].vnode.id, vnode->id)) {
             return;
         }
     }
-    if (listing->count == NEIGHBOURS_MAX) {
+    if (shown->neighbours_count == TRANSPORT_NEIGHBOURS_MAX) {
         return;
     }
-    (void)ring_know(listing->transport->ring, vnode->id, &known);
+    (void)ring_know(transport->ring, vnode->id, &known);
     known.vnode = *vnode;
-    put_vnode(listing->transport, &known, role, listing->json);
-    listing->ids[listing->count++] = vnode->id;
+    put_vnode(transport, &known, role, json);
+    struct transport_neighbour *neighbour = &shown->neighbours[shown->neighbours_count++];
+    *neighbour = (struct transport_neighbour){.vnode = *vnode, .round_trip_us = known.round_trip_us};
+    snprintf(neighbour->role, sizeof neighbour->role, "%s", role);
 }
 
-static void put_neighbours(const struct transport *transport, struct json *json) {
+static void put_neighbours(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
-    struct listing listing = {.transport = transport, .json = json};
+    transport->shown.neighbours_count = 0;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         for (uint8_t i = 0; i < ring_list_size(ring); i++) {
-            char role[32];
+            char role[TRANSPORT_ROLE_SIZE_MAX];
             const struct vnode *successor = ring_successor(ring, vnode, i);
             snprintf(role, sizeof role, "successor %u", i + 1u);
             if (is_real(transport, successor)) {
-                list_vnode(&listing, successor, role);
+                list_vnode(transport, successor, role, json);
             }
         }
         const struct vnode *predecessor = ring_predecessor(ring, vnode);
         if (is_real(transport, predecessor)) {
-            list_vnode(&listing, predecessor, "predecessor");
+            list_vnode(transport, predecessor, "predecessor", json);
         }
     }
 }
 
-static void put_fingers(const struct transport *transport, struct json *json) {
+static void put_fingers(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
@@ -142,7 +139,7 @@ static void put_fingers(const struct transport *transport, struct json *json) {
 }
 
 /* All that are known to live, for a picture: neighbours and fingers among them. */
-static void put_others(const struct transport *transport, struct json *json) {
+static void put_others(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     size_t count = 0;
     for (uint32_t i = 0; i < ring_known_count(ring) && count < OTHERS_MAX; i++) {
@@ -175,7 +172,7 @@ static void put_health(const struct ring *ring, uint8_t vnode, struct json *json
     json_format(json, "health", "list %u of %u", healthy, is_small ? there : ring_list_size(ring));
 }
 
-static void put_vnodes(const struct transport *transport, struct json *json) {
+static void put_vnodes(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
         char id[RING_JSON_ID_SIZE];
@@ -189,6 +186,7 @@ static void put_vnodes(const struct transport *transport, struct json *json) {
         if (is_member) {
             json_text(json, "from", ring_json_format_id(predecessor->id, id));
             json_decimal(json, "share", share_of(predecessor->id, own->id), 6);
+            transport->shown.share += share_of(predecessor->id, own->id);
             put_health(ring, vnode, json);
         } else {
             json_none(json, "from");
@@ -231,7 +229,7 @@ static void put_traffic(const struct transport *transport, struct json *json) {
     json_close(json);
 }
 
-static void put_blamed(const struct transport *transport, struct json *json) {
+static void put_blamed(struct transport *transport, struct json *json) {
     uint32_t count;
     const struct ring_blame *blames = ring_blames(transport->ring, &count);
     for (uint32_t i = 0; i < count; i++) {
@@ -244,28 +242,28 @@ static void put_blamed(const struct transport *transport, struct json *json) {
     }
 }
 
-static void put_sentence(const struct transport *transport, struct json *json) {
-    char text[TRANSPORT_SENTENCE_SIZE_MAX];
+static void put_sentence(struct transport *transport, struct json *json) {
+    char *text = transport->shown.text;
     const char *name = transport->charter.name;
     const char *host = transport->contact.host;
     switch (transport->state) {
     case TRANSPORT_NONE:
-        snprintf(text, sizeof text, "in no ring");
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "in no ring");
         break;
     case TRANSPORT_LOOKING:
-        snprintf(text, sizeof text, "looking for %s", host);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "looking for %s", host);
         break;
     case TRANSPORT_ASKING:
-        snprintf(text, sizeof text, "asking %s for the charter of its ring", host);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "asking %s for the charter of its ring", host);
         break;
     case TRANSPORT_MEMBER:
-        snprintf(text, sizeof text, "member of \"%s\"", name);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "member of \"%s\"", name);
         break;
     case TRANSPORT_REMOVED:
-        snprintf(text, sizeof text, "the founder of \"%s\" has removed this node", name);
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX, "the founder of \"%s\" has removed this node", name);
         break;
     default:
-        snprintf(text, sizeof text,
+        snprintf(text, TRANSPORT_SENTENCE_SIZE_MAX,
                  transport->remembered_count == 0 && host[0] == '\0'
                      ? "knows nobody of \"%s\": start it with --join"
                      : "joining \"%s\"",
@@ -274,10 +272,10 @@ static void put_sentence(const struct transport *transport, struct json *json) {
     json_text(json, "text", text);
 }
 
-static void put_ring(const struct transport *transport, struct json *json) {
+static void put_ring(struct transport *transport, struct json *json) {
     static const struct {
         const char *name;
-        void (*put)(const struct transport *transport, struct json *json);
+        void (*put)(struct transport *transport, struct json *json);
     } lists[] = {{"places", put_vnodes},
                  {"neighbours", put_neighbours},
                  {"fingers", put_fingers},
@@ -300,6 +298,10 @@ void transport_copy(struct transport *transport) {
     struct json writer;
     struct json *json = &writer;
     pthread_mutex_lock(&transport->lock);
+    transport->shown.is_there = transport->state != TRANSPORT_NONE;
+    transport->shown.share = 0;
+    transport->shown.replicas = transport->has_charter ? transport->charter.replicas : 0;
+    transport->shown.complaints = transport->complaints;
     buf_clear(&transport->text);
     json_begin(json, &transport->text);
     json_count(json, "version", 1);
@@ -318,5 +320,29 @@ void transport_copy(struct transport *transport) {
     }
     complaints_put(&transport->complaints, json, "complaints");
     json_end(json);
+    pthread_mutex_unlock(&transport->lock);
+}
+
+void transport_view(struct transport *transport, struct arena *arena, struct ring_view *view) {
+    const struct transport_shown *shown = &transport->shown;
+    pthread_mutex_lock(&transport->lock);
+    view->text = shown->is_there ? arena_text(arena, shown->text) : NULL;
+    view->replicas = shown->replicas;
+    view->share = shown->share;
+    struct ring_view_neighbour *neighbours =
+        arena_take_array(arena, shown->neighbours_count, sizeof *neighbours);
+    for (size_t i = 0; neighbours != NULL && i < shown->neighbours_count; i++) {
+        const struct transport_neighbour *neighbour = &shown->neighbours[i];
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        char id[RING_JSON_ID_SIZE];
+        neighbours[view->neighbours_count++] = (struct ring_view_neighbour){
+            .address = arena_text(arena, address_format(&neighbour->vnode.peer.address, address)),
+            .id = arena_text(arena, ring_json_format_id(neighbour->vnode.id, id)),
+            .role = arena_text(arena, neighbour->role),
+            .round_trip_ms = neighbour->round_trip_us / 1000.0,
+        };
+    }
+    view->neighbours = neighbours;
+    view->complaints_count = complaints_list(&shown->complaints, arena, &view->complaints);
     pthread_mutex_unlock(&transport->lock);
 }

@@ -25,6 +25,7 @@
 #include "replay/admin/admin.h"
 #include "replay/admin/job_view.h"
 #include "replay/admin/node_status.h"
+#include "replay/admin/ring_view.h"
 #include "replay/site/replay.h"
 #include "run/pool.h"
 
@@ -93,6 +94,7 @@ struct admin_pages_table {
 
     void (*put_history)(void *context, struct buf *out);
     void (*put_ring)(void *context, struct buf *out);
+    void (*get_ring)(void *context, struct arena *arena, struct ring_view *ret_ring);
     void (*put_crowd)(void *context, struct buf *out);
     void (*put_mirrors)(void *context, struct buf *out);
 

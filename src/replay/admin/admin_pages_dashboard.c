@@ -173,10 +173,10 @@ static void put_volumes(struct sheet *sheet, const struct node_status *status) {
 }
 
 static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_pages,
-                          const struct node_status *status) {
+                          const struct node_status *status, struct arena *arena) {
     sheet_script(sheet, "dashboard.js");
     put_slow(sheet, status);
-    admin_pages_put_ring(sheet, admin_pages);
+    admin_pages_put_ring(sheet, admin_pages, arena);
     admin_pages_put_crowd(sheet, admin_pages);
     admin_pages_put_groups(sheet, admin_pages);
     admin_pages_put_mirrors(sheet, admin_pages);
@@ -204,7 +204,7 @@ static void answer_dashboard(struct http_request *request) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else {
         sheet_begin(&sheet, admin_pages_replay(request), request, "Dashboard", SHEET_DASHBOARD);
-        put_dashboard(&sheet, admin_pages, status);
+        put_dashboard(&sheet, admin_pages, status, &arena);
         sheet_answer(&sheet, ADMIN_PAGES_OK);
     }
     arena_done(&arena);

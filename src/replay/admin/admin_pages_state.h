@@ -66,7 +66,7 @@ size_t admin_pages_login_routes(struct replay *replay, struct http_route *out);
 
 /* The ring, for the dashboard: its state, its neighbours, and where the script draws it. Nothing without one.
  */
-void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages);
+void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 /* admin_pages_crowd.c: the crowd, for the dashboard; nothing without one. */
 void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages);
@@ -77,7 +77,7 @@ void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin
 /* admin_pages_mirrors.c: the collections, for the dashboard; nothing without one. */
 void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages);
 
-/* admin_pages_ring_services.c: copies, links, leases, decrees, from the parsed /api/v1/ring. */
-void admin_pages_put_ring_services(struct sheet *sheet, const json_t *ring);
+/* admin_pages_ring_services.c: copies, links, leases, decrees. */
+void admin_pages_put_ring_services(struct sheet *sheet, const struct ring_view *ring);
 
 #endif

@@ -1,24 +1,8 @@
 #include "replay/admin/ring_text.h"
 
-#include <string.h>
-
 #include "base/value.h"
 
 const char *const ring_text_names[] = {"keeping", "repair", "checks", "links", "hosts", "bytes", "decrees"};
-
-static uint64_t number(const json_t *object, const char *name) {
-    double value = json_number_value(json_object_get(object, name));
-    return value >= 1 ? (uint64_t)value : 0;
-}
-
-static const char *string(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
-static bool is_set(const json_t *object, const char *name) {
-    return json_is_true(json_object_get(object, name));
-}
 
 /* Estimates have no tenths. */
 static void put_seconds(struct buf *out, uint64_t seconds) {
@@ -37,102 +21,82 @@ static void put_things(struct buf *out, uint64_t count, const char *thing) {
 
 /* ---- copies ---- */
 
-static uint64_t arcs_of_level(const json_t *arcs, const char *level) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < json_array_size(arcs); i++) {
-        count += strcmp(string(json_array_get(arcs, i), "level"), level) == 0;
-    }
-    return count;
-}
-
-static void put_arcs(struct buf *out, const json_t *arcs) {
-    static const char *const words[][2] = {
-        {"whole", "whole"}, {"away", "with a node away"}, {"low", "with too few copies"}};
+static void put_arcs(struct buf *out, const struct ring_view_copies *copies) {
+    static const char *const words[RING_VIEW_LEVELS_COUNT] = {"whole", "with a node away",
+                                                              "with too few copies"};
+    uint64_t counts[RING_VIEW_LEVELS_COUNT] = {0};
     const char *between = "; arcs: ";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        uint64_t count = arcs_of_level(arcs, words[i][0]);
-        if (count > 0) {
+    for (size_t i = 0; i < copies->arcs_count; i++) {
+        counts[copies->arcs[i].level]++;
+    }
+    for (size_t i = 0; i < RING_VIEW_LEVELS_COUNT; i++) {
+        if (counts[i] > 0) {
             buf_put_string(out, between);
-            value_put_count(out, count);
-            buf_put_format(out, " %s", words[i][1]);
+            value_put_count(out, counts[i]);
+            buf_put_format(out, " %s", words[i]);
             between = ", ";
         }
     }
 }
 
 /* Is there an arc for which there are not even nodes enough? */
-static bool has_too_few_nodes(const json_t *arcs, uint64_t replicas) {
-    for (size_t i = 0; i < json_array_size(arcs); i++) {
-        const json_t *members = json_object_get(json_array_get(arcs, i), "members");
-        if (json_array_size(members) + 1 < replicas) {
+static bool has_too_few_nodes(const struct ring_view *ring) {
+    for (size_t i = 0; i < ring->copies.arcs_count; i++) {
+        if (ring->copies.arcs[i].members_count + 1 < ring->replicas) {
             return true;
         }
     }
     return false;
 }
 
-static double share_of(const json_t *places) {
-    double share = 0;
-    for (size_t i = 0; i < json_array_size(places); i++) {
-        share += json_number_value(json_object_get(json_array_get(places, i), "share"));
-    }
-    return share;
-}
-
 /* Of who keeps everything: how the last round over the ring went. */
-static void put_full_sync(struct buf *out, const json_t *copies) {
-    const json_t *full_sync = json_object_get(copies, "tour");
-    if (!json_is_object(full_sync)) {
+static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
+    if (!copies->keeps_everything) {
         return;
     }
     buf_put_string(out, "; keeps everything: ");
-    if (number(full_sync, "rounds") == 0) {
+    if (copies->rounds_count == 0) {
         buf_put_string(out, "the first round over the ring is not over yet");
         return;
     }
-    put_things(out, number(full_sync, "arcs"), "arc");
+    put_things(out, copies->stops_count, "arc");
     buf_put_string(out, " of others compared, ");
-    put_things(out, number(full_sync, "missing"), "capture");
+    put_things(out, copies->missing_count, "capture");
     buf_put_string(out, " missing here");
-    if (number(full_sync, "silent") > 0) {
+    if (copies->silent_count > 0) {
         buf_put_string(out, ", nobody answered for ");
-        value_put_count(out, number(full_sync, "silent"));
+        value_put_count(out, copies->silent_count);
     }
 }
 
-static void put_copies(struct buf *out, const json_t *ring, const json_t *copies) {
-    if (!json_is_object(copies)) {
+static void put_copies(struct buf *out, const struct ring_view *ring) {
+    const struct ring_view_copies *copies = &ring->copies;
+    if (!ring->is_begun) {
         buf_put_string(out, "not yet: this node waits for the ring");
         return;
     }
-    put_things(out, number(copies, "keys"), "capture");
-    const json_t *arcs = json_object_get(copies, "arcs");
-    uint64_t replicas = number(json_object_get(ring, "charter"), "replicas");
+    put_things(out, copies->keys_count, "capture");
     buf_put_string(out, " here, ");
-    value_put_count(out, replicas);
-    buf_put_string(out, replicas == 1 ? " copy of each wanted" : " copies of each wanted");
-    buf_put_string(out, has_too_few_nodes(arcs, replicas) ? ", more than there are nodes" : "");
-    buf_put_format(out, "; sees to %.1f %% of the ring", 100 * share_of(json_object_get(ring, "places")));
-    put_arcs(out, arcs);
-    put_full_sync(out, copies);
-    buf_put_string(out, is_set(copies, "full") ? "; the disk here is full" : "");
-    buf_put_string(out, is_set(copies, "fed") ? "" : "; what is in the volumes is still being counted");
+    value_put_count(out, ring->replicas);
+    buf_put_string(out, ring->replicas == 1 ? " copy of each wanted" : " copies of each wanted");
+    buf_put_string(out, has_too_few_nodes(ring) ? ", more than there are nodes" : "");
+    buf_put_format(out, "; sees to %.1f %% of the ring", 100 * ring->share);
+    put_arcs(out, copies);
+    put_tour(out, copies);
+    buf_put_string(out, copies->is_full ? "; the disk here is full" : "");
+    buf_put_string(out, copies->is_fed ? "" : "; what is in the volumes is still being counted");
 }
 
 /* Of all arcs: the missing together; the time of the slowest, for they are repaired side by side. */
-static void put_repair(struct buf *out, const json_t *copies) {
-    const json_t *arcs = json_object_get(copies, "arcs");
-    uint64_t wanted_count = number(copies, "wanted");
+static void put_repair(struct buf *out, const struct ring_view_copies *copies) {
     uint64_t repairing_count = 0;
     uint64_t missing_count = 0;
     uint64_t left_s = 0;
-    for (size_t i = 0; i < json_array_size(arcs); i++) {
-        const json_t *arc = json_array_get(arcs, i);
-        bool is_repairing = json_object_get(arc, "repairing_s") != NULL;
-        uint64_t arc_left_s = number(arc, "left_s");
-        repairing_count += is_repairing;
-        missing_count += number(arc, "missing");
-        left_s = arc_left_s > left_s ? arc_left_s : left_s;
+    for (size_t i = 0; i < copies->arcs_count; i++) {
+        const struct ring_view_arc *arc = &copies->arcs[i];
+        repairing_count += arc->is_repairing;
+        missing_count += arc->missing_count;
+        left_s = arc->left_s > left_s ? arc->left_s : left_s;
     }
     bool is_missing = repairing_count > 0 || missing_count > 0;
     if (is_missing) {
@@ -146,121 +110,115 @@ static void put_repair(struct buf *out, const json_t *copies) {
         put_seconds(out, left_s);
         buf_put_string(out, " left");
     }
-    if (wanted_count > 0) {
+    if (copies->wanted_count > 0) {
         buf_put_string(out, is_missing ? "; " : "");
-        put_things(out, wanted_count, "capture");
+        put_things(out, copies->wanted_count, "capture");
         buf_put_string(out, " on the way here");
     }
 }
 
-void ring_text_put_arc_repair(const json_t *arc, struct buf *out) {
-    if (json_object_get(arc, "repairing_s") == NULL) {
+void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out) {
+    if (!arc->is_repairing) {
         return;
     }
     buf_put_string(out, "for ");
-    put_seconds(out, number(arc, "repairing_s"));
-    if (number(arc, "left_s") > 0) {
+    put_seconds(out, arc->repairing_s);
+    if (arc->left_s > 0) {
         buf_put_string(out, ", about ");
-        put_seconds(out, number(arc, "left_s"));
+        put_seconds(out, arc->left_s);
         buf_put_string(out, " left");
     }
 }
 
-const char *ring_text_member(const json_t *member) {
-    static const char *const words[] = {"false", "away", "full", "spare", "complete"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (is_set(member, words[i])) {
-            return words[i];
-        }
-    }
-    return json_object_get(member, "compared_s") != NULL ? "behind" : "not yet compared";
+const char *ring_text_member(const struct ring_view_member *member) {
+    return member->is_false      ? "false"
+           : member->is_away     ? "away"
+           : member->is_full     ? "full"
+           : member->is_spare    ? "spare"
+           : member->is_complete ? "complete"
+           : member->is_compared ? "behind"
+                                 : "not yet compared";
 }
 
 /* ---- what was done ---- */
 
-/* Numbers with their words, those that are 0 left out. */
+/* A number with its words; one that is 0 is left out. */
 struct part {
-    const char *name;
+    uint64_t count;
     const char *words;
 };
 
-static void put_parts(struct buf *out, const json_t *object, const struct part *parts, size_t count) {
+static void put_parts(struct buf *out, const struct part *parts, size_t count) {
     const char *between = "";
     for (size_t i = 0; i < count; i++) {
-        uint64_t value = number(object, parts[i].name);
-        if (value > 0) {
+        if (parts[i].count > 0) {
             buf_put_string(out, between);
-            value_put_count(out, value);
+            value_put_count(out, parts[i].count);
             buf_put_format(out, " %s", parts[i].words);
             between = ", ";
         }
     }
 }
 
-static void put_checks(struct buf *out, const json_t *copies) {
-    static const struct part parts[] = {{"challenged", "challenges of others"},
-                                        {"caught", "of them failed"},
-                                        {"refused", "false captures refused"},
-                                        {"repaired", "damaged captures repaired"},
-                                        {"released", "surplus copies given up"}};
-    put_parts(out, copies, parts, sizeof parts / sizeof *parts);
+static void put_checks(struct buf *out, const struct ring_view_copies *copies) {
+    const struct part parts[] = {{copies->challenged_count, "challenges of others"},
+                                 {copies->caught_count, "of them failed"},
+                                 {copies->refused_count, "false captures refused"},
+                                 {copies->repaired_count, "damaged captures repaired"},
+                                 {copies->released_count, "surplus copies given up"}};
+    put_parts(out, parts, sizeof parts / sizeof *parts);
 }
 
-static void put_links(struct buf *out, const json_t *links) {
-    static const struct part parts[] = {{"accepted", "new ones accepted"},
-                                        {"silent", "nodes silent"},
-                                        {"malformed", "messages malformed"},
-                                        {"flood", "messages too many"}};
-    uint64_t sent_count = number(links, "sent");
-    if (sent_count > 0) {
-        value_put_count(out, sent_count);
+static void put_links(struct buf *out, const struct ring_view *ring) {
+    const struct part parts[] = {{ring->links_accepted_count, "new ones accepted"},
+                                 {ring->links_silent_count, "nodes silent"},
+                                 {ring->links_malformed_count, "messages malformed"},
+                                 {ring->links_flood_count, "messages too many"}};
+    if (ring->links_sent_count > 0) {
+        value_put_count(out, ring->links_sent_count);
         buf_put_format(out, " sent, %.1f bytes each; ",
-                       (double)number(links, "sent_size") / (double)sent_count);
-    } else if (json_is_object(links)) {
+                       (double)ring->links_sent_size / (double)ring->links_sent_count);
+    } else {
         buf_put_string(out, "none sent; ");
     }
     size_t size = out->size;
-    put_parts(out, links, parts, sizeof parts / sizeof *parts);
-    buf_put_string(out, json_is_object(links) && out->size == size ? "none accepted" : "");
+    put_parts(out, parts, sizeof parts / sizeof *parts);
+    buf_put_string(out, out->size == size ? "none accepted" : "");
 }
 
-static void put_hosts(struct buf *out, const json_t *leases) {
-    if (json_is_object(leases)) {
-        buf_put_string(out, "lent ");
-        put_things(out, number(leases, "lent"), "time");
-        buf_put_string(out, ", borrowed ");
-        put_things(out, number(leases, "borrowed"), "time");
-        buf_put_string(out, ", refused ");
-        put_things(out, number(leases, "refused"), "time");
-    }
+static void put_hosts(struct buf *out, const struct ring_view *ring) {
+    buf_put_string(out, "lent ");
+    put_things(out, ring->lent_count, "time");
+    buf_put_string(out, ", borrowed ");
+    put_things(out, ring->borrowed_count, "time");
+    buf_put_string(out, ", refused ");
+    put_things(out, ring->lease_refused_count, "time");
 }
 
-static void put_bytes(struct buf *out, const json_t *ring_services) {
-    value_put_size(out, number(ring_services, "sent_size"));
+static void put_bytes(struct buf *out, const struct ring_view *ring) {
+    value_put_size(out, ring->sent_size);
     buf_put_string(out, " sent, ");
-    value_put_size(out, number(ring_services, "received_size"));
+    value_put_size(out, ring->received_size);
     buf_put_string(out, " received over ");
-    put_things(out, number(ring_services, "streams"), "open stream");
-    if (number(ring_services, "refused") > 0) {
+    put_things(out, ring->streams_count, "open stream");
+    if (ring->refused_count > 0) {
         buf_put_string(out, "; ");
-        put_things(out, number(ring_services, "refused"), "question");
+        put_things(out, ring->refused_count, "question");
         buf_put_string(out, " refused");
     }
 }
 
-static void put_decrees(struct buf *out, const json_t *decrees) {
+static void put_decrees(struct buf *out, const struct ring_view *ring) {
     uint64_t jobs_count = 0;
     uint64_t rules_count = 0;
     uint64_t idle_count = 0;
-    for (size_t i = 0; i < json_array_size(decrees); i++) {
-        const json_t *decree = json_array_get(decrees, i);
-        if (is_set(decree, "withdrawn")) {
-            continue;
+    for (size_t i = 0; i < ring->decrees_count; i++) {
+        const struct ring_view_decree *decree = &ring->decrees[i];
+        if (!decree->is_withdrawn) {
+            jobs_count += decree->is_job;
+            rules_count += !decree->is_job;
+            idle_count += !decree->counts;
         }
-        bool is_job = strcmp(string(decree, "kind"), "job") == 0;
-        jobs_count += is_job;
-        rules_count += !is_job;
-        idle_count += !is_set(decree, "counts");
     }
     if (jobs_count + rules_count == 0) {
         buf_put_string(out, "none");
@@ -276,33 +234,32 @@ static void put_decrees(struct buf *out, const json_t *decrees) {
     }
 }
 
-void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out) {
-    const json_t *ring_services = json_object_get(ring, "together");
-    const json_t *copies = json_object_get(ring_services, "keeping");
-    if (!json_is_object(ring_services)) {
-        return;
-    }
+void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
     switch (which) {
     case RING_TEXT_COPIES:
-        put_copies(out, ring, copies);
+        put_copies(out, ring);
         return;
     case RING_TEXT_REPAIR:
-        put_repair(out, copies);
+        put_repair(out, &ring->copies);
         return;
     case RING_TEXT_CHECKS:
-        put_checks(out, copies);
+        put_checks(out, &ring->copies);
         return;
     case RING_TEXT_LINKS:
-        put_links(out, json_object_get(ring_services, "links"));
+        if (ring->is_begun) {
+            put_links(out, ring);
+        }
         return;
     case RING_TEXT_HOSTS:
-        put_hosts(out, json_object_get(ring_services, "leases"));
+        if (ring->is_begun) {
+            put_hosts(out, ring);
+        }
         return;
     case RING_TEXT_BYTES:
-        put_bytes(out, ring_services);
+        put_bytes(out, ring);
         return;
     case RING_TEXT_DECREES:
-        put_decrees(out, json_object_get(ring_services, "decrees"));
+        put_decrees(out, ring);
         return;
     case RING_TEXT_COUNT:
         return;

@@ -1,15 +1,14 @@
 /*
- * ring_text - what the nodes of a ring do together, in words: the same sentences on the dashboard and in
- * "mnemon ring status", from what /api/v1/ring says (docs/api.md).
+ * ring_text - what the nodes of a ring do together, in words: the same sentences on the dashboard and, by way
+ * of /api/v1/ring (docs/api.md), in "mnemon ring status".
  *
  * Plain text, not escaped for HTML: it holds names and reasons that other nodes have chosen.
  */
 #ifndef MNEMON_REPLAY_ADMIN_RING_TEXT_H
 #define MNEMON_REPLAY_ADMIN_RING_TEXT_H
 
-#include <jansson.h>
-
 #include "base/buf.h"
+#include "replay/admin/ring_view.h"
 
 enum ring_text {
     RING_TEXT_COPIES, /* how much is here, and how many copies there are */
@@ -26,12 +25,12 @@ enum ring_text {
 extern const char *const ring_text_names[];
 
 /* Append the sentence, without an end; nothing where there is nothing to say. */
-void ring_text_put(enum ring_text which, const json_t *ring, struct buf *out);
+void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out);
 
 /* An arc's repair: "for 5 s, about 20 s left"; nothing where nothing is repaired. */
-void ring_text_put_arc_repair(const json_t *arc, struct buf *out);
+void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out);
 
 /* A member of an arc, by the worst that is to be said of it: "away", "full" … "complete". */
-const char *ring_text_member(const json_t *member);
+const char *ring_text_member(const struct ring_view_member *member);
 
 #endif

@@ -1,0 +1,104 @@
+/*
+ * ring_view - what the dashboard shows of the ring: this node's neighbours, and what the nodes do together.
+ *
+ * The node fills it, in the arena of whoever asks. Texts hold names and reasons that other nodes have chosen.
+ * Programs get more than that from /api/v1/ring (docs/api.md).
+ */
+#ifndef MNEMON_REPLAY_ADMIN_RING_VIEW_H
+#define MNEMON_REPLAY_ADMIN_RING_VIEW_H
+
+#include "base/arena.h"
+
+enum ring_view_level { RING_VIEW_WHOLE, RING_VIEW_AWAY, RING_VIEW_LOW, RING_VIEW_LEVELS_COUNT };
+
+struct ring_view_neighbour {
+    const char *address;
+    const char *id;
+    const char *role;
+    double round_trip_ms;
+};
+
+/* A node that keeps copies of an arc too. */
+struct ring_view_member {
+    const char *address;
+    bool is_false;
+    bool is_away;
+    bool is_full;
+    bool is_spare;
+    bool is_complete;
+    bool is_compared;
+};
+
+struct ring_view_arc {
+    const char *to; /* its ID */
+    double share;   /* of the ring */
+    enum ring_view_level level;
+    uint32_t copies_count;
+    uint64_t missing_count;
+    bool is_repairing;
+    uint64_t repairing_s;
+    uint64_t left_s; /* 0: not known */
+    const struct ring_view_member *members;
+    size_t members_count;
+};
+
+struct ring_view_decree {
+    const char *author;
+    struct bytes name;
+    bool is_job; /* else a takedown rule */
+    uint64_t version;
+    bool is_withdrawn;
+    bool counts;
+    const char *why_not;
+};
+
+/* Copies of this node. */
+struct ring_view_copies {
+    uint64_t keys_count;
+    uint64_t wanted_count;
+    uint64_t refused_count;
+    uint64_t challenged_count;
+    uint64_t caught_count;
+    uint64_t released_count;
+    uint64_t repaired_count;
+    bool is_full;
+    bool is_fed;
+    bool keeps_everything; /* then of the last round over the ring: */
+    uint64_t rounds_count;
+    uint64_t stops_count;
+    uint64_t missing_count;
+    uint64_t silent_count;
+    const struct ring_view_arc *arcs;
+    size_t arcs_count;
+};
+
+struct ring_view {
+    const char *text; /* NULL: this node is in no ring */
+    uint32_t replicas;
+    double share; /* that it sees to */
+    const struct ring_view_neighbour *neighbours;
+    size_t neighbours_count;
+    const char *const *complaints;
+    size_t complaints_count;
+
+    const struct ring_view_decree *decrees;
+    size_t decrees_count;
+    uint32_t streams_count;
+    uint64_t sent_size;
+    uint64_t received_size;
+    uint64_t refused_count; /* questions */
+
+    bool is_begun; /* the rest is there */
+    struct ring_view_copies copies;
+    uint64_t links_sent_count;
+    uint64_t links_sent_size;
+    uint64_t links_accepted_count;
+    uint64_t links_silent_count;
+    uint64_t links_malformed_count;
+    uint64_t links_flood_count;
+    uint64_t lent_count;
+    uint64_t borrowed_count;
+    uint64_t lease_refused_count;
+};
+
+#endif
