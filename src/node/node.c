@@ -250,6 +250,8 @@ static enum err open_admin_pages(struct node *node) {
                                     .groups = ring_services_group_driver(node->ring_services),
                                     .put_services = ring_services_put,
                                     .view_services = ring_services_view,
+                                    .view_crowd = ring_services_view_crowd,
+                                    .list_mirrors = ring_services_list_mirrors,
                                     .put_crowd = ring_services_put_crowd,
                                     .put_mirrors = ring_services_put_mirrors,
                                     .services = node->ring_services};

@@ -26,6 +26,8 @@
 #include "node/ring/decrees.h"
 #include "node/ring/holders.h"
 #include "node/rpc/peer_rpc.h"
+#include "replay/admin/crowd_view.h"
+#include "replay/admin/group_view.h"
 #include "store/instance/instance.h"
 
 struct crowd_parts;
@@ -135,5 +137,7 @@ void ring_services_put_mirrors(void *context, struct buf *out);
 
 /* The part of it that pages show, in the arena. */
 void ring_services_view(void *context, struct arena *arena, struct ring_view *view);
+void ring_services_view_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd);
+size_t ring_services_list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
 
 #endif

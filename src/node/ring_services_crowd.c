@@ -7,7 +7,7 @@
 #include "node/ring_services_state.h"
 #include "store/access/access.h"
 
-enum { HOT_MAX = 20 };
+enum { HOT_MAX = 20, HOT_SIZE_MAX = 4 << 20 };
 
 /* ---- making ---- */
 
@@ -219,6 +219,25 @@ const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_s
     return &ring_services->crowd;
 }
 
+static void put_hot(struct offers *offers, struct json *json) {
+    struct arena arena;
+    struct crowd_view_hot *hot;
+    arena_init(&arena, HOT_SIZE_MAX);
+    size_t count = offers_hot(offers, HOT_MAX, &arena, &hot);
+    json_open_list(json, "hot");
+    for (size_t i = 0; i < count; i++) {
+        json_open(json, NULL);
+        json_bytes(json, "url", hot[i].url);
+        json_bytes(json, "title", hot[i].title);
+        json_timestamp(json, "timestamp", hot[i].time_us);
+        JSON_COUNTS(json, {"size", hot[i].size}, {"asked", hot[i].asked_count},
+                    {"given", hot[i].given_count});
+        json_close(json);
+    }
+    json_close(json);
+    arena_done(&arena);
+}
+
 static void put_offers(struct ring_services *ring_services, struct json *json) {
     struct offers_stat offers;
     struct crowd_reader_stat obtained;
@@ -233,7 +252,7 @@ static void put_offers(struct ring_services *ring_services, struct json *json) {
                 {"count", obtained.obtained_count}, {"size", obtained.obtained_size},
                 {"lost", obtained.lost_count}, {"false", obtained.false_count});
     json_close(json);
-    offers_put_json(ring_services->offers, HOT_MAX, json, "hot");
+    put_hot(ring_services->offers, json);
 }
 
 void ring_services_put_crowd(void *context, struct buf *out) {
@@ -248,6 +267,30 @@ void ring_services_put_crowd(void *context, struct buf *out) {
         json_text(&json, "state", "none");
     }
     json_end(&json);
+}
+
+void ring_services_view_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
+    struct ring_services *ring_services = context;
+    struct offers_stat offers;
+    struct crowd_reader_stat obtained;
+    struct crowd_view_hot *hot;
+    *ret_crowd = (struct crowd_view){0};
+    if (!has_crowd(ring_services)) {
+        return;
+    }
+    crowd_driver_view(ring_services->crowd_driver, arena, ret_crowd);
+    offers_stat(ring_services->offers, &offers);
+    crowd_reader_stat(ring_services->crowd_reader, &obtained);
+    ret_crowd->offers_count = offers.count;
+    ret_crowd->offers_size = offers.size;
+    ret_crowd->given_count = offers.given_count;
+    ret_crowd->given_size = offers.given_size;
+    ret_crowd->referred_count = offers.referred_count;
+    ret_crowd->obtained_count = obtained.obtained_count;
+    ret_crowd->obtained_size = obtained.obtained_size;
+    ret_crowd->false_count = obtained.false_count;
+    ret_crowd->hot_count = offers_hot(ring_services->offers, HOT_MAX, arena, &hot);
+    ret_crowd->hot = hot;
 }
 
 /* ---- the transport ---- */

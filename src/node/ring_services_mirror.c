@@ -111,3 +111,9 @@ void ring_services_put_mirrors(void *context, struct buf *out) {
     const struct ring_services *ring_services = context;
     mirror_driver_put(ring_services->mirror_driver, out);
 }
+
+size_t ring_services_list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
+    const struct ring_services *ring_services = context;
+    struct mirror_driver *mirror_driver = ring_services->mirror_driver;
+    return mirror_driver != NULL ? mirror_driver_views(mirror_driver, arena, ret_mirrors) : 0;
+}

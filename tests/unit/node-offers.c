@@ -464,31 +464,32 @@ static void hot_ones_are_listed(void **state) {
     struct fixture *fixture = *state;
     struct offers_sample other;
     struct wish_finding first;
-    struct buf out;
     sample_init(&other, NULL, "http://example.org/other", 7, BYTES("other"));
     sample_put(fixture->offers, &fixture->sample);
     sample_put(fixture->offers, &other);
     struct wish wish = sample_wish(&fixture->sample, WISH_URL);
     struct wish rare = sample_wish(&other, WISH_URL);
-    struct json json;
-    buf_init(&out, 1 << 16);
-    json_init(&json, &out);
+    struct arena arena;
+    struct crowd_view_hot *hot;
+    arena_init(&arena, 1 << 16);
     for (int i = 0; i < 8; i++) {
         find(fixture, &wish, &first);
     }
     find(fixture, &rare, &first);
-    offers_put_json(fixture->offers, 10, &json, NULL);
-    assert_bytes_equal(buf_bytes(&out),
-                       BYTES("[{\"url\":\"http://example.org/page\",\"title\":\"The Great Flood of 2026\","
-                             "\"timestamp\":\"19700101000005\",\"size\":82,\"asked\":8,\"given\":0},"
-                             "{\"url\":\"http://example.org/other\",\"title\":\"\",\"timestamp\":"
-                             "\"19700101000007\",\"size\":5,\"asked\":1,\"given\":0}]"));
+    assert_int_equal(offers_hot(fixture->offers, 10, &arena, &hot), 2);
+    assert_bytes_equal(hot[0].url, BYTES("http://example.org/page"));
+    assert_bytes_equal(hot[0].title, BYTES("The Great Flood of 2026"));
+    assert_int_equal(hot[0].time_us, 5 * OFFERS_SECOND_US);
+    assert_int_equal(hot[0].size, 82);
+    assert_int_equal(hot[0].asked_count, 8);
+    assert_int_equal(hot[0].given_count, 0);
+    assert_bytes_equal(hot[1].url, BYTES("http://example.org/other"));
+    assert_int_equal(hot[1].asked_count, 1);
     clock_manual_advance(&fixture->clock, 120 * OFFERS_SECOND_US);
-    buf_clear(&out);
-    offers_put_json(fixture->offers, 1, &json, NULL);
-    assert_true(bytes_find(buf_bytes(&out), BYTES("\"asked\":2")) < out.size);
-    assert_true(bytes_find(buf_bytes(&out), BYTES("other")) == out.size);
-    buf_done(&out);
+    assert_int_equal(offers_hot(fixture->offers, 1, &arena, &hot), 1);
+    assert_bytes_equal(hot[0].url, BYTES("http://example.org/page"));
+    assert_int_equal(hot[0].asked_count, 2);
+    arena_done(&arena);
     sample_done(&other);
 }
 

@@ -113,6 +113,21 @@ static void put_mirrors(void *context, struct buf *out) {
     work->put_mirrors(work->services, out);
 }
 
+static void get_crowd(void *context, struct arena *arena, struct crowd_view *ret_crowd) {
+    const struct admin_api *work = context;
+    work->view_crowd(work->services, arena, ret_crowd);
+}
+
+static size_t list_mirrors(void *context, struct arena *arena, struct mirror_view **ret_mirrors) {
+    const struct admin_api *work = context;
+    return work->list_mirrors(work->services, arena, ret_mirrors);
+}
+
+static size_t list_groups(void *context, struct arena *arena, struct group_view **ret_groups) {
+    const struct admin_api *work = context;
+    return group_driver_list(work->groups, arena, ret_groups);
+}
+
 static enum err put_groups(void *context, struct bytes name, struct buf *out, struct err_detail *detail) {
     const struct admin_api *work = context;
     return group_driver_put(work->groups, name, out, detail);
@@ -187,7 +202,10 @@ const struct admin_pages_table admin_api_table = {
     .put_ring = put_ring,
     .get_ring = get_ring,
     .put_crowd = put_crowd,
+    .get_crowd = get_crowd,
     .put_mirrors = put_mirrors,
+    .list_mirrors = list_mirrors,
+    .list_groups = list_groups,
     .put_groups = put_groups,
     .put_group_picture = put_group_picture,
     .find = find,

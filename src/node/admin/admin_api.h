@@ -30,6 +30,8 @@ struct admin_api {
 
     /* The part of it that pages show. */
     void (*view_services)(void *services, struct arena *arena, struct ring_view *view);
+    void (*view_crowd)(void *services, struct arena *arena, struct crowd_view *ret_crowd);
+    size_t (*list_mirrors)(void *services, struct arena *arena, struct mirror_view **ret_mirrors);
     void *services;
 };
 

@@ -18,6 +18,7 @@
 #include "protocol/crowd/crowd.h"
 #include "protocol/crowd/wish.h"
 #include "protocol/ring/ring.h"
+#include "replay/admin/crowd_view.h"
 
 struct crowd_driver;
 struct datagram_message;
@@ -96,5 +97,8 @@ void crowd_driver_beat(struct crowd_driver *crowd_driver);
 
 /* Append members of the object that /api/v1/crowd gives (docs/api.md): state, view, searches, counters. */
 void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json);
+
+/* The part of it that pages show, in the arena. */
+void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, struct crowd_view *view);
 
 #endif

@@ -84,3 +84,32 @@ void crowd_driver_put(struct crowd_driver *crowd_driver, struct json *json) {
                  crowd_driver->waiting_count, json);
     pthread_mutex_unlock(&crowd_driver->lock);
 }
+
+void crowd_driver_view(struct crowd_driver *crowd_driver, struct arena *arena, struct crowd_view *view) {
+    const struct crowd_config *config = &crowd_driver->config.crowd;
+    pthread_mutex_lock(&crowd_driver->lock);
+    const struct crowd_counters *counters = &crowd_driver->counters;
+    *view = (struct crowd_view){
+        .overlay = kinds[config->kind],
+        .part = parts[config->part],
+        .view_size = config->view_size > 0 ? config->view_size : CROWD_DRIVER_VIEW_SIZE,
+        .neighbours = arena_take_array(arena, crowd_driver->neighbours_count, sizeof *view->neighbours),
+        .searches_count = counters->searches_count,
+        .found_count = counters->found_count,
+        .lost_count = counters->lost_count,
+        .queries_count = counters->queries_count,
+        .hits_count = counters->hits_count,
+        .forwarded_count = counters->forwarded_count,
+        .limited_count = counters->limited_count,
+        .shuffled_count = counters->shuffled_count,
+        .served_count = counters->served_count,
+        .silent_count = counters->silent_count,
+    };
+    for (size_t i = 0; view->neighbours != NULL && i < crowd_driver->neighbours_count; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        const struct peer *peer = &crowd_driver->neighbours[i].peer;
+        view->neighbours[view->neighbours_count++] =
+            arena_text(arena, address_format(&peer->address, address));
+    }
+    pthread_mutex_unlock(&crowd_driver->lock);
+}

@@ -383,17 +383,8 @@ void offers_stat(struct offers *offers, struct offers_stat *ret_stat) {
     pthread_mutex_unlock(&offers->lock);
 }
 
-static void put_offer_json(struct offers *offers, struct offer *offer, struct json *json) {
-    json_open(json, NULL);
-    json_bytes(json, "url", bytes_of(offer->url, offer->url_size));
-    json_bytes(json, "title", bytes_of(offer->url + offer->url_size, offer->title_size));
-    json_timestamp(json, "timestamp", ringkey_time_us(&offer->key));
-    JSON_COUNTS(json, {"size", offer->sum.size}, {"asked", offers_heat(offers, offer)},
-                {"given", offer->given_count});
-    json_close(json);
-}
-
-void offers_put_json(struct offers *offers, size_t count_max, struct json *json, const char *name) {
+size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,
+                  struct crowd_view_hot **ret_hot) {
     struct offer *hottest[HOT_MAX];
     size_t count = 0;
     count_max = count_max < HOT_MAX ? count_max : HOT_MAX;
@@ -413,10 +404,20 @@ void offers_put_json(struct offers *offers, size_t count_max, struct json *json,
             hottest[place] = offer;
         }
     }
-    json_open_list(json, name);
+    struct crowd_view_hot *hot = arena_take_array(arena, count, sizeof *hot);
+    count = hot != NULL ? count : 0;
     for (size_t i = 0; i < count; i++) {
-        put_offer_json(offers, hottest[i], json);
+        struct offer *offer = hottest[i];
+        hot[i] = (struct crowd_view_hot){
+            .url = arena_copy(arena, bytes_of(offer->url, offer->url_size)),
+            .title = arena_copy(arena, bytes_of(offer->url + offer->url_size, offer->title_size)),
+            .time_us = ringkey_time_us(&offer->key),
+            .size = offer->sum.size,
+            .asked_count = offers_heat(offers, offer),
+            .given_count = offer->given_count,
+        };
     }
-    json_close(json);
     pthread_mutex_unlock(&offers->lock);
+    *ret_hot = hot;
+    return count;
 }

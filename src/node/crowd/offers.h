@@ -19,9 +19,9 @@
 #define MNEMON_NODE_CROWD_OFFERS_H
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "node/captures/captures.h"
 #include "protocol/crowd/wish.h"
+#include "replay/admin/crowd_view.h"
 
 struct offers;
 
@@ -84,8 +84,8 @@ struct offers_stat {
 
 void offers_stat(struct offers *offers, struct offers_stat *ret_stat);
 
-/* Append a JSON array of the captures that were asked for most lately: url, title, timestamp, size,
- * asked, given. */
-void offers_put_json(struct offers *offers, size_t count_max, struct json *json, const char *name);
+/* What others ask for most, the most wanted first, in the arena: how many. */
+size_t offers_hot(struct offers *offers, size_t count_max, struct arena *arena,
+                  struct crowd_view_hot **ret_hot);
 
 #endif

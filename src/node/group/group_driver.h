@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/peer.h"
 #include "node/group/group_files.h"
+#include "replay/admin/group_view.h"
 
 struct peer_rpc;
 struct datagram_message;
@@ -89,6 +90,10 @@ size_t group_driver_neighbours(struct group_driver *group_driver,
  * ERR_NOT_FOUND: no such group. */
 enum err group_driver_put(struct group_driver *group_driver, struct bytes name, struct buf *out,
                           struct err_detail *detail) MUST_CHECK;
+
+/* The part of it that pages show, of all groups, in the arena: how many. */
+size_t group_driver_list(struct group_driver *group_driver, struct arena *arena,
+                         struct group_view **ret_groups);
 
 /* Append the topology of a group as SVG, or as DOT. ERR_NOT_FOUND: no such group, or no topology yet. */
 enum err group_driver_put_picture(struct group_driver *group_driver, struct bytes name, bool is_dot,

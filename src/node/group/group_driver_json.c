@@ -187,3 +187,84 @@ enum err group_driver_put_picture(struct group_driver *group_driver, struct byte
     free(picture);
     return err == ERR_NOT_FOUND ? err_set(detail, err, "no topology of such a group") : err;
 }
+
+/* ---- for pages ---- */
+
+static void view_topology(const struct topology *topology, struct arena *arena, struct group_view *view) {
+    const char **names = arena_take_array(arena, topology->members_count, sizeof *names);
+    struct group_view_edge *edges = arena_take_array(arena, topology->edges_count, sizeof *edges);
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (names != NULL && edges != NULL && graph != NULL && topology->members_count > 0) {
+        for (uint32_t i = 0; i < topology->members_count; i++) {
+            char address[ADDRESS_TEXT_SIZE_MAX];
+            names[i] = arena_text(arena, address_format(&topology->members[i].address, address));
+        }
+        for (uint32_t i = 0; i < topology->edges_count; i++) {
+            const struct topology_edge *edge = &topology->edges[i];
+            bool is_known = edge->cost_us != COSTS_UNKNOWN_US;
+            edges[i] = (struct group_view_edge){names[edge->a], names[edge->b], is_known ? edge->cost_us : 0};
+        }
+        topology_get_graph(topology, graph);
+        view->hops = graph_diameter(graph);
+        view->bridges = graph_weakness(graph).bridges_count;
+        view->members_count = topology->members_count;
+        view->master = names[0];
+        view->edges = edges;
+        view->edges_count = topology->edges_count;
+    }
+    free(graph);
+}
+
+static void view_peers(const struct group_driver_view *shown, uint64_t now_us, struct arena *arena,
+                       struct group_view *view) {
+    struct group_view_neighbour *neighbours =
+        arena_take_array(arena, shown->neighbours_count, sizeof *neighbours);
+    struct group_view_asked *asked = arena_take_array(arena, shown->asked_count, sizeof *asked);
+    char text[IDENTITY_TEXT_SIZE + ADDRESS_TEXT_SIZE_MAX];
+    for (size_t i = 0; neighbours != NULL && i < shown->neighbours_count; i++) {
+        const struct group_neighbour *neighbour = &shown->neighbours[i];
+        uint64_t heard_us = neighbour->heard_at_us;
+        neighbours[view->neighbours_count++] = (struct group_view_neighbour){
+            .address = arena_text(arena, address_format(&neighbour->peer.address, text)),
+            .round_trip_us = neighbour->round_trip_us,
+            .bandwidth = neighbour->bandwidth,
+            .is_heard = heard_us > 0,
+            .heard_s = now_us > heard_us ? (now_us - heard_us) / 1000000 : 0,
+        };
+    }
+    for (size_t i = 0; asked != NULL && i < shown->asked_count; i++) {
+        const struct peer *peer = &shown->asked[i].peer;
+        asked[view->asked_count].address = arena_text(arena, address_format(&peer->address, text));
+        asked[view->asked_count++].key = arena_text(arena, identity_key_format(peer->key, text));
+    }
+    view->neighbours = neighbours;
+    view->asked = asked;
+}
+
+size_t group_driver_list(struct group_driver *group_driver, struct arena *arena,
+                         struct group_view **ret_groups) {
+    struct group_view *groups = arena_take_array(arena, GROUP_DRIVER_GROUPS_MAX, sizeof *groups);
+    struct picture *picture = calloc(1, sizeof *picture);
+    size_t count = 0;
+    for (size_t i = 0; groups != NULL && picture != NULL && i < GROUP_DRIVER_GROUPS_MAX; i++) {
+        if (take(group_driver, i, picture)) {
+            const struct group_driver_view *shown = &picture->view;
+            groups[count] = (struct group_view){
+                .name = arena_text(arena, shown->name),
+                .state = state_of(picture),
+                .admission = group_files_admissions[shown->rules.admission],
+                .generator = group_files_generators[shown->rules.generator],
+                .k = shown->rules.k,
+                .term = shown->term,
+                .sequence = shown->sequence,
+                .is_master = shown->is_master,
+            };
+            view_topology(&picture->topology, arena, &groups[count]);
+            view_peers(shown, group_driver_now_us(group_driver), arena, &groups[count]);
+            count++;
+        }
+    }
+    free(picture);
+    *ret_groups = groups;
+    return count;
+}

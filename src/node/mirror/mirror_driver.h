@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "node/rpc/peer_rpc.h"
 #include "protocol/mirror/mirror.h"
+#include "replay/admin/group_view.h"
 
 struct mirror_driver;
 
@@ -67,5 +68,9 @@ bool mirror_driver_hears(struct mirror_driver *mirror_driver, const struct peer 
 
 /* Any thread: append what /api/v1/mirrors says (docs/api.md). NULL: of a node without collections. */
 void mirror_driver_put(struct mirror_driver *mirror_driver, struct buf *out);
+
+/* The part of it that pages show, in the arena: how many. */
+size_t mirror_driver_views(struct mirror_driver *mirror_driver, struct arena *arena,
+                           struct mirror_view **ret_mirrors);
 
 #endif

@@ -64,6 +64,16 @@ static void put_named(const struct mirror_driver_mirror *mirror, struct json *js
     json_close(json);
 }
 
+static const char *role_of(const struct mirror_driver_mirror *mirror) {
+    return collection_setup_publishes(&mirror->setup) ? "publisher" : "subscriber";
+}
+
+static const char *state_of(const struct mirror_driver_mirror *mirror) {
+    return mirror->mirror != NULL        ? mirror_phases[mirror_phase(mirror->mirror)]
+           : mirror->setup.has_publisher ? "closed"
+                                         : "looking";
+}
+
 static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *json) {
     const struct mirror_driver *mirror_driver = mirror->mirror_driver;
     char key[IDENTITY_TEXT_SIZE] = "";
@@ -73,11 +83,8 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
     json_open(json, NULL);
     json_text(json, "name", mirror->setup.name);
     json_text(json, "publisher", key);
-    json_text(json, "role", collection_setup_publishes(&mirror->setup) ? "publisher" : "subscriber");
-    json_text(json, "state",
-              mirror->mirror != NULL        ? mirror_phases[mirror_phase(mirror->mirror)]
-              : mirror->setup.has_publisher ? "closed"
-                                            : "looking");
+    json_text(json, "role", role_of(mirror));
+    json_text(json, "state", state_of(mirror));
     if (mirror->mirror != NULL) {
         put_version("held", mirror_held(mirror->mirror), json);
         put_version("target", mirror_target(mirror->mirror), json);
@@ -100,6 +107,73 @@ static void put_mirror(const struct mirror_driver_mirror *mirror, struct json *j
     json_close(json);
     json_close(json);
 }
+
+/* ---- for pages ---- */
+
+/* From whom it comes just now, or how many could give it. */
+static void view_sources(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    size_t count = mirror->mirror != NULL ? mirror_sources_count(mirror->mirror) : 0;
+    size_t size = 0;
+    for (size_t i = 0; i < count && size < MIRROR_VIEW_TEXT_SIZE_MAX; i++) {
+        char address[ADDRESS_TEXT_SIZE_MAX];
+        struct mirror_source_status status;
+        mirror_source_at(mirror->mirror, i, now_us, &status);
+        if (status.is_fetching) {
+            size += (size_t)snprintf(out + size, MIRROR_VIEW_TEXT_SIZE_MAX - size, "%s%s",
+                                     size > 0 ? ", " : "from ",
+                                     address_format(&status.source.peer.address, address));
+        }
+    }
+    if (size == 0) {
+        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%zu known", count);
+    }
+}
+
+/* What it does, or until when it may not. */
+static void view_state(const struct mirror_driver_mirror *mirror, char out[MIRROR_VIEW_TEXT_SIZE_MAX]) {
+    const struct mirror_limit *limit = &mirror->mirror_driver->limit;
+    uint64_t now_us = mirror_driver_now_us(mirror->mirror_driver);
+    bool has_target = mirror->mirror != NULL && mirror_target(mirror->mirror) != NULL;
+    char until[MIRROR_DRIVER_UNTIL_SIZE];
+    if (!has_target || mirror_limit_rate(limit, now_us) != 0) {
+        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "%s", state_of(mirror));
+    } else if (mirror_driver_rates_until(limit, now_us, until)) {
+        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "waits until %s", until);
+    } else {
+        snprintf(out, MIRROR_VIEW_TEXT_SIZE_MAX, "waits");
+    }
+}
+
+static void view_mirror(const struct mirror_driver_mirror *mirror, struct mirror_view *view) {
+    const struct version *held = mirror->mirror != NULL ? mirror_held(mirror->mirror) : NULL;
+    const struct version *newest = mirror->mirror != NULL ? mirror_newest(mirror->mirror) : NULL;
+    *view = (struct mirror_view){
+        .role = role_of(mirror),
+        .held_number = held != NULL ? held->number : 0,
+        .newest_number = newest != NULL ? newest->number : 0,
+        .files_count = held != NULL ? held->totals.files_count : 0,
+        .size = held != NULL ? held->totals.content_size : 0,
+    };
+    snprintf(view->name, sizeof view->name, "%s", mirror->setup.name);
+    view_state(mirror, view->state);
+    view_sources(mirror, view->sources);
+}
+
+size_t mirror_driver_views(struct mirror_driver *mirror_driver, struct arena *arena,
+                           struct mirror_view **ret_mirrors) {
+    pthread_mutex_lock(&mirror_driver->lock);
+    struct mirror_view *mirrors = arena_take_array(arena, mirror_driver->views_count, sizeof *mirrors);
+    size_t count = mirrors != NULL ? mirror_driver->views_count : 0;
+    if (count > 0) {
+        memcpy(mirrors, mirror_driver->views, count * sizeof *mirrors);
+    }
+    pthread_mutex_unlock(&mirror_driver->lock);
+    *ret_mirrors = mirrors;
+    return count;
+}
+
+/* ---- the copy ---- */
 
 /* The lock is held. */
 static void put_all(struct mirror_driver *mirror_driver, struct json *json) {
@@ -124,6 +198,10 @@ void mirror_driver_describe(struct mirror_driver *mirror_driver) {
     buf_clear(&mirror_driver->status);
     json_init(&json, &mirror_driver->status);
     put_all(mirror_driver, &json);
+    mirror_driver->views_count = mirror_driver->mirrors_count;
+    for (size_t i = 0; i < mirror_driver->views_count; i++) {
+        view_mirror(mirror_driver->mirrors[i], &mirror_driver->views[i]);
+    }
     pthread_mutex_unlock(&mirror_driver->lock);
 }
 

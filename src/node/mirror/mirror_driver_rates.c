@@ -85,21 +85,27 @@ void mirror_driver_rates_set_clock(struct mirror_limit *limit, const struct cloc
     }
 }
 
+bool mirror_driver_rates_until(const struct mirror_limit *limit, uint64_t now_us,
+                               char ret_text[MIRROR_DRIVER_UNTIL_SIZE]) {
+    uint64_t change_us = mirror_limit_change_at(limit, now_us);
+    if (change_us == UINT64_MAX) {
+        return false;
+    }
+    unsigned minute = mirror_limit_minute(limit, change_us);
+    snprintf(ret_text, MIRROR_DRIVER_UNTIL_SIZE, "%02u:%02u", minute / MINUTES, minute % MINUTES);
+    return true;
+}
+
 void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct json *json,
                              const char *name) {
     uint64_t rate = mirror_limit_rate(limit, now_us);
-    uint64_t change_us = mirror_limit_change_at(limit, now_us);
+    char until[MIRROR_DRIVER_UNTIL_SIZE];
     json_open(json, name);
     if (rate == MIRROR_LIMIT_NONE) {
         json_none(json, "limit");
     } else {
         json_count(json, "limit", rate);
     }
-    if (change_us == UINT64_MAX) {
-        json_none(json, "until");
-    } else {
-        unsigned minute = mirror_limit_minute(limit, change_us);
-        json_format(json, "until", "%02u:%02u", minute / MINUTES, minute % MINUTES);
-    }
+    json_text(json, "until", mirror_driver_rates_until(limit, now_us, until) ? until : NULL);
     json_close(json);
 }

@@ -22,6 +22,11 @@ enum err mirror_driver_rates_read(struct bytes limit, const struct config_list *
 void mirror_driver_rates_set_clock(struct mirror_limit *limit, const struct clock *clock);
 
 /* Append {"limit":1000000,"until":"06:00"}; limit null: any; until null: always. */
+enum { MIRROR_DRIVER_UNTIL_SIZE = 24 };
+
+/* "06:00", the time of day when it changes. False: it stays as it is. */
+bool mirror_driver_rates_until(const struct mirror_limit *limit, uint64_t now_us,
+                               char ret_text[MIRROR_DRIVER_UNTIL_SIZE]);
 void mirror_driver_rates_put(const struct mirror_limit *limit, uint64_t now_us, struct json *json,
                              const char *name);
 

@@ -168,9 +168,11 @@ struct mirror_driver {
     struct mirror_limit upload_limit;
     struct mirror_driver_event *events; /* in order */
     struct mirror_driver_event **events_end;
-    size_t heard_count;                /* of the events */
-    struct mirror_driver_event *asked; /* all questions on their way */
-    struct buf status;                 /* as JSON, a moment ago */
+    size_t heard_count;                                   /* of the events */
+    struct mirror_driver_event *asked;                    /* all questions on their way */
+    struct buf status;                                    /* as JSON, a moment ago */
+    struct mirror_view views[COLLECTION_SETUP_NAMES_MAX]; /* the same, for pages */
+    size_t views_count;
 };
 
 static inline bool mirror_driver_bit(const uint8_t *bits, size_t index) {

@@ -72,33 +72,6 @@ bool admin_pages_body(struct http_request *request, struct bytes *ret_body) {
     return err == ERR_OK;
 }
 
-const json_t *admin_pages_member(const json_t *object, const char *path) {
-    struct bytes rest = bytes_of_string(path);
-    struct bytes part;
-    while (object != NULL && rest.size > 0 && bytes_split(&rest, '.', &part)) {
-        char name[PATH_SIZE_MAX];
-        ASSERT(part.size < sizeof name);
-        memcpy(name, part.data, part.size);
-        name[part.size] = '\0';
-        object = json_object_get(object, name);
-    }
-    return object;
-}
-
-uint64_t admin_pages_number(const json_t *object, const char *path) {
-    double number = admin_pages_real(object, path);
-    return number > 0 ? (uint64_t)number : 0;
-}
-
-double admin_pages_real(const json_t *object, const char *path) {
-    return json_number_value(admin_pages_member(object, path));
-}
-
-const char *admin_pages_string(const json_t *object, const char *path) {
-    const char *text = json_string_value(admin_pages_member(object, path));
-    return text == NULL ? "" : text;
-}
-
 /* ---- small pages ---- */
 
 /* With what its answer says of the node. */

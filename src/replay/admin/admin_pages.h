@@ -23,6 +23,8 @@
 
 #include "base/buf.h"
 #include "replay/admin/admin.h"
+#include "replay/admin/crowd_view.h"
+#include "replay/admin/group_view.h"
 #include "replay/admin/job_view.h"
 #include "replay/admin/node_status.h"
 #include "replay/admin/ring_view.h"
@@ -96,9 +98,12 @@ struct admin_pages_table {
     void (*put_ring)(void *context, struct buf *out);
     void (*get_ring)(void *context, struct arena *arena, struct ring_view *ret_ring);
     void (*put_crowd)(void *context, struct buf *out);
+    void (*get_crowd)(void *context, struct arena *arena, struct crowd_view *ret_crowd);
     void (*put_mirrors)(void *context, struct buf *out);
+    size_t (*list_mirrors)(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
 
     /* Of all groups where the name is empty. A picture of a topology: SVG, or DOT. */
+    size_t (*list_groups)(void *context, struct arena *arena, struct group_view **ret_groups);
     enum err (*put_groups)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
     enum err (*put_group_picture)(void *context, struct bytes name, bool is_dot, struct buf *out,
                                   struct err_detail *detail);

@@ -19,19 +19,19 @@ size_t admin_pages_crowd_routes(struct replay *replay, struct http_route *out) {
 
 /* ---- on the dashboard ---- */
 
-static void put_number(struct sheet *sheet, const json_t *crowd, const char *path, const char *words) {
-    sheet_count(sheet, admin_pages_number(crowd, path));
+static void put_number(struct sheet *sheet, uint64_t count, const char *words) {
+    sheet_count(sheet, count);
     sheet_format(sheet, " %s", words);
 }
 
-static void put_size(struct sheet *sheet, const json_t *crowd, const char *path, const char *words) {
-    sheet_size(sheet, admin_pages_number(crowd, path));
+static void put_size(struct sheet *sheet, uint64_t size, const char *words) {
+    sheet_size(sheet, size);
     sheet_html(sheet, words);
 }
 
 /* This node in the middle, its neighbours in two columns beside it, so that no label hides another. */
-static void put_figure(struct sheet *sheet, const json_t *view) {
-    size_t count = json_array_size(view);
+static void put_figure(struct sheet *sheet, const struct crowd_view *crowd) {
+    size_t count = crowd->neighbours_count;
     size_t left_count = count / 2;
     int height = (int)(count - left_count + 1) * ROW_HEIGHT;
     sheet_format(
@@ -47,80 +47,74 @@ static void put_figure(struct sheet *sheet, const json_t *view) {
         sheet_format(sheet, "<line class=finger x1=%d y1=%d x2=%d y2=%d />", WIDTH / 2, height / 2, x, y);
         sheet_format(sheet, "<circle class=other cx=%d cy=%d r=5 /><text x=%d y=%d text-anchor=%s>", x, y,
                      x + (is_left ? -LABEL_GAP : LABEL_GAP), y + 4, is_left ? "end" : "start");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(view, i), "address")));
+        sheet_text(sheet, bytes_of_string(crowd->neighbours[i]));
         sheet_html(sheet, "</text>");
     }
     sheet_format(sheet, "<circle class=own cx=%d cy=%d r=8 /></svg></figure>\n", WIDTH / 2, height / 2);
 }
 
-static void put_facts(struct sheet *sheet, const json_t *crowd) {
+static void put_facts(struct sheet *sheet, const struct crowd_view *crowd) {
     sheet_html(sheet, "<dl class=facts>\n");
     sheet_fact(sheet, "Searches of this node");
-    put_number(sheet, crowd, "searches.begun", "begun, ");
-    put_number(sheet, crowd, "searches.found", "found, ");
-    put_number(sheet, crowd, "searches.lost", "without a finding</dd>\n");
+    put_number(sheet, crowd->searches_count, "begun, ");
+    put_number(sheet, crowd->found_count, "found, ");
+    put_number(sheet, crowd->lost_count, "without a finding</dd>\n");
     sheet_fact(sheet, "Queries of others");
-    put_number(sheet, crowd, "queries.received", "received, ");
-    put_number(sheet, crowd, "queries.hits", "answered, ");
-    put_number(sheet, crowd, "queries.forwarded", "copies sent on, ");
-    put_number(sheet, crowd, "queries.limited", "refused as too many of one node</dd>\n");
+    put_number(sheet, crowd->queries_count, "received, ");
+    put_number(sheet, crowd->hits_count, "answered, ");
+    put_number(sheet, crowd->forwarded_count, "copies sent on, ");
+    put_number(sheet, crowd->limited_count, "refused as too many of one node</dd>\n");
     sheet_fact(sheet, "Handed on");
-    put_number(sheet, crowd, "offers.given", "captures, ");
-    put_size(sheet, crowd, "offers.given_size", "; ");
-    put_number(sheet, crowd, "offers.referred", "times sent to others who have it</dd>\n");
+    put_number(sheet, crowd->given_count, "captures, ");
+    put_size(sheet, crowd->given_size, "; ");
+    put_number(sheet, crowd->referred_count, "times sent to others who have it</dd>\n");
     sheet_fact(sheet, "Offered");
-    put_number(sheet, crowd, "offers.count", "captures that were read here, ");
-    put_size(sheet, crowd, "offers.size", "</dd>\n");
+    put_number(sheet, crowd->offers_count, "captures that were read here, ");
+    put_size(sheet, crowd->offers_size, "</dd>\n");
     sheet_fact(sheet, "Obtained");
-    put_number(sheet, crowd, "obtained.count", "captures, ");
-    put_size(sheet, crowd, "obtained.size", "; ");
-    put_number(sheet, crowd, "obtained.false", "refused as false</dd>\n");
+    put_number(sheet, crowd->obtained_count, "captures, ");
+    put_size(sheet, crowd->obtained_size, "; ");
+    put_number(sheet, crowd->false_count, "refused as false</dd>\n");
     sheet_fact(sheet, "Shuffles");
-    put_number(sheet, crowd, "shuffles.answered", "of ours, ");
-    put_number(sheet, crowd, "shuffles.served", "of others, ");
-    put_number(sheet, crowd, "shuffles.silent", "neighbours dropped as silent</dd>\n");
+    put_number(sheet, crowd->shuffled_count, "of ours, ");
+    put_number(sheet, crowd->served_count, "of others, ");
+    put_number(sheet, crowd->silent_count, "neighbours dropped as silent</dd>\n");
     sheet_html(sheet, "</dl>\n");
 }
 
-static void put_hot(struct sheet *sheet, const json_t *hot) {
+static void put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
     sheet_html(sheet, "<h3>Wanted most</h3>\n");
     sheet_table_begin(sheet, "Captures that others asked this node for most");
     sheet_html(sheet, "<thead><tr><th class=grow>URL<th class=number>Asked for<th class=number>Given<th "
                       "class=number>Size\n<tbody>");
-    for (size_t i = 0; i < json_array_size(hot) && i < HOT_SHOWN_MAX; i++) {
-        const json_t *object = json_array_get(hot, i);
+    for (size_t i = 0; i < crowd->hot_count && i < HOT_SHOWN_MAX; i++) {
+        const struct crowd_view_hot *hot = &crowd->hot[i];
         sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(object, "url")));
+        sheet_text(sheet, hot->url);
         sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, admin_pages_number(object, "asked"));
+        sheet_count(sheet, hot->asked_count);
         sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, admin_pages_number(object, "given"));
+        sheet_count(sheet, hot->given_count);
         sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, admin_pages_number(object, "size"));
+        sheet_size(sheet, hot->size);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
 }
 
-void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages) {
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_crowd(admin_pages->context, &text);
-    json_t *crowd = json_loadb((const char *)text.data, text.size, 0, NULL);
-    buf_done(&text);
-    if (crowd != NULL && strcmp(admin_pages_string(crowd, "state"), "none") != 0) {
+void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena) {
+    struct crowd_view crowd = {0};
+    admin_pages->table->get_crowd(admin_pages->context, arena, &crowd);
+    if (crowd.overlay != NULL) {
         sheet_html(sheet, "<h2 id=crowd>Crowd</h2>\n<section id=crowd-live>\n<p>");
         sheet_format(
             sheet,
-            "What is read at one node is handed on by it. %zu of %ju neighbours, chosen at random and "
+            "What is read at one node is handed on by it. %zu of %u neighbours, chosen at random and "
             "exchanged again and again (<code>%s</code>); this node takes part as <code>%s</code>.\n",
-            json_array_size(admin_pages_member(crowd, "view")),
-            (uintmax_t)admin_pages_number(crowd, "view_size"), admin_pages_string(crowd, "overlay"),
-            admin_pages_string(crowd, "part"));
-        put_figure(sheet, admin_pages_member(crowd, "view"));
-        put_facts(sheet, crowd);
-        put_hot(sheet, admin_pages_member(crowd, "hot"));
+            crowd.neighbours_count, crowd.view_size, crowd.overlay, crowd.part);
+        put_figure(sheet, &crowd);
+        put_facts(sheet, &crowd);
+        put_hot(sheet, &crowd);
         sheet_html(sheet, "</section>\n");
     }
-    json_decref(crowd);
 }

@@ -86,10 +86,10 @@ static void put_picture(struct sheet *sheet, const struct admin_pages *admin_pag
     buf_done(&svg);
 }
 
-/* Round trips of 0 are none. */
-static void put_time(struct sheet *sheet, const json_t *cost) {
-    if (json_number_value(cost) > 0) {
-        sheet_format(sheet, "%.1f ms", json_number_value(cost) / US_PER_MS);
+/* 0: there is none. */
+static void put_time(struct sheet *sheet, uint32_t time_us) {
+    if (time_us > 0) {
+        sheet_format(sheet, "%.1f ms", (double)time_us / US_PER_MS);
     } else {
         sheet_html(sheet, "not measured");
     }
@@ -104,43 +104,35 @@ static void put_bandwidth(struct sheet *sheet, uint64_t bandwidth) {
     }
 }
 
-static void put_address(struct sheet *sheet, const json_t *members, uint64_t index) {
-    sheet_text(sheet, bytes_of_string(admin_pages_string(json_array_get(members, (size_t)index), "address")));
-}
-
-static void put_edges(struct sheet *sheet, const json_t *group) {
-    const json_t *members = admin_pages_member(group, "members");
-    const json_t *edges = admin_pages_member(group, "edges");
+static void put_edges(struct sheet *sheet, const struct group_view *group) {
     sheet_table_begin(sheet, "What it costs to bring an update of a megabyte from one member to the next");
     sheet_html(sheet, "<thead><tr><th>Member<th>Member<th class=number>Cost\n<tbody>");
-    for (size_t i = 0; i < json_array_size(edges) && i < EDGES_SHOWN_MAX; i++) {
-        const json_t *edge = json_array_get(edges, i);
+    for (size_t i = 0; i < group->edges_count && i < EDGES_SHOWN_MAX; i++) {
         sheet_html(sheet, "<tr><td>");
-        put_address(sheet, members, admin_pages_number(edge, "a"));
+        sheet_text(sheet, bytes_of_string(group->edges[i].from));
         sheet_html(sheet, "<td>");
-        put_address(sheet, members, admin_pages_number(edge, "b"));
+        sheet_text(sheet, bytes_of_string(group->edges[i].to));
         sheet_html(sheet, "<td class=number>");
-        put_time(sheet, admin_pages_member(edge, "cost_us"));
+        put_time(sheet, group->edges[i].cost_us);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
 }
 
-static void put_neighbours(struct sheet *sheet, const json_t *neighbours) {
+static void put_neighbours(struct sheet *sheet, const struct group_view *group) {
     sheet_table_begin(sheet, "What this node has measured to its neighbours");
     sheet_html(sheet, "<thead><tr><th>Neighbour<th class=number>Round trip<th class=number>Bandwidth<th "
                       "class=number>Heard\n<tbody>");
-    for (size_t i = 0; i < json_array_size(neighbours); i++) {
-        const json_t *neighbour = json_array_get(neighbours, i);
+    for (size_t i = 0; i < group->neighbours_count; i++) {
+        const struct group_view_neighbour *neighbour = &group->neighbours[i];
         sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(neighbour, "address")));
+        sheet_text(sheet, bytes_of_string(neighbour->address));
         sheet_html(sheet, "<td class=number>");
-        put_time(sheet, admin_pages_member(neighbour, "round_trip_us"));
+        put_time(sheet, neighbour->round_trip_us);
         sheet_html(sheet, "<td class=number>");
-        put_bandwidth(sheet, admin_pages_number(neighbour, "bandwidth"));
-        if (admin_pages_member(neighbour, "heard_seconds_ago") != NULL) {
-            sheet_format(sheet, "<td class=number>%ju s ago\n",
-                         (uintmax_t)admin_pages_number(neighbour, "heard_seconds_ago"));
+        put_bandwidth(sheet, neighbour->bandwidth);
+        if (neighbour->is_heard) {
+            sheet_format(sheet, "<td class=number>%ju s ago\n", (uintmax_t)neighbour->heard_s);
         } else {
             sheet_html(sheet, "<td class=number>not yet\n");
         }
@@ -148,62 +140,51 @@ static void put_neighbours(struct sheet *sheet, const json_t *neighbours) {
     sheet_table_end(sheet);
 }
 
-static void put_asked(struct sheet *sheet, const json_t *group) {
-    const json_t *asked = admin_pages_member(group, "asked");
-    for (size_t i = 0; i < json_array_size(asked); i++) {
-        const json_t *peer = json_array_get(asked, i);
+static void put_asked(struct sheet *sheet, const struct group_view *group) {
+    for (size_t i = 0; i < group->asked_count; i++) {
         sheet_html(sheet, "<p>");
-        sheet_text(sheet, bytes_of_string(admin_pages_string(peer, "address")));
-        sheet_format(sheet, " wants to join: <code>mnemon group approve %s %s</code>\n",
-                     admin_pages_string(group, "name"), admin_pages_string(peer, "key"));
+        sheet_text(sheet, bytes_of_string(group->asked[i].address));
+        sheet_format(sheet, " wants to join: <code>mnemon group approve %s %s</code>\n", group->name,
+                     group->asked[i].key);
     }
 }
 
-static void put_group(struct sheet *sheet, const struct admin_pages *admin_pages, const json_t *group) {
-    size_t members_count = json_array_size(admin_pages_member(group, "members"));
-    const char *name = admin_pages_string(group, "name");
-    sheet_format(sheet, "<h3>%s</h3>\n<p>", name); /* letters, digits, '.', '_' and '-' */
+static void put_group(struct sheet *sheet, const struct admin_pages *admin_pages,
+                      const struct group_view *group) {
+    sheet_format(sheet, "<h3>%s</h3>\n<p>", group->name);
     sheet_format(
         sheet,
-        "This node is <code>%s</code>. Admission: <code>%s</code>; generator: <code>%s</code>, k = %ju.",
-        admin_pages_string(group, "state"), admin_pages_string(group, "admission"),
-        admin_pages_string(group, "generator"), (uintmax_t)admin_pages_number(group, "k"));
-    if (members_count > 0) {
-        sheet_format(
-            sheet, " Topology %ju.%ju: %zu members, at most %ju hops apart, %ju bridges; the master is %s%s.",
-            (uintmax_t)admin_pages_number(group, "term"), (uintmax_t)admin_pages_number(group, "sequence"),
-            members_count, (uintmax_t)admin_pages_number(group, "hops"),
-            (uintmax_t)admin_pages_number(group, "bridges"), admin_pages_string(group, "master"),
-            json_is_true(admin_pages_member(group, "is_master")) ? ", this node" : "");
+        "This node is <code>%s</code>. Admission: <code>%s</code>; generator: <code>%s</code>, k = %u.",
+        group->state, group->admission, group->generator, group->k);
+    if (group->members_count > 0) {
+        sheet_format(sheet,
+                     " Topology %u.%u: %zu members, at most %u hops apart, %u bridges; the master is %s%s.",
+                     group->term, group->sequence, group->members_count, group->hops, group->bridges,
+                     group->master, group->is_master ? ", this node" : "");
     }
     sheet_html(sheet, "\n");
     put_asked(sheet, group);
-    if (members_count > 1) {
-        put_picture(sheet, admin_pages, name);
+    if (group->members_count > 1) {
+        put_picture(sheet, admin_pages, group->name);
         put_edges(sheet, group);
     }
-    if (json_array_size(admin_pages_member(group, "neighbours")) > 0) {
-        put_neighbours(sheet, admin_pages_member(group, "neighbours"));
+    if (group->neighbours_count > 0) {
+        put_neighbours(sheet, group);
     }
 }
 
-void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages) {
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    enum err err = admin_pages->table->put_groups(admin_pages->context, bytes_of(NULL, 0), &text, NULL);
-    json_t *answer = err == ERR_OK ? json_loadb((const char *)text.data, text.size, 0, NULL) : NULL;
-    buf_done(&text);
-    const json_t *groups = answer != NULL ? admin_pages_member(answer, "groups") : NULL;
-    if (json_array_size(groups) > 0) {
+void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena) {
+    struct group_view *groups;
+    size_t count = admin_pages->table->list_groups(admin_pages->context, arena, &groups);
+    if (count > 0) {
         sheet_html(sheet,
                    "<h2 id=groups>Groups</h2>\n<section id=groups-live>\n<p>Members of a group keep whole "
                    "collections and hand updates on to each other over a topology that they measure and "
                    "compute.\n");
-        for (size_t i = 0; i < json_array_size(groups); i++) {
-            put_group(sheet, admin_pages, json_array_get(groups, i));
+        for (size_t i = 0; i < count; i++) {
+            put_group(sheet, admin_pages, &groups[i]);
         }
         sheet_html(sheet, "</section>\n");
         sheet_script(sheet, "ring.js");
     }
-    json_decref(answer);
 }

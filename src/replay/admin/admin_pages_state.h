@@ -2,8 +2,6 @@
 #ifndef MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
 #define MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
 
-#include <jansson.h>
-
 #include "http/server/form.h"
 #include "replay/admin/admin_pages.h"
 #include "replay/site/sheet.h"
@@ -46,12 +44,6 @@ bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
 /* A login form, or, for who is logged in, nothing. */
 void admin_pages_put_login(struct sheet *sheet);
 
-/* Members of parsed JSON; 0 and "" where there is no such thing. Path: "store.volumes". */
-const json_t *admin_pages_member(const json_t *object, const char *path);
-uint64_t admin_pages_number(const json_t *object, const char *path);
-double admin_pages_real(const json_t *object, const char *path);
-const char *admin_pages_string(const json_t *object, const char *path);
-
 /* admin_pages_save.c, admin_pages_jobs.c, admin_pages_dashboard.c, admin_pages_ring.c, admin_pages_find.c …:
  * how many there are. */
 size_t admin_pages_save_routes(struct replay *replay, struct http_route *out);
@@ -69,13 +61,13 @@ size_t admin_pages_login_routes(struct replay *replay, struct http_route *out);
 void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 /* admin_pages_crowd.c: the crowd, for the dashboard; nothing without one. */
-void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages);
+void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 /* admin_pages_groups.c: the groups, for the dashboard; nothing without one. */
-void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages);
+void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 /* admin_pages_mirrors.c: the collections, for the dashboard; nothing without one. */
-void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages);
+void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
 
 /* admin_pages_ring_services.c: copies, links, leases, decrees. */
 void admin_pages_put_ring_services(struct sheet *sheet, const struct ring_view *ring);
