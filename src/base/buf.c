@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
-
 enum { BUF_CAPACITY_MIN = 64 };
 
 void buf_init(struct buf *buf, size_t size_max) {
@@ -105,54 +103,6 @@ enum err buf_put_u64(struct buf *buf, uint64_t value) {
         value /= 10;
     } while (value > 0);
     return buf_put(buf, bytes_of(digits + from, sizeof digits - from));
-}
-
-static void put_json_escape(struct buf *buf, uint8_t byte) {
-    switch (byte) {
-    case '"':
-        buf_put(buf, BYTES("\\\""));
-        break;
-    case '\\':
-        buf_put(buf, BYTES("\\\\"));
-        break;
-    case '\n':
-        buf_put(buf, BYTES("\\n"));
-        break;
-    case '\r':
-        buf_put(buf, BYTES("\\r"));
-        break;
-    case '\t':
-        buf_put(buf, BYTES("\\t"));
-        break;
-    default:
-        buf_put_format(buf, "\\u%04x", byte);
-    }
-}
-
-enum err buf_put_json(struct buf *buf, struct bytes text) {
-    buf_put_byte(buf, '"');
-    size_t from = 0; /* start of what needs no change and is not yet put */
-    for (size_t i = 0; i < text.size;) {
-        uint8_t byte = text.data[i];
-        if (byte >= 0x80) {
-            size_t length = utf8_length(bytes_skip(text, i));
-            if (length > 0) {
-                i += length;
-                continue;
-            }
-            buf_put(buf, bytes_slice(text, from, i));
-            buf_put(buf, BYTES("\xef\xbf\xbd"));
-            from = ++i;
-        } else if (byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f) {
-            buf_put(buf, bytes_slice(text, from, i));
-            put_json_escape(buf, byte);
-            from = ++i;
-        } else {
-            i++;
-        }
-    }
-    buf_put(buf, bytes_slice(text, from, text.size));
-    return buf_put_byte(buf, '"');
 }
 
 const char *buf_string(struct buf *buf) {

@@ -36,9 +36,6 @@ enum err buf_put_string(struct buf *buf, const char *string);
 enum err buf_put_format(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 enum err buf_put_u64(struct buf *buf, uint64_t value); /* decimal */
 
-/* The text as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
-enum err buf_put_json(struct buf *buf, struct bytes text);
-
 static inline struct bytes buf_bytes(const struct buf *buf) {
     return (struct bytes){buf->data, buf->size};
 }

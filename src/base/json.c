@@ -4,6 +4,55 @@
 #include <stdarg.h>
 
 #include "base/utc.h"
+#include "base/utf8.h"
+
+static void json_escape(struct buf *out, uint8_t byte) {
+    switch (byte) {
+    case '"':
+        buf_put(out, BYTES("\\\""));
+        break;
+    case '\\':
+        buf_put(out, BYTES("\\\\"));
+        break;
+    case '\n':
+        buf_put(out, BYTES("\\n"));
+        break;
+    case '\r':
+        buf_put(out, BYTES("\\r"));
+        break;
+    case '\t':
+        buf_put(out, BYTES("\\t"));
+        break;
+    default:
+        buf_put_format(out, "\\u%04x", byte);
+    }
+}
+
+enum err json_quote(struct buf *out, struct bytes text) {
+    buf_put_byte(out, '"');
+    size_t from = 0; /* start of what needs no change and is not yet put */
+    for (size_t i = 0; i < text.size;) {
+        uint8_t byte = text.data[i];
+        if (byte >= 0x80) {
+            size_t length = utf8_length(bytes_skip(text, i));
+            if (length > 0) {
+                i += length;
+                continue;
+            }
+            buf_put(out, bytes_slice(text, from, i));
+            buf_put(out, BYTES("\xef\xbf\xbd"));
+            from = ++i;
+        } else if (byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f) {
+            buf_put(out, bytes_slice(text, from, i));
+            json_escape(out, byte);
+            from = ++i;
+        } else {
+            i++;
+        }
+    }
+    buf_put(out, bytes_slice(text, from, text.size));
+    return buf_put_byte(out, '"');
+}
 
 void json_init(struct json *json, struct buf *out) {
     *json = (struct json){.out = out};
@@ -62,7 +111,7 @@ static void json_separate(struct json *json) {
 void json_name(struct json *json, struct bytes name) {
     ASSERT(json->depth > 0 && (json->lists & 1) == 0 && !json->has_name);
     json_separate(json);
-    buf_put_json(json->out, name);
+    json_quote(json->out, name);
     buf_put_string(json->out, json->is_spaced ? ": " : ":");
     json->has_name = true;
 }
@@ -161,7 +210,7 @@ void json_digits(struct json *json, const char *name, double value, int digits) 
 
 void json_bytes(struct json *json, const char *name, struct bytes text) {
     json_place(json, name);
-    buf_put_json(json->out, text);
+    json_quote(json->out, text);
 }
 
 void json_text(struct json *json, const char *name, const char *text) {

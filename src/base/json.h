@@ -78,6 +78,9 @@ void json_format(struct json *json, const char *name, const char *format, ...)
 void json_time(struct json *json, const char *name, int64_t time_us);      /* RFC 3339 */
 void json_timestamp(struct json *json, const char *name, int64_t time_us); /* 14 digits */
 
+/* The text as a string with its quotes, also for people: it keeps control characters off a terminal. */
+enum err json_quote(struct buf *out, struct bytes text);
+
 /* A value that a json has written before; and the members of such an object, which must have some. */
 void json_raw(struct json *json, const char *name, struct bytes value);
 void json_members(struct json *json, struct bytes object);

@@ -46,9 +46,9 @@ static void put_verdict(struct printer *printer, struct bytes url, const struct 
     buf_put_format(line, "%-5s  %.*s  ", verdict->is_allowed ? "allow" : "deny", BYTES_ARG(url));
     if (verdict->reason == ROBOTS_BY_RULE) {
         buf_put_format(line, "line %u: ", verdict->line);
-        buf_put_json(line, verdict->text);
+        json_quote(line, verdict->text);
         buf_put_string(line, " for ");
-        buf_put_json(line, verdict->agent);
+        json_quote(line, verdict->agent);
     } else {
         char sentence[ROBOTS_SENTENCE_SIZE_MAX];
         buf_put_string(line, robots_explain(verdict, sentence));
@@ -59,7 +59,7 @@ static void put_verdict(struct printer *printer, struct bytes url, const struct 
 static void print_invalid(struct printer *printer, struct bytes input, const char *reason) {
     printer->invalid_count++;
     if (!printer->json) {
-        buf_put_json(&printer->line, input);
+        json_quote(&printer->line, input);
         cli_fail(printer->cli, "%.*s: %s", BYTES_ARG(buf_bytes(&printer->line)), reason);
         buf_clear(&printer->line);
         return;

@@ -58,7 +58,7 @@ static void put_start(struct printer *printer, struct bytes input, bool is_valid
         if (printer->count > 0) {
             buf_put_byte(&printer->line, '\n');
         }
-        buf_put_json(&printer->line, input); /* quoted: input may hold anything, also for a terminal */
+        json_quote(&printer->line, input); /* quoted: input may hold anything, also for a terminal */
         buf_put_byte(&printer->line, '\n');
     }
 }

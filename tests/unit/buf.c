@@ -77,7 +77,6 @@ static void first_error_sticks_until_cleared(void **state) {
     assert_int_equal(buf_put_string(buf, ""), ERR_LIMIT);
     assert_int_equal(buf_put_u64(buf, 1), ERR_LIMIT);
     assert_int_equal(buf_put_format(buf, "%d", 1), ERR_LIMIT);
-    assert_int_equal(buf_put_json(buf, BYTES("")), ERR_LIMIT);
     assert_int_equal(buf_reserve(buf, 0), ERR_LIMIT);
     assert_null(buf_string(buf));
     assert_int_equal(buf->size, SIZE_LIMIT - 1);
@@ -186,37 +185,6 @@ static void long_format_survives_running_out_of_memory(void **state) {
     assert_int_equal(buf->size, 0);
 }
 
-static void writes_json_strings(void **state) {
-    struct buf *buf = *state;
-    static const struct {
-        const char *text;
-        const char *json;
-    } rows[] = {
-        {"", "\"\""},
-        {"plain", "\"plain\""},
-        {"a\"b\\c", "\"a\\\"b\\\\c\""},
-        {"\n\r\t", "\"\\n\\r\\t\""},
-        {"\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\""},
-        {"/", "\"/\""},
-        {"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80", "\"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\""},
-        {"a\xff"
-         "b",
-         "\"a\xef\xbf\xbd"
-         "b\""},
-        {"\xc3", "\"\xef\xbf\xbd\""},
-        {"\xc3\"", "\"\xef\xbf\xbd\\\"\""},
-        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        buf_clear(buf);
-        assert_int_equal(buf_put_json(buf, bytes_of_string(rows[i].text)), ERR_OK);
-        assert_bytes_equal(buf_bytes(buf), bytes_of_string(rows[i].json));
-    }
-    buf_clear(buf);
-    assert_int_equal(buf_put_json(buf, BYTES("\0x")), ERR_OK);
-    assert_bytes_equal(buf_bytes(buf), BYTES("\"\\u0000x\""));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(keeps_what_was_put_in_order, make, destroy),
@@ -233,7 +201,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(is_usable_again_after_done, make, destroy),
         cmocka_unit_test_setup_teardown(out_of_memory_sticks_and_keeps_what_was_there, make, destroy),
         cmocka_unit_test_setup_teardown(long_format_survives_running_out_of_memory, make, destroy),
-        cmocka_unit_test_setup_teardown(writes_json_strings, make, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "unit.h"
 #include "web/html/html.h"
@@ -347,7 +348,7 @@ static void report(struct run *run, struct bytes input, const char *state, size_
     struct buf key;
     buf_init(&key, REPORT_SIZE_MAX);
     buf_put_format(&key, "%s\t", run->file);
-    buf_put_json(&key, input);
+    json_quote(&key, input);
     if (!is_expected(run, buf_bytes(&key))) {
         buf_put_format(&run->failures, "%.*s (%s, pieces of %zu)\n  want %.*s  got  %.*s",
                        BYTES_ARG(buf_bytes(&key)), state, piece_size, BYTES_ARG(want), BYTES_ARG(got));

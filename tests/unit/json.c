@@ -124,6 +124,38 @@ static void writes_several_counts_at_once(void **state) {
     assert_bytes_equal(buf_bytes(&world->out), BYTES("{\"a\":1,\"b\":18446744073709551615,\"c\":0}"));
 }
 
+static void quotes_what_needs_it(void **state) {
+    struct world *world = *state;
+    struct buf *out = &world->out;
+    static const struct {
+        const char *text;
+        const char *json;
+    } rows[] = {
+        {"", "\"\""},
+        {"plain", "\"plain\""},
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"\n\r\t", "\"\\n\\r\\t\""},
+        {"\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\""},
+        {"/", "\"/\""},
+        {"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80", "\"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\""},
+        {"a\xff"
+         "b",
+         "\"a\xef\xbf\xbd"
+         "b\""},
+        {"\xc3", "\"\xef\xbf\xbd\""},
+        {"\xc3\"", "\"\xef\xbf\xbd\\\"\""},
+        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        buf_clear(out);
+        assert_int_equal(json_quote(out, bytes_of_string(rows[i].text)), ERR_OK);
+        assert_bytes_equal(buf_bytes(out), bytes_of_string(rows[i].json));
+    }
+    buf_clear(out);
+    assert_int_equal(json_quote(out, BYTES("\0x")), ERR_OK);
+    assert_bytes_equal(buf_bytes(out), BYTES("\"\\u0000x\""));
+}
+
 /* Strings and names: all bytes that there are. */
 static void gives_back_what_outsiders_wrote(void **state) {
     struct world *world = *state;
@@ -242,6 +274,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(breaks_lines_before_values_and_brackets, make, destroy),
         cmocka_unit_test_setup_teardown(writes_every_kind_of_value, make, destroy),
         cmocka_unit_test_setup_teardown(writes_several_counts_at_once, make, destroy),
+        cmocka_unit_test_setup_teardown(quotes_what_needs_it, make, destroy),
         cmocka_unit_test_setup_teardown(gives_back_what_outsiders_wrote, make, destroy),
         cmocka_unit_test_setup_teardown(begins_anew_behind_a_whole_value, make, destroy),
         cmocka_unit_test_setup_teardown(begins_and_ends_an_object_at_once, make, destroy),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "unit.h"
 #include "web/url/canon.h"
 #include "web/url/surt.h"
@@ -59,7 +60,7 @@ static void report(struct run *run, struct bytes input, const char *what, struct
     struct buf key;
     buf_init(&key, REPORT_SIZE_MAX);
     buf_put_format(&key, "%s\t", run->file);
-    buf_put_json(&key, input);
+    json_quote(&key, input);
     bool is_expected = false;
     for (size_t i = 0; i < run->exceptions_count && what != NULL; i++) {
         if (bytes_equal(run->exceptions[i].key, buf_bytes(&key))) {
@@ -73,7 +74,7 @@ static void report(struct run *run, struct bytes input, const char *what, struct
     buf_done(&key);
 }
 
-static struct bytes json_bytes(const json_t *object, const char *name) {
+static struct bytes text_of(const json_t *object, const char *name) {
     const json_t *value = json_object_get(object, name);
     return bytes_of(json_string_value(value), json_string_length(value));
 }
@@ -81,7 +82,7 @@ static struct bytes json_bytes(const json_t *object, const char *name) {
 /* Compare a part with a member of the case; *what becomes the name where they differ. */
 static void compare(const json_t *expected, const char *name, struct bytes got, const char **what,
                     struct bytes *ret_want, struct bytes *ret_got) {
-    struct bytes want = json_bytes(expected, name);
+    struct bytes want = text_of(expected, name);
     if (*what == NULL && !bytes_equal(want, got)) {
         *what = name;
         *ret_want = want;
@@ -133,7 +134,7 @@ static void compare_parts(struct run *run, const struct url *url, const json_t *
     if (json_object_get(expected, "origin") != NULL) {
         compare(expected, "origin", bytes_slice(built, ends[3], text.size), &what, &want, &got);
     }
-    report(run, json_bytes(expected, "input"), what, want, got);
+    report(run, text_of(expected, "input"), what, want, got);
     buf_done(&text);
 }
 
@@ -147,7 +148,7 @@ static void check_href_is_stable(const struct url *url) {
 }
 
 static void run_url_case(struct run *run, const json_t *expected) {
-    struct bytes input = json_bytes(expected, "input");
+    struct bytes input = text_of(expected, "input");
     struct url base;
     struct url url;
     url_init(&base);
@@ -156,7 +157,7 @@ static void run_url_case(struct run *run, const json_t *expected) {
     enum err err = ERR_OK;
     struct err_detail detail = {.text = ""};
     if (has_base) {
-        err = url_parse(&base, json_bytes(expected, "base"), NULL, &detail);
+        err = url_parse(&base, text_of(expected, "base"), NULL, &detail);
     }
     if (err == ERR_OK) {
         err = url_parse(&url, input, has_base ? &base : NULL, &detail);
@@ -165,7 +166,7 @@ static void run_url_case(struct run *run, const json_t *expected) {
     if (err != ERR_OK) {
         assert_true(detail.text[0] != '\0');
         assert_true(detail.offset <= input.size);
-        report(run, input, must_fail ? NULL : "the result", json_bytes(expected, "href"),
+        report(run, input, must_fail ? NULL : "the result", text_of(expected, "href"),
                bytes_of_string(detail.text));
     } else if (must_fail) {
         report(run, input, "the result", BYTES("failure"), url_href(&url));
@@ -179,7 +180,7 @@ static void run_url_case(struct run *run, const json_t *expected) {
 
 /* Domain to ASCII is seen through the host of an https: URL, as web-platform-tests does it. */
 static void run_toascii_case(struct run *run, const json_t *expected) {
-    struct bytes input = json_bytes(expected, "input");
+    struct bytes input = text_of(expected, "input");
     struct buf text;
     buf_init(&text, URL_SIZE_MAX);
     buf_put_string(&text, "https://");
@@ -189,7 +190,7 @@ static void run_toascii_case(struct run *run, const json_t *expected) {
     url_init(&url);
     bool must_fail = json_is_null(json_object_get(expected, "output"));
     enum err err = url_parse(&url, buf_bytes(&text), NULL, NULL);
-    struct bytes want = must_fail ? (struct bytes){NULL, 0} : json_bytes(expected, "output");
+    struct bytes want = must_fail ? (struct bytes){NULL, 0} : text_of(expected, "output");
     bool passed = (err != ERR_OK) == must_fail && (must_fail || bytes_equal(url_host(&url), want));
     report(run, input, passed ? NULL : "the host", want, url_host(&url));
     url_done(&url);
@@ -283,8 +284,8 @@ static void canonical_form_is_stable_on_urltestdata(void **state) {
     const json_t *expected;
     json_array_foreach(cases, index, expected) {
         if (json_is_object(expected)) {
-            check_canon_is_stable(json_bytes(expected, "input"));
-            check_canon_is_stable(json_bytes(expected, "href"));
+            check_canon_is_stable(text_of(expected, "input"));
+            check_canon_is_stable(text_of(expected, "href"));
         }
     }
     json_decref(cases);
@@ -304,8 +305,8 @@ static void check_index_line(struct bytes line) {
     url_init(&url);
     canon_init(&canon);
     buf_init(&got, REPORT_SIZE_MAX);
-    assert_int_equal(url_parse(&url, json_bytes(members, "url"), NULL, NULL), ERR_OK);
-    const struct bytes texts[] = {json_bytes(members, "url"), url_href(&url)};
+    assert_int_equal(url_parse(&url, text_of(members, "url"), NULL, NULL), ERR_OK);
+    const struct bytes texts[] = {text_of(members, "url"), url_href(&url)};
     for (size_t i = 0; i < 2; i++) {
         buf_clear(&got);
         assert_int_equal(canon_run(&canon, texts[i], NULL), ERR_OK);

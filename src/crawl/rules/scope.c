@@ -1,5 +1,6 @@
 #include "crawl/rules/scope.h"
 
+#include "base/json.h"
 #include "web/html/links.h"
 #include "web/url/domain.h"
 
@@ -315,6 +316,6 @@ void scope_explain(const struct scope *scope, const struct scope_verdict *verdic
     buf_put_string(out, reasons[verdict->reason]);
     if (verdict->reason == SCOPE_OUT_EXCLUDED && verdict->pattern_index != PATTERN_NONE) {
         buf_put_byte(out, ' ');
-        buf_put_json(out, pattern_list_text(scope->config.exclude, (size_t)verdict->pattern_index));
+        json_quote(out, pattern_list_text(scope->config.exclude, (size_t)verdict->pattern_index));
     }
 }
