@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/value.h"
 #include "cli/archive.h"
 #include "cli/commands.h"
@@ -110,20 +111,24 @@ static void print_job(struct cli *cli, const char *name, const struct job *job, 
 }
 
 static void print_json(struct cli *cli, const char *name, const struct job *job, json_t *state) {
-    json_t *seeds = json_array();
-    json_t *object = state != NULL ? json_incref(state) : json_object();
-    for (size_t i = 0; i < job->seeds.count; i++) {
-        json_array_append_new(seeds,
-                              json_stringn((const char *)job->seeds.items[i].data, job->seeds.items[i].size));
+    struct json json;
+    json_object_del(state, "job");
+    char *text = json_dumps(state, JSON_COMPACT); /* as it was written */
+    json_begin_file(&json, cli->out);
+    json_text(&json, "job", name);
+    if (text != NULL && json_object_size(state) > 0) {
+        json_members(&json, bytes_of_string(text));
     }
-    json_object_set_new(object, "job", json_string(name));
-    json_object_set_new(object, "seeds", seeds);
-    json_object_set_new(object, "scope", json_string(job_scopes[job->scope]));
-    json_object_set_new(object, "paused", json_boolean(job->is_paused));
-    json_object_set_new(object, "period_seconds", json_integer((json_int_t)(job->period_us / 1000000)));
-    json_dumpf(object, cli->out, JSON_COMPACT);
-    fputc('\n', cli->out);
-    json_decref(object);
+    json_open_list(&json, "seeds");
+    for (size_t i = 0; i < job->seeds.count; i++) {
+        json_bytes(&json, NULL, job->seeds.items[i]);
+    }
+    json_close(&json);
+    json_text(&json, "scope", job_scopes[job->scope]);
+    json_bool(&json, "paused", job->is_paused);
+    json_count(&json, "period_seconds", job->period_us / 1000000);
+    json_end(&json);
+    free(text);
 }
 
 static int list_jobs(struct cli *cli, const struct data *data, bool is_json) {

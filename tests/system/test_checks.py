@@ -1,4 +1,5 @@
 """The checks of the tree can fail: each is shown something wrong."""
+import re
 import shutil
 import subprocess
 
@@ -130,3 +131,38 @@ def test_the_formatter_check_fails_on_unformatted_code(root, tmp_path):
     shutil.copy(root / ".clang-format", tmp_path)
     (tmp_path / "bad.c").write_text("int  main( void ){return 0;}\n")
     assert run("clang-format", "--dry-run", "-Werror", tmp_path / "bad.c").returncode != 0
+
+
+# ---- one JSON writer ----
+
+# What looks like the member of a JSON object in a string of C.
+PRINTED_JSON = re.compile(r'[{,"] ?\\"[A-Za-z_]+\\": ?')
+
+# Sentences for people that show an example.
+JSON_FOR_PEOPLE = {"node/crawl/job_wish.c", "store/access/access_line.c"}
+
+# They read files, requests and what other processes answer.
+JSON_READERS = {
+    "cli/ask.h", "cli/job.c", "cli/ring_status.c", "cli/status.c", "node/crawl/job_files.c", "node/crawl/job_wish.c",
+    "node/crawl/save_requests.c", "node/mirror/collection_setup.c", "node/mirror/mirrored_archives_file.c",
+    "node/node_file.c", "store/access/access_line.c", "store/remote/remote_call.c", "warc/wacz_reader.c",
+}
+
+
+def sources(root, pattern):
+    return {path.relative_to(root / "src").as_posix() for path in (root / "src").rglob("*.[ch]")
+            if re.search(pattern, path.read_text())}
+
+
+@pytest.mark.parametrize("line", [r'buf_put_string(out, "{\"name\":");', r'buf_put_format(out, ",\"a\":%d", a);',
+                                  r'"\"count\": %u"'])
+def test_printed_json_is_recognised(line):
+    assert PRINTED_JSON.search(line)
+
+
+def test_json_is_written_by_base_json_alone(root):
+    assert sources(root, PRINTED_JSON) == JSON_FOR_PEOPLE
+
+
+def test_json_is_parsed_only_where_it_comes_from_outside(root):
+    assert sources(root, "#include <jansson.h>") == JSON_READERS

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/utf8.h"
 #include "base/whole_file.h"
 #include "net/identity.h"
 
@@ -55,41 +57,33 @@ enum err collection_readers_add(struct collection_readers *readers, const uint8_
 
 /* ---- writing ---- */
 
-static json_t *to_json(const struct collection_setup *setup) {
-    json_t *object = json_object();
-    json_t *sources = json_array();
-    char key[IDENTITY_TEXT_SIZE];
-    char place[ADDRESS_TEXT_SIZE_MAX];
-    if (setup->has_publisher) {
-        json_object_set_new(object, "publisher", json_string(identity_key_format(setup->publisher, key)));
-    }
-    if (collection_setup_publishes(setup)) {
-        json_object_set_new(object, "directory", json_string(setup->directory));
-        json_object_set_new(object, "archive", json_boolean(setup->is_archive));
-    }
-    for (size_t i = 0; i < setup->sources_count; i++) {
-        json_array_append_new(sources, json_string(address_format(&setup->sources[i], place)));
-    }
-    json_object_set_new(object, "sources", sources);
-    json_t *readers = json_array();
-    for (size_t i = 0; i < setup->readers.count; i++) {
-        json_array_append_new(readers, json_string(identity_key_format(setup->readers.keys[i], key)));
-    }
-    json_object_set_new(object, "public", json_boolean(setup->readers.is_public));
-    json_object_set_new(object, "readers", readers);
-    return object;
-}
-
 enum err collection_setup_put(const struct collection_setup *setup, struct buf *out,
                               struct err_detail *detail) {
-    json_t *object = to_json(setup);
-    char *text = json_dumps(object, JSON_INDENT(2));
-    json_decref(object);
-    if (text == NULL) {
+    struct json json;
+    char key[IDENTITY_TEXT_SIZE];
+    char place[ADDRESS_TEXT_SIZE_MAX];
+    if (collection_setup_publishes(setup) && !utf8_is_valid(bytes_of_string(setup->directory))) {
         return err_set(detail, ERR_INVALID, "the path is not UTF-8");
     }
-    buf_put_string(out, text);
-    free(text);
+    json_begin_spaced(&json, out);
+    if (setup->has_publisher) {
+        json_text(&json, "publisher", identity_key_format(setup->publisher, key));
+    }
+    if (collection_setup_publishes(setup)) {
+        json_text(&json, "directory", setup->directory);
+        json_bool(&json, "archive", setup->is_archive);
+    }
+    json_open_list(&json, "sources");
+    for (size_t i = 0; i < setup->sources_count; i++) {
+        json_text(&json, NULL, address_format(&setup->sources[i], place));
+    }
+    json_close(&json);
+    json_bool(&json, "public", setup->readers.is_public);
+    json_open_list(&json, "readers");
+    for (size_t i = 0; i < setup->readers.count; i++) {
+        json_text(&json, NULL, identity_key_format(setup->readers.keys[i], key));
+    }
+    json_end(&json);
     return out->err;
 }
 
