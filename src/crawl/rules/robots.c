@@ -120,13 +120,13 @@ static struct bytes robots_product_token(struct bytes text) {
 
 /* ---- Groups ---- */
 
-static bool is_named(struct bytes value, struct bytes agent) {
+static bool robots_is_named(struct bytes value, struct bytes agent) {
     struct bytes token = robots_product_token(value);
     return token.size > 0 && bytes_equal_ignore_case(token, agent);
 }
 
 /* "*", perhaps with something behind it. */
-static bool is_star(struct bytes value) {
+static bool robots_is_star(struct bytes value) {
     return value.size > 0 && value.data[0] == '*' &&
            (value.size == 1 || value.data[1] == ' ' || value.data[1] == '\t');
 }
@@ -138,13 +138,13 @@ struct group {
     bool is_star;
 };
 
-static void group_follow(struct group *group, const struct robots_line *line, struct bytes agent) {
+static void robots_group_follow(struct group *group, const struct robots_line *line, struct bytes agent) {
     if (line->kind == ROBOTS_LINE_AGENT) {
         if (!group->is_open) {
             *group = (struct group){.is_open = true};
         }
-        group->is_named = group->is_named || is_named(line->value, agent);
-        group->is_star = group->is_star || is_star(line->value);
+        group->is_named = group->is_named || robots_is_named(line->value, agent);
+        group->is_star = group->is_star || robots_is_star(line->value);
     } else if (line->kind == ROBOTS_LINE_ALLOW || line->kind == ROBOTS_LINE_DISALLOW) {
         group->is_open = false;
     }
@@ -166,7 +166,7 @@ struct reading {
     uint64_t crawl_delay_us;
 };
 
-static struct piece keep(struct reading *reading, struct bytes text) {
+static struct piece robots_keep(struct reading *reading, struct bytes text) {
     struct piece piece = {(uint32_t)reading->out.size, (uint32_t)text.size};
     for (size_t i = 0; i < text.size; i++) {
         robots_text_put(&reading->out, text.data[i]);
@@ -174,20 +174,21 @@ static struct piece keep(struct reading *reading, struct bytes text) {
     return piece;
 }
 
-static struct piece keep_normalised(struct reading *reading, struct bytes pattern, enum robots_form form) {
+static struct piece robots_keep_normalised(struct reading *reading, struct bytes pattern,
+                                           enum robots_form form) {
     size_t start = reading->out.size;
     robots_normalise(&reading->out, pattern, form, true);
     return (struct piece){(uint32_t)start, (uint32_t)(reading->out.size - start)};
 }
 
 /* A path begins with '/', so other patterns match nothing; neither does an empty one. */
-static bool can_match(struct bytes pattern) {
+static bool robots_can_match(struct bytes pattern) {
     return pattern.size > 0 && (pattern.data[0] == '/' || pattern.data[0] == '*');
 }
 
-static void add_rule(struct reading *reading, const struct robots_line *line) {
+static void robots_add_rule(struct reading *reading, const struct robots_line *line) {
     struct bytes pattern = line->value;
-    if (!can_match(pattern)) {
+    if (!robots_can_match(pattern)) {
         return;
     }
     struct robots_rule rule = {.number = line->number, .is_allow = line->kind == ROBOTS_LINE_ALLOW};
@@ -197,9 +198,10 @@ static void add_rule(struct reading *reading, const struct robots_line *line) {
     }
     rule.has_query = bytes_find_byte(pattern, '?') < pattern.size;
     rule.has_star = bytes_find_byte(pattern, '*') < pattern.size;
-    rule.line = keep(reading, line->text);
-    rule.pattern = keep_normalised(reading, pattern, ROBOTS_FORM_CLOSED);
-    rule.open_pattern = rule.has_query ? keep_normalised(reading, pattern, ROBOTS_FORM_OPEN) : rule.pattern;
+    rule.line = robots_keep(reading, line->text);
+    rule.pattern = robots_keep_normalised(reading, pattern, ROBOTS_FORM_CLOSED);
+    rule.open_pattern =
+        rule.has_query ? robots_keep_normalised(reading, pattern, ROBOTS_FORM_OPEN) : rule.pattern;
     rule.length = rule.pattern.size + (rule.is_anchored ? 1 : 0);
     if (reading->is_filling) {
         reading->rules[reading->rules_count] = rule;
@@ -207,11 +209,11 @@ static void add_rule(struct reading *reading, const struct robots_line *line) {
     reading->rules_count++;
 }
 
-static void add_sitemap(struct reading *reading, struct bytes url) {
+static void robots_add_sitemap(struct reading *reading, struct bytes url) {
     if (url.size == 0) {
         return;
     }
-    struct piece piece = keep(reading, url);
+    struct piece piece = robots_keep(reading, url);
     if (reading->is_filling) {
         reading->sitemaps[reading->sitemaps_count] = piece;
     }
@@ -219,7 +221,7 @@ static void add_sitemap(struct reading *reading, struct bytes url) {
 }
 
 /* "10", "0.5", "2,5": up to a day. The longest of several counts. */
-static void add_delay(struct reading *reading, struct bytes value) {
+static void robots_add_delay(struct reading *reading, struct bytes value) {
     uint64_t us = 0;
     uint64_t unit_us = 0; /* of the next digit behind the point; 0: still before it */
     for (size_t i = 0; i < value.size && us < UINT64_C(86400000000); i++) {
@@ -239,33 +241,33 @@ static void add_delay(struct reading *reading, struct bytes value) {
     reading->crawl_delay_us = us > reading->crawl_delay_us ? us : reading->crawl_delay_us;
 }
 
-static void find_agent(struct reading *reading) {
+static void robots_find_agent(struct reading *reading) {
     struct robots_lines lines = {.rest = reading->text};
     struct robots_line line;
     while (!reading->names_agent && robots_lines_next(&lines, &line)) {
-        if (line.kind == ROBOTS_LINE_AGENT && is_named(line.value, reading->agent)) {
+        if (line.kind == ROBOTS_LINE_AGENT && robots_is_named(line.value, reading->agent)) {
             reading->names_agent = true;
             reading->named_as = robots_product_token(line.value);
         }
     }
 }
 
-static void read_lines(struct reading *reading) {
+static void robots_read_lines(struct reading *reading) {
     struct robots_lines lines = {.rest = reading->text};
     struct group group = {.is_open = false};
     struct robots_line line;
     if (reading->names_agent) {
-        keep(reading, reading->named_as);
+        robots_keep(reading, reading->named_as);
     }
     while (robots_lines_next(&lines, &line)) {
-        group_follow(&group, &line, reading->agent);
+        robots_group_follow(&group, &line, reading->agent);
         bool is_ours = reading->names_agent ? group.is_named : group.is_star;
         if (line.kind == ROBOTS_LINE_SITEMAP) {
-            add_sitemap(reading, line.value); /* of no group */
+            robots_add_sitemap(reading, line.value); /* of no group */
         } else if (is_ours && (line.kind == ROBOTS_LINE_ALLOW || line.kind == ROBOTS_LINE_DISALLOW)) {
-            add_rule(reading, &line);
+            robots_add_rule(reading, &line);
         } else if (is_ours && line.kind == ROBOTS_LINE_DELAY) {
-            add_delay(reading, line.value);
+            robots_add_delay(reading, line.value);
         }
     }
 }
@@ -274,7 +276,7 @@ static void read_lines(struct reading *reading) {
  * Without BOM, and without what is above the limit: a line that it cuts would say something else. A text of
  * just that size was perhaps cut by whoever received it.
  */
-static struct bytes readable_part(struct bytes text, bool *ret_is_cut) {
+static struct bytes robots_readable_part(struct bytes text, bool *ret_is_cut) {
     *ret_is_cut = text.size >= ROBOTS_TEXT_SIZE_MAX;
     if (bytes_starts_with(text, BYTES("\xef\xbb\xbf"))) {
         text = bytes_skip(text, 3);
@@ -290,7 +292,7 @@ static struct bytes readable_part(struct bytes text, bool *ret_is_cut) {
 }
 
 /* The rule that decides comes first: the longest, then Allow, then the order of the file. */
-static int compare_rules(const void *a, const void *b) {
+static int robots_compare_rules(const void *a, const void *b) {
     const struct robots_rule *left = a;
     const struct robots_rule *right = b;
     if (left->length != right->length) {
@@ -302,16 +304,16 @@ static int compare_rules(const void *a, const void *b) {
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-static struct piece *sitemaps_of(const struct robots *robots) {
+static struct piece *robots_sitemaps_of(const struct robots *robots) {
     return (struct piece *)(robots->rules + robots->rules_count);
 }
 
-static const uint8_t *text_of(const struct robots *robots) {
-    return (const uint8_t *)(sitemaps_of(robots) + robots->sitemaps_count);
+static const uint8_t *robots_text_of(const struct robots *robots) {
+    return (const uint8_t *)(robots_sitemaps_of(robots) + robots->sitemaps_count);
 }
 
-static struct bytes bytes_of_piece(const struct robots *robots, struct piece piece) {
-    return bytes_of(text_of(robots) + piece.offset, piece.size);
+static struct bytes robots_bytes_of_piece(const struct robots *robots, struct piece piece) {
+    return bytes_of(robots_text_of(robots) + piece.offset, piece.size);
 }
 
 void robots_init(struct robots *robots, enum robots_policy policy) {
@@ -327,9 +329,9 @@ enum err robots_parse(struct robots *robots, struct bytes text, struct bytes age
     robots_done(robots);
     struct reading reading = {.agent = robots_product_token(agent)};
     bool is_cut;
-    reading.text = readable_part(text, &is_cut);
-    find_agent(&reading);
-    read_lines(&reading);
+    reading.text = robots_readable_part(text, &is_cut);
+    robots_find_agent(&reading);
+    robots_read_lines(&reading);
 
     size_t rules_size = reading.rules_count * sizeof(struct robots_rule);
     size_t sitemaps_size = reading.sitemaps_count * sizeof(struct piece);
@@ -353,16 +355,16 @@ enum err robots_parse(struct robots *robots, struct bytes text, struct bytes age
     reading.is_filling = true;
     reading.rules = block;
     reading.rules_count = 0;
-    reading.sitemaps = sitemaps_of(robots);
+    reading.sitemaps = robots_sitemaps_of(robots);
     reading.sitemaps_count = 0;
     reading.out =
         (struct robots_text){.data = (uint8_t *)block + rules_size + sitemaps_size, .capacity = text_size};
-    read_lines(&reading);
+    robots_read_lines(&reading);
     ASSERT(reading.out.size == text_size && reading.rules_count == robots->rules_count);
     if (reading.names_agent) {
-        robots->agent = bytes_of(text_of(robots), reading.named_as.size);
+        robots->agent = bytes_of(robots_text_of(robots), reading.named_as.size);
     }
-    qsort(robots->rules, robots->rules_count, sizeof *robots->rules, compare_rules);
+    qsort(robots->rules, robots->rules_count, sizeof *robots->rules, robots_compare_rules);
     return ERR_OK;
 }
 
@@ -382,32 +384,33 @@ struct subject {
     bool is_cut; /* its end is not known */
 };
 
-static bool rule_matches(const struct robots *robots, const struct robots_rule *rule,
-                         const struct subject *subject) {
+static bool robots_rule_matches(const struct robots *robots, const struct robots_rule *rule,
+                                const struct subject *subject) {
     if (rule->is_anchored && subject->is_cut) {
         return false;
     }
-    if (robots_matches(bytes_of_piece(robots, rule->pattern), rule->is_anchored, subject->closed)) {
+    if (robots_matches(robots_bytes_of_piece(robots, rule->pattern), rule->is_anchored, subject->closed)) {
         return true;
     }
-    return rule->has_query &&
-           robots_matches(bytes_of_piece(robots, rule->open_pattern), rule->is_anchored, subject->open);
+    return rule->has_query && robots_matches(robots_bytes_of_piece(robots, rule->open_pattern),
+                                             rule->is_anchored, subject->open);
 }
 
-static void normalise(struct bytes path_and_query, enum robots_form form, struct robots_text *text) {
+static void robots_normalise_text(struct bytes path_and_query, enum robots_form form,
+                                  struct robots_text *text) {
     robots_normalise(text, path_and_query, form, false);
     text->size = text->size < text->capacity ? text->size : text->capacity;
 }
 
 /* The deciding rule, or NULL; *ret_is_done is false where it took too long to find out. */
-static const struct robots_rule *find_rule(const struct robots *robots, struct bytes path_and_query,
-                                           bool *ret_is_done) {
+static const struct robots_rule *robots_find_rule(const struct robots *robots, struct bytes path_and_query,
+                                                  bool *ret_is_done) {
     uint8_t closed[ROBOTS_PATH_SIZE_MAX];
     uint8_t open[ROBOTS_PATH_SIZE_MAX];
     struct robots_text closed_text = {.data = closed, .capacity = sizeof closed};
     struct robots_text open_text = {.data = open, .capacity = sizeof open};
-    normalise(path_and_query, ROBOTS_FORM_CLOSED, &closed_text);
-    normalise(path_and_query, ROBOTS_FORM_OPEN, &open_text);
+    robots_normalise_text(path_and_query, ROBOTS_FORM_CLOSED, &closed_text);
+    robots_normalise_text(path_and_query, ROBOTS_FORM_OPEN, &open_text);
     struct subject subject = {
         .closed = bytes_of(closed, closed_text.size),
         .open = bytes_of(open, open_text.size),
@@ -422,17 +425,17 @@ static const struct robots_rule *find_rule(const struct robots *robots, struct b
             *ret_is_done = false;
             return NULL;
         }
-        if (rule_matches(robots, rule, &subject)) {
+        if (robots_rule_matches(robots, rule, &subject)) {
             return rule;
         }
     }
     return NULL;
 }
 
-static void check_rules(const struct robots *robots, struct bytes path_and_query,
-                        struct robots_verdict *verdict) {
+static void robots_check_rules(const struct robots *robots, struct bytes path_and_query,
+                               struct robots_verdict *verdict) {
     bool is_done;
-    const struct robots_rule *rule = find_rule(robots, path_and_query, &is_done);
+    const struct robots_rule *rule = robots_find_rule(robots, path_and_query, &is_done);
     if (!is_done) {
         verdict->reason = ROBOTS_TOO_COMPLEX;
         verdict->is_allowed = false;
@@ -440,11 +443,11 @@ static void check_rules(const struct robots *robots, struct bytes path_and_query
         verdict->reason = ROBOTS_BY_RULE;
         verdict->is_allowed = rule->is_allow;
         verdict->line = rule->number;
-        verdict->text = bytes_of_piece(robots, rule->line);
+        verdict->text = robots_bytes_of_piece(robots, rule->line);
     }
 }
 
-static struct robots_verdict check(const struct robots *robots, struct bytes path_and_query) {
+static struct robots_verdict robots_check_path(const struct robots *robots, struct bytes path_and_query) {
     struct robots_verdict verdict = {.is_allowed = true, .reason = ROBOTS_NO_RULE, .agent = robots->agent};
     if (bytes_equal(path_and_query, BYTES("/robots.txt"))) {
         verdict.reason = ROBOTS_ITSELF;
@@ -454,14 +457,14 @@ static struct robots_verdict check(const struct robots *robots, struct bytes pat
         verdict.reason = ROBOTS_BY_ALLOW_NOTHING;
         verdict.is_allowed = false;
     } else {
-        check_rules(robots, path_and_query, &verdict);
+        robots_check_rules(robots, path_and_query, &verdict);
     }
     return verdict;
 }
 
 bool robots_check(const struct robots *robots, struct bytes path_and_query,
                   struct robots_verdict *ret_verdict) {
-    struct robots_verdict verdict = check(robots, path_and_query);
+    struct robots_verdict verdict = robots_check_path(robots, path_and_query);
     if (ret_verdict != NULL) {
         *ret_verdict = verdict;
     }
@@ -470,7 +473,7 @@ bool robots_check(const struct robots *robots, struct bytes path_and_query,
 
 struct bytes robots_sitemap(const struct robots *robots, uint32_t index) {
     ASSERT(index < robots->sitemaps_count);
-    return bytes_of_piece(robots, sitemaps_of(robots)[index]);
+    return robots_bytes_of_piece(robots, robots_sitemaps_of(robots)[index]);
 }
 
 const char *robots_explain(const struct robots_verdict *verdict, char out[ROBOTS_SENTENCE_SIZE_MAX]) {

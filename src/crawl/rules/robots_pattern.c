@@ -9,28 +9,28 @@ void robots_text_put(struct robots_text *output, uint8_t byte) {
     output->size++;
 }
 
-static void put_escape(struct robots_text *output, uint8_t byte) {
+static void robots_pattern_put_escape(struct robots_text *output, uint8_t byte) {
     static const char digits[] = "0123456789ABCDEF";
     robots_text_put(output, '%');
     robots_text_put(output, (uint8_t)digits[byte >> 4]);
     robots_text_put(output, (uint8_t)digits[byte & 15]);
 }
 
-static bool is_unreserved(uint8_t byte) {
+static bool robots_pattern_is_unreserved(uint8_t byte) {
     return byte_is_alnum(byte) || byte == '-' || byte == '.' || byte == '_' || byte == '~';
 }
 
-static bool is_in(uint8_t byte, const char *set) {
+static bool robots_pattern_is_in(uint8_t byte, const char *set) {
     return byte != 0 && strchr(set, byte) != NULL;
 }
 
 /* An octet that was not escaped. '*' and '$' are, since they mean something in a pattern, and so is a '%'
  * that begins no escape: with what is decoded behind it, it could become one. */
-static void put_plain(struct robots_text *output, uint8_t byte) {
-    if (is_unreserved(byte) || is_in(byte, ":/?#[]@!&'()+,;=")) {
+static void robots_pattern_put_plain(struct robots_text *output, uint8_t byte) {
+    if (robots_pattern_is_unreserved(byte) || robots_pattern_is_in(byte, ":/?#[]@!&'()+,;=")) {
         robots_text_put(output, byte);
     } else {
-        put_escape(output, byte);
+        robots_pattern_put_escape(output, byte);
     }
 }
 
@@ -47,22 +47,22 @@ void robots_normalise(struct robots_text *output, struct bytes text, enum robots
             }
         } else if (percent_decode(bytes_skip(text, i), &decoded)) {
             i += 2;
-            bool is_open = form == ROBOTS_FORM_OPEN && is_query && is_in(decoded, ":/?@");
-            if (is_unreserved(decoded) || is_open) {
+            bool is_open = form == ROBOTS_FORM_OPEN && is_query && robots_pattern_is_in(decoded, ":/?@");
+            if (robots_pattern_is_unreserved(decoded) || is_open) {
                 robots_text_put(output, decoded);
             } else {
-                put_escape(output, decoded);
+                robots_pattern_put_escape(output, decoded);
             }
         } else {
             is_query = is_query || byte == '?';
-            put_plain(output, byte);
+            robots_pattern_put_plain(output, byte);
         }
         is_after_star = is_star;
     }
 }
 
 /* memmem() is linear in both, where a plain search takes their product: "aaa…b" in "aaa…". */
-static size_t find(struct bytes text, struct bytes piece) {
+static size_t robots_pattern_find(struct bytes text, struct bytes piece) {
     const uint8_t *found = piece.size == 0 ? text.data : memmem(text.data, text.size, piece.data, piece.size);
     return found == NULL ? text.size : (size_t)(found - text.data);
 }
@@ -84,7 +84,7 @@ bool robots_matches(struct bytes pattern, bool is_anchored, struct bytes path) {
         if (is_anchored && star == pattern.size) {
             return bytes_ends_with(path, piece);
         }
-        size_t place = find(path, piece);
+        size_t place = robots_pattern_find(path, piece);
         if (piece.size > path.size - place) {
             return false;
         }

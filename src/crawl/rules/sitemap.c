@@ -10,28 +10,28 @@ enum { PRIORITY_UNSTATED = 50 };
 
 /* ---- Names ---- */
 
-static struct bytes local_name(struct bytes name) {
+static struct bytes sitemap_local_name(struct bytes name) {
     size_t colon = bytes_find_byte(name, ':');
     return colon < name.size ? bytes_skip(name, colon + 1) : name;
 }
 
-static struct bytes prefix_of(struct bytes name) {
+static struct bytes sitemap_prefix_of(struct bytes name) {
     size_t colon = bytes_find_byte(name, ':');
     return bytes_slice(name, 0, colon < name.size ? colon : 0);
 }
 
-static struct bytes element_name(const struct sitemap *sitemap) {
+static struct bytes sitemap_element_name(const struct sitemap *sitemap) {
     return bytes_of(sitemap->name, sitemap->name_size);
 }
 
-static struct bytes entry_name(const struct sitemap *sitemap) {
+static struct bytes sitemap_entry_name(const struct sitemap *sitemap) {
     return bytes_of(sitemap->entry_name, sitemap->entry_name_size);
 }
 
-static bool is_entry_name(struct bytes name) {
+static bool sitemap_is_entry_name(struct bytes name) {
     static const char *const names[] = {"url", "sitemap", "item", "entry"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bytes_equal(local_name(name), bytes_of_string(names[i]))) {
+        if (bytes_equal(sitemap_local_name(name), bytes_of_string(names[i]))) {
             return true;
         }
     }
@@ -39,7 +39,7 @@ static bool is_entry_name(struct bytes name) {
 }
 
 /* In the namespace of the entry: <image:loc> is not the page's <loc>. */
-static enum field field_of(const struct sitemap *sitemap, struct bytes name) {
+static enum field sitemap_field_of(const struct sitemap *sitemap, struct bytes name) {
     static const struct {
         const char *name;
         enum field field;
@@ -49,11 +49,11 @@ static enum field field_of(const struct sitemap *sitemap, struct bytes name) {
         {"updated", FIELD_TIME},      {"published", FIELD_TIME},
         {"priority", FIELD_PRIORITY}, {"changefreq", FIELD_FREQUENCY},
     };
-    if (!bytes_equal(prefix_of(name), prefix_of(entry_name(sitemap)))) {
+    if (!bytes_equal(sitemap_prefix_of(name), sitemap_prefix_of(sitemap_entry_name(sitemap)))) {
         return FIELD_NONE;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bytes_equal(local_name(name), bytes_of_string(names[i].name))) {
+        if (bytes_equal(sitemap_local_name(name), bytes_of_string(names[i].name))) {
             return names[i].field;
         }
     }
@@ -63,7 +63,7 @@ static enum field field_of(const struct sitemap *sitemap, struct bytes name) {
 /* ---- Values ---- */
 
 /* "Fri, 02 Jan 2026 03:04:05 +0200", as RSS has it: HTTP's form knows only GMT. */
-static bool read_mail_date(struct bytes text, int64_t *ret_time_us) {
+static bool sitemap_read_mail_date(struct bytes text, int64_t *ret_time_us) {
     if (text.size < 6 || text.size > 60) {
         return false;
     }
@@ -85,15 +85,15 @@ static bool read_mail_date(struct bytes text, int64_t *ret_time_us) {
     return true;
 }
 
-static int64_t read_time(struct bytes text) {
+static int64_t sitemap_read_time(struct bytes text) {
     int64_t time_us;
-    bool is_time =
-        utc_parse_rfc3339(text, &time_us) || utc_parse_http(text, &time_us) || read_mail_date(text, &time_us);
+    bool is_time = utc_parse_rfc3339(text, &time_us) || utc_parse_http(text, &time_us) ||
+                   sitemap_read_mail_date(text, &time_us);
     return is_time ? time_us : 0;
 }
 
 /* "0.8", "1", "1.0" */
-static uint8_t read_priority(struct bytes text) {
+static uint8_t sitemap_read_priority(struct bytes text) {
     bool is_number = text.size > 0 && (text.data[0] == '0' || text.data[0] == '1') &&
                      (text.size == 1 || text.data[1] == '.');
     if (!is_number) {
@@ -106,7 +106,7 @@ static uint8_t read_priority(struct bytes text) {
     return (uint8_t)(percent < 100 ? percent : 100);
 }
 
-static enum sitemap_frequency read_frequency(struct bytes text) {
+static enum sitemap_frequency sitemap_read_frequency(struct bytes text) {
     static const char *const words[] = {
         [SITEMAP_ALWAYS] = "always", [SITEMAP_HOURLY] = "hourly",   [SITEMAP_DAILY] = "daily",
         [SITEMAP_WEEKLY] = "weekly", [SITEMAP_MONTHLY] = "monthly", [SITEMAP_YEARLY] = "yearly",
@@ -120,32 +120,32 @@ static enum sitemap_frequency read_frequency(struct bytes text) {
     return SITEMAP_UNSTATED;
 }
 
-static struct bytes text_of(const struct sitemap *sitemap) {
+static struct bytes sitemap_text_of(const struct sitemap *sitemap) {
     return bytes_trim(bytes_of(sitemap->text, sitemap->text_size));
 }
 
 /* The first URL of an entry is its own. */
-static void take_url(struct sitemap *sitemap, struct bytes url) {
+static void sitemap_take_url(struct sitemap *sitemap, struct bytes url) {
     if (sitemap->entry.url.size == 0 && !sitemap->is_text_too_long && url.size > 0) {
         memcpy(sitemap->url, url.data, url.size);
         sitemap->entry.url = bytes_of(sitemap->url, url.size);
     }
 }
 
-static void end_field(struct sitemap *sitemap) {
-    struct bytes text = text_of(sitemap);
+static void sitemap_end_field(struct sitemap *sitemap) {
+    struct bytes text = sitemap_text_of(sitemap);
     switch ((enum field)sitemap->field) {
     case FIELD_URL:
-        take_url(sitemap, text);
+        sitemap_take_url(sitemap, text);
         break;
     case FIELD_TIME:
-        sitemap->entry.lastmod_us = read_time(text);
+        sitemap->entry.lastmod_us = sitemap_read_time(text);
         break;
     case FIELD_PRIORITY:
-        sitemap->entry.priority_percent = read_priority(text);
+        sitemap->entry.priority_percent = sitemap_read_priority(text);
         break;
     case FIELD_FREQUENCY:
-        sitemap->entry.frequency = read_frequency(text);
+        sitemap->entry.frequency = sitemap_read_frequency(text);
         break;
     case FIELD_NONE:
         break;
@@ -156,7 +156,7 @@ static void end_field(struct sitemap *sitemap) {
 
 /* ---- Entries ---- */
 
-static void report(struct sitemap *sitemap) {
+static void sitemap_report(struct sitemap *sitemap) {
     if (sitemap->entry.url.size == 0) {
         sitemap->bad_count++;
     } else if (sitemap->entries_count == SITEMAP_ENTRIES_MAX) {
@@ -167,32 +167,32 @@ static void report(struct sitemap *sitemap) {
     }
 }
 
-static void clear_entry(struct sitemap *sitemap) {
+static void sitemap_clear_entry(struct sitemap *sitemap) {
     sitemap->entry = (struct sitemap_entry){.priority_percent = PRIORITY_UNSTATED};
     sitemap->entry_level = 0;
 }
 
-static void end_entry(struct sitemap *sitemap) {
-    end_field(sitemap);
-    report(sitemap);
-    clear_entry(sitemap);
+static void sitemap_end_entry(struct sitemap *sitemap) {
+    sitemap_end_field(sitemap);
+    sitemap_report(sitemap);
+    sitemap_clear_entry(sitemap);
 }
 
-static void start_entry(struct sitemap *sitemap) {
-    clear_entry(sitemap);
-    struct bytes name = element_name(sitemap);
+static void sitemap_start_entry(struct sitemap *sitemap) {
+    sitemap_clear_entry(sitemap);
+    struct bytes name = sitemap_element_name(sitemap);
     memcpy(sitemap->entry_name, name.data, name.size);
     sitemap->entry_name_size = sitemap->name_size;
     sitemap->entry_level = sitemap->level;
-    sitemap->entry.is_sitemap = bytes_equal(local_name(name), BYTES("sitemap"));
+    sitemap->entry.is_sitemap = bytes_equal(sitemap_local_name(name), BYTES("sitemap"));
 }
 
 void sitemap_open_element(struct sitemap *sitemap) {
-    struct bytes name = element_name(sitemap);
+    struct bytes name = sitemap_element_name(sitemap);
     bool is_open = sitemap->entry_level > 0;
-    if (is_open && bytes_equal(name, entry_name(sitemap))) {
+    if (is_open && bytes_equal(name, sitemap_entry_name(sitemap))) {
         sitemap->level = sitemap->entry_level - 1; /* the one before was never closed */
-        end_entry(sitemap);
+        sitemap_end_entry(sitemap);
         is_open = false;
     }
     if (sitemap->is_other_link && sitemap->is_url_of_link) { /* <link rel="self"> */
@@ -203,23 +203,23 @@ void sitemap_open_element(struct sitemap *sitemap) {
         return;
     }
     sitemap->level++;
-    if (!is_open && is_entry_name(name)) {
-        start_entry(sitemap);
+    if (!is_open && sitemap_is_entry_name(name)) {
+        sitemap_start_entry(sitemap);
     } else if (is_open && sitemap->level == sitemap->entry_level + 1) {
-        sitemap->field = (uint8_t)field_of(sitemap, name);
+        sitemap->field = (uint8_t)sitemap_field_of(sitemap, name);
         sitemap_clear_text(sitemap);
     }
 }
 
 void sitemap_close_element(struct sitemap *sitemap) {
     bool is_open = sitemap->entry_level > 0;
-    if (is_open && bytes_equal(element_name(sitemap), entry_name(sitemap))) {
+    if (is_open && bytes_equal(sitemap_element_name(sitemap), sitemap_entry_name(sitemap))) {
         sitemap->level = sitemap->entry_level - 1;
-        end_entry(sitemap);
+        sitemap_end_entry(sitemap);
         return;
     }
     if (is_open && sitemap->level == sitemap->entry_level + 1) {
-        end_field(sitemap);
+        sitemap_end_field(sitemap);
     }
     if (sitemap->level > sitemap->entry_level) {
         sitemap->level--;
@@ -229,35 +229,36 @@ void sitemap_close_element(struct sitemap *sitemap) {
 /* Only Atom's <link rel="alternate" href="…"/> has something to say. */
 void sitemap_take_attribute(struct sitemap *sitemap) {
     bool is_child = sitemap->entry_level > 0 && sitemap->level == sitemap->entry_level;
-    if (!is_child || sitemap->is_closing || field_of(sitemap, element_name(sitemap)) != FIELD_URL) {
+    if (!is_child || sitemap->is_closing ||
+        sitemap_field_of(sitemap, sitemap_element_name(sitemap)) != FIELD_URL) {
         return;
     }
     struct bytes name = bytes_of(sitemap->attribute, sitemap->attribute_size);
     if (bytes_equal(name, BYTES("rel"))) {
-        sitemap->is_other_link = !bytes_equal_ignore_case(text_of(sitemap), BYTES("alternate"));
+        sitemap->is_other_link = !bytes_equal_ignore_case(sitemap_text_of(sitemap), BYTES("alternate"));
     } else if (bytes_equal(name, BYTES("href")) && sitemap->entry.url.size == 0) {
-        take_url(sitemap, text_of(sitemap));
+        sitemap_take_url(sitemap, sitemap_text_of(sitemap));
         sitemap->is_url_of_link = true;
     }
 }
 
 void sitemap_take_line(struct sitemap *sitemap) {
-    struct bytes line = text_of(sitemap);
+    struct bytes line = sitemap_text_of(sitemap);
     if (line.size == 0 || line.data[0] == '#') {
         return;
     }
     if (bytes_find(line, BYTES("://")) < line.size) {
-        take_url(sitemap, line);
+        sitemap_take_url(sitemap, line);
     }
-    report(sitemap);
-    clear_entry(sitemap);
+    sitemap_report(sitemap);
+    sitemap_clear_entry(sitemap);
 }
 
 /* ---- The interface ---- */
 
 void sitemap_init(struct sitemap *sitemap, sitemap_found *found, void *context) {
     *sitemap = (struct sitemap){.found = found, .context = context};
-    clear_entry(sitemap);
+    sitemap_clear_entry(sitemap);
 }
 
 void sitemap_feed(struct sitemap *sitemap, struct bytes piece) {
@@ -275,11 +276,11 @@ void sitemap_finish(struct sitemap *sitemap) {
         sitemap_take_line(sitemap);
     }
     if (sitemap->entry_level > 0 && sitemap->entry.url.size > 0) {
-        end_entry(sitemap);
+        sitemap_end_entry(sitemap);
     }
 }
 
-static enum err feed_all(struct sitemap *sitemap, struct unpack *unpack, struct err_detail *detail) {
+static enum err sitemap_feed_all(struct sitemap *sitemap, struct unpack *unpack, struct err_detail *detail) {
     enum unpack_event event = UNPACK_BYTES;
     while (event != UNPACK_END && !sitemap->is_cut) {
         enum err err = unpack_fill(unpack, &event, detail);
@@ -302,7 +303,7 @@ enum err sitemap_read(struct sitemap *sitemap, struct source *source, struct err
         return err_set(detail, err, "%s", err_text(err));
     }
     unpack_open(&unpack, source);
-    err = feed_all(sitemap, &unpack, detail);
+    err = sitemap_feed_all(sitemap, &unpack, detail);
     sitemap_finish(sitemap);
     unpack_done(&unpack);
     return err;

@@ -24,7 +24,7 @@ enum state {
 
 /* ---- Entities ---- */
 
-static void put_code_point(struct sitemap *sitemap, uint32_t code_point) {
+static void scan_put_code_point(struct sitemap *sitemap, uint32_t code_point) {
     uint8_t out[UTF8_LENGTH_MAX];
     bool is_valid = code_point > 0 && code_point <= 0x10ffff && (code_point < 0xd800 || code_point > 0xdfff);
     size_t size = utf8_encode(is_valid ? code_point : 0xfffd, out);
@@ -34,7 +34,7 @@ static void put_code_point(struct sitemap *sitemap, uint32_t code_point) {
 }
 
 /* "#38" or "#x26"; false where it is neither. */
-static bool read_number(struct bytes text, uint32_t *ret_number) {
+static bool scan_read_number(struct bytes text, uint32_t *ret_number) {
     bool is_hex = text.size > 2 && byte_lower(text.data[1]) == 'x';
     if (text.size < 2 || text.data[0] != '#') {
         return false;
@@ -53,15 +53,15 @@ static bool read_number(struct bytes text, uint32_t *ret_number) {
     return true;
 }
 
-static bool put_entity(struct sitemap *sitemap) {
+static bool scan_put_entity(struct sitemap *sitemap) {
     static const struct {
         const char *name;
         uint8_t byte;
     } names[] = {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
     struct bytes entity = bytes_of(sitemap->entity, sitemap->entity_size);
     uint32_t number;
-    if (read_number(entity, &number)) {
-        put_code_point(sitemap, number);
+    if (scan_read_number(entity, &number)) {
+        scan_put_code_point(sitemap, number);
         return true;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -74,7 +74,7 @@ static bool put_entity(struct sitemap *sitemap) {
 }
 
 /* It was none: "a&b" is what many write for "a&amp;b". */
-static void put_no_entity(struct sitemap *sitemap) {
+static void scan_put_no_entity(struct sitemap *sitemap) {
     sitemap_put_text(sitemap, '&');
     for (size_t i = 0; i < sitemap->entity_size; i++) {
         sitemap_put_text(sitemap, (uint8_t)sitemap->entity[i]);
@@ -85,8 +85,8 @@ static void put_no_entity(struct sitemap *sitemap) {
 static bool scan_entity(struct sitemap *sitemap, uint8_t byte) {
     if (byte == ';') {
         sitemap->state = sitemap->return_state;
-        if (!put_entity(sitemap)) {
-            put_no_entity(sitemap);
+        if (!scan_put_entity(sitemap)) {
+            scan_put_no_entity(sitemap);
             sitemap_put_text(sitemap, ';');
         }
         return true;
@@ -97,11 +97,11 @@ static bool scan_entity(struct sitemap *sitemap, uint8_t byte) {
         return true;
     }
     sitemap->state = sitemap->return_state;
-    put_no_entity(sitemap);
+    scan_put_no_entity(sitemap);
     return false;
 }
 
-static void start_entity(struct sitemap *sitemap) {
+static void scan_start_entity(struct sitemap *sitemap) {
     sitemap->return_state = sitemap->state;
     sitemap->state = STATE_ENTITY;
     sitemap->entity_size = 0;
@@ -109,7 +109,7 @@ static void start_entity(struct sitemap *sitemap) {
 
 /* ---- Tags ---- */
 
-static void end_tag(struct sitemap *sitemap) {
+static void scan_end_tag(struct sitemap *sitemap) {
     sitemap->state = STATE_CONTENT;
     if (sitemap->is_closing) {
         sitemap_close_element(sitemap);
@@ -118,7 +118,7 @@ static void end_tag(struct sitemap *sitemap) {
     }
 }
 
-static void put_name(struct sitemap *sitemap, uint8_t byte) {
+static void scan_put_name(struct sitemap *sitemap, uint8_t byte) {
     if (sitemap->name_size < sizeof sitemap->name) {
         sitemap->name[sitemap->name_size++] = (char)byte;
     }
@@ -126,18 +126,18 @@ static void put_name(struct sitemap *sitemap, uint8_t byte) {
 
 static void scan_name(struct sitemap *sitemap, uint8_t byte) {
     if (byte == '>') {
-        end_tag(sitemap);
+        scan_end_tag(sitemap);
     } else if (byte == '/') {
         sitemap->is_empty = true;
         sitemap->state = STATE_TAG;
     } else if (byte_is_space(byte)) {
         sitemap->state = STATE_TAG;
     } else {
-        put_name(sitemap, byte);
+        scan_put_name(sitemap, byte);
     }
 }
 
-static void start_attribute(struct sitemap *sitemap, uint8_t byte) {
+static void scan_start_attribute(struct sitemap *sitemap, uint8_t byte) {
     sitemap->attribute_size = 1;
     sitemap->attribute[0] = (char)byte;
     sitemap->is_empty = false;
@@ -146,13 +146,13 @@ static void start_attribute(struct sitemap *sitemap, uint8_t byte) {
 
 static void scan_tag(struct sitemap *sitemap, uint8_t byte) {
     if (byte == '>') {
-        end_tag(sitemap);
+        scan_end_tag(sitemap);
     } else if (byte == '/') {
         sitemap->is_empty = true;
     } else if (byte == '=') {
         sitemap->state = STATE_EQUALS;
     } else if (!byte_is_space(byte)) {
-        start_attribute(sitemap, byte);
+        scan_start_attribute(sitemap, byte);
     }
 }
 
@@ -174,14 +174,14 @@ static void scan_equals(struct sitemap *sitemap, uint8_t byte) {
         sitemap->quote = byte;
         sitemap->state = STATE_VALUE;
     } else if (byte == '>') {
-        end_tag(sitemap);
+        scan_end_tag(sitemap);
     } else {
         sitemap_put_text(sitemap, byte);
         sitemap->state = STATE_BARE_VALUE;
     }
 }
 
-static void end_value(struct sitemap *sitemap) {
+static void scan_end_value(struct sitemap *sitemap) {
     sitemap_take_attribute(sitemap);
     sitemap_clear_text(sitemap);
     sitemap->state = STATE_TAG;
@@ -190,12 +190,12 @@ static void end_value(struct sitemap *sitemap) {
 static void scan_value(struct sitemap *sitemap, uint8_t byte) {
     bool is_end = sitemap->state == STATE_VALUE ? byte == sitemap->quote : byte_is_space(byte) || byte == '>';
     if (is_end) {
-        end_value(sitemap);
+        scan_end_value(sitemap);
         if (byte == '>') {
-            end_tag(sitemap);
+            scan_end_tag(sitemap);
         }
     } else if (byte == '&') {
-        start_entity(sitemap);
+        scan_start_entity(sitemap);
     } else {
         sitemap_put_text(sitemap, byte);
     }
@@ -217,7 +217,7 @@ static void scan_less(struct sitemap *sitemap, uint8_t byte) {
     } else {
         sitemap->state = STATE_NAME;
         if (!sitemap->is_closing) {
-            put_name(sitemap, byte);
+            scan_put_name(sitemap, byte);
         }
     }
 }
@@ -285,7 +285,7 @@ static void scan_content(struct sitemap *sitemap, uint8_t byte) {
     if (byte == '<') {
         sitemap->state = STATE_LESS;
     } else if (sitemap->field != 0 && byte == '&') {
-        start_entity(sitemap);
+        scan_start_entity(sitemap);
     } else if (sitemap->field != 0) {
         sitemap_put_text(sitemap, byte);
     }

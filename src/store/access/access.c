@@ -36,7 +36,7 @@ struct access {
 
 /* ---- reading ---- */
 
-static void put_in_force(struct access *access, struct access_rules *rules) {
+static void access_put_in_force(struct access *access, struct access_rules *rules) {
     pthread_rwlock_wrlock(&access->lock);
     struct access_rules *old = access->rules;
     access->rules = rules;
@@ -48,7 +48,7 @@ static void put_in_force(struct access *access, struct access_rules *rules) {
 }
 
 /* Look before reading: a change in between is seen the next time. */
-static enum err refresh(struct access *access, struct err_detail *detail) {
+static enum err access_refresh(struct access *access, struct err_detail *detail) {
     struct buf look;
     int64_t newest_us;
     buf_init(&look, LOOK_SIZE_MAX);
@@ -64,12 +64,12 @@ static enum err refresh(struct access *access, struct err_detail *detail) {
     struct access_rules *rules;
     err = access_files_load(access->directory, &rules, detail);
     if (err == ERR_OK) {
-        put_in_force(access, rules);
+        access_put_in_force(access, rules);
     }
     return err;
 }
 
-static void tell_once(struct access *access, enum err err, const struct err_detail *detail) {
+static void access_tell_once(struct access *access, enum err err, const struct err_detail *detail) {
     const char *text = err == ERR_OK ? "" : err_detail_text(detail, err);
     if (strcmp(text, access->told) == 0) {
         return;
@@ -82,7 +82,7 @@ static void tell_once(struct access *access, enum err err, const struct err_deta
     }
 }
 
-static void refresh_if_due(struct access *access) {
+static void access_refresh_if_due(struct access *access) {
     uint64_t now_us = clock_monotonic_us(access->clock);
     if (now_us < atomic_load_explicit(&access->look_at_us, memory_order_relaxed) ||
         pthread_mutex_trylock(&access->looking) != 0) {
@@ -90,8 +90,8 @@ static void refresh_if_due(struct access *access) {
     }
     if (now_us >= atomic_load(&access->look_at_us)) {
         struct err_detail detail = {0};
-        enum err err = refresh(access, &detail);
-        tell_once(access, err, &detail);
+        enum err err = access_refresh(access, &detail);
+        access_tell_once(access, err, &detail);
         atomic_store(&access->look_at_us, clock_monotonic_us(access->clock) + LOOK_EVERY_US);
     }
     pthread_mutex_unlock(&access->looking);
@@ -117,7 +117,7 @@ enum err access_open(const char *directory, const struct clock *clock, access_te
     pthread_rwlockattr_destroy(&kind);
     pthread_mutex_init(&access->looking, NULL);
     buf_init(&access->seen, LOOK_SIZE_MAX);
-    enum err err = refresh(access, detail);
+    enum err err = access_refresh(access, detail);
     atomic_store(&access->look_at_us, clock_monotonic_us(clock) + LOOK_EVERY_US);
     if (err != ERR_OK) {
         access_close(access);
@@ -149,6 +149,6 @@ enum access_verdict access_check(struct access *access, struct bytes surt, int64
 }
 
 bool access_has_rules(struct access *access) {
-    refresh_if_due(access);
+    access_refresh_if_due(access);
     return atomic_load_explicit(&access->rules_count, memory_order_relaxed) > 0;
 }

@@ -17,26 +17,26 @@ struct listing {
     size_t count;
 };
 
-static void listing_done(struct listing *listing) {
+static void access_files_listing_done(struct listing *listing) {
     for (size_t i = 0; i < listing->count; i++) {
         free(listing->names[i]);
     }
 }
 
-static bool is_rules_name(const char *name) {
+static bool access_files_is_rules_name(const char *name) {
     struct bytes text = bytes_of_string(name);
     return name[0] != '.' && text.size <= ACCESS_NAME_SIZE_MAX && bytes_ends_with(text, BYTES(".aclj"));
 }
 
-static int compare_names(const void *a, const void *b) {
+static int access_files_compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static enum err read_names(DIR *stream, const char *path, struct listing *listing,
-                           struct err_detail *detail) {
+static enum err access_files_read_names(DIR *stream, const char *path, struct listing *listing,
+                                        struct err_detail *detail) {
     const struct dirent *entry;
     while ((errno = 0, entry = readdir(stream)) != NULL) {
-        if (!is_rules_name(entry->d_name)) {
+        if (!access_files_is_rules_name(entry->d_name)) {
             continue;
         }
         if (listing->count == ACCESS_FILES_MAX) {
@@ -52,7 +52,7 @@ static enum err read_names(DIR *stream, const char *path, struct listing *listin
 }
 
 /* Of DIR/access, sorted; none where there is no such directory. */
-static enum err list(const char *directory, struct listing *listing, struct err_detail *detail) {
+static enum err access_files_list(const char *directory, struct listing *listing, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/access", directory);
     listing->count = 0;
@@ -62,13 +62,13 @@ static enum err list(const char *directory, struct listing *listing, struct err_
                    ? ERR_OK
                    : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
     }
-    enum err err = read_names(stream, path, listing, detail);
+    enum err err = access_files_read_names(stream, path, listing, detail);
     closedir(stream);
     if (err != ERR_OK) {
-        listing_done(listing);
+        access_files_listing_done(listing);
         return err;
     }
-    qsort(listing->names, listing->count, sizeof listing->names[0], compare_names);
+    qsort(listing->names, listing->count, sizeof listing->names[0], access_files_compare_names);
     return ERR_OK;
 }
 
@@ -76,14 +76,14 @@ static enum err list(const char *directory, struct listing *listing, struct err_
 
 typedef enum err visit_file(void *context, const char *path, struct err_detail *detail);
 
-static enum err visit_files(const char *directory, visit_file *visit, void *context,
-                            struct err_detail *detail) {
+static enum err access_files_visit_files(const char *directory, visit_file *visit, void *context,
+                                         struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     struct listing *listing = malloc(sizeof *listing);
     if (listing == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = list(directory, listing, detail);
+    enum err err = access_files_list(directory, listing, detail);
     if (err != ERR_OK) {
         free(listing);
         return err;
@@ -94,7 +94,7 @@ static enum err visit_files(const char *directory, visit_file *visit, void *cont
         snprintf(path, sizeof path, "%s/access/%s", directory, listing->names[i]);
         err = visit(context, path, detail);
     }
-    listing_done(listing);
+    access_files_listing_done(listing);
     free(listing);
     return err;
 }
@@ -104,7 +104,7 @@ struct look {
     int64_t newest_us;
 };
 
-static enum err look_at(void *context, const char *path, struct err_detail *detail) {
+static enum err access_files_look_at(void *context, const char *path, struct err_detail *detail) {
     struct look *look = context;
     struct stat status;
     if (stat(path, &status) != 0) {
@@ -121,14 +121,15 @@ static enum err look_at(void *context, const char *path, struct err_detail *deta
 enum err access_files_look(const char *directory, struct buf *out, int64_t *ret_newest_us,
                            struct err_detail *detail) {
     struct look look = {.out = out, .newest_us = INT64_MIN};
-    enum err err = visit_files(directory, look_at, &look, detail);
+    enum err err = access_files_visit_files(directory, access_files_look_at, &look, detail);
     *ret_newest_us = look.newest_us;
     return err;
 }
 
 /* ---- what is in them ---- */
 
-static enum err read_whole(FILE *file, const char *path, struct buf *text, struct err_detail *detail) {
+static enum err access_files_read_whole(FILE *file, const char *path, struct buf *text,
+                                        struct err_detail *detail) {
     enum { PIECE_SIZE = 1 << 20 };
     size_t got = 1;
     while (got > 0) {
@@ -141,7 +142,7 @@ static enum err read_whole(FILE *file, const char *path, struct buf *text, struc
     return ferror(file) ? err_set(detail, ERR_IO, "%s cannot be read", path) : ERR_OK;
 }
 
-static enum err load(void *context, const char *path, struct err_detail *detail) {
+static enum err access_files_load_one(void *context, const char *path, struct err_detail *detail) {
     struct access_rules *rules = context;
     struct err_detail inner = {0};
     struct buf text;
@@ -152,7 +153,7 @@ static enum err load(void *context, const char *path, struct err_detail *detail)
                                          err_text(err_from_errno(errno)));
     }
     buf_init(&text, FILE_SIZE_MAX);
-    enum err err = read_whole(file, path, &text, detail);
+    enum err err = access_files_read_whole(file, path, &text, detail);
     fclose(file);
     if (err == ERR_OK) {
         err = access_rules_add(rules, buf_bytes(&text), &inner);
@@ -170,7 +171,7 @@ enum err access_files_load(const char *directory, struct access_rules **ret_rule
     if (rules == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = visit_files(directory, load, rules, detail);
+    enum err err = access_files_visit_files(directory, access_files_load_one, rules, detail);
     if (err == ERR_OK) {
         err = access_rules_seal(rules);
     }

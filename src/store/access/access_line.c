@@ -10,12 +10,12 @@ static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
 /* ---- the key ---- */
 
-static bool is_of_hosts(struct bytes key) {
+static bool access_line_is_of_hosts(struct bytes key) {
     return bytes_find_byte(key, ')') == key.size;
 }
 
 /* A star may stand at the end of hosts, where it says no more than the comma before it. */
-static enum err read_key(struct access_line *line, struct bytes key, struct err_detail *detail) {
+static enum err access_line_read_key(struct access_line *line, struct bytes key, struct err_detail *detail) {
     if (bytes_find(key, BYTES("://")) < key.size) {
         return err_set(detail, ERR_INVALID, "the line begins with a URL; \"mnemon url URL\" tells its SURT");
     }
@@ -25,7 +25,7 @@ static enum err read_key(struct access_line *line, struct bytes key, struct err_
     }
     if (bytes_equal(key, BYTES("*")) || bytes_equal(key, BYTES("*,"))) {
         key = bytes_of(key.data, 0);
-    } else if (bytes_ends_with(key, BYTES(",*")) && is_of_hosts(key)) {
+    } else if (bytes_ends_with(key, BYTES(",*")) && access_line_is_of_hosts(key)) {
         key = bytes_slice(key, 0, key.size - 1);
     } else if (key.size == 0) {
         return err_set(detail, ERR_INVALID, "the line begins with no SURT");
@@ -39,12 +39,13 @@ static enum err read_key(struct access_line *line, struct bytes key, struct err_
 
 /* ---- the object ---- */
 
-static struct bytes text_of(const json_t *value) {
+static struct bytes access_line_text_of(const json_t *value) {
     return json_is_string(value) ? bytes_of(json_string_value(value), json_string_length(value))
                                  : bytes_of(NULL, 0);
 }
 
-static enum err read_verdict(struct access_line *line, const json_t *value, struct err_detail *detail) {
+static enum err access_line_read_verdict(struct access_line *line, const json_t *value,
+                                         struct err_detail *detail) {
     static const struct {
         struct bytes name;
         enum access_verdict verdict;
@@ -55,7 +56,7 @@ static enum err read_verdict(struct access_line *line, const json_t *value, stru
         {{(const uint8_t *)"exclude", 7}, ACCESS_EXCLUDE},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (bytes_equal(names[i].name, text_of(value))) {
+        if (bytes_equal(names[i].name, access_line_text_of(value))) {
             line->verdict = names[i].verdict;
             return ERR_OK;
         }
@@ -63,9 +64,10 @@ static enum err read_verdict(struct access_line *line, const json_t *value, stru
     return err_set(detail, ERR_INVALID, "\"access\" must be allow, block or exclude");
 }
 
-static enum err read_time(const json_t *value, int64_t *ret_us, struct err_detail *detail, const char *name) {
+static enum err access_line_read_time(const json_t *value, int64_t *ret_us, struct err_detail *detail,
+                                      const char *name) {
     char digits[24];
-    struct bytes text = text_of(value);
+    struct bytes text = access_line_text_of(value);
     if (json_is_integer(value)) { /* 2026 without quotes */
         int size = snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(value));
         text = bytes_of(digits, (size_t)size);
@@ -76,8 +78,8 @@ static enum err read_time(const json_t *value, int64_t *ret_us, struct err_detai
     return err_set(detail, ERR_INVALID, "\"%s\" is no time; write 1 to 14 digits or 2026-01-02", name);
 }
 
-static enum err read_age(const json_t *value, struct access_age *age, struct err_detail *detail,
-                         const char *name) {
+static enum err access_line_read_age(const json_t *value, struct access_age *age, struct err_detail *detail,
+                                     const char *name) {
     const char *part_name;
     json_t *part;
     *age = (struct access_age){0};
@@ -105,55 +107,57 @@ static enum err read_age(const json_t *value, struct access_age *age, struct err
                : err_set(detail, ERR_INVALID, "\"%s\" must be an object such as {\"years\": 1}", name);
 }
 
-static enum err read_period(struct access_period *period, const char *name, const json_t *value,
-                            struct err_detail *detail) {
+static enum err access_line_read_period(struct access_period *period, const char *name, const json_t *value,
+                                        struct err_detail *detail) {
     if (strcmp(name, "after") == 0) {
-        return read_time(value, &period->from_us, detail, name);
+        return access_line_read_time(value, &period->from_us, detail, name);
     }
     if (strcmp(name, "before") == 0) {
-        return read_time(value, &period->to_us, detail, name);
+        return access_line_read_time(value, &period->to_us, detail, name);
     }
     bool is_newer = strcmp(name, "newer") == 0;
     period->has_newer = period->has_newer || is_newer;
     period->has_older = period->has_older || !is_newer;
-    return read_age(value, is_newer ? &period->newer : &period->older, detail, name);
+    return access_line_read_age(value, is_newer ? &period->newer : &period->older, detail, name);
 }
 
-static bool is_in(const char *name, const char *const *names) {
+static bool access_line_is_in(const char *name, const char *const *names) {
     while (*names != NULL && strcmp(name, *names) != 0) {
         names++;
     }
     return *names != NULL;
 }
 
-static enum err read_member(struct access_line *line, const char *name, const json_t *value,
-                            struct err_detail *detail) {
+static enum err access_line_read_member(struct access_line *line, const char *name, const json_t *value,
+                                        struct err_detail *detail) {
     static const char *const of_time[] = {"before", "after", "newer", "older", NULL};
     static const char *const notes[] = {"url", "comment", NULL};
     if (strcmp(name, "access") == 0) {
-        return read_verdict(line, value, detail);
+        return access_line_read_verdict(line, value, detail);
     }
-    if (is_in(name, of_time)) {
+    if (access_line_is_in(name, of_time)) {
         line->has_period = true;
-        return read_period(&line->period, name, value, detail);
+        return access_line_read_period(&line->period, name, value, detail);
     }
     if (strcmp(name, "user") == 0) {
-        line->is_of_user = text_of(value).size > 0;
+        line->is_of_user = access_line_text_of(value).size > 0;
         return ERR_OK;
     }
-    return is_in(name, notes) ? ERR_OK
-                              : err_set(detail, ERR_INVALID,
-                                        "\"%.60s\" is not known here; notes may stand in \"comment\"", name);
+    return access_line_is_in(name, notes)
+               ? ERR_OK
+               : err_set(detail, ERR_INVALID, "\"%.60s\" is not known here; notes may stand in \"comment\"",
+                         name);
 }
 
-static enum err read_object(struct access_line *line, const json_t *object, struct err_detail *detail) {
+static enum err access_line_read_object(struct access_line *line, const json_t *object,
+                                        struct err_detail *detail) {
     const char *name;
     json_t *value;
     if (json_object_get(object, "access") == NULL) {
         return err_set(detail, ERR_INVALID, "\"access\" is missing");
     }
     json_object_foreach((json_t *)(uintptr_t)object, name, value) {
-        enum err err = read_member(line, name, value, detail);
+        enum err err = access_line_read_member(line, name, value, detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -170,14 +174,14 @@ enum err access_line_parse(struct access_line *line, struct bytes text, struct e
     if (!bytes_split(&rest, ' ', &time) || !bytes_equal(time, BYTES("-"))) {
         return err_set(detail, ERR_INVALID, "the SURT must be followed by \" - \" and a JSON object");
     }
-    enum err err = read_key(line, key, detail);
+    enum err err = access_line_read_key(line, key, detail);
     if (err != ERR_OK) {
         return err;
     }
     json_error_t error;
     json_t *object = json_loadb((const char *)rest.data, rest.size, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(object)) {
-        err = read_object(line, object, detail);
+        err = access_line_read_object(line, object, detail);
     } else {
         err =
             err_set(detail, ERR_INVALID, "no JSON object: %s", object == NULL ? error.text : "another value");
@@ -189,7 +193,7 @@ enum err access_line_parse(struct access_line *line, struct bytes text, struct e
 /* ---- time ---- */
 
 /* 31 May less three months is 28 February. */
-static int64_t go_back(int64_t now_us, struct access_age age) {
+static int64_t access_line_go_back(int64_t now_us, struct access_age age) {
     struct utc utc;
     utc_split(now_us, &utc);
     int64_t months = (int64_t)utc.year * MONTHS_PER_YEAR + utc.month - 1 - age.months;
@@ -207,6 +211,6 @@ static int64_t go_back(int64_t now_us, struct access_age age) {
 
 bool access_period_covers(const struct access_period *period, int64_t time_us, int64_t now_us) {
     return time_us >= period->from_us && time_us < period->to_us &&
-           (!period->has_newer || time_us > go_back(now_us, period->newer)) &&
-           (!period->has_older || time_us < go_back(now_us, period->older));
+           (!period->has_newer || time_us > access_line_go_back(now_us, period->newer)) &&
+           (!period->has_older || time_us < access_line_go_back(now_us, period->older));
 }

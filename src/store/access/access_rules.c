@@ -54,7 +54,7 @@ size_t access_rules_count(const struct access_rules *rules) {
 
 /* ---- filling ---- */
 
-static enum err grow(struct access_rules *rules) {
+static enum err access_rules_grow(struct access_rules *rules) {
     if (rules->rules_count < rules->rules_capacity) {
         return ERR_OK;
     }
@@ -68,8 +68,8 @@ static enum err grow(struct access_rules *rules) {
     return ERR_OK;
 }
 
-static enum err add_rule(struct access_rules *rules, const struct access_line *line,
-                         struct err_detail *detail) {
+static enum err access_rules_add_rule(struct access_rules *rules, const struct access_line *line,
+                                      struct err_detail *detail) {
     if (rules->rules_count == ACCESS_RULES_MAX) {
         return err_set(detail, ERR_LIMIT, "there are more than %d rules", ACCESS_RULES_MAX);
     }
@@ -83,7 +83,7 @@ static enum err add_rule(struct access_rules *rules, const struct access_line *l
     if (line->has_period) {
         period = arena_take(&rules->keys, sizeof *period);
     }
-    if (rule.key.data == NULL || (line->has_period && period == NULL) || grow(rules) != ERR_OK) {
+    if (rule.key.data == NULL || (line->has_period && period == NULL) || access_rules_grow(rules) != ERR_OK) {
         return err_set(detail, ERR_MEMORY, "no memory for so many rules");
     }
     if (period != NULL) {
@@ -109,7 +109,7 @@ enum err access_rules_add(struct access_rules *rules, struct bytes text, struct 
                   ? err_set(detail, ERR_INVALID, "the line is longer than %d bytes", ACCESS_LINE_SIZE_MAX)
                   : access_line_parse(&line, trimmed, detail);
         if (err == ERR_OK && !line.is_of_user) {
-            err = add_rule(rules, &line, detail);
+            err = access_rules_add_rule(rules, &line, detail);
         }
     }
     if (err != ERR_OK && detail != NULL) {
@@ -118,7 +118,7 @@ enum err access_rules_add(struct access_rules *rules, struct bytes text, struct 
     return err;
 }
 
-static int compare_rules(const void *left, const void *right) {
+static int access_rules_compare_rules(const void *left, const void *right) {
     const struct rule *a = left;
     const struct rule *b = right;
     int order = bytes_compare(a->key, b->key);
@@ -128,14 +128,15 @@ static int compare_rules(const void *left, const void *right) {
     return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-static struct bytes node_key(const struct access_rules *rules, uint32_t node) {
+static struct bytes access_rules_node_key(const struct access_rules *rules, uint32_t node) {
     return rules->rules[rules->nodes[node].from].key;
 }
 
 /* Keys that begin with each other stand in a row: the parent is the node before, or above that. */
-static uint32_t find_parent(const struct access_rules *rules, uint32_t node) {
+static uint32_t access_rules_find_parent(const struct access_rules *rules, uint32_t node) {
     uint32_t parent = node == 0 ? NO_NODE : node - 1;
-    while (parent != NO_NODE && !bytes_starts_with(node_key(rules, node), node_key(rules, parent))) {
+    while (parent != NO_NODE &&
+           !bytes_starts_with(access_rules_node_key(rules, node), access_rules_node_key(rules, parent))) {
         parent = rules->nodes[parent].parent;
     }
     return parent;
@@ -149,7 +150,7 @@ enum err access_rules_seal(struct access_rules *rules) {
     if (rules->nodes == NULL) {
         return ERR_MEMORY;
     }
-    qsort(rules->rules, rules->rules_count, sizeof *rules->rules, compare_rules);
+    qsort(rules->rules, rules->rules_count, sizeof *rules->rules, access_rules_compare_rules);
     for (uint32_t from = 0; from < rules->rules_count;) {
         uint32_t to = from + 1;
         while (to < rules->rules_count && bytes_equal(rules->rules[to].key, rules->rules[from].key)) {
@@ -157,7 +158,7 @@ enum err access_rules_seal(struct access_rules *rules) {
         }
         uint32_t node = rules->nodes_count++;
         rules->nodes[node] = (struct node){.from = from, .to = to};
-        rules->nodes[node].parent = find_parent(rules, node);
+        rules->nodes[node].parent = access_rules_find_parent(rules, node);
         from = to;
     }
     return ERR_OK;
@@ -166,12 +167,12 @@ enum err access_rules_seal(struct access_rules *rules) {
 /* ---- asking ---- */
 
 /* The greatest key that is not behind the SURT; NO_NODE. */
-static uint32_t find_node(const struct access_rules *rules, struct bytes surt) {
+static uint32_t access_rules_find_node(const struct access_rules *rules, struct bytes surt) {
     uint32_t from = 0;
     uint32_t to = rules->nodes_count;
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
-        if (bytes_compare(node_key(rules, middle), surt) <= 0) {
+        if (bytes_compare(access_rules_node_key(rules, middle), surt) <= 0) {
             from = middle + 1;
         } else {
             to = middle;
@@ -182,9 +183,9 @@ static uint32_t find_node(const struct access_rules *rules, struct bytes surt) {
 
 enum access_verdict access_rules_check(const struct access_rules *rules, struct bytes surt, int64_t time_us,
                                        int64_t now_us) {
-    for (uint32_t i = find_node(rules, surt); i != NO_NODE; i = rules->nodes[i].parent) {
+    for (uint32_t i = access_rules_find_node(rules, surt); i != NO_NODE; i = rules->nodes[i].parent) {
         const struct node *node = &rules->nodes[i];
-        struct bytes key = node_key(rules, i);
+        struct bytes key = access_rules_node_key(rules, i);
         if (!bytes_starts_with(surt, key)) {
             continue;
         }

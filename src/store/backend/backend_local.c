@@ -31,17 +31,17 @@ struct cursor_local {
     struct index_cursor *walk;
 };
 
-static struct session_local *local(struct backend_session *session) {
+static struct session_local *local_of(struct backend_session *session) {
     return (struct session_local *)session;
 }
 
-static enum err explain(enum err err, struct err_detail *detail) {
+static enum err local_explain(enum err err, struct err_detail *detail) {
     return err == ERR_OK || err == ERR_NOT_FOUND ? err : err_set(detail, err, "%s", err_text(err));
 }
 
 /* ---- sessions ---- */
 
-static enum err open_session(struct backend *backend, struct backend_session **ret_session) {
+static enum err local_open_session(struct backend *backend, struct backend_session **ret_session) {
     struct session_local *session = calloc(1, sizeof *session);
     if (session == NULL) {
         return ERR_MEMORY;
@@ -52,8 +52,8 @@ static enum err open_session(struct backend *backend, struct backend_session **r
     return ERR_OK;
 }
 
-static void close_session(struct backend_session *generic) {
-    struct session_local *session = local(generic);
+static void local_close_session(struct backend_session *generic) {
+    struct session_local *session = local_of(generic);
     if (session->writer != NULL) {
         volume_writer_free(session->writer);
     }
@@ -66,14 +66,14 @@ static void close_session(struct backend_session *generic) {
     free(session);
 }
 
-static struct volume_writer *writer_of(struct session_local *session) {
+static struct volume_writer *local_writer_of(struct session_local *session) {
     if (session->writer == NULL) {
         session->writer = volume_writer_new(session->volume);
     }
     return session->writer;
 }
 
-static struct volume_reader *reader_of(struct session_local *session) {
+static struct volume_reader *local_reader_of(struct session_local *session) {
     if (session->reader == NULL) {
         session->reader = volume_reader_new(session->volume);
     }
@@ -83,48 +83,50 @@ static struct volume_reader *reader_of(struct session_local *session) {
 /* ---- documents ---- */
 
 /* The index is asked when the answer is wanted: shelves that are far away have their question by then. */
-static enum err ask(struct backend_session *session, const struct document_sum *sum) {
-    local(session)->asked = *sum;
+static enum err local_ask(struct backend_session *session, const struct document_sum *sum) {
+    local_of(session)->asked = *sum;
     return ERR_OK;
 }
 
-static enum err answer(struct backend_session *session, bool *ret_holds, struct err_detail *detail) {
-    return explain(volume_holds(local(session)->volume, &local(session)->asked, ret_holds), detail);
+static enum err local_answer(struct backend_session *session, bool *ret_holds, struct err_detail *detail) {
+    return local_explain(volume_holds(local_of(session)->volume, &local_of(session)->asked, ret_holds),
+                         detail);
 }
 
-static enum err put(struct backend_session *session, const struct document *document, enum store_mode mode,
-                    struct stored *ret_stored, struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(local(session));
+static enum err local_put(struct backend_session *session, const struct document *document,
+                          enum store_mode mode, struct stored *ret_stored, struct err_detail *detail) {
+    struct volume_writer *writer = local_writer_of(local_of(session));
     return writer == NULL ? ERR_MEMORY : volume_put(writer, document, mode, ret_stored, detail);
 }
 
-static enum err submit(struct backend_session *session, const struct document *document, enum store_mode mode,
-                       backend_done *done, void *context, struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(local(session));
+static enum err local_submit(struct backend_session *session, const struct document *document,
+                             enum store_mode mode, backend_done *done, void *context,
+                             struct err_detail *detail) {
+    struct volume_writer *writer = local_writer_of(local_of(session));
     return writer == NULL ? ERR_MEMORY : volume_submit(writer, document, mode, done, context, detail);
 }
 
-static enum err remove_key(struct backend_session *session, const struct key *key,
-                           struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(local(session));
+static enum err local_remove_key(struct backend_session *session, const struct key *key,
+                                 struct err_detail *detail) {
+    struct volume_writer *writer = local_writer_of(local_of(session));
     return writer == NULL ? ERR_MEMORY : volume_remove(writer, key, detail);
 }
 
-static enum err get(struct backend_session *session, const struct key *key, struct bytes *ret_document,
-                    struct err_detail *detail) {
-    struct volume_reader *reader = reader_of(local(session));
+static enum err local_get(struct backend_session *session, const struct key *key, struct bytes *ret_document,
+                          struct err_detail *detail) {
+    struct volume_reader *reader = local_reader_of(local_of(session));
     return reader == NULL ? ERR_MEMORY : volume_get(reader, key, ret_document, detail);
 }
 
-static enum err get_record(struct backend_session *session, const struct location *location,
-                           struct bytes *ret_record, struct err_detail *detail) {
-    struct volume_reader *reader = reader_of(local(session));
+static enum err local_get_record(struct backend_session *session, const struct location *location,
+                                 struct bytes *ret_record, struct err_detail *detail) {
+    struct volume_reader *reader = local_reader_of(local_of(session));
     return reader == NULL ? ERR_MEMORY : volume_get_record(reader, location, ret_record, detail);
 }
 
-static enum err get_request(struct backend_session *generic, const struct location *location,
-                            struct bytes *ret_request, struct err_detail *detail) {
-    struct session_local *session = local(generic);
+static enum err local_get_request(struct backend_session *generic, const struct location *location,
+                                  struct bytes *ret_request, struct err_detail *detail) {
+    struct session_local *session = local_of(generic);
     if (session->requests == NULL) {
         session->requests = volume_requests_new(session->volume);
     }
@@ -134,23 +136,23 @@ static enum err get_request(struct backend_session *generic, const struct locati
 
 /* ---- the index ---- */
 
-static enum err find_block(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
-                           uint16_t number, struct block *ret_block, struct err_detail *detail) {
+static enum err local_find_block(struct backend_session *session, const uint8_t digest[KEY_DIGEST_SIZE],
+                                 uint16_t number, struct block *ret_block, struct err_detail *detail) {
     struct block block;
-    enum err err = index_find_block(volume_index(local(session)->volume), digest, number, &block);
+    enum err err = index_find_block(volume_index(local_of(session)->volume), digest, number, &block);
     if (err == ERR_OK && block.references <= 0) {
         err = ERR_NOT_FOUND;
     }
     if (err == ERR_OK) {
         *ret_block = block;
     }
-    return explain(err, detail);
+    return local_explain(err, detail);
 }
 
-static enum err open_cursor(struct backend_session *session, enum err err, struct index_cursor *walk,
-                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
+static enum err local_open_cursor(struct backend_session *session, enum err err, struct index_cursor *walk,
+                                  struct backend_cursor **ret_cursor, struct err_detail *detail) {
     if (err != ERR_OK) {
-        return explain(err, detail);
+        return local_explain(err, detail);
     }
     struct cursor_local *cursor = malloc(sizeof *cursor);
     if (cursor == NULL) {
@@ -162,28 +164,28 @@ static enum err open_cursor(struct backend_session *session, enum err err, struc
     return ERR_OK;
 }
 
-static enum err open_captures(struct backend_session *session, struct bytes from, struct bytes to,
-                              bool in_reverse, struct backend_cursor **ret_cursor,
-                              struct err_detail *detail) {
+static enum err local_open_captures(struct backend_session *session, struct bytes from, struct bytes to,
+                                    bool in_reverse, struct backend_cursor **ret_cursor,
+                                    struct err_detail *detail) {
     struct index_cursor *walk = NULL;
-    enum err err = index_cursor_open(volume_index(local(session)->volume), from, to, in_reverse, &walk);
-    return open_cursor(session, err, walk, ret_cursor, detail);
+    enum err err = index_cursor_open(volume_index(local_of(session)->volume), from, to, in_reverse, &walk);
+    return local_open_cursor(session, err, walk, ret_cursor, detail);
 }
 
-static enum err next_capture(struct backend_cursor *cursor, struct capture *ret_capture,
-                             struct err_detail *detail) {
-    return explain(index_cursor_next(((struct cursor_local *)cursor)->walk, ret_capture), detail);
+static enum err local_next_capture(struct backend_cursor *cursor, struct capture *ret_capture,
+                                   struct err_detail *detail) {
+    return local_explain(index_cursor_next(((struct cursor_local *)cursor)->walk, ret_capture), detail);
 }
 
-static enum err open_blocks(struct backend_session *session, struct bytes from,
-                            struct backend_cursor **ret_cursor, struct err_detail *detail) {
+static enum err local_open_blocks(struct backend_session *session, struct bytes from,
+                                  struct backend_cursor **ret_cursor, struct err_detail *detail) {
     struct index_cursor *walk = NULL;
-    enum err err = index_blocks_open_at(volume_index(local(session)->volume), from, &walk);
-    return open_cursor(session, err, walk, ret_cursor, detail);
+    enum err err = index_blocks_open_at(volume_index(local_of(session)->volume), from, &walk);
+    return local_open_cursor(session, err, walk, ret_cursor, detail);
 }
 
-static enum err next_block(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
-                           struct err_detail *detail) {
+static enum err local_next_block(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
+                                 struct err_detail *detail) {
     struct key key = {.volume = cursor->session->backend->number};
     struct block block;
     enum err err;
@@ -194,23 +196,23 @@ static enum err next_block(struct backend_cursor *cursor, struct key *ret_key, s
         *ret_key = key;
         *ret_block = block;
     }
-    return explain(err, detail);
+    return local_explain(err, detail);
 }
 
-static void close_cursor(struct backend_cursor *cursor) {
+static void local_close_cursor(struct backend_cursor *cursor) {
     index_cursor_close(((struct cursor_local *)cursor)->walk);
     free(cursor);
 }
 
-static void drain(struct backend *backend) {
+static void local_drain(struct backend *backend) {
     volume_drain(backend_local_volume(backend));
 }
 
-static enum err stat_volume(struct backend_session *session, struct backend_stat *ret_stat,
-                            struct err_detail *detail) {
+static enum err local_stat_volume(struct backend_session *session, struct backend_stat *ret_stat,
+                                  struct err_detail *detail) {
     (void)detail;
     struct volume_stat stat;
-    volume_stat(local(session)->volume, &stat);
+    volume_stat(local_of(session)->volume, &stat);
     *ret_stat = (struct backend_stat){
         .segments_count = stat.segments_count,
         .size = stat.size,
@@ -224,7 +226,7 @@ static enum err stat_volume(struct backend_session *session, struct backend_stat
 
 /* ---- opening ---- */
 
-static void close_backend(struct backend *generic) {
+static void local_close_backend(struct backend *generic) {
     struct backend_local *backend = (struct backend_local *)generic;
     volume_close(backend->volume);
     vfs_posix_done(&backend->vfs);
@@ -232,29 +234,29 @@ static void close_backend(struct backend *generic) {
 }
 
 static const struct backend_table local_table = {
-    .close = close_backend,
-    .session_open = open_session,
-    .session_close = close_session,
-    .ask = ask,
-    .answer = answer,
-    .put = put,
-    .submit = submit,
-    .remove = remove_key,
-    .get = get,
-    .get_record = get_record,
-    .get_request = get_request,
-    .find_block = find_block,
-    .captures_open = open_captures,
-    .captures_next = next_capture,
-    .blocks_open = open_blocks,
-    .blocks_next = next_block,
-    .cursor_close = close_cursor,
-    .drain = drain,
-    .stat = stat_volume,
+    .close = local_close_backend,
+    .session_open = local_open_session,
+    .session_close = local_close_session,
+    .ask = local_ask,
+    .answer = local_answer,
+    .put = local_put,
+    .submit = local_submit,
+    .remove = local_remove_key,
+    .get = local_get,
+    .get_record = local_get_record,
+    .get_request = local_get_request,
+    .find_block = local_find_block,
+    .captures_open = local_open_captures,
+    .captures_next = local_next_capture,
+    .blocks_open = local_open_blocks,
+    .blocks_next = local_next_block,
+    .cursor_close = local_close_cursor,
+    .drain = local_drain,
+    .stat = local_stat_volume,
 };
 
 /* The index makes its own directory, but not those above it. */
-static enum err make_parent(const char *path, struct err_detail *detail) {
+static enum err local_make_parent(const char *path, struct err_detail *detail) {
     char parent[PATH_SIZE_MAX];
     struct vfs_posix vfs;
     snprintf(parent, sizeof parent, "%s", path);
@@ -270,8 +272,8 @@ static enum err make_parent(const char *path, struct err_detail *detail) {
     return err;
 }
 
-static enum err open_volume(struct backend_local *backend, const struct backend_local_config *config,
-                            struct volume_recovery *ret_recovery, struct err_detail *detail) {
+static enum err local_open_volume(struct backend_local *backend, const struct backend_local_config *config,
+                                  struct volume_recovery *ret_recovery, struct err_detail *detail) {
     int size = snprintf(backend->index, sizeof backend->index, "%s", config->index);
     if (size >= (int)sizeof backend->index || strlen(config->path) >= PATH_SIZE_MAX) {
         return err_set(detail, ERR_LIMIT, "the path of volume %u is too long", config->number);
@@ -302,7 +304,7 @@ static enum err open_volume(struct backend_local *backend, const struct backend_
         .progress = config->progress,
         .progress_context = config->progress_context,
     };
-    err = config->is_made ? make_parent(config->index, detail) : ERR_OK;
+    err = config->is_made ? local_make_parent(config->index, detail) : ERR_OK;
     if (err == ERR_OK) {
         err = config->is_rebuilding ? volume_rebuild(&volume, &backend->volume, ret_recovery, detail)
                                     : volume_open(&volume, &backend->volume, ret_recovery, detail);
@@ -320,7 +322,7 @@ enum err backend_local_open(const struct backend_local_config *config, struct ba
         return ERR_MEMORY;
     }
     backend->backend = (struct backend){.table = &local_table, .number = config->number};
-    enum err err = open_volume(backend, config, ret_recovery, detail);
+    enum err err = local_open_volume(backend, config, ret_recovery, detail);
     if (err != ERR_OK) {
         free(backend);
         return err;
@@ -336,21 +338,21 @@ struct volume *backend_local_volume(struct backend *backend) {
 
 /* ---- what the table does not have ---- */
 
-static struct session_local *checked(struct backend_session *session) {
+static struct session_local *local_checked(struct backend_session *session) {
     ASSERT(session->backend->table == &local_table);
-    return local(session);
+    return local_of(session);
 }
 
 enum err backend_local_remove_capture(struct backend_session *session, const struct capture *capture,
                                       struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(checked(session));
+    struct volume_writer *writer = local_writer_of(local_checked(session));
     return writer == NULL ? ERR_MEMORY : volume_remove_capture(writer, capture, detail);
 }
 
 enum err backend_local_repair(struct backend_session *session, const struct key *key,
                               const struct document *document, bool is_elsewhere, bool *ret_is_repaired,
                               struct err_detail *detail) {
-    struct volume_writer *writer = writer_of(checked(session));
+    struct volume_writer *writer = local_writer_of(local_checked(session));
     return writer == NULL ? ERR_MEMORY
                           : volume_repair(writer, key, document, is_elsewhere, ret_is_repaired, detail);
 }

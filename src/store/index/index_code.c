@@ -10,20 +10,20 @@ enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED };
 
 /* ---- integers that sort ---- */
 
-static void store_big_endian(uint8_t *out, uint64_t value, size_t size) {
+static void index_code_store_big_endian(uint8_t *out, uint64_t value, size_t size) {
     for (size_t i = size; i > 0; i--) {
         out[i - 1] = (uint8_t)value;
         value >>= 8;
     }
 }
 
-static void put_big_endian(struct buf *buf, uint64_t value, size_t size) {
+static void index_code_put_big_endian(struct buf *buf, uint64_t value, size_t size) {
     uint8_t bytes[8];
-    store_big_endian(bytes, value, size);
+    index_code_store_big_endian(bytes, value, size);
     buf_put(buf, bytes_of(bytes, size));
 }
 
-static uint64_t read_big_endian(struct wire_reader *reader, size_t size) {
+static uint64_t index_code_read_big_endian(struct wire_reader *reader, size_t size) {
     struct bytes bytes = wire_read_bytes(reader, size);
     uint64_t value = 0;
     for (size_t i = 0; i < bytes.size; i++) {
@@ -32,34 +32,34 @@ static uint64_t read_big_endian(struct wire_reader *reader, size_t size) {
     return value;
 }
 
-static void put_sized(struct buf *buf, uint64_t value) {
+static void index_code_put_sized(struct buf *buf, uint64_t value) {
     uint8_t size = 0;
     while (size < 8 && value >> (8 * size) > 0) {
         size++;
     }
     buf_put_byte(buf, size);
-    put_big_endian(buf, value, size);
+    index_code_put_big_endian(buf, value, size);
 }
 
 /* Only the shortest form is read, else two keys could name one capture. */
-static uint64_t read_sized(struct wire_reader *reader, uint8_t size_max) {
+static uint64_t index_code_read_sized(struct wire_reader *reader, uint8_t size_max) {
     uint8_t size = wire_read_u8_max(reader, size_max);
-    uint64_t value = read_big_endian(reader, size);
+    uint64_t value = index_code_read_big_endian(reader, size);
     if (size > 0 && value >> (8 * (size - 1)) == 0) {
         wire_read_fail(reader, ERR_INVALID, "not the shortest form");
     }
     return value;
 }
 
-static void put_time(struct buf *buf, int64_t time_us) {
+static void index_code_put_time(struct buf *buf, int64_t time_us) {
     uint64_t since_us = (uint64_t)time_us - (uint64_t)UTC_MIN_US;
-    put_big_endian(buf, since_us / SECOND_US, SECONDS_SIZE);
-    put_big_endian(buf, since_us % SECOND_US, MICROSECONDS_SIZE);
+    index_code_put_big_endian(buf, since_us / SECOND_US, SECONDS_SIZE);
+    index_code_put_big_endian(buf, since_us % SECOND_US, MICROSECONDS_SIZE);
 }
 
-static int64_t read_time(struct wire_reader *reader) {
-    uint64_t seconds = read_big_endian(reader, SECONDS_SIZE);
-    uint64_t microseconds = read_big_endian(reader, MICROSECONDS_SIZE);
+static int64_t index_code_read_time(struct wire_reader *reader) {
+    uint64_t seconds = index_code_read_big_endian(reader, SECONDS_SIZE);
+    uint64_t microseconds = index_code_read_big_endian(reader, MICROSECONDS_SIZE);
     int64_t time_us = (int64_t)(seconds * SECOND_US + microseconds) + UTC_MIN_US;
     if (microseconds >= SECOND_US || time_us > UTC_MAX_US) {
         wire_read_fail(reader, ERR_INVALID, "no such time");
@@ -70,14 +70,14 @@ static int64_t read_time(struct wire_reader *reader) {
 
 /* ---- small entries ---- */
 
-static struct bytes written(const struct wire_writer *writer) {
+static struct bytes index_code_written(const struct wire_writer *writer) {
     struct bytes message = {NULL, 0};
     enum err err = wire_writer_finish(writer, &message);
     ASSERT(err == ERR_OK); /* the memory is as large as the largest entry */
     return message;
 }
 
-static enum err finish(struct wire_reader *reader) {
+static enum err index_code_finish(struct wire_reader *reader) {
     return wire_reader_finish(reader, NULL) == ERR_OK ? ERR_OK : ERR_CORRUPT;
 }
 
@@ -87,7 +87,7 @@ struct bytes index_code_block_key(uint8_t out[INDEX_CODE_BLOCK_KEY_SIZE_MAX],
     if (number == 0) {
         return bytes_of(out, KEY_DIGEST_SIZE);
     }
-    store_big_endian(out + KEY_DIGEST_SIZE, number, sizeof number);
+    index_code_store_big_endian(out + KEY_DIGEST_SIZE, number, sizeof number);
     return bytes_of(out, INDEX_CODE_BLOCK_KEY_SIZE_MAX);
 }
 
@@ -97,11 +97,11 @@ enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGE
     wire_reader_init(&reader, key);
     struct bytes digest = wire_read_bytes(&reader, KEY_DIGEST_SIZE);
     bool has_number = wire_reader_left(&reader) > 0;
-    uint16_t number = has_number ? (uint16_t)read_big_endian(&reader, sizeof number) : 0;
+    uint16_t number = has_number ? (uint16_t)index_code_read_big_endian(&reader, sizeof number) : 0;
     if (has_number && number == 0) {
         wire_read_fail(&reader, ERR_INVALID, "a number 0 is left out");
     }
-    enum err err = finish(&reader);
+    enum err err = index_code_finish(&reader);
     if (err != ERR_OK) {
         return err;
     }
@@ -111,20 +111,20 @@ enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGE
 }
 
 struct bytes index_code_segment_key(uint8_t out[INDEX_CODE_SEGMENT_KEY_SIZE], uint32_t number) {
-    store_big_endian(out, number, sizeof number);
+    index_code_store_big_endian(out, number, sizeof number);
     return bytes_of(out, INDEX_CODE_SEGMENT_KEY_SIZE);
 }
 
-static struct bytes mended_prefix(void) {
+static struct bytes index_code_mended_prefix(void) {
     return BYTES("mended");
 }
 
 struct bytes index_code_mended_key(uint8_t out[INDEX_CODE_MENDED_KEY_SIZE], uint32_t segment,
                                    uint64_t offset) {
-    struct bytes prefix = mended_prefix();
+    struct bytes prefix = index_code_mended_prefix();
     memcpy(out, prefix.data, prefix.size);
-    store_big_endian(out + prefix.size, segment, sizeof segment);
-    store_big_endian(out + prefix.size + sizeof segment, offset, sizeof offset);
+    index_code_store_big_endian(out + prefix.size, segment, sizeof segment);
+    index_code_store_big_endian(out + prefix.size + sizeof segment, offset, sizeof offset);
     return bytes_of(out, INDEX_CODE_MENDED_KEY_SIZE);
 }
 
@@ -132,36 +132,37 @@ struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const str
     struct wire_writer writer;
     wire_writer_init(&writer, out, INDEX_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, location->length);
-    return written(&writer);
+    return index_code_written(&writer);
 }
 
 enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
                                 struct location *ret_location) {
-    struct bytes prefix = mended_prefix();
+    struct bytes prefix = index_code_mended_prefix();
     if (key.size != INDEX_CODE_MENDED_KEY_SIZE || !bytes_starts_with(key, prefix)) {
         return ERR_NOT_FOUND;
     }
     struct wire_reader reader;
     wire_reader_init(&reader, bytes_skip(key, prefix.size));
-    struct location location = {.segment = (uint32_t)read_big_endian(&reader, sizeof location.segment)};
-    location.offset = read_big_endian(&reader, sizeof location.offset);
+    struct location location = {.segment =
+                                    (uint32_t)index_code_read_big_endian(&reader, sizeof location.segment)};
+    location.offset = index_code_read_big_endian(&reader, sizeof location.offset);
     if (location.segment != segment) {
         return ERR_NOT_FOUND;
     }
     wire_reader_init(&reader, value);
     location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    enum err err = finish(&reader);
+    enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_location = location;
     }
     return err;
 }
 
-static uint32_t zigzag(int32_t value) {
+static uint32_t index_code_zigzag(int32_t value) {
     return value < 0 ? ~((uint32_t)value << 1) : (uint32_t)value << 1;
 }
 
-static int32_t zigzag_back(uint32_t code) {
+static int32_t index_code_zigzag_back(uint32_t code) {
     return code & 1 ? -(int32_t)(code >> 1) - 1 : (int32_t)(code >> 1);
 }
 
@@ -172,17 +173,17 @@ struct bytes index_code_block(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const stru
     wire_write_varint(&writer, block->location.offset);
     wire_write_varint(&writer, block->location.length);
     wire_write_varint(&writer, block->size);
-    wire_write_varint(&writer, zigzag(block->references));
+    wire_write_varint(&writer, index_code_zigzag(block->references));
     wire_write_varint(&writer, block->records_count);
     if (block->location.segment != 0) {
         uint8_t hash[URI_HASH_SIZE];
         bool is_time = block->origin_time_us >= UTC_MIN_US && block->origin_time_us <= UTC_MAX_US;
         int64_t time_us = is_time ? block->origin_time_us : 0; /* a foreign record may have any date */
-        store_big_endian(hash, block->origin_uri_hash, sizeof hash);
+        index_code_store_big_endian(hash, block->origin_uri_hash, sizeof hash);
         wire_write_varint(&writer, (uint64_t)time_us - (uint64_t)UTC_MIN_US);
         wire_write_bytes(&writer, bytes_of(hash, sizeof hash));
     }
-    return written(&writer);
+    return index_code_written(&writer);
 }
 
 enum err index_code_read_block(struct bytes value, struct block *ret_block) {
@@ -193,14 +194,14 @@ enum err index_code_read_block(struct bytes value, struct block *ret_block) {
     block.location.offset = wire_read_varint(&reader, UINT64_MAX);
     block.location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     block.size = wire_read_varint(&reader, UINT64_MAX);
-    block.references = zigzag_back((uint32_t)wire_read_varint(&reader, UINT32_MAX));
+    block.references = index_code_zigzag_back((uint32_t)wire_read_varint(&reader, UINT32_MAX));
     block.records_count = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     if (block.location.segment != 0) {
         uint64_t since_us = wire_read_varint(&reader, (uint64_t)UTC_MAX_US - (uint64_t)UTC_MIN_US);
         block.origin_time_us = (int64_t)since_us + UTC_MIN_US;
-        block.origin_uri_hash = read_big_endian(&reader, URI_HASH_SIZE);
+        block.origin_uri_hash = index_code_read_big_endian(&reader, URI_HASH_SIZE);
     }
-    enum err err = finish(&reader);
+    enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_block = block;
     }
@@ -213,7 +214,7 @@ struct bytes index_code_segment(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const st
     wire_write_varint(&writer, segment->size);
     wire_write_varint(&writer, segment->dead_size);
     wire_write_varint(&writer, segment->records_count);
-    return written(&writer);
+    return index_code_written(&writer);
 }
 
 enum err index_code_read_segment(struct bytes value, struct index_segment *ret_segment) {
@@ -223,7 +224,7 @@ enum err index_code_read_segment(struct bytes value, struct index_segment *ret_s
     segment.size = wire_read_varint(&reader, UINT64_MAX);
     segment.dead_size = wire_read_varint(&reader, UINT64_MAX);
     segment.records_count = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    enum err err = finish(&reader);
+    enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_segment = segment;
     }
@@ -236,7 +237,7 @@ struct bytes index_code_position(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX],
     wire_writer_init(&writer, out, INDEX_CODE_SMALL_SIZE_MAX);
     wire_write_varint(&writer, position->segment);
     wire_write_varint(&writer, position->offset);
-    return written(&writer);
+    return index_code_written(&writer);
 }
 
 enum err index_code_read_position(struct bytes value, struct index_position *ret_position) {
@@ -245,7 +246,7 @@ enum err index_code_read_position(struct bytes value, struct index_position *ret
     wire_reader_init(&reader, value);
     position.segment = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
     position.offset = wire_read_varint(&reader, UINT64_MAX);
-    enum err err = finish(&reader);
+    enum err err = index_code_finish(&reader);
     if (err == ERR_OK) {
         *ret_position = position;
     }
@@ -254,13 +255,13 @@ enum err index_code_read_position(struct bytes value, struct index_position *ret
 
 /* ---- captures ---- */
 
-static bool surt_is_valid(struct bytes surt) {
+static bool index_code_surt_is_valid(struct bytes surt) {
     return surt.size <= INDEX_SURT_SIZE_MAX && bytes_find_byte(surt, 0x00) == surt.size &&
            bytes_find_byte(surt, 0xff) == surt.size;
 }
 
 bool index_can_hold(const struct capture *capture) {
-    return surt_is_valid(capture->surt) && capture->url.size <= INDEX_URL_SIZE_MAX &&
+    return index_code_surt_is_valid(capture->surt) && capture->url.size <= INDEX_URL_SIZE_MAX &&
            capture->mime.size <= INDEX_MIME_SIZE_MAX && capture->time_us >= UTC_MIN_US &&
            capture->time_us <= UTC_MAX_US && capture->location.segment > 0 &&
            (capture->flags & ~FLAGS_ALL) == 0;
@@ -270,16 +271,16 @@ void index_put_capture_prefix(struct buf *buf, struct bytes surt, int64_t time_u
     buf_put(buf, surt);
     buf_put_byte(buf, 0x00);
     if (time_us > UTC_MAX_US) {
-        put_big_endian(buf, UINT64_MAX, SECONDS_SIZE + MICROSECONDS_SIZE);
+        index_code_put_big_endian(buf, UINT64_MAX, SECONDS_SIZE + MICROSECONDS_SIZE);
     } else {
-        put_time(buf, time_us < UTC_MIN_US ? UTC_MIN_US : time_us);
+        index_code_put_time(buf, time_us < UTC_MIN_US ? UTC_MIN_US : time_us);
     }
 }
 
 void index_code_put_capture_key(struct buf *key, const struct capture *capture) {
     index_put_capture_prefix(key, capture->surt, capture->time_us);
-    put_sized(key, capture->location.segment);
-    put_sized(key, capture->location.offset);
+    index_code_put_sized(key, capture->location.segment);
+    index_code_put_sized(key, capture->location.offset);
 }
 
 size_t index_code_surt_size(struct bytes key) {
@@ -287,7 +288,7 @@ size_t index_code_surt_size(struct bytes key) {
     return size < key.size ? size + 1 : 0;
 }
 
-static void write_mime(struct wire_writer *writer, struct bytes mime) {
+static void index_code_write_mime(struct wire_writer *writer, struct bytes mime) {
     uint8_t code = index_mime_code(mime);
     wire_write_u8(writer, code);
     if (code == INDEX_MIME_OTHER) {
@@ -295,7 +296,7 @@ static void write_mime(struct wire_writer *writer, struct bytes mime) {
     }
 }
 
-static struct bytes read_mime(struct wire_reader *reader) {
+static struct bytes index_code_read_mime(struct wire_reader *reader) {
     struct bytes mime = {NULL, 0};
     uint8_t code = wire_read_u8(reader);
     if (code == INDEX_MIME_OTHER) {
@@ -308,7 +309,7 @@ static struct bytes read_mime(struct wire_reader *reader) {
 }
 
 /* As far as a capture's own entry has it. */
-static size_t digest_size(const struct capture *capture) {
+static size_t index_code_digest_size(const struct capture *capture) {
     return capture->flags & CAPTURE_REVISIT ? INDEX_CODE_SHORT_DIGEST_SIZE : KEY_DIGEST_SIZE;
 }
 
@@ -325,15 +326,15 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
         value->err = err;
         return;
     }
-    write_mime(&writer, capture->mime);
+    index_code_write_mime(&writer, capture->mime);
     wire_write_varint(&writer, capture->status);
     wire_write_varint(&writer, capture->block_number);
     wire_write_varint(&writer, capture->location.length);
-    wire_write_bytes(&writer, bytes_of(capture->digest, digest_size(capture)));
-    value->size += written(&writer).size;
+    wire_write_bytes(&writer, bytes_of(capture->digest, index_code_digest_size(capture)));
+    value->size += index_code_written(&writer).size;
 }
 
-static enum err read_capture_key(struct bytes key, struct capture *capture) {
+static enum err index_code_read_capture_key(struct bytes key, struct capture *capture) {
     size_t surt_size = index_code_surt_size(key);
     if (surt_size == 0) {
         return ERR_CORRUPT;
@@ -341,20 +342,20 @@ static enum err read_capture_key(struct bytes key, struct capture *capture) {
     struct wire_reader reader;
     wire_reader_init(&reader, bytes_skip(key, surt_size));
     capture->surt = bytes_slice(key, 0, surt_size - 1);
-    capture->time_us = read_time(&reader);
-    capture->location.segment = (uint32_t)read_sized(&reader, sizeof(uint32_t));
-    capture->location.offset = read_sized(&reader, sizeof(uint64_t));
-    if (!surt_is_valid(capture->surt) || capture->location.segment == 0) {
+    capture->time_us = index_code_read_time(&reader);
+    capture->location.segment = (uint32_t)index_code_read_sized(&reader, sizeof(uint32_t));
+    capture->location.offset = index_code_read_sized(&reader, sizeof(uint64_t));
+    if (!index_code_surt_is_valid(capture->surt) || capture->location.segment == 0) {
         return ERR_CORRUPT;
     }
-    return finish(&reader);
+    return index_code_finish(&reader);
 }
 
 enum err index_code_read_capture(struct bytes key, struct bytes value, struct buf *url,
                                  struct capture *ret_capture) {
     struct capture capture = {0};
     struct wire_reader reader;
-    enum err err = read_capture_key(key, &capture);
+    enum err err = index_code_read_capture_key(key, &capture);
     if (err != ERR_OK) {
         return err;
     }
@@ -364,12 +365,12 @@ enum err index_code_read_capture(struct bytes key, struct bytes value, struct bu
     if (err != ERR_OK) {
         return err;
     }
-    capture.mime = read_mime(&reader);
+    capture.mime = index_code_read_mime(&reader);
     capture.status = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.block_number = (uint16_t)wire_read_varint(&reader, UINT16_MAX);
     capture.location.length = (uint32_t)wire_read_varint(&reader, UINT32_MAX);
-    wire_read_array(&reader, capture.digest, digest_size(&capture));
-    err = finish(&reader);
+    wire_read_array(&reader, capture.digest, index_code_digest_size(&capture));
+    err = index_code_finish(&reader);
     if (err != ERR_OK) {
         return err;
     }

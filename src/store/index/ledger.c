@@ -4,12 +4,12 @@
 #include "store/index/index_cursor.h"
 
 /* As in the index: digest, then number. */
-struct block_key {
+struct ledger_block_key {
     uint8_t bytes[KEY_DIGEST_SIZE + 2];
 };
 
-static struct block_key block_key(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number) {
-    struct block_key key;
+static struct ledger_block_key ledger_block_key(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number) {
+    struct ledger_block_key key;
     memcpy(key.bytes, digest, KEY_DIGEST_SIZE);
     key.bytes[KEY_DIGEST_SIZE] = (uint8_t)(number >> 8);
     key.bytes[KEY_DIGEST_SIZE + 1] = (uint8_t)number;
@@ -18,7 +18,7 @@ static struct block_key block_key(const uint8_t digest[KEY_DIGEST_SIZE], uint16_
 
 enum err ledger_init(struct ledger *ledger, struct index *index) {
     *ledger = (struct ledger){.index = index, .batch = index_batch_new()};
-    map_init(&ledger->blocks, sizeof(struct block_key), sizeof(struct block), LEDGER_CHANGES_MAX, 1);
+    map_init(&ledger->blocks, sizeof(struct ledger_block_key), sizeof(struct block), LEDGER_CHANGES_MAX, 1);
     map_init(&ledger->segments, sizeof(uint32_t), sizeof(struct index_segment), LEDGER_CHANGES_MAX, 1);
     return ledger->batch == NULL ? ERR_MEMORY : ERR_OK;
 }
@@ -34,7 +34,7 @@ void ledger_done(struct ledger *ledger) {
 
 bool ledger_find_change(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                         struct block *ret_block) {
-    struct block_key key = block_key(digest, number);
+    struct ledger_block_key key = ledger_block_key(digest, number);
     const struct block *changed = map_get(&ledger->blocks, bytes_of(key.bytes, sizeof key.bytes));
     if (changed != NULL) {
         *ret_block = *changed;
@@ -50,7 +50,7 @@ enum err ledger_find(const struct ledger *ledger, const uint8_t digest[KEY_DIGES
 }
 
 /* The segment's books, open for change. NULL and *ret_err where that fails. */
-static struct index_segment *open_segment(struct ledger *ledger, uint32_t number, enum err *ret_err) {
+static struct index_segment *ledger_open_segment(struct ledger *ledger, uint32_t number, enum err *ret_err) {
     struct bytes key = bytes_of(&number, sizeof number);
     struct index_segment *segment = map_get(&ledger->segments, key);
     if (segment != NULL) {
@@ -70,9 +70,9 @@ static struct index_segment *open_segment(struct ledger *ledger, uint32_t number
     return segment;
 }
 
-static enum err count_record(struct ledger *ledger, const struct location *location) {
+static enum err ledger_count_record(struct ledger *ledger, const struct location *location) {
     enum err err = ERR_OK;
-    struct index_segment *segment = open_segment(ledger, location->segment, &err);
+    struct index_segment *segment = ledger_open_segment(ledger, location->segment, &err);
     if (segment == NULL) {
         return err;
     }
@@ -82,7 +82,7 @@ static enum err count_record(struct ledger *ledger, const struct location *locat
     return ERR_OK;
 }
 
-static bool knows_segment(const struct ledger *ledger, uint32_t number) {
+static bool ledger_knows_segment(const struct ledger *ledger, uint32_t number) {
     struct index_segment segment;
     return map_get(&ledger->segments, bytes_of(&number, sizeof number)) != NULL ||
            index_find_segment(ledger->index, number, &segment) == ERR_OK;
@@ -90,12 +90,12 @@ static bool knows_segment(const struct ledger *ledger, uint32_t number) {
 
 /* A damaged record may be one of a segment that is no more: compaction has not moved what it could not read.
  */
-static enum err count_dead(struct ledger *ledger, const struct location *location) {
+static enum err ledger_count_dead(struct ledger *ledger, const struct location *location) {
     enum err err = ERR_OK;
-    if (!knows_segment(ledger, location->segment)) {
+    if (!ledger_knows_segment(ledger, location->segment)) {
         return ERR_OK;
     }
-    struct index_segment *segment = open_segment(ledger, location->segment, &err);
+    struct index_segment *segment = ledger_open_segment(ledger, location->segment, &err);
     if (segment == NULL) {
         return err;
     }
@@ -105,7 +105,7 @@ static enum err count_dead(struct ledger *ledger, const struct location *locatio
 
 enum err ledger_set_block(struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                           const struct block *block) {
-    struct block_key key = block_key(digest, number);
+    struct ledger_block_key key = ledger_block_key(digest, number);
     enum err err = map_reserve(&ledger->blocks, ledger->blocks.count + 1);
     if (err == ERR_OK) {
         *(struct block *)map_put(&ledger->blocks, bytes_of(key.bytes, sizeof key.bytes)) = *block;
@@ -113,26 +113,26 @@ enum err ledger_set_block(struct ledger *ledger, const uint8_t digest[KEY_DIGEST
     return err;
 }
 
-static bool is_same_place(const struct location *a, const struct location *b) {
+static bool ledger_is_same_place(const struct location *a, const struct location *b) {
     return a->segment == b->segment && a->offset == b->offset;
 }
 
 /* The capture of the entry as it would be at another place; false where the index does not hold such. */
-static bool capture_at(const struct ledger_entry *entry, const struct location *location,
-                       struct capture *ret_capture) {
+static bool ledger_capture_at(const struct ledger_entry *entry, const struct location *location,
+                              struct capture *ret_capture) {
     *ret_capture = ledger_capture(entry);
     ret_capture->location = *location;
     return entry->surt.size > 0 && index_can_hold(ret_capture);
 }
 
 /* Is the record that the entry mends counted? By its capture, or as the location of its block. */
-static enum err find_mended(const struct ledger *ledger, const struct ledger_entry *entry,
-                            const struct block *block, bool *ret_is_counted) {
+static enum err ledger_find_mended(const struct ledger *ledger, const struct ledger_entry *entry,
+                                   const struct block *block, bool *ret_is_counted) {
     struct capture capture;
-    if (!entry->is_bare && capture_at(entry, &entry->mends, &capture)) {
+    if (!entry->is_bare && ledger_capture_at(entry, &entry->mends, &capture)) {
         return index_has_capture(ledger->index, &capture, ret_is_counted);
     }
-    *ret_is_counted = is_same_place(&block->location, &entry->mends);
+    *ret_is_counted = ledger_is_same_place(&block->location, &entry->mends);
     return ERR_OK;
 }
 
@@ -147,7 +147,7 @@ enum err ledger_check(const struct ledger *ledger, const struct ledger_entry *en
         return ERR_OK;
     }
     bool is_counted = false;
-    enum err err = find_mended(ledger, entry, before, &is_counted);
+    enum err err = ledger_find_mended(ledger, entry, before, &is_counted);
     return err == ERR_OK && !is_counted ? ERR_BUSY : err;
 }
 
@@ -156,7 +156,7 @@ enum err ledger_is_counted(const struct ledger *ledger, const struct ledger_entr
     struct capture capture;
     *ret_is_counted = !entry->is_bare;
     bool are_all = block->references >= 0 && (uint32_t)block->references == block->records_count;
-    if (entry->is_bare || are_all || !capture_at(entry, &entry->location, &capture)) {
+    if (entry->is_bare || are_all || !ledger_capture_at(entry, &entry->location, &capture)) {
         return ERR_OK;
     }
     return index_has_capture(ledger->index, &capture, ret_is_counted);
@@ -165,27 +165,30 @@ enum err ledger_is_counted(const struct ledger *ledger, const struct ledger_entr
 /* ---- what an entry does ---- */
 
 /* The record it mends is nobody's from now on. */
-static enum err forget_mended(struct ledger *ledger, const struct ledger_entry *entry,
-                              const struct block *block) {
+static enum err ledger_forget_mended(struct ledger *ledger, const struct ledger_entry *entry,
+                                     const struct block *block) {
     struct capture capture;
-    if (!entry->is_bare && capture_at(entry, &entry->mends, &capture)) {
+    if (!entry->is_bare && ledger_capture_at(entry, &entry->mends, &capture)) {
         index_batch_remove_capture(ledger->batch, &capture);
     }
-    if (!knows_segment(ledger, entry->mends.segment)) {
+    if (!ledger_knows_segment(ledger, entry->mends.segment)) {
         return ERR_OK;
     }
     index_batch_put_mended(ledger->batch, &entry->mends);
-    bool is_replaced = entry->kind == LEDGER_ORIGINAL && is_same_place(&block->location, &entry->mends);
-    return is_replaced ? ERR_OK : count_dead(ledger, &entry->mends); /* else set_original() counts it */
+    bool is_replaced =
+        entry->kind == LEDGER_ORIGINAL && ledger_is_same_place(&block->location, &entry->mends);
+    return is_replaced ? ERR_OK
+                       : ledger_count_dead(ledger, &entry->mends); /* else ledger_set_original() counts it */
 }
 
 /* How a stored record counts. */
-static enum err count_stored(struct ledger *ledger, const struct ledger_entry *entry, struct block *block) {
+static enum err ledger_count_stored(struct ledger *ledger, const struct ledger_entry *entry,
+                                    struct block *block) {
     bool is_counted = false;
     if (entry->mends.segment != 0) {
-        enum err err = find_mended(ledger, entry, block, &is_counted);
+        enum err err = ledger_find_mended(ledger, entry, block, &is_counted);
         if (err == ERR_OK) {
-            err = forget_mended(ledger, entry, block);
+            err = ledger_forget_mended(ledger, entry, block);
         }
         if (err != ERR_OK) {
             return err;
@@ -196,49 +199,52 @@ static enum err count_stored(struct ledger *ledger, const struct ledger_entry *e
     return ERR_OK;
 }
 
-static enum err set_original(struct ledger *ledger, const struct ledger_entry *entry, struct block *block) {
+static enum err ledger_set_original(struct ledger *ledger, const struct ledger_entry *entry,
+                                    struct block *block) {
     struct location replaced = block->location; /* two writers brought the same document at once, or it was
                                                    damaged: the later record counts */
     block->location = entry->location;
     block->size = entry->size;
     block->origin_time_us = entry->time_us;
     block->origin_uri_hash = entry->uri_hash;
-    return replaced.segment != 0 ? count_dead(ledger, &replaced) : ERR_OK;
+    return replaced.segment != 0 ? ledger_count_dead(ledger, &replaced) : ERR_OK;
 }
 
 /* What the entry does to its block. */
-static enum err change_block(struct ledger *ledger, const struct ledger_entry *entry, struct block block) {
+static enum err ledger_change_block(struct ledger *ledger, const struct ledger_entry *entry,
+                                    struct block block) {
     bool was_live = block.references > 0;
     enum err err = ERR_OK;
     if (entry->kind == LEDGER_DELETION) {
         block.references--;
     } else {
-        err = count_stored(ledger, entry, &block);
+        err = ledger_count_stored(ledger, entry, &block);
     }
     bool is_dead_now = was_live && block.references <= 0 && block.location.segment != 0;
     if (err == ERR_OK && entry->kind == LEDGER_ORIGINAL) {
-        err = set_original(ledger, entry, &block);
+        err = ledger_set_original(ledger, entry, &block);
     } else if (err == ERR_OK && is_dead_now) {
-        err = count_dead(ledger, &block.location);
+        err = ledger_count_dead(ledger, &block.location);
     }
     return err == ERR_OK ? ledger_set_block(ledger, entry->digest, entry->number, &block) : err;
 }
 
 /* ---- removals ---- */
 
-static bool is_removed_by(const struct ledger_entry *entry, const struct capture *capture) {
+static bool ledger_is_removed_by(const struct ledger_entry *entry, const struct capture *capture) {
     return capture->block_number == entry->number && bytes_equal(capture->url, entry->url) &&
            memcmp(capture->digest, entry->digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* Original records that are not the block's location were counted as dead when they were replaced. */
-static enum err remove_one(struct ledger *ledger, const struct capture *capture, struct block *block) {
+static enum err ledger_remove_one(struct ledger *ledger, const struct capture *capture, struct block *block) {
     index_batch_remove_capture(ledger->batch, capture);
     block->references--;
-    return capture->flags & CAPTURE_REVISIT ? count_dead(ledger, &capture->location) : ERR_OK;
+    return capture->flags & CAPTURE_REVISIT ? ledger_count_dead(ledger, &capture->location) : ERR_OK;
 }
 
-static enum err remove_captures(struct ledger *ledger, const struct ledger_entry *entry, struct block block) {
+static enum err ledger_remove_captures(struct ledger *ledger, const struct ledger_entry *entry,
+                                       struct block block) {
     struct index_cursor *cursor;
     struct capture capture;
     int32_t references = block.references;
@@ -247,7 +253,7 @@ static enum err remove_captures(struct ledger *ledger, const struct ledger_entry
         return err;
     }
     while (err == ERR_OK && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
-        err = is_removed_by(entry, &capture) ? remove_one(ledger, &capture, &block) : ERR_OK;
+        err = ledger_is_removed_by(entry, &capture) ? ledger_remove_one(ledger, &capture, &block) : ERR_OK;
     }
     index_cursor_close(cursor);
     err = err == ERR_NOT_FOUND ? ERR_OK : err; /* the end of the walk */
@@ -255,7 +261,7 @@ static enum err remove_captures(struct ledger *ledger, const struct ledger_entry
         return err;
     }
     if (references > 0 && block.references <= 0 && block.location.segment != 0) {
-        err = count_dead(ledger, &block.location);
+        err = ledger_count_dead(ledger, &block.location);
     }
     return err == ERR_OK ? ledger_set_block(ledger, entry->digest, entry->number, &block) : err;
 }
@@ -275,7 +281,7 @@ struct capture ledger_capture(const struct ledger_entry *entry) {
     return capture;
 }
 
-static void put_capture(struct ledger *ledger, const struct ledger_entry *entry) {
+static void ledger_put_capture(struct ledger *ledger, const struct ledger_entry *entry) {
     struct capture capture = ledger_capture(entry);
     if (index_can_hold(&capture)) { /* else it is in the segments and found by its content key alone */
         index_batch_put_capture(ledger->batch, &capture);
@@ -295,16 +301,16 @@ enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) {
 
 enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry,
                          const struct block *before) {
-    enum err err = count_record(ledger, &entry->location);
+    enum err err = ledger_count_record(ledger, &entry->location);
     if (err != ERR_OK || entry->kind == LEDGER_OTHER) {
         return err;
     }
     if (entry->kind == LEDGER_REMOVAL) {
-        return remove_captures(ledger, entry, *before);
+        return ledger_remove_captures(ledger, entry, *before);
     }
-    err = change_block(ledger, entry, *before);
+    err = ledger_change_block(ledger, entry, *before);
     if (err == ERR_OK && entry->surt.size > 0 && entry->kind != LEDGER_DELETION) {
-        put_capture(ledger, entry);
+        ledger_put_capture(ledger, entry);
     }
     return err;
 }

@@ -27,41 +27,42 @@ struct keyset_feed {
 /* ---- captures whose document may have gone ---- */
 
 /* What ails the store is no reason to throw the set away. */
-static enum err of_the_store(enum err err) {
+static enum err feed_of_the_store(enum err err) {
     return err == ERR_CORRUPT || err == ERR_MISMATCH ? ERR_IO : err;
 }
 
-static enum err check(struct keyset_feed *feed, const struct capture *capture, bool *ret_is_alive) {
+static enum err feed_check(struct keyset_feed *feed, const struct capture *capture, bool *ret_is_alive) {
     enum err err = instance_check(feed->session, capture);
     *ret_is_alive = err == ERR_OK;
-    return err == ERR_NOT_FOUND ? ERR_OK : of_the_store(err);
+    return err == ERR_NOT_FOUND ? ERR_OK : feed_of_the_store(err);
 }
 
 /* Is there a live capture of this SURT, time and digest in the volume? */
-static enum err look_in_volume(struct keyset_feed *feed, const struct feed_volume *volume,
-                               const struct ringkey *key, bool *ret_is_alive) {
+static enum err feed_look_in_volume(struct keyset_feed *feed, const struct feed_volume *volume,
+                                    const struct ringkey *key, bool *ret_is_alive) {
     struct index_cursor *cursor;
     struct capture capture;
     enum err err =
         index_cursor_open(volume->index, buf_bytes(&feed->from), buf_bytes(&feed->to), false, &cursor);
     if (err != ERR_OK) {
-        return of_the_store(err);
+        return feed_of_the_store(err);
     }
     while (!*ret_is_alive && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
         if (memcmp(capture.digest, ringkey_digest(key), RINGKEY_DIGEST_SIZE) != 0) {
             continue;
         }
         capture.volume = volume->number;
-        err = check(feed, &capture, ret_is_alive);
+        err = feed_check(feed, &capture, ret_is_alive);
         if (err != ERR_OK) {
             break;
         }
     }
     index_cursor_close(cursor);
-    return err == ERR_NOT_FOUND ? ERR_OK : of_the_store(err);
+    return err == ERR_NOT_FOUND ? ERR_OK : feed_of_the_store(err);
 }
 
-static enum err look_for_capture(struct keyset_feed *feed, const struct ringkey *key, bool *ret_is_alive) {
+static enum err feed_look_for_capture(struct keyset_feed *feed, const struct ringkey *key,
+                                      bool *ret_is_alive) {
     struct keyset_entry entry;
     *ret_is_alive = false;
     enum err err = keyset_find(feed->keyset, key, &entry);
@@ -77,14 +78,14 @@ static enum err look_for_capture(struct keyset_feed *feed, const struct ringkey 
         return ERR_MEMORY;
     }
     for (size_t i = 0; i < feed->volumes_count && err == ERR_OK && !*ret_is_alive; i++) {
-        err = look_in_volume(feed, &feed->volumes[i], key, ret_is_alive);
+        err = feed_look_in_volume(feed, &feed->volumes[i], key, ret_is_alive);
     }
     return err;
 }
 
 /* A reference was dropped. Where it was the last one, all captures of the document go. */
-static enum err take_deletion(struct keyset_feed *feed, const struct feed_volume *volume,
-                              const struct ledger_entry *entry, struct err_detail *detail) {
+static enum err feed_take_deletion(struct keyset_feed *feed, const struct feed_volume *volume,
+                                   const struct ledger_entry *entry, struct err_detail *detail) {
     struct capture capture = {.volume = volume->number, .block_number = entry->number};
     struct key located;
     struct block block;
@@ -102,7 +103,7 @@ static enum err take_deletion(struct keyset_feed *feed, const struct feed_volume
         if (err == ERR_NOT_FOUND) {
             return ERR_OK;
         }
-        err = err == ERR_OK ? look_for_capture(feed, &key, &is_alive) : err;
+        err = err == ERR_OK ? feed_look_for_capture(feed, &key, &is_alive) : err;
         if (err == ERR_OK && !is_alive) {
             err = keyset_remove(feed->keyset, &key, detail);
         }
@@ -111,8 +112,8 @@ static enum err take_deletion(struct keyset_feed *feed, const struct feed_volume
 }
 
 /* A capture was removed: no other of the same key may be there. */
-static enum err take_removal(struct keyset_feed *feed, const struct feed_volume *volume,
-                             const struct ledger_entry *entry, struct err_detail *detail) {
+static enum err feed_take_removal(struct keyset_feed *feed, const struct feed_volume *volume,
+                                  const struct ledger_entry *entry, struct err_detail *detail) {
     struct capture capture = ledger_capture(entry);
     capture.volume = volume->number;
     struct ringkey key = keyset_key(feed->keyset, &capture);
@@ -121,14 +122,15 @@ static enum err take_removal(struct keyset_feed *feed, const struct feed_volume 
     enum err err = keyset_commit(feed->keyset, detail); /* what was put just now is looked for too */
     err = err == ERR_OK ? keyset_contains(feed->keyset, &key, &contains) : err;
     if (err == ERR_OK && contains) {
-        err = look_for_capture(feed, &key, &is_alive);
+        err = feed_look_for_capture(feed, &key, &is_alive);
     }
     return err == ERR_OK && contains && !is_alive ? keyset_remove(feed->keyset, &key, detail) : err;
 }
 
 /* ---- records ---- */
 
-static enum err enter(struct keyset_feed *feed, const struct capture *capture, struct err_detail *detail) {
+static enum err feed_enter(struct keyset_feed *feed, const struct capture *capture,
+                           struct err_detail *detail) {
     struct ringkey key;
     bool is_known = true;
     enum err err = ERR_OK;
@@ -143,46 +145,46 @@ static enum err enter(struct keyset_feed *feed, const struct capture *capture, s
     return err;
 }
 
-static enum err take_capture(struct keyset_feed *feed, const struct feed_volume *volume,
-                             const struct ledger_entry *entry, struct err_detail *detail) {
+static enum err feed_take_capture(struct keyset_feed *feed, const struct feed_volume *volume,
+                                  const struct ledger_entry *entry, struct err_detail *detail) {
     struct capture capture = ledger_capture(entry);
     capture.volume = volume->number;
     bool is_alive = true;
     enum err err = ERR_OK;
     if (index_can_hold(&capture)) { /* a record may stay when its capture is removed, for others */
-        err = of_the_store(index_has_capture(volume->index, &capture, &is_alive));
+        err = feed_of_the_store(index_has_capture(volume->index, &capture, &is_alive));
     }
     if (err == ERR_OK && is_alive) {
-        err = check(feed, &capture, &is_alive);
+        err = feed_check(feed, &capture, &is_alive);
     }
     if (err != ERR_OK) {
         return err_set(detail, err, "a capture cannot be looked up: %s", err_text(err));
     }
-    return is_alive ? enter(feed, &capture, detail) : ERR_OK; /* else it was removed since */
+    return is_alive ? feed_enter(feed, &capture, detail) : ERR_OK; /* else it was removed since */
 }
 
-static enum err take_record(struct keyset_feed *feed, const struct feed_volume *volume,
-                            const struct ledger_entry *entry, struct err_detail *detail) {
+static enum err feed_take_record(struct keyset_feed *feed, const struct feed_volume *volume,
+                                 const struct ledger_entry *entry, struct err_detail *detail) {
     if (entry->kind == LEDGER_DELETION) {
-        return take_deletion(feed, volume, entry, detail);
+        return feed_take_deletion(feed, volume, entry, detail);
     }
     if (entry->kind == LEDGER_OTHER || entry->surt.size == 0) {
         return ERR_OK;
     }
     if (entry->kind == LEDGER_REMOVAL) {
-        return take_removal(feed, volume, entry, detail);
+        return feed_take_removal(feed, volume, entry, detail);
     }
-    return take_capture(feed, volume, entry, detail);
+    return feed_take_capture(feed, volume, entry, detail);
 }
 
 /* Adds what it took to *count. */
-static enum err read_volume(struct keyset_feed *feed, const struct feed_volume *volume, size_t records_max,
-                            size_t *count, struct err_detail *detail) {
+static enum err feed_read_volume(struct keyset_feed *feed, const struct feed_volume *volume,
+                                 size_t records_max, size_t *count, struct err_detail *detail) {
     struct ledger_entry entry;
     enum err err = ERR_OK;
     size_t before = *count;
     while (*count < records_max && (err = follow_next(volume->follow, &entry, detail)) == ERR_OK) {
-        err = take_record(feed, volume, &entry, detail);
+        err = feed_take_record(feed, volume, &entry, detail);
         if (err != ERR_OK) {
             break;
         }
@@ -203,7 +205,7 @@ static enum err read_volume(struct keyset_feed *feed, const struct feed_volume *
 
 /* A volume that is down is still one of the archive's; one that is not named any more has taken its captures
  * along. */
-static enum err check_volumes(struct keyset_feed *feed, struct err_detail *detail) {
+static enum err feed_check_volumes(struct keyset_feed *feed, struct err_detail *detail) {
     uint16_t number = 0;
     enum err err;
     for (uint32_t from = 0; from <= UINT16_MAX; from = number + UINT32_C(1)) {
@@ -218,8 +220,8 @@ static enum err check_volumes(struct keyset_feed *feed, struct err_detail *detai
     return ERR_OK;
 }
 
-static enum err position_follows(struct keyset_feed *feed, struct err_detail *detail) {
-    enum err err = check_volumes(feed, detail);
+static enum err feed_place_follows(struct keyset_feed *feed, struct err_detail *detail) {
+    enum err err = feed_check_volumes(feed, detail);
     for (size_t i = 0; i < feed->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
         err = keyset_position(feed->keyset, feed->volumes[i].number, &position);
@@ -231,12 +233,12 @@ static enum err position_follows(struct keyset_feed *feed, struct err_detail *de
     return err;
 }
 
-static enum err run_batch(struct keyset_feed *feed, size_t records_max, size_t *ret_count,
-                          struct err_detail *detail) {
+static enum err feed_run_batch(struct keyset_feed *feed, size_t records_max, size_t *ret_count,
+                               struct err_detail *detail) {
     size_t count = 0;
-    enum err err = feed->is_placed ? ERR_OK : position_follows(feed, detail);
+    enum err err = feed->is_placed ? ERR_OK : feed_place_follows(feed, detail);
     for (size_t i = 0; i < feed->volumes_count && err == ERR_OK; i++) {
-        err = read_volume(feed, &feed->volumes[i], records_max, &count, detail);
+        err = feed_read_volume(feed, &feed->volumes[i], records_max, &count, detail);
     }
     err = err == ERR_OK && count > 0 ? keyset_commit(feed->keyset, detail) : err;
     *ret_count = count;
@@ -247,7 +249,7 @@ enum err keyset_feed_run(struct keyset_feed *feed, size_t records_max, bool *ret
                          struct err_detail *detail) {
     size_t count = 0;
     struct err_detail first = {0};
-    enum err err = run_batch(feed, records_max, &count, &first);
+    enum err err = feed_run_batch(feed, records_max, &count, &first);
     if (err == ERR_OK) {
         *ret_has_more = count >= records_max;
         return ERR_OK;
@@ -271,7 +273,7 @@ bool keyset_feed_is_done(const struct keyset_feed *feed) {
 
 /* ---- begin and end ---- */
 
-static bool add_volumes(struct keyset_feed *feed) {
+static bool feed_add_volumes(struct keyset_feed *feed) {
     size_t count = instance_volumes_count(feed->instance);
     feed->volumes = calloc(count + 1, sizeof *feed->volumes);
     for (size_t i = 0; i < count && feed->volumes != NULL; i++) {
@@ -304,7 +306,7 @@ struct keyset_feed *keyset_feed_new(struct keyset *keyset, struct instance *inst
     buf_init(&feed->from, 2 * INDEX_SURT_SIZE_MAX);
     buf_init(&feed->to, 2 * INDEX_SURT_SIZE_MAX);
     feed->session = instance_session_new(instance);
-    if (feed->session == NULL || !add_volumes(feed)) {
+    if (feed->session == NULL || !feed_add_volumes(feed)) {
         keyset_feed_free(feed);
         return NULL;
     }

@@ -7,7 +7,7 @@ enum { SLOTS_COUNT_FIRST = 16 };
 /* ---- chunks ---- */
 
 /* A new chunk, empty, at this index. */
-static enum err insert_slot(struct keyset_sums *sums, size_t index) {
+static enum err sums_insert_slot(struct keyset_sums *sums, size_t index) {
     if (sums->slots_count == sums->slots_capacity) {
         size_t capacity = sums->slots_capacity == 0 ? SLOTS_COUNT_FIRST : 2 * sums->slots_capacity;
         struct keyset_slot *slots = reallocarray(sums->slots, capacity, sizeof *slots);
@@ -27,7 +27,7 @@ static enum err insert_slot(struct keyset_sums *sums, size_t index) {
     return ERR_OK;
 }
 
-static void remove_slot(struct keyset_sums *sums, size_t index) {
+static void sums_remove_slot(struct keyset_sums *sums, size_t index) {
     free(sums->slots[index].chunk);
     sums->slots_count--;
     memmove(sums->slots + index, sums->slots + index + 1, (sums->slots_count - index) * sizeof *sums->slots);
@@ -37,8 +37,8 @@ static void remove_slot(struct keyset_sums *sums, size_t index) {
  * Make room in a chunk that is full. Where it is the last one nothing is moved: who reads keys in their order
  * appends, and then leaves full chunks behind.
  */
-static enum err divide_chunk(struct keyset_sums *sums, size_t index) {
-    enum err err = insert_slot(sums, index + 1);
+static enum err sums_divide_chunk(struct keyset_sums *sums, size_t index) {
+    enum err err = sums_insert_slot(sums, index + 1);
     if (err != ERR_OK) {
         return err;
     }
@@ -58,7 +58,7 @@ static enum err divide_chunk(struct keyset_sums *sums, size_t index) {
 
 enum err keyset_sums_init(struct keyset_sums *sums) {
     *sums = (struct keyset_sums){0};
-    enum err err = insert_slot(sums, 0);
+    enum err err = sums_insert_slot(sums, 0);
     if (err == ERR_OK) {
         sums->slots[0].chunk->count = 1;
     } else {
@@ -78,7 +78,7 @@ void keyset_sums_done(struct keyset_sums *sums) {
 /* ---- finding ---- */
 
 /* The last of count things whose lower bound is not above the key; the first is not. */
-static size_t find_slot(const struct keyset_sums *sums, const struct ringkey *key) {
+static size_t sums_find_slot(const struct keyset_sums *sums, const struct ringkey *key) {
     size_t lower = 0;
     size_t upper = sums->slots_count;
     while (upper - lower > 1) {
@@ -90,7 +90,7 @@ static size_t find_slot(const struct keyset_sums *sums, const struct ringkey *ke
     return lower;
 }
 
-static size_t find_bucket(const struct keyset_chunk *chunk, const struct ringkey *key) {
+static size_t sums_find_bucket(const struct keyset_chunk *chunk, const struct ringkey *key) {
     size_t lower = 0;
     size_t upper = chunk->count;
     while (upper - lower > 1) {
@@ -103,8 +103,8 @@ static size_t find_bucket(const struct keyset_chunk *chunk, const struct ringkey
 }
 
 struct keyset_position keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key) {
-    size_t slot = find_slot(sums, key);
-    return (struct keyset_position){slot, find_bucket(sums->slots[slot].chunk, key)};
+    size_t slot = sums_find_slot(sums, key);
+    return (struct keyset_position){slot, sums_find_bucket(sums->slots[slot].chunk, key)};
 }
 
 struct keyset_position keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank) {
@@ -174,7 +174,7 @@ enum err keyset_sums_divide(struct keyset_sums *sums, struct keyset_position pos
     struct keyset_slot *slot = &sums->slots[position.slot];
     if (slot->chunk->count == KEYSET_SUMS_CHUNK_COUNT) {
         struct ringkey old_lower = keyset_sums_bucket(sums, position)->lower;
-        enum err err = divide_chunk(sums, position.slot);
+        enum err err = sums_divide_chunk(sums, position.slot);
         if (err != ERR_OK) {
             return err;
         }
@@ -199,7 +199,7 @@ void keyset_sums_drop_empty(struct keyset_sums *sums, struct keyset_position pos
     chunk->count--;
     memmove(bucket, bucket + 1, (chunk->count - position.bucket) * sizeof *bucket);
     if (chunk->count == 0) {
-        remove_slot(sums, position.slot);
+        sums_remove_slot(sums, position.slot);
     }
 }
 

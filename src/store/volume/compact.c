@@ -37,7 +37,7 @@ struct compact {
 
 /* ---- step 1 ---- */
 
-static enum err flush_out(struct compact *compact) {
+static enum err compact_flush_out(struct compact *compact) {
     enum err err = vfs_write(&compact->new->file, compact->new->size, buf_bytes(&compact->out));
     compact->new->size += compact->out.size;
     buf_clear(&compact->out);
@@ -45,7 +45,8 @@ static enum err flush_out(struct compact *compact) {
 }
 
 /* Copy bytes of the old file as they are; gives the place in the new one. */
-static enum err copy_range(struct compact *compact, uint64_t offset, uint64_t size, uint64_t *ret_offset) {
+static enum err compact_copy_range(struct compact *compact, uint64_t offset, uint64_t size,
+                                   uint64_t *ret_offset) {
     *ret_offset = compact->new->size + compact->out.size;
     while (size > 0) {
         struct location piece = {.offset = offset, .length = (uint32_t)(size < COPY_SIZE ? size : COPY_SIZE)};
@@ -55,7 +56,7 @@ static enum err copy_range(struct compact *compact, uint64_t offset, uint64_t si
             err = buf_put(&compact->out, buf_bytes(&compact->frame));
         }
         if (err == ERR_OK && compact->out.size >= COPY_SIZE) {
-            err = flush_out(compact);
+            err = compact_flush_out(compact);
         }
         if (err != ERR_OK) {
             return err;
@@ -66,7 +67,7 @@ static enum err copy_range(struct compact *compact, uint64_t offset, uint64_t si
     return ERR_OK;
 }
 
-static bool same_location(const struct location *a, const struct location *b) {
+static bool compact_same_location(const struct location *a, const struct location *b) {
     return a->segment == b->segment && a->offset == b->offset;
 }
 
@@ -76,7 +77,7 @@ struct standing {
     bool is_mended;  /* another counts in its stead, among the records too */
 };
 
-static bool is_mended(const struct compact *compact, const struct location *location) {
+static bool compact_is_mended(const struct compact *compact, const struct location *location) {
     struct location mended;
     return compact->has_mended &&
            index_find_mended(compact->volume->index, location->segment, location->offset, &mended) ==
@@ -85,9 +86,9 @@ static bool is_mended(const struct compact *compact, const struct location *loca
 }
 
 /* A record that was mended reads well after all where only its digest says that it is false. */
-static enum err find_standing(const struct compact *compact, const struct ledger_entry *entry,
-                              const struct block *block, struct standing *ret_standing) {
-    struct standing standing = {.is_mended = is_mended(compact, &entry->location)};
+static enum err compact_find_standing(const struct compact *compact, const struct ledger_entry *entry,
+                                      const struct block *block, struct standing *ret_standing) {
+    struct standing standing = {.is_mended = compact_is_mended(compact, &entry->location)};
     enum err err = ERR_OK;
     struct capture capture = ledger_capture(entry);
     if (!standing.is_mended) {
@@ -99,7 +100,7 @@ static enum err find_standing(const struct compact *compact, const struct ledger
     return err;
 }
 
-static enum err see_mended(struct compact *compact) {
+static enum err compact_see_mended(struct compact *compact) {
     struct location mended;
     enum err err = index_find_mended(compact->volume->index, compact->old->number, 0, &mended);
     compact->has_mended = err == ERR_OK;
@@ -107,7 +108,7 @@ static enum err see_mended(struct compact *compact) {
 }
 
 /* Is some record left that it must cancel? One of a capture concerns only those that do not count. */
-static bool is_deletion_needed(const struct ledger_entry *entry, const struct block *block) {
+static bool compact_is_deletion_needed(const struct ledger_entry *entry, const struct block *block) {
     bool is_alive = block->references > 0;
     if (entry->kind == LEDGER_DELETION) {
         return is_alive || block->records_count > 0;
@@ -116,8 +117,8 @@ static bool is_deletion_needed(const struct ledger_entry *entry, const struct bl
 }
 
 /* Is the record still needed? follows_kept: the record before it was, to which a request belongs. */
-static enum err decide(struct compact *compact, const struct ledger_entry *entry, enum warc_type type,
-                       bool follows_kept, bool *ret_is_kept) {
+static enum err compact_decide(struct compact *compact, const struct ledger_entry *entry, enum warc_type type,
+                               bool follows_kept, bool *ret_is_kept) {
     if (entry->kind == LEDGER_OTHER) {
         *ret_is_kept = type == WARC_TYPE_REQUEST ? follows_kept : type != WARC_TYPE_WARCINFO;
         return ERR_OK;
@@ -126,20 +127,20 @@ static enum err decide(struct compact *compact, const struct ledger_entry *entry
     struct standing standing = {0};
     enum err err = index_probe_block(compact->volume->index, entry->digest, entry->number, &block);
     if (err == ERR_OK || err == ERR_NOT_FOUND) {
-        err = find_standing(compact, entry, &block, &standing);
+        err = compact_find_standing(compact, entry, &block, &standing);
     }
     if (err != ERR_OK) {
         return err;
     }
     bool is_deletion = entry->kind == LEDGER_DELETION || entry->kind == LEDGER_REMOVAL;
-    bool is_stored_needed =
-        block.references > 0 && (standing.is_counted || same_location(&block.location, &entry->location));
-    *ret_is_kept = is_deletion ? is_deletion_needed(entry, &block) : is_stored_needed;
+    bool is_stored_needed = block.references > 0 &&
+                            (standing.is_counted || compact_same_location(&block.location, &entry->location));
+    *ret_is_kept = is_deletion ? compact_is_deletion_needed(entry, &block) : is_stored_needed;
     return ERR_OK;
 }
 
-static enum err add_move(struct compact *compact, const struct ledger_entry *entry, bool is_kept,
-                         uint64_t new_offset) {
+static enum err compact_add_move(struct compact *compact, const struct ledger_entry *entry, bool is_kept,
+                                 uint64_t new_offset) {
     if (compact->moves_count == compact->moves_max) {
         size_t grown = compact->moves_max == 0 ? 1024 : compact->moves_max * 2;
         struct move *moves = grown > MOVES_MAX ? NULL : reallocarray(compact->moves, grown, sizeof *moves);
@@ -157,8 +158,9 @@ static enum err add_move(struct compact *compact, const struct ledger_entry *ent
     return move->entry.mime.data == NULL ? ERR_MEMORY : ERR_OK;
 }
 
-static enum err copy_record(struct compact *compact, struct volume_scan *scan, struct warc_reader *reader,
-                            bool *follows_kept, uint64_t *ret_end, struct err_detail *detail) {
+static enum err compact_copy_record(struct compact *compact, struct volume_scan *scan,
+                                    struct warc_reader *reader, bool *follows_kept, uint64_t *ret_end,
+                                    struct err_detail *detail) {
     struct ledger_entry entry;
     enum warc_type type = reader->record.type;
     enum err err = volume_scan_record(scan, reader, compact->old->number, &entry, detail);
@@ -167,17 +169,17 @@ static enum err copy_record(struct compact *compact, struct volume_scan *scan, s
     }
     *ret_end = entry.location.offset + entry.location.length;
     bool is_kept = false;
-    err = decide(compact, &entry, type, *follows_kept, &is_kept);
+    err = compact_decide(compact, &entry, type, *follows_kept, &is_kept);
     uint64_t new_offset = 0;
     if (err == ERR_OK && is_kept) {
-        err = copy_range(compact, entry.location.offset, entry.location.length, &new_offset);
+        err = compact_copy_range(compact, entry.location.offset, entry.location.length, &new_offset);
     }
     *follows_kept = is_kept;
-    return err == ERR_OK ? add_move(compact, &entry, is_kept, new_offset) : err;
+    return err == ERR_OK ? compact_add_move(compact, &entry, is_kept, new_offset) : err;
 }
 
 /* Of a damaged range, all but the records that others have replaced. */
-static enum err copy_unmended(struct compact *compact, uint64_t from, uint64_t end) {
+static enum err compact_copy_unmended(struct compact *compact, uint64_t from, uint64_t end) {
     uint64_t unused;
     while (from < end) {
         struct location mended;
@@ -186,7 +188,7 @@ static enum err copy_unmended(struct compact *compact, uint64_t from, uint64_t e
         if (err != ERR_OK && err != ERR_NOT_FOUND) {
             return err;
         }
-        err = copy_range(compact, from, (is_in_range ? mended.offset : end) - from, &unused);
+        err = compact_copy_range(compact, from, (is_in_range ? mended.offset : end) - from, &unused);
         if (err != ERR_OK || !is_in_range) {
             return err;
         }
@@ -196,18 +198,18 @@ static enum err copy_unmended(struct compact *compact, uint64_t from, uint64_t e
 }
 
 /* Damage is copied as it is, unless it was mended: perhaps a better tool can read it one day. */
-static enum err copy_damage(struct compact *compact, struct warc_reader *reader, uint64_t from,
-                            bool *ret_goes_on, uint64_t *ret_end, struct err_detail *detail) {
+static enum err compact_copy_damage(struct compact *compact, struct warc_reader *reader, uint64_t from,
+                                    bool *ret_goes_on, uint64_t *ret_end, struct err_detail *detail) {
     enum err err = warc_reader_recover(reader, ret_goes_on, detail);
     if (err != ERR_OK) {
         return err;
     }
     *ret_end = *ret_goes_on ? unpack_offset(&reader->unpack) : compact->old_size;
-    return copy_unmended(compact, from, *ret_end);
+    return compact_copy_unmended(compact, from, *ret_end);
 }
 
-static enum err copy_records(struct compact *compact, struct volume_scan *scan, struct warc_reader *reader,
-                             struct err_detail *detail) {
+static enum err compact_copy_records(struct compact *compact, struct volume_scan *scan,
+                                     struct warc_reader *reader, struct err_detail *detail) {
     bool goes_on = true;
     bool follows_kept = false;
     uint64_t end = 0;
@@ -218,19 +220,19 @@ static enum err copy_records(struct compact *compact, struct volume_scan *scan, 
             break;
         }
         if (err == ERR_OK) {
-            err = copy_record(compact, scan, reader, &follows_kept, &end, detail);
+            err = compact_copy_record(compact, scan, reader, &follows_kept, &end, detail);
         }
         if (volume_is_damage(err)) {
-            err = copy_damage(compact, reader, end, &goes_on, &end, detail);
+            err = compact_copy_damage(compact, reader, end, &goes_on, &end, detail);
         }
         if (err != ERR_OK) {
             return err;
         }
     }
-    return flush_out(compact);
+    return compact_flush_out(compact);
 }
 
-static enum err copy_live(struct compact *compact, struct err_detail *detail) {
+static enum err compact_copy_live(struct compact *compact, struct err_detail *detail) {
     struct segment *old = compact->old;
     struct volume_scan scan;
     struct warc_reader reader;
@@ -238,14 +240,14 @@ static enum err copy_live(struct compact *compact, struct err_detail *detail) {
     struct unpack_options options = {.dictionary = old->has_dictionary ? &old->dictionary : NULL};
     enum err err = volume_scan_init(&scan, compact->volume);
     if (err == ERR_OK) {
-        err = see_mended(compact);
+        err = compact_see_mended(compact);
     }
     if (err == ERR_OK) {
         err = warc_reader_init(&reader, &options);
         if (err == ERR_OK) {
             segment_source_init(&source, old, compact->old_size);
             warc_reader_open(&reader, &source.source);
-            err = copy_records(compact, &scan, &reader, detail);
+            err = compact_copy_records(compact, &scan, &reader, detail);
             warc_reader_done(&reader);
         }
     }
@@ -256,7 +258,8 @@ static enum err copy_live(struct compact *compact, struct err_detail *detail) {
 /* ---- step 3 ---- */
 
 /* The record goes, and with it what it counted for. */
-static void discount(const struct ledger_entry *entry, struct standing standing, struct block *block) {
+static void compact_discount(const struct ledger_entry *entry, struct standing standing,
+                             struct block *block) {
     if (entry->kind == LEDGER_DELETION) {
         block->references++;
     } else if (standing.is_counted) {
@@ -265,13 +268,13 @@ static void discount(const struct ledger_entry *entry, struct standing standing,
     } else if (entry->kind != LEDGER_REMOVAL && !standing.is_mended) {
         block->records_count--;
     }
-    if (same_location(&block->location, &entry->location)) {
+    if (compact_same_location(&block->location, &entry->location)) {
         block->location = (struct location){0};
     }
 }
 
-static enum err set_block(struct compact *compact, struct index_batch *batch,
-                          const struct ledger_entry *entry, const struct block *block) {
+static enum err compact_set_block(struct compact *compact, struct index_batch *batch,
+                                  const struct ledger_entry *entry, const struct block *block) {
     enum err err = ledger_set_block(&compact->volume->ledger, entry->digest, entry->number, block);
     bool is_forgotten = block->references == 0 && block->records_count == 0;
     if (err == ERR_OK && is_forgotten) {
@@ -282,7 +285,8 @@ static enum err set_block(struct compact *compact, struct index_batch *batch,
     return err;
 }
 
-static void move_capture(const struct compact *compact, struct index_batch *batch, const struct move *move) {
+static void compact_move_capture(const struct compact *compact, struct index_batch *batch,
+                                 const struct move *move) {
     struct capture capture = ledger_capture(&move->entry);
     if (move->entry.surt.size == 0 || !index_can_hold(&capture)) {
         return; /* it never was in the index */
@@ -296,7 +300,8 @@ static void move_capture(const struct compact *compact, struct index_batch *batc
 }
 
 /* The block as it is now: it may have changed since the copy was made, but not come back to life. */
-static enum err move_entry(struct compact *compact, struct index_batch *batch, const struct move *move) {
+static enum err compact_move_entry(struct compact *compact, struct index_batch *batch,
+                                   const struct move *move) {
     const struct ledger_entry *entry = &move->entry;
     struct ledger *ledger = &compact->volume->ledger;
     bool is_stored = entry->kind == LEDGER_ORIGINAL || entry->kind == LEDGER_REVISIT;
@@ -308,28 +313,28 @@ static enum err move_entry(struct compact *compact, struct index_batch *batch, c
         return err;
     }
     if (is_stored) {
-        err = find_standing(compact, entry, &block, &standing);
+        err = compact_find_standing(compact, entry, &block, &standing);
         if (err != ERR_OK) {
             return err;
         }
     }
     if (standing.is_counted) {
-        move_capture(compact, batch, move);
+        compact_move_capture(compact, batch, move);
     }
-    if (!is_there || (move->is_kept && !same_location(&block.location, &entry->location))) {
+    if (!is_there || (move->is_kept && !compact_same_location(&block.location, &entry->location))) {
         return ERR_OK; /* a revisit or a deletion: the block lies elsewhere */
     }
     if (move->is_kept) {
         block.location.segment = compact->new->number;
         block.location.offset = move->new_offset;
     } else {
-        discount(entry, standing, &block);
+        compact_discount(entry, standing, &block);
     }
-    return set_block(compact, batch, entry, &block);
+    return compact_set_block(compact, batch, entry, &block);
 }
 
 /* They are of the old segment, whose records are dropped or lie elsewhere now. */
-static enum err forget_mended(const struct compact *compact, struct index_batch *batch) {
+static enum err compact_forget_mended(const struct compact *compact, struct index_batch *batch) {
     struct location mended = {0};
     enum err err;
     for (uint64_t from = 0;
@@ -341,7 +346,7 @@ static enum err forget_mended(const struct compact *compact, struct index_batch 
 }
 
 /* Where the old segment was the last that was indexed, the new one is. */
-static enum err move_position(const struct compact *compact, struct index_batch *batch) {
+static enum err compact_move_position(const struct compact *compact, struct index_batch *batch) {
     struct index_position position;
     enum err err = index_position(compact->volume->index, &position);
     if (err == ERR_OK && position.segment == compact->old->number) {
@@ -355,7 +360,7 @@ static enum err move_position(const struct compact *compact, struct index_batch 
  * Deletions were kept for records that this compaction has dropped with them: the next one need not keep
  * them.
  */
-static enum err count_idle(const struct compact *compact, struct index_segment *segment) {
+static enum err compact_count_idle(const struct compact *compact, struct index_segment *segment) {
     for (size_t i = 0; i < compact->moves_count; i++) {
         const struct ledger_entry *entry = &compact->moves[i].entry;
         struct block block = {0};
@@ -366,14 +371,14 @@ static enum err count_idle(const struct compact *compact, struct index_segment *
         if (err != ERR_OK && err != ERR_NOT_FOUND) {
             return err;
         }
-        segment->dead_size += is_deletion_needed(entry, &block) ? 0 : entry->location.length;
+        segment->dead_size += compact_is_deletion_needed(entry, &block) ? 0 : entry->location.length;
     }
     return ERR_OK;
 }
 
-static enum err fill_batch(struct compact *compact, struct index_batch *batch) {
+static enum err compact_fill_batch(struct compact *compact, struct index_batch *batch) {
     struct index_segment segment = {.size = compact->new->size};
-    enum err err = see_mended(compact);
+    enum err err = compact_see_mended(compact);
     if (err != ERR_OK) {
         return err;
     }
@@ -385,30 +390,30 @@ static enum err fill_batch(struct compact *compact, struct index_batch *batch) {
         if (move->entry.kind == LEDGER_OTHER) {
             continue;
         }
-        err = move_entry(compact, batch, move);
+        err = compact_move_entry(compact, batch, move);
         if (err != ERR_OK) {
             return err;
         }
     }
-    err = forget_mended(compact, batch);
-    err = err == ERR_OK ? count_idle(compact, &segment) : err;
+    err = compact_forget_mended(compact, batch);
+    err = err == ERR_OK ? compact_count_idle(compact, &segment) : err;
     if (err != ERR_OK) {
         return err;
     }
     index_batch_remove_segment(batch, compact->old->number);
     index_batch_put_segment(batch, compact->new->number, &segment);
-    return move_position(compact, batch);
+    return compact_move_position(compact, batch);
 }
 
 /* The committer waits: what the ledger says is what the index will say. */
-static enum err move_entries(struct compact *compact, struct err_detail *detail) {
+static enum err compact_move_entries(struct compact *compact, struct err_detail *detail) {
     struct volume *volume = compact->volume;
     struct index_batch *batch = index_batch_new();
     if (batch == NULL) {
         return ERR_MEMORY;
     }
     pthread_mutex_lock(&volume->ledger_lock);
-    enum err err = fill_batch(compact, batch);
+    enum err err = compact_fill_batch(compact, batch);
     if (err == ERR_OK) {
         err = index_commit(volume->index, batch, detail);
     }
@@ -437,7 +442,7 @@ static enum err compact_segment(struct compact *compact, struct err_detail *deta
     if (err != ERR_OK) {
         return err;
     }
-    err = copy_live(compact, detail);
+    err = compact_copy_live(compact, detail);
     if (err != ERR_OK) {
         volume_drop_segment(volume, compact->new);
         return err;
@@ -446,7 +451,7 @@ static enum err compact_segment(struct compact *compact, struct err_detail *deta
     if (err != ERR_OK) {
         return err;
     }
-    err = move_entries(compact, detail);
+    err = compact_move_entries(compact, detail);
     struct segment *obsolete = err == ERR_OK ? old : compact->new;
     if (err == ERR_OK) {
         compact->report->segments_count++;
@@ -481,12 +486,12 @@ static enum err compact_number(struct volume *volume, uint32_t number, struct co
     return err;
 }
 
-static bool is_worth_it(const struct index_segment *segment, unsigned dead_percent) {
+static bool compact_is_worth_it(const struct index_segment *segment, unsigned dead_percent) {
     return segment->dead_size > 0 && segment->dead_size * 100 >= segment->size * dead_percent;
 }
 
 /* The next segment after this number, but the newest, that is worth it; 0 where there is none. */
-static uint32_t next_candidate(struct volume *volume, uint32_t after, unsigned dead_percent) {
+static uint32_t compact_next_candidate(struct volume *volume, uint32_t after, unsigned dead_percent) {
     uint32_t found = 0;
     pthread_mutex_lock(&volume->lock);
     const struct segment *active = volume->active;
@@ -499,19 +504,19 @@ static uint32_t next_candidate(struct volume *volume, uint32_t after, unsigned d
             index_find_segment(volume->index, number, &entry) != ERR_OK) {
             continue;
         }
-        found = is_worth_it(&entry, dead_percent) ? number : 0;
+        found = compact_is_worth_it(&entry, dead_percent) ? number : 0;
     }
     pthread_rwlock_unlock(&volume->segments_lock);
     return found;
 }
 
 /* The newest segment is still written to; where it too is worth it, the next one begins now. */
-static void retire_newest(struct volume *volume, unsigned dead_percent) {
+static void compact_retire_newest(struct volume *volume, unsigned dead_percent) {
     struct index_position position;
     struct index_segment entry;
     if (index_position(volume->index, &position) == ERR_OK &&
         index_find_segment(volume->index, position.segment, &entry) == ERR_OK &&
-        is_worth_it(&entry, dead_percent)) {
+        compact_is_worth_it(&entry, dead_percent)) {
         volume_roll(volume);
     }
 }
@@ -520,8 +525,8 @@ enum err compact_volume(struct volume *volume, unsigned dead_percent, struct com
                         struct err_detail *detail) {
     struct compact_report report = {0};
     uint32_t number = 0;
-    retire_newest(volume, dead_percent);
-    while ((number = next_candidate(volume, number, dead_percent)) != 0) {
+    compact_retire_newest(volume, dead_percent);
+    while ((number = compact_next_candidate(volume, number, dead_percent)) != 0) {
         enum err err = compact_number(volume, number, &report, detail);
         if (err != ERR_OK) {
             return err;

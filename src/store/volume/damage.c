@@ -32,7 +32,7 @@ struct record_key {
     uint64_t offset;
 };
 
-static bool is_damaged(const struct finding *finding, const struct location *location) {
+static bool damage_is_damaged(const struct finding *finding, const struct location *location) {
     size_t low = 0;
     size_t high = finding->places_count;
     while (low < high) { /* the first place that ends behind the location */
@@ -47,7 +47,7 @@ static bool is_damaged(const struct finding *finding, const struct location *loc
            finding->places[low].from <= location->offset;
 }
 
-static enum err tell_capture(struct finding *finding, struct capture *capture) {
+static enum err damage_tell_capture(struct finding *finding, struct capture *capture) {
     struct record_key key = {.segment = capture->location.segment, .offset = capture->location.offset};
     bool is_live = false;
     enum err err = index_is_live(finding->index, capture, &is_live);
@@ -63,7 +63,7 @@ static enum err tell_capture(struct finding *finding, struct capture *capture) {
     return ERR_OK;
 }
 
-static enum err find_captures(struct finding *finding) {
+static enum err damage_find_captures(struct finding *finding) {
     struct index_cursor *cursor;
     struct capture capture;
     struct bytes all = {NULL, 0};
@@ -72,13 +72,13 @@ static enum err find_captures(struct finding *finding) {
         return err;
     }
     while (err == ERR_OK && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
-        err = is_damaged(finding, &capture.location) ? tell_capture(finding, &capture) : ERR_OK;
+        err = damage_is_damaged(finding, &capture.location) ? damage_tell_capture(finding, &capture) : ERR_OK;
     }
     index_cursor_close(cursor);
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err find_blocks(struct finding *finding) {
+static enum err damage_find_blocks(struct finding *finding) {
     struct index_cursor *cursor;
     struct capture capture = {.volume = finding->volume};
     struct block block;
@@ -88,7 +88,7 @@ static enum err find_blocks(struct finding *finding) {
     }
     while ((err = index_blocks_next(cursor, capture.digest, &capture.block_number, &block)) == ERR_OK) {
         struct record_key key = {.segment = block.location.segment, .offset = block.location.offset};
-        if (block.references > 0 && is_damaged(finding, &block.location) &&
+        if (block.references > 0 && damage_is_damaged(finding, &block.location) &&
             map_get(&finding->told, bytes_of(&key, sizeof key)) == NULL) {
             capture.location = block.location;
             finding->visit(finding->context, &capture);
@@ -109,9 +109,9 @@ enum err damage_find(struct volume *volume, const struct damage_place *places, s
         .context = context,
     };
     map_init(&finding.told, sizeof(struct record_key), 0, TOLD_MAX, 1);
-    enum err err = find_captures(&finding);
+    enum err err = damage_find_captures(&finding);
     if (err == ERR_OK) {
-        err = find_blocks(&finding);
+        err = damage_find_blocks(&finding);
     }
     map_done(&finding.told);
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
@@ -137,7 +137,7 @@ void damage_put_line(struct buf *list, const struct capture *capture) {
     buf_put_byte(list, '\n');
 }
 
-static bool read_number(struct bytes *rest, uint16_t *ret_number) {
+static bool damage_read_number(struct bytes *rest, uint16_t *ret_number) {
     struct bytes text;
     uint64_t number;
     if (!bytes_split(rest, ' ', &text) || !bytes_to_u64(text, UINT16_MAX, &number)) {
@@ -148,11 +148,11 @@ static bool read_number(struct bytes *rest, uint16_t *ret_number) {
 }
 
 /* What is in the line, but for the SURT. */
-static bool read_line(struct bytes line, struct capture *capture) {
+static bool damage_read_line(struct bytes line, struct capture *capture) {
     struct bytes digest;
     struct bytes time;
     *capture = (struct capture){0};
-    if (!read_number(&line, &capture->volume) || !read_number(&line, &capture->block_number) ||
+    if (!damage_read_number(&line, &capture->volume) || !damage_read_number(&line, &capture->block_number) ||
         !bytes_split(&line, ' ', &digest) || !bytes_split(&line, ' ', &time) ||
         !hex_decode(digest, capture->digest, sizeof capture->digest)) {
         return false;
@@ -174,7 +174,7 @@ static enum err damage_read(struct bytes list, damage_visit *visit, void *contex
     while (bytes_split(&list, '\n', &line)) {
         struct capture capture;
         buf_clear(&surt);
-        bool is_good = read_line(line, &capture);
+        bool is_good = damage_read_line(line, &capture);
         if (is_good && capture.url.size > 0) {
             is_good = canon_run(&canon, capture.url, NULL) == ERR_OK && surt_put(&surt, &canon) == ERR_OK;
             capture.surt = buf_bytes(&surt);

@@ -25,8 +25,8 @@ struct record_key {
     uint64_t offset;
 };
 
-static void tell_damage(struct verify *verify, const struct segment *segment, uint64_t offset,
-                        const char *reason) {
+static void verify_tell_damage(struct verify *verify, const struct segment *segment, uint64_t offset,
+                               const char *reason) {
     char name[SEGMENT_NAME_SIZE_MAX];
     if (verify->observer->damage != NULL) {
         verify->observer->damage(verify->observer->context,
@@ -34,7 +34,7 @@ static void tell_damage(struct verify *verify, const struct segment *segment, ui
     }
 }
 
-static enum err remember(struct map *records, uint32_t segment, uint64_t offset) {
+static enum err verify_remember(struct map *records, uint32_t segment, uint64_t offset) {
     struct record_key key = {.segment = segment, .offset = offset};
     enum err err = map_reserve(records, records->count + 1);
     if (err == ERR_OK) {
@@ -43,14 +43,14 @@ static enum err remember(struct map *records, uint32_t segment, uint64_t offset)
     return err;
 }
 
-static bool has_record(const struct map *records, const struct location *location) {
+static bool verify_has_record(const struct map *records, const struct location *location) {
     struct record_key key = {.segment = location->segment, .offset = location->offset};
     return map_get(records, bytes_of(&key, sizeof key)) != NULL;
 }
 
 /* Is all of the range known as damaged records that others have replaced? */
-static bool is_mended(const struct verify *verify, const struct segment *segment, uint64_t from,
-                      uint64_t end) {
+static bool verify_is_mended(const struct verify *verify, const struct segment *segment, uint64_t from,
+                             uint64_t end) {
     struct location mended;
     while (from < end && index_find_mended(verify->volume->index, segment->number, from, &mended) == ERR_OK &&
            mended.offset == from) {
@@ -60,8 +60,9 @@ static bool is_mended(const struct verify *verify, const struct segment *segment
 }
 
 /* Read the record that the reader is at, against its digests. *ret_end is where it ends. */
-static enum err check_record(struct verify *verify, const struct segment *segment, struct warc_reader *reader,
-                             uint64_t *ret_end, struct err_detail *detail) {
+static enum err verify_check_record(struct verify *verify, const struct segment *segment,
+                                    struct warc_reader *reader, uint64_t *ret_end,
+                                    struct err_detail *detail) {
     struct bytes piece;
     enum err err;
     warc_check_start(&verify->check, &reader->record);
@@ -79,16 +80,16 @@ static enum err check_record(struct verify *verify, const struct segment *segmen
     *ret_end = offset + reader->record.length;
     verify->report.records_count++;
     if (warc_check_is_good(&verify->check)) {
-        return remember(&verify->records, segment->number, offset);
+        return verify_remember(&verify->records, segment->number, offset);
     }
-    if (!is_mended(verify, segment, offset, *ret_end)) {
+    if (!verify_is_mended(verify, segment, offset, *ret_end)) {
         verify->report.damaged_count++;
-        tell_damage(verify, segment, offset, "the bytes do not fit the digest in the header");
+        verify_tell_damage(verify, segment, offset, "the bytes do not fit the digest in the header");
     }
     return ERR_OK;
 }
 
-static void tell_progress(const struct verify *verify, uint64_t offset) {
+static void verify_tell_progress(const struct verify *verify, uint64_t offset) {
     if (verify->observer->progress != NULL) {
         verify->observer->progress(verify->observer->context, verify->report.size + offset,
                                    verify->total_size);
@@ -96,24 +97,25 @@ static void tell_progress(const struct verify *verify, uint64_t offset) {
 }
 
 /* Go on behind the damage, which begins at `from`; it is told unless it was mended. */
-static enum err pass_damage(struct verify *verify, const struct segment *segment, struct warc_reader *reader,
-                            uint64_t size, const char *reason, uint64_t offset, uint64_t *from,
-                            bool *ret_goes_on, struct err_detail *detail) {
+static enum err verify_pass_damage(struct verify *verify, const struct segment *segment,
+                                   struct warc_reader *reader, uint64_t size, const char *reason,
+                                   uint64_t offset, uint64_t *from, bool *ret_goes_on,
+                                   struct err_detail *detail) {
     enum err err = warc_reader_recover(reader, ret_goes_on, detail);
     if (err != ERR_OK) {
         return err;
     }
     uint64_t end = *ret_goes_on ? unpack_offset(&reader->unpack) : size;
-    if (!is_mended(verify, segment, *from, end)) {
+    if (!verify_is_mended(verify, segment, *from, end)) {
         verify->report.damaged_count++;
-        tell_damage(verify, segment, offset, reason);
+        verify_tell_damage(verify, segment, offset, reason);
     }
     *from = end;
     return ERR_OK;
 }
 
-static enum err check_records(struct verify *verify, const struct segment *segment, uint64_t size,
-                              struct warc_reader *reader, struct err_detail *detail) {
+static enum err verify_check_records(struct verify *verify, const struct segment *segment, uint64_t size,
+                                     struct warc_reader *reader, struct err_detail *detail) {
     bool goes_on = true;
     uint64_t end = 0; /* of what was read last */
     while (goes_on) {
@@ -124,12 +126,12 @@ static enum err check_records(struct verify *verify, const struct segment *segme
             return ERR_OK;
         }
         if (err == ERR_OK) {
-            tell_progress(verify, reader->record.offset);
-            err = check_record(verify, segment, reader, &end, &damage);
+            verify_tell_progress(verify, reader->record.offset);
+            err = verify_check_record(verify, segment, reader, &end, &damage);
         }
         if (volume_is_damage(err)) {
-            err = pass_damage(verify, segment, reader, size, err_detail_text(&damage, err), damage.offset,
-                              &end, &goes_on, detail);
+            err = verify_pass_damage(verify, segment, reader, size, err_detail_text(&damage, err),
+                                     damage.offset, &end, &goes_on, detail);
         }
         if (err != ERR_OK) {
             return err;
@@ -138,8 +140,8 @@ static enum err check_records(struct verify *verify, const struct segment *segme
     return ERR_OK;
 }
 
-static enum err check_segment(struct verify *verify, const struct segment *segment, uint64_t size,
-                              struct err_detail *detail) {
+static enum err verify_check_segment(struct verify *verify, const struct segment *segment, uint64_t size,
+                                     struct err_detail *detail) {
     struct warc_reader reader;
     struct segment_source source;
     struct unpack_options options = {.dictionary = segment->has_dictionary ? &segment->dictionary : NULL};
@@ -149,13 +151,13 @@ static enum err check_segment(struct verify *verify, const struct segment *segme
     }
     segment_source_init(&source, segment, size);
     warc_reader_open(&reader, &source.source);
-    err = check_records(verify, segment, size, &reader, detail);
+    err = verify_check_records(verify, segment, size, &reader, detail);
     warc_reader_done(&reader);
     verify->report.size += size;
     return err;
 }
 
-static void tell_capture(struct verify *verify, const struct capture *capture) {
+static void verify_tell_capture(struct verify *verify, const struct capture *capture) {
     if (verify->observer->capture != NULL) {
         verify->observer->capture(verify->observer->context, capture);
     }
@@ -165,19 +167,19 @@ static void tell_capture(struct verify *verify, const struct capture *capture) {
  * Is there no sound record at the location of an entry? Most were met on the way. One that was not may have
  * been moved there by a compaction since.
  */
-static enum err is_lost(struct verify *verify, const struct location *location,
-                        const struct index_position *end, bool *ret_is_lost) {
+static enum err verify_is_lost(struct verify *verify, const struct location *location,
+                               const struct index_position *end, bool *ret_is_lost) {
     bool is_newer = location->segment > end->segment ||
                     (location->segment == end->segment && location->offset >= end->offset);
-    bool is_sound = is_newer || has_record(&verify->records, location);
+    bool is_sound = is_newer || verify_has_record(&verify->records, location);
     enum err err = is_sound ? ERR_OK : volume_check_record(verify->reader, location, &is_sound);
     *ret_is_lost = !is_sound;
     return err;
 }
 
 /* The document of a block is not readable, and the index says so still. */
-static void lose_block(struct verify *verify, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
-                       const struct location *location) {
+static void verify_lose_block(struct verify *verify, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                              const struct location *location) {
     struct block now;
     struct segment *segment;
     if (index_find_block(verify->volume->index, digest, number, &now) != ERR_OK ||
@@ -188,17 +190,17 @@ static void lose_block(struct verify *verify, const uint8_t digest[KEY_DIGEST_SI
     memcpy(capture.digest, digest, sizeof capture.digest);
     verify->report.lost_count++;
     if (volume_hold(verify->volume, location->segment, &segment) == ERR_OK) {
-        tell_damage(verify, segment, location->offset,
-                    "the index names a document here that is not readable");
+        verify_tell_damage(verify, segment, location->offset,
+                           "the index names a document here that is not readable");
         volume_release(segment);
     }
-    if (!has_record(&verify->told, location)) {
-        tell_capture(verify, &capture);
+    if (!verify_has_record(&verify->told, location)) {
+        verify_tell_capture(verify, &capture);
     }
 }
 
 /* The entries of live blocks must lead to records that were found good. */
-static enum err check_blocks(struct verify *verify, const struct index_position *end) {
+static enum err verify_check_blocks(struct verify *verify, const struct index_position *end) {
     struct index_cursor *cursor;
     enum err err = index_blocks_open(verify->volume->index, &cursor);
     if (err != ERR_OK) {
@@ -210,10 +212,10 @@ static enum err check_blocks(struct verify *verify, const struct index_position 
     while (err == ERR_OK && (err = index_blocks_next(cursor, digest, &number, &block)) == ERR_OK) {
         bool lost = false;
         if (block.references > 0 && block.location.segment != 0) {
-            err = is_lost(verify, &block.location, end, &lost);
+            err = verify_is_lost(verify, &block.location, end, &lost);
         }
         if (err == ERR_OK && lost) {
-            lose_block(verify, digest, number, &block.location);
+            verify_lose_block(verify, digest, number, &block.location);
         }
     }
     index_cursor_close(cursor);
@@ -221,7 +223,7 @@ static enum err check_blocks(struct verify *verify, const struct index_position 
 }
 
 /* And so must those of captures. */
-static enum err check_captures(struct verify *verify, const struct index_position *end) {
+static enum err verify_check_captures(struct verify *verify, const struct index_position *end) {
     struct index_cursor *cursor;
     struct capture capture;
     struct bytes all = {NULL, 0};
@@ -231,14 +233,14 @@ static enum err check_captures(struct verify *verify, const struct index_positio
     }
     while (err == ERR_OK && (err = index_cursor_next(cursor, &capture)) == ERR_OK) {
         bool lost = false;
-        err = is_lost(verify, &capture.location, end, &lost);
+        err = verify_is_lost(verify, &capture.location, end, &lost);
         if (err == ERR_OK && lost) {
             err = index_is_live(verify->volume->index, &capture, &lost); /* still? */
         }
         if (err == ERR_OK && lost) {
             verify->report.captures_count++;
-            tell_capture(verify, &capture);
-            err = remember(&verify->told, capture.location.segment, capture.location.offset);
+            verify_tell_capture(verify, &capture);
+            err = verify_remember(&verify->told, capture.location.segment, capture.location.offset);
         }
     }
     index_cursor_close(cursor);
@@ -246,8 +248,8 @@ static enum err check_captures(struct verify *verify, const struct index_positio
 }
 
 /* Up to where a segment can be read: all of it, or as far as its records were durable when we began. */
-static enum err readable_size(const struct segment *segment, const struct index_position *end,
-                              uint64_t *ret_size) {
+static enum err verify_readable_size(const struct segment *segment, const struct index_position *end,
+                                     uint64_t *ret_size) {
     if (segment->number == end->segment) {
         *ret_size = end->offset;
         return ERR_OK;
@@ -256,10 +258,11 @@ static enum err readable_size(const struct segment *segment, const struct index_
 }
 
 /* For each segment that was there at the start: hold it, so that no compaction removes it under us. */
-static enum err for_each_segment(struct verify *verify, const struct index_position *end,
-                                 enum err (*visit)(struct verify *verify, const struct segment *segment,
-                                                   uint64_t size, struct err_detail *detail),
-                                 struct err_detail *detail) {
+static enum err verify_for_each_segment(struct verify *verify, const struct index_position *end,
+                                        enum err (*visit)(struct verify *verify,
+                                                          const struct segment *segment, uint64_t size,
+                                                          struct err_detail *detail),
+                                        struct err_detail *detail) {
     enum err err = ERR_OK;
     for (size_t i = 0; err == ERR_OK; i++) {
         struct segment *segment = NULL;
@@ -273,7 +276,7 @@ static enum err for_each_segment(struct verify *verify, const struct index_posit
             break;
         }
         uint64_t size;
-        err = readable_size(segment, end, &size);
+        err = verify_readable_size(segment, end, &size);
         if (err == ERR_OK) {
             err = visit(verify, segment, size, detail);
         }
@@ -282,8 +285,8 @@ static enum err for_each_segment(struct verify *verify, const struct index_posit
     return err;
 }
 
-static enum err add_size(struct verify *verify, const struct segment *segment, uint64_t size,
-                         struct err_detail *detail) {
+static enum err verify_add_size(struct verify *verify, const struct segment *segment, uint64_t size,
+                                struct err_detail *detail) {
     (void)segment;
     (void)detail;
     verify->total_size += size;
@@ -304,16 +307,16 @@ enum err verify_volume(struct volume *volume, const struct verify_observer *obse
         err = err == ERR_NOT_FOUND ? ERR_OK : err; /* nothing was stored yet */
     }
     if (err == ERR_OK) {
-        err = for_each_segment(&verify, &end, add_size, detail);
+        err = verify_for_each_segment(&verify, &end, verify_add_size, detail);
     }
     if (err == ERR_OK) {
-        err = for_each_segment(&verify, &end, check_segment, detail);
+        err = verify_for_each_segment(&verify, &end, verify_check_segment, detail);
     }
     if (err == ERR_OK) {
-        err = check_captures(&verify, &end);
+        err = verify_check_captures(&verify, &end);
     }
     if (err == ERR_OK) {
-        err = check_blocks(&verify, &end);
+        err = verify_check_blocks(&verify, &end);
     }
     if (err == ERR_OK) {
         *ret_report = verify.report;

@@ -7,7 +7,7 @@
 
 enum { DIGEST_BITS_MAX = 8 * KEY_DIGEST_SIZE };
 
-static void set_defaults(struct volume_config *config) {
+static void volume_set_defaults(struct volume_config *config) {
     if (config->level == 0) {
         config->level = config->framing == PACK_GZIP ? 6 : 3;
     }
@@ -34,7 +34,7 @@ static void set_defaults(struct volume_config *config) {
     ASSERT(config->random.fill != NULL);
 }
 
-static enum err lock_directory(struct volume *volume, struct err_detail *detail) {
+static enum err volume_lock_directory(struct volume *volume, struct err_detail *detail) {
     enum err err = vfs_make_directory(volume->config.vfs, volume->config.directory);
     char path[SEGMENT_PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/lock", volume->config.directory);
@@ -48,8 +48,8 @@ static enum err lock_directory(struct volume *volume, struct err_detail *detail)
 }
 
 /* A damaged or unwanted index is thrown away: the segments have everything. */
-static enum err open_index(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
-                           struct err_detail *detail) {
+static enum err volume_open_index(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
+                                  struct err_detail *detail) {
     const char *directory = volume->config.index_directory;
     enum err err = is_rebuilding ? ERR_CORRUPT : index_open(directory, &volume->index, detail);
     if (err == ERR_CORRUPT || err == ERR_MISMATCH) { /* mismatch: of another version of mnemon */
@@ -63,7 +63,7 @@ static enum err open_index(struct volume *volume, bool is_rebuilding, struct vol
 }
 
 /* The newest segment is written on, or a first one begins. */
-static enum err choose_active(struct volume *volume, struct err_detail *detail) {
+static enum err volume_choose_active(struct volume *volume, struct err_detail *detail) {
     struct segment *active = NULL;
     if (volume->segments_count > 0) {
         active = volume->segments[volume->segments_count - 1];
@@ -89,7 +89,8 @@ static enum err choose_active(struct volume *volume, struct err_detail *detail) 
 }
 
 /* Read what the index missed; where the index contradicts the segments, all of it anew. */
-static enum err recover(struct volume *volume, struct volume_recovery *recovery, struct err_detail *detail) {
+static enum err volume_recover_all(struct volume *volume, struct volume_recovery *recovery,
+                                   struct err_detail *detail) {
     enum err err = volume_recover(volume, recovery, detail);
     if (err != ERR_MISMATCH) {
         return err;
@@ -97,46 +98,46 @@ static enum err recover(struct volume *volume, struct volume_recovery *recovery,
     ledger_done(&volume->ledger);
     index_close(volume->index);
     volume->index = NULL;
-    err = open_index(volume, true, recovery, detail);
+    err = volume_open_index(volume, true, recovery, detail);
     return err == ERR_OK ? volume_recover(volume, recovery, detail) : err;
 }
 
 /* What only writers need: a deposit has none. */
-static enum err prepare_to_write(struct volume *volume, struct err_detail *detail) {
+static enum err volume_prepare_to_write(struct volume *volume, struct err_detail *detail) {
     volume->blocks = block_cache_new();
     volume->origins = origins_new();
     if (volume->blocks == NULL || volume->origins == NULL) {
         return ERR_MEMORY;
     }
-    enum err err = choose_active(volume, detail);
+    enum err err = volume_choose_active(volume, detail);
     return err == ERR_OK ? volume_start_committer(volume) : err;
 }
 
-static enum err open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
-                           struct err_detail *detail) {
+static enum err volume_open_parts(struct volume *volume, bool is_rebuilding, struct volume_recovery *recovery,
+                                  struct err_detail *detail) {
     bool is_mirrored = volume->config.is_mirrored;
-    enum err err = is_mirrored ? ERR_OK : lock_directory(volume, detail);
+    enum err err = is_mirrored ? ERR_OK : volume_lock_directory(volume, detail);
     if (err == ERR_OK) {
-        err = open_index(volume, is_rebuilding, recovery, detail);
+        err = volume_open_index(volume, is_rebuilding, recovery, detail);
     }
     if (err == ERR_OK) {
         err = volume_open_segments(volume, recovery, detail);
     }
     if (err == ERR_OK) {
-        err = recover(volume, recovery, detail);
+        err = volume_recover_all(volume, recovery, detail);
     }
-    return err == ERR_OK && !is_mirrored ? prepare_to_write(volume, detail) : err;
+    return err == ERR_OK && !is_mirrored ? volume_prepare_to_write(volume, detail) : err;
 }
 
-static enum err open_volume(const struct volume_config *config, bool is_rebuilding,
-                            struct volume **ret_volume, struct volume_recovery *ret_recovery,
-                            struct err_detail *detail) {
+static enum err volume_open_volume(const struct volume_config *config, bool is_rebuilding,
+                                   struct volume **ret_volume, struct volume_recovery *ret_recovery,
+                                   struct err_detail *detail) {
     struct volume *volume = calloc(1, sizeof *volume);
     if (volume == NULL) {
         return ERR_MEMORY;
     }
     volume->config = *config;
-    set_defaults(&volume->config);
+    volume_set_defaults(&volume->config);
     pthread_rwlock_init(&volume->segments_lock, NULL);
     buf_init(&volume->dictionary_raw, ZDICT_SIZE_MAX);
     encoders_init(&volume->encoders, volume->config.level, volume->config.random);
@@ -147,7 +148,7 @@ static enum err open_volume(const struct volume_config *config, bool is_rebuildi
     pthread_cond_init(&volume->has_room, NULL);
     pthread_cond_init(&volume->has_done, NULL);
     struct volume_recovery recovery = {0};
-    enum err err = open_parts(volume, is_rebuilding, &recovery, detail);
+    enum err err = volume_open_parts(volume, is_rebuilding, &recovery, detail);
     if (err != ERR_OK) {
         volume_close(volume);
         return err;
@@ -159,12 +160,12 @@ static enum err open_volume(const struct volume_config *config, bool is_rebuildi
 
 enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
                      struct volume_recovery *ret_recovery, struct err_detail *detail) {
-    return open_volume(config, false, ret_volume, ret_recovery, detail);
+    return volume_open_volume(config, false, ret_volume, ret_recovery, detail);
 }
 
 enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
                         struct volume_recovery *ret_recovery, struct err_detail *detail) {
-    return open_volume(config, true, ret_volume, ret_recovery, detail);
+    return volume_open_volume(config, true, ret_volume, ret_recovery, detail);
 }
 
 void volume_close(struct volume *volume) {

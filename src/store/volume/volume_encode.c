@@ -20,15 +20,15 @@ struct bytes volume_urn(const uint8_t digest[SHA256_SIZE], char out[VOLUME_URN_S
 /* ---- what the index will know of it ---- */
 
 /* Copy into the item's own memory, which does not move: it was reserved. */
-static struct bytes keep(struct buf *text, struct bytes bytes) {
+static struct bytes encode_keep(struct buf *text, struct bytes bytes) {
     size_t from = text->size;
     enum err err = buf_put(text, bytes);
     ASSERT(err == ERR_OK);
     return bytes_skip(buf_bytes(text), from);
 }
 
-static enum err describe_capture(struct volume_writer *writer, const struct volume_plan *plan,
-                                 struct volume_item *item, struct err_detail *detail) {
+static enum err encode_describe_capture(struct volume_writer *writer, const struct volume_plan *plan,
+                                        struct volume_item *item, struct err_detail *detail) {
     struct ledger_entry *entry = &item->entries[0];
     struct bytes url = plan->document->url;
     struct bytes mime = plan->mime.size <= INDEX_MIME_SIZE_MAX ? plan->mime : bytes_of(NULL, 0);
@@ -41,15 +41,15 @@ static enum err describe_capture(struct volume_writer *writer, const struct volu
         err = buf_reserve(&item->text, writer->surt.size + url.size + mime.size);
     }
     if (err == ERR_OK) {
-        entry->surt = keep(&item->text, buf_bytes(&writer->surt));
-        entry->url = keep(&item->text, url);
-        entry->mime = keep(&item->text, mime);
+        entry->surt = encode_keep(&item->text, buf_bytes(&writer->surt));
+        entry->url = encode_keep(&item->text, url);
+        entry->mime = encode_keep(&item->text, mime);
     }
     return err;
 }
 
-static enum err describe(struct volume_writer *writer, const struct volume_plan *plan, struct bytes uri,
-                         struct volume_item *item, struct err_detail *detail) {
+static enum err encode_describe(struct volume_writer *writer, const struct volume_plan *plan,
+                                struct bytes uri, struct volume_item *item, struct err_detail *detail) {
     const struct document *document = plan->document;
     struct ledger_entry *entry = &item->entries[0];
     *entry = (struct ledger_entry){
@@ -69,12 +69,12 @@ static enum err describe(struct volume_writer *writer, const struct volume_plan 
     }
     memcpy(entry->digest, plan->digest, sizeof entry->digest);
     bool is_capture = document->url.size > 0 && !plan->is_bare;
-    return is_capture ? describe_capture(writer, plan, item, detail) : ERR_OK;
+    return is_capture ? encode_describe_capture(writer, plan, item, detail) : ERR_OK;
 }
 
 /* ---- the records ---- */
 
-static bool is_incompressible_type(struct bytes mime) {
+static bool encode_is_incompressible_type(struct bytes mime) {
     static const char *const exceptions[] = {"image/svg+xml", "image/bmp", "image/x-icon", "audio/wav"};
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
         if (bytes_equal_ignore_case(mime, bytes_of_string(exceptions[i]))) {
@@ -95,15 +95,15 @@ static bool is_incompressible_type(struct bytes mime) {
 
 /* A document that came in a compressed content encoding has nothing left to compress; a revisit has no body.
  */
-static bool is_incompressible(const struct volume_writer *writer, const struct volume_plan *plan) {
+static bool encode_is_incompressible(const struct volume_writer *writer, const struct volume_plan *plan) {
     bool is_encoded = plan->document->head.size > 0 &&
                       fields_get(&writer->payload.head.fields, BYTES("Content-Encoding")).size > 0;
-    return !plan->is_duplicate && (is_encoded || is_incompressible_type(plan->mime));
+    return !plan->is_duplicate && (is_encoded || encode_is_incompressible_type(plan->mime));
 }
 
 /* The URL stands in the original's record alone; the next duplicate of it need not read that again. */
-static enum err read_origin(struct volume_writer *writer, const struct location *location,
-                            struct volume_origin *ret_origin, struct err_detail *detail) {
+static enum err encode_read_origin(struct volume_writer *writer, const struct location *location,
+                                   struct volume_origin *ret_origin, struct err_detail *detail) {
     enum err err = volume_read_origin(writer->reader, location, ret_origin, detail);
     if (err == ERR_OK) {
         origins_add(writer->volume->origins, location, ret_origin->uri);
@@ -115,9 +115,9 @@ static enum err read_origin(struct volume_writer *writer, const struct location 
  * What a duplicate is of. Mostly of the same URL, of a document that was stored or asked for a while ago, or
  * of a plain one: then nothing is read.
  */
-static enum err find_origin(struct volume_writer *writer, const struct volume_plan *plan, struct bytes uri,
-                            uint64_t uri_hash, struct bytes urn, struct volume_origin *ret_origin,
-                            struct err_detail *detail) {
+static enum err encode_find_origin(struct volume_writer *writer, const struct volume_plan *plan,
+                                   struct bytes uri, uint64_t uri_hash, struct bytes urn,
+                                   struct volume_origin *ret_origin, struct err_detail *detail) {
     const struct block *original = &plan->look.block;
     *ret_origin = (struct volume_origin){.uri = uri, .date_us = original->origin_time_us};
     if (original->origin_uri_hash == uri_hash) {
@@ -131,11 +131,11 @@ static enum err find_origin(struct volume_writer *writer, const struct volume_pl
         ret_origin->uri = urn;
         return ERR_OK;
     }
-    return read_origin(writer, &original->location, ret_origin, detail);
+    return encode_read_origin(writer, &original->location, ret_origin, detail);
 }
 
-static void make_revisit(struct warc_draft *draft, const struct document *document,
-                         const struct volume_origin *origin) {
+static void encode_make_revisit(struct warc_draft *draft, const struct document *document,
+                                const struct volume_origin *origin) {
     bool is_http = document->head.size > 0;
     draft->type = WARC_TYPE_REVISIT;
     draft->revisit = document->is_not_modified ? WARC_REVISIT_NOT_MODIFIED : WARC_REVISIT_IDENTICAL_PAYLOAD;
@@ -147,8 +147,9 @@ static void make_revisit(struct warc_draft *draft, const struct document *docume
     }
 }
 
-static enum err put_record(struct encoder *encoder, const struct warc_draft *draft, struct volume_item *item,
-                           struct warc_written *ret_written, struct err_detail *detail) {
+static enum err encode_put_record(struct encoder *encoder, const struct warc_draft *draft,
+                                  struct volume_item *item, struct warc_written *ret_written,
+                                  struct err_detail *detail) {
     ASSERT(item->entries_count < VOLUME_ITEM_ENTRIES_MAX);
     enum err err = warc_writer_put(&encoder->warc, draft, ret_written, detail);
     if (err != ERR_OK) {
@@ -160,9 +161,9 @@ static enum err put_record(struct encoder *encoder, const struct warc_draft *dra
     return ERR_OK;
 }
 
-static enum err put_request(struct encoder *encoder, const struct document *document, struct bytes uri,
-                            const struct warc_id *response, struct volume_item *item,
-                            struct err_detail *detail) {
+static enum err encode_put_request(struct encoder *encoder, const struct document *document, struct bytes uri,
+                                   const struct warc_id *response, struct volume_item *item,
+                                   struct err_detail *detail) {
     struct warc_draft draft = {
         .type = WARC_TYPE_REQUEST,
         .date_us = document->time_us,
@@ -173,7 +174,7 @@ static enum err put_request(struct encoder *encoder, const struct document *docu
     };
     struct warc_written written;
     item->entries[1] = (struct ledger_entry){.kind = LEDGER_OTHER};
-    return put_record(encoder, &draft, item, &written, detail);
+    return encode_put_record(encoder, &draft, item, &written, detail);
 }
 
 /* The fields of our own, with the text of two of them. */
@@ -184,41 +185,41 @@ struct own_fields {
     char mends[MENDS_SIZE];
 };
 
-static void add_field(struct own_fields *own, struct bytes name, struct bytes value) {
+static void encode_add_field(struct own_fields *own, struct bytes name, struct bytes value) {
     ASSERT(own->count < FIELDS_MAX);
     own->fields[own->count++] = (struct field){name, value};
 }
 
-static void list_fields(const struct volume_plan *plan, struct own_fields *own) {
+static void encode_list_fields(const struct volume_plan *plan, struct own_fields *own) {
     const struct document *document = plan->document;
     own->count = 0;
     if (plan->number > 0) {
         snprintf(own->number, sizeof own->number, "%u", plan->number);
-        add_field(own, BYTES(VOLUME_BLOCK_FIELD), bytes_of_string(own->number));
+        encode_add_field(own, BYTES(VOLUME_BLOCK_FIELD), bytes_of_string(own->number));
     }
     if (document->tls.size > 0) {
-        add_field(own, BYTES(VOLUME_TLS_FIELD), document->tls);
+        encode_add_field(own, BYTES(VOLUME_TLS_FIELD), document->tls);
     }
     if (document->signature.size > 0) {
-        add_field(own, BYTES(VOLUME_SIGNATURE_FIELD), document->signature);
+        encode_add_field(own, BYTES(VOLUME_SIGNATURE_FIELD), document->signature);
     }
     if (plan->is_bare) {
-        add_field(own, BYTES(VOLUME_BARE_FIELD), BYTES("yes"));
+        encode_add_field(own, BYTES(VOLUME_BARE_FIELD), BYTES("yes"));
     }
     if (plan->mends.segment != 0) {
         snprintf(own->mends, sizeof own->mends, "%u %ju %u", plan->mends.segment,
                  (uintmax_t)plan->mends.offset, plan->mends.length);
-        add_field(own, BYTES(VOLUME_MENDS_FIELD), bytes_of_string(own->mends));
+        encode_add_field(own, BYTES(VOLUME_MENDS_FIELD), bytes_of_string(own->mends));
     }
 }
 
 /* The record of the document: itself, or the news that it is still the same. */
-static enum err put_document(struct volume_writer *writer, struct encoder *encoder,
-                             const struct volume_plan *plan, struct bytes uri, struct bytes urn,
-                             struct volume_item *item, struct err_detail *detail) {
+static enum err encode_put_document(struct volume_writer *writer, struct encoder *encoder,
+                                    const struct volume_plan *plan, struct bytes uri, struct bytes urn,
+                                    struct volume_item *item, struct err_detail *detail) {
     const struct document *document = plan->document;
     struct own_fields own;
-    list_fields(plan, &own);
+    encode_list_fields(plan, &own);
     struct warc_draft draft = {
         .type = document->head.size > 0 ? WARC_TYPE_RESPONSE : WARC_TYPE_RESOURCE,
         .date_us = document->time_us,
@@ -231,25 +232,25 @@ static enum err put_document(struct volume_writer *writer, struct encoder *encod
         .fields_count = own.count,
         .head = document->head,
         .body = document->body,
-        .is_incompressible = is_incompressible(writer, plan),
+        .is_incompressible = encode_is_incompressible(writer, plan),
         .is_block_digest_optional = item->segment->framing != PACK_PLAIN,
     };
     struct volume_origin origin;
     enum err err = ERR_OK;
     if (plan->is_duplicate) {
-        err = find_origin(writer, plan, uri, item->entries[0].uri_hash, urn, &origin, detail);
-        make_revisit(&draft, document, &origin);
+        err = encode_find_origin(writer, plan, uri, item->entries[0].uri_hash, urn, &origin, detail);
+        encode_make_revisit(&draft, document, &origin);
     }
     struct warc_written written;
     if (err == ERR_OK) {
-        err = put_record(encoder, &draft, item, &written, detail);
+        err = encode_put_record(encoder, &draft, item, &written, detail);
     }
     if (err == ERR_OK && !draft.is_incompressible) {
         struct bytes parts[] = {buf_bytes(&encoder->warc.head), draft.head, draft.body};
         dictionary_offer(&writer->volume->dictionary, parts, sizeof parts / sizeof *parts);
     }
     if (err == ERR_OK && document->request.size > 0) {
-        err = put_request(encoder, document, uri, &written.id, item, detail);
+        err = encode_put_request(encoder, document, uri, &written.id, item, detail);
     }
     return err;
 }
@@ -260,12 +261,12 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
     struct bytes urn = volume_urn(plan->sha256, text);
     struct bytes uri = plan->document->url.size > 0 ? plan->document->url : urn;
     struct encoder *encoder;
-    enum err err = describe(writer, plan, uri, item, detail);
+    enum err err = encode_describe(writer, plan, uri, item, detail);
     if (err == ERR_OK) {
         err = encoders_take(&writer->volume->encoders, item->segment, &item->frames, &encoder);
     }
     if (err == ERR_OK) {
-        err = put_document(writer, encoder, plan, uri, urn, item, detail);
+        err = encode_put_document(writer, encoder, plan, uri, urn, item, detail);
         encoders_return(&writer->volume->encoders, encoder);
     }
     return err;
@@ -274,16 +275,17 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
 enum { DELETION_SIZE = 2 * KEY_DIGEST_SIZE + 1 + NUMBER_SIZE };
 
 /* "digest.number" */
-static struct bytes format_deletion(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
-                                    char out[DELETION_SIZE]) {
+static struct bytes encode_format_deletion(const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
+                                           char out[DELETION_SIZE]) {
     hex_encode(bytes_of(digest, KEY_DIGEST_SIZE), out);
     snprintf(out + (size_t)(2 * KEY_DIGEST_SIZE), 1 + NUMBER_SIZE, ".%u", number);
     return bytes_of_string(out);
 }
 
 /* A metadata record of these fields; item->entries[0] is set already. */
-static enum err put_metadata(struct volume_writer *writer, struct bytes uri, const struct field *fields,
-                             size_t fields_count, struct volume_item *item, struct err_detail *detail) {
+static enum err encode_put_metadata(struct volume_writer *writer, struct bytes uri,
+                                    const struct field *fields, size_t fields_count, struct volume_item *item,
+                                    struct err_detail *detail) {
     struct warc_draft draft = {
         .type = WARC_TYPE_METADATA,
         .date_us = clock_wall_us(writer->volume->config.clock),
@@ -299,7 +301,7 @@ static enum err put_metadata(struct volume_writer *writer, struct bytes uri, con
         return err;
     }
     struct warc_written written;
-    err = put_record(encoder, &draft, item, &written, detail);
+    err = encode_put_record(encoder, &draft, item, &written, detail);
     encoders_return(&writer->volume->encoders, encoder);
     return err;
 }
@@ -308,10 +310,11 @@ enum err volume_encode_deletion(struct volume_writer *writer, const struct key *
                                 struct err_detail *detail) {
     char value[DELETION_SIZE];
     char urn[VOLUME_URN_SIZE];
-    struct field field = {BYTES(VOLUME_DELETE_FIELD), format_deletion(key->digest, key->number, value)};
+    struct field field = {BYTES(VOLUME_DELETE_FIELD),
+                          encode_format_deletion(key->digest, key->number, value)};
     item->entries[0] = (struct ledger_entry){.kind = LEDGER_DELETION, .number = key->number};
     memcpy(item->entries[0].digest, key->digest, sizeof key->digest);
-    return put_metadata(writer, volume_urn(key->digest, urn), &field, 1, item, detail);
+    return encode_put_metadata(writer, volume_urn(key->digest, urn), &field, 1, item, detail);
 }
 
 enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
@@ -319,7 +322,7 @@ enum err volume_encode_removal(struct volume_writer *writer, const struct captur
     char value[DELETION_SIZE];
     char time[UTC_RFC3339_SIZE];
     struct field fields[] = {
-        {BYTES(VOLUME_DELETE_FIELD), format_deletion(capture->digest, capture->block_number, value)},
+        {BYTES(VOLUME_DELETE_FIELD), encode_format_deletion(capture->digest, capture->block_number, value)},
         {BYTES(VOLUME_CAPTURE_FIELD), bytes_of_string(utc_format_rfc3339(capture->time_us, time))},
     };
     struct ledger_entry *entry = &item->entries[0];
@@ -331,9 +334,9 @@ enum err volume_encode_removal(struct volume_writer *writer, const struct captur
         .kind = LEDGER_REMOVAL,
         .number = capture->block_number,
         .time_us = capture->time_us,
-        .surt = keep(&item->text, capture->surt),
-        .url = keep(&item->text, capture->url),
+        .surt = encode_keep(&item->text, capture->surt),
+        .url = encode_keep(&item->text, capture->url),
     };
     memcpy(entry->digest, capture->digest, sizeof capture->digest);
-    return put_metadata(writer, capture->url, fields, 2, item, detail);
+    return encode_put_metadata(writer, capture->url, fields, 2, item, detail);
 }

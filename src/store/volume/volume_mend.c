@@ -5,13 +5,13 @@
 
 enum { TRIES_MAX = 16 };
 
-static bool is_same_capture(const struct capture *a, const struct capture *b) {
+static bool mend_is_same_capture(const struct capture *a, const struct capture *b) {
     return a->block_number == b->block_number && bytes_equal(a->url, b->url) &&
            memcmp(a->digest, b->digest, KEY_DIGEST_SIZE) == 0;
 }
 
 /* Queue the item, wait for it and give it back. */
-static enum err run_item(struct volume *volume, struct volume_item *item) {
+static enum err mend_run_item(struct volume *volume, struct volume_item *item) {
     volume_queue_item(volume, item);
     volume_await_item(item);
     enum err err = item->err;
@@ -22,26 +22,26 @@ static enum err run_item(struct volume *volume, struct volume_item *item) {
 /* ---- removal ---- */
 
 /* ERR_NOT_FOUND where no such capture is in the index. */
-static enum err look_for_capture(const struct volume *volume, const struct capture *capture) {
+static enum err mend_look_for_capture(const struct volume *volume, const struct capture *capture) {
     struct index_cursor *cursor;
     struct capture found;
     enum err err = index_cursor_open_time(volume->index, capture->surt, capture->time_us, &cursor);
     if (err != ERR_OK) {
         return err;
     }
-    while ((err = index_cursor_next(cursor, &found)) == ERR_OK && !is_same_capture(&found, capture)) {
+    while ((err = index_cursor_next(cursor, &found)) == ERR_OK && !mend_is_same_capture(&found, capture)) {
     }
     index_cursor_close(cursor);
     return err;
 }
 
-static enum err prepare_removal(struct volume_writer *writer, const struct capture *capture,
-                                struct volume_item **ret_item, struct err_detail *detail) {
+static enum err mend_prepare_removal(struct volume_writer *writer, const struct capture *capture,
+                                     struct volume_item **ret_item, struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_look look = {.generation = changes_now(&volume->changes), .is_there = true};
     enum err err = index_find_block(volume->index, capture->digest, capture->block_number, &look.block);
     if (err == ERR_OK) {
-        err = look.block.references > 0 ? look_for_capture(volume, capture) : ERR_NOT_FOUND;
+        err = look.block.references > 0 ? mend_look_for_capture(volume, capture) : ERR_NOT_FOUND;
     }
     if (err != ERR_OK) {
         return err_set(detail, err, err == ERR_NOT_FOUND ? "there is no such capture" : "%s", err_text(err));
@@ -63,11 +63,11 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
     enum err err = ERR_BUSY;
     for (unsigned i = 0; i < TRIES_MAX && err == ERR_BUSY; i++) {
         struct volume_item *item = NULL;
-        err = prepare_removal(writer, capture, &item, detail);
+        err = mend_prepare_removal(writer, capture, &item, detail);
         if (err != ERR_OK) {
             return err;
         }
-        err = run_item(writer->volume, item);
+        err = mend_run_item(writer->volume, item);
     }
     return err == ERR_OK ? ERR_OK : err_set(detail, err, "%s", err_text(err));
 }
@@ -75,7 +75,7 @@ enum err volume_remove_capture(struct volume_writer *writer, const struct captur
 enum err volume_submit_remove_capture(struct volume_writer *writer, const struct capture *capture,
                                       volume_done *done, void *context, struct err_detail *detail) {
     struct volume_item *item = NULL;
-    enum err err = prepare_removal(writer, capture, &item, detail);
+    enum err err = mend_prepare_removal(writer, capture, &item, detail);
     if (err == ERR_OK) {
         item->done = done;
         item->context = context;
@@ -87,8 +87,8 @@ enum err volume_submit_remove_capture(struct volume_writer *writer, const struct
 /* ---- repair ---- */
 
 /* The first capture of this document whose record is not sound; segment 0: none. */
-static enum err find_damaged_capture(struct volume_writer *writer, const struct volume_plan *plan,
-                                     struct location *ret_location, struct err_detail *detail) {
+static enum err mend_find_damaged_capture(struct volume_writer *writer, const struct volume_plan *plan,
+                                          struct location *ret_location, struct err_detail *detail) {
     const struct document *document = plan->document;
     struct index_cursor *cursor;
     struct capture wanted = {.url = document->url, .block_number = plan->number};
@@ -110,7 +110,7 @@ static enum err find_damaged_capture(struct volume_writer *writer, const struct 
         return err;
     }
     while (err == ERR_OK && is_sound && (err = index_cursor_next(cursor, &found)) == ERR_OK) {
-        if (is_same_capture(&found, &wanted)) {
+        if (mend_is_same_capture(&found, &wanted)) {
             err = volume_check_record(writer->reader, &found.location, &is_sound);
         }
     }
@@ -122,7 +122,7 @@ static enum err find_damaged_capture(struct volume_writer *writer, const struct 
 }
 
 /* Was the record of the block stored without a URL, so that it is no capture? */
-static bool is_plain_block(struct volume_writer *writer, const struct volume_plan *plan) {
+static bool mend_is_plain_block(struct volume_writer *writer, const struct volume_plan *plan) {
     char urn[VOLUME_URN_SIZE];
     const struct block *block = &plan->look.block;
     return block->location.segment != 0 &&
@@ -130,8 +130,8 @@ static bool is_plain_block(struct volume_writer *writer, const struct volume_pla
 }
 
 /* Is the document readable, here or where the caller says? */
-static enum err check_block(struct volume_writer *writer, const struct volume_plan *plan, bool is_elsewhere,
-                            bool *ret_is_sound) {
+static enum err mend_check_block(struct volume_writer *writer, const struct volume_plan *plan,
+                                 bool is_elsewhere, bool *ret_is_sound) {
     const struct location *location = &plan->look.block.location;
     *ret_is_sound = is_elsewhere;
     if (is_elsewhere || location->segment == 0) {
@@ -141,17 +141,17 @@ static enum err check_block(struct volume_writer *writer, const struct volume_pl
 }
 
 /* What has to be written? *ret_is_needed: anything at all. The document may lose its URL on the way. */
-static enum err plan_repair(struct volume_writer *writer, const struct key *key, struct document *document,
-                            bool is_elsewhere, struct volume_plan *plan, bool *ret_is_needed,
-                            struct err_detail *detail) {
+static enum err mend_plan_repair(struct volume_writer *writer, const struct key *key,
+                                 struct document *document, bool is_elsewhere, struct volume_plan *plan,
+                                 bool *ret_is_needed, struct err_detail *detail) {
     bool is_sound = true;
     struct location damaged = {0};
     enum err err = volume_plan_again(writer, document, key, plan, detail);
     if (err == ERR_OK) {
-        err = find_damaged_capture(writer, plan, &damaged, detail);
+        err = mend_find_damaged_capture(writer, plan, &damaged, detail);
     }
     if (err == ERR_OK) {
-        err = check_block(writer, plan, is_elsewhere, &is_sound);
+        err = mend_check_block(writer, plan, is_elsewhere, &is_sound);
     }
     if (err != ERR_OK) {
         return err;
@@ -163,7 +163,7 @@ static enum err plan_repair(struct volume_writer *writer, const struct key *key,
     }
     plan->mends = damaged;
     if (damaged.segment == 0) {
-        bool is_plain = is_plain_block(writer, plan);
+        bool is_plain = mend_is_plain_block(writer, plan);
         plan->mends = plan->look.block.location;
         plan->is_bare = !is_plain;
         document->url = is_plain ? bytes_of(NULL, 0) : document->url;
@@ -172,13 +172,14 @@ static enum err plan_repair(struct volume_writer *writer, const struct key *key,
 }
 
 /* One record. ERR_BUSY: look again. */
-static enum err repair_once(struct volume_writer *writer, const struct key *key, struct document document,
-                            bool is_elsewhere, bool *ret_is_needed, struct err_detail *detail) {
+static enum err mend_repair_once(struct volume_writer *writer, const struct key *key,
+                                 struct document document, bool is_elsewhere, bool *ret_is_needed,
+                                 struct err_detail *detail) {
     struct volume *volume = writer->volume;
     struct volume_plan plan;
     struct volume_item *item = volume_take_item(volume);
     *ret_is_needed = false;
-    enum err err = plan_repair(writer, key, &document, is_elsewhere, &plan, ret_is_needed, detail);
+    enum err err = mend_plan_repair(writer, key, &document, is_elsewhere, &plan, ret_is_needed, detail);
     if (err == ERR_OK && *ret_is_needed) {
         err = volume_encode(writer, &plan, item, detail);
     }
@@ -188,7 +189,7 @@ static enum err repair_once(struct volume_writer *writer, const struct key *key,
     }
     item->look = plan.look;
     item->accepts_twin = false;
-    return run_item(volume, item);
+    return mend_run_item(volume, item);
 }
 
 enum err volume_repair(struct volume_writer *writer, const struct key *key, const struct document *document,
@@ -201,7 +202,7 @@ enum err volume_repair(struct volume_writer *writer, const struct key *key, cons
         whole.sum = NULL; /* from elsewhere: nobody's word is taken for it */
     }
     for (unsigned i = 0; i < TRIES_MAX && is_needed; i++) {
-        err = repair_once(writer, key, whole, is_elsewhere, &is_needed, detail);
+        err = mend_repair_once(writer, key, whole, is_elsewhere, &is_needed, detail);
         if (err != ERR_OK && err != ERR_BUSY) {
             return err;
         }

@@ -72,7 +72,7 @@ void volume_scan_done(struct volume_scan *scan) {
 }
 
 /* "hex.number" of a deletion. */
-static bool read_deletion(struct bytes value, struct ledger_entry *entry) {
+static bool record_read_deletion(struct bytes value, struct ledger_entry *entry) {
     size_t dot = bytes_find_byte(value, '.');
     uint64_t number;
     if (dot == value.size || !bytes_to_u64(bytes_skip(value, dot + 1), UINT16_MAX, &number)) {
@@ -83,10 +83,10 @@ static bool read_deletion(struct bytes value, struct ledger_entry *entry) {
 }
 
 /* Of one reference, or of captures, whose time it then reads. */
-static enum ledger_kind kind_of_deletion(const struct warc_record *record, struct bytes value,
-                                         struct ledger_entry *entry) {
+static enum ledger_kind record_kind_of_deletion(const struct warc_record *record, struct bytes value,
+                                                struct ledger_entry *entry) {
     struct bytes time = fields_get(&record->fields, BYTES(VOLUME_CAPTURE_FIELD));
-    if (value.size == 0 || !read_deletion(value, entry)) {
+    if (value.size == 0 || !record_read_deletion(value, entry)) {
         return LEDGER_OTHER;
     }
     if (time.size == 0) {
@@ -96,7 +96,7 @@ static enum ledger_kind kind_of_deletion(const struct warc_record *record, struc
 }
 
 /* "segment offset length" of the record that this one replaces. */
-static void read_mends(const struct warc_record *record, struct ledger_entry *entry) {
+static void record_read_mends(const struct warc_record *record, struct ledger_entry *entry) {
     struct bytes rest = fields_get(&record->fields, BYTES(VOLUME_MENDS_FIELD));
     uint64_t numbers[3] = {0};
     for (size_t i = 0; i < 3; i++) {
@@ -110,7 +110,7 @@ static void read_mends(const struct warc_record *record, struct ledger_entry *en
         .segment = (uint32_t)numbers[0], .offset = numbers[1], .length = (uint32_t)numbers[2]};
 }
 
-static enum ledger_kind kind_of(const struct warc_record *record, struct ledger_entry *entry) {
+static enum ledger_kind record_kind_of(const struct warc_record *record, struct ledger_entry *entry) {
     struct bytes deletion = fields_get(&record->fields, BYTES(VOLUME_DELETE_FIELD));
     switch (record->type) {
     case WARC_TYPE_RESPONSE:
@@ -119,14 +119,14 @@ static enum ledger_kind kind_of(const struct warc_record *record, struct ledger_
     case WARC_TYPE_REVISIT:
         return LEDGER_REVISIT;
     case WARC_TYPE_METADATA:
-        return kind_of_deletion(record, deletion, entry);
+        return record_kind_of_deletion(record, deletion, entry);
     default:
         return LEDGER_OTHER;
     }
 }
 
 /* The payload's SHA-256 as the header states it; false where it does not. */
-static bool read_digest(const struct warc_record *record, uint8_t digest[SHA256_SIZE]) {
+static bool record_read_digest(const struct warc_record *record, uint8_t digest[SHA256_SIZE]) {
     struct warc_digest stated;
     struct bytes text = fields_get(&record->fields, BYTES("WARC-Payload-Digest"));
     if (text.size == 0 || warc_digest_parse(&stated, text, NULL) != ERR_OK ||
@@ -138,8 +138,8 @@ static bool read_digest(const struct warc_record *record, uint8_t digest[SHA256_
 }
 
 /* Capture by URL: its key in the index. What has no key is kept all the same, and found by content key. */
-static void describe_capture(struct volume_scan *scan, const struct warc_record *record,
-                             struct ledger_entry *entry) {
+static void record_describe_capture(struct volume_scan *scan, const struct warc_record *record,
+                                    struct ledger_entry *entry) {
     bool is_plain = bytes_starts_with(record->target_uri, BYTES(VOLUME_URN_PREFIX));
     buf_clear(&scan->surt);
     buf_clear(&scan->url);
@@ -156,8 +156,8 @@ static void describe_capture(struct volume_scan *scan, const struct warc_record 
 }
 
 /* Read the block to its end: size and, if asked, digest of the payload. */
-static enum err read_block(struct volume_scan *scan, struct warc_reader *reader, bool wants_digest,
-                           uint64_t *ret_size, struct err_detail *detail) {
+static enum err record_read_block(struct volume_scan *scan, struct warc_reader *reader, bool wants_digest,
+                                  uint64_t *ret_size, struct err_detail *detail) {
     struct bytes piece;
     struct bytes part;
     uint64_t size = 0;
@@ -182,8 +182,8 @@ static enum err read_block(struct volume_scan *scan, struct warc_reader *reader,
     return err;
 }
 
-static void describe_http(struct volume_scan *scan, const struct warc_record *record,
-                          struct ledger_entry *entry) {
+static void record_describe_http(struct volume_scan *scan, const struct warc_record *record,
+                                 struct ledger_entry *entry) {
     bool is_http = warc_record_is_http(record);
     entry->status = is_http ? scan->payload.head.status : 0;
     struct bytes type =
@@ -197,8 +197,8 @@ static void describe_http(struct volume_scan *scan, const struct warc_record *re
 
 /* Of a deposit nothing is believed: what is too large, of tomorrow, or not what its digest says is refused.
  */
-static enum err check_head(const struct volume_scan *scan, const struct warc_record *record,
-                           struct err_detail *detail) {
+static enum err record_check_head(const struct volume_scan *scan, const struct warc_record *record,
+                                  struct err_detail *detail) {
     int64_t now_us = clock_wall_us(scan->volume->config.clock);
     if (record->content_length > VOLUME_DOCUMENT_SIZE_MAX) {
         return err_set(detail, ERR_LIMIT, "a record of %ju bytes", (uintmax_t)record->content_length);
@@ -209,8 +209,8 @@ static enum err check_head(const struct volume_scan *scan, const struct warc_rec
     return ERR_OK;
 }
 
-static enum err check_digest(const uint8_t stated[SHA256_SIZE], const uint8_t found[SHA256_SIZE],
-                             struct err_detail *detail) {
+static enum err record_check_digest(const uint8_t stated[SHA256_SIZE], const uint8_t found[SHA256_SIZE],
+                                    struct err_detail *detail) {
     return memcmp(stated, found, SHA256_SIZE) == 0
                ? ERR_OK
                : err_set(detail, ERR_MISMATCH, "a document that its digest does not fit");
@@ -222,8 +222,8 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     struct ledger_entry entry = {.time_us = record->date_us};
     uint8_t digest[SHA256_SIZE] = {0};
     uint64_t block_number = 0;
-    entry.kind = kind_of(record, &entry);
-    bool has_digest = read_digest(record, digest);
+    entry.kind = record_kind_of(record, &entry);
+    bool has_digest = record_read_digest(record, digest);
     bool is_mirrored = scan->volume->config.is_mirrored;
     bool wants_digest = entry.kind == LEDGER_ORIGINAL && (!has_digest || is_mirrored);
     struct bytes block_field = fields_get(&record->fields, BYTES(VOLUME_BLOCK_FIELD));
@@ -236,18 +236,18 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
         entry.uri_hash = volume_hash_uri(&scan->sha256, record->target_uri);
         entry.is_bare =
             entry.kind == LEDGER_ORIGINAL && fields_get(&record->fields, BYTES(VOLUME_BARE_FIELD)).size > 0;
-        read_mends(record, &entry);
+        record_read_mends(record, &entry);
     }
     if ((is_stored && !entry.is_bare) || entry.kind == LEDGER_REMOVAL) {
-        describe_capture(scan, record, &entry);
+        record_describe_capture(scan, record, &entry);
     }
     if (entry.kind == LEDGER_REMOVAL && entry.surt.size == 0) {
         entry.kind = LEDGER_OTHER; /* of what cannot be in the index */
     }
-    enum err err = is_mirrored ? check_head(scan, record, detail) : ERR_OK;
-    err = err == ERR_OK ? read_block(scan, reader, wants_digest, &entry.size, detail) : err;
+    enum err err = is_mirrored ? record_check_head(scan, record, detail) : ERR_OK;
+    err = err == ERR_OK ? record_read_block(scan, reader, wants_digest, &entry.size, detail) : err;
     if (err == ERR_OK && is_stored) {
-        describe_http(scan, record, &entry);
+        record_describe_http(scan, record, &entry);
     }
     if (err == ERR_OK) {
         err = warc_reader_finish(reader, detail);
@@ -258,7 +258,7 @@ enum err volume_scan_record(struct volume_scan *scan, struct warc_reader *reader
     if (wants_digest) {
         uint8_t found[SHA256_SIZE];
         sha256_finish(&scan->sha256, found);
-        err = has_digest ? check_digest(digest, found, detail) : ERR_OK;
+        err = has_digest ? record_check_digest(digest, found, detail) : ERR_OK;
         memcpy(digest, found, sizeof digest);
     }
     if (err != ERR_OK) {

@@ -22,7 +22,7 @@ struct recovery {
 enum { UNPACKED_RATIO_MAX = 1000 };
 static const uint64_t UNPACKED_FREE_SIZE = UINT64_C(8) << 30;
 
-static void tell(const struct recovery *recovery) {
+static void recover_tell(const struct recovery *recovery) {
     const struct volume_config *config = &recovery->volume->config;
     if (config->progress != NULL) {
         uint64_t done_size = recovery->done_size + recovery->good_end - recovery->from;
@@ -31,7 +31,7 @@ static void tell(const struct recovery *recovery) {
     }
 }
 
-static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct err_detail *detail) {
+static enum err recover_commit_up_to(struct recovery *recovery, uint64_t offset, struct err_detail *detail) {
     struct index_position position = {.segment = recovery->segment->number, .offset = offset};
     return ledger_commit(&recovery->volume->ledger, &position, detail);
 }
@@ -40,8 +40,8 @@ static enum err commit_up_to(struct recovery *recovery, uint64_t offset, struct 
  * A deposit unpacks to a thousand times its size at most, and some: archives do not, what is meant to keep
  * others busy does.
  */
-static enum err check_unpacked(struct recovery *recovery, const struct ledger_entry *entry,
-                               struct err_detail *detail) {
+static enum err recover_check_unpacked(struct recovery *recovery, const struct ledger_entry *entry,
+                                       struct err_detail *detail) {
     uint64_t read_size = entry->location.offset + entry->location.length - recovery->from;
     recovery->unpacked_size += entry->size;
     if (recovery->unpacked_size / UNPACKED_RATIO_MAX > read_size + UNPACKED_FREE_SIZE / UNPACKED_RATIO_MAX) {
@@ -52,18 +52,18 @@ static enum err check_unpacked(struct recovery *recovery, const struct ledger_en
     return ERR_OK;
 }
 
-static enum err enter_record(struct recovery *recovery, struct err_detail *detail) {
+static enum err recover_enter_record(struct recovery *recovery, struct err_detail *detail) {
     struct ledger_entry entry;
     enum err err =
         volume_scan_record(recovery->scan, &recovery->reader, recovery->segment->number, &entry, detail);
     if (err == ERR_OK && recovery->volume->config.is_mirrored) {
-        err = check_unpacked(recovery, &entry, detail);
+        err = recover_check_unpacked(recovery, &entry, detail);
     }
     if (err != ERR_OK) {
         return err;
     }
     if (entry.kind == LEDGER_REMOVAL || entry.mends.segment != 0) { /* they look into the index */
-        err = commit_up_to(recovery, recovery->good_end, detail);
+        err = recover_commit_up_to(recovery, recovery->good_end, detail);
     }
     if (err == ERR_OK) {
         err = ledger_apply(&recovery->volume->ledger, &entry);
@@ -73,9 +73,10 @@ static enum err enter_record(struct recovery *recovery, struct err_detail *detai
     }
     recovery->good_end = entry.location.offset + entry.location.length;
     recovery->report->records_count += entry.kind != LEDGER_OTHER;
-    tell(recovery);
-    return ledger_is_full(&recovery->volume->ledger) ? commit_up_to(recovery, recovery->good_end, detail)
-                                                     : ERR_OK;
+    recover_tell(recovery);
+    return ledger_is_full(&recovery->volume->ledger)
+               ? recover_commit_up_to(recovery, recovery->good_end, detail)
+               : ERR_OK;
 }
 
 void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail) {
@@ -102,7 +103,7 @@ bool volume_is_damage(enum err err) {
  * machine stopped, nobody was told that it is durable, and it is cut off. Where there is one, the damage lies
  * between durable records and must stay where it is: `verify` names it.
  */
-static enum err pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {
+static enum err recover_pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {
     enum err err = warc_reader_recover(&recovery->reader, ret_goes_on, detail);
     if (err != ERR_OK) {
         return err;
@@ -128,8 +129,8 @@ static enum err pass_damage(struct recovery *recovery, bool *ret_goes_on, struct
  * The same of a deposit. What is torn at its end stays as well: a later version may have the rest of it, and
  * then reading goes on there. What no mnemon writes is a reason to refuse all of it.
  */
-static enum err pass_refused(struct recovery *recovery, enum err err, bool *ret_goes_on,
-                             struct err_detail *detail) {
+static enum err recover_pass_refused(struct recovery *recovery, enum err err, bool *ret_goes_on,
+                                     struct err_detail *detail) {
     struct segment *segment = recovery->segment;
     struct err_detail reason = detail != NULL ? *detail : (struct err_detail){0};
     bool is_absurd = err == ERR_LIMIT && recovery->reader.state != WARC_READER_DAMAGED;
@@ -151,17 +152,17 @@ static enum err pass_refused(struct recovery *recovery, enum err err, bool *ret_
     return ERR_OK;
 }
 
-static bool is_cancelled(const struct recovery *recovery) {
+static bool recover_is_cancelled(const struct recovery *recovery) {
     const atomic_bool *flag = recovery->volume->config.is_cancelled;
     return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-static enum err read_records(struct recovery *recovery, struct err_detail *detail) {
+static enum err recover_read_records(struct recovery *recovery, struct err_detail *detail) {
     bool is_mirrored = recovery->volume->config.is_mirrored;
     bool goes_on = true;
     while (goes_on) {
         bool found = false;
-        if (is_cancelled(recovery)) {
+        if (recover_is_cancelled(recovery)) {
             return ERR_CANCELLED;
         }
         enum err err = warc_reader_next(&recovery->reader, &found, detail);
@@ -169,11 +170,11 @@ static enum err read_records(struct recovery *recovery, struct err_detail *detai
             return ERR_OK;
         }
         if (err == ERR_OK) {
-            err = enter_record(recovery, detail);
+            err = recover_enter_record(recovery, detail);
         }
         if (volume_is_damage(err)) {
-            err = is_mirrored ? pass_refused(recovery, err, &goes_on, detail)
-                              : pass_damage(recovery, &goes_on, detail);
+            err = is_mirrored ? recover_pass_refused(recovery, err, &goes_on, detail)
+                              : recover_pass_damage(recovery, &goes_on, detail);
         }
         if (err != ERR_OK) {
             return err;
@@ -202,15 +203,15 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
         err = warc_reader_seek(&recovery->reader, from, detail);
     }
     if (err == ERR_OK) {
-        err = read_records(recovery, detail);
+        err = recover_read_records(recovery, detail);
     }
     warc_reader_done(&recovery->reader);
     recovery->done_size += segment->size - from;
-    return err == ERR_OK ? commit_up_to(recovery, segment->size, detail) : err;
+    return err == ERR_OK ? recover_commit_up_to(recovery, segment->size, detail) : err;
 }
 
 /* Of the segments that the index has not seen, or not wholly. */
-static uint64_t missed_size(const struct volume *volume, const struct index_position *position) {
+static uint64_t recover_missed_size(const struct volume *volume, const struct index_position *position) {
     uint64_t size = 0;
     for (size_t i = 0; i < volume->segments_count; i++) {
         const struct segment *segment = volume->segments[i];
@@ -230,8 +231,10 @@ enum err volume_recover(struct volume *volume, struct volume_recovery *report, s
     }
     struct volume_scan scan;
     err = volume_scan_init(&scan, volume);
-    struct recovery recovery = {
-        .volume = volume, .report = report, .scan = &scan, .all_size = missed_size(volume, &position)};
+    struct recovery recovery = {.volume = volume,
+                                .report = report,
+                                .scan = &scan,
+                                .all_size = recover_missed_size(volume, &position)};
     for (size_t i = 0; i < volume->segments_count && err == ERR_OK; i++) {
         recovery.segment = volume->segments[i];
         if (recovery.segment->number < position.segment) {

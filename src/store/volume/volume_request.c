@@ -37,8 +37,8 @@ void volume_requests_free(struct volume_requests *requests) {
  * number never comes to mean other bytes, so the start with the dictionary is read again only when the
  * segment is another or has grown.
  */
-static enum err open_segment(struct volume_requests *requests, const struct segment *segment,
-                             struct err_detail *detail) {
+static enum err request_open_segment(struct volume_requests *requests, const struct segment *segment,
+                                     struct err_detail *detail) {
     struct index_segment indexed;
     bool found;
     enum err err = index_find_segment(requests->volume->index, segment->number, &indexed);
@@ -57,7 +57,7 @@ static enum err open_segment(struct volume_requests *requests, const struct segm
     return err;
 }
 
-static enum err read_block(struct volume_requests *requests, struct err_detail *detail) {
+static enum err request_read_block(struct volume_requests *requests, struct err_detail *detail) {
     struct bytes piece;
     enum err err;
     do {
@@ -70,8 +70,8 @@ static enum err read_block(struct volume_requests *requests, struct err_detail *
 }
 
 /* The next record at the place, where it is a request of this id. ERR_NOT_FOUND: it is something else. */
-static enum err read_request(struct volume_requests *requests, uint64_t offset, struct bytes id,
-                             struct err_detail *detail) {
+static enum err request_read_request(struct volume_requests *requests, uint64_t offset, struct bytes id,
+                                     struct err_detail *detail) {
     struct warc_reader *reader = &requests->reader;
     bool found = false;
     enum err err = warc_reader_seek(reader, offset, detail);
@@ -83,12 +83,12 @@ static enum err read_request(struct volume_requests *requests, uint64_t offset, 
     }
     bool is_request = found && reader->record.type == WARC_TYPE_REQUEST &&
                       bytes_equal(fields_get(&reader->record.fields, BYTES("WARC-Concurrent-To")), id);
-    return is_request ? read_block(requests, detail) : ERR_NOT_FOUND;
+    return is_request ? request_read_block(requests, detail) : ERR_NOT_FOUND;
 }
 
 /* The id of the record itself, which its request names; copied, as the reader goes on. */
-static enum err read_id(struct volume_requests *requests, uint64_t offset, struct buf *id,
-                        struct err_detail *detail) {
+static enum err request_read_id(struct volume_requests *requests, uint64_t offset, struct buf *id,
+                                struct err_detail *detail) {
     bool found = false;
     enum err err = warc_reader_seek(&requests->reader, offset, detail);
     if (err == ERR_OK) {
@@ -110,12 +110,12 @@ enum err volume_requests_find(struct volume_requests *requests, const struct loc
     }
     buf_init(&id, WARC_RECORD_HEAD_SIZE_MAX);
     buf_clear(&requests->request);
-    err = open_segment(requests, segment, detail);
+    err = request_open_segment(requests, segment, detail);
     if (err == ERR_OK) {
-        err = read_id(requests, location->offset, &id, detail);
+        err = request_read_id(requests, location->offset, &id, detail);
     }
     if (err == ERR_OK && id.size > 0) {
-        err = read_request(requests, location->offset + location->length, buf_bytes(&id), detail);
+        err = request_read_request(requests, location->offset + location->length, buf_bytes(&id), detail);
     }
     buf_done(&id);
     volume_release(segment);

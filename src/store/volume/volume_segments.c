@@ -6,7 +6,7 @@
 #include "warc/warc_writer.h"
 
 /* Index of the first segment whose number is not below this one. With segments_lock. */
-static size_t segment_index(const struct volume *volume, uint32_t number) {
+static size_t segments_segment_index(const struct volume *volume, uint32_t number) {
     size_t low = 0;
     size_t high = volume->segments_count;
     while (low < high) {
@@ -23,7 +23,7 @@ static size_t segment_index(const struct volume *volume, uint32_t number) {
 enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) {
     enum err err = ERR_NOT_FOUND;
     pthread_rwlock_rdlock(&volume->segments_lock);
-    size_t index = segment_index(volume, number);
+    size_t index = segments_segment_index(volume, number);
     if (index < volume->segments_count && volume->segments[index]->number == number) {
         *ret_segment = volume->segments[index];
         atomic_fetch_add_explicit(&(*ret_segment)->holders_count, 1, memory_order_relaxed);
@@ -36,7 +36,7 @@ enum err volume_hold(struct volume *volume, uint32_t number, struct segment **re
 struct segment *volume_hold_from(struct volume *volume, uint32_t number) {
     struct segment *found = NULL;
     pthread_rwlock_rdlock(&volume->segments_lock);
-    size_t index = segment_index(volume, number);
+    size_t index = segments_segment_index(volume, number);
     if (index < volume->segments_count) {
         found = volume->segments[index];
         atomic_fetch_add_explicit(&found->holders_count, 1, memory_order_relaxed);
@@ -60,7 +60,7 @@ enum pack_framing volume_framing(struct volume *volume, uint32_t number) {
 }
 
 /* Make the segment known to readers; it is the volume's from then on. */
-static enum err insert_segment(struct volume *volume, struct segment *take_segment) {
+static enum err segments_insert_segment(struct volume *volume, struct segment *take_segment) {
     enum err err = ERR_OK;
     pthread_rwlock_wrlock(&volume->segments_lock);
     if (volume->segments_count == volume->segments_max) {
@@ -75,7 +75,7 @@ static enum err insert_segment(struct volume *volume, struct segment *take_segme
         }
     }
     if (err == ERR_OK) {
-        size_t index = segment_index(volume, take_segment->number);
+        size_t index = segments_segment_index(volume, take_segment->number);
         size_t behind = volume->segments_count - index;
         memmove(&volume->segments[index + 1], &volume->segments[index], behind * sizeof(struct segment *));
         volume->segments[index] = take_segment;
@@ -97,8 +97,8 @@ struct listing {
     enum err err;
 };
 
-static enum err open_file(struct volume *volume, const char *name, struct segment **ret_segment,
-                          struct err_detail *detail) {
+static enum err segments_open_file(struct volume *volume, const char *name, struct segment **ret_segment,
+                                   struct err_detail *detail) {
     const struct volume_config *config = &volume->config;
     struct segment *segment = calloc(1, sizeof *segment);
     if (segment == NULL) {
@@ -114,18 +114,18 @@ static enum err open_file(struct volume *volume, const char *name, struct segmen
     return ERR_OK;
 }
 
-static enum err open_one(struct volume *volume, const char *name, struct err_detail *detail) {
+static enum err segments_open_one(struct volume *volume, const char *name, struct err_detail *detail) {
     struct segment *segment;
-    enum err err = open_file(volume, name, &segment, detail);
-    return err == ERR_OK ? insert_segment(volume, segment) : err;
+    enum err err = segments_open_file(volume, name, &segment, detail);
+    return err == ERR_OK ? segments_insert_segment(volume, segment) : err;
 }
 
-static enum err open_of_mirrored(struct listing *listing, const char *name) {
+static enum err segments_open_of_mirrored(struct listing *listing, const char *name) {
     struct volume *volume = listing->volume;
     if (volume->segments_count == VOLUME_MIRRORED_SEGMENTS_MAX) {
         return err_set(listing->detail, ERR_LIMIT, "more than %d segments", VOLUME_MIRRORED_SEGMENTS_MAX);
     }
-    enum err err = open_one(volume, name, listing->detail);
+    enum err err = segments_open_one(volume, name, listing->detail);
     if (!volume_is_damage(err)) {
         return err;
     }
@@ -134,13 +134,13 @@ static enum err open_of_mirrored(struct listing *listing, const char *name) {
 }
 
 /* A segment that was being made when the process ended. */
-static enum err remove_temporary(struct volume *volume, const char *name) {
+static enum err segments_remove_temporary(struct volume *volume, const char *name) {
     char path[SEGMENT_PATH_SIZE_MAX];
     int size = snprintf(path, sizeof path, "%s/%s", volume->config.directory, name);
     return size < (int)sizeof path ? vfs_unlink(volume->config.vfs, path) : ERR_LIMIT;
 }
 
-static void visit_name(void *context, const char *name) {
+static void segments_visit_name(void *context, const char *name) {
     struct listing *listing = context;
     uint32_t number;
     enum pack_framing framing;
@@ -149,10 +149,10 @@ static void visit_name(void *context, const char *name) {
     }
     bool is_mirrored = listing->volume->config.is_mirrored;
     if (bytes_ends_with(bytes_of_string(name), BYTES(SEGMENT_TEMPORARY))) {
-        listing->err = is_mirrored ? ERR_OK : remove_temporary(listing->volume, name);
+        listing->err = is_mirrored ? ERR_OK : segments_remove_temporary(listing->volume, name);
     } else if (segment_parse_name(name, &number, &framing)) {
-        listing->err =
-            is_mirrored ? open_of_mirrored(listing, name) : open_one(listing->volume, name, listing->detail);
+        listing->err = is_mirrored ? segments_open_of_mirrored(listing, name)
+                                   : segments_open_one(listing->volume, name, listing->detail);
     }
 }
 
@@ -163,7 +163,7 @@ static void visit_name(void *context, const char *name) {
  * published at that moment, and its index is new then: volume_is_grown() does not take a compaction for
  * growth.
  */
-static void settle_generations(struct volume *volume) {
+static void segments_settle_generations(struct volume *volume) {
     for (size_t i = 0; i + 1 < volume->segments_count;) {
         struct segment *older = volume->segments[i];
         struct segment *newer = volume->segments[i + 1];
@@ -181,9 +181,9 @@ static void settle_generations(struct volume *volume) {
 enum err volume_open_segments(struct volume *volume, struct volume_recovery *recovery,
                               struct err_detail *detail) {
     struct listing listing = {.volume = volume, .recovery = recovery, .detail = detail};
-    enum err err = vfs_list(volume->config.vfs, volume->config.directory, visit_name, &listing);
+    enum err err = vfs_list(volume->config.vfs, volume->config.directory, segments_visit_name, &listing);
     if (err == ERR_OK && listing.err == ERR_OK) {
-        settle_generations(volume);
+        segments_settle_generations(volume);
     }
     return err != ERR_OK ? err : listing.err;
 }
@@ -200,7 +200,8 @@ void volume_close_segments(struct volume *volume) {
 }
 
 /* The first record of a segment: what wrote it. */
-static enum err put_warcinfo(struct volume *volume, struct segment *segment, struct err_detail *detail) {
+static enum err segments_put_warcinfo(struct volume *volume, struct segment *segment,
+                                      struct err_detail *detail) {
     struct buf frame;
     struct buf info;
     struct sink_buf sink;
@@ -255,7 +256,7 @@ enum err volume_start_segment(struct volume *volume, uint32_t number, enum pack_
         free(segment);
         return err;
     }
-    err = put_warcinfo(volume, segment, detail);
+    err = segments_put_warcinfo(volume, segment, detail);
     if (err != ERR_OK) {
         volume_drop_segment(volume, segment);
         return err;
@@ -278,7 +279,7 @@ enum err volume_publish_segment(struct volume *volume, struct segment *take_segm
         volume_drop_segment(volume, take_segment);
         return err;
     }
-    return insert_segment(volume, take_segment);
+    return segments_insert_segment(volume, take_segment);
 }
 
 enum err volume_add_segment(struct volume *volume, struct bytes dictionary, struct segment **ret_segment,
@@ -299,7 +300,7 @@ enum err volume_add_segment(struct volume *volume, struct bytes dictionary, stru
 }
 
 /* Nobody can find it any more; those who have it are about to finish one read. */
-static void await_holders(const struct segment *segment) {
+static void segments_await_holders(const struct segment *segment) {
     while (atomic_load_explicit(&segment->holders_count, memory_order_acquire) > 0) {
         sched_yield();
     }
@@ -307,13 +308,13 @@ static void await_holders(const struct segment *segment) {
 
 void volume_remove_segment(struct volume *volume, struct segment *take_segment) {
     pthread_rwlock_wrlock(&volume->segments_lock);
-    size_t index = segment_index(volume, take_segment->number);
+    size_t index = segments_segment_index(volume, take_segment->number);
     ASSERT(index < volume->segments_count && volume->segments[index] == take_segment);
     size_t behind = volume->segments_count - index - 1;
     memmove(&volume->segments[index], &volume->segments[index + 1], behind * sizeof(struct segment *));
     volume->segments_count--;
     pthread_rwlock_unlock(&volume->segments_lock);
-    await_holders(take_segment);
+    segments_await_holders(take_segment);
     if (!volume->config.is_mirrored) {
         enum err removed = segment_unlink(take_segment, volume->config.directory, false);
         (void)removed; /* opening the volume removes what a newer generation replaced */
@@ -325,21 +326,21 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment) 
 enum err volume_renew_segment(struct volume *volume, const char *name, struct err_detail *detail) {
     struct segment *segment;
     struct segment *old = NULL;
-    enum err err = open_file(volume, name, &segment, detail);
+    enum err err = segments_open_file(volume, name, &segment, detail);
     if (err != ERR_OK) {
         return err;
     }
     pthread_rwlock_wrlock(&volume->segments_lock);
-    size_t index = segment_index(volume, segment->number);
+    size_t index = segments_segment_index(volume, segment->number);
     if (index < volume->segments_count && volume->segments[index]->number == segment->number) {
         old = volume->segments[index];
         volume->segments[index] = segment;
     }
     pthread_rwlock_unlock(&volume->segments_lock);
     if (old == NULL) {
-        return insert_segment(volume, segment);
+        return segments_insert_segment(volume, segment);
     }
-    await_holders(old);
+    segments_await_holders(old);
     segment_done(old);
     free(old);
     return ERR_OK;
