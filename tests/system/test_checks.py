@@ -34,6 +34,9 @@ def test_layers_pass_on_the_tree(root, tree):
         ("src/protocol/ring/bad.c", "#include <time.h>\n", "protocol/ is pure and may not include <time.h>"),
         ("src/protocol/ring/bad.c", '#include "net/identity.h"\n', "protocol/ may not include net/"),
         ("src/attic/bad.c", "\n", "attic/ has no row"),
+        ("src/store/attic/bad.c", "\n", "store/attic/ has no row"),
+        ("src/store/index/bad.c", '#include "store/volume/volume.h"\n', "store/index/ may not include store/volume/"),
+        ("src/node/proxy/bad.c", '#include "node/node.h"\n', "node/proxy/ may not include node/node.h"),
         ("src/node/bad.c", "    thread_start(&thread, name, run, node);\n", "thread_start belongs to run/"),
         ("src/store/index/bad.c", "    pthread_create(&thread, NULL, run, NULL);\n", "pthread_create belongs to run/"),
         ("src/net/bad.h", "    pthread_cond_t changed;\n", "pthread_cond_t belongs to run/"),
@@ -46,6 +49,15 @@ def test_layers_fail_on_a_forbidden_include(root, tree, path, text, complaint):
     result = run(root / "tools" / "check-layers", tree)
     assert result.returncode == 1
     assert complaint in result.stderr
+
+
+def test_rooms_include_only_rooms_above_them(root, tree):
+    document = tree / "docs" / "architecture.md"
+    row = next(line for line in document.read_text().splitlines() if line.startswith("| `store/index/`"))
+    document.write_text(document.read_text().replace(row, row.replace("| document, kv |", "| document, kv, volume |")))
+    result = run(root / "tools" / "check-layers", tree)
+    assert result.returncode == 1
+    assert "store/index/ may only include rooms above it, not volume" in result.stderr
 
 
 def test_layers_follow_the_table_of_the_document(root, tree):
