@@ -6,7 +6,7 @@ SITE ?=
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: help build run ring test asan tsan fuzz bench format install clean packages-run packages-test
+.PHONY: help build run ring check test asan tsan fuzz bench format install clean packages-run packages-test
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS='	' read -r word text; do printf 'make %-9s %s\n' "$$word" "$$text"; done
@@ -28,6 +28,9 @@ run: build ## build and start; SITE=https://… archives that site first
 
 ring: build ## start four nodes on 127.0.0.2 to 127.0.0.5 that archive a small site together
 	@tools/ring $(BUILD)/mnemon
+
+check: packages-test ## before a commit: format, layers, and the unit tests of what has changed
+	@tools/test format layers changed
 
 test: packages-test ## install what is missing, build, run every test and check
 	@tools/test
