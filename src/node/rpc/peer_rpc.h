@@ -18,7 +18,7 @@
  * What readers ask has a rate of its own (reads_rate): above it they are told ERR_BUSY at once, instead of
  * waiting in a queue that grows. Who was told so leaves that peer alone for a while (peer_rpc_is_busy()).
  *
- * On the wire, in each stream, after net/frame.h: docs/protocol/together.md, "Questions over streams".
+ * On the wire, in each stream, after net/frame.h: docs/protocol/ring-services.md, "Questions over streams".
  */
 #ifndef MNEMON_NODE_RPC_PEER_RPC_H
 #define MNEMON_NODE_RPC_PEER_RPC_H
@@ -38,7 +38,7 @@ enum {
     PEER_RPC_ANSWER_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX + (64 << 10),
 };
 
-/* The values are on the wire. One line each in docs/protocol/together.md. */
+/* The values are on the wire. One line each in docs/protocol/ring-services.md. */
 enum peer_rpc_service {
     PEER_RPC_PING,    /* answers what it got */
     PEER_RPC_COMPARE, /* keeping: protocol/copies/reconcile.h */

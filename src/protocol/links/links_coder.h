@@ -1,8 +1,8 @@
 /*
  * links_coder - an arithmetic coder: bits whose probability both sides know take no more than that says.
  *
- * 32 bits, probabilities of 12 bits, the lower part of the interval is a one's; docs/protocol/together.md.
- * The encoder leaves out zeros at its end, the decoder reads them there.
+ * 32 bits, probabilities of 12 bits, the lower part of the interval is a one's;
+ * docs/protocol/ring-services.md. The encoder leaves out zeros at its end, the decoder reads them there.
  */
 #ifndef MNEMON_PROTOCOL_LINKS_LINKS_CODER_H
 #define MNEMON_PROTOCOL_LINKS_LINKS_CODER_H

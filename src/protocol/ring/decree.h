@@ -7,7 +7,7 @@
  *
  * The founder's decrees always count; a member's count where the charter allows jobs of members, and only
  * jobs. A decree of a removed member no longer counts. Every node keeps every decree that counts, and passes
- * it on (docs/protocol/together.md); withdrawn ones are kept too, so that nobody brings them back.
+ * it on (docs/protocol/ring-services.md); withdrawn ones are kept too, so that nobody brings them back.
  *
  * Format: docs/formats/decree.md.
  */
