@@ -79,6 +79,45 @@ def test_one_file_knows_rocksdb(tree):
     assert users_of_rocksdb(tree) == ["src/store/bad.c", "src/store/kv/kv.c"]
 
 
+@pytest.fixture
+def documents(root, tmp_path):
+    """A copy of what check-links looks at."""
+    for folder in ("src", "tests", "tools", "bench", "demo", "docs", "include", "web"):
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "npm"))
+    for path in root.glob("*.md"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def test_links_lead_somewhere(root, documents):
+    result = run(root / "tools" / "check-links", documents)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "path, text, complaint",
+    [
+        ("docs/bad.md", "See [the plan](plans.md).\n", "docs/bad.md:1: plans.md: there is no such file"),
+        ("docs/bad.md", "\n[Why](api.md#why)\n", "docs/bad.md:2: api.md#why: there is no such heading"),
+        ("docs/bad.md", "Its code is `src/base/attic.c`.\n", "docs/bad.md:1: src/base/attic.c: there is no such path"),
+        ("docs/bad.md", "Its code is `src/attic/*.c`.\n", "docs/bad.md:1: src/attic/*.c: there is no such path"),
+        ("docs/bad.md", "Its code is in base/attic.h.\n", "docs/bad.md:1: base/attic.h: there is no such path"),
+        ("src/base/bad.h", "/* docs/attic.md */\n", "src/base/bad.h:1: docs/attic.md: there is no such document"),
+    ],
+)
+def test_links_fail_on_what_is_not_there(root, documents, path, text, complaint):
+    (documents / path).write_text(text)
+    result = run(root / "tools" / "check-links", documents)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [complaint]
+
+
+def test_links_pass_on_code_and_on_other_hosts(root, documents):
+    (documents / "docs" / "good.md").write_text("[a](https://example.org/b.md)\n\n```\n[c](d.md) src/e.c\n```\n")
+    result = run(root / "tools" / "check-links", documents)
+    assert result.returncode == 0, result.stderr
+
+
 PURE = """
 #include <stdint.h>
 #include <stdlib.h>
