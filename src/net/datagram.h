@@ -36,7 +36,7 @@ enum datagram_kind {
     DATAGRAM_PROOF = 4,     /* contents: the cookie that came */
     DATAGRAM_RING = 8,      /* the owner's kinds begin here */
     DATAGRAM_CHARTER = 10,  /* docs/protocol/charter.md */
-    DATAGRAM_LINKS = 11,    /* docs/protocol/ring-services.md, "Links" */
+    DATAGRAM_LINKS = 11,    /* docs/protocol/links.md */
     DATAGRAM_CROWD = 12,    /* docs/protocol/crowd.md */
     DATAGRAM_GROUP = 13, /* docs/protocol/group.md; this one and later ones are of groups, not of the ring */
     DATAGRAM_KINDS_COUNT,

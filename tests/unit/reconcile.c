@@ -1,4 +1,4 @@
-/* Two sets compared as two nodes do it, against a model; the vectors of docs/protocol/ring-services.md. */
+/* Two sets compared as two nodes do it, against a model; the vectors of docs/protocol/copies.md. */
 #include "protocol/copies/reconcile.h"
 
 #include <stdio.h>
@@ -576,7 +576,7 @@ static void keeps_every_vector_of_the_specification(void **state) {
     (void)state;
     static char memory[DOCUMENT_SIZE_MAX];
     static struct script script;
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/ring-services.md", "rb");
+    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/copies.md", "rb");
     assert_non_null(file);
     struct bytes document = bytes_of(memory, fread(memory, 1, sizeof memory, file));
     fclose(file);

@@ -1,4 +1,4 @@
-/* Links packed and read again; hostile bytes; the vectors of docs/protocol/ring-services.md. */
+/* Links packed and read again; hostile bytes; the vectors of docs/protocol/links.md. */
 #include "protocol/links/links_code.h"
 
 #include <stdio.h>
@@ -246,7 +246,7 @@ static void check_vector(struct bytes line) {
 static void the_document_says_the_same(void **state) {
     (void)state;
     static char document[DOCUMENT_SIZE_MAX];
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/ring-services.md", "r");
+    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/links.md", "r");
     assert_non_null(file);
     struct bytes rest = {(const uint8_t *)document, fread(document, 1, sizeof document, file)};
     fclose(file);
@@ -282,7 +282,7 @@ static void the_text_is_that_of_the_document(void **state) {
     sha256_done(&sha256);
     hex_encode(bytes_of(digest, sizeof digest), text);
     static char document[DOCUMENT_SIZE_MAX];
-    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/ring-services.md", "r");
+    FILE *file = fopen(MNEMON_SOURCE_ROOT "/docs/protocol/links.md", "r");
     assert_non_null(file);
     struct bytes all = {(const uint8_t *)document, fread(document, 1, sizeof document, file)};
     fclose(file);

@@ -1,7 +1,7 @@
 /*
  * pace_code - a pace on its way to another node: times are relative there, since clocks differ.
  *
- * Layout and bounds: docs/protocol/ring-services.md, "Lending hosts".
+ * Layout and bounds: docs/protocol/host-leases.md.
  */
 #ifndef MNEMON_CRAWL_RULES_PACE_CODE_H
 #define MNEMON_CRAWL_RULES_PACE_CODE_H

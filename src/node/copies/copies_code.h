@@ -12,7 +12,7 @@
  *
  * An offer of no keys says: something has changed here, compare with me. Readers take any bytes; what is left
  * over, unused bits that are set and values above their bounds are refused. Slices borrow. Specified in
- * docs/protocol/ring-services.md.
+ * docs/protocol/copies.md.
  */
 #ifndef MNEMON_NODE_COPIES_COPIES_CODE_H
 #define MNEMON_NODE_COPIES_COPIES_CODE_H

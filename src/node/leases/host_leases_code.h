@@ -7,7 +7,7 @@
  *      give back   to the home: we have done with it, the pace is now like this
  *
  * Each is a question of its own with an empty answer, so that the home answers when it can and nobody has to
- * wait. Layout and bounds: docs/protocol/ring-services.md, "Lending hosts".
+ * wait. Layout and bounds: docs/protocol/host-leases.md.
  */
 #ifndef MNEMON_NODE_LEASES_HOST_LEASES_CODE_H
 #define MNEMON_NODE_LEASES_HOST_LEASES_CODE_H

@@ -21,7 +21,7 @@
  * progress.
  *
  * Pure: no memory is taken, sums come from the set (base/ringkey.h). Specified, with vectors, in
- * docs/protocol/ring-services.md.
+ * docs/protocol/copies.md.
  */
 #ifndef MNEMON_PROTOCOL_COPIES_RECONCILE_H
 #define MNEMON_PROTOCOL_COPIES_RECONCILE_H

@@ -12,7 +12,7 @@
  *      DIFFERENCE  varint count, (u8 side, key) …: answer to a LIST
  *
  * Readers take any bytes: order, bounds and lengths are checked before anybody sees a range. Specified in
- * docs/protocol/ring-services.md. Pure.
+ * docs/protocol/copies.md. Pure.
  */
 #ifndef MNEMON_PROTOCOL_COPIES_RECONCILE_MESSAGE_H
 #define MNEMON_PROTOCOL_COPIES_RECONCILE_MESSAGE_H

@@ -16,7 +16,7 @@
  * Who receives links hands them to the owner (LINK_RELAY_TAKE) and answers when he has said what became of
  * them (LINK_RELAY_TOOK): durable before acknowledged is the owner's. One peer's links a second are bounded.
  *
- * docs/protocol/ring-services.md, "Links".
+ * docs/protocol/links.md.
  */
 #ifndef MNEMON_PROTOCOL_LINKS_LINK_RELAY_H
 #define MNEMON_PROTOCOL_LINKS_LINK_RELAY_H

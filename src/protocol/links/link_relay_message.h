@@ -4,7 +4,7 @@
  *      offer    u8 1 << 4 | flags   u16 number   [place[16] with LINK_RELAY_WANTS]   links (links_code.h)
  *      answer   u8 2 << 4 | status  u16 number   varint accepted   u8 count   places
  *
- * docs/protocol/ring-services.md.
+ * docs/protocol/links.md.
  */
 #ifndef MNEMON_PROTOCOL_LINKS_LINK_RELAY_MESSAGE_H
 #define MNEMON_PROTOCOL_LINKS_LINK_RELAY_MESSAGE_H

@@ -6,7 +6,7 @@
  *
  * The links are sorted by URL; of each only what differs from the one before is coded, with its priority and
  * depth. A datagram with 10 links of 59 characters takes about 15 bytes for each, and what is around them.
- * Specification and golden vectors: docs/protocol/ring-services.md.
+ * Specification and golden vectors: docs/protocol/links.md.
  *
  * Whoever reads is bounded: in links, in bytes of one URL, in bytes of all, and in work by the size of what
  * came.

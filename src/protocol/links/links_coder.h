@@ -2,7 +2,7 @@
  * links_coder - an arithmetic coder: bits whose probability both sides know take no more than that says.
  *
  * 32 bits, probabilities of 12 bits, the lower part of the interval is a one's;
- * docs/protocol/ring-services.md. The encoder leaves out zeros at its end, the decoder reads them there.
+ * docs/protocol/links.md. The encoder leaves out zeros at its end, the decoder reads them there.
  */
 #ifndef MNEMON_PROTOCOL_LINKS_LINKS_CODER_H
 #define MNEMON_PROTOCOL_LINKS_LINKS_CODER_H

@@ -3,7 +3,7 @@
  *
  * Ten links in a datagram are too few to learn from, so the model comes with what it has learnt from the text
  * in links_text.c. The same text, the same arithmetic (integers only), the same bits on every machine: the
- * model is part of the protocol (docs/protocol/ring-services.md).
+ * model is part of the protocol (docs/protocol/links.md).
  *
  *      symbol (7 bits) ── bit by bit ──> six contexts: probability, how often seen
  *                                        mixed in the logistic domain, weights that learn ──> coder

@@ -10,7 +10,7 @@
  *      pair of characters ──> probabilities[127], a tree of the 7 bits of what follows
  *
  * A pair that the text does not have is guessed as its second character alone is. Integers only; the table is
- * part of the protocol (docs/protocol/ring-services.md).
+ * part of the protocol (docs/protocol/links.md).
  *
  * About 560 KiB, allocated once. One thread at a time.
  */
