@@ -26,7 +26,7 @@ build: packages-run $(BUILD)/build.ninja ## build the program: build/mnemon
 run: build ## build and start; SITE=https://… archives that site first
 	@tools/run $(BUILD)/mnemon "$(SITE)"
 
-ring: build ## start four nodes on 127.0.0.2 to 127.0.0.5 that archive a small site together
+ring: build ## start four nodes on 127.0.0.2 to 127.0.0.5 that archive a small site as one ring
 	@tools/ring $(BUILD)/mnemon
 
 check: packages-test ## before a commit: format, layers, and the unit tests of what has changed

@@ -126,7 +126,7 @@ def ring(root, mnemon, tmp_path):
     process.said = ""
     while line := process.stdout.readline():
         process.said += line
-        if "on no node any more" in line:
+        if "no node shows it any more" in line:
             break
     process.nodes = {int(number): int(pid) for number, pid in re.findall(r"127\.0\.0\.(\d)   http.* process (\d+)", process.said)}
     process.http = http
