@@ -217,3 +217,13 @@ def test_json_is_written_by_base_json_alone(root):
 
 def test_json_is_parsed_only_where_it_comes_from_outside(root):
     assert sources(root, "#include <jansson.h>") == JSON_READERS
+
+
+def test_releases_are_commits_with_their_version(root):
+    """CHANGELOG.md names them, so that a test can build one."""
+    releases = re.findall(r"^## ([\d.]+) \([\d-]+, commit (\w+)\)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert releases
+    for version, commit in releases:
+        build = run("git", "-C", root, "show", f"{commit}:meson.build")
+        assert build.returncode == 0, f"release {version} is commit {commit}, which is not in the history"
+        assert f"version: '{version}'" in build.stdout
