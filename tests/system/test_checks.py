@@ -227,3 +227,16 @@ def test_releases_are_commits_with_their_version(root):
         build = run("git", "-C", root, "show", f"{commit}:meson.build")
         assert build.returncode == 0, f"release {version} is commit {commit}, which is not in the history"
         assert f"version: '{version}'" in build.stdout
+
+
+def test_the_picture_of_rooms_is_that_of_the_document(root):
+    assert run(root / "tools" / "draw-rooms").stdout == (root / "docs" / "rooms.svg").read_text()
+
+
+def test_the_document_names_all_threads(root):
+    """As loops, pools, tasks and the two exceptions start them."""
+    text = "".join(path.read_text() for path in (root / "src").rglob("*.c") if path.parent.name != "run")
+    starts = re.findall(r'\b(?:loop_start|task_start|thread_start)\([^"()]*"([\w-]+)"', text)
+    pools = re.findall(r'\.name = "([\w-]+)",\s*\.threads_max', text)
+    rows = re.findall(r"^\| `([\w-]+)` \| (?:loop|pool|task|own) \|", (root / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert sorted(starts + pools) == sorted(rows)
