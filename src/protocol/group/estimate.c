@@ -47,3 +47,110 @@ uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size) {
     uint64_t cost_us = delay_us + size * 1000000 / bandwidth;
     return cost_us < COSTS_US_MAX ? (uint32_t)cost_us : COSTS_US_MAX;
 }
+
+/*
+ * The wire form of a report: estimate.h.
+ *
+ *      u8 version, then to the end for each member: address; varint round trip in microseconds, 0: unknown,
+ *      else varint its age in seconds; varint bandwidth in bytes a second, 0: unknown, else varint its age
+ */
+
+enum { VERSION = 1, AGE_S_MAX = INT32_MAX };
+
+/* ---- writing ---- */
+
+static uint64_t age_s(uint64_t at_us, uint64_t now_us) {
+    uint64_t age = at_us < now_us ? (now_us - at_us) / 1000000 : 0;
+    return age < AGE_S_MAX ? age : AGE_S_MAX;
+}
+
+static void write_entry(struct wire_writer *writer, const struct estimate_entry *entry, uint64_t now_us) {
+    const struct estimate *estimate = &entry->estimate;
+    ASSERT(estimate_is_known(estimate) && estimate->round_trip_us <= ESTIMATE_ROUND_TRIP_US_MAX);
+    ASSERT(estimate->bandwidth <= ESTIMATE_BANDWIDTH_MAX);
+    peer_write_address(writer, PEER_MEMBER, &entry->about);
+    wire_write_varint(writer, estimate->round_trip_us);
+    if (estimate->round_trip_us != 0) {
+        wire_write_varint(writer, age_s(estimate->round_trip_at_us, now_us));
+    }
+    wire_write_varint(writer, estimate->bandwidth);
+    if (estimate->bandwidth != 0) {
+        wire_write_varint(writer, age_s(estimate->bandwidth_at_us, now_us));
+    }
+}
+
+size_t estimate_write_report(const struct estimate_entry *entries, size_t entries_count, uint64_t now_us,
+                             void *memory, size_t memory_size, struct bytes *ret_report) {
+    ASSERT(memory_size > ESTIMATE_ENTRY_SIZE_MAX);
+    struct wire_writer writer;
+    wire_writer_init(&writer, memory, memory_size);
+    wire_write_u8(&writer, VERSION);
+    size_t count = 0;
+    while (count < entries_count && count < GROUP_MEMBERS_MAX &&
+           memory_size - writer.size >= ESTIMATE_ENTRY_SIZE_MAX) {
+        write_entry(&writer, &entries[count++], now_us);
+    }
+    ASSERT(writer.err == ERR_OK);
+    *ret_report = bytes_of(memory, writer.size);
+    return count;
+}
+
+/* ---- reading ---- */
+
+static uint64_t read_age(struct wire_reader *reader, uint64_t now_us) {
+    uint64_t age_us = wire_read_varint(reader, AGE_S_MAX) * 1000000;
+    return age_us < now_us ? now_us - age_us : 0;
+}
+
+static void read_entry(struct wire_reader *reader, uint64_t now_us, struct estimate_entry *ret_entry) {
+    struct estimate estimate = {0};
+    peer_read_address(reader, PEER_MEMBER, &ret_entry->about);
+    estimate.round_trip_us = (uint32_t)wire_read_varint(reader, ESTIMATE_ROUND_TRIP_US_MAX);
+    if (estimate.round_trip_us != 0) {
+        estimate.round_trip_at_us = read_age(reader, now_us);
+        estimate.round_trips_count = 1;
+    }
+    estimate.bandwidth = wire_read_varint(reader, ESTIMATE_BANDWIDTH_MAX);
+    if (estimate.bandwidth != 0) {
+        estimate.bandwidth_at_us = read_age(reader, now_us);
+        estimate.transfers_count = 1;
+    }
+    ret_entry->estimate = estimate;
+    if (reader->err == ERR_OK && !estimate_is_known(&estimate)) {
+        wire_read_fail(reader, ERR_INVALID, "an estimate of nothing");
+    }
+}
+
+static bool is_among(const struct estimate_entry *entries, size_t count, const struct address *address) {
+    size_t i = 0;
+    while (i < count && !address_equal(&entries[i].about, address)) {
+        i++;
+    }
+    return i < count;
+}
+
+enum err estimate_read_report(struct bytes report, uint64_t now_us,
+                              struct estimate_entry out[GROUP_MEMBERS_MAX], size_t *ret_count) {
+    struct wire_reader reader;
+    wire_reader_init(&reader, report);
+    if (wire_read_u8(&reader) != VERSION && reader.err == ERR_OK) {
+        wire_read_fail(&reader, ERR_UNSUPPORTED, "unknown version");
+    }
+    size_t count = 0;
+    while (wire_reader_left(&reader) > 0) {
+        if (count == GROUP_MEMBERS_MAX) {
+            wire_read_fail(&reader, ERR_LIMIT, "too many estimates");
+            break;
+        }
+        read_entry(&reader, now_us, &out[count]);
+        if (reader.err == ERR_OK && is_among(out, count, &out[count].about)) {
+            wire_read_fail(&reader, ERR_INVALID, "a member twice");
+        }
+        count++;
+    }
+    enum err err = wire_reader_finish(&reader, NULL);
+    if (err == ERR_OK) {
+        *ret_count = count;
+    }
+    return err;
+}

@@ -51,7 +51,7 @@ static inline bool estimate_is_known(const struct estimate *estimate) {
 /* Of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US where nothing is known. */
 uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size);
 
-/* ---- reports (estimate_code.c) ---- */
+/* ---- reports ---- */
 
 struct estimate_entry {
     struct address about;

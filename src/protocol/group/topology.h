@@ -116,7 +116,7 @@ uint32_t topology_find(const struct topology *topology, const struct address *ad
 bool topology_is_better(const struct topology *next, const struct topology *current,
                         const struct topology_rules *rules, const struct costs *costs);
 
-/* ---- wire (topology_code.c) ---- */
+/* ---- wire ---- */
 
 /* One topology has one encoding. Returns what was written; TOPOLOGY_SIZE_MAX bytes are always enough. */
 struct bytes topology_write(const struct topology *topology, uint8_t *memory, size_t memory_size);
