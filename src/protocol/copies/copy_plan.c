@@ -4,10 +4,229 @@
 
 #include "base/assert.h"
 #include "protocol/copies/copy_plan_state.h"
+#include "protocol/copies/reconcile_arc.h"
+
+/* Comparisons that follow one another: when the next one, and where it begins. */
+
+static const uint64_t SOON_US =
+    1000000; /* until the next comparison, at least, whatever is said to have changed */
+static const uint64_t SILENT_US =
+    5 * 1000000;                        /* until a node that did not answer is asked again, the first time */
+static const uint64_t COMING_US = 1000; /* for each key that comes, before it is looked for again */
+static const uint64_t COMING_US_MAX = 15 * 1000000;
+static const uint64_t STUCK_US_MAX = 15 * 1000000; /* on to the rest, while nothing more is taken */
+static const uint64_t IDLE_US_MAX = 60 * 1000000;  /* from the start, while it does not get less */
+
+void copy_plan_pass_restart(struct copy_plan_pass *pass) {
+    pass->has_rest = false;
+    pass->is_turned = false;
+    pass->here_count = 0;
+    pass->there_count = 0;
+}
+
+void copy_plan_pass_turn(struct copy_plan_pass *pass, const struct peer *peer, struct ring_id from,
+                         struct ring_id to) {
+    struct ring_id way = ring_id_distance(from, to);
+    bool is_circle = way.high == 0 && way.low == 0;
+    uint64_t places = is_circle ? UINT64_MAX : way.high;
+    uint64_t lot;
+    memcpy(&lot, peer->key, sizeof lot);
+    copy_plan_pass_restart(pass);
+    if (places > 1) {
+        struct ring_id place = {from.high + 1 + prng_mix(lot) % (places - 1), 0};
+        pass->rest = (struct ringkey){0};
+        ring_id_write(place, pass->rest.bytes);
+        pass->has_rest = true;
+        pass->is_turned = true;
+        pass->is_owed = true;
+    }
+}
+
+static bool is_further(const struct copy_plan_pass *pass, const struct copy_plan_task *task,
+                       const struct ringkey *rest) {
+    struct reconcile_arc arc;
+    ring_id_write(task->from, arc.from);
+    ring_id_write(task->to, arc.to);
+    struct reconcile_position reached = reconcile_arc_position(&arc, rest);
+    struct reconcile_position before =
+        pass->has_rest ? reconcile_arc_position(&arc, &pass->rest) : reconcile_arc_start(&arc);
+    return reconcile_position_compare(&reached, &before) > 0;
+}
+
+static void count_if(uint32_t *count, bool is_so) {
+    *count = is_so ? *count + (*count < UINT32_MAX) : 0;
+}
+
+/* After a whole pass. */
+static uint64_t pause_us(const struct copy_plan_pass *pass, const struct copy_plan_outcome *outcome) {
+    uint64_t wait_us = retry_doubled_us(SOON_US, pass->idle_count, IDLE_US_MAX);
+    uint64_t coming_us = outcome->coming_count * COMING_US;
+    coming_us = coming_us < COMING_US_MAX ? coming_us : COMING_US_MAX;
+    return coming_us > wait_us ? coming_us : wait_us;
+}
+
+/* copy_plan_pass.c: a comparison of the task's arc went well. True: nothing is missing in all of the arc.
+ * Else *ret_wait_us until the next one. */
+static bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_plan_task *task,
+                                const struct copy_plan_outcome *outcome, uint64_t *ret_wait_us) {
+    bool is_stuck = outcome->is_capped && !is_further(pass, task, &outcome->rest);
+    count_if(&pass->stuck_count, is_stuck);
+    if (is_stuck) {
+        *ret_wait_us = retry_doubled_us(SOON_US, pass->stuck_count - 1, STUCK_US_MAX);
+        return false;
+    }
+    pass->here_count += outcome->missing_here_count;
+    pass->there_count += outcome->missing_there_count;
+    if (outcome->is_capped) {
+        pass->has_rest = true;
+        pass->rest = outcome->rest;
+        *ret_wait_us = SOON_US;
+        return false;
+    }
+    if (pass->is_turned) {
+        copy_plan_pass_restart(pass);
+        *ret_wait_us = 0;
+        return false;
+    }
+    uint64_t missing = pass->here_count + pass->there_count;
+    count_if(&pass->idle_count, missing > 0 && pass->last_count > 0 && missing >= pass->last_count);
+    pass->last_count = missing;
+    pass->is_owed = false;
+    copy_plan_pass_restart(pass);
+    *ret_wait_us = pause_us(pass, outcome);
+    return missing == 0;
+}
+
+/* What we left is handed on to those who have it now. */
+
+static const uint64_t FIRST_US = 3 * 1000000; /* until then its primary has compared it with us, mostly */
+
+size_t copy_plan_left_count(const struct copy_plan *copy_plan) {
+    return copy_plan->left_count;
+}
+
+static void drop(struct copy_plan *copy_plan, size_t index) {
+    copy_plan->left_count--;
+    memmove(&copy_plan->left[index], &copy_plan->left[index + 1],
+            (copy_plan->left_count - index) * sizeof copy_plan->left[0]);
+}
+
+/* Is (from, to] in it? */
+static bool holds(const struct copy_plan_left *left, struct ring_id from, struct ring_id to) {
+    return ring_id_is_owned(left->from, to, left->to) &&
+           (ring_id_equal(left->from, from) || ring_id_is_between(left->from, from, to));
+}
+
+/* One that has the range already, one that it continues, or a new one. NULL: no room. */
+static struct copy_plan_left *place_for(struct copy_plan *copy_plan, struct ring_id from, struct ring_id to) {
+    for (size_t i = 0; i < copy_plan->left_count; i++) {
+        struct copy_plan_left *left = &copy_plan->left[i];
+        if (holds(left, from, to)) {
+            return left;
+        }
+        if (ring_id_equal(left->to, from)) {
+            left->to = to;
+            return left;
+        }
+        if (ring_id_equal(left->from, to)) {
+            left->from = from;
+            return left;
+        }
+    }
+    if (copy_plan->left_count == COPY_PLAN_LEFT_MAX) {
+        return NULL; /* it becomes surplus, and is handed on as that */
+    }
+    struct copy_plan_left *left = &copy_plan->left[copy_plan->left_count++];
+    *left = (struct copy_plan_left){.from = from, .to = to};
+    return left;
+}
+
+void copy_plan_leave(struct copy_plan *copy_plan, struct ring_id from, struct ring_id to, uint64_t now_us) {
+    struct copy_plan_left *left = place_for(copy_plan, from, to);
+    if (left != NULL) {
+        left->since_us = now_us;
+        left->due_us = now_us + prng_spread(&copy_plan->prng, FIRST_US);
+        left->silent_count = 0;
+        copy_plan_pass_restart(&left->pass);
+    }
+}
+
+static uint64_t copy_plan_left_at(const struct copy_plan *copy_plan) {
+    uint64_t at_us = UINT64_MAX;
+    for (size_t i = 0; i < copy_plan->left_count && copy_plan->pieces_count > 0 && !copy_plan->is_handing_on;
+         i++) {
+        at_us = copy_plan->left[i].due_us < at_us ? copy_plan->left[i].due_us : at_us;
+    }
+    return at_us;
+}
+
+static bool copy_plan_next_left(struct copy_plan *copy_plan, uint64_t now_us,
+                                struct copy_plan_task *ret_task) {
+    for (size_t i = 0; i < copy_plan->left_count && copy_plan->pieces_count > 0 && !copy_plan->is_handing_on;
+         i++) {
+        struct copy_plan_left *left = &copy_plan->left[i];
+        struct copy_plan_task task = {.kind = COPY_PLAN_HAND_ON};
+        bool is_over = now_us >= left->since_us + copy_plan->config.grace_us; /* then it is surplus */
+        if (left->due_us > now_us && !is_over) {
+            continue;
+        }
+        if (is_over || !copy_plan_find_unseen(copy_plan, left, &task.from, &task.to)) {
+            drop(copy_plan, i--);
+            continue;
+        }
+        if (!ring_id_equal(task.from, left->from)) {
+            left->from = task.from; /* what is before it is done */
+            copy_plan_pass_restart(&left->pass);
+        }
+        task.has_rest = left->pass.has_rest;
+        task.rest = left->pass.rest;
+        copy_plan->is_handing_on = true;
+        *ret_task = task;
+        return true;
+    }
+    return false;
+}
+
+/* Up to there he has it all. */
+static void advance(struct copy_plan *copy_plan, size_t index, struct ring_id reached, uint64_t now_us) {
+    struct copy_plan_left *left = &copy_plan->left[index];
+    if (!ring_id_is_between(left->from, reached, left->to)) {
+        drop(copy_plan, index);
+        return;
+    }
+    left->from = reached;
+    left->due_us = now_us;
+    left->pass = (struct copy_plan_pass){0};
+}
+
+static void copy_plan_take_left(struct copy_plan *copy_plan, const struct copy_plan_task *task,
+                                const struct copy_plan_outcome *outcome, uint64_t now_us) {
+    copy_plan->is_handing_on = false;
+    for (size_t i = 0; i < copy_plan->left_count; i++) {
+        struct copy_plan_left *left = &copy_plan->left[i];
+        if (!ring_id_equal(left->from, task->from)) {
+            continue;
+        }
+        if (outcome->err != ERR_OK) {
+            uint64_t wait_us =
+                retry_doubled_us(SILENT_US, left->silent_count, copy_plan->config.compare_interval_us);
+            left->silent_count += left->silent_count < UINT32_MAX;
+            left->due_us = now_us + prng_spread(&copy_plan->prng, wait_us);
+            copy_plan_pass_restart(&left->pass);
+            return;
+        }
+        left->silent_count = 0;
+        uint64_t wait_us;
+        bool is_complete = copy_plan_pass_take(&left->pass, task, outcome, &wait_us);
+        left->due_us = now_us + wait_us;
+        if (is_complete) {
+            advance(copy_plan, i, outcome->is_partial ? outcome->reached : task->to, now_us);
+        }
+        return;
+    }
+}
 
 static const uint64_t SECOND_US = 1000000;
-static const uint64_t SOON_US = 1000000;       /* again, however often somebody says that something changed */
-static const uint64_t SILENT_US = 5 * 1000000; /* who did not answer, the first time */
 static const uint64_t HEARD_US = 30 * 1000000; /* again, however often he asks us */
 static const uint64_t RATE_WINDOW_US = 10 * 1000000;
 

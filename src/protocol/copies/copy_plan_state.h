@@ -106,10 +106,6 @@ struct copy_plan {
     uint64_t keys_per_1000_s; /* smoothed; 0: not known */
 };
 
-/* copy_plan_pass.c: a comparison of the task's arc went well. True: nothing is missing in all of the arc.
- * Else *ret_wait_us until the next one. */
-bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_plan_task *task,
-                         const struct copy_plan_outcome *outcome, uint64_t *ret_wait_us);
 void copy_plan_pass_restart(struct copy_plan_pass *pass); /* from the start of the arc */
 
 /* With one who may have little yet: first from a place that is his own, then all of it. Else all who are
@@ -119,10 +115,6 @@ void copy_plan_pass_turn(struct copy_plan_pass *pass, const struct peer *peer, s
 
 /* copy_plan_left.c */
 void copy_plan_leave(struct copy_plan *copy_plan, struct ring_id from, struct ring_id to, uint64_t now_us);
-bool copy_plan_next_left(struct copy_plan *copy_plan, uint64_t now_us, struct copy_plan_task *ret_task);
-uint64_t copy_plan_left_at(const struct copy_plan *copy_plan);
-void copy_plan_take_left(struct copy_plan *copy_plan, const struct copy_plan_task *task,
-                         const struct copy_plan_outcome *outcome, uint64_t now_us);
 
 /* copy_plan_pieces.c: who shall have a copy, again, with what is known now. */
 void copy_plan_choose(struct copy_plan *copy_plan, struct copy_plan_piece *piece, uint64_t now_us);

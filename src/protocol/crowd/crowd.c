@@ -1,7 +1,7 @@
 #include "protocol/crowd/crowd.h"
 
 #include "base/map.h"
-#include "protocol/crowd/state.h"
+#include "protocol/crowd/crowd_state.h"
 
 enum {
     VIEW_SIZE_DEFAULT = 25,

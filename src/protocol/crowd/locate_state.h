@@ -146,17 +146,11 @@ uint64_t locate_wish_hash(const struct crowd *crowd, struct bytes wish);        
 /* ---- locate_seen.c ---- */
 
 uint8_t locate_fanout_max(const struct crowd_config *config); /* of any query that is sent from here */
-bool locate_seen_init(struct locate_seen *seen, const struct crowd_config *config, uint64_t secret,
-                      struct arena *arena);
 
 /* NULL: never, or long ago. A query is valid until the next one is added. */
 struct locate_query *locate_seen_find(const struct locate_seen *seen, uint64_t id);
 struct locate_query *locate_seen_add(struct locate_seen *seen,
                                      uint64_t id); /* of no other; zeroed but for id */
-
-struct locate_copy *locate_seen_copy(const struct locate_seen *seen, const struct locate_query *query,
-                                     uint32_t peer_hash); /* NULL: it was not sent to him */
-bool locate_seen_add_copy(struct locate_seen *seen, struct locate_query *query, uint32_t peer_hash);
 
 /* ---- locate_flight.c ---- */
 
@@ -169,9 +163,6 @@ size_t locate_flight_start(struct crowd *crowd, struct locate_flight *flight, st
 size_t locate_flight_tick(struct crowd *crowd, struct locate_flight *flight, struct locate_query *query,
                           const struct crowd_message *message, const struct address *not_to);
 bool locate_flight_acknowledge(struct locate_flight *flight, uint32_t peer_hash); /* false: not awaited */
-
-/* Something came from him: a silence before it is forgiven. */
-void locate_flight_hear(struct crowd *crowd, uint32_t peer_hash);
 
 /* ---- locate_wanted.c; nothing is remembered where the config is_unlimited ---- */
 

@@ -1,6 +1,324 @@
 #include "protocol/crowd/overlay.h"
 
-#include "protocol/crowd/state.h"
+#include "protocol/crowd/crowd_state.h"
+
+/* How one comes into the crowd: the side of who joins, that of the contact, and the walks between them. */
+
+enum {
+    TRY_US = 500000,    /* until the next contact is tried; doubles when all were */
+    ROUNDS_DOUBLED = 7, /* to about a minute */
+    WELCOME_US = 30000000,
+    JOINS_EACH_US = 100000,
+    JOINS_BURST = 64,
+    WALKS_EACH_US = 10000, /* of one node; in a small crowd he sends us many of one join */
+    WALKS_BURST = 256,
+};
+
+/* ---- who joins ---- */
+
+void overlay_join(struct crowd *crowd, struct bytes contacts) {
+    struct overlay_join *join = &crowd->overlay.join;
+    struct wire_reader reader;
+    wire_reader_init(&reader, contacts);
+    join->contacts_count = 0;
+    while (wire_reader_left(&reader) > 0 && join->contacts_count < CROWD_CONTACTS_MAX) {
+        struct peer *contact = &join->contacts[join->contacts_count];
+        peer_read(&reader, PEER_TAGGED, contact);
+        bool is_self = address_equal(&contact->address, &crowd->config.self.address);
+        join->contacts_count = (uint8_t)(join->contacts_count + !is_self);
+    }
+    ASSERT(reader.err == ERR_OK);
+    join->next = 0;
+    join->rounds_count = 0;
+    join->number = prng_u64(&crowd->prng);
+    join->try_at_us = crowd->now_us;
+    join->welcomes_left = CROWD_VIEW_MAX;
+    join->lent_count = 0;
+    if (join->contacts_count > 0) {
+        crowd->overlay.alone_at_us = crowd->now_us + OVERLAY_ALONE_US; /* what is asked for is under way */
+    }
+}
+
+static void send_join(struct crowd *crowd, const struct peer *contact, uint64_t token) {
+    struct crowd_message message;
+    message.kind = CROWD_MESSAGE_JOIN;
+    message.number = crowd->overlay.join.number;
+    message.token = token;
+    crowd->overlay.join.welcome_until_us = crowd->now_us + WELCOME_US;
+    crowd_send(crowd, contact, &message);
+}
+
+static void overlay_join_tick(struct crowd *crowd) {
+    struct overlay_join *join = &crowd->overlay.join;
+    if (join->contacts_count == 0) {
+        return;
+    }
+    if (crowd->now_us >= join->try_at_us) {
+        send_join(crowd, &join->contacts[join->next], 0);
+        uint64_t wait_us = (uint64_t)TRY_US << join->rounds_count;
+        join->try_at_us = crowd->now_us + wait_us + prng_below(&crowd->prng, wait_us / 4);
+        join->next++;
+        if (join->next == join->contacts_count) {
+            join->next = 0;
+            join->rounds_count = (uint8_t)(join->rounds_count + (join->rounds_count < ROUNDS_DOUBLED));
+        }
+    }
+    outbox_wake_at(crowd->out, join->try_at_us);
+}
+
+/* NULL where this is not of a contact that was asked and still is awaited. */
+static const struct peer *find_asked(const struct crowd *crowd, const struct event *event,
+                                     const struct crowd_message *message) {
+    const struct overlay_join *join = &crowd->overlay.join;
+    unsigned asked_count = join->rounds_count > 0 ? join->contacts_count : join->next;
+    for (unsigned i = 0; i < asked_count && message->number == join->number; i++) {
+        if (event_is_from(event, &join->contacts[i])) {
+            return &join->contacts[i];
+        }
+    }
+    return NULL;
+}
+
+static void on_challenge(struct crowd *crowd, const struct event *event,
+                         const struct crowd_message *message) {
+    struct overlay_join *join = &crowd->overlay.join;
+    const struct peer *contact = find_asked(crowd, event, message);
+    if (contact == NULL || message->token == 0) {
+        crowd->counters.unasked_count++;
+        return;
+    }
+    uint64_t patient_until_us = crowd->now_us + crowd->config.answer_us;
+    join->try_at_us = join->try_at_us > patient_until_us ? join->try_at_us : patient_until_us;
+    send_join(crowd, contact, message->token);
+}
+
+/* Hearsay: only who is not known yet. What a join by walks brings later may overwrite it. */
+static void borrow(struct crowd *crowd, const struct crowd_neighbour *neighbour) {
+    struct overlay_join *join = &crowd->overlay.join;
+    bool is_known = view_find(&crowd->view, &neighbour->peer.address) >= 0;
+    if (!is_known && view_add(&crowd->view, neighbour) && crowd->config.kind == CROWD_CYCLON) {
+        join->lent[join->lent_count++] = neighbour->peer.address;
+    }
+}
+
+static void on_joined(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
+    struct overlay_join *join = &crowd->overlay.join;
+    if (find_asked(crowd, event, message) == NULL) {
+        crowd->counters.unasked_count++;
+        return;
+    }
+    join->contacts_count = 0;
+    struct crowd_neighbour contact = {.peer = event_sender(event)};
+    join->lent_count = 0;
+    borrow(crowd, &contact);
+    for (unsigned i = 0; i < message->entries_count; i++) {
+        borrow(crowd, &message->entries[i]);
+    }
+}
+
+/* It is named in WELCOME now, so it stays. */
+static void keep_lent(struct overlay_join *join, const struct address *address) {
+    for (unsigned i = 0; i < join->lent_count; i++) {
+        if (address_equal(&join->lent[i], address)) {
+            join->lent[i] = join->lent[--join->lent_count];
+            return;
+        }
+    }
+}
+
+static void on_welcome(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
+    struct overlay_join *join = &crowd->overlay.join;
+    if (join->number != message->number || crowd->now_us >= join->welcome_until_us ||
+        join->welcomes_left == 0) {
+        crowd->counters.unasked_count++;
+        return;
+    }
+    join->welcomes_left--;
+    struct crowd_neighbour sender = {.peer = event_sender(event)};
+    if (message->entries_count == 0) { /* he had room: the crowd is small, and we may have, too */
+        view_add(&crowd->view, &sender);
+        return;
+    }
+    keep_lent(join, &message->entries[0].peer.address);
+    view_merge(&crowd->view, message->entries, message->entries_count, join->lent, join->lent_count);
+}
+
+/* ---- the contact ---- */
+
+static bool is_join_admitted(struct crowd *crowd) {
+    struct overlay_buckets *buckets = crowd->overlay.buckets;
+    bool is_admitted = buckets == NULL ||
+                       bucket_take_one(&buckets->joins_full_at_us, crowd->now_us, JOINS_EACH_US, JOINS_BURST);
+    crowd->counters.flooded_count += !is_admitted;
+    return is_admitted;
+}
+
+static void note_newcomer(struct crowd *crowd, const struct peer *peer) {
+    struct overlay *overlay = &crowd->overlay;
+    for (unsigned i = 0; i < overlay->newcomers_count; i++) {
+        if (address_equal(&overlay->newcomers[i].address, &peer->address)) {
+            overlay->newcomers[i] = *peer;
+            return;
+        }
+    }
+    uint8_t size = crowd->config.view_size;
+    overlay->newcomers[overlay->newcomers_next] = *peer;
+    overlay->newcomers_next = (uint8_t)((overlay->newcomers_next + 1) % size);
+    overlay->newcomers_count = (uint8_t)(overlay->newcomers_count + (overlay->newcomers_count < size));
+}
+
+/* Those who joined last, from a random one of them on. */
+static void add_newcomers(struct crowd *crowd, const struct address *without, size_t count_max,
+                          struct crowd_message *message) {
+    const struct overlay *overlay = &crowd->overlay;
+    size_t count = overlay->newcomers_count;
+    size_t first = count == 0 ? 0 : (size_t)prng_below(&crowd->prng, count);
+    for (size_t i = 0; i < count && message->entries_count < count_max; i++) {
+        const struct peer *peer = &overlay->newcomers[(first + i) % count];
+        if (!address_equal(&peer->address, without)) {
+            message->entries[message->entries_count++] = (struct crowd_neighbour){.peer = *peer};
+        }
+    }
+}
+
+static bool has_entry(const struct crowd_message *message, const struct address *address) {
+    unsigned i = 0;
+    while (i < message->entries_count && !address_equal(&message->entries[i].peer.address, address)) {
+        i++;
+    }
+    return i < message->entries_count;
+}
+
+static void send_joined(struct crowd *crowd, const struct event *event, uint64_t number) {
+    const struct view *view = &crowd->view;
+    struct crowd_message message;
+    message.kind = CROWD_MESSAGE_JOINED;
+    message.number = number;
+    message.entries_count = 0;
+    if (crowd->config.kind == CROWD_PROOFS) {
+        size_t share = view->count < CROWD_SHUFFLE_MAX / 2 ? CROWD_SHUFFLE_MAX - (size_t)view->count
+                                                           : CROWD_SHUFFLE_MAX / 2;
+        add_newcomers(crowd, &event->from, share, &message);
+    }
+    uint8_t picked[CROWD_VIEW_MAX];
+    size_t count = view_pick(view, &crowd->prng, view_find(view, &event->from), CROWD_SHUFFLE_MAX, picked);
+    for (size_t i = 0; i < count && message.entries_count < CROWD_SHUFFLE_MAX; i++) {
+        const struct crowd_neighbour *neighbour = &view->neighbours[picked[i]];
+        if (!has_entry(&message, &neighbour->peer.address)) {
+            message.entries[message.entries_count++] = *neighbour;
+        }
+    }
+    crowd_answer(crowd, event, &message);
+}
+
+static void send_walk(struct crowd *crowd, const struct peer *to, uint64_t number, const struct peer *who,
+                      uint8_t hops) {
+    struct crowd_message message;
+    message.kind = CROWD_MESSAGE_WALK;
+    message.number = number;
+    message.hops = hops;
+    message.entries[0].peer = *who;
+    crowd_send(crowd, to, &message);
+}
+
+static void on_join(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
+    uint64_t token = crowd_token(crowd, &event->from);
+    if (message->token != token) {
+        struct crowd_message challenge;
+        challenge.kind = CROWD_MESSAGE_CHALLENGE;
+        challenge.number = message->number;
+        challenge.token = token;
+        crowd_answer(crowd, event, &challenge);
+        return;
+    }
+    if (!is_join_admitted(crowd)) {
+        return;
+    }
+    crowd->counters.joins_count++;
+    struct crowd_neighbour who = {.peer = event_sender(event)};
+    send_joined(crowd, event, message->number);
+    if (crowd->config.kind == CROWD_PROOFS) {
+        note_newcomer(crowd, &who.peer);
+    }
+    for (unsigned i = 0; i < crowd->view.count && crowd->config.kind == CROWD_CYCLON; i++) {
+        const struct peer *neighbour = &crowd->view.neighbours[i].peer;
+        if (!address_equal(&neighbour->address, &event->from)) {
+            send_walk(crowd, neighbour, message->number, &who.peer, crowd->config.walk_hops - 1);
+        }
+    }
+    view_add(&crowd->view, &who);
+}
+
+/* ---- walks ---- */
+
+static bool is_walk_admitted(struct crowd *crowd, const struct event *event) {
+    struct overlay_buckets *buckets = crowd->overlay.buckets;
+    if (buckets == NULL) {
+        return true;
+    }
+    uint64_t hash = crowd_token(crowd, &event->from);
+    bool is_admitted = bucket_take_one(&buckets->walks_full_at_us[hash % OVERLAY_BUCKETS_COUNT],
+                                       crowd->now_us, WALKS_EACH_US, WALKS_BURST);
+    crowd->counters.flooded_count += !is_admitted;
+    return is_admitted;
+}
+
+/* He takes a random neighbour's place, and is told whose. */
+static void take_in(struct crowd *crowd, const struct peer *who, uint64_t number) {
+    struct view *view = &crowd->view;
+    struct crowd_neighbour newcomer = {.peer = *who};
+    if (view_find(view, &who->address) >= 0) {
+        return;
+    }
+    struct crowd_message welcome;
+    welcome.kind = CROWD_MESSAGE_WELCOME;
+    welcome.number = number;
+    welcome.entries_count = 0;
+    if (!view_add(view, &newcomer)) {
+        uint64_t position = prng_below(&crowd->prng, view->count);
+        welcome.entries[welcome.entries_count++] = view->neighbours[position];
+        view->neighbours[position] = newcomer;
+    }
+    crowd_send(crowd, who, &welcome);
+}
+
+static void on_walk(struct crowd *crowd, const struct event *event, const struct crowd_message *message) {
+    const struct peer *who = &message->entries[0].peer;
+    if (address_equal(&who->address, &crowd->config.self.address) || !is_walk_admitted(crowd, event)) {
+        return;
+    }
+    const struct view *view = &crowd->view;
+    uint8_t picked[CROWD_VIEW_MAX];
+    size_t count = view_pick(view, &crowd->prng, view_find(view, &who->address), 1, picked);
+    if (message->hops == 0 || count == 0) {
+        take_in(crowd, who, message->number);
+    } else {
+        send_walk(crowd, &view->neighbours[picked[0]].peer, message->number, who, message->hops - 1);
+    }
+}
+
+static void overlay_join_receive(struct crowd *crowd, const struct event *event,
+                                 const struct crowd_message *message) {
+    switch ((enum crowd_message_kind)message->kind) {
+    case CROWD_MESSAGE_JOIN:
+        on_join(crowd, event, message);
+        break;
+    case CROWD_MESSAGE_CHALLENGE:
+        on_challenge(crowd, event, message);
+        break;
+    case CROWD_MESSAGE_JOINED:
+        on_joined(crowd, event, message);
+        break;
+    case CROWD_MESSAGE_WALK:
+        on_walk(crowd, event, message);
+        break;
+    case CROWD_MESSAGE_WELCOME:
+        on_welcome(crowd, event, message);
+        break;
+    default:
+        ASSERT(false); /* overlay.c takes the others */
+    }
+}
 
 enum {
     SHUFFLES_PER_WAIT = 8, /* of one node that are served within shuffle_us: he begins one in it */

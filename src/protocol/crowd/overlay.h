@@ -83,8 +83,4 @@ void overlay_tick(struct crowd *crowd);
 
 /* ---- between overlay.c and overlay_join.c ---- */
 
-void overlay_join_receive(struct crowd *crowd, const struct event *event,
-                          const struct crowd_message *message);
-void overlay_join_tick(struct crowd *crowd);
-
 #endif

@@ -204,7 +204,6 @@ uint32_t group_find(const struct group *group, const struct peer *peer); /* addr
 uint32_t group_find_key(const struct topology *topology, const uint8_t key[PEER_KEY_SIZE]);
 bool group_is_former(const struct group *group, const uint8_t key[PEER_KEY_SIZE]);
 void group_save_former(struct group *group); /* where it has changed */
-void group_restore_former(struct group *group, struct bytes bytes);
 
 /* `draft` is what holds from now on: what is known of members goes with them to their new positions. */
 void group_members_follow(struct group *group);
@@ -255,8 +254,6 @@ void group_join_on_stranger(struct group *group, const struct event *event,
 /* `draft` becomes a document of this version, signed by us, and holds. */
 void group_document_publish(struct group *group, uint32_t term, uint64_t sequence);
 
-/* What was put together of pieces, or was saved. False where it is none or may not be believed. */
-bool group_document_take(struct group *group, struct bytes document, const struct event *event);
 void group_document_restore(struct group *group, struct bytes document);
 
 /* No topology holds any more. */
@@ -264,9 +261,6 @@ void group_document_drop(struct group *group);
 
 /* ---- group_flood.c ---- */
 
-/* Before another topology holds: its document goes to our neighbours of now. After: to those of then, too. */
-void group_flood_aim(struct group *group);
-void group_flood_aim_also(struct group *group);
 void group_flood_to(struct group *group, const struct peer *peer);
 void group_flood_begin(struct group *group);
 void group_flood_tick(struct group *group);
@@ -290,9 +284,6 @@ void group_master_on_leave(struct group *group, const struct event *event,
                            const struct group_message *message);
 
 /* ---- group_succession.c ---- */
-
-/* The term that the member at this position opens after that one. */
-uint32_t group_succession_term(uint32_t term_before, uint32_t position);
 
 /* Another topology holds, of a master that has just been heard or not. */
 void group_succession_begin(struct group *group, bool is_heard);

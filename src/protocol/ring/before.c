@@ -1,6 +1,6 @@
 #include "protocol/ring/before.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum {
     SLACK_COUNT = 4,       /* places of nodes that are in the chain already */

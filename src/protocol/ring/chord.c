@@ -1,6 +1,6 @@
 #include "protocol/ring/chord.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum {
     BUSY_US = 50000, /* then we ask again who was busy */

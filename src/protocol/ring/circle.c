@@ -1,6 +1,6 @@
 #include "protocol/ring/circle.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 /* An ID that is there already belongs to the node that was first: no two hold one place. */
 static void insert(struct circle *circle, const struct vnode *vnode) {

@@ -1,7 +1,7 @@
 #include "protocol/ring/holders.h"
 
 #include "protocol/ring/circle.h"
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum { WINDOW_MAX = 2 * RING_LIST_MAX + 2 };
 

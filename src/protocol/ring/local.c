@@ -1,6 +1,6 @@
 #include "protocol/ring/local.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum {
     FRESH_US = 10000000, /* a round of stabilizing: so old may what an owner said of itself be */

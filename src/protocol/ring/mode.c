@@ -1,6 +1,6 @@
 #include "protocol/ring/mode.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum { FIRST_ROUND_SPEED = 10 }; /* the first round of stabilizing comes sooner */
 

@@ -1,7 +1,7 @@
 #include "protocol/ring/query.h"
 
 #include "base/map.h"
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum { SILENCE_US = 10000000 }; /* so long a verdict holds: who comes back is asked again */
 

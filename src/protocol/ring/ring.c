@@ -1,6 +1,24 @@
 #include "protocol/ring/ring.h"
 
-#include "protocol/ring/state.h"
+#include "base/bucket.h"
+#include "protocol/ring/ring_state.h"
+
+/* A machine has at most 32 places, and each of them notifies five times a second when all is in motion. */
+enum {
+    PEER_BURST = 160,
+    PEER_US = 20000,
+    STRANGERS_BURST = 8, /* who asked us for our state, as everybody does first, is none any more */
+    STRANGERS_US = 250000,
+};
+
+/* False: too much, drop it. hash: of the peer's address, under a secret. */
+static bool throttle_admits(struct throttle *throttle, uint64_t hash, uint64_t now_us) {
+    return bucket_take_one(&throttle->full_at_us[hash % THROTTLE_BUCKETS_COUNT], now_us, PEER_US, PEER_BURST);
+}
+
+static bool throttle_admits_stranger(struct throttle *throttle, uint64_t now_us) {
+    return bucket_take_one(&throttle->strangers_full_at_us, now_us, STRANGERS_US, STRANGERS_BURST);
+}
 
 enum {
     TABLE_CAPACITY_DEFAULT = 20000,
@@ -452,4 +470,216 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     }
     holders_announce(ring);
     ring->out = NULL;
+}
+
+/* The read-only side of ring.h, and what experiments need. */
+
+_Static_assert((int)RING_CHORD == (int)MODE_CHORD && (int)RING_SMALL == (int)MODE_SMALL, "one order");
+
+enum ring_mode ring_mode(const struct ring *ring) {
+    return (enum ring_mode)ring->mode;
+}
+
+const struct ring_counters *ring_counters(const struct ring *ring) {
+    return &ring->counters;
+}
+
+const struct ring_blame *ring_blames(const struct ring *ring, uint32_t *ret_count) {
+    *ret_count = ring->blames_count;
+    return ring->blames;
+}
+
+uint8_t ring_vnodes_count(const struct ring *ring) {
+    return ring->config.vnodes_count;
+}
+
+uint8_t ring_list_size(const struct ring *ring) {
+    return ring->config.list_size;
+}
+
+static const struct chord *at(const struct ring *ring, uint8_t vnode) {
+    ASSERT(vnode < ring->config.vnodes_count);
+    return &ring->vnodes[vnode];
+}
+
+const struct vnode *ring_vnode_at(const struct ring *ring, uint8_t vnode) {
+    return &at(ring, vnode)->self;
+}
+
+bool ring_is_member(const struct ring *ring, uint8_t vnode) {
+    return at(ring, vnode)->is_member;
+}
+
+const struct vnode *ring_predecessor(const struct ring *ring, uint8_t vnode) {
+    return &at(ring, vnode)->predecessor;
+}
+
+const struct vnode *ring_successor(const struct ring *ring, uint8_t vnode, uint8_t position) {
+    ASSERT(position < ring->config.list_size);
+    return &at(ring, vnode)->list[position];
+}
+
+static struct ring_known known_of(const struct table_entry *entry) {
+    return (struct ring_known){entry->vnode, entry->heard_at_us, entry->rtt.smoothed_us, entry->misses_count};
+}
+
+bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known) {
+    const struct table_entry *entry = table_find(&ring->table, id);
+    if (entry != NULL) {
+        *ret_known = known_of(entry);
+    }
+    return entry != NULL;
+}
+
+bool ring_next_finger(const struct ring *ring, uint8_t vnode, uint32_t *cursor,
+                      struct ring_known *ret_known) {
+    const struct chord *chord = at(ring, vnode);
+    while (*cursor < CHORD_FINGERS_MAX) {
+        if (ring_know(ring, chord->fingers[(*cursor)++], ret_known)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t ring_known_count(const struct ring *ring) {
+    return ring->table.count;
+}
+
+struct ring_known ring_known_at(const struct ring *ring, uint32_t position) {
+    ASSERT(position < ring->table.count);
+    return known_of(table_at(&ring->table, position));
+}
+
+void ring_install_for_experiment(struct ring *ring, const struct vnode *list, const struct vnode *predecessor,
+                                 const struct vnode *known, size_t known_count, uint64_t now_us) {
+    struct chord *chord = &ring->vnodes[0];
+    ring->mode = MODE_CHORD;
+    ring->now_us = now_us;
+    ring->stepped_at_us = now_us;
+    memcpy(chord->list, list, ring->config.list_size * sizeof chord->list[0]);
+    chord->predecessor = *predecessor;
+    chord->is_member = true;
+    chord->stabilize_at_us = now_us + ring_jitter(ring, ring->config.stabilize_us);
+    chord->finger_at_us = now_us + ring_jitter(ring, 4 * ring->config.stabilize_us);
+    ring->heal_at_us = now_us + ring_jitter(ring, ring->config.heal_us);
+    chord->finger_next = CHORD_FINGERS_MAX;
+    for (unsigned i = 0; i < ring->config.list_size; i++) {
+        ring_heard_of(ring, &chord->list[i]);
+    }
+    ring_heard_of(ring, predecessor);
+    for (size_t i = 0; i < known_count; i++) {
+        struct table_entry *entry = table_enter(&ring->table, &known[i]);
+        if (entry == NULL) {
+            continue;
+        }
+        entry->heard_at_us = now_us == 0 ? 1 : now_us;
+        if (i < CHORD_FINGERS_MAX) {
+            chord->fingers[i] = known[i].id;
+        }
+    }
+}
+
+bool ring_is_asking_for_experiment(const struct ring *ring, struct address *ret_whom) {
+    for (uint32_t i = 0; i < ring->queries_count; i++) {
+        if (ring->queries[i].kind == MESSAGE_ASK_STATE) {
+            *ret_whom = ring->queries[i].to.peer.address;
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * How many there are, from how dense they are where we look: ring_estimated_size() and ring_estimated_nodes()
+ * of ring.h.
+ *
+ * A place knows a stretch of the circle: its chain, itself, its list. Where the stretch meets itself the
+ * number is exact. Else each finger adds the stretch of the list that its owner named with it: with eight
+ * places a finger and a finger for each power of two, some sixty places of a thousand, and an error of an
+ * eighth.
+ */
+
+static const double CIRCLE = 18446744073709551616.0; /* 2^64: the high half of an ID */
+
+struct stretch {
+    double vnodes_count; /* gaps between neighbours */
+    double length;       /* of them together */
+};
+
+static double length_of(struct ring_id from, struct ring_id to) {
+    return (double)ring_id_distance(from, to).high / CIRCLE;
+}
+
+/* True where it goes round: then vnodes_count is exact. */
+static bool own_stretch(const struct ring *ring, const struct chord *chord, struct stretch *ret_stretch) {
+    const struct vnode *first =
+        chord->before_count > 0 ? &chord->before[chord->before_count - 1] : &chord->predecessor;
+    struct stretch stretch = {.vnodes_count = chord->before_count + 1};
+    stretch.length = length_of(first->id, chord->self.id);
+    struct ring_id last = chord->self.id;
+    for (unsigned i = 0; i < ring->config.list_size && !vnode_is_padding(&chord->list[i]); i++) {
+        bool is_round = ring_id_equal(chord->list[i].id, first->id);
+        stretch.length += length_of(last, chord->list[i].id);
+        stretch.vnodes_count++;
+        last = chord->list[i].id;
+        if (is_round) {
+            *ret_stretch = stretch;
+            return true;
+        }
+    }
+    *ret_stretch = stretch;
+    return chord->is_before_whole;
+}
+
+static uint64_t small_size(const struct ring *ring) {
+    uint64_t count = ring->vnodes[0].is_member ? ring->config.vnodes_count : 0;
+    for (uint32_t i = 0; i < ring->small.nodes_count && count > 0; i++) {
+        count += ring->small.nodes[i].vnodes_count;
+    }
+    return count;
+}
+
+uint64_t ring_estimated_size(const struct ring *ring) {
+    if (ring->mode != MODE_CHORD) {
+        return small_size(ring);
+    }
+    struct stretch sum = {0};
+    for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
+        const struct chord *chord = &ring->vnodes[i];
+        struct stretch own;
+        if (!chord->is_member) {
+            continue;
+        }
+        if (own_stretch(ring, chord, &own)) {
+            return chord->is_before_whole ? chord->before_count + 2u : (uint64_t)own.vnodes_count;
+        }
+        sum.vnodes_count += own.vnodes_count;
+        sum.length += own.length;
+        for (unsigned j = 0; j < CHORD_FINGERS_MAX; j++) {
+            bool is_again = j > 0 && ring_id_equal(chord->fingers[j], chord->fingers[j - 1]);
+            if (chord->finger_counts[j] > 0 && !is_again) {
+                sum.vnodes_count += chord->finger_counts[j];
+                sum.length += (double)chord->finger_spans[j] / CIRCLE;
+            }
+        }
+    }
+    return sum.length > 0 ? (uint64_t)(sum.vnodes_count / sum.length + 0.5) : 1;
+}
+
+/* Of the places that we have heard of, so many are the first of their node. */
+uint64_t ring_estimated_nodes(const struct ring *ring) {
+    if (ring->mode != MODE_CHORD) {
+        return ring->vnodes[0].is_member ? ring->small.nodes_count + 1u : 0;
+    }
+    uint64_t vnodes = ring->config.vnodes_count;
+    uint64_t firsts = 1;
+    for (uint32_t i = 0; i < ring->table.count; i++) {
+        const struct vnode *vnode = &ring->table.entries[ring->table.order[i]].vnode;
+        if (!ring_is_own(ring, vnode)) {
+            vnodes++;
+            firsts += vnode->index == 0;
+        }
+    }
+    return (ring_estimated_size(ring) * firsts + vnodes / 2) / vnodes;
 }

@@ -1,7 +1,7 @@
 #include "protocol/ring/small.h"
 
 #include "protocol/ring/circle.h"
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum {
     SPEED = 2,            /* each node is asked so many times per round of stabilizing … */

@@ -1,6 +1,6 @@
 #include "protocol/ring/taken.h"
 
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum { IPV6_NETWORK_SIZE = 8 }; /* as ring_id.c has it */
 

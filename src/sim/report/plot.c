@@ -2,8 +2,223 @@
 
 #include <stdio.h>
 
-#include "sim/report/plot_bars.h"
-#include "sim/report/plot_draw.h"
+struct plot_axis {
+    double min;
+    double max;
+    double step;        /* between two labels; on a logarithmic axis their ratio */
+    unsigned decimals;  /* of the labels */
+    double pixel_first; /* where min is drawn */
+    double pixel_last;
+    bool is_logarithmic;
+};
+
+/* The label after this one. */
+static double plot_axis_next(const struct plot_axis *axis, double value) {
+    return axis->is_logarithmic ? value * axis->step : value + axis->step;
+}
+
+enum { TICKS_COUNT = 6 };
+
+/* Of the n-th series. Told apart by colour-blind readers too. */
+static const char *plot_colour(uint32_t series) {
+    /* Okabe and Ito, and a grey. */
+    static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                          "#e69f00", "#56b4e9", "#000000", "#999999"};
+    return colours[series % (sizeof colours / sizeof colours[0])];
+}
+
+/* ---- SVG ---- */
+
+/* The attributes are those of the element; the text is escaped. */
+static void plot_text(struct buf *out, double x, double y, const char *attributes, const char *text) {
+    buf_put_format(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
+    for (; *text != '\0'; text++) {
+        const char *escaped = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
+        if (escaped != NULL) {
+            buf_put_string(out, escaped);
+        } else {
+            buf_put_byte(out, (uint8_t)*text);
+        }
+    }
+    buf_put_string(out, "</text>\n");
+}
+
+/* The opening tag, a white ground and the title. */
+static void plot_begin(struct buf *out, double width, double height, double title_x, const char *title) {
+    buf_put_format(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+        "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333333\">\n"
+        "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+        width, height, width, height);
+    plot_text(out, title_x, 26, "font-size=\"15\" font-weight=\"bold\"", title);
+}
+
+static void plot_end(struct buf *out) {
+    buf_put_string(out, "</svg>\n");
+}
+
+static void plot_line(struct buf *out, double x1, double y1, double x2, double y2, const char *colour) {
+    buf_put_format(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x1, y1, x2,
+                   y2, colour);
+}
+
+/* ---- axes ---- */
+
+/* Bit by bit, by squaring; without libm, so that a plot is the same everywhere. For values of 1 and more. */
+static double log_of_two(double value) {
+    double result = 0;
+    for (; value >= 2; value /= 2) {
+        result += 1;
+    }
+    for (double bit = 0.5; bit > 1e-5; bit /= 2) {
+        value *= value;
+        if (value >= 2) {
+            value /= 2;
+            result += bit;
+        }
+    }
+    return result;
+}
+
+static double plot_axis_pixel(const struct plot_axis *axis, double value) {
+    double share = axis->is_logarithmic ? log_of_two(value / axis->min) / log_of_two(axis->max / axis->min)
+                                        : (value - axis->min) / (axis->max - axis->min);
+    return axis->pixel_first + share * (axis->pixel_last - axis->pixel_first);
+}
+
+/* 1, 2 or 5 times a power of ten, so that about TICKS_COUNT of them span the range. */
+static void choose_step(struct plot_axis *axis, double range) {
+    double step = 1;
+    while (step * TICKS_COUNT < range) {
+        step *= 10;
+    }
+    while (step * TICKS_COUNT >= 10 * range) {
+        step /= 10;
+    }
+    if (step * TICKS_COUNT >= 5 * range) {
+        step /= 5;
+    } else if (step * TICKS_COUNT >= 2 * range) {
+        step /= 2;
+    }
+    axis->step = step;
+    axis->decimals = 0;
+    for (double unit = 1; unit > step * 1.001 && axis->decimals < 9; unit /= 10) {
+        axis->decimals++;
+    }
+}
+
+/* From zero, or below it where a value is, to the first tick that is not under any value. */
+static void plot_axis_scale(struct plot_axis *axis, double least, double greatest) {
+    double range = greatest - least;
+    choose_step(axis, range > 1e-9 ? range : 1);
+    axis->min = 0;
+    while (axis->min > least) {
+        axis->min -= axis->step;
+    }
+    axis->max = axis->min + axis->step;
+    while (axis->max < greatest - axis->step * 1e-6) {
+        axis->max += axis->step;
+    }
+}
+
+/* From a power of two to a power of two. All values must be above zero. */
+static void plot_axis_scale_logarithmic(struct plot_axis *axis, double least, double greatest) {
+    axis->is_logarithmic = true;
+    axis->min = 1;
+    while (2 * axis->min <= least) {
+        axis->min *= 2;
+    }
+    axis->max = 2 * axis->min;
+    while (axis->max < greatest) {
+        axis->max *= 2;
+    }
+    axis->step = log_of_two(axis->max / axis->min) > TICKS_COUNT ? 4 : 2;
+    axis->decimals = 0;
+}
+
+/* ---- bars ---- */
+
+/*
+ * A report whose rows have names, as bars.
+ *
+ *      Title
+ *                    first y column      second y column
+ *      name of row   |######## 12.5      |### 3
+ *      name of row   |#### 6.2           |###### 6
+ *
+ * Each y column has a panel and a scale of its own, from zero to its greatest value.
+ */
+
+enum {
+    BARS_WIDTH = 760,
+    BARS_LEFT = 270,
+    BARS_RIGHT = 20,
+    BARS_TOP = 72,
+    BARS_BOTTOM = 20,
+    BARS_ROW = 26,
+    BARS_THICKNESS = 14,
+    BARS_VALUE = 60, /* room for a number behind a bar */
+};
+
+static double greatest_of(const struct report *report, uint32_t column) {
+    double greatest = 0;
+    for (uint32_t row = 0; row < report_rows_count(report); row++) {
+        const struct report_cell *cell = report_at(report, row, column);
+        greatest = !cell->is_missing && cell->number > greatest ? cell->number : greatest;
+    }
+    return greatest;
+}
+
+static void put_bar(struct buf *out, const struct report *report, uint32_t row, uint32_t column, double x,
+                    double pixels_per_unit, const char *colour) {
+    const struct report_cell *cell = report_at(report, row, column);
+    double y = BARS_TOP + (double)row * BARS_ROW;
+    if (cell->is_missing) {
+        return;
+    }
+    double width = cell->number > 0 ? cell->number * pixels_per_unit : 0;
+    char label[32];
+    snprintf(label, sizeof label, "%.*f", (int)report->columns[column].decimals, cell->number);
+    buf_put_format(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", x, y,
+                   width, BARS_THICKNESS, colour);
+    plot_text(out, x + width + 5, y + BARS_THICKNESS - 3, "", label);
+}
+
+static void put_panel(struct buf *out, const struct report *report, uint32_t column, double x, double width,
+                      const char *colour) {
+    double greatest = greatest_of(report, column);
+    double bottom =
+        BARS_TOP + (double)report_rows_count(report) * BARS_ROW - (BARS_ROW - BARS_THICKNESS) / 2.0;
+    plot_text(out, x, BARS_TOP - 14, "", report->columns[column].name);
+    plot_line(out, x, BARS_TOP - 6, x, bottom, "#333333");
+    for (uint32_t row = 0; row < report_rows_count(report); row++) {
+        put_bar(out, report, row, column, x, greatest > 0 ? (width - BARS_VALUE) / greatest : 0, colour);
+    }
+}
+
+/* The rows are named by text_column; panels_count is the number of y columns, at least one. */
+static void plot_bars_write(const struct report *report, uint32_t text_column, uint32_t panels_count,
+                            struct buf *out) {
+    uint32_t rows_count = report_rows_count(report);
+    double panel = (double)(BARS_WIDTH - BARS_LEFT - BARS_RIGHT) / panels_count;
+    plot_begin(out, BARS_WIDTH, BARS_TOP + (double)rows_count * BARS_ROW + BARS_BOTTOM, 20, report->title);
+    for (uint32_t row = 0; row < rows_count; row++) {
+        plot_text(out, BARS_LEFT - 10, BARS_TOP + (double)row * BARS_ROW + BARS_THICKNESS - 3,
+                  "text-anchor=\"end\"", report_at(report, row, text_column)->text);
+    }
+    uint32_t panels_drawn = 0;
+    for (uint32_t column = 0; column < report->columns_count; column++) {
+        if (report->columns[column].role == REPORT_Y) {
+            put_panel(out, report, column, BARS_LEFT + panel * panels_drawn, panel,
+                      plot_colour(panels_drawn));
+            panels_drawn++;
+        }
+    }
+    plot_end(out);
+}
+
+/* ---- lines ---- */
 
 enum { WIDTH = 760, HEIGHT = 440, LEFT = 76, RIGHT = 200, TOP = 48, BOTTOM = 60 };
 

@@ -1,6 +1,6 @@
-/* state - what is inside struct crowd; for the files of this folder only. */
-#ifndef MNEMON_PROTOCOL_CROWD_STATE_H
-#define MNEMON_PROTOCOL_CROWD_STATE_H
+/* crowd_state - what is inside struct crowd; for the files of this folder only. */
+#ifndef MNEMON_PROTOCOL_CROWD_CROWD_STATE_H
+#define MNEMON_PROTOCOL_CROWD_CROWD_STATE_H
 
 #include "base/arena.h"
 #include "base/bucket.h"

@@ -1,6 +1,6 @@
-/* state - what is inside struct ring; for the files of this folder only. */
-#ifndef MNEMON_PROTOCOL_RING_STATE_H
-#define MNEMON_PROTOCOL_RING_STATE_H
+/* ring_state - what is inside struct ring; for the files of this folder only. */
+#ifndef MNEMON_PROTOCOL_RING_RING_STATE_H
+#define MNEMON_PROTOCOL_RING_RING_STATE_H
 
 #include "base/arena.h"
 #include "base/standing.h"
@@ -14,7 +14,20 @@
 #include "protocol/ring/small.h"
 #include "protocol/ring/table.h"
 #include "protocol/ring/taken.h"
-#include "protocol/ring/throttle.h"
+
+/*
+ * How often one peer may tell us things unasked: the bound on notify.
+ *
+ * Buckets by a keyed hash of the address, so that nobody can aim at another's. Peers that fall into one share
+ * it; the bound has room for that. A bucket is the time at which it is full again: zeros are full. Peers that
+ * have not proved their address share one small bucket, and cannot use up that of another.
+ */
+enum { THROTTLE_BUCKETS_COUNT = 64 };
+
+struct throttle {
+    uint64_t full_at_us[THROTTLE_BUCKETS_COUNT];
+    uint64_t strangers_full_at_us;
+};
 
 struct ring {
     struct ring_config config;
