@@ -425,11 +425,7 @@ static bool run_all(const struct side *side, const char *root, const struct page
 }
 
 static void put_number(struct report *report, double seconds) {
-    if (seconds > 0) {
-        report_number(report, seconds);
-    } else {
-        report_missing(report);
-    }
+    report_number(report, seconds > 0 ? seconds : NAN);
 }
 
 static void write_file(const char *directory, const char *name, const char *ending,

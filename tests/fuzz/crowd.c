@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "protocol/crowd/state.h"
+#include "protocol/crowd/crowd_state.h"
 
 enum {
     NUMBER_OFFSET = 18,

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "protocol/ring/message.h"
-#include "protocol/ring/state.h"
+#include "protocol/ring/ring_state.h"
 
 enum { HEADER_FILLED_SIZE = 18, SENDERS_COUNT = 8 };
 

@@ -5,7 +5,7 @@
 #ifndef MNEMON_TESTS_CROWD_STREET_H
 #define MNEMON_TESTS_CROWD_STREET_H
 
-#include "protocol/crowd/state.h"
+#include "protocol/crowd/crowd_state.h"
 #include "unit.h"
 
 enum { STREET_MAX = 40, STREET_QUEUE_MAX = 4096, STREET_ACTIONS_MAX = 4096 };

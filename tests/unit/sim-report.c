@@ -7,14 +7,14 @@
 
 static void fill(struct report *report) {
     report_init(report, "Half & <half>", "value");
-    report_column_text(report, "setting");
+    report_column(report, "setting", 0, REPORT_TEXT);
     report_column(report, "n", 0, REPORT_X);
     report_column(report, "ours", 2, REPORT_Y);
     report_column(report, "paper", 1, REPORT_Y);
     report_text(report, "small, \"plain\"");
     report_number(report, 10);
     report_number(report, 1.005);
-    report_missing(report);
+    report_number(report, NAN);
     report_text(report, "large");
     report_number(report, 1000);
     report_number(report, 12.5);
@@ -117,7 +117,7 @@ static void plots_bars_where_rows_have_names(void **state) {
     struct report report;
     struct buf out;
     report_init(&report, "Bars", "");
-    report_column_text(&report, "name");
+    report_column(&report, "name", 0, REPORT_TEXT);
     report_column(&report, "first", 1, REPORT_Y);
     report_column(&report, "hidden", 0, REPORT_SHOWN);
     report_column(&report, "second", 0, REPORT_Y);

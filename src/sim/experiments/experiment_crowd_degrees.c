@@ -62,21 +62,14 @@ static enum err run(const struct experiment_args *args, const struct crowd_confi
 
 static void write_columns(struct report *report) {
     report_init(report, "How unevenly nodes are known", "spread (standard deviation)");
-    report_column(report, "shuffles of each node", 0, REPORT_X);
-    report_column(report, "proofs", 2, REPORT_Y);
-    report_column(report, "proofs: least", 0, REPORT_SHOWN);
-    report_column(report, "proofs: most", 0, REPORT_SHOWN);
-    report_column(report, "proofs: reach", 3, REPORT_SHOWN);
-    report_column(report, "cyclon, exponential", 2, REPORT_Y);
-    report_column(report, "exponential: least", 0, REPORT_SHOWN);
-    report_column(report, "exponential: most", 0, REPORT_SHOWN);
-    report_column(report, "exponential: reach", 3, REPORT_SHOWN);
-    report_column(report, "cyclon", 2, REPORT_Y);
-    report_column(report, "cyclon: least", 0, REPORT_SHOWN);
-    report_column(report, "cyclon: most", 0, REPORT_SHOWN);
-    report_column(report, "cyclon: reach", 3, REPORT_SHOWN);
-    report_column(report, "proofs, expected", 1, REPORT_Y_EXPECTED);
-    report_column(report, "cyclon, expected", 1, REPORT_Y_EXPECTED);
+    REPORT_COLUMNS(report, {"shuffles of each node", 0, REPORT_X}, {"proofs", 2, REPORT_Y},
+                   {"proofs: least", 0, REPORT_SHOWN}, {"proofs: most", 0, REPORT_SHOWN},
+                   {"proofs: reach", 3, REPORT_SHOWN}, {"cyclon, exponential", 2, REPORT_Y},
+                   {"exponential: least", 0, REPORT_SHOWN}, {"exponential: most", 0, REPORT_SHOWN},
+                   {"exponential: reach", 3, REPORT_SHOWN}, {"cyclon", 2, REPORT_Y},
+                   {"cyclon: least", 0, REPORT_SHOWN}, {"cyclon: most", 0, REPORT_SHOWN},
+                   {"cyclon: reach", 3, REPORT_SHOWN}, {"proofs, expected", 1, REPORT_Y_EXPECTED},
+                   {"cyclon, expected", 1, REPORT_Y_EXPECTED});
 }
 
 enum err experiment_crowd_degrees(const struct experiment_args *args, struct report *report,
@@ -95,13 +88,10 @@ enum err experiment_crowd_degrees(const struct experiment_args *args, struct rep
         report_number(report, times[i]);
         for (unsigned way = 0; way < WAYS_COUNT; way++) {
             const struct moment *moment = &found[way][i];
-            report_number(report, moment->degrees.deviation);
-            report_number(report, moment->degrees.minimum);
-            report_number(report, moment->degrees.maximum);
-            report_number(report, moment->reach.minimum);
+            REPORT_NUMBERS(report, moment->degrees.deviation, moment->degrees.minimum,
+                           moment->degrees.maximum, moment->reach.minimum);
         }
-        report_number(report, 4.4);
-        report_number(report, 1.5);
+        REPORT_NUMBERS(report, 4.4, 1.5);
     }
     return report->err;
 }

@@ -81,9 +81,8 @@ static enum err run_absent(const struct experiment_args *args, unsigned rules, b
 enum err experiment_crowd_absent(const struct experiment_args *args, struct report *report,
                                  struct err_detail *detail) {
     report_init(report, "Queries of a search for what nobody has", "queries");
-    report_column_text(report, "rules");
-    report_column(report, "the same object", 0, REPORT_Y);
-    report_column(report, "each another one", 0, REPORT_Y);
+    REPORT_COLUMNS(report, {"rules", 0, REPORT_TEXT}, {"the same object", 0, REPORT_Y},
+                   {"each another one", 0, REPORT_Y});
     for (unsigned rules = 0; rules < RULES_COUNT; rules++) {
         report_text(report, rules_names[rules]);
         for (unsigned is_same = 2; is_same-- > 0;) {
@@ -198,9 +197,8 @@ enum err experiment_crowd_flood(const struct experiment_args *args, struct repor
     for (unsigned rules = 0; rules < RULES_COUNT; rules++) {
         report_column(report, rules_names[rules], 1, REPORT_Y);
     }
-    report_column(report, "queries/s, the paper", 0, REPORT_SHOWN);
-    report_column(report, "queries/s, repeats dropped", 0, REPORT_SHOWN);
-    report_column(report, "queries/s, ours", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"queries/s, the paper", 0, REPORT_SHOWN},
+                   {"queries/s, repeats dropped", 0, REPORT_SHOWN}, {"queries/s, ours", 0, REPORT_SHOWN});
     for (size_t i = 0; i < sizeof flood_rates / sizeof flood_rates[0]; i++) {
         struct flood_result results[RULES_COUNT] = {{0}};
         report_number(report, flood_rates[i]);

@@ -131,8 +131,7 @@ static enum err heal_row(const struct experiment_args *args, enum shape shape, u
         .network = {.latency_us = 30000, .jitter_us = 40000, .loss_ppm = loss_percent * 10000},
     };
     report_text(report, names[shape]);
-    report_number(report, loss_percent);
-    report_number(report, runs_count);
+    REPORT_NUMBERS(report, loss_percent, runs_count);
     for (unsigned kind = 0; kind < KINDS_COUNT; kind++) {
         struct heal heal = {0};
         for (uint32_t i = 0; i < runs_count; i++) {
@@ -142,10 +141,9 @@ static enum err heal_row(const struct experiment_args *args, enum shape shape, u
                 return err;
             }
         }
-        report_number(report, 100.0 * heal.healed_count / heal.runs_count);
-        report_number(report, heal.healed_count == 0 ? 0 : heal.shuffles_sum / heal.healed_count);
-        report_number(report, heal.shuffles_max);
-        report_number(report, 100.0 * heal.apart_count / heal.runs_count);
+        REPORT_NUMBERS(report, 100.0 * heal.healed_count / heal.runs_count,
+                       heal.healed_count == 0 ? 0 : heal.shuffles_sum / heal.healed_count, heal.shuffles_max,
+                       100.0 * heal.apart_count / heal.runs_count);
     }
     return ERR_OK;
 }
@@ -154,17 +152,12 @@ enum err experiment_crowd_theorem_2(const struct experiment_args *args, struct r
                                     struct err_detail *detail) {
     static const uint32_t losses[] = {0, 10};
     report_init(report, "Shuffles of each node until everybody reaches everybody", "shuffles");
-    report_column_text(report, "begins as");
-    report_column(report, "loss (%)", 0, REPORT_SHOWN);
-    report_column(report, "runs", 0, REPORT_SHOWN);
-    report_column(report, "proofs, healed (%)", 1, REPORT_SHOWN);
-    report_column(report, "proofs", 1, REPORT_Y);
-    report_column(report, "proofs, slowest", 1, REPORT_SHOWN);
-    report_column(report, "proofs, apart (%)", 1, REPORT_SHOWN);
-    report_column(report, "cyclon, healed (%)", 1, REPORT_SHOWN);
-    report_column(report, "cyclon", 1, REPORT_Y);
-    report_column(report, "cyclon, slowest", 1, REPORT_SHOWN);
-    report_column(report, "cyclon, apart (%)", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"begins as", 0, REPORT_TEXT}, {"loss (%)", 0, REPORT_SHOWN},
+                   {"runs", 0, REPORT_SHOWN}, {"proofs, healed (%)", 1, REPORT_SHOWN},
+                   {"proofs", 1, REPORT_Y}, {"proofs, slowest", 1, REPORT_SHOWN},
+                   {"proofs, apart (%)", 1, REPORT_SHOWN}, {"cyclon, healed (%)", 1, REPORT_SHOWN},
+                   {"cyclon", 1, REPORT_Y}, {"cyclon, slowest", 1, REPORT_SHOWN},
+                   {"cyclon, apart (%)", 1, REPORT_SHOWN});
     for (unsigned i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         for (int shape = 0; shape < SHAPES_COUNT; shape++) {
             enum err err = heal_row(args, (enum shape)shape, losses[i], report);

@@ -64,10 +64,8 @@ static enum err reach_row(struct crowd_churn_config config, struct report *repor
     struct levels levels = {0};
     enum err err = find_levels(config, &levels, &report->digest);
     double leave_percent = config.leave_ppm / (double)PPM_PER_PERCENT;
-    report_number(report, leave_percent);
-    report_number(report, config.come_ppm / (double)PPM_PER_PERCENT);
-    report_number(report, levels.nodes);
-    report_number(report, 100 * levels.dangling);
+    REPORT_NUMBERS(report, leave_percent, config.come_ppm / (double)PPM_PER_PERCENT, levels.nodes,
+                   100 * levels.dangling);
     for (int way = 0; way < CROWD_CHURN_WAYS_COUNT; way++) {
         report_number(report, levels.minimum[way]);
     }
@@ -82,16 +80,11 @@ enum err experiment_crowd_reach(const struct experiment_args *args, struct repor
     static const uint32_t leave_percents[] = {0, 1, 10, 100};
     static const uint32_t come_percents[] = {1, 2, 5, 10, 20, 50, 100};
     report_init(report, "Reached of the others in 95 % of the samples, at least", "on average of all nodes");
-    report_column(report, "leave (%)", 0, REPORT_SERIES);
-    report_column(report, "come (%)", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "nodes up", 0, REPORT_SHOWN);
-    report_column(report, "dead edges (%)", 1, REPORT_SHOWN);
-    report_column(report, "least, paper", 3, REPORT_SHOWN);
-    report_column(report, "least, proofs", 3, REPORT_SHOWN);
-    report_column(report, "least, cyclon", 3, REPORT_SHOWN);
-    report_column(report, "paper", 3, REPORT_Y);
-    report_column(report, "proofs", 3, REPORT_SHOWN);
-    report_column(report, "cyclon", 3, REPORT_Y);
+    REPORT_COLUMNS(report, {"leave (%)", 0, REPORT_SERIES}, {"come (%)", 0, REPORT_X_LOGARITHMIC},
+                   {"nodes up", 0, REPORT_SHOWN}, {"dead edges (%)", 1, REPORT_SHOWN},
+                   {"least, paper", 3, REPORT_SHOWN}, {"least, proofs", 3, REPORT_SHOWN},
+                   {"least, cyclon", 3, REPORT_SHOWN}, {"paper", 3, REPORT_Y}, {"proofs", 3, REPORT_SHOWN},
+                   {"cyclon", 3, REPORT_Y});
     struct crowd_churn_config config = config_of(args);
     for (size_t i = 0; i < sizeof leave_percents / sizeof leave_percents[0]; i++) {
         /* Where nobody leaves, how fast they came makes no difference. */
@@ -138,15 +131,11 @@ enum err experiment_crowd_reach_views(const struct experiment_args *args, struct
                                       struct err_detail *detail) {
     report_init(report, "Where nodes stay for a tenth of the time they are away",
                 "reached, by the node that reaches least");
-    report_column(report, "of the time (%)", 0, REPORT_X);
-    report_column(report, "paper, C = 5", 3, REPORT_Y);
-    report_column(report, "paper, C = 10", 3, REPORT_Y);
-    report_column(report, "paper, C = 25", 3, REPORT_Y);
-    report_column(report, "paper, C = 50", 3, REPORT_Y);
-    report_column(report, "cyclon, C = 5", 3, REPORT_Y);
-    report_column(report, "cyclon, C = 10", 3, REPORT_Y);
-    report_column(report, "cyclon, C = 25", 3, REPORT_Y);
-    report_column(report, "cyclon, C = 50", 3, REPORT_Y);
+    REPORT_COLUMNS(report, {"of the time (%)", 0, REPORT_X}, {"paper, C = 5", 3, REPORT_Y},
+                   {"paper, C = 10", 3, REPORT_Y}, {"paper, C = 25", 3, REPORT_Y},
+                   {"paper, C = 50", 3, REPORT_Y}, {"cyclon, C = 5", 3, REPORT_Y},
+                   {"cyclon, C = 10", 3, REPORT_Y}, {"cyclon, C = 25", 3, REPORT_Y},
+                   {"cyclon, C = 50", 3, REPORT_Y});
     struct crowd_churn_found found[WAYS_COUNT][SIZES_COUNT] = {0};
     enum err err = run_sizes(args, found, &report->digest);
     for (uint32_t percent = 0; percent <= 100 && err == ERR_OK; percent += SHARE_STEP) {
@@ -190,9 +179,8 @@ static enum err cause_row(const struct experiment_args *args, const struct cause
         config.come_ppm = percents[i][0] * PPM_PER_PERCENT;
         config.leave_ppm = percents[i][1] * PPM_PER_PERCENT;
         enum err err = crowd_churn_run(&config, &found, &report->digest);
-        report_number(report, found.mean);
-        report_number(report, crowd_churn_level(found.means, found.count, LEVEL_PERCENT));
-        report_number(report, crowd_churn_level(found.minimums, found.count, LEVEL_PERCENT));
+        REPORT_NUMBERS(report, found.mean, crowd_churn_level(found.means, found.count, LEVEL_PERCENT),
+                       crowd_churn_level(found.minimums, found.count, LEVEL_PERCENT));
         crowd_churn_done(&found);
         if (err != ERR_OK) {
             return err;
@@ -215,16 +203,11 @@ enum err experiment_crowd_reach_causes(const struct experiment_args *args, struc
         {"cyclon, list given, 10 shuffles", CROWD_CHURN_CYCLON, 10, 2, true},
     };
     report_init(report, "What is reached on average, where nodes come and leave fast", "");
-    report_column_text(report, "way");
-    report_column(report, "come 2 %, leave 100 %", 3, REPORT_Y);
-    report_column(report, "2/100: mean, 95 %", 3, REPORT_SHOWN);
-    report_column(report, "2/100: least, 95 %", 3, REPORT_SHOWN);
-    report_column(report, "come 10 %, leave 100 %", 3, REPORT_Y);
-    report_column(report, "10/100: mean, 95 %", 3, REPORT_SHOWN);
-    report_column(report, "10/100: least, 95 %", 3, REPORT_SHOWN);
-    report_column(report, "come 2 %, leave 10 %", 3, REPORT_Y);
-    report_column(report, "2/10: mean, 95 %", 3, REPORT_SHOWN);
-    report_column(report, "2/10: least, 95 %", 3, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"way", 0, REPORT_TEXT}, {"come 2 %, leave 100 %", 3, REPORT_Y},
+                   {"2/100: mean, 95 %", 3, REPORT_SHOWN}, {"2/100: least, 95 %", 3, REPORT_SHOWN},
+                   {"come 10 %, leave 100 %", 3, REPORT_Y}, {"10/100: mean, 95 %", 3, REPORT_SHOWN},
+                   {"10/100: least, 95 %", 3, REPORT_SHOWN}, {"come 2 %, leave 10 %", 3, REPORT_Y},
+                   {"2/10: mean, 95 %", 3, REPORT_SHOWN}, {"2/10: least, 95 %", 3, REPORT_SHOWN});
     for (unsigned i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         enum err err = cause_row(args, &causes[i], report);
         if (err != ERR_OK) {

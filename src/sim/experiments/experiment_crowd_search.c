@@ -140,7 +140,7 @@ static void put_stated(const struct stated *stated, unsigned percent, struct rep
             return;
         }
     }
-    report_missing(report);
+    report_number(report, NAN);
 }
 
 static enum err run_point(const struct experiment_args *args, const struct series *series, unsigned percent,

@@ -213,12 +213,9 @@ static double count_graphs(uint32_t nodes_count, uint8_t view_size) {
 
 static void theorem_row(struct theorem *theorem, struct report *report) {
     check_all(theorem);
-    report_number(report, theorem->nodes_count);
-    report_number(report, theorem->view_size);
-    report_number(report, theorem->shuffle_size);
-    report_number(report, count_graphs(theorem->nodes_count, theorem->view_size));
-    report_number(report, (double)theorem->cases_count);
-    report_number(report, (double)theorem->broken_count);
+    REPORT_NUMBERS(report, theorem->nodes_count, theorem->view_size, theorem->shuffle_size,
+                   count_graphs(theorem->nodes_count, theorem->view_size), (double)theorem->cases_count,
+                   (double)theorem->broken_count);
     digest_u64(&report->digest, theorem->cases_count);
     digest_u64(&report->digest, theorem->broken_count);
 }
@@ -233,12 +230,8 @@ enum err experiment_crowd_theorem_1(const struct experiment_args *args, struct r
                                     struct err_detail *detail) {
     (void)detail;
     report_init(report, "Shuffles that take a connected graph apart", "");
-    report_column(report, "nodes", 0, REPORT_SHOWN);
-    report_column(report, "C", 0, REPORT_SHOWN);
-    report_column(report, "shuffle", 0, REPORT_SHOWN);
-    report_column(report, "graphs", 0, REPORT_SHOWN);
-    report_column(report, "cases", 0, REPORT_SHOWN);
-    report_column(report, "taken apart", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"nodes", 0, REPORT_SHOWN}, {"C", 0, REPORT_SHOWN}, {"shuffle", 0, REPORT_SHOWN},
+                   {"graphs", 0, REPORT_SHOWN}, {"cases", 0, REPORT_SHOWN}, {"taken apart", 0, REPORT_SHOWN});
     uint32_t nodes_max = args->nodes == 0 || args->nodes > NODES_MAX ? NODES_MAX : args->nodes;
     for (uint32_t nodes_count = NODES_MIN; nodes_count <= nodes_max; nodes_count++) {
         for (uint8_t view_size = 2; view_size < nodes_count; view_size++) {

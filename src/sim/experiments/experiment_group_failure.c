@@ -224,12 +224,9 @@ static void show(struct report *report, enum failure failure, const struct sums 
     bool is_cut = failure == FAIL_CUT_SHORT || failure == FAIL_CUT_LONG;
     bool is_link = failure == FAIL_LINK; /* nobody failed: the topology is right */
     report_text(report, names[failure]);
-    is_cut ? report_missing(report) : report_number(report, sums->reached);
-    is_cut || is_link ? report_missing(report) : report_number(report, sums->master_minutes);
-    is_cut || is_link ? report_missing(report) : report_number(report, sums->minutes);
-    is_cut || is_link ? report_missing(report) : report_number(report, sums->minutes_max);
-    is_cut ? report_number(report, sums->heal_minutes) : report_missing(report);
-    report_number(report, sums->reached_late);
+    REPORT_NUMBERS(report, is_cut ? NAN : sums->reached, is_cut || is_link ? NAN : sums->master_minutes,
+                   is_cut || is_link ? NAN : sums->minutes, is_cut || is_link ? NAN : sums->minutes_max,
+                   is_cut ? sums->heal_minutes : NAN, sums->reached_late);
 }
 
 enum err experiment_group_failure(const struct experiment_args *args, struct report *report,
@@ -239,13 +236,10 @@ enum err experiment_group_failure(const struct experiment_args *args, struct rep
         return err_set(detail, ERR_INVALID, "6 to %d nodes", GROUP_MEMBERS_MAX);
     }
     report_init(report, "Minutes until the group is whole again", "minutes");
-    report_column_text(report, "what fails");
-    report_column(report, "% reached at once", 0, REPORT_SHOWN);
-    report_column(report, "a master", 1, REPORT_Y);
-    report_column(report, "a topology without it", 1, REPORT_Y);
-    report_column(report, "at most", 0, REPORT_SHOWN);
-    report_column(report, "together after a cut", 1, REPORT_Y);
-    report_column(report, "% reached then", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"what fails", 0, REPORT_TEXT}, {"% reached at once", 0, REPORT_SHOWN},
+                   {"a master", 1, REPORT_Y}, {"a topology without it", 1, REPORT_Y},
+                   {"at most", 0, REPORT_SHOWN}, {"together after a cut", 1, REPORT_Y},
+                   {"% reached then", 0, REPORT_SHOWN});
     for (unsigned failure = 0; failure < FAILURES_COUNT; failure++) {
         struct sums sums = {0};
         enum err err = run_failure(args, failure, runs, report, &sums);

@@ -47,29 +47,21 @@ enum err experiment_group_probe(const struct experiment_args *args, struct repor
     (void)args;
     (void)detail;
     report_init(report, "Bandwidth that probes see, of what the path has (Table 1)", "percent");
-    report_column_text(report, "path");
-    report_column(report, "ms", 0, REPORT_SHOWN);
-    report_column(report, "KB/s", 0, REPORT_SHOWN);
-    report_column(report, "16 KB", 0, REPORT_Y);
-    report_column(report, "32 KB", 0, REPORT_Y);
-    report_column(report, "48 KB", 0, REPORT_Y);
-    report_column(report, "64 KB", 0, REPORT_Y);
-    report_column(report, "paper 16", 1, REPORT_SHOWN);
-    report_column(report, "paper 32", 1, REPORT_SHOWN);
-    report_column(report, "paper 64", 1, REPORT_SHOWN);
-    report_column(report, "32 KB today", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"path", 0, REPORT_TEXT}, {"ms", 0, REPORT_SHOWN}, {"KB/s", 0, REPORT_SHOWN},
+                   {"16 KB", 0, REPORT_Y}, {"32 KB", 0, REPORT_Y}, {"48 KB", 0, REPORT_Y},
+                   {"64 KB", 0, REPORT_Y}, {"paper 16", 1, REPORT_SHOWN}, {"paper 32", 1, REPORT_SHOWN},
+                   {"paper 64", 1, REPORT_SHOWN}, {"32 KB today", 0, REPORT_SHOWN});
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const struct place *place = &places[i];
         report_text(report, place->name);
-        report_number(report, place->round_trip_ms);
-        report_number(report, place->bandwidth);
+        REPORT_NUMBERS(report, place->round_trip_ms, place->bandwidth);
         for (unsigned probe = 0; probe < PROBES_COUNT; probe++) {
             double seen = see(place, probe, i == 0 ? &tcp_then_near : &tcp_then);
             report_number(report, 100 * seen / place->bandwidth);
             digest_u64(&report->digest, (uint64_t)(1000 * seen));
         }
         for (unsigned probe = 0; probe < PROBES_COUNT; probe += probe == 1 ? 2 : 1) {
-            place->stated[probe] > 0 ? report_number(report, place->stated[probe]) : report_missing(report);
+            report_number(report, place->stated[probe] > 0 ? place->stated[probe] : NAN);
         }
         report_number(report, 100 * see(place, 1, &tcp_now) / place->bandwidth);
     }
@@ -94,10 +86,8 @@ enum err experiment_group_damping(const struct experiment_args *args, struct rep
     struct estimate estimate = {0};
     (void)args;
     report_init(report, "An estimate after the path becomes ten times slower", "KB/s");
-    report_column(report, "probe", 0, REPORT_X);
-    report_column(report, "the path", 0, REPORT_Y);
-    report_column(report, "the estimate", 0, REPORT_Y);
-    report_column(report, "0.9 old + 0.1 new", 0, REPORT_Y_EXPECTED);
+    REPORT_COLUMNS(report, {"probe", 0, REPORT_X}, {"the path", 0, REPORT_Y}, {"the estimate", 0, REPORT_Y},
+                   {"0.9 old + 0.1 new", 0, REPORT_Y_EXPECTED});
     for (unsigned probe = 0; probe < DAMPING_PROBES; probe++) {
         uint64_t bandwidth = (probe < DAMPING_STEP ? BEFORE_KB : AFTER_KB) * (uint64_t)1000;
         uint64_t size = 32 * KILOBYTE;
@@ -105,10 +95,8 @@ enum err experiment_group_damping(const struct experiment_args *args, struct rep
                                      (uint64_t)probe * SECOND_US)) {
             return err_set(detail, ERR_MISMATCH, "a probe of 32 KB was not learned from");
         }
-        report_number(report, probe);
-        report_number(report, (double)bandwidth / 1000);
-        report_number(report, (double)estimate.bandwidth / 1000);
-        report_number(report, probe < DAMPING_STEP ? BEFORE_KB : expected_after(probe - DAMPING_STEP + 1));
+        REPORT_NUMBERS(report, probe, (double)bandwidth / 1000, (double)estimate.bandwidth / 1000,
+                       probe < DAMPING_STEP ? BEFORE_KB : expected_after(probe - DAMPING_STEP + 1));
         digest_u64(&report->digest, estimate.bandwidth);
     }
     return report->err;

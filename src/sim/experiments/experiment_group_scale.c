@@ -31,11 +31,7 @@ static const double MINUTE_US = 60e6;
 /* ---- cells ---- */
 
 static void write_minutes(struct report *report, uint64_t duration_us) {
-    if (duration_us == UINT64_MAX) {
-        report_missing(report);
-    } else {
-        report_number(report, (double)duration_us / MINUTE_US);
-    }
+    report_number(report, duration_us == UINT64_MAX ? NAN : (double)duration_us / MINUTE_US);
 }
 
 static void write_times(struct report *report, const struct group_spread_result *result) {
@@ -46,17 +42,14 @@ static void write_times(struct report *report, const struct group_spread_result 
 }
 
 static void write_size_columns(struct report *report) {
-    report_column(report, "received, mean (MB)", 2, REPORT_SHOWN);
-    report_column(report, "received, most (MB)", 2, REPORT_SHOWN);
-    report_column(report, "sent, most (MB)", 2, REPORT_SHOWN);
-    report_column(report, "sent by the origin (MB)", 2, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"received, mean (MB)", 2, REPORT_SHOWN}, {"received, most (MB)", 2, REPORT_SHOWN},
+                   {"sent, most (MB)", 2, REPORT_SHOWN}, {"sent by the origin (MB)", 2, REPORT_SHOWN});
 }
 
 static void write_sizes(struct report *report, const struct group_spread_result *result) {
-    report_number(report, (double)result->received_size / result->alive_count / MEGABYTE);
-    report_number(report, (double)result->received_size_max / MEGABYTE);
-    report_number(report, (double)result->sent_size_max / MEGABYTE);
-    report_number(report, (double)result->origin_sent_size / MEGABYTE);
+    REPORT_NUMBERS(report, (double)result->received_size / result->alive_count / MEGABYTE,
+                   (double)result->received_size_max / MEGABYTE, (double)result->sent_size_max / MEGABYTE,
+                   (double)result->origin_sent_size / MEGABYTE);
 }
 
 /* From the farthest to the farthest from it, some times: seldom less than the diameter, and never more. */
@@ -115,14 +108,9 @@ static enum err check_args(const struct experiment_args *args, struct err_detail
 
 static void write_scale_columns(struct report *report) {
     report_init(report, "An update to replicas in groups that share corners", "minutes");
-    report_column(report, "replicas", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "MB", 0, REPORT_SERIES);
-    report_column(report, "groups", 0, REPORT_SHOWN);
-    report_column(report, "diameter (hops)", 0, REPORT_SHOWN);
-    report_column(report, "50 %", 1, REPORT_Y);
-    report_column(report, "all but modems", 1, REPORT_Y);
-    report_column(report, "99 %", 1, REPORT_SHOWN);
-    report_column(report, "all", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"replicas", 0, REPORT_X_LOGARITHMIC}, {"MB", 0, REPORT_SERIES},
+                   {"groups", 0, REPORT_SHOWN}, {"diameter (hops)", 0, REPORT_SHOWN}, {"50 %", 1, REPORT_Y},
+                   {"all but modems", 1, REPORT_Y}, {"99 %", 1, REPORT_SHOWN}, {"all", 1, REPORT_SHOWN});
     write_size_columns(report);
     report_column(report, "by the origin alone", 1, REPORT_SHOWN);
 }
@@ -139,10 +127,8 @@ static enum err run_size(uint32_t replicas_count, const struct experiment_args *
             return err_set(detail, ERR_MISMATCH, "seed %llu: %u of %u replicas were reached",
                            (unsigned long long)args->seed, result->reached_count, replicas_count);
         }
-        report_number(report, replicas_count);
-        report_number(report, (double)update_sizes[i] / MEGABYTE);
-        report_number(report, outcome.groups_count);
-        report_number(report, outcome.diameter);
+        REPORT_NUMBERS(report, replicas_count, (double)update_sizes[i] / MEGABYTE, outcome.groups_count,
+                       outcome.diameter);
         write_times(report, result);
         write_sizes(report, result);
         report_number(report, outcome.alone_us[i] / MINUTE_US);
@@ -217,20 +203,13 @@ static const struct way {
 
 static void write_way_columns(struct report *report) {
     report_init(report, "An update to many replicas: ways to join them, and what may fail (minutes)", "");
-    report_column_text(report, "way");
-    report_column(report, "replicas", 0, REPORT_SHOWN);
-    report_column(report, "groups", 0, REPORT_SHOWN);
-    report_column(report, "diameter (hops)", 0, REPORT_SHOWN);
-    report_column(report, "reached (%)", 2, REPORT_Y);
-    report_column(report, "not reached", 0, REPORT_SHOWN);
-    report_column(report, "1 MB: 50 %", 1, REPORT_SHOWN);
-    report_column(report, "1 MB: all but modems", 1, REPORT_Y);
-    report_column(report, "1 MB: 99 %", 1, REPORT_SHOWN);
-    report_column(report, "1 MB: all", 1, REPORT_SHOWN);
-    report_column(report, "100 MB: 50 %", 1, REPORT_SHOWN);
-    report_column(report, "100 MB: all but modems", 1, REPORT_Y);
-    report_column(report, "100 MB: 99 %", 1, REPORT_SHOWN);
-    report_column(report, "100 MB: all", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"way", 0, REPORT_TEXT}, {"replicas", 0, REPORT_SHOWN},
+                   {"groups", 0, REPORT_SHOWN}, {"diameter (hops)", 0, REPORT_SHOWN},
+                   {"reached (%)", 2, REPORT_Y}, {"not reached", 0, REPORT_SHOWN},
+                   {"1 MB: 50 %", 1, REPORT_SHOWN}, {"1 MB: all but modems", 1, REPORT_Y},
+                   {"1 MB: 99 %", 1, REPORT_SHOWN}, {"1 MB: all", 1, REPORT_SHOWN},
+                   {"100 MB: 50 %", 1, REPORT_SHOWN}, {"100 MB: all but modems", 1, REPORT_Y},
+                   {"100 MB: 99 %", 1, REPORT_SHOWN}, {"100 MB: all", 1, REPORT_SHOWN});
     write_size_columns(report);
 }
 
@@ -256,11 +235,9 @@ static enum err run_way(const struct way *way, const struct experiment_args *arg
     }
     const struct group_spread_result *results = outcome.results;
     report_text(report, way->name);
-    report_number(report, config.replicas_count);
-    report_number(report, outcome.groups_count);
-    report_number(report, outcome.diameter);
-    report_number(report, 100.0 * results[0].reached_count / results[0].alive_count);
-    report_number(report, results[0].alive_count - results[0].reached_count);
+    REPORT_NUMBERS(report, config.replicas_count, outcome.groups_count, outcome.diameter,
+                   100.0 * results[0].reached_count / results[0].alive_count,
+                   results[0].alive_count - results[0].reached_count);
     write_times(report, &results[0]);
     write_times(report, &results[1]);
     write_sizes(report, &results[1]);
@@ -329,21 +306,16 @@ static enum err run_cuts(enum group_union_joins joins, const struct experiment_a
         digest_u64(&report->digest, cuts.lost_count);
     }
     report_text(report, joins == GROUP_UNION_TREE ? "tree of groups" : "mesh of groups");
-    report_number(report, runs);
-    report_number(report, cuts.worlds_count);
-    report_number(report, (double)cuts.lost_count / runs);
-    report_number(report, cuts.lost_count_max);
+    REPORT_NUMBERS(report, runs, cuts.worlds_count, (double)cuts.lost_count / runs, cuts.lost_count_max);
     return report->err;
 }
 
 enum err experiment_group_scale_cut(const struct experiment_args *args, struct report *report,
                                     struct err_detail *detail) {
     report_init(report, "Groups that share corners, 5 % of all replicas dead", "");
-    report_column_text(report, "way");
-    report_column(report, "worlds", 0, REPORT_SHOWN);
-    report_column(report, "of them in parts", 0, REPORT_Y);
-    report_column(report, "replicas cut off, mean", 1, REPORT_Y);
-    report_column(report, "most", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"way", 0, REPORT_TEXT}, {"worlds", 0, REPORT_SHOWN},
+                   {"of them in parts", 0, REPORT_Y}, {"replicas cut off, mean", 1, REPORT_Y},
+                   {"most", 0, REPORT_SHOWN});
     enum err err = check_args(args, detail);
     err = err != ERR_OK ? err : run_cuts(GROUP_UNION_TREE, args, report);
     return err != ERR_OK ? err : run_cuts(GROUP_UNION_MESH, args, report);

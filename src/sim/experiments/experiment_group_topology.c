@@ -174,18 +174,12 @@ static bool compare(struct bench *bench, enum group_costs_world world, uint32_t 
 
 static void write_columns(struct report *report, const char *title) {
     report_init(report, title, "");
-    report_column_text(report, "topology");
-    report_column(report, "members", 0, REPORT_SHOWN);
-    report_column(report, "groups", 0, REPORT_SHOWN);
-    report_column(report, "edges", 1, REPORT_SHOWN);
-    report_column(report, "cost (s)", 2, REPORT_SHOWN);
-    report_column(report, "cost (of the tree's)", 2, REPORT_Y);
-    report_column(report, "diameter (hops)", 1, REPORT_Y);
-    report_column(report, "with a bridge (%)", 0, REPORT_Y);
-    report_column(report, "bridges", 2, REPORT_SHOWN);
-    report_column(report, "articulation points", 2, REPORT_SHOWN);
-    report_column(report, "most edges of one", 1, REPORT_SHOWN);
-    report_column(report, "update reaches all (s)", 2, REPORT_Y);
+    REPORT_COLUMNS(report, {"topology", 0, REPORT_TEXT}, {"members", 0, REPORT_SHOWN},
+                   {"groups", 0, REPORT_SHOWN}, {"edges", 1, REPORT_SHOWN}, {"cost (s)", 2, REPORT_SHOWN},
+                   {"cost (of the tree's)", 2, REPORT_Y}, {"diameter (hops)", 1, REPORT_Y},
+                   {"with a bridge (%)", 0, REPORT_Y}, {"bridges", 2, REPORT_SHOWN},
+                   {"articulation points", 2, REPORT_SHOWN}, {"most edges of one", 1, REPORT_SHOWN},
+                   {"update reaches all (s)", 2, REPORT_Y});
 }
 
 static void write_rows(struct report *report, const struct bench *bench, uint32_t members_count) {
@@ -196,17 +190,10 @@ static void write_rows(struct report *report, const struct bench *bench, uint32_
         char name[REPORT_TEXT_SIZE_MAX];
         snprintf(name, sizeof name, "%s, %u", way_names[way], members_count);
         report_text(report, name);
-        report_number(report, members_count);
-        report_number(report, count);
-        report_number(report, sums->edges / count);
-        report_number(report, sums->cost_s / count);
-        report_number(report, sums->cost_s / count / tree_cost_s);
-        report_number(report, sums->hops / count);
-        report_number(report, 100.0 * sums->with_bridge_count / count);
-        report_number(report, sums->bridges / count);
-        report_number(report, sums->articulations / count);
-        report_number(report, sums->degree / count);
-        report_number(report, sums->propagation_s / count);
+        REPORT_NUMBERS(report, members_count, count, sums->edges / count, sums->cost_s / count,
+                       sums->cost_s / count / tree_cost_s, sums->hops / count,
+                       100.0 * sums->with_bridge_count / count, sums->bridges / count,
+                       sums->articulations / count, sums->degree / count, sums->propagation_s / count);
     }
 }
 

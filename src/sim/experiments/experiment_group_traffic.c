@@ -95,13 +95,9 @@ static enum err run_all(const struct experiment_args *args, bool rejoins, struct
 static enum err show_trace(const struct experiment_args *args, bool rejoins, struct report *report,
                            struct err_detail *detail) {
     struct trace traces[SIZES_COUNT] = {0};
-    report_column(report, "hour", 2, REPORT_X);
-    report_column(report, "5 replicas", 3, REPORT_Y);
-    report_column(report, "10 replicas", 3, REPORT_Y);
-    report_column(report, "20 replicas", 3, REPORT_Y);
-    report_column(report, "packets, 5", 0, REPORT_SHOWN);
-    report_column(report, "packets, 10", 0, REPORT_SHOWN);
-    report_column(report, "packets, 20", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"hour", 2, REPORT_X}, {"5 replicas", 3, REPORT_Y}, {"10 replicas", 3, REPORT_Y},
+                   {"20 replicas", 3, REPORT_Y}, {"packets, 5", 0, REPORT_SHOWN},
+                   {"packets, 10", 0, REPORT_SHOWN}, {"packets, 20", 0, REPORT_SHOWN});
     enum err err = run_all(args, rejoins, report, traces, detail);
     for (uint32_t quarter = 0; quarter < QUARTERS_COUNT && err == ERR_OK; quarter++) {
         report_number(report, (quarter + 1) / 4.0);
@@ -145,22 +141,15 @@ enum err experiment_group_traffic_sums(const struct experiment_args *args, struc
     struct trace traces[SIZES_COUNT] = {0};
     struct trace rejoins[SIZES_COUNT] = {0};
     report_init(report, "Traffic of a group in 90 minutes", "MB");
-    report_column(report, "replicas", 0, REPORT_X);
-    report_column(report, "the first 90 minutes", 2, REPORT_Y);
-    report_column(report, "the paper", 1, REPORT_Y_EXPECTED);
-    report_column(report, "later", 2, REPORT_Y);
-    report_column(report, "the paper, later", 1, REPORT_Y_EXPECTED);
-    report_column(report, "later, re-joining", 2, REPORT_Y);
+    REPORT_COLUMNS(report, {"replicas", 0, REPORT_X}, {"the first 90 minutes", 2, REPORT_Y},
+                   {"the paper", 1, REPORT_Y_EXPECTED}, {"later", 2, REPORT_Y},
+                   {"the paper, later", 1, REPORT_Y_EXPECTED}, {"later, re-joining", 2, REPORT_Y});
     enum err err = run_all(args, false, report, traces, detail);
     err = err != ERR_OK ? err : run_all(args, true, report, rejoins, detail);
     for (unsigned i = 0; i < SIZES_COUNT && err == ERR_OK; i++) {
         bool is_stated = sizes[i] == 20; /* the text gives no numbers for the others */
-        report_number(report, sizes[i]);
-        report_number(report, sum_megabytes(&traces[i], 0, FAST_QUARTERS));
-        is_stated ? report_number(report, 6) : report_missing(report);
-        report_number(report, later_megabytes(&traces[i]));
-        is_stated ? report_number(report, 1) : report_missing(report);
-        report_number(report, later_megabytes(&rejoins[i]));
+        REPORT_NUMBERS(report, sizes[i], sum_megabytes(&traces[i], 0, FAST_QUARTERS), is_stated ? 6 : NAN,
+                       later_megabytes(&traces[i]), is_stated ? 1 : NAN, later_megabytes(&rejoins[i]));
     }
     return err != ERR_OK ? err : report->err;
 }

@@ -125,13 +125,10 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
                                    struct err_detail *detail) {
     static const uint32_t loss_percent[] = {0, 1, 2, 5, 10, 20, 30, 40, 50};
     report_init(report, "The virtual network: asked and measured", "measured (% of messages)");
-    report_column(report, "loss asked (%)", 1, REPORT_X);
-    report_column(report, "loss", 2, REPORT_Y);
-    report_column(report, "duplicates asked", 1, REPORT_SHOWN);
-    report_column(report, "duplicates", 2, REPORT_Y);
-    report_column(report, "latency asked (ms)", 2, REPORT_SHOWN);
-    report_column(report, "latency (ms)", 2, REPORT_SHOWN);
-    report_column(report, "probes", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"loss asked (%)", 1, REPORT_X}, {"loss", 2, REPORT_Y},
+                   {"duplicates asked", 1, REPORT_SHOWN}, {"duplicates", 2, REPORT_Y},
+                   {"latency asked (ms)", 2, REPORT_SHOWN}, {"latency (ms)", 2, REPORT_SHOWN},
+                   {"probes", 0, REPORT_SHOWN});
     uint32_t runs = args->runs == 0 ? 4 : args->runs;
     for (uint32_t i = 0; i < sizeof loss_percent / sizeof loss_percent[0]; i++) {
         struct network_dials dials = {
@@ -147,11 +144,10 @@ enum err experiment_kernel_network(const struct experiment_args *args, struct re
                 return err_set(detail, err, "%s", err_text(err));
             }
         }
-        report_number(report, dials.loss_ppm / 1e4);
-        report_number(report, percent(sums.sent_count - sums.arrived_count, sums.sent_count));
-        report_number(report, dials.duplicate_ppm / 1e4);
-        report_number(report, percent(sums.copies_count - sums.arrived_count, sums.arrived_count));
-        report_number(report, (dials.latency_us + dials.jitter_us / 2.0) / 1e3);
+        REPORT_NUMBERS(
+            report, dials.loss_ppm / 1e4, percent(sums.sent_count - sums.arrived_count, sums.sent_count),
+            dials.duplicate_ppm / 1e4, percent(sums.copies_count - sums.arrived_count, sums.arrived_count),
+            (dials.latency_us + dials.jitter_us / 2.0) / 1e3);
         report_number(report,
                       sums.copies_count == 0 ? 0 : (double)sums.delay_us / (double)sums.copies_count / 1e3);
         report_number(report, (double)sums.sent_count);
@@ -287,13 +283,10 @@ enum err experiment_kernel_disk(const struct experiment_args *args, struct repor
                                 struct err_detail *detail) {
     static const uint32_t lost_percent[] = {0, 1, 5, 10, 25, 50, 75, 100};
     report_init(report, "A log on the virtual disk after crashes", "% of its kind");
-    report_column(report, "writes lost or torn (%)", 0, REPORT_X);
-    report_column(report, "crashes", 0, REPORT_SHOWN);
-    report_column(report, "acknowledged", 0, REPORT_SHOWN);
-    report_column(report, "acknowledged lost", 0, REPORT_Y);
-    report_column(report, "unsynced", 0, REPORT_SHOWN);
-    report_column(report, "unsynced lost (%)", 1, REPORT_Y);
-    report_column(report, "torn tails (%)", 1, REPORT_Y);
+    REPORT_COLUMNS(report, {"writes lost or torn (%)", 0, REPORT_X}, {"crashes", 0, REPORT_SHOWN},
+                   {"acknowledged", 0, REPORT_SHOWN}, {"acknowledged lost", 0, REPORT_Y},
+                   {"unsynced", 0, REPORT_SHOWN}, {"unsynced lost (%)", 1, REPORT_Y},
+                   {"torn tails (%)", 1, REPORT_Y});
     uint32_t disks_count = args->nodes == 0 ? 50 : args->nodes;
     uint32_t lives_count = args->runs == 0 ? 20 : args->runs;
     for (uint32_t i = 0; i < sizeof lost_percent / sizeof lost_percent[0]; i++) {
@@ -311,13 +304,10 @@ enum err experiment_kernel_disk(const struct experiment_args *args, struct repor
                                (unsigned long long)seed, (unsigned long long)sums.synced_lost_count);
             }
         }
-        report_number(report, lost_percent[i]);
-        report_number(report, (double)sums.crashes_count);
-        report_number(report, (double)sums.synced_count);
-        report_number(report, (double)sums.synced_lost_count);
-        report_number(report, (double)sums.unsynced_count);
-        report_number(report, percent(sums.unsynced_lost_count, sums.unsynced_count));
-        report_number(report, percent(sums.torn_count, sums.crashes_count));
+        REPORT_NUMBERS(report, lost_percent[i], (double)sums.crashes_count, (double)sums.synced_count,
+                       (double)sums.synced_lost_count, (double)sums.unsynced_count,
+                       percent(sums.unsynced_lost_count, sums.unsynced_count),
+                       percent(sums.torn_count, sums.crashes_count));
     }
     return report->err;
 }

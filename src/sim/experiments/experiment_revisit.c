@@ -126,24 +126,18 @@ static double stale_percent(const struct visit_sums *sums) {
 
 /* The columns that both tables share, from one policy beside the daily one. */
 static void add_columns(struct report *report) {
-    report_column(report, "fetches per page", 1, REPORT_SHOWN);
-    report_column(report, "fetches saved", 1, REPORT_Y);
-    report_column(report, "missed daily", 1, REPORT_Y);
-    report_column(report, "missed adaptive", 1, REPORT_Y);
-    report_column(report, "of what daily sees", 1, REPORT_Y);
-    report_column(report, "out of date daily", 1, REPORT_SHOWN);
-    report_column(report, "out of date adaptive", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"fetches per page", 1, REPORT_SHOWN}, {"fetches saved", 1, REPORT_Y},
+                   {"missed daily", 1, REPORT_Y}, {"missed adaptive", 1, REPORT_Y},
+                   {"of what daily sees", 1, REPORT_Y}, {"out of date daily", 1, REPORT_SHOWN},
+                   {"out of date adaptive", 1, REPORT_SHOWN});
 }
 
 static void add_numbers(struct report *report, const struct visit_sums *daily,
                         const struct visit_sums *adaptive) {
-    report_number(report, (double)adaptive->fetches_count / (double)adaptive->pages_count);
-    report_number(report, 100 - percent(adaptive->fetches_count, daily->fetches_count));
-    report_number(report, missed_percent(daily));
-    report_number(report, missed_percent(adaptive));
-    report_number(report, 100 - percent(adaptive->seen_count, daily->seen_count));
-    report_number(report, stale_percent(daily));
-    report_number(report, stale_percent(adaptive));
+    REPORT_NUMBERS(report, (double)adaptive->fetches_count / (double)adaptive->pages_count,
+                   100 - percent(adaptive->fetches_count, daily->fetches_count), missed_percent(daily),
+                   missed_percent(adaptive), 100 - percent(adaptive->seen_count, daily->seen_count),
+                   stale_percent(daily), stale_percent(adaptive));
     digest_sums(&report->digest, daily);
     digest_sums(&report->digest, adaptive);
 }
@@ -174,16 +168,14 @@ enum err experiment_revisit_rates(const struct experiment_args *args, struct rep
                                   struct err_detail *detail) {
     (void)detail;
     report_init(report, "Visits over a year, by how often pages change", "% of fetches, of changes");
-    report_column(report, "a change in (days)", 1, REPORT_X);
-    report_column(report, "pages (%)", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"a change in (days)", 1, REPORT_X}, {"pages (%)", 0, REPORT_SHOWN});
     add_columns(report);
     for (uint32_t rate = 0; rate < RATES_COUNT; rate++) {
         struct visit_sums daily = {0};
         struct visit_sums adaptive = {0};
         watch_rate(args, rate, 0, &daily);
         watch_rate(args, rate, REVISIT_TARGET_PERCENT, &adaptive);
-        report_number(report, rates[rate].interval_hours / 24.0);
-        report_number(report, rates[rate].share_percent);
+        REPORT_NUMBERS(report, rates[rate].interval_hours / 24.0, rates[rate].share_percent);
         add_numbers(report, &daily, &adaptive);
     }
     return report->err;

@@ -164,27 +164,12 @@ static void write_row(const struct churn *churn, uint32_t median_minutes, uint32
     double asked = lookups->asked_count;
     uint64_t orphans = ring_lookups_count_orphans(lookups);
     uint64_t right = lookups->found_count - lookups->wrong_count - lookups->stale_count;
-    report_number(report, median_minutes);
-    report_number(report, 100.0 * churn->gone_count / churn->up_first_count);
-    if (median_minutes == GNUTELLA_MEDIAN_MINUTES) {
-        report_number(report, 93);
-    } else {
-        report_missing(report);
-    }
-    report_number(report, churn->node_seconds / 60 / minutes);
-    report_number(report, (double)churn->joins_count);
-    report_number(report, (double)churn->crashes_count);
-    report_number(report, asked);
-    report_number(report, 100 * (double)right / asked);
-    report_number(report, (double)lookups->wrong_count);
-    report_number(report, (double)lookups->stale_count);
-    report_number(report, asked - (double)lookups->found_count - (double)orphans);
-    report_number(report, (double)orphans);
-    report_number(report, ring_lookups_mean_hops(lookups));
-    report_number(report, rest);
-    report_number(report, busy);
-    report_number(report, busy - rest);
-    report_number(report, 1);
+    REPORT_NUMBERS(report, median_minutes, 100.0 * churn->gone_count / churn->up_first_count,
+                   median_minutes == GNUTELLA_MEDIAN_MINUTES ? 93 : NAN, churn->node_seconds / 60 / minutes,
+                   (double)churn->joins_count, (double)churn->crashes_count, asked,
+                   100 * (double)right / asked, (double)lookups->wrong_count, (double)lookups->stale_count,
+                   asked - (double)lookups->found_count - (double)orphans, (double)orphans,
+                   ring_lookups_mean_hops(lookups), rest, busy, busy - rest, 1);
 }
 
 static enum err run(struct churn *churn, uint32_t median_minutes, uint32_t minutes, struct report *report) {
@@ -243,23 +228,12 @@ enum err experiment_ring_churn(const struct experiment_args *args, struct report
                                struct err_detail *detail) {
     static const uint32_t medians[] = {15, 30, GNUTELLA_MEDIAN_MINUTES, 120};
     report_init(report, "A ring whose nodes come and go", "kbit/s per node");
-    report_column(report, "median session (min)", 0, REPORT_X);
-    report_column(report, "gone in 10 h (%)", 1, REPORT_SHOWN);
-    report_column(report, "thesis", 0, REPORT_SHOWN);
-    report_column(report, "nodes up", 0, REPORT_SHOWN);
-    report_column(report, "joins", 0, REPORT_SHOWN);
-    report_column(report, "crashes", 0, REPORT_SHOWN);
-    report_column(report, "lookups", 0, REPORT_SHOWN);
-    report_column(report, "right (%)", 3, REPORT_SHOWN);
-    report_column(report, "wrong", 0, REPORT_SHOWN);
-    report_column(report, "stale", 0, REPORT_SHOWN);
-    report_column(report, "failed", 0, REPORT_SHOWN);
-    report_column(report, "asker gone", 0, REPORT_SHOWN);
-    report_column(report, "hops", 2, REPORT_SHOWN);
-    report_column(report, "at rest", 3, REPORT_Y);
-    report_column(report, "all", 3, REPORT_Y);
-    report_column(report, "repair", 3, REPORT_Y);
-    report_column(report, "target at rest", 0, REPORT_Y_EXPECTED);
+    REPORT_COLUMNS(report, {"median session (min)", 0, REPORT_X}, {"gone in 10 h (%)", 1, REPORT_SHOWN},
+                   {"thesis", 0, REPORT_SHOWN}, {"nodes up", 0, REPORT_SHOWN}, {"joins", 0, REPORT_SHOWN},
+                   {"crashes", 0, REPORT_SHOWN}, {"lookups", 0, REPORT_SHOWN}, {"right (%)", 3, REPORT_SHOWN},
+                   {"wrong", 0, REPORT_SHOWN}, {"stale", 0, REPORT_SHOWN}, {"failed", 0, REPORT_SHOWN},
+                   {"asker gone", 0, REPORT_SHOWN}, {"hops", 2, REPORT_SHOWN}, {"at rest", 3, REPORT_Y},
+                   {"all", 3, REPORT_Y}, {"repair", 3, REPORT_Y}, {"target at rest", 0, REPORT_Y_EXPECTED});
     for (unsigned i = 0; i < sizeof medians / sizeof medians[0]; i++) {
         enum err err = churn_row(args, medians[i], report);
         if (err != ERR_OK) {

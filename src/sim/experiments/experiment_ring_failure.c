@@ -64,18 +64,11 @@ enum err experiment_ring_failure(const struct experiment_args *args, struct repo
                                  struct err_detail *detail) {
     static const unsigned percents[] = {0, 25, 50};
     report_init(report, "Lookups after many nodes failed at once", "hops");
-    report_column(report, "failed (%)", 0, REPORT_X);
-    report_column(report, "nodes", 0, REPORT_SHOWN);
-    report_column(report, "lookups", 0, REPORT_SHOWN);
-    report_column(report, "wrong", 0, REPORT_SHOWN);
-    report_column(report, "lost", 0, REPORT_SHOWN);
-    report_column(report, "stale", 0, REPORT_SHOWN);
-    report_column(report, "expected", 0, REPORT_SHOWN);
-    report_column(report, "mean", 2, REPORT_Y);
-    report_column(report, "expected mean", 1, REPORT_Y_EXPECTED);
-    report_column(report, "99 %", 0, REPORT_Y);
-    report_column(report, "seconds", 2, REPORT_SHOWN);
-    report_column(report, "slowest (s)", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"failed (%)", 0, REPORT_X}, {"nodes", 0, REPORT_SHOWN},
+                   {"lookups", 0, REPORT_SHOWN}, {"wrong", 0, REPORT_SHOWN}, {"lost", 0, REPORT_SHOWN},
+                   {"stale", 0, REPORT_SHOWN}, {"expected", 0, REPORT_SHOWN}, {"mean", 2, REPORT_Y},
+                   {"expected mean", 1, REPORT_Y_EXPECTED}, {"99 %", 0, REPORT_Y},
+                   {"seconds", 2, REPORT_SHOWN}, {"slowest (s)", 1, REPORT_SHOWN});
     uint32_t nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
     for (unsigned i = 0; i < sizeof percents / sizeof percents[0]; i++) {
         struct ring_lookups lookups = {0};
@@ -83,22 +76,13 @@ enum err experiment_ring_failure(const struct experiment_args *args, struct repo
         if (err != ERR_OK) {
             return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
         }
-        report_number(report, percents[i]);
-        report_number(report, nodes_count);
-        report_number(report, lookups.asked_count);
-        report_number(report, (double)lookups.wrong_count);
-        report_number(report, (double)(lookups.asked_count - lookups.found_count));
-        report_number(report, (double)lookups.stale_count);
-        report_number(report, 0);
-        report_number(report, ring_lookups_mean_hops(&lookups));
-        if (percents[i] == 50 && nodes_count == NODES_DEFAULT) {
-            report_number(report, 8.3);
-        } else {
-            report_missing(report);
-        }
-        report_number(report, ring_lookups_percentile(&lookups, 99));
-        report_number(report, (double)lookups.took_us_sum / 1e6 / (double)lookups.found_count);
-        report_number(report, (double)lookups.took_us_max / 1e6);
+        REPORT_NUMBERS(report, percents[i], nodes_count, lookups.asked_count, (double)lookups.wrong_count,
+                       (double)(lookups.asked_count - lookups.found_count), (double)lookups.stale_count, 0,
+                       ring_lookups_mean_hops(&lookups),
+                       percents[i] == 50 && nodes_count == NODES_DEFAULT ? 8.3 : NAN,
+                       ring_lookups_percentile(&lookups, 99),
+                       (double)lookups.took_us_sum / 1e6 / (double)lookups.found_count,
+                       (double)lookups.took_us_max / 1e6);
     }
     return report->err;
 }

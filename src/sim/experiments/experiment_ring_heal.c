@@ -62,26 +62,18 @@ static enum err run(struct copies_model_config config, uint64_t seed, uint32_t r
 }
 
 static void write_times(struct report *report, const struct outcome *outcome) {
-    report_number(report, outcome->most_s);
-    report_number(report, outcome->all_s);
-    report_number(report, outcome->longest_s);
-    report_number(report, (double)outcome->open_count);
+    REPORT_NUMBERS(report, outcome->most_s, outcome->all_s, outcome->longest_s, (double)outcome->open_count);
 }
 
 enum err experiment_ring_heal(const struct experiment_args *args, struct report *report,
                               struct err_detail *detail) {
     uint32_t runs = args->runs > 0 ? args->runs : RUNS_DEFAULT;
     report_init(report, "After a cut in halves, until every capture is with its holders", "seconds");
-    report_column(report, "nodes", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "patient: 99 % (s)", 1, REPORT_SHOWN);
-    report_column(report, "patient: all (s)", 1, REPORT_Y);
-    report_column(report, "longest", 1, REPORT_SHOWN);
-    report_column(report, "not in 3 hours", 0, REPORT_SHOWN);
-    report_column(report, "99 % (s)", 1, REPORT_SHOWN);
-    report_column(report, "all (s)", 1, REPORT_Y);
-    report_column(report, "longest", 1, REPORT_SHOWN);
-    report_column(report, "not in 3 hours", 0, REPORT_SHOWN);
-    report_column(report, "handed on", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"nodes", 0, REPORT_X_LOGARITHMIC}, {"patient: 99 % (s)", 1, REPORT_SHOWN},
+                   {"patient: all (s)", 1, REPORT_Y}, {"longest", 1, REPORT_SHOWN},
+                   {"not in 3 hours", 0, REPORT_SHOWN}, {"99 % (s)", 1, REPORT_SHOWN},
+                   {"all (s)", 1, REPORT_Y}, {"longest", 1, REPORT_SHOWN},
+                   {"not in 3 hours", 0, REPORT_SHOWN}, {"handed on", 1, REPORT_SHOWN});
     for (uint32_t nodes = 6; nodes <= 48; nodes *= 2) {
         struct copies_model_config config = COMMON;
         struct outcome patient;
@@ -111,13 +103,10 @@ enum err experiment_ring_refill(const struct experiment_args *args, struct repor
     static const uint32_t paces[] = {200, 500, 1000, 2000, 5000};
     uint32_t runs = args->runs > 0 ? args->runs : RUNS_DEFAULT;
     report_init(report, "After the loss of a disk, until its captures are back", "seconds");
-    report_column(report, "fetches a second", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "captures", 0, REPORT_SHOWN);
-    report_column(report, "at full pace (s)", 0, REPORT_Y_EXPECTED);
-    report_column(report, "patient (s)", 0, REPORT_Y);
-    report_column(report, "comparisons", 0, REPORT_SHOWN);
-    report_column(report, "as it is (s)", 0, REPORT_Y);
-    report_column(report, "comparisons", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"fetches a second", 0, REPORT_X_LOGARITHMIC}, {"captures", 0, REPORT_SHOWN},
+                   {"at full pace (s)", 0, REPORT_Y_EXPECTED}, {"patient (s)", 0, REPORT_Y},
+                   {"comparisons", 0, REPORT_SHOWN}, {"as it is (s)", 0, REPORT_Y},
+                   {"comparisons", 0, REPORT_SHOWN});
     for (size_t i = 0; i < sizeof paces / sizeof paces[0]; i++) {
         struct copies_model_config config = COMMON;
         struct outcome patient;
@@ -133,13 +122,8 @@ enum err experiment_ring_refill(const struct experiment_args *args, struct repor
         if (err != ERR_OK) {
             return err;
         }
-        report_number(report, paces[i]);
-        report_number(report, outcome.lacking_count);
-        report_number(report, outcome.lacking_count / paces[i]);
-        report_number(report, patient.all_s);
-        report_number(report, patient.compared_count);
-        report_number(report, outcome.all_s);
-        report_number(report, outcome.compared_count);
+        REPORT_NUMBERS(report, paces[i], outcome.lacking_count, outcome.lacking_count / paces[i],
+                       patient.all_s, patient.compared_count, outcome.all_s, outcome.compared_count);
     }
     return report->err;
 }

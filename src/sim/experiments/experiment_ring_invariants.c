@@ -255,20 +255,11 @@ static void write_row(struct report *report, const char *name, const struct inva
                       double expected) {
     double runs = (double)sums->runs_count;
     report_text(report, name);
-    report_number(report, runs);
-    report_number(report, (double)sums->steps_count);
-    report_number(report, (double)sums->joins_count);
-    report_number(report, (double)sums->crashes_count);
-    report_number(report, (double)sums->violations_count);
-    report_number(report, 100 * (double)sums->violations_count / runs);
-    report_number(report, 100 * (double)sums->split_count / runs);
-    if (expected < 0) {
-        report_missing(report);
-    } else {
-        report_number(report, expected);
-    }
-    report_number(report, 100 * (double)sums->late_count / runs);
-    report_number(report, (double)sums->healed_us / 1e6 / runs);
+    REPORT_NUMBERS(report, runs, (double)sums->steps_count, (double)sums->joins_count,
+                   (double)sums->crashes_count, (double)sums->violations_count,
+                   100 * (double)sums->violations_count / runs, 100 * (double)sums->split_count / runs,
+                   expected < 0 ? NAN : expected, 100 * (double)sums->late_count / runs,
+                   (double)sums->healed_us / 1e6 / runs);
 }
 
 static enum err run_breakage(const struct experiment_args *args, enum invariants_breakage breakage,
@@ -295,17 +286,11 @@ static enum err run_breakage(const struct experiment_args *args, enum invariants
 enum err experiment_ring_invariants(const struct experiment_args *args, struct report *report,
                                     struct err_detail *detail) {
     report_init(report, "Zave's invariants in small worlds", "");
-    report_column_text(report, "protocol");
-    report_column(report, "runs", 0, REPORT_SHOWN);
-    report_column(report, "steps", 0, REPORT_SHOWN);
-    report_column(report, "joins", 0, REPORT_SHOWN);
-    report_column(report, "crashes", 0, REPORT_SHOWN);
-    report_column(report, "violations", 0, REPORT_SHOWN);
-    report_column(report, "runs with a violation (%)", 2, REPORT_Y);
-    report_column(report, "with two rings (%)", 2, REPORT_SHOWN);
-    report_column(report, "expected (%)", 2, REPORT_SHOWN);
-    report_column(report, "not ideal again (%)", 2, REPORT_SHOWN);
-    report_column(report, "ideal after (s)", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"protocol", 0, REPORT_TEXT}, {"runs", 0, REPORT_SHOWN},
+                   {"steps", 0, REPORT_SHOWN}, {"joins", 0, REPORT_SHOWN}, {"crashes", 0, REPORT_SHOWN},
+                   {"violations", 0, REPORT_SHOWN}, {"runs with a violation (%)", 2, REPORT_Y},
+                   {"with two rings (%)", 2, REPORT_SHOWN}, {"expected (%)", 2, REPORT_SHOWN},
+                   {"not ideal again (%)", 2, REPORT_SHOWN}, {"ideal after (s)", 1, REPORT_SHOWN});
     uint32_t runs_count = args->runs == 0 ? RUNS_DEFAULT : args->runs;
     enum err err = ERR_OK;
     for (unsigned breakage = 0; breakage < BREAKAGES_COUNT && err == ERR_OK; breakage++) {

@@ -535,11 +535,7 @@ static void put_row(struct report *report, const char *name, double bytes, doubl
     const double values[] = {bytes, expected, answers, per_found, per_datagram, buffer_size, round_s};
     report_text(report, name);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        if (values[i] < 0) {
-            report_missing(report);
-        } else {
-            report_number(report, values[i]);
-        }
+        report_number(report, values[i] < 0 ? NAN : values[i]);
     }
 }
 
@@ -590,14 +586,10 @@ static enum err run_world(const struct experiment_args *args, bool has_cache, st
 enum err experiment_ring_links(const struct experiment_args *args, struct report *report,
                                struct err_detail *detail) {
     report_init(report, "Telling one holder of a link", "bytes");
-    report_column_text(report, "scheme");
-    report_column(report, "bytes a link sent", 1, REPORT_Y);
-    report_column(report, "stated", 0, REPORT_SHOWN);
-    report_column(report, "answers, bytes a link", 1, REPORT_SHOWN);
-    report_column(report, "bytes a link found", 1, REPORT_Y);
-    report_column(report, "links a datagram", 1, REPORT_SHOWN);
-    report_column(report, "buffer (MB)", 2, REPORT_SHOWN);
-    report_column(report, "round (s)", 1, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"scheme", 0, REPORT_TEXT}, {"bytes a link sent", 1, REPORT_Y},
+                   {"stated", 0, REPORT_SHOWN}, {"answers, bytes a link", 1, REPORT_SHOWN},
+                   {"bytes a link found", 1, REPORT_Y}, {"links a datagram", 1, REPORT_SHOWN},
+                   {"buffer (MB)", 2, REPORT_SHOWN}, {"round (s)", 1, REPORT_SHOWN});
     enum err err = run_world(args, false, report, detail);
     err = err != ERR_OK ? err : run_world(args, true, report, detail);
     return err != ERR_OK ? err : report->err;

@@ -162,11 +162,7 @@ static enum err run_kind(const struct experiment_args *args, uint32_t nodes_coun
 /* ---- ring-lookup ---- */
 
 static void put_expected(struct report *report, double value) {
-    if (value < 0) {
-        report_missing(report);
-    } else {
-        report_number(report, value);
-    }
+    report_number(report, value < 0 ? NAN : value);
 }
 
 static enum err lookup_row(const struct experiment_args *args, const struct lookup_expectation *expected,
@@ -178,36 +174,27 @@ static enum err lookup_row(const struct experiment_args *args, const struct look
             return err;
         }
     }
-    report_number(report, expected->nodes);
-    report_number(report, ring_lookups_mean_hops(&results[0].lookups));
-    report_number(report, ring_lookups_percentile(&results[0].lookups, 99));
-    report_number(report, results[0].greedy_hops);
+    REPORT_NUMBERS(report, expected->nodes, ring_lookups_mean_hops(&results[0].lookups),
+                   ring_lookups_percentile(&results[0].lookups, 99), results[0].greedy_hops);
     put_expected(report, expected->fingers);
-    report_number(report, ring_lookups_mean_hops(&results[1].lookups));
-    report_number(report, ring_lookups_percentile(&results[1].lookups, 99));
-    report_number(report, results[1].greedy_hops);
-    report_number(report, results[1].greedy_hops_of_29);
+    REPORT_NUMBERS(report, ring_lookups_mean_hops(&results[1].lookups),
+                   ring_lookups_percentile(&results[1].lookups, 99), results[1].greedy_hops,
+                   results[1].greedy_hops_of_29);
     put_expected(report, expected->successors);
-    report_number(report, ring_lookups_mean_hops(&results[2].lookups));
-    report_number(report, ring_lookups_percentile(&results[2].lookups, 99));
+    REPORT_NUMBERS(report, ring_lookups_mean_hops(&results[2].lookups),
+                   ring_lookups_percentile(&results[2].lookups, 99));
     return report->err;
 }
 
 enum err experiment_ring_lookup(const struct experiment_args *args, struct report *report,
                                 struct err_detail *detail) {
     report_init(report, "Hops of a lookup in an ideal ring", "hops, mean");
-    report_column(report, "nodes", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "fingers only", 2, REPORT_Y);
-    report_column(report, "99 % (fingers)", 0, REPORT_SHOWN);
-    report_column(report, "fingers, one at a time", 2, REPORT_SHOWN);
-    report_column(report, "fingers, expected", 2, REPORT_Y_EXPECTED);
-    report_column(report, "20 successors", 2, REPORT_Y);
-    report_column(report, "99 % (successors)", 0, REPORT_SHOWN);
-    report_column(report, "20, one at a time", 2, REPORT_SHOWN);
-    report_column(report, "29, one at a time", 2, REPORT_SHOWN);
-    report_column(report, "29, expected", 2, REPORT_Y_EXPECTED);
-    report_column(report, "location table", 2, REPORT_Y);
-    report_column(report, "99 % (table)", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"nodes", 0, REPORT_X_LOGARITHMIC}, {"fingers only", 2, REPORT_Y},
+                   {"99 % (fingers)", 0, REPORT_SHOWN}, {"fingers, one at a time", 2, REPORT_SHOWN},
+                   {"fingers, expected", 2, REPORT_Y_EXPECTED}, {"20 successors", 2, REPORT_Y},
+                   {"99 % (successors)", 0, REPORT_SHOWN}, {"20, one at a time", 2, REPORT_SHOWN},
+                   {"29, one at a time", 2, REPORT_SHOWN}, {"29, expected", 2, REPORT_Y_EXPECTED},
+                   {"location table", 2, REPORT_Y}, {"99 % (table)", 0, REPORT_SHOWN});
     if (args->nodes > 0) {
         return lookup_row(args, &(struct lookup_expectation){args->nodes, -1, -1}, report, detail);
     }

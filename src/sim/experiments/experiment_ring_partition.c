@@ -305,32 +305,22 @@ static void write_row(struct report *report, const struct trouble *trouble, uint
                       const struct partition_sums *sums) {
     double lookups = (double)runs_count * LOOKUPS_COUNT;
     report_text(report, trouble->name);
-    report_number(report, runs_count);
-    report_number(report, 100 * (double)sums->right_count / lookups);
-    report_number(report, 100 * (double)sums->wrong_count / lookups);
-    report_number(report, (double)sums->healed_us / 1e6 / runs_count);
-    report_number(report, (double)sums->wrong_after_count);
-    report_number(report, 0);
-    report_number(report, (double)sums->lies_count / runs_count);
-    report_number(report, (double)sums->refused_count / runs_count);
-    report_number(report, (double)sums->unasked_count / runs_count);
-    report_number(report, (double)sums->nowhere_count / runs_count);
+    REPORT_NUMBERS(report, runs_count, 100 * (double)sums->right_count / lookups,
+                   100 * (double)sums->wrong_count / lookups, (double)sums->healed_us / 1e6 / runs_count,
+                   (double)sums->wrong_after_count, 0, (double)sums->lies_count / runs_count,
+                   (double)sums->refused_count / runs_count, (double)sums->unasked_count / runs_count,
+                   (double)sums->nowhere_count / runs_count);
 }
 
 enum err experiment_ring_partition(const struct experiment_args *args, struct report *report,
                                    struct err_detail *detail) {
     report_init(report, "Trouble, and the ring after it", "");
-    report_column_text(report, "trouble");
-    report_column(report, "runs", 0, REPORT_SHOWN);
-    report_column(report, "right during it (%)", 1, REPORT_Y);
-    report_column(report, "wrong during it (%)", 1, REPORT_SHOWN);
-    report_column(report, "ideal after (s)", 1, REPORT_Y);
-    report_column(report, "wrong afterwards", 0, REPORT_SHOWN);
-    report_column(report, "expected", 0, REPORT_SHOWN);
-    report_column(report, "lies", 0, REPORT_SHOWN);
-    report_column(report, "refused messages", 0, REPORT_SHOWN);
-    report_column(report, "unasked answers", 0, REPORT_SHOWN);
-    report_column(report, "to nobody", 0, REPORT_SHOWN);
+    REPORT_COLUMNS(report, {"trouble", 0, REPORT_TEXT}, {"runs", 0, REPORT_SHOWN},
+                   {"right during it (%)", 1, REPORT_Y}, {"wrong during it (%)", 1, REPORT_SHOWN},
+                   {"ideal after (s)", 1, REPORT_Y}, {"wrong afterwards", 0, REPORT_SHOWN},
+                   {"expected", 0, REPORT_SHOWN}, {"lies", 0, REPORT_SHOWN},
+                   {"refused messages", 0, REPORT_SHOWN}, {"unasked answers", 0, REPORT_SHOWN},
+                   {"to nobody", 0, REPORT_SHOWN});
     uint32_t nodes_count = args->nodes == 0 ? NODES_DEFAULT : args->nodes;
     uint32_t runs_count = args->runs == 0 ? RUNS_DEFAULT : args->runs;
     for (unsigned i = 0; i < TROUBLES_COUNT; i++) {

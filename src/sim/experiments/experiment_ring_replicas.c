@@ -123,39 +123,25 @@ static void write_level(const struct replica_config *config, const struct outcom
     double full_gb = DISK_GB * config->copies / THESIS_COPIES;
     double loss_days = capacity_time_to_loss_days(inputs.copies, inputs.lifetime_days, inputs.repair_days);
     capacity_repair(&inputs, full_gb, outcome->held_gb, outcome->stored_gb, &repair);
-    report_number(report, config->copies);
-    report_number(report, (double)outcome->lost_count);
-    report_number(report, outcome->lost_percent);
-    report_number(report, 100 * capacity_chance(365 / loss_days));
-    report_number(report, outcome->dark_percent);
-    report_number(report, 100 * capacity_all_among(inputs.copies, 1 - inputs.uptime));
-    report_number(report, outcome->copies);
-    report_number(report, outcome->repair_gb);
-    report_number(report, repair.thesis_size);
-    report_number(report, repair.moves_size + repair.catch_up_size);
-    report_number(report, outcome->comparisons);
+    REPORT_NUMBERS(report, config->copies, (double)outcome->lost_count, outcome->lost_percent,
+                   100 * capacity_chance(365 / loss_days), outcome->dark_percent,
+                   100 * capacity_all_among(inputs.copies, 1 - inputs.uptime), outcome->copies,
+                   outcome->repair_gb, repair.thesis_size, repair.moves_size + repair.catch_up_size,
+                   outcome->comparisons);
 }
 
 enum err experiment_ring_replicas(const struct experiment_args *args, struct report *report,
                                   struct err_detail *detail) {
     report_init(report, "Objects lost, by the number of copies", "% of the objects in a year");
-    report_column(report, "copies", 0, REPORT_X);
-    report_column(report, "lost", 0, REPORT_SHOWN);
-    report_column(report, "lost in a year (%)", 3, REPORT_Y);
-    report_column(report, "expected (%)", 3, REPORT_Y_EXPECTED);
-    report_column(report, "not to be had (%)", 4, REPORT_SHOWN);
-    report_column(report, "all down (%)", 4, REPORT_SHOWN);
-    report_column(report, "copies there are", 2, REPORT_SHOWN);
-    report_column(report, "repair (GB/day)", 3, REPORT_SHOWN);
-    report_column(report, "thesis", 3, REPORT_SHOWN);
-    report_column(report, "expected", 3, REPORT_SHOWN);
-    report_column(report, "comparisons", 1, REPORT_SHOWN);
-    report_column(report, "lost, disks too", 0, REPORT_SHOWN);
-    report_column(report, "in a year (%)", 3, REPORT_Y);
-    report_column(report, "lost, disks, line x 8", 0, REPORT_SHOWN);
-    report_column(report, "in a year (%)", 3, REPORT_Y);
-    report_column(report, "lost, a third gone", 0, REPORT_SHOWN);
-    report_column(report, "in a year (%)", 3, REPORT_Y);
+    REPORT_COLUMNS(report, {"copies", 0, REPORT_X}, {"lost", 0, REPORT_SHOWN},
+                   {"lost in a year (%)", 3, REPORT_Y}, {"expected (%)", 3, REPORT_Y_EXPECTED},
+                   {"not to be had (%)", 4, REPORT_SHOWN}, {"all down (%)", 4, REPORT_SHOWN},
+                   {"copies there are", 2, REPORT_SHOWN}, {"repair (GB/day)", 3, REPORT_SHOWN},
+                   {"thesis", 3, REPORT_SHOWN}, {"expected", 3, REPORT_SHOWN},
+                   {"comparisons", 1, REPORT_SHOWN}, {"lost, disks too", 0, REPORT_SHOWN},
+                   {"in a year (%)", 3, REPORT_Y}, {"lost, disks, line x 8", 0, REPORT_SHOWN},
+                   {"in a year (%)", 3, REPORT_Y}, {"lost, a third gone", 0, REPORT_SHOWN},
+                   {"in a year (%)", 3, REPORT_Y});
     for (uint32_t copies = 1; copies <= 8; copies++) {
         struct replica_config config = thesis_config(args, copies);
         struct outcome outcome;
@@ -166,8 +152,7 @@ enum err experiment_ring_replicas(const struct experiment_args *args, struct rep
         for (int variant = 0; variant < VARIANTS_COUNT && err == ERR_OK; variant++) {
             struct replica_config varied = vary(config, (enum variant)variant);
             err = run(&varied, report, &outcome);
-            report_number(report, (double)outcome.lost_count);
-            report_number(report, outcome.lost_percent);
+            REPORT_NUMBERS(report, (double)outcome.lost_count, outcome.lost_percent);
         }
         if (err != ERR_OK) {
             return fail(args, err, detail);

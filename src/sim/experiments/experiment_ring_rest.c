@@ -32,12 +32,8 @@ static enum err rest(struct ring_world *world, uint32_t minutes, struct report *
     double count = (double)(traffic->sent_count - before.sent_count) / nodes_count;
     double size = (double)(traffic->sent_size - before.sent_size) / nodes_count;
     double seconds = 60.0 * minutes;
-    report_number(report, nodes_count);
-    report_number(report, minutes);
-    report_number(report, count / minutes);
-    report_number(report, size * 8 / seconds / 1000);
-    report_number(report, (size + count * OVERHEAD_SIZE) * 8 / seconds / 1000);
-    report_number(report, 1);
+    REPORT_NUMBERS(report, nodes_count, minutes, count / minutes, size * 8 / seconds / 1000,
+                   (size + count * OVERHEAD_SIZE) * 8 / seconds / 1000, 1);
     return ERR_OK;
 }
 
@@ -45,12 +41,9 @@ enum err experiment_ring_rest(const struct experiment_args *args, struct report 
                               struct err_detail *detail) {
     static const uint32_t sizes[] = {256, 1024, 4096, 20000};
     report_init(report, "A ring at rest", "kbit/s per node");
-    report_column(report, "nodes", 0, REPORT_X_LOGARITHMIC);
-    report_column(report, "minutes", 0, REPORT_SHOWN);
-    report_column(report, "messages per node and minute", 1, REPORT_SHOWN);
-    report_column(report, "messages alone", 3, REPORT_Y);
-    report_column(report, "with IP, UDP, encryption", 3, REPORT_Y);
-    report_column(report, "target", 1, REPORT_Y_EXPECTED);
+    REPORT_COLUMNS(report, {"nodes", 0, REPORT_X_LOGARITHMIC}, {"minutes", 0, REPORT_SHOWN},
+                   {"messages per node and minute", 1, REPORT_SHOWN}, {"messages alone", 3, REPORT_Y},
+                   {"with IP, UDP, encryption", 3, REPORT_Y}, {"target", 1, REPORT_Y_EXPECTED});
     unsigned sizes_count = args->nodes > 0 ? 1 : sizeof sizes / sizeof sizes[0];
     uint32_t minutes = args->runs == 0 ? MINUTES_DEFAULT : args->runs;
     for (unsigned i = 0; i < sizes_count; i++) {

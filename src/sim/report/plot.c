@@ -235,7 +235,7 @@ static bool is_series(const struct report_column *column) {
 }
 
 static bool is_name(const struct report_column *column) {
-    return column->is_text;
+    return column->role == REPORT_TEXT;
 }
 
 /* The least and the greatest value of the columns; begun with those given. */

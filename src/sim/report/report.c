@@ -17,17 +17,15 @@ void report_done(struct report *report) {
     report->cells_max = 0;
 }
 
-static void add_column(struct report *report, struct report_column column) {
-    ASSERT(report->cells_count == 0 && report->columns_count < REPORT_COLUMNS_MAX);
-    report->columns[report->columns_count++] = column;
-}
-
 void report_column(struct report *report, const char *name, unsigned decimals, enum report_role role) {
-    add_column(report, (struct report_column){.name = name, .decimals = decimals, .role = role});
+    ASSERT(report->cells_count == 0 && report->columns_count < REPORT_COLUMNS_MAX);
+    report->columns[report->columns_count++] = (struct report_column){name, decimals, role};
 }
 
-void report_column_text(struct report *report, const char *name) {
-    add_column(report, (struct report_column){.name = name, .is_text = true});
+void report_columns(struct report *report, const struct report_column *columns, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        report_column(report, columns[i].name, columns[i].decimals, columns[i].role);
+    }
 }
 
 static enum err reserve(struct report *report) {
@@ -49,7 +47,7 @@ static enum err reserve(struct report *report) {
 
 static void add_cell(struct report *report, struct report_cell cell, bool is_text) {
     const struct report_column *column = &report->columns[report->cells_count % report->columns_count];
-    ASSERT(cell.is_missing || column->is_text == is_text);
+    ASSERT(cell.is_missing || (column->role == REPORT_TEXT) == is_text);
     if (report->err == ERR_OK) {
         report->err = reserve(report);
     }
@@ -59,17 +57,19 @@ static void add_cell(struct report *report, struct report_cell cell, bool is_tex
 }
 
 void report_number(struct report *report, double number) {
-    add_cell(report, (struct report_cell){.number = number}, false);
+    add_cell(report, (struct report_cell){.number = number, .is_missing = isnan(number)}, false);
+}
+
+void report_numbers(struct report *report, const double *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        report_number(report, numbers[i]);
+    }
 }
 
 void report_text(struct report *report, const char *text) {
     struct report_cell cell = {0};
     snprintf(cell.text, sizeof cell.text, "%s", text);
     add_cell(report, cell, true);
-}
-
-void report_missing(struct report *report) {
-    add_cell(report, (struct report_cell){.is_missing = true}, false);
 }
 
 const struct report_cell *report_at(const struct report *report, uint32_t row, uint32_t column) {
@@ -83,7 +83,7 @@ static const char *format_cell(const struct report *report, uint32_t row, uint32
     if (cell->is_missing) {
         return missing;
     }
-    if (report->columns[column].is_text) {
+    if (report->columns[column].role == REPORT_TEXT) {
         return cell->text;
     }
     snprintf(out, REPORT_TEXT_SIZE_MAX, "%.*f", (int)report->columns[column].decimals, cell->number);
@@ -104,7 +104,7 @@ static int column_width(const struct report *report, uint32_t column) {
 static void put_aligned(struct buf *out, const struct report *report, uint32_t column, int width,
                         const char *text) {
     bool is_last = column + 1 == report->columns_count;
-    if (report->columns[column].is_text) {
+    if (report->columns[column].role == REPORT_TEXT) {
         buf_put_format(out, "%-*s", is_last ? 0 : width, text);
     } else {
         buf_put_format(out, "%*s", width, text);
@@ -170,7 +170,8 @@ enum err report_write_json(const struct report *report, struct buf *out) {
         for (uint32_t column = 0; column < report->columns_count; column++) {
             char memory[REPORT_TEXT_SIZE_MAX];
             const char *text = format_cell(report, row, column, "null", memory);
-            bool is_quoted = report->columns[column].is_text && !report_at(report, row, column)->is_missing;
+            bool is_quoted =
+                report->columns[column].role == REPORT_TEXT && !report_at(report, row, column)->is_missing;
             (is_quoted ? json_bytes : json_raw)(&json, report->columns[column].name, bytes_of_string(text));
         }
         json_close(&json);

@@ -8,12 +8,15 @@
 #ifndef MNEMON_SIM_REPORT_REPORT_H
 #define MNEMON_SIM_REPORT_REPORT_H
 
+#include <math.h>
+
 #include "base/buf.h"
 #include "sim/world/digest.h"
 
 enum { REPORT_COLUMNS_MAX = 24, REPORT_CELLS_MAX = 1 << 16, REPORT_TEXT_SIZE_MAX = 40 };
 
 enum report_role {
+    REPORT_TEXT,          /* names of the rows; all other columns hold numbers */
     REPORT_SHOWN,         /* in the table only */
     REPORT_X,             /* of the plot; at most one column */
     REPORT_X_LOGARITHMIC, /* the same; all values at least 1 */
@@ -24,7 +27,6 @@ enum report_role {
 
 struct report_column {
     const char *name;
-    bool is_text;
     unsigned decimals; /* of numbers */
     enum report_role role;
 };
@@ -51,12 +53,22 @@ void report_init(struct report *report, const char *title, const char *y_label);
 void report_done(struct report *report);
 
 void report_column(struct report *report, const char *name, unsigned decimals, enum report_role role);
-void report_column_text(struct report *report, const char *name);
+
+/* Several columns at once, each as {name, decimals, role}. */
+#define REPORT_COLUMNS(report, ...)                                     \
+    report_columns(report, (const struct report_column[]){__VA_ARGS__}, \
+                   sizeof((const struct report_column[]){__VA_ARGS__}) / sizeof(struct report_column))
+void report_columns(struct report *report, const struct report_column *columns, size_t count);
 
 /* The next cell, left to right, top to bottom. */
-void report_number(struct report *report, double number);
+void report_number(struct report *report, double number);  /* NAN: "-", there is no value to show */
 void report_text(struct report *report, const char *text); /* cut to fit */
-void report_missing(struct report *report);                /* "-": there is no value to show */
+
+/* Several numbers at once. */
+#define REPORT_NUMBERS(report, ...)                       \
+    report_numbers(report, (const double[]){__VA_ARGS__}, \
+                   sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+void report_numbers(struct report *report, const double *numbers, size_t count);
 
 static inline uint32_t report_rows_count(const struct report *report) {
     return report->columns_count == 0 ? 0 : report->cells_count / report->columns_count;
