@@ -175,7 +175,7 @@ enum err crowd_churn_run(const struct crowd_churn_config *config, struct crowd_c
         churn.order[i] = i;
     }
     err = err != ERR_OK ? err : run(&churn, found);
-    crowd_world_digest(&churn.world, digest);
+    sim_digest_into(churn.world.sim, digest);
     crowd_graph_done(&churn.graph);
     crowd_world_done(&churn.world);
     free(churn.order);

@@ -271,7 +271,7 @@ enum err crowd_searches_run(const struct crowd_searches *searches, struct digest
     struct course course = {.searches = searches, .result = ret_result};
     prng_init_stream(&course.prng, searches->seed, 21);
     enum err err = run_all(&course);
-    crowd_world_digest(&course.world, digest);
+    sim_digest_into(course.world.sim, digest);
     crowd_world_done(&course.world);
     free(course.order);
     free(course.tries);

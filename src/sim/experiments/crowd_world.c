@@ -249,9 +249,7 @@ enum err crowd_world_init(struct crowd_world *world, const struct sim_config *si
 }
 
 void crowd_world_done(struct crowd_world *world) {
-    if (world->sim != NULL) {
-        sim_free(world->sim);
-    }
+    sim_free(world->sim);
     free(world->self);
     free(world->parts);
     free(world->has_object);
@@ -365,12 +363,4 @@ const struct crowd *crowd_world_crowd(const struct crowd_world *world, uint32_t 
 
 bool crowd_world_is_member(const struct crowd_world *world, uint32_t node) {
     return crowd_world_crowd(world, node) != NULL && !world->is_joining[node];
-}
-
-void crowd_world_digest(const struct crowd_world *world, struct digest *digest) {
-    if (world->sim != NULL) {
-        struct digest of_world = sim_digest(world->sim);
-        digest_u64(digest, of_world.lanes[0]);
-        digest_u64(digest, of_world.lanes[1]);
-    }
 }

@@ -99,7 +99,4 @@ const struct crowd *crowd_world_crowd(const struct crowd_world *world, uint32_t 
 /* Is it up, and not still joining? */
 bool crowd_world_is_member(const struct crowd_world *world, uint32_t node);
 
-/* Mix in what has happened so far; nothing where the world could not be made. */
-void crowd_world_digest(const struct crowd_world *world, struct digest *digest);
-
 #endif

@@ -149,3 +149,7 @@ const struct experiment *experiment_find(struct bytes name) {
     }
     return NULL;
 }
+
+enum err experiment_fail(const struct experiment_args *args, enum err err, struct err_detail *detail) {
+    return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+}

@@ -54,7 +54,7 @@ static enum err run(const struct experiment_args *args, const struct crowd_confi
     enum err err = crowd_world_init(&world, &sim, &config);
     err = err != ERR_OK ? err : crowd_graph_init(&graph, &world);
     err = err != ERR_OK ? err : watch(&world, &graph, count_times(args), out);
-    crowd_world_digest(&world, digest);
+    sim_digest_into(world.sim, digest);
     crowd_graph_done(&graph);
     crowd_world_done(&world);
     return err;
@@ -81,7 +81,7 @@ enum err experiment_crowd_degrees(const struct experiment_args *args, struct rep
     for (unsigned way = 0; way < WAYS_COUNT; way++) {
         enum err err = run(args, &ways[way], found[way], &report->digest);
         if (err != ERR_OK) {
-            return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+            return experiment_fail(args, err, detail);
         }
     }
     for (unsigned i = 0; i < count_times(args); i++) {

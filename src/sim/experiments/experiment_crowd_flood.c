@@ -73,7 +73,7 @@ static enum err run_absent(const struct experiment_args *args, unsigned rules, b
     }
     err = err != ERR_OK ? err : search_absent(&world, is_same, searches_count, &prng);
     *ret_queries = err == ERR_OK ? (double)count_queries(&world) / searches_count : 0;
-    crowd_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     crowd_world_done(&world);
     return err;
 }
@@ -185,7 +185,7 @@ static enum err run_flood(const struct experiment_args *args, unsigned rules, un
         result->found = 100.0 * found_count / asked_count;
         result->queries = (double)count_queries(&world) / world.nodes_count / FLOOD_S;
     }
-    crowd_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     crowd_world_done(&world);
     return err;
 }

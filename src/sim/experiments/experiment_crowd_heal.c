@@ -113,7 +113,7 @@ static enum err run(const struct sim_config *sim, enum crowd_kind kind, enum sha
         start_all(&world, shape);
         err = watch(&world, &graph, heal);
     }
-    crowd_world_digest(&world, digest);
+    sim_digest_into(world.sim, digest);
     crowd_graph_done(&graph);
     crowd_world_done(&world);
     return err;
@@ -162,7 +162,7 @@ enum err experiment_crowd_theorem_2(const struct experiment_args *args, struct r
         for (int shape = 0; shape < SHAPES_COUNT; shape++) {
             enum err err = heal_row(args, (enum shape)shape, losses[i], report);
             if (err != ERR_OK) {
-                return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+                return experiment_fail(args, err, detail);
             }
         }
     }

@@ -32,10 +32,6 @@ static struct crowd_churn_config config_of(const struct experiment_args *args) {
     };
 }
 
-static enum err fail(struct err_detail *detail, enum err err, uint64_t seed) {
-    return err_set(detail, err, "seed %llu: %s", (unsigned long long)seed, err_text(err));
-}
-
 /* ---- figure 5 ---- */
 
 struct levels {
@@ -94,7 +90,7 @@ enum err experiment_crowd_reach(const struct experiment_args *args, struct repor
             config.come_ppm = come_percents[j] * PPM_PER_PERCENT;
             enum err err = reach_row(config, report);
             if (err != ERR_OK) {
-                return fail(detail, err, args->seed);
+                return experiment_fail(args, err, detail);
             }
         }
     }
@@ -152,7 +148,7 @@ enum err experiment_crowd_reach_views(const struct experiment_args *args, struct
             crowd_churn_done(&found[way][i]);
         }
     }
-    return err != ERR_OK ? fail(detail, err, args->seed) : report->err;
+    return err != ERR_OK ? experiment_fail(args, err, detail) : report->err;
 }
 
 /* ---- what it depends on ---- */
@@ -211,7 +207,7 @@ enum err experiment_crowd_reach_causes(const struct experiment_args *args, struc
     for (unsigned i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         enum err err = cause_row(args, &causes[i], report);
         if (err != ERR_OK) {
-            return fail(detail, err, args->seed);
+            return experiment_fail(args, err, detail);
         }
     }
     return report->err;

@@ -194,7 +194,7 @@ static enum err run_case(const struct experiment_args *args, const struct timing
     prng_init_stream(&timing.prng, args->seed, 22);
     enum err err = make_world(&timing, of, args->seed);
     err = err != ERR_OK ? err : run_all(&timing, args->runs == 0 ? RUNS_DEFAULT : args->runs);
-    crowd_world_digest(&timing.world, &report->digest);
+    sim_digest_into(timing.world.sim, &report->digest);
     crowd_world_done(&timing.world);
     return err;
 }

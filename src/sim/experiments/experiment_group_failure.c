@@ -214,7 +214,7 @@ static enum err run_failure(const struct experiment_args *args, enum failure fai
         sums->minutes += (double)outcome.minutes / runs;
         sums->minutes_max = outcome.minutes > sums->minutes_max ? outcome.minutes : sums->minutes_max;
         sums->heal_minutes += (double)outcome.heal_minutes / runs;
-        group_world_digest(&world, &report->digest);
+        sim_digest_into(world.sim, &report->digest);
         group_world_done(&world);
     }
     return err;

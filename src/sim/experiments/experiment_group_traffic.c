@@ -75,7 +75,7 @@ static enum err run(const struct experiment_args *args, uint32_t count, bool rej
     if (err == ERR_OK && !group_world_is_settled(&world, -1)) {
         err = ERR_MISMATCH;
     }
-    group_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     group_world_done(&world);
     return err;
 }

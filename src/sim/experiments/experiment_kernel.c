@@ -12,11 +12,6 @@ static double percent(uint64_t part, uint64_t whole) {
     return whole == 0 ? 0 : 100.0 * (double)part / (double)whole;
 }
 
-static void digest_digest(struct digest *digest, struct digest part) {
-    digest_u64(digest, part.lanes[0]);
-    digest_u64(digest, part.lanes[1]);
-}
-
 /* ---- kernel-network: every node sends probes to random others ---- */
 
 enum { PROBES_PER_NODE = 100, PROBE_SIZE = 16, PROBE_ARRIVED = 1 };
@@ -114,7 +109,7 @@ static enum err probe(uint64_t seed, const struct network_dials *dials, struct p
     }
     err = err != ERR_OK ? err : sim_run_until(sim, 60 * SIM_SECOND_US);
     sums->sent_count += probes_count;
-    digest_digest(digest, sim_digest(sim));
+    sim_digest_into(sim, digest);
     free(sums->arrivals);
     sums->arrivals = NULL;
     sim_free(sim);

@@ -217,7 +217,7 @@ static enum err churn_row(const struct experiment_args *args, uint32_t median_mi
     uint32_t asked_max = (minutes + 2 * REST_MINUTES_MAX) * LOOKUPS_PER_MINUTE;
     err = err != ERR_OK ? err : ring_lookups_init(&churn.lookups, &churn.world, asked_max);
     err = err != ERR_OK ? err : run(&churn, median_minutes, minutes, report);
-    ring_world_digest(&churn.world, &report->digest);
+    sim_digest_into(churn.world.sim, &report->digest);
     ring_lookups_done(&churn.lookups);
     free(churn.nodes);
     ring_world_done(&churn.world);
@@ -237,7 +237,7 @@ enum err experiment_ring_churn(const struct experiment_args *args, struct report
     for (unsigned i = 0; i < sizeof medians / sizeof medians[0]; i++) {
         enum err err = churn_row(args, medians[i], report);
         if (err != ERR_OK) {
-            return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+            return experiment_fail(args, err, detail);
         }
     }
     return report->err;

@@ -54,7 +54,7 @@ static enum err run_failure(const struct experiment_args *args, uint32_t nodes_c
         kill(&world, (uint32_t)((uint64_t)nodes_count * percent / 100));
         err = err != ERR_OK ? err : ask_living(lookups);
     }
-    ring_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     ring_lookups_done(lookups);
     ring_world_done(&world);
     return err;
@@ -74,7 +74,7 @@ enum err experiment_ring_failure(const struct experiment_args *args, struct repo
         struct ring_lookups lookups = {0};
         enum err err = run_failure(args, nodes_count, percents[i], &lookups, report);
         if (err != ERR_OK) {
-            return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
+            return experiment_fail(args, err, detail);
         }
         REPORT_NUMBERS(report, percents[i], nodes_count, lookups.asked_count, (double)lookups.wrong_count,
                        (double)(lookups.asked_count - lookups.found_count), (double)lookups.stale_count, 0,

@@ -245,7 +245,7 @@ static enum err run_seed(uint64_t seed, uint32_t nodes_count, enum invariants_br
     err = err == ERR_MISMATCH ? ERR_OK : err;
     sums->healed_us += healed_us;
     add_up(sums, &run, seed);
-    ring_world_digest(&run.world, digest);
+    sim_digest_into(run.world.sim, digest);
 out:
     ring_world_done(&run.world);
     return err;

@@ -450,9 +450,7 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
 }
 
 static void world_done(struct links_world *world) {
-    if (world->sim != NULL) {
-        sim_free(world->sim);
-    }
+    sim_free(world->sim);
     links_code_free(world->code);
     if (world->sha256.context != NULL) {
         sha256_done(&world->sha256);
@@ -574,11 +572,7 @@ static enum err run_world(const struct experiment_args *args, bool has_cache, st
     } else if (err == ERR_OK) {
         put_ours(report, "ours, cache of sent links", -1, &result);
     }
-    if (world.sim != NULL) {
-        struct digest digest = sim_digest(world.sim);
-        digest_u64(&report->digest, digest.lanes[0]);
-        digest_u64(&report->digest, digest.lanes[1]);
-    }
+    sim_digest_into(world.sim, &report->digest);
     world_done(&world);
     return err;
 }

@@ -135,7 +135,7 @@ static enum err run_static(const struct experiment_args *args, uint32_t nodes_co
         result->greedy_hops = walk_all(lookups, kind->list_size);
         result->greedy_hops_of_29 = walk_all(lookups, 29);
     }
-    ring_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     ring_lookups_done(lookups);
     ring_world_done(&world);
     return err;

@@ -295,7 +295,7 @@ static enum err run(uint64_t seed, uint32_t nodes_count, const struct trouble *t
         err = sim_run_until(world.sim, 20 * SIM_SECOND_US);
     }
     err = err != ERR_OK ? err : play(&lookups, trouble, sums, detail);
-    ring_world_digest(&world, &report->digest);
+    sim_digest_into(world.sim, &report->digest);
     ring_lookups_done(&lookups);
     ring_world_done(&world);
     return err;

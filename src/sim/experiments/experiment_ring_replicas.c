@@ -108,10 +108,6 @@ static enum err run(const struct replica_config *config, struct report *report, 
     return err;
 }
 
-static enum err fail(const struct experiment_args *args, enum err err, struct err_detail *detail) {
-    return err_set(detail, err, "seed %llu: %s", (unsigned long long)args->seed, err_text(err));
-}
-
 /* ---- by level ---- */
 
 static void write_level(const struct replica_config *config, const struct outcome *outcome,
@@ -155,7 +151,7 @@ enum err experiment_ring_replicas(const struct experiment_args *args, struct rep
             REPORT_NUMBERS(report, (double)outcome.lost_count, outcome.lost_percent);
         }
         if (err != ERR_OK) {
-            return fail(args, err, detail);
+            return experiment_fail(args, err, detail);
         }
     }
     return report->err;

@@ -56,7 +56,7 @@ enum err experiment_ring_rest(const struct experiment_args *args, struct report 
         struct ring_world world;
         enum err err = ring_world_init(&world, &sim, &config);
         err = err != ERR_OK ? err : rest(&world, minutes, report, detail);
-        ring_world_digest(&world, &report->digest);
+        sim_digest_into(world.sim, &report->digest);
         ring_world_done(&world);
         if (err != ERR_OK) {
             return err;

@@ -283,11 +283,3 @@ bool group_world_reaches_all(const struct group_world *world, uint32_t from) {
     }
     return true;
 }
-
-void group_world_digest(const struct group_world *world, struct digest *digest) {
-    if (world->sim != NULL) {
-        struct digest of_world = sim_digest(world->sim);
-        digest_u64(digest, of_world.lanes[0]);
-        digest_u64(digest, of_world.lanes[1]);
-    }
-}

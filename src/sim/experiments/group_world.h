@@ -76,6 +76,4 @@ bool group_world_is_settled(const struct group_world *world, int among);
  * the broken link let it? */
 bool group_world_reaches_all(const struct group_world *world, uint32_t from);
 
-void group_world_digest(const struct group_world *world, struct digest *digest);
-
 #endif

@@ -42,9 +42,6 @@ void ring_world_done(struct ring_world *world);
  */
 void ring_world_install(struct ring_world *world, uint32_t count);
 
-/* Mix in what has happened so far; nothing where the world could not be made. */
-void ring_world_digest(const struct ring_world *world, struct digest *digest);
-
 /* The ring of a node that is up, or NULL. */
 const struct ring *ring_world_ring(const struct ring_world *world, uint32_t node);
 bool ring_world_is_member(const struct ring_world *world, uint32_t node);

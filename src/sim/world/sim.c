@@ -655,6 +655,13 @@ struct digest sim_digest(const struct sim *sim) {
     return sim->digest;
 }
 
+void sim_digest_into(const struct sim *sim, struct digest *digest) {
+    if (sim != NULL) {
+        digest_u64(digest, sim->digest.lanes[0]);
+        digest_u64(digest, sim->digest.lanes[1]);
+    }
+}
+
 struct network *sim_network(struct sim *sim) {
     return &sim->network;
 }

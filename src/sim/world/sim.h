@@ -156,6 +156,9 @@ const struct sim_counters *sim_counters(const struct sim *sim);
 const struct sim_failure *sim_failure(const struct sim *sim); /* NULL where nothing failed */
 struct digest sim_digest(const struct sim *sim);
 
+/* Mix in what has happened so far; nothing for NULL, a world that could not be made. */
+void sim_digest_into(const struct sim *sim, struct digest *digest);
+
 /* "seed 7 failed at 4.603870 s, event 306, node 6: …", ended by a zero byte. Returns out. */
 const char *sim_failure_format(const struct sim_failure *failure, char out[SIM_FAILURE_TEXT_SIZE_MAX]);
 
