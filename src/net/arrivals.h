@@ -26,7 +26,7 @@ struct arrivals {
 /* A life whose counters up to `lowest` are of no interest. */
 void arrivals_begin(struct arrivals *arrivals, uint64_t lowest);
 
-/* True the first time, false where it came before or is too old to tell. */
+/* True the first time, false if it came before or is too old to tell. */
 bool arrivals_take(struct arrivals *arrivals, uint64_t counter);
 
 /* The highest that came, or where it began. */

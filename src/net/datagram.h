@@ -51,11 +51,11 @@ struct datagram_message {
 };
 
 struct datagram_refusal {
-    struct peer peer; /* a key of zeros where only the address is known */
-    bool is_by_us;    /* we refused what he sent; else he refused what we sent */
+    struct peer peer; /* a key of zeros if only the address is known */
+    bool is_by_us;    /* we refused what it sent; else it refused what we sent */
     uint8_t reason;   /* plain_reason_name() */
-    uint8_t version;  /* of the other side; 0 where it is not known */
-    int64_t ahead_us; /* his clock before ours; meaningful for PLAIN_REASON_CLOCK */
+    uint8_t version;  /* of the other side; 0 if it is not known */
+    int64_t ahead_us; /* its clock before ours; meaningful for PLAIN_REASON_CLOCK */
 };
 
 /* What was dropped unread; the address may be made up. */
@@ -107,7 +107,7 @@ enum err datagram_new(const struct datagram_config *config, struct datagram **re
 /* No more callbacks. The memory goes when the loop has run once more. Not from inside a callback. */
 void datagram_free(struct datagram *datagram);
 
-/* Where it is bound, with the port that it got. */
+/* What it is bound to, with the port that it got. */
 struct address datagram_address(const struct datagram *datagram);
 
 /*

@@ -16,7 +16,7 @@ enum {
 
 struct dns_entry {
     struct dns *dns;
-    struct dns_question *questions; /* who waits; empty where the answer is known */
+    struct dns_question *questions; /* who waits; empty if the answer is known */
     struct dns_entry *next;         /* in the list of those being asked or of those to be told */
     struct dns_entry *previous;
     uint64_t until_ms; /* when we give up asking, or when the answer expires */

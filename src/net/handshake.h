@@ -43,21 +43,21 @@ struct handshake_result {
 struct bytes handshake_hello(struct handshake *handshake, const uint8_t secret[32]);
 
 /*
- * R: the ANSWER to HANDSHAKE_HELLO_SIZE bytes. ERR_INVALID where they are no HELLO, ERR_UNSUPPORTED where it
+ * R: the ANSWER to HANDSHAKE_HELLO_SIZE bytes. ERR_INVALID if they are no HELLO, ERR_UNSUPPORTED if it
  * is one of another version.
  */
 enum err handshake_answer(struct handshake *handshake, const struct identity *identity,
                           const uint8_t secret[32], struct bytes hello, struct bytes *ret_answer) MUST_CHECK;
 
 /*
- * I: the CONFIRM to HANDSHAKE_ANSWER_SIZE bytes. ERR_INVALID where they are forged, ERR_MISMATCH where
+ * I: the CONFIRM to HANDSHAKE_ANSWER_SIZE bytes. ERR_INVALID if they are forged, ERR_MISMATCH where
  * somebody else than `expected` is there (zeros: anybody will do). The slice lives in *handshake.
  */
 enum err handshake_confirm(struct handshake *handshake, const struct identity *identity,
                            const uint8_t expected[PEER_KEY_SIZE], struct bytes answer,
                            struct handshake_result *ret_result, struct bytes *ret_confirm) MUST_CHECK;
 
-/* R: HANDSHAKE_CONFIRM_SIZE bytes came. ERR_INVALID where they are forged. */
+/* R: HANDSHAKE_CONFIRM_SIZE bytes came. ERR_INVALID if they are forged. */
 enum err handshake_accept(struct handshake *handshake, const struct identity *identity, struct bytes confirm,
                           struct handshake_result *ret_result) MUST_CHECK;
 

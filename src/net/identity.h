@@ -38,7 +38,7 @@ struct identity {
 enum err identity_load(struct identity *identity, const char *directory,
                        struct err_detail *detail) MUST_CHECK;
 
-/* The pair that follows from a seed; ERR_SYSTEM where libsodium does not work on this machine. */
+/* The pair that follows from a seed; ERR_SYSTEM if libsodium does not work on this machine. */
 enum err identity_from_seed(struct identity *identity, const uint8_t seed[IDENTITY_SEED_SIZE]) MUST_CHECK;
 
 /* A new one that is kept nowhere: for tests, and for clients that nobody must know again. */
@@ -59,7 +59,7 @@ bool identity_verify(const uint8_t key[PEER_KEY_SIZE], const char *context, stru
 /* 52 digits of lower-case base32. Returns out. */
 const char *identity_key_format(const uint8_t key[PEER_KEY_SIZE], char out[IDENTITY_TEXT_SIZE]);
 
-/* In either case. False where it is none, *ret_key then untouched. */
+/* In either case. False if it is none, *ret_key then untouched. */
 bool identity_key_parse(struct bytes text, uint8_t ret_key[PEER_KEY_SIZE]);
 
 #endif

@@ -44,7 +44,7 @@ struct bytes plain_write_refuse(const struct plain_refuse *refuse, uint8_t *out)
 struct bytes plain_write_who(const struct plain_who *who, uint8_t *out);
 struct bytes plain_write_here(const struct plain_here *here, uint8_t *out);
 
-/* False where it is not exactly one of them. */
+/* False if it is not exactly one of them. */
 bool plain_read_refuse(struct bytes datagram, struct plain_refuse *ret_refuse);
 bool plain_read_who(struct bytes datagram, struct plain_who *ret_who);
 bool plain_read_here(struct bytes datagram, struct plain_here *ret_here);

@@ -11,7 +11,7 @@
 
 #include "base/address.h"
 
-/* NULL where the address is a public one, else what it is: "a loopback address". The port does not count. */
+/* NULL if the address is a public one, else what it is: "a loopback address". The port does not count. */
 const char *reach_refusal(const struct address *address);
 
 #endif

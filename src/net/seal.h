@@ -59,7 +59,7 @@ struct seal_life {
     uint32_t salt;
 };
 
-/* ERR_INVALID where the peer's key is no point of the curve's main group, or our own. Costs some 50 us. */
+/* ERR_INVALID if the peer's key is no point of the curve's main group, or our own. Costs some 50 us. */
 enum err seal_keys_make(const struct identity *identity, const uint8_t peer[PEER_KEY_SIZE],
                         struct seal_keys *ret_keys) MUST_CHECK;
 
@@ -71,10 +71,10 @@ void seal_life_next(struct seal_life *life, int64_t wall_us);
 /* Writes SEAL_OVERHEAD + payload.size bytes to out and returns how many. */
 size_t seal_write(const uint8_t key[32], const struct seal_head *head, struct bytes payload, uint8_t *out);
 
-/* False where it is too short for a head and a tag. Any version: the caller looks. */
+/* False if it is too short for a head and a tag. Any version: the caller looks. */
 bool seal_read_head(struct bytes datagram, struct seal_head *ret_head);
 
-/* Decrypts into out, which has room for datagram.size - SEAL_OVERHEAD. False where it was not sealed so. */
+/* Decrypts into out, which has room for datagram.size - SEAL_OVERHEAD. False if it was not sealed so. */
 bool seal_read(const uint8_t key[32], struct bytes datagram, uint8_t *out, struct bytes *ret_payload);
 
 #endif

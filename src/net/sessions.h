@@ -96,7 +96,7 @@ enum seal_verdict sessions_open(struct sessions *sessions, struct bytes datagram
 /* A stale life was proved by the datagram with this head: from now on it is the peer's. */
 void session_adopt(struct session *session, const struct seal_head *head);
 
-/* The session with this key; made where there is none. NULL where the key is none, or our own. */
+/* The session with this key; made where there is none. NULL if the key is none, or our own. */
 struct session *sessions_with(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]);
 
 /* It has proved an address: strangers cannot push it out. */

@@ -14,7 +14,7 @@
  * both have, on_closed(ERR_OK). Everything else is an error and told apart:
  *
  *      ERR_TRUNCATED    the connection ended although the peer had not finished
- *      ERR_CLOSED       he had, but did not wait for us; or he went away in the handshake
+ *      ERR_CLOSED       it had, but did not wait for us; or it went away in the handshake
  *      ERR_INVALID      forged or broken bytes; ERR_UNSUPPORTED: another version; ERR_MISMATCH: another peer
  *      ERR_TIMEOUT, ERR_LIMIT, ERR_MEMORY, ERR_REFUSED, ERR_UNREACHABLE
  *
@@ -56,7 +56,7 @@ enum err stream_connect(const struct stream_config *config, const struct peer *p
                         const struct stream_events *events, void *context,
                         struct stream **ret_stream) MUST_CHECK;
 
-/* Who is on the other side; the key is proved once the stream is open. */
+/* The node on the other side; its key is proved once the stream is open. */
 const struct peer *stream_peer(const struct stream *stream);
 
 /* All or nothing, at most output_size_max. ERR_BUSY: no room yet; ERR_CLOSED: not open, or finished. */

@@ -186,7 +186,7 @@ struct capacity {
     double requests_up_size;
     double requests_down_size;
     double links_size;  /* sent, and as much received */
-    double copies_size; /* contents from other nodes, and as much to them; 0 where all copies are witnesses */
+    double copies_size; /* contents from other nodes, and as much to them; 0 if all copies are witnesses */
 
     /* bandwidth of a node */
     struct capacity_rate downloads;
@@ -221,7 +221,7 @@ struct capacity {
     double seen_list_size; /* were the list of all URLs on every node */
 };
 
-/* ERR_INVALID where a figure is absurd, with the name of it. *ret_capacity is untouched then. */
+/* ERR_INVALID if a figure is absurd, with the name of it. *ret_capacity is untouched then. */
 enum err capacity_compute(const struct capacity_inputs *inputs, struct capacity *ret_capacity,
                           struct err_detail *detail) MUST_CHECK;
 

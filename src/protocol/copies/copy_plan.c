@@ -187,7 +187,7 @@ static bool copy_plan_next_left(struct copy_plan *copy_plan, uint64_t now_us,
     return false;
 }
 
-/* Up to there he has it all. */
+/* Up to there the node has everything. */
 static void advance(struct copy_plan *copy_plan, size_t index, struct ring_id reached, uint64_t now_us) {
     struct copy_plan_left *left = &copy_plan->left[index];
     if (!ring_id_is_between(left->from, reached, left->to)) {
@@ -227,12 +227,12 @@ static void copy_plan_take_left(struct copy_plan *copy_plan, const struct copy_p
 }
 
 static const uint64_t SECOND_US = 1000000;
-static const uint64_t HEARD_US = 30 * 1000000; /* again, however often he asks us */
+static const uint64_t HEARD_US = 30 * 1000000; /* again, however often it asks us */
 static const uint64_t RATE_WINDOW_US = 10 * 1000000;
 
 enum { TURNS_MAX = 4 };
 enum { LONG_PART = 8 /* of the interval: a repair that takes so long is a long one */ };
-enum { LOST_MAX = 3 /* keys in a row that somebody says he has lost, after he said that he has them */ };
+enum { LOST_MAX = 3 /* keys in a row that somebody says it has lost, after it said that it has them */ };
 
 const char *const copy_plan_levels[] = {"whole", "away", "low", NULL};
 
@@ -446,7 +446,7 @@ static void take_comparison(struct copy_plan *copy_plan, struct copy_plan_node *
     node->compare_us = now_us + prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us);
 }
 
-/* He is no holder: whatever he lacks, nothing is known of a copy. */
+/* It is no holder: whatever it lacks, nothing is known of a copy. */
 static void take_asked(struct copy_plan *copy_plan, struct copy_plan_node *node,
                        const struct copy_plan_task *task, const struct copy_plan_outcome *outcome,
                        uint64_t now_us) {
@@ -455,7 +455,7 @@ static void take_asked(struct copy_plan *copy_plan, struct copy_plan_node *node,
     bool is_over = copy_plan_pass_take(&node->pass, task, outcome, &wait_us);
     wait_us = is_over ? prng_spread(&copy_plan->prng, copy_plan->config.compare_interval_us) : wait_us;
     node->compare_us =
-        node->is_chosen ? now_us : now_us + wait_us; /* he may have become a holder meanwhile */
+        node->is_chosen ? now_us : now_us + wait_us; /* it may have become a holder meanwhile */
 }
 
 static void take_member_task(struct copy_plan *copy_plan, struct copy_plan_node *node,
@@ -470,7 +470,7 @@ static void take_member_task(struct copy_plan *copy_plan, struct copy_plan_node 
         node->missing_there_count = outcome->missing_there_count;
         bar(copy_plan, node, now_us);
     } else if (has_lost && ++node->lost_count < LOST_MAX) {
-        node->is_complete = false; /* it may be new here and still on its way to him */
+        node->is_complete = false; /* it may be new here and still on its way to it */
         node->compare_us = now_us;
     } else if (has_lost || is_fault(outcome->err)) {
         node->failed_count += is_challenge;

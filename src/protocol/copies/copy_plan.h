@@ -18,18 +18,18 @@
  *   place. So does the former primary of what our arc grew by. At most a third of R may be away like that;
  *   of more, those that went first are replaced at once.
  * - A member is compared at once when it is new, back, or somebody says that something changed; again soon
- *   while something is missing on either side; else at the interval, with jitter. Who does not answer is
- *   asked less and less often, until we hear of him.
+ *   while something is missing on either side; else at the interval, with jitter. Whoever does not answer is
+ *   asked less and less often, until we hear of it.
  * - Where more is missing than can be taken at once, the next comparison follows within a second and begins
  *   where the last one ended, as long as each gets further than the one before.
- * - With who is new or back, the first comparison begins inside of the arc, at a place of his own; all of it
+ * - With who is new or back, the first comparison begins inside of the arc, at a place of its own; all of it
  *   comes second. So of several who are filled at the same time each gets another part first, and there is
  *   nothing that all of them lack.
  * - Where the repair of a piece takes long (an eighth of the interval), those who follow its holders are
  * asked, too. They were holders before others came between, and may be the only ones who have something;
  * while they are asked, it is not surplus there.
- * - What we left is handed on to who is its primary now, unless he has compared it with us since. Mostly he
- *   has: who came before us has us among his holders. After a cut heals, many come at once, and then it may
+ * - What we left is handed on to who is its primary now, unless it has compared it with us since. Mostly it
+ *   has: who came before us has us among its holders. After a cut heals, many come at once, and then it may
  *   be that none of them was there when we stored something.
  * - Places that neither we nor, within the grace time, another primary saw to are surplus, unless this node
  *   keeps everything (protocol/copies/full_sync.h).
@@ -80,7 +80,7 @@ struct copy_plan_arc {
     bool has_predecessor;
     struct peer predecessor;
     bool is_guarding; /* it reaches over one before us that is not relied on
-                         (protocol/copies/primary_watch.h): what he has is no copy */
+                         (protocol/copies/primary_watch.h): what it has is no copy */
     size_t count;
     struct peer peers[COPY_PLAN_CANDIDATES_MAX];
 };
@@ -100,7 +100,7 @@ void copy_plan_claim(struct copy_plan *copy_plan, const struct peer *primary, st
  * of it (copy_plan_is_compared). */
 void copy_plan_doubt(struct copy_plan *copy_plan, struct ring_id place, const struct peer *peer);
 
-/* A question of that node came: if he was silent, he may answer now. */
+/* A question of that node came: if it was silent, it may answer now. */
 void copy_plan_hear(struct copy_plan *copy_plan, const struct peer *peer, uint64_t now_us);
 
 /* Something changed at a place of ours: compare it soon with that node; NULL: with all of them. */
@@ -114,9 +114,9 @@ void copy_plan_moved(struct copy_plan *copy_plan, uint64_t keys_count, uint64_t 
 
 enum copy_plan_task_kind {
     COPY_PLAN_COMPARE,   /* (from, to] with the peer */
-    COPY_PLAN_ASK,       /* (from, to] with the peer, who is no holder: only what he has and we lack counts */
+    COPY_PLAN_ASK,       /* (from, to] with the peer, who is no holder: only what it has and we lack counts */
     COPY_PLAN_CHALLENGE, /* the peer, with a key of (from, to] */
-    COPY_PLAN_HAND_ON,   /* (from, to] we left: its primary, who is to be looked up, gets what he lacks */
+    COPY_PLAN_HAND_ON,   /* (from, to] we left: its primary, who is to be looked up, gets what it lacks */
     COPY_PLAN_RELEASE,   /* keys in (from, to] are surplus: hand them on, then give them up */
 };
 
@@ -134,13 +134,13 @@ bool copy_plan_next(struct copy_plan *copy_plan, uint64_t now_us, struct copy_pl
 uint64_t copy_plan_wake_at(struct copy_plan *copy_plan, uint64_t now_us);
 
 /*
- * ERR_OK, or: ERR_NO_SPACE: he is full. ERR_MISMATCH, ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: what he says is
- * false. ERR_CORRUPT, ERR_NOT_FOUND of a challenge: he has lost it and says so; after some in a row that is
+ * ERR_OK, or: ERR_NO_SPACE: it is full. ERR_MISMATCH, ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT: what it says is
+ * false. ERR_CORRUPT, ERR_NOT_FOUND of a challenge: it has lost it and says so; after some in a row that is
  * the same. Else: there was no answer.
  */
 struct copy_plan_outcome {
     enum err err;
-    uint64_t missing_here_count; /* a comparison: what he has and we do not */
+    uint64_t missing_here_count; /* a comparison: what it has and we do not */
     uint64_t missing_there_count;
     uint64_t coming_count;  /* of both, what now waits to be fetched */
     bool is_capped;         /* there is more missing, at or behind the key `rest`, than could be taken */

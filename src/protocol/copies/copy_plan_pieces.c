@@ -223,7 +223,7 @@ static bool is_in(const struct copy_plan_arc *arc, const struct peer *peer) {
 }
 
 /* Is one that was listed so no more only because others who came before it fill the list? Then nobody who
- * followed it is listed either. Where one has gone, those behind it move up. */
+ * followed it is listed either. If one has gone, those behind it move up. */
 static bool is_displaced(const struct copy_plan *copy_plan, const struct copy_plan_piece *old, size_t index,
                          const struct copy_plan_arc *arc) {
     bool is_displaced = arc->count + 1 >= copy_plan->config.copies + COPY_PLAN_SPARES_MAX;

@@ -59,7 +59,7 @@ struct copy_plan_piece {
         nodes[COPY_PLAN_MEMBERS_MAX]; /* in the order of the ring, then those that are away */
 };
 
-/* Who was before us when the arcs were last set. */
+/* The node that was before us when the arcs were last set. */
 struct copy_plan_anchor {
     struct ring_id place;
     bool has_predecessor;
@@ -108,7 +108,7 @@ struct copy_plan {
 
 void copy_plan_pass_restart(struct copy_plan_pass *pass); /* from the start of the arc */
 
-/* With one who may have little yet: first from a place that is his own, then all of it. Else all who are
+/* With one who may have little yet: first from a place that is its own, then all of it. Else all who are
  * filled at the same time would have the start of the arc and lack its end. */
 void copy_plan_pass_turn(struct copy_plan_pass *pass, const struct peer *peer, struct ring_id from,
                          struct ring_id to);

@@ -12,7 +12,7 @@
  *
  * The stops of a round are spread over the interval. Only after one in which much was missing, or somebody
  * silent, the next one is hurried: it begins after a second, later and later while nothing comes. So nobody
- * who lies about what he has holds it up, and how much is fetched at a time is the caller's to bound: what
+ * who lies about what it has holds it up, and how much is fetched at a time is the caller's to bound: what
  * was left out is found missing in the next round.
  *
  * Pure, and of one size for every ring: only the position is kept. Not for several threads at once.
@@ -81,7 +81,7 @@ bool full_sync_choose(struct full_sync *full_sync, const struct full_sync_arc *a
                       struct full_sync_stop *ret_stop);
 
 struct full_sync_outcome {
-    enum err err; /* any but ERR_OK: he did not answer, or not as one should */
+    enum err err; /* any but ERR_OK: it did not answer, or not as one should */
     uint64_t missing_count;
     uint64_t held_count; /* keys that are here now */
     bool is_deaf;        /* the primary does not tell us what is new */

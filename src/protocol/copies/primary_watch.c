@@ -54,7 +54,7 @@ void primary_watch_hear(struct primary_watch *primary_watch, const struct peer *
     }
 }
 
-/* Until then he need not be asked: it would change nothing. */
+/* Until then it need not be asked: it would change nothing. */
 static void bar(struct primary_watch *primary_watch, struct primary_watch_watched *watched, uint64_t now_us) {
     watched->is_false = true;
     watched->lost_count = 0;

@@ -5,13 +5,13 @@
  *
  * A primary sees to the copies of its arc (protocol/copies/copy_plan.h), and nobody to the primary: one that
  * only claims to hold, gives what is false or never compares would leave all of its arc to chance. So every
- * node watches the one before each of its places. It challenges him now and then with a key of his arc, hears
- * of what he gave that was false, and knows when he last compared with it. One that was found out fails until
- * he has shown, some time later, that he holds what he should; one that has not compared for long fails until
- * he does.
+ * node watches the one before each of its places. It challenges it now and then with a key of its arc, hears
+ * of what it gave that was false, and knows when it last compared with it. One that was found out fails until
+ * it has shown, some time later, that it holds what it should; one that has not compared for long fails until
+ * it does.
  *
- * Where he fails, his arc is ours too, for the keeper of this node: its copies are then our own and those of
- * the nodes that follow us, as many as if he were not in the ring. For everybody else he stays what he is.
+ * Where it fails, its arc is ours too, for the keeper of this node: its copies are then our own and those of
+ * the nodes that follow us, as many as if it were not in the ring. For everybody else it stays what it is.
  * Where several in a row fail, the caller goes on to the one before (primary_watch_set() with all of them).
  *
  * Pure, of one size. What does not fit is not watched. Not for several threads at once. No table of standing
@@ -31,7 +31,7 @@ enum { PRIMARY_WATCH_WATCHED_MAX = 64 };
 struct primary_watch_config {
     uint64_t challenge_interval_us; /* (10 min) */
     uint64_t silence_us;            /* (2 h) without a comparison */
-    uint64_t bar_us;                /* (30 min) before one that was found out may show that he is better */
+    uint64_t bar_us;                /* (30 min) before one that was found out may show that it is better */
     uint64_t seed;                  /* of the jitter */
 };
 
@@ -44,10 +44,10 @@ struct primary_watch_arc {
 
 struct primary_watch_watched {
     struct primary_watch_arc arc;
-    uint64_t heard_us;     /* when he last compared with us, or came to be watched */
+    uint64_t heard_us;     /* when it last compared with us, or came to be watched */
     uint64_t challenge_us; /* when next */
     uint64_t barred_until_us;
-    uint32_t lost_count; /* challenges in a row to which he said that he does not have it */
+    uint32_t lost_count; /* challenges in a row to which it said that it does not have it */
     bool is_false;
 };
 
@@ -64,10 +64,10 @@ void primary_watch_init(struct primary_watch *primary_watch, const struct primar
 void primary_watch_set(struct primary_watch *primary_watch, const struct primary_watch_arc *arcs,
                        size_t count, uint64_t now_us);
 
-/* He compared with us. */
+/* It compared with us. */
 void primary_watch_hear(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
-/* He gave something false, whatever it was. */
+/* It gave something false, whatever it was. */
 void primary_watch_accuse(struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
 /* Challenge the primary of this arc. False: nobody now. */
@@ -75,8 +75,8 @@ bool primary_watch_next(struct primary_watch *primary_watch, uint64_t now_us,
                         struct primary_watch_arc *ret_arc);
 
 /*
- * How it went. ERR_MISMATCH: he cannot prove it. ERR_NOT_FOUND, ERR_CORRUPT: he says that he does not have
- * it, which may be new; after some in a row it is the same. ERR_OK: he has it, or we had nothing to ask for.
+ * How it went. ERR_MISMATCH: it cannot prove it. ERR_NOT_FOUND, ERR_CORRUPT: it says that it does not have
+ * it, which may be new; after some in a row it is the same. ERR_OK: it has it, or we had nothing to ask for.
  * Else: no answer.
  */
 void primary_watch_done(struct primary_watch *primary_watch, const struct peer *peer, enum err err,

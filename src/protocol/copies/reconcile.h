@@ -7,7 +7,7 @@
  *      16 parts of each …         ──────>      … of these two, here are all keys
  *      (asker knows)              <──────
  *
- * Whoever receives a message compares each range with his own set and answers about those that differ: with
+ * Whoever receives a message compares each range with its own set and answers about those that differ: with
  * the sums of 16 parts of it, or below 32 keys with the keys themselves. Equal sets cost one question and an
  * answer of one byte; n differences about n · log16(keys) · 16 sums. The answerer keeps nothing between
  * messages. The asker learns the difference in both directions: keys that it needs and keys that the other

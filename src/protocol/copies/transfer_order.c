@@ -1,7 +1,7 @@
 #include "protocol/copies/transfer_order.h"
 
 enum { OWN_ROW_MAX = 3 };
-static const uint64_t IDLE_US = 1000000;      /* without a question: he has what he wanted */
+static const uint64_t IDLE_US = 1000000;      /* without a question: it has what it wanted */
 static const uint64_t TURN_US = 60 * 1000000; /* at most, where others wait */
 static const uint64_t PAST_US = 3 * 1000000;  /* longer than who was told that we are busy stays away */
 

@@ -35,15 +35,15 @@ void transfer_order_took(struct transfer_order_queue *queue, enum transfer_order
 struct transfer_order_giving {
     bool has_taker;
     struct peer taker;
-    uint64_t since_us; /* of his turn */
-    uint64_t last_us;  /* that he asked */
+    uint64_t since_us; /* of its turn */
+    uint64_t last_us;  /* that it asked */
     bool is_awaited;   /* by another one */
     struct peer past;  /* who had the turn before, and … */
     uint64_t past_us;  /* … leaves it to others until then */
 };
 
 /*
- * He asks for a copy: may he have it now? Who may goes on until he has not asked for a while, or a minute has
+ * It asks for a copy: may it have it now? Who may goes on until it has not asked for a while, or a minute has
  * passed and another one waits. The others are told that we are busy, and ask again.
  */
 bool transfer_order_may_take(struct transfer_order_giving *giving, const struct peer *taker, uint64_t now_us);

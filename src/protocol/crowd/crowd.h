@@ -19,7 +19,7 @@
  *        EVENT_COMMAND CROWD_HAVE or CROWD_HAVE_NOT --->              now or later
  *
  * Answers go back the way the query came, never to an address that a query names: nobody can be flooded by
- * asking in his name, and only the first node of a search knows who asked. A holder is then turned to by who
+ * asking in its name, and only the first node of a search knows who asked. A holder is then turned to by who
  * wants the object; the crowd itself moves none.
  *
  * Nothing is believed because it came from the crowd: what is out of range, unasked for, of another version
@@ -108,7 +108,7 @@ enum crowd_command {
     CROWD_DISCOUNT, /* number: of CROWD_FIND; one CROWD_FOUND of it does not count: the search goes on */
     CROWD_HAVE,     /* number: of CROWD_ASKED; bytes: the finding */
     CROWD_HAVE_NOT, /* number: of CROWD_ASKED */
-    CROWD_DROP, /* bytes: a peer (crowd_write_contacts() of one): he lied or is gone, he leaves the view */
+    CROWD_DROP, /* bytes: a peer (crowd_write_contacts() of one): it lied or is gone, it leaves the view */
 };
 
 /* ACTION_NOTICE: action.code. bytes in terms of base/wire.h. */
@@ -116,10 +116,10 @@ enum crowd_notice {
     CROWD_ASKED,  /* number (u64), wish to the end. Is not asked twice for one wish at the same time */
     CROWD_FOUND,  /* number (u64), hops (1), holder (PEER_TAGGED), finding to the end; may come more
                      often */
-    CROWD_LOST,   /* number (u64), 1 where it was remembered as absent or there was no neighbour: nobody was
+    CROWD_LOST,   /* number (u64), 1 if it was remembered as absent or there was no neighbour: nobody was
                      asked */
     CROWD_ALONE,  /* fewer than C/4 neighbours: bring contacts. Said again every 10 s while it is so */
-    CROWD_BLAMED, /* peer, text to the end: what he sent makes no sense */
+    CROWD_BLAMED, /* peer, text to the end: what it sent makes no sense */
 };
 
 enum err crowd_new(const struct crowd_config *config, struct crowd **ret_crowd) MUST_CHECK;
@@ -145,7 +145,7 @@ struct crowd_counters {
 
     uint64_t shuffles_count; /* begun by us */
     uint64_t shuffled_count; /* of them, answered */
-    uint64_t rejected_count; /* of them, refused: he had one open himself */
+    uint64_t rejected_count; /* of them, refused: it had one open itself */
     uint64_t silent_count;   /* neighbours dropped for their silence */
     uint64_t served_count;   /* shuffles of others */
     uint64_t joins_count;    /* joins of others that we helped with */

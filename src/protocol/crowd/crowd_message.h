@@ -20,7 +20,7 @@ enum crowd_message_kind {
     CROWD_MESSAGE_CHALLENGE,   /* token: join again with it */
     CROWD_MESSAGE_JOINED,      /* entries: a random part of the view */
     CROWD_MESSAGE_WALK,        /* hops left, entries[0]: who joins */
-    CROWD_MESSAGE_WELCOME, /* to who joins: entries, at most one: whose place in the sender's view he took */
+    CROWD_MESSAGE_WELCOME, /* to who joins: entries, at most one: whose place in the sender's view it took */
     CROWD_MESSAGE_QUERY,   /* number: of the query; ttl, hops, fanout, contents: the wish */
     CROWD_MESSAGE_ACK,     /* number: of the query */
     CROWD_MESSAGE_HIT, /* number: of the query; hops, holder (port 0: the sender), contents: the finding */

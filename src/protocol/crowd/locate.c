@@ -108,7 +108,7 @@ static void blame_silence(struct crowd *crowd, uint32_t peer_hash) {
     locate->silent_next = (uint8_t)((locate->silent_next + 1) % LOCATE_SILENT_MAX);
 }
 
-/* Something came from him: a silence before it is forgiven. */
+/* Something came from it: a silence before it is forgiven. */
 static void locate_flight_hear(struct crowd *crowd, uint32_t peer_hash) {
     for (unsigned i = 0; i < LOCATE_SILENT_MAX; i++) {
         if (crowd->locate.silent[i] == peer_hash) {
@@ -117,7 +117,7 @@ static void locate_flight_hear(struct crowd *crowd, uint32_t peer_hash) {
     }
 }
 
-/* Who wakes this late was asleep himself: what came meanwhile has not been read yet. */
+/* Who wakes this late was asleep itself: what came meanwhile has not been read yet. */
 static bool is_own_fault(const struct crowd *crowd, const struct locate_flight *flight) {
     return crowd->now_us - flight->due_us > crowd->config.ack_us / 2;
 }
@@ -424,7 +424,7 @@ uint64_t locate_wish_hash(const struct crowd *crowd, struct bytes wish) {
 
 /* ---- messages ---- */
 
-/* Did we send it to him? The query, or NULL. Where repeats are taken, it is not known. */
+/* The query, if we sent it to this neighbour, or NULL. If repeats are taken, that is not known. */
 static struct locate_query *find_sent(struct crowd *crowd, uint64_t id, uint32_t peer_hash,
                                       struct locate_copy **ret_copy) {
     struct locate_query *query = locate_seen_find(&crowd->locate.seen, id);
@@ -456,7 +456,7 @@ static void receive_ack(struct crowd *crowd, const struct event *event, const st
     }
 }
 
-/* Is there room for one more finding of this query, and of him? */
+/* Is there room for one more finding of this query, and of this neighbour? */
 static bool admits_finding(const struct crowd *crowd, struct locate_query *query, struct locate_copy *copy) {
     if (copy != NULL) {
         if (copy->findings_count == LOCATE_FINDINGS_OF_ONE_MAX) {
@@ -491,7 +491,7 @@ static void receive_hit(struct crowd *crowd, const struct event *event, const st
         .holder = message->holder,
         .contents = message->contents,
     };
-    if (hit.holder.address.port == 0) { /* the sender: only whom he sends it to knows who that is */
+    if (hit.holder.address.port == 0) { /* the sender: only whom it sends it to knows who that is */
         hit.holder = event_sender(event);
     }
     locate_wanted_found(crowd, query->wish_hash);

@@ -20,7 +20,7 @@
  * ends with the time of the try that is under way; unless the owner discounts what was found.
  *
  * A neighbour that does not acknowledge within ack_us is replaced by another one, twice at most, and is
- * dropped from the view (overlay_drop()) where he was silent for the second time.
+ * dropped from the view (overlay_drop()) where it was silent for the second time.
  *
  * Floods are bounded on every side: a bucket for each neighbour, one for all; a TTL cap; a bound on the
  * findings that go back for one query (8, of one neighbour 3); and wishes that went through here often

@@ -125,7 +125,7 @@ void locate_enough(struct crowd *crowd, uint64_t number) {
     }
 }
 
-/* Whoever answers everything would otherwise keep every search from going further than to him. */
+/* Whoever answers everything would otherwise keep every search from going further than to it. */
 void locate_discount(struct crowd *crowd, uint64_t number) {
     struct locate_search *search = find(crowd, number);
     if (search != NULL && search->discounted_count < search->holders_count) {
@@ -443,7 +443,7 @@ void locate_pass_acknowledge(struct crowd *crowd, uint64_t id, uint32_t peer_has
 
 /* ---- asking the owner ---- */
 
-/* Where somebody else's query for the same is before him already, both wait for one answer. */
+/* If somebody else's query for the same is before it already, both wait for one answer. */
 static void ask(struct crowd *crowd, struct locate_task *task) {
     struct bytes wish = bytes_of(task->wish, task->wish_size);
     task->state = LOCATE_TASK_ASKED;

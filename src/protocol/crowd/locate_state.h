@@ -29,7 +29,7 @@ enum {
 /* A neighbour's address under a keyed hash: 30 bits tell a few dozen apart, and nobody can aim at them. */
 struct locate_copy {
     uint32_t peer_hash : 30;
-    uint32_t findings_count : 2; /* that came from him */
+    uint32_t findings_count : 2; /* that came from it */
 };
 
 /* Copies of one query that are under way; all of a round were sent at once. */
@@ -53,7 +53,7 @@ struct locate_query {
 /* The last ones: a circle, and the slots that an id leads to (open addressing; position + 1, 0: free). */
 struct locate_seen {
     struct locate_query *queries;
-    struct locate_copy *copies; /* copies_max of each query; none where repeats are taken */
+    struct locate_copy *copies; /* copies_max of each query; none if repeats are taken */
     uint32_t *slots;
     uint64_t secret;
     uint32_t slots_mask;
@@ -122,7 +122,7 @@ struct locate {
     struct locate_task *tasks; /* waiting_max */
     uint32_t *order;           /* positions of the tasks: open_count that are in use, then the free ones */
     uint32_t open_count;
-    struct locate_wanted *wanted; /* wanted_count. This and the next two: NULL where is_unlimited */
+    struct locate_wanted *wanted; /* wanted_count. This and the next two: NULL if is_unlimited */
     uint32_t wanted_count;
     struct standing absent;             /* wishes of ours that nobody had; searches_max */
     uint64_t *peers_full_at_us;         /* buckets of the neighbours */

@@ -10,7 +10,7 @@ enum {
     WELCOME_US = 30000000,
     JOINS_EACH_US = 100000,
     JOINS_BURST = 64,
-    WALKS_EACH_US = 10000, /* of one node; in a small crowd he sends us many of one join */
+    WALKS_EACH_US = 10000, /* of one node; in a small crowd it sends us many of one join */
     WALKS_BURST = 256,
 };
 
@@ -66,7 +66,7 @@ static void overlay_join_tick(struct crowd *crowd) {
     outbox_wake_at(crowd->out, join->try_at_us);
 }
 
-/* NULL where this is not of a contact that was asked and still is awaited. */
+/* NULL if this is not of a contact that was asked and still is awaited. */
 static const struct peer *find_asked(const struct crowd *crowd, const struct event *event,
                                      const struct crowd_message *message) {
     const struct overlay_join *join = &crowd->overlay.join;
@@ -135,7 +135,7 @@ static void on_welcome(struct crowd *crowd, const struct event *event, const str
     }
     join->welcomes_left--;
     struct crowd_neighbour sender = {.peer = event_sender(event)};
-    if (message->entries_count == 0) { /* he had room: the crowd is small, and we may have, too */
+    if (message->entries_count == 0) { /* it had room: the crowd is small, and we may have, too */
         view_add(&crowd->view, &sender);
         return;
     }
@@ -263,7 +263,7 @@ static bool is_walk_admitted(struct crowd *crowd, const struct event *event) {
     return is_admitted;
 }
 
-/* He takes a random neighbour's place, and is told whose. */
+/* It takes a random neighbour's place, and is told whose. */
 static void take_in(struct crowd *crowd, const struct peer *who, uint64_t number) {
     struct view *view = &crowd->view;
     struct crowd_neighbour newcomer = {.peer = *who};
@@ -321,7 +321,7 @@ static void overlay_join_receive(struct crowd *crowd, const struct event *event,
 }
 
 enum {
-    SHUFFLES_PER_WAIT = 8, /* of one node that are served within shuffle_us: he begins one in it */
+    SHUFFLES_PER_WAIT = 8, /* of one node that are served within shuffle_us: it begins one in it */
     SHUFFLES_BURST = 16,
     AMPLIFICATION_MAX = 3,
 };
@@ -448,7 +448,7 @@ static void on_shuffled(struct crowd *crowd, const struct event *event, const st
     }
     crowd->counters.shuffled_count++;
     view_merge(&crowd->view, message->entries, message->entries_count, overlay->sent, overlay->sent_count);
-    renew_partner(crowd); /* where there was room for him, too */
+    renew_partner(crowd); /* where there was room for it, too */
     draw_shuffle(crowd);
 }
 
@@ -478,8 +478,8 @@ static bool is_shuffle_admitted(struct crowd *crowd, const struct event *event) 
 }
 
 /*
- * As many of ours as he may get: a shuffle needs no token, so the answer is at most three times as long. One
- * always fits, and he has then a place here. sent gets their addresses.
+ * As many of ours as it may get: a shuffle needs no token, so the answer is at most three times as long. One
+ * always fits, and it has then a place here. sent gets their addresses.
  */
 static void choose_answer(struct crowd *crowd, const struct event *event, struct crowd_message *answer,
                           struct address sent[CROWD_SHUFFLE_MAX]) {
@@ -512,7 +512,7 @@ static void on_shuffle(struct crowd *crowd, const struct event *event, const str
     struct crowd_neighbour received[1 + CROWD_SHUFFLE_MAX];
     received[0] = (struct crowd_neighbour){.peer = event_sender(event)};
     memcpy(received + 1, message->entries, message->entries_count * sizeof *received);
-    view_add(&crowd->view, &received[0]); /* his own word: where we know another key of him, this is it now */
+    view_add(&crowd->view, &received[0]); /* its own word: where we know another key of it, this is it now */
     struct address sent[CROWD_SHUFFLE_MAX];
     choose_answer(crowd, event, &answer, sent);
     answer.kind = CROWD_MESSAGE_SHUFFLED;

@@ -1,11 +1,11 @@
 /*
  * overlay - ConstructOverlay: who joins is brought in, neighbours are exchanged, the silent are dropped.
  *
- *      shuffle   wait ─────────────── pick ─ SHUFFLE ──> he: has one open himself: BUSY
+ *      shuffle   wait ─────────────── pick ─ SHUFFLE ──> it: has one open itself: BUSY
  *                                                       else picks, SHUFFLED, merges
- *                ─ SHUFFLED: merge ─ BUSY: nothing ─ silence for answer_us: he is dropped
+ *                ─ SHUFFLED: merge ─ BUSY: nothing ─ silence for answer_us: it is dropped
  *
- * Who is shuffled with is the first to be overwritten: the edge turns round. Where there is room he stays, so
+ * Who is shuffled with is the first to be overwritten: the edge turns round. If there is room it stays, so
  * that the nodes of a small crowd know each other.
  *
  *      proofs    A random neighbour is shuffled with. JOIN is answered with JOINED: half of the view, half of
@@ -20,7 +20,7 @@
  * The contacts are tried one after the other, again and again with longer waits, until one has answered.
  *
  * Floods: shuffles and walks of one node are bounded, and the joins of all. Who shuffles too often is told
- * BUSY; that is small, and who is unlucky enough to share his bucket is not silent to us. Hearsay never
+ * BUSY; that is small, and who is unlucky enough to share its bucket is not silent to us. Hearsay never
  * changes the key of an address that we know: that would make a node unreachable by a lie about it. A node
  * itself does.
  */

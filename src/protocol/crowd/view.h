@@ -25,7 +25,7 @@ void view_init(struct view *view, const struct peer *self, uint8_t size_max);
 int view_find(const struct view *view, const struct address *address);
 void view_remove(struct view *view, size_t position);
 
-/* Where there is room, and by rules 1 and 2. False: it is not there now. */
+/* If there is room, and by rules 1 and 2. False: it is not there now. */
 bool view_add(struct view *view, const struct crowd_neighbour *neighbour);
 
 /* `count` different ones at random into out, as positions; not the one at `without` (-1: all may be). Returns

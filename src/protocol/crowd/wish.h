@@ -13,7 +13,7 @@
  *      finding   count:u8 (1 to 4), then of each, the best first:
  *                key[40] size:varint url:string title:string         the key: base/ringkey.h
  *
- * URL and title are empty where the wish named the URL. Readers take any bytes.
+ * URL and title are empty if the wish named the URL. Readers take any bytes.
  */
 #ifndef MNEMON_PROTOCOL_CROWD_WISH_H
 #define MNEMON_PROTOCOL_CROWD_WISH_H

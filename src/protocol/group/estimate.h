@@ -37,10 +37,10 @@ struct estimate {
     uint64_t bandwidth_at_us;
 };
 
-/* False where it is too long to be true; then nothing is changed. */
+/* False if it is too long to be true; then nothing is changed. */
 bool estimate_learn_round_trip(struct estimate *estimate, uint64_t sample_us, uint64_t now_us);
 
-/* So many bytes came or went, from the first to the last of them in so long. False where they are too few to
+/* So many bytes came or went, from the first to the last of them in so long. False if they are too few to
  * say anything. */
 bool estimate_learn_transfer(struct estimate *estimate, uint64_t size, uint64_t duration_us, uint64_t now_us);
 
@@ -48,7 +48,7 @@ static inline bool estimate_is_known(const struct estimate *estimate) {
     return estimate->round_trip_us != 0 || estimate->bandwidth != 0;
 }
 
-/* Of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US where nothing is known. */
+/* Of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US if nothing is known. */
 uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size);
 
 /* ---- reports ---- */

@@ -60,7 +60,7 @@ uint32_t graph_edges_count(const struct graph *graph) {
 
 /* ---- distances ---- */
 
-/* All neighbours of the set that are not seen yet, which then are. False where there is none. */
+/* All neighbours of the set that are not seen yet, which then are. False if there is none. */
 static bool expand(const struct graph *graph, const struct graph_set *set, struct graph_set *seen,
                    struct graph_set *ret_next) {
     struct graph_set next = {0};

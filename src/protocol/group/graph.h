@@ -1,7 +1,7 @@
 /*
  * graph - who is joined to whom, as one bit for each pair: what update topologies are made of and judged by.
  *
- * Nodes are numbers from 0 on, edges have no direction, nobody is joined to himself. 8 KB, in the caller's
+ * Nodes are numbers from 0 on, edges have no direction, nobody is joined to itself. 8 KB, in the caller's
  * memory. A set of nodes is four words, so "all neighbours of all these" is a few instructions; everything
  * here is fast enough to be asked some ten thousand times for a topology of 256 members.
  */
@@ -52,7 +52,7 @@ static inline struct graph_set graph_set_common(const struct graph_set *a, const
     return common;
 }
 
-/* The first member that is not below `from`; GRAPH_NODES_MAX where there is none. */
+/* The first member that is not below `from`; GRAPH_NODES_MAX if there is none. */
 static inline uint32_t graph_set_next(const struct graph_set *set, uint32_t from) {
     for (uint32_t word = from / 64; word < GRAPH_WORDS_COUNT; word++) {
         uint64_t bits = set->words[word];
@@ -87,13 +87,13 @@ uint32_t graph_edges_count(const struct graph *graph);
 
 /*
  * The nodes at distance 0, 1, 2 … of `from` into levels[], by ways that lead through `relays` only (NULL: all
- * nodes are). Returns the distance of the farthest; GRAPH_APART where somebody is farther than hops_max, and
+ * nodes are). Returns the distance of the farthest; GRAPH_APART if somebody is farther than hops_max, and
  * then levels[] holds hops_max + 1 levels all the same.
  */
 uint32_t graph_levels(const struct graph *graph, const struct graph_set *relays, uint32_t from,
                       uint32_t hops_max, struct graph_set *levels);
 
-/* The greatest distance of any two; GRAPH_APART where some are not joined by a path. */
+/* The greatest distance of any two; GRAPH_APART if some are not joined by a path. */
 uint32_t graph_diameter(const struct graph *graph);
 
 bool graph_is_connected(const struct graph *graph);
@@ -115,7 +115,7 @@ struct graph_weakness graph_weakness(const struct graph *graph);
 uint32_t graph_paths(const struct graph *graph, const struct graph_set *relays, uint32_t a, uint32_t b,
                      uint32_t paths_max);
 
-/* Does it stay in one piece whichever k - 1 nodes fail? False where it has not more than k nodes. Exact. */
+/* Does it stay in one piece whichever k - 1 nodes fail? False if it has not more than k nodes. Exact. */
 bool graph_is_k_connected(const struct graph *graph, uint32_t k);
 
 #endif

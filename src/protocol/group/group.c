@@ -2,7 +2,7 @@
 
 #include "protocol/group/group_state.h"
 
-/* Who is a member by the topology that holds, what is known of them, and who was one. */
+/* Which nodes are members by the topology that holds, what is known of them, and which ones were members. */
 
 /* ---- finding ---- */
 
@@ -399,7 +399,7 @@ static void receive_member(struct group *group, const struct event *event,
     }
 }
 
-/* Who believes to be a member is told that he is not, by less than he said. */
+/* Who believes to be a member is told that it is not, by less than it said. */
 static void receive_stranger(struct group *group, const struct event *event,
                              const struct group_message *message) {
     group->counters.strange_count++;
@@ -458,7 +458,7 @@ static void receive(struct group *group, const struct event *event, const struct
     }
 }
 
-/* Any word of a member says that he is there, and which topology he holds. */
+/* Any word of a member says that it is there, and which topology it holds. */
 static bool hear_member(struct group *group, uint32_t position, const struct group_message *message) {
     struct group_member *member = &group->members[position];
     const struct peer *peer = &group->topology->members[position];

@@ -13,10 +13,10 @@
  *      driver                                        group
  *        EVENT_RESTORED of both slots, EVENT_START ---->
  *        EVENT_COMMAND GROUP_CREATE or GROUP_JOIN ----->
- *            <---- ACTION_NOTICE GROUP_PROBE, peer, size             send him random bytes over a stream
+ *            <---- ACTION_NOTICE GROUP_PROBE, peer, size             send it random bytes over a stream
  *        EVENT_COMMAND GROUP_PROBED, peer, size, time ->             also for every real transfer
  *            <---- ACTION_NOTICE GROUP_COMMITTED                     group_topology(), group_neighbours()
- *            <---- ACTION_NOTICE GROUP_ASKED, peer, papers           may he come in? (only at the master)
+ *            <---- ACTION_NOTICE GROUP_ASKED, peer, papers           may it come in? (only at the master)
  *        EVENT_COMMAND GROUP_APPROVE or GROUP_REFUSE -->             now or later
  *            <---- ACTION_SAVE GROUP_SLOT                            the document, before it is passed on
  *
@@ -28,7 +28,7 @@
  * is believed always (GROUP_CLAIM).
  *
  * Nothing is believed because it came from the network: what is not of a member, not asked for, too often or
- * out of range is counted and dropped. Nobody is measured, probed or told of before he proved his address.
+ * out of range is counted and dropped. Nobody is measured, probed or told of before it proved its address.
  */
 #ifndef MNEMON_PROTOCOL_GROUP_GROUP_H
 #define MNEMON_PROTOCOL_GROUP_GROUP_H
@@ -103,24 +103,24 @@ enum group_command {
     GROUP_CREATE,  /* a new group, of which we are founder, master and only member */
     GROUP_JOIN,    /* bytes: contact, papers to the end. Is repeated until a topology contains us */
     GROUP_LEAVE,   /* the master hands over first */
-    GROUP_APPROVE, /* bytes: peer. Also before he asks */
+    GROUP_APPROVE, /* bytes: peer. Also before it asks */
     GROUP_REFUSE,  /* bytes: peer. Also a member, who then is put out; for this life */
-    GROUP_PROBED,  /* bytes: group_write_transfer(): so much went to or came from him in so long */
+    GROUP_PROBED,  /* bytes: group_write_transfer(): so much went to or came from it in so long */
     GROUP_CLAIM,   /* be master from now on; others follow the founder, or where they miss theirs */
     GROUP_RULES,   /* bytes: group_write_rules(): from now on; the master computes a topology by them */
 };
 
 /* ACTION_NOTICE: action.code. */
 enum group_notice {
-    GROUP_PROBE,     /* bytes: peer, size (u32): send him so many random bytes, then GROUP_PROBED */
+    GROUP_PROBE,     /* bytes: peer, size (u32): send it so many random bytes, then GROUP_PROBED */
     GROUP_COMMITTED, /* a new topology holds */
-    GROUP_ASKED,     /* bytes: peer, papers to the end. At the master; again at each of his requests */
+    GROUP_ASKED,     /* bytes: peer, papers to the end. At the master; again at each of its requests */
     GROUP_REFUSED,   /* the master does not want us. We ask no more until GROUP_JOIN */
     GROUP_OUT,       /* a topology does not contain us any more, because we left or were not heard; in the
                         second case we ask to join again by ourselves */
     GROUP_MASTER,    /* we are master now */
     GROUP_YIELDED,   /* we were master; there is one of a higher term */
-    GROUP_BLAMED,    /* bytes: peer, text to the end: what he sent makes no sense */
+    GROUP_BLAMED,    /* bytes: peer, text to the end: what it sent makes no sense */
 };
 
 /* ERR_MEMORY. */
@@ -181,16 +181,16 @@ enum group_mode group_mode(const struct group *group);
 bool group_is_master(const struct group *group);
 const struct group_counters *group_counters(const struct group *group);
 
-/* What holds; NULL where none does. Members are in the order of succession. */
+/* What holds; NULL if none does. Members are in the order of succession. */
 const struct topology *group_topology(const struct group *group);
 uint32_t group_term(const struct group *group);
 uint32_t group_sequence(const struct group *group);
-const struct peer *group_master(const struct group *group); /* NULL where there is none */
+const struct peer *group_master(const struct group *group); /* NULL if there is none */
 
 /* Our neighbours in it, or those that are configured. Returns how many, at most count_max. */
 size_t group_neighbours(const struct group *group, struct group_neighbour *out, size_t count_max);
 
-/* Is he a member, by what holds? */
+/* Is it a member, by what holds? */
 bool group_has_member(const struct group *group, const struct peer *peer);
 
 #endif

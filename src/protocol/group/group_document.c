@@ -10,7 +10,7 @@
 
 /*
  * The document that holds, from neighbour to neighbour: in pieces, each acknowledged, repeated until it is
- * there or he does not answer. Who was not there then is seen to be behind by the next word he says.
+ * there or it does not answer. Whoever was not there then is seen to be behind by the next word it says.
  */
 
 enum {
@@ -298,7 +298,7 @@ void group_document_publish(struct group *group, uint32_t term, uint64_t sequenc
     commit(group, (struct group_version){.term = term, .sequence = (uint32_t)sequence});
 }
 
-/* What was put together of pieces, or was saved. False where it is none or may not be believed. */
+/* What was put together of pieces, or was saved. False if it is none or may not be believed. */
 static bool group_document_take(struct group *group, struct bytes document, const struct event *event) {
     struct parsed parsed;
     if (!parse(group, document, &parsed)) {
@@ -409,7 +409,7 @@ void group_flood_on_piece(struct group *group, const struct event *event,
         return;
     }
     if (!begin_arriving(group, &from, message)) {
-        return; /* he sends it again */
+        return; /* it sends it again */
     }
     memcpy(flood->arriving + (size_t)message->piece * GROUP_PIECE_SIZE, message->contents.data,
            message->contents.size);

@@ -4,11 +4,11 @@
 /*
  * Is the master there, and who follows it?
  *
- * The master sends a signed pulse over the topology. Who has not heard of it for half of master_silence_us
- * asks it directly. After master_silence_us, the later the farther down in the topology, a member asks all
- * others whether they are there, and opens a new term if it hears nobody who comes before it, and more than
- * half of those who are not the master: so of a group that is cut in two at most the greater part gets
- * another master, and one member that is cut off does not come back as master of all.
+ * The master sends a signed pulse over the topology. Whoever has not heard of it for half of
+ * master_silence_us asks it directly. After master_silence_us, the later the farther down in the topology, a
+ * member asks all others whether they are there, and opens a new term if it hears nobody who comes before it,
+ * and more than half of those who are not the master: so of a group that is cut in two at most the greater
+ * part gets another master, and one member that is cut off does not come back as master of all.
  *
  *      term        round (24 bits) | 255 - position of the one who opened it (8 bits)
  *
@@ -47,7 +47,8 @@ void group_succession_heard(struct group *group, struct group_version held) {
     succession->holds = held;
 }
 
-/* A little earlier than somebody takes over: clocks and ways differ. Who has just begun has heard nobody. */
+/* A little earlier than somebody takes over: clocks and ways differ. Whoever has just begun has heard nobody.
+ */
 bool group_succession_is_missed(const struct group *group) {
     const struct group_succession *succession = &group->succession;
     return succession->heard_at_us == 0 ||
@@ -115,7 +116,7 @@ static void open_poll(struct group *group) {
     }
 }
 
-/* An earlier one who is there misses the master, too, or will: it is his turn. */
+/* An earlier one who is there misses the master, too, or will: it is its turn. */
 static void close_poll(struct group *group) {
     uint32_t count = 1; /* us */
     bool is_our_turn = true;
@@ -160,7 +161,7 @@ static void tick_member(struct group *group) {
 
 /* ---- pulses ---- */
 
-/* With each, one who was lost is asked whether he is there again, perhaps with a master of his own. */
+/* With each, one who was lost is asked whether it is there again, perhaps with a master of its own. */
 static void tick_master(struct group *group) {
     struct group_mastership *master = &group->master;
     const struct group_signer *signer = &group->config.signer;
@@ -225,7 +226,7 @@ enum { LOOKS = 16 }; /* for silent members, in a silence */
 
 /* ---- the next topology ---- */
 
-/* Where the members of `draft` were before. */
+/* If the members of `draft` were before. */
 struct origins {
     uint32_t of[GROUP_MEMBERS_MAX];
 };
@@ -420,7 +421,7 @@ static void admit(struct group *group, const struct peer *who) {
     struct group_mastership *master = &group->master;
     uint32_t position = group_find(group, who);
     if (position != GROUP_NOWHERE && !master->is_leaving[position]) {
-        group_flood_to(group, who); /* he has lost it */
+        group_flood_to(group, who); /* it has lost it */
         return;
     }
     if (is_arriving(group, who)) {
@@ -495,7 +496,7 @@ void group_master_refuse(struct group *group, struct bytes bytes) {
     }
 }
 
-/* Who waits to be let in asks again by himself. */
+/* Who waits to be let in asks again by itself. */
 void group_master_set_rules(struct group *group, struct bytes bytes) {
     struct group_config *config = &group->config;
     struct wire_reader reader;
@@ -517,7 +518,7 @@ void group_master_on_leave(struct group *group, const struct event *event,
                            const struct group_message *message) {
     struct peer who = event_sender(event);
     if (!group_is_master(group)) {
-        return; /* he asks again when he knows who is */
+        return; /* it asks again when it knows who is */
     }
     uint32_t position = group_find(group, &who);
     ASSERT(position != GROUP_NOWHERE && position != 0);
@@ -529,7 +530,7 @@ void group_master_on_leave(struct group *group, const struct event *event,
 
 /* ---- reports ---- */
 
-/* Positions are those of the topology that he holds, so it must be ours. */
+/* Positions are those of the topology that it holds, so it must be ours. */
 static void note_heard(struct group *group, const struct group_message *message) {
     if (group_version_compare(message->held, group->version) != 0 ||
         message->heard.size != group->topology->members_count) {

@@ -77,7 +77,7 @@ void group_measure_on_echoed(struct group *group, const struct event *event,
     struct peer from = event_sender(event);
     uint32_t position = group_find(group, &from);
     struct group_echo *echo = find_echo(group, &from, message->number);
-    if (echo == NULL) { /* of a poll it is enough that he was heard */
+    if (echo == NULL) { /* of a poll it is enough that it was heard */
         group->counters.unasked_count += message->number != group->succession.poll_number;
         return;
     }

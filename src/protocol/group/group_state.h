@@ -28,8 +28,8 @@ _Static_assert(GROUP_DOCUMENT_SIZE_MAX <= GROUP_PIECES_MAX * GROUP_PIECE_SIZE, "
 struct group_member {
     uint64_t heard_at_us;  /* by us; 0: never */
     uint64_t known_at_us;  /* by anybody who told us; of the master's interest */
-    uint64_t bucket_us;    /* messages of his that we take */
-    uint64_t pushed_at_us; /* a document, because he was behind */
+    uint64_t bucket_us;    /* limits the messages that we take from it */
+    uint64_t pushed_at_us; /* a document, because it was behind */
     struct estimate estimate;
 };
 
@@ -84,7 +84,7 @@ struct group_requests {
 /* Somebody who is to get the document that holds. */
 struct group_target {
     struct peer peer;
-    uint64_t mask; /* pieces that he has */
+    uint64_t mask; /* pieces that it has */
     uint64_t sent; /* pieces that were sent in this try */
     struct retry retry;
 };
@@ -139,9 +139,9 @@ struct group_mastership {
 
 struct group_succession {
     uint64_t heard_at_us;       /* the master, by us; 0: never */
-    uint64_t wait_from_us;      /* when we began to expect to hear him */
-    uint64_t ask_at_us;         /* him, because he is silent */
-    struct group_version holds; /* as he says himself */
+    uint64_t wait_from_us;      /* when we began to expect to hear it */
+    uint64_t ask_at_us;         /* the master, because it is silent */
+    struct group_version holds; /* as it says itself */
     uint64_t poll_at_us;        /* whom do we hear? */
     uint64_t polled_at_us;      /* 0: no poll is open */
     uint64_t poll_number;
@@ -208,7 +208,7 @@ void group_save_former(struct group *group); /* where it has changed */
 /* `draft` is what holds from now on: what is known of members goes with them to their new positions. */
 void group_members_follow(struct group *group);
 
-/* A random member or one of former times; NULL where there is none but us. */
+/* A random member or one of former times; NULL if there is none but us. */
 const struct peer *group_pick_member(struct group *group);
 const struct peer *group_pick_former(struct group *group);
 
@@ -228,7 +228,7 @@ void group_measure_on_echoed(struct group *group, const struct event *event,
 void group_measure_on_reported(struct group *group, const struct event *event,
                                const struct group_message *message);
 
-/* Did we ask him, and is this number of that question? It is answered then. */
+/* Did we ask it, and is this number of that question? It is answered then. */
 bool group_measure_is_asked(struct group *group, const struct peer *who, uint64_t number);
 
 /* ---- group_join.c ---- */

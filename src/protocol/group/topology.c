@@ -225,7 +225,7 @@ static bool move_member(uint32_t k, uint32_t degree_max, const struct costs *cos
     return false;
 }
 
-/* Members with too many edges give some away. True where one did. */
+/* Members with too many edges give some away. True if one did. */
 static bool relieve_hubs(uint32_t k, uint32_t degree_max, const struct costs *costs,
                          const struct topology_work *work, struct graph *graph, uint32_t *tries) {
     bool is_relieved = false;

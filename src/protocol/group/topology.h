@@ -14,7 +14,7 @@
  * whose every shortest way to one of the ends led over the edge. So n = 256 takes a third of a second.
  *
  * Two things that the rule alone gets wrong. Slow members: hops through a modem count as much as any, so good
- * edges would be deleted because a modem joins their ends, too; who is ten times farther from his nearest
+ * edges would be deleted because a modem joins their ends, too; who is ten times farther from its nearest
  * than is usual, or not measured yet, therefore never lies between others. And hubs: whoever has more edges
  * than the cap gives some away, each for the cheapest other edge with which all rules hold. The cap is a
  * wish, connectivity and diameter are rules: topology_judge() says what came out.
@@ -98,14 +98,14 @@ struct topology {
     struct topology_edge edges[TOPOLOGY_EDGES_MAX]; /* in the order of a, then b */
 };
 
-/* The edges from the graph. ERR_LIMIT where they are too many: then nothing is changed. */
+/* The edges from the graph. ERR_LIMIT if they are too many: then nothing is changed. */
 enum err topology_set_edges(struct topology *topology, const struct graph *graph,
                             const struct costs *costs) MUST_CHECK;
 
 /* The graph from the edges. At least one member. */
 void topology_get_graph(const struct topology *topology, struct graph *ret_graph);
 
-/* The index of the member at this address; members_count where there is none. */
+/* The index of the member at this address; members_count if there is none. */
 uint32_t topology_find(const struct topology *topology, const struct address *address);
 
 /*

@@ -13,7 +13,7 @@
  * tries is passed over and the next distinct node takes its part. A primary that says that it is none is
  * looked up again. What was not taken stays with the owner for the next round, which begins later and later.
  *
- * Who receives links hands them to the owner (LINK_RELAY_TAKE) and answers when he has said what became of
+ * Who receives links hands them to the owner (LINK_RELAY_TAKE) and answers when it has said what became of
  * them (LINK_RELAY_TOOK): durable before acknowledged is the owner's. One peer's links a second are bounded.
  *
  * docs/protocol/links.md.
@@ -85,7 +85,7 @@ enum link_relay_command {
 enum link_relay_notice {
     LINK_RELAY_FIND,   /* bytes: number (u64), key (16), places wanted (1): look it up */
     LINK_RELAY_TAKE,   /* bytes: link_relay_take_read() */
-    LINK_RELAY_BLAMED, /* bytes: key (32) and text: what he sent makes no sense */
+    LINK_RELAY_BLAMED, /* bytes: key (32) and text: what it sent makes no sense */
 };
 
 struct link_relay_take {

@@ -15,7 +15,7 @@
 enum link_relay_message_kind { LINK_RELAY_OFFER = 1, LINK_RELAY_ANSWER = 2 };
 
 enum link_relay_flag {
-    LINK_RELAY_AS_PRIMARY = 1, /* the sender takes him for the primary of these links */
+    LINK_RELAY_AS_PRIMARY = 1, /* the sender takes it for the primary of these links */
     LINK_RELAY_WANTS = 2,      /* name the places behind this one */
 };
 
@@ -50,7 +50,7 @@ struct link_relay_message {
 struct bytes link_relay_message_write(const struct link_relay_message *message,
                                       uint8_t memory[STEP_MESSAGE_SIZE_MAX]);
 
-/* False where the bytes are none. Links of an offer are not looked at. */
+/* False if the bytes are none. Links of an offer are not looked at. */
 bool link_relay_message_read(struct bytes bytes, struct sha256 *sha256,
                              struct link_relay_message *ret_message);
 

@@ -52,7 +52,7 @@ void links_code_free(struct links_code *code);
 bool links_code_takes(struct bytes url);
 
 /*
- * Sorts the links and writes them. Returns how many bytes, 0 where they do not fit: then with fewer links.
+ * Sorts the links and writes them. Returns how many bytes, 0 if they do not fit: then with fewer links.
  * count: 1 to LINKS_CODE_LINKS_MAX; all URLs such that links_code_takes(), none twice.
  */
 size_t links_code_write(struct links_code *code, enum links_code_way way,

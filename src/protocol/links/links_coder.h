@@ -43,7 +43,7 @@ static inline uint32_t links_coder_bit(struct links_coder *coder, uint32_t proba
     return value;
 }
 
-/* The rest of the number: as few bytes as it takes. False where it did not fit. */
+/* The rest of the number: as few bytes as it takes. False if it did not fit. */
 bool links_coder_flush(struct links_coder *coder);
 
 /* Were more bytes read than an encoder leaves out? */

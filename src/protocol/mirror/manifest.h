@@ -56,7 +56,7 @@ struct manifest_entry {
     uint16_t mode;
     int64_t time_us;             /* of the last modification, UTC */
     uint64_t size;               /* of a file */
-    uint8_t digest[SHA256_SIZE]; /* of all of it; zeros where the size is 0 */
+    uint8_t digest[SHA256_SIZE]; /* of all of it; zeros if the size is 0 */
     struct bytes target;         /* of a link */
 };
 
@@ -108,7 +108,7 @@ void manifest_write_header(struct wire_writer *writer, unsigned level);
 unsigned manifest_read_header(struct wire_reader *reader);
 
 /* Of nodes above level 0: what they list, to their end. Who mirrors a manifest fetches from the root down
- * what he lacks. */
+ * what it lacks. */
 void manifest_write_ref(struct wire_writer *writer, const struct manifest_ref *ref);
 void manifest_read_ref(struct wire_reader *reader, struct manifest_ref *ret_ref);
 

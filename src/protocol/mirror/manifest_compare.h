@@ -23,7 +23,7 @@ enum manifest_change_kind {
 
 struct manifest_change {
     enum manifest_change_kind kind;
-    const struct manifest_entry *before; /* NULL where it was not there */
+    const struct manifest_entry *before; /* NULL if it was not there */
     const struct manifest_entry *after;
 };
 

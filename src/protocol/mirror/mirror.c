@@ -2,7 +2,7 @@
 
 static const uint64_t SECOND_US = 1000000;
 
-enum { UNTOLD_MAX = 6 /* then he has to ask */ };
+enum { UNTOLD_MAX = 6 /* then it has to ask */ };
 
 const char *const mirror_phases[] = {"current", "gathering", "fetching", "applying"};
 
@@ -101,7 +101,7 @@ void mirror_set_sources(struct mirror *mirror, const struct mirror_source *sourc
     }
 }
 
-/* Nothing that he said counts any more. */
+/* Nothing that it said counts any more. */
 void mirror_bar(struct mirror *mirror, struct mirror_neighbour *neighbour, uint64_t now_us) {
     neighbour->barred_until_us = now_us + mirror->config.bar_us;
     neighbour->ask.due_us = neighbour->barred_until_us;
@@ -180,7 +180,7 @@ enum mirror_verdict mirror_hear(struct mirror *mirror, const uint8_t key[PEER_KE
     if (!is_checked(mirror, statement, &version)) {
         enum err err = version_read(statement, mirror->config.verify, &version, NULL);
         if (err == ERR_UNSUPPORTED) {
-            return MIRROR_IGNORED; /* he runs a later program */
+            return MIRROR_IGNORED; /* it runs a later program */
         }
         if (err != ERR_OK || !is_of_this(mirror, &version)) {
             mirror_bar(mirror, neighbour, now_us);
@@ -352,7 +352,7 @@ static bool next_of_source(struct mirror *mirror, struct mirror_neighbour *neigh
     }
     if (needs_telling(mirror, neighbour) && retry_is_due(&neighbour->tell, now_us)) {
         neighbour->is_told = true;
-        neighbour->tell.due_us = now_us + mirror->config.retry_us; /* whatever he says meanwhile */
+        neighbour->tell.due_us = now_us + mirror->config.retry_us; /* whatever it says meanwhile */
         *ret_task = (struct mirror_task){.kind = MIRROR_NOTIFY, .source = neighbour->source.peer};
         return true;
     }

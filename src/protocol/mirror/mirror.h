@@ -8,17 +8,17 @@
  *
  *      caller                                          mirror
  *        mirror_set_sources(), mirror_hear(statement) --->
- *        mirror_next()    <---- MIRROR_ASK source              send him what we hold; mirror_hear() or
+ *        mirror_next()    <---- MIRROR_ASK source              send it what we hold; mirror_hear() or
  *                                                              mirror_answered()
  *                         <---- MIRROR_BEGIN version           what is wanted of it? mirror_set_wanted()
- *                         <---- MIRROR_LOOK source             what has he of it by now? mirror_set_offer(),
+ *                         <---- MIRROR_LOOK source             what has it of it by now? mirror_set_offer(),
  *                                                              mirror_looked()
- *                         <---- MIRROR_FETCH batch, source     of what is wanted, so much from him;
+ *                         <---- MIRROR_FETCH batch, source     of what is wanted, so much from it;
  *                                                              mirror_fetched()
  *                         <---- MIRROR_CANCEL batch, source    another was faster
  *                         <---- MIRROR_APPLY version           all is here: check it, let readers see it;
  *                                                              mirror_applied()
- *                         <---- MIRROR_NOTIFY source           tell him what we hold; mirror_told()
+ *                         <---- MIRROR_NOTIFY source           tell it what we hold; mirror_told()
  *
  * The rules (docs/decisions/0013-collections.md):
  * - Nothing is begun before notifications were gathered for a while. Then the best source comes first, the
@@ -86,19 +86,19 @@ void mirror_set_sources(struct mirror *mirror, const struct mirror_source *sourc
 enum mirror_verdict {
     MIRROR_NEWER,    /* we will get it; at the master: somebody has a higher number than it should */
     MIRROR_KNOWN,    /* we have it, or it is on its way */
-    MIRROR_BEHIND,   /* he has an older one than we; he will be told */
+    MIRROR_BEHIND,   /* it has an older one than we; it will be told */
     MIRROR_BAD,      /* one that cannot be used: MIRROR_APPLY said so */
-    MIRROR_FOREIGN,  /* of another collection or publisher: he is barred */
-    MIRROR_FORGED,   /* no statement, or not signed by the publisher: he is barred */
-    MIRROR_REPLAYED, /* older than what he said he has: he is barred */
-    MIRROR_IGNORED,  /* he is barred, or no source; not looked at */
+    MIRROR_FOREIGN,  /* of another collection or publisher: it is barred */
+    MIRROR_FORGED,   /* no statement, or not signed by the publisher: it is barred */
+    MIRROR_REPLAYED, /* older than what it said it has: it is barred */
+    MIRROR_IGNORED,  /* it is barred, or no source; not looked at */
 };
 
 /* A source says what it holds: a notification, or the answer to MIRROR_ASK. */
 enum mirror_verdict mirror_hear(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE],
                                 struct bytes statement, uint64_t now_us);
 
-/* The answer to MIRROR_ASK was no statement. ERR_OK: he holds what we do; ERR_NOT_FOUND: nothing; else there
+/* The answer to MIRROR_ASK was no statement. ERR_OK: it holds what we do; ERR_NOT_FOUND: nothing; else there
  * was no answer. */
 void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], enum err err, uint64_t now_us);
 
@@ -110,8 +110,8 @@ void mirror_set_wanted(struct mirror *mirror, uint64_t size, bool is_all);
 void mirror_share(struct mirror *mirror, uint64_t now_us);
 
 /*
- * Of what is wanted and in no batch, he gives so much, and has so much more that he withholds: that others
- * have by now, so that we should ask them. is_whole: he has all of the version, looking again shows nothing
+ * Of what is wanted and in no batch, it gives so much, and has so much more that it withholds: that others
+ * have by now, so that we should ask them. is_whole: it has all of the version, looking again shows nothing
  * new. Until it is said, a source offers everything. Without effect while no version has begun.
  */
 void mirror_set_offer(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint64_t size,
@@ -138,7 +138,7 @@ struct mirror_task {
     struct peer source;
     uint64_t batch;       /* its number, never used again */
     bool is_again;        /* a batch of before: what is missing of it */
-    bool is_needed;       /* of what he withholds: nobody else has given anything for a while */
+    bool is_needed;       /* of what it withholds: nobody else has given anything for a while */
     uint64_t size;        /* of a new batch: take up to so much of what is wanted, but at least one item */
     uint64_t expected_us; /* how long it should take: delay + size / bandwidth */
     uint32_t candidates_count; /* of so many sources that have it, this was chosen */
@@ -149,8 +149,8 @@ bool mirror_next(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret
 uint64_t mirror_wake_at(struct mirror *mirror, uint64_t now_us);
 
 /*
- * How a batch went, and how much came. ERR_OK: all of it. ERR_NOT_FOUND: he does not have it; ERR_BUSY: not
- * now; ERR_MISMATCH, ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT, ERR_CORRUPT: what he gave is false. Else he
+ * How a batch went, and how much came. ERR_OK: all of it. ERR_NOT_FOUND: it does not have it; ERR_BUSY: not
+ * now; ERR_MISMATCH, ERR_INVALID, ERR_TRUNCATED, ERR_LIMIT, ERR_CORRUPT: what it gave is false. Else it
  * failed.
  */
 void mirror_fetched(struct mirror *mirror, uint64_t batch, const uint8_t key[PEER_KEY_SIZE], enum err err,
@@ -184,9 +184,9 @@ struct mirror_counters {
 
 struct mirror_source_status {
     struct mirror_source source; /* bandwidth: as fetching found it, where it did */
-    uint64_t number;             /* of the version that he has; 0: not known */
+    uint64_t number;             /* of the version that it has; 0: not known */
     bool is_barred;
-    bool is_fetching;      /* a batch of his is open */
+    bool is_fetching;      /* a batch from it is open */
     uint64_t fetched_size; /* in all */
     uint32_t failed_count; /* in a row */
 };

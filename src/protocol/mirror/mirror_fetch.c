@@ -16,7 +16,7 @@ static const uint64_t ALONE_US_MIN = 500000;
 enum {
     LATE_FACTOR = 3,
     ALONE_FACTOR =
-        8, /* times as long as it would take him who withholds it, where only he is known to have it */
+        8, /* times as long as it would take it who withholds it, where only it is known to have it */
     ALONE_PART = 2, /* of need_us, at most */
 };
 
@@ -38,7 +38,7 @@ static uint64_t mirror_expected_us(const struct mirror_neighbour *neighbour, uin
     return delay_us + duration_us(size, rate_of(neighbour));
 }
 
-/* May he be asked for the target, now or when he is idle again? */
+/* May it be asked for the target, now or when it is idle again? */
 static bool mirror_is_candidate(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
                                 uint64_t now_us) {
     return neighbour->has_version && !neighbour->lacks_target && !mirror_is_barred(neighbour, now_us) &&
@@ -151,7 +151,7 @@ static uint64_t rate_at_work(const struct mirror *mirror, uint64_t now_us) {
     return rate < RATE_MAX ? rate : RATE_MAX;
 }
 
-/* Would he be through with a small batch before the others are through with everything? */
+/* Would it be through with a small batch before the others are through with everything? */
 static bool is_worth_it(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
                         uint64_t now_us) {
     uint64_t rate = rate_at_work(mirror, now_us);
@@ -159,7 +159,7 @@ static bool is_worth_it(const struct mirror *mirror, const struct mirror_neighbo
                             duration_us(size_left(mirror), rate);
 }
 
-/* What takes batch_us, but no more than his share of what is left, so that all end at about the same time. */
+/* What takes batch_us, but no more than its share of what is left, so that all end at about the same time. */
 static uint64_t batch_size(const struct mirror *mirror, const struct mirror_neighbour *neighbour,
                            uint64_t now_us) {
     const struct mirror_config *config = &mirror->config;
@@ -375,7 +375,7 @@ void mirror_looked(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], uint
     }
     uint64_t wait_us = retry_doubled_us(mirror->config.look_us, neighbour->look.tries_count, LOOK_US_MAX);
     neighbour->is_looked_at = false;
-    neighbour->look.tries_count += wait_us < LOOK_US_MAX; /* until something comes from him */
+    neighbour->look.tries_count += wait_us < LOOK_US_MAX; /* until something comes from it */
     neighbour->look.due_us = now_us + prng_spread(&mirror->prng, wait_us);
 }
 

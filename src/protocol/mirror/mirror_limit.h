@@ -34,7 +34,7 @@ struct mirror_limit {
 /* Without windows. rate: MIRROR_LIMIT_NONE for no limit. */
 void mirror_limit_init(struct mirror_limit *limit, uint64_t rate, uint64_t now_us);
 
-/* False where the minutes are none of a day, are the same, or there are too many windows. */
+/* False if the minutes are none of a day, are the same, or there are too many windows. */
 bool mirror_limit_add_window(struct mirror_limit *limit, struct mirror_window window);
 
 /* It is so many microseconds after midnight now. Again when the clock on the wall was set. */
@@ -50,7 +50,7 @@ void mirror_limit_take(struct mirror_limit *limit, uint64_t size, uint64_t now_u
 /* When something may be asked for; or the rate changes: look again then. */
 uint64_t mirror_limit_wake_at(struct mirror_limit *limit, uint64_t now_us);
 
-/* For people: bytes a second; when that will be another, UINT64_MAX where it will not; and which minute of
+/* For people: bytes a second; when that will be another, UINT64_MAX if it will not; and which minute of
  * the day that is. */
 uint64_t mirror_limit_rate(const struct mirror_limit *limit, uint64_t now_us);
 uint64_t mirror_limit_change_at(const struct mirror_limit *limit, uint64_t now_us);

@@ -18,20 +18,20 @@ static const uint64_t MIRROR_OFFERS_ALL = UINT64_MAX;
 struct mirror_neighbour {
     struct mirror_source source;
     bool is_listed;    /* only while the list is made anew */
-    bool has_version;  /* he told us that he has this one */
-    bool lacks_target; /* he said so, whatever he told before */
+    bool has_version;  /* it told us that it has this one */
+    bool lacks_target; /* it said so, whatever it told before */
     struct version version;
 
     uint64_t rate; /* bytes a second, as fetching found it; 0: not yet */
     uint64_t fetched_size;
-    uint64_t batch; /* that is open with him; 0: none */
+    uint64_t batch; /* that is open with it; 0: none */
     uint64_t started_us;
     uint64_t expected_us;
-    uint64_t cancelled; /* a batch that he need not go on with, to be said; 0: none */
+    uint64_t cancelled; /* a batch that it need not go on with, to be said; 0: none */
 
     uint64_t offered_size; /* MIRROR_OFFERS_ALL: not said yet */
     uint64_t withheld_size;
-    bool is_part; /* he is getting the rest himself */
+    bool is_part; /* it is getting the rest itself */
     bool is_looked_at;
     struct retry look; /* tries: in a row without anything coming of it */
 

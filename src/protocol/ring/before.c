@@ -116,7 +116,7 @@ void before_answered(struct ring *ring, struct chord *chord, const struct query 
         struct ring_id distance = ring_id_distance(vnode->id, chord->self.id);
         is_whole = ring_id_equal(vnode->id, chord->self.id);
         if (!is_whole && ring_id_compare(distance, last) <= 0) {
-            break; /* out of order: he and his own predecessor do not agree yet */
+            break; /* out of order: it and its own predecessor do not agree yet */
         }
         if (!is_whole) {
             ring_heard_of(ring, vnode);

@@ -7,7 +7,7 @@
  * before_size().
  *
  *      p --- notify, with a digest of p's chain ---> us     ours differs: we ask p for it
- *      us -- ask-before, with a digest of our list --> p    his differs: he stabilizes soon
+ *      us -- ask-before, with a digest of our list --> p    its differs: it stabilizes soon
  *
  * At rest nothing is asked. A change runs along the ring as fast as messages do, the chain forwards and the
  * list backwards, instead of one place a round. The digests are hints and nothing more: a wrong one costs a
@@ -42,7 +42,7 @@ void before_answered(struct ring *ring, struct chord *chord, const struct query 
 /* The digest of a notify from our predecessor. */
 void before_on_notify(struct ring *ring, struct chord *chord, uint64_t digest);
 
-/* His chain, please; from: who asks. */
+/* Its chain, please; from: who asks. */
 void before_on_ask(struct ring *ring, struct chord *chord, const struct vnode *from,
                    const struct message *question, struct message *answer);
 

@@ -98,7 +98,7 @@ enum err charter_succeeds(const struct charter *charter, const struct charter *n
 
 bool charter_is_removed(const struct charter *charter, const uint8_t key[PEER_KEY_SIZE]);
 
-/* Add a key; ERR_EXISTS where it is there already, ERR_LIMIT. */
+/* Add a key; ERR_EXISTS if it is there already, ERR_LIMIT. */
 enum err charter_remove(struct charter *charter, const uint8_t key[PEER_KEY_SIZE]) MUST_CHECK;
 
 #endif

@@ -265,7 +265,7 @@ static void after_successor(struct ring *ring, struct chord *chord, const struct
     }
     replace_list(ring, chord, &query->to, answer, 1);
     next_round(ring, chord);
-    if (taken_is_rival(chord, &answer->predecessor)) { /* if he lives, it is he who is in the ring */
+    if (taken_is_rival(chord, &answer->predecessor)) { /* if it lives, it is the one in the ring */
         lookup_start(ring, LOOKUP_HEAL, index_of(ring, chord), 1, chord->self.id, 1, &answer->predecessor);
     }
     if (ring_id_is_between(chord->self.id, answer->predecessor.id, query->to.id)) {
@@ -317,7 +317,7 @@ static void after_join(struct ring *ring, struct chord *chord, const struct quer
     mode_joined(ring, chord);
 }
 
-/* Nobody knew whether he lives; where he is the head by now, the round need not wait for its time. */
+/* Nobody knew whether it lives; if it is the head by now, the round need not wait for its time. */
 static void after_probe(struct ring *ring, struct chord *chord, const struct query *query) {
     if (!chord->is_busy && query_is_silent(ring, &query->to) && vnode_equal(&query->to, &chord->list[0])) {
         chord->stabilize_at_us = ring->now_us;

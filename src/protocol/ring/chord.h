@@ -5,10 +5,10 @@
  *
  *   join                        list := all of m's, predecessor := m, for the member m before us
  *   stabilize from successor    dead: drop the head, append padding, notify the new head
- *                               live: list := [s] + first r-1 of s's; then his predecessor, if it is between,
+ *                               live: list := [s] + first r-1 of s's; then its predecessor, if it is between,
  *                               is asked; otherwise s is notified
  *   stabilize from predecessor  dead: notify the head; live: list := [p] + first r-1 of p's; notify p
- *   rectify                     who notifies becomes predecessor if he is between, or if the old one is dead
+ *   rectify                     who notifies becomes predecessor if it is between, or if the old one is dead
  *
  * The list always has r entries, the predecessor is never empty, lists are replaced whole from one answer and
  * at most one question is open; while it is, others who ask for the state hear *busy*. Padding is an ID
@@ -17,12 +17,12 @@
  * What is guaranteed (Zave): as long as no failure leaves a member without a live successor and r + 1
  * principals remain (members that no list skips), there is exactly one ordered ring and it becomes ideal.
  * Before a silent head counts as dead, everybody else in the list is pinged, so that several who died
- * together are found silent together. Who was silent just now is asked with fewer tries when his turn comes,
- * but he is asked: dropped unasked, one who crashed and came back would be passed over, which breaks the
- * guarantee (ring-invariants, seed 396).
+ * together are found silent together. Whoever was silent just now is asked with fewer tries when its turn
+ * comes, but it is asked: dropped unasked, one who crashed and came back would be passed over, which breaks
+ * the guarantee (ring-invariants, seed 396).
  *
  * A machine with several places fails as several members at once; r should be larger than the number of
- * places of one machine. Where all successors are dead in spite of it, the place goes back to small.h with
+ * places of one machine. If all successors are dead in spite of it, the place goes back to small.h with
  * everybody it remembers.
  *
  * Below r + 1 nodes the lists are those of small.h, and nothing here changes them.
@@ -89,7 +89,7 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
 /* The lookup for our own ID has ended: the owner of the ID and its predecessor, or NULL. */
 void chord_join(struct ring *ring, struct chord *chord, const struct vnode *predecessor);
 
-/* Somebody who does not know us says that he follows us: another ring, or a gap in ours. */
+/* Somebody who does not know us says that it follows us: another ring, or a gap in ours. */
 void chord_meet(struct ring *ring, struct chord *chord, const struct vnode *stranger);
 
 void chord_on_ask_state(struct ring *ring, struct chord *chord, struct message *answer);

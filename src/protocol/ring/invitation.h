@@ -3,7 +3,7 @@
  *
  *      for a key       the founder names the key of a node; the invitation itself is its membership
  *      for a bearer    the founder signs the public key of a key pair made for this purpose; the token holds
- *                      its secret, and whoever has it signs the key of his own node with it (membership.h)
+ *                      its secret, and whoever has it signs the key of its own node with it (membership.h)
  *
  * So a node gets in while the founder is away. What that cannot do: tell whether a token was used twice, or
  * after its time with the clock set back; a founder who learns of it removes the token's public key, and
@@ -47,7 +47,7 @@ void invitation_read(struct wire_reader *reader, struct invitation *ret_invitati
 const char *invitation_format(const struct invitation *invitation, const uint8_t *seed, struct sha256 *sha256,
                               char out[INVITATION_TOKEN_SIZE]);
 
-/* The same backwards; the seed is zeros where it is none of a bearer. ERR_INVALID: mistyped or no token. */
+/* The same backwards; the seed is zeros if it is none of a bearer. ERR_INVALID: mistyped or no token. */
 enum err invitation_parse(struct bytes text, struct sha256 *sha256, struct invitation *ret_invitation,
                           uint8_t ret_seed[INVITATION_SEED_SIZE], struct err_detail *detail) MUST_CHECK;
 

@@ -45,7 +45,7 @@ bool local_is_useful(const struct ring *ring, const struct table_entry *entry) {
            (is_recent || ring->table.is_needed(ring, entry->vnode.id));
 }
 
-/* Our own place that comes last before the key; NULL where we are no member. */
+/* Our own place that comes last before the key; NULL if we are no member. */
 static const struct chord *nearest_before(const struct ring *ring, struct ring_id key) {
     const struct chord *nearest = NULL;
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {

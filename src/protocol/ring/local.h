@@ -15,7 +15,7 @@ struct table_entry;
 /* Our place that is responsible for the key, or NULL. */
 const struct chord *local_owner(const struct ring *ring, struct ring_id key);
 
-/* Our own place that comes first behind the key; NULL where we are no member. */
+/* Our own place that comes first behind the key; NULL if we are no member. */
 const struct chord *local_first(const struct ring *ring, struct ring_id key);
 
 /* A place of ours and its successors, of each node the first; at most `wanted`. */
@@ -36,7 +36,7 @@ unsigned local_succeeding(const struct ring *ring, struct ring_id key, struct vn
 /* Nearer to the key than a few places usually are, by the density of our own list. */
 bool local_is_near(const struct ring *ring, struct ring_id key, struct ring_id id);
 
-/* The owner's own recent word, and those behind it in the table: how many places; 0 where fewer are known. */
+/* The owner's own recent word, and those behind it in the table: how many places; 0 if fewer are known. */
 unsigned local_fresh(const struct ring *ring, struct ring_id key, struct vnode *vnodes, unsigned wanted);
 
 /* The answer to somebody's MESSAGE_FIND. */

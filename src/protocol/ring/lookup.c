@@ -19,7 +19,7 @@ static uint32_t round_trip_us(const struct ring *ring, const struct lookup_candi
     return entry == NULL ? 0 : entry->rtt.smoothed_us;
 }
 
-/* Who may be the owner first; then nearest; of those within a factor of two the quicker. */
+/* Whoever may be the owner first; then nearest; of those within a factor of two the quicker. */
 static bool is_better(const struct ring *ring, const struct lookup *lookup, const struct lookup_candidate *a,
                       const struct lookup_candidate *b) {
     if (a->is_blocked != b->is_blocked) {
@@ -100,7 +100,7 @@ static struct lookup_candidate *candidate_best(const struct ring *ring, struct l
     return best;
 }
 
-/* Those behind the key that were silent are new again, once: false where there are none. */
+/* Those behind the key that were silent are new again, once: false if there are none. */
 static bool candidate_repeat(struct lookup *lookup) {
     bool is_any = false;
     for (unsigned i = 0; i < lookup->candidates_count; i++) {
@@ -227,7 +227,7 @@ static const struct chord *own_heir(const struct ring *ring, const struct lookup
     return NULL;
 }
 
-/* Nobody says that the key is his: the first behind it that lives has it, as soon as he knows. */
+/* No node says that the key is its own: the first behind it that lives has it, as soon as it knows. */
 static void take_heir(const struct ring *ring, struct lookup *lookup) {
     const struct vnode *heir = NULL;
     for (unsigned i = 0; i < lookup->candidates_count; i++) {
@@ -404,7 +404,7 @@ static void take_next(struct ring *ring, struct lookup *lookup, const struct que
         }
         lookup->is_known |= lookup->purpose == LOOKUP_HEAL && ring_is_own(ring, vnode) &&
                             ring_id_equal(vnode->id, lookup->key);
-        /* Between the key and one who is behind it: his predecessor. */
+        /* Between the key and one who is behind it: its predecessor. */
         bool is_behind = answer->status == FOUND_SUCCESSORS;
         for (unsigned j = 0; j < lookup->candidates_count; j++) {
             const struct lookup_candidate *asked = &lookup->candidates[j];

@@ -5,7 +5,7 @@
  * those equally near to a factor of two, the quicker one); those at or behind it only where somebody who
  * should know says that they follow. Only the responsible place's own word ends a lookup, and not while
  * somebody nearer to the key is still to be asked: so a wrong answer costs time, and a place that is not
- * there is passed over. Where the owner has just died and nobody has taken over yet, the first behind it that
+ * there is passed over. If the owner has just died and nobody has taken over yet, the first behind it that
  * answers is the answer; but who was silent is asked once more before, for it may be the network's fault.
  *
  * A key of which the table holds the owner's own recent word is answered at once.
@@ -43,7 +43,7 @@ struct lookup {
     bool is_known;        /* LOOKUP_HEAL: they have named us ourselves, so theirs is our ring */
     bool is_widened;      /* all that we know ourselves are candidates, not only the best */
     uint32_t owner_index; /* of our place, or of the finger */
-    uint32_t detail;      /* LOOKUP_HEAL: 1 where who has our place is to keep it */
+    uint32_t detail;      /* LOOKUP_HEAL: 1 if the node that has our place is to keep it */
     uint64_t number;      /* the user's */
     struct ring_id key;
     struct vnode predecessor;          /* of the owner */
@@ -52,7 +52,7 @@ struct lookup {
     struct lookup_candidate candidates[LOOKUP_CANDIDATES_MAX];
 };
 
-/* Ask; false where too many lookups run. With `only` nobody else is asked at first, for other parts of a
+/* Ask; false if too many lookups run. With `only` nobody else is asked at first, for other parts of a
  * ring. */
 bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t vnode_index, uint32_t detail,
                   struct ring_id key, uint8_t wanted, const struct vnode *only);

@@ -50,7 +50,7 @@ enum membership_verdict membership_judge(const struct membership *membership, co
                                          const uint8_t node_key[PEER_KEY_SIZE], uint64_t now_s,
                                          charter_verify *verify);
 
-/* At most MEMBERSHIP_SIZE_MAX bytes; none where there is none. */
+/* At most MEMBERSHIP_SIZE_MAX bytes; none if there is none. */
 struct bytes membership_write(const struct membership *membership, uint8_t out[MEMBERSHIP_SIZE_MAX]);
 enum err membership_read(struct bytes input, struct membership *ret_membership,
                          struct err_detail *detail) MUST_CHECK;

@@ -34,8 +34,8 @@ enum message_status { MESSAGE_MEMBER, MESSAGE_BUSY, MESSAGE_NONE };
 enum message_found {
     FOUND_NEXT,       /* places before the key that are nearer, and the predecessor of who answers */
     FOUND_SUCCESSORS, /* places behind the key: the first is its owner, if it lives */
-    FOUND_OWNER,      /* who answers is responsible; he and his successors */
-    FOUND_NONE,       /* he is no member */
+    FOUND_OWNER,      /* who answers is responsible; it and its successors */
+    FOUND_NONE,       /* it is no member */
 };
 
 /* Of a node, in MESSAGE_ASK_NODES and MESSAGE_NODES: who keeps its lists. */
@@ -85,7 +85,7 @@ static inline bool vnode_is_padding(const struct vnode *vnode) {
 struct bytes message_write(const struct message *message, uint8_t memory[STEP_MESSAGE_SIZE_MAX]);
 
 /*
- * False where the bytes are no message; *ret_message then holds at most version and kind. Of another version
+ * False if the bytes are no message; *ret_message then holds at most version and kind. Of another version
  * or charter than expected, only the header is read.
  */
 bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], struct sha256 *sha256,

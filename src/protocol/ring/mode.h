@@ -3,7 +3,7 @@
  *
  *      MODE_JOINING --- somebody's table has us ---> MODE_SMALL --- r + 1 nodes, all agree ---> MODE_CHORD
  *           |                                            ^                                          |
- *           +---- he is in MODE_CHORD: join there        +------- our own place is in our list ------+
+ *           +---- it is in MODE_CHORD: join there        +------- our own place is in our list ------+
  *
  * Up: a node changes when its table has at least r + 1 nodes and each of them has answered with the same
  * table since it last changed. Then all of them hold the lists of an ideal ring, which is the start that
@@ -31,7 +31,7 @@ struct chord;
 /* Small: all agree on the table, or one of them has changed. */
 void mode_become_chord(struct ring *ring);
 
-/* Small: there is a ring beside ours, and he is in it. */
+/* Small: there is a ring beside ours, and `through` is in it. */
 void mode_move(struct ring *ring, const struct vnode *through);
 
 /* A place of ours has got its list from a Chord ring. */

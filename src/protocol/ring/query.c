@@ -187,7 +187,7 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
         return true;
     }
     note_answer(ring, &query, message);
-    if (message->kind == MESSAGE_CHALLENGE) { /* now we have his token: once more, without counting it */
+    if (message->kind == MESSAGE_CHALLENGE) { /* now we have its token: once more, without counting it */
         struct query *again = &ring->queries[ring->queries_count++];
         *again = query;
         if (again->retry.tries_count == query.tries_max) {
@@ -205,7 +205,7 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
 static void give_up(struct ring *ring, const struct query *query) {
     struct table_entry *entry = table_find(&ring->table, query->to.id);
     if (entry != NULL && !address_equal(&entry->vnode.peer.address, &query->to.peer.address)) {
-        entry = NULL; /* of another node behind his address */
+        entry = NULL; /* of another node behind its address */
     }
     if (entry != NULL) {
         entry->misses_count = (uint8_t)(entry->misses_count + (entry->misses_count < UINT8_MAX));

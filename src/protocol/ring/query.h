@@ -18,7 +18,7 @@
 enum {
     QUERY_TRIES_DEAD = 5,
     QUERY_TRIES_LOOKUP = 2,
-    QUERY_TRIES_AGAIN = 2, /* of who was silent just now: he may be back, and then must not be passed over */
+    QUERY_TRIES_AGAIN = 2, /* of who was silent just now: it may be back, and then must not be passed over */
     QUERY_TRIES_DOUBT = 3, /* with this one chord_doubt() looks after the others */
     QUERY_SILENCES_MAX = 32,
 };
@@ -31,7 +31,7 @@ enum query_purpose {
     QUERY_LOOKUP, /* owner: index of the lookup */
     QUERY_NODES,  /* small.h */
     QUERY_BEFORE, /* before.h; owner: index of our place */
-    QUERY_PROBE,  /* likewise: is he there? */
+    QUERY_PROBE,  /* likewise: is it there? */
 };
 
 struct query {
@@ -48,20 +48,20 @@ struct query {
     uint8_t tries_max;
 };
 
-/* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False where too many are
+/* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False if too many are
  * open. */
 bool query_open(struct ring *ring, const struct query *query);
 
 /* The answer is of no interest any more. */
 void query_close(struct ring *ring, enum query_purpose purpose, uint32_t owner);
 
-/* Is this asked of him already? */
+/* Is this asked of it already? */
 bool query_is_open(const struct ring *ring, enum query_purpose purpose, const struct vnode *to);
 
-/* Was he silent to the last of QUERY_TRIES_DEAD questions a short while ago, and has not been heard since? */
+/* Was it silent to the last of QUERY_TRIES_DEAD questions a short while ago, and has not been heard since? */
 bool query_is_silent(const struct ring *ring, const struct vnode *vnode);
 
-/* True where it belonged to a question: its owner has then heard of it. */
+/* True if it belonged to a question: its owner has then heard of it. */
 bool query_answer(struct ring *ring, const struct event *event, const struct message *message);
 
 /* Repeat or give up what is overdue; wake for the next. */

@@ -199,7 +199,7 @@ static struct vnode sender_of(struct ring *ring, const struct event *event, uint
     };
 }
 
-/* Or, where it would be too long for somebody who has not proved his address, the way to prove it. */
+/* Or, where it would be too long for somebody who has not proved its address, the way to prove it. */
 static void answer(struct ring *ring, const struct event *event, uint64_t token, struct message *answer) {
     answer->version = RING_VERSION;
     memcpy(answer->charter, ring->config.charter, RING_CHARTER_SIZE);
@@ -242,7 +242,7 @@ static void on_notify(struct ring *ring, const struct event *event, const struct
     if (!is_notify_admitted(ring, event, message)) {
         return;
     }
-    if (message->token != query_token(ring, &event->from)) { /* he may be elsewhere: let him prove it */
+    if (message->token != query_token(ring, &event->from)) { /* it may be elsewhere: let it prove it */
         struct message challenge = {.kind = MESSAGE_CHALLENGE, .number = message->number};
         answer(ring, event, message->token, &challenge);
         return;
@@ -291,7 +291,7 @@ static void on_question(struct ring *ring, const struct event *event, const stru
         break;
     }
     answer(ring, event, message->token, &reply);
-    /* Who has not proved his address is not asked in return. */
+    /* Whoever has not proved its address is not asked in return. */
     if (message->kind == MESSAGE_ASK_NODES && message->token == query_token(ring, &event->from)) {
         small_on_ask_nodes(ring, event, message);
     }
@@ -406,7 +406,7 @@ static void ask_remembered(struct ring *ring) {
     }
 }
 
-/* Does somebody whom we remember know us? If his ring is another one, they become one. */
+/* Does somebody whom we remember know us? If its ring is another one, they become one. */
 static void heal(struct ring *ring) {
     if (ring->mode != MODE_CHORD && ring->mode != MODE_SMALL) {
         return;
@@ -594,7 +594,7 @@ bool ring_is_asking_for_experiment(const struct ring *ring, struct address *ret_
  * How many there are, from how dense they are where we look: ring_estimated_size() and ring_estimated_nodes()
  * of ring.h.
  *
- * A place knows a stretch of the circle: its chain, itself, its list. Where the stretch meets itself the
+ * A place knows a stretch of the circle: its chain, itself, its list. If the stretch meets itself the
  * number is exact. Else each finger adds the stretch of the list that its owner named with it: with eight
  * places a finger and a finger for each power of two, some sixty places of a thousand, and an error of an
  * eighth.
@@ -611,7 +611,7 @@ static double length_of(struct ring_id from, struct ring_id to) {
     return (double)ring_id_distance(from, to).high / CIRCLE;
 }
 
-/* True where it goes round: then vnodes_count is exact. */
+/* True if it goes round: then vnodes_count is exact. */
 static bool own_stretch(const struct ring *ring, const struct chord *chord, struct stretch *ret_stretch) {
     const struct vnode *first =
         chord->before_count > 0 ? &chord->before[chord->before_count - 1] : &chord->predecessor;

@@ -76,8 +76,8 @@ enum ring_notice {
     RING_ARC,    /* bytes: our index (1), from (16), to (16): keys in (from, to] are ours from now on */
     RING_FOUND,  /* bytes: number as in RING_FIND (u64), hops (1), count (1), places: the owner, successors */
     RING_LOST,   /* bytes: number (u64), 0, 0: no answer could be had */
-    RING_REFUSED, /* bytes: enum ring_reason (1), by us (0) or by him (1), place */
-    RING_BLAMED,  /* bytes: place, text: what he sent makes no sense */
+    RING_REFUSED, /* bytes: enum ring_reason (1), by us (0) or by it (1), place */
+    RING_BLAMED,  /* bytes: place, text: what it sent makes no sense */
     RING_HELD,    /* as RING_ARC: copies of the keys in (from, to] are ours to hold from now on */
     RING_GONE,    /* bytes: our index (1): this place has no arc any more, neither its own nor a held one */
     RING_TAKEN, /* bytes: our index (1), the first that we take instead (1; RING_VIRTUAL_MAX: none, and we do
@@ -156,7 +156,7 @@ uint32_t ring_known_count(const struct ring *ring);
 struct ring_known ring_known_at(const struct ring *ring, uint32_t position);
 bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *ret_known);
 
-/* Places in the whole ring, and machines: exact where our lists go round, else from their density. */
+/* Places in the whole ring, and machines: exact if our lists go round, else from their density. */
 uint64_t ring_estimated_size(const struct ring *ring);
 uint64_t ring_estimated_nodes(const struct ring *ring);
 
@@ -165,14 +165,14 @@ uint64_t ring_estimated_nodes(const struct ring *ring);
 /*
  * The places that should hold a key: its owner's and those of the next nodes behind it, `count` in all, of
  * each node only the first (a machine with many places is still one machine). Told from our own lists;
- * 0 where they do not reach so far, then RING_FIND must ask. Fewer than `count` only where the ring has
+ * 0 if they do not reach so far, then RING_FIND must ask. Fewer than `count` only where the ring has
  * fewer nodes.
  */
 unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes);
 
 /*
  * The keys in (from, to] are those for which this place is the one of ours among the `copies` holders; from
- * equal to to: all keys. What our place before it holds is not counted twice. False where it is not known
+ * equal to to: all keys. What our place before it holds is not counted twice. False if it is not known
  * yet: the place is no member, or has not learnt who is so far before it.
  */
 bool ring_held_arc(const struct ring *ring, uint8_t vnode, unsigned copies, struct ring_id *ret_from,

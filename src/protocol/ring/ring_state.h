@@ -65,7 +65,7 @@ struct ring {
 /* Fill in the header and send; a question is padded where its receiver has given no token. */
 void ring_send(struct ring *ring, const struct vnode *to, struct message *message);
 
-/* Everything that is known of him came to us unasked or makes no sense. */
+/* Everything that is known of it came to us unasked or makes no sense. */
 void ring_blame(struct ring *ring, const struct vnode *who, const char *text);
 
 /* Enter by hearsay. */

@@ -92,7 +92,7 @@ bool small_add(struct ring *ring, const struct small_node *node) {
     return true;
 }
 
-/* True where he will be asked. */
+/* True if it will be asked. */
 static bool add_candidate(struct ring *ring, const struct vnode *vnode) {
     struct small *small = &ring->small;
     if (is_self(ring, &vnode->peer.address) || small_find(ring, &vnode->peer.address) != NULL) {
@@ -118,7 +118,7 @@ static bool is_contact_open(const struct small *small) {
 }
 
 /*
- * Who is about to join says nothing of others before all his contacts have answered or are dead: one of them
+ * Who is about to join says nothing of others before all its contacts have answered or are dead: one of them
  * may be in a ring, and two who wait at its door must not found a second one.
  */
 static bool is_at_the_door(const struct ring *ring) {
@@ -144,7 +144,7 @@ void small_join(struct ring *ring, const struct vnode *contacts, uint32_t contac
     for (uint32_t i = 0; i < contacts_count && i < SMALL_CANDIDATES_MAX; i++) {
         if (!is_self(ring, &contacts[i].peer.address)) {
             small->contacts[small->contacts_count++] = contacts[i];
-            if (ring->mode == MODE_SMALL) { /* he may be of a part that was lost */
+            if (ring->mode == MODE_SMALL) { /* it may be of a part that was lost */
                 add_candidate(ring, &contacts[i]);
             }
         }
@@ -261,7 +261,7 @@ static bool is_same_table(const struct ring *ring, const struct message *message
     return true;
 }
 
-/* Are all nodes of his known to us? Then his Chord is what is left of our own ring. */
+/* Are all nodes of its ring known to us? Then its Chord is what is left of our own ring. */
 static bool is_part_of_ours(struct ring *ring, const struct message *message) {
     for (unsigned i = 1; i < message->vnodes_count; i++) {
         const struct address *address = &message->vnodes[i].peer.address;
@@ -301,7 +301,7 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
     }
 }
 
-/* What he says of himself; one who has a place of somebody else is left out until he has others. */
+/* What it says of itself; one who has a place of somebody else is left out until it has others. */
 static void take_node(struct ring *ring, const struct small_node *heard, bool is_joining) {
     struct small *small = &ring->small;
     struct small_node *node = small_find(ring, &heard->first.peer.address);
@@ -360,9 +360,9 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
 }
 
 /*
- * He is part of a Chord ring of more than his list shows. In our table: he has not noticed yet that the ring
- * is small, or has moved to a larger one, which those will say whom he names. Not in it: his ring is another
- * one, unless all of his list is ours.
+ * It is part of a Chord ring of more than its list shows. In our table: it has not noticed yet that the ring
+ * is small, or has moved to a larger one, which those will say whom it names. Not in it: its ring is another
+ * one, unless all of its list is ours.
  */
 static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {
     if (ring->mode == MODE_JOINING) {

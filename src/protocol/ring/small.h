@@ -53,7 +53,7 @@ void small_tick(struct ring *ring);
 
 struct small_node *small_find(struct ring *ring, const struct address *address);
 
-/* False where there is no room: the smallest IDs stay, on all nodes the same ones. */
+/* False if there is no room: the smallest IDs stay, on all nodes the same ones. */
 bool small_add(struct ring *ring, const struct small_node *node);
 
 /* The lists of our places follow from the table. */
@@ -62,13 +62,13 @@ void small_changed(struct ring *ring);
 /* What we say of ourselves: status, is_whole and nodes, we first. */
 void small_describe(const struct ring *ring, struct message *message);
 
-/* Somebody asked us with his table. */
+/* Somebody asked us with its table. */
 void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message);
 
 /* NULL for silence. */
 void small_answered(struct ring *ring, const struct query *query, const struct message *answer);
 
-/* Somebody at this address who is not in our table takes part in the ring: ask him. */
+/* Somebody at this address who is not in our table takes part in the ring: ask it. */
 void small_meet(struct ring *ring, const struct vnode *stranger);
 
 #endif

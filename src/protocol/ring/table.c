@@ -87,7 +87,7 @@ void table_remove(struct table *table, struct ring_id id) {
     }
 }
 
-/* The stalest of some; false where the owner needs all of them. */
+/* The stalest of some; false if the owner needs all of them. */
 static bool evict(struct table *table) {
     uint32_t victim = UINT32_MAX;
     uint64_t victim_heard_at_us = UINT64_MAX;

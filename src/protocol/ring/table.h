@@ -43,7 +43,7 @@ struct table {
     uint32_t count;
     uint32_t capacity;
     uint32_t prefix_max;     /* entries of one network */
-    uint32_t *prefix_counts; /* by hash of the network: entries; NULL where the table is too small for it */
+    uint32_t *prefix_counts; /* by hash of the network: entries; NULL if the table is too small for it */
     uint64_t prefix_mask;
     uint64_t prefix_seed;
     struct prng prng;
@@ -60,7 +60,7 @@ enum err table_init(struct table *table, struct arena *arena, uint32_t capacity,
 /* The entry, or NULL. Valid until the next change. */
 struct table_entry *table_find(const struct table *table, struct ring_id id);
 
-/* The entry, entered if it was not there; NULL where there is no room for it. */
+/* The entry, entered if it was not there; NULL if there is no room for it. */
 struct table_entry *table_enter(struct table *table, const struct vnode *vnode);
 
 /* Silent lately: not worth a question. Not for ever, because it may be back and others may say so. */

@@ -2,10 +2,10 @@
  * taken - no two nodes have one place.
  *
  * IDs come from addresses without ports, so nodes behind one address (of IPv6: in one /64) need places of
- * different indices. Who has a place keeps it. Who comes and finds that another live node has it takes the
- * next indices by himself, or, where his are fixed, stays outside until he is told to join again; he asks
- * with the same places, for the other may be gone by then. Nobody is believed to live on hearsay: the other
- * must have answered himself. Our own address and port are ourselves in an earlier life and no conflict.
+ * different indices. Whoever has a place keeps it. Whoever comes and finds that another live node has it
+ * takes the next indices by itself, or, where its are fixed, stays outside until it is told to join again; it
+ * asks with the same places, for the other may be gone by then. Nobody is believed to live on hearsay: the
+ * other must have answered itself. Our own address and port are ourselves in an earlier life and no conflict.
  *
  *      seen while joining     the owner of our own ID has our ID and another address      (lookup.c)
  *                             somebody's table begins with places that are ours, too      (small.c)
@@ -33,11 +33,11 @@ void taken_init(struct taken *taken);
 /* Is this somebody else at the ID of our place? */
 bool taken_is_rival(const struct chord *chord, const struct vnode *vnode);
 
-/* Somebody, who may be in the table, says of himself what he has. True where it cannot be so beside us: then
+/* Somebody, who may be in the table, says of itself what it has. True if it cannot be so beside us: then
  * it is noted if it is we who give way. */
 bool taken_on_node(struct ring *ring, const struct small_node *node, bool is_member);
 
-/* Does one of the table have a place of his? */
+/* Does a node of the table have one of its places? */
 bool taken_is_known(const struct ring *ring, const struct small_node *node);
 
 /* Is there somebody in this table who has a place of ours? */
@@ -46,7 +46,8 @@ bool taken_is_named(const struct ring *ring, const struct message *nodes);
 /* Of two who both are members the larger address gives way. */
 bool taken_gives_way(const struct ring *ring, const struct address *to);
 
-/* The place of ours is his. What follows is done by taken_settle(), at the end of the step. */
+/* This place of ours belongs to the holder. What follows is done by taken_settle(), at the end of the step.
+ */
 void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder);
 void taken_settle(struct ring *ring);
 

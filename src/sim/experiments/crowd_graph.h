@@ -13,7 +13,7 @@ struct crowd_graph {
     uint32_t nodes_max;
     uint32_t nodes_count; /* members: 0 … nodes_count - 1 here */
     uint32_t edges_max;
-    uint32_t *place_of;    /* [node of the world]: here, UINT32_MAX where it is down */
+    uint32_t *place_of;    /* [node of the world]: here, UINT32_MAX if it is down */
     uint32_t *first_edges; /* [node], and one more: where its edges begin */
     uint32_t *edges;       /* to which node */
     uint32_t edges_count;
@@ -47,7 +47,7 @@ void crowd_graph_take(struct crowd_graph *graph, const struct crowd_world *world
 bool crowd_graph_is_strong(const struct crowd_graph *graph);
 bool crowd_graph_is_connected(struct crowd_graph *graph);
 
-/* 1 where fewer than two nodes are up. */
+/* 1 if fewer than two nodes are up. */
 struct crowd_reach crowd_graph_reach(struct crowd_graph *graph);
 
 struct crowd_degrees crowd_graph_degrees(struct crowd_graph *graph);

@@ -6,7 +6,7 @@
 
 enum {
     HOP_US = 100000,
-    SHUFFLE_HOPS = 200000, /* mean wait; a run takes 2,000 hops, and 40,000 where most searches are lost */
+    SHUFFLE_HOPS = 200000, /* mean wait; a run takes 2,000 hops, and 40,000 if most searches are lost */
     SETTLE_SHUFFLES = 20,  /* of each node, before the first run … */
     RENEW_SHUFFLES = 5,    /* … and between two */
     DRAIN_HOPS = 40,       /* queries are still on their way when the last search has ended */

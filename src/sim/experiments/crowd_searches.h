@@ -68,7 +68,7 @@ void crowd_searches_set_rules(struct crowd_config *config, enum crowd_rules rule
 enum err crowd_searches_run(const struct crowd_searches *searches, struct digest *digest,
                             struct crowd_searches_result *ret_result) MUST_CHECK;
 
-/* In percent; queries a node and run; hops. The last two are 0 where nothing was found. */
+/* In percent; queries a node and run; hops. The last two are 0 if nothing was found. */
 double crowd_searches_success(const struct crowd_searches_result *result);
 double crowd_searches_messages(const struct crowd_searches_result *result);
 double crowd_searches_hops(const struct crowd_searches_result *result);

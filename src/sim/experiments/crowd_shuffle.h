@@ -10,9 +10,9 @@
 
 /* Whom the two send to each other, in the order of the messages; without themselves. */
 struct crowd_choice {
-    struct crowd_neighbour sent[CROWD_SHUFFLE_MAX]; /* by who begins; in his view, without his partner */
+    struct crowd_neighbour sent[CROWD_SHUFFLE_MAX]; /* by who begins; in its view, without its partner */
     size_t sent_count;
-    struct crowd_neighbour answered[CROWD_SHUFFLE_MAX]; /* by his partner; never who began */
+    struct crowd_neighbour answered[CROWD_SHUFFLE_MAX]; /* by its partner; never who began */
     size_t answered_count;
 };
 

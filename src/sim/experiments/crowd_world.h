@@ -28,7 +28,7 @@ struct crowd_world_search {
     uint64_t asked_at_us;
     uint64_t ended_at_us;
     enum crowd_world_found found;
-    uint8_t hops; /* to the holder; 0 where it was lost */
+    uint8_t hops; /* to the holder; 0 if it was lost */
     bool was_asked;
 };
 
@@ -68,7 +68,7 @@ struct crowd_world {
     bool is_withheld_by_tunnels; /* CROWD_TUNNEL gives nothing */
     uint32_t drop_ppm;           /* chance that a query is dropped, by any node … */
     bool is_drop_acknowledged;   /* … as if it had been taken */
-    uint32_t eager_searches_max; /* searches_max of node 0, where it is not 0; before its start */
+    uint32_t eager_searches_max; /* searches_max of node 0, if it is not 0; before its start */
     struct prng prng;            /* of the world: views, contacts */
 };
 

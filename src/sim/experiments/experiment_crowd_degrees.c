@@ -1,8 +1,8 @@
 /*
  * crowd-degrees: how many know a node, while nobody comes or leaves.
  *
- * From random views on; --runs: until each node has shuffled so often (100 at most). Who is known by many is
- * asked much. The expected values are those of the design, measured with views of 20.
+ * From random views on; --runs: until each node has shuffled so often (100 at most). Whoever is known by many
+ * is asked much. The expected values are those of the design, measured with views of 20.
  */
 #include "sim/experiments/crowd_graph.h"
 #include "sim/experiments/experiment.h"

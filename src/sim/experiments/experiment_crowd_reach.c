@@ -4,7 +4,7 @@
  *
  * Figures 5 and 6 of the PROOFS paper, its own setting beside ours (sim/experiments/crowd_churn.h). The paper
  * samples 1,200 times and drops the first 200; here the first sixth of the samples is dropped, too, after a
- * time in which the past has faded. What it states is little: means of 1, and minima down to 0.2 where nodes
+ * time in which the past has faded. What it states is little: means of 1, and minima down to 0.2 if nodes
  * stay for a fiftieth of the time that they are away.
  */
 #include <stdlib.h>
@@ -83,7 +83,7 @@ enum err experiment_crowd_reach(const struct experiment_args *args, struct repor
                    {"cyclon", 3, REPORT_Y});
     struct crowd_churn_config config = config_of(args);
     for (size_t i = 0; i < sizeof leave_percents / sizeof leave_percents[0]; i++) {
-        /* Where nobody leaves, how fast they came makes no difference. */
+        /* If nobody leaves, how fast they came makes no difference. */
         size_t first = leave_percents[i] == 0 ? sizeof come_percents / sizeof come_percents[0] - 1 : 0;
         for (size_t j = first; j < sizeof come_percents / sizeof come_percents[0]; j++) {
             config.leave_ppm = leave_percents[i] * PPM_PER_PERCENT;

@@ -139,7 +139,7 @@ static enum err search_all(struct timing *timing, uint32_t holder, uint64_t run)
     return err != ERR_OK ? err : sim_run_until(world->sim, sim_now_us(world->sim) + SETTLE_US);
 }
 
-/* ERR_MISMATCH where somebody did not find it. */
+/* ERR_MISMATCH if somebody did not find it. */
 static enum err count_run(struct timing *timing, uint32_t holder, uint32_t runs_count) {
     uint32_t nodes_count = timing->world.nodes_count;
     double queries_max = 0;

@@ -67,7 +67,7 @@ static enum err make_world(struct group_world *world, uint64_t seed, uint32_t co
     return err != ERR_OK ? err : run_for(world, CALM_MINUTES * MINUTE_US);
 }
 
-/* Do all who are up follow one master, who is up himself? */
+/* Do all who are up follow one master, who is up itself? */
 static bool has_living_master(const struct group_world *world) {
     const struct peer *master = NULL;
     for (uint32_t node = 0; node < world->nodes_count; node++) {
@@ -95,7 +95,7 @@ static bool reaches_all(const struct group_world *world) {
     return true;
 }
 
-/* Each minute is looked at; ERR_MISMATCH where it takes too long. */
+/* Each minute is looked at; ERR_MISMATCH if it takes too long. */
 static enum err wait_settled(struct group_world *world, int among, unsigned *ret_minutes,
                              unsigned *ret_master_minutes) {
     bool has_master = false;

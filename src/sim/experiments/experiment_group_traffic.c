@@ -14,7 +14,7 @@ enum {
     QUARTERS_COUNT = HOURS * 4,
     FAST_QUARTERS = 6,         /* the first 90 minutes */
     JOIN_EVERY_S = 30,         /* one by one */
-    AWAY_QUARTERS = 1,         /* until who left comes back; he leaves silently, as the paper has it */
+    AWAY_QUARTERS = 1,         /* until who left comes back; it leaves silently, as the paper has it */
     LATENCY_US = 1000,         /* the paper's replicas were in one laboratory */
     PROBE_BANDWIDTH = 1000000, /* bytes a second: its Ethernet */
 };

@@ -5,7 +5,7 @@
  * and of the nodes that are there at a time 93 % are gone ten hours later (the same, in the thesis). An
  * exponential distribution cannot have both: it would leave 0.1 %. A Weibull distribution of shape 0.7 has,
  * with many short sessions and some very long ones. Absences are drawn like sessions, so that half of
- * all nodes are up. Nobody says goodbye: every end is a crash. Who comes back has the place it had.
+ * all nodes are up. Nobody says goodbye: every end is a crash. Whoever comes back has the place it had.
  */
 #include <stdlib.h>
 

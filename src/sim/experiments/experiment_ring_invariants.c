@@ -130,7 +130,7 @@ static enum err join(struct invariants_run *run) {
     return ring_world_join_members(world, node, sim_now_us(world->sim) + 1);
 }
 
-/* Some at once, as soon as no answer is under way; none where that takes too long. */
+/* Some at once, as soon as no answer is under way; none if that takes too long. */
 static enum err crash_some(struct invariants_run *run) {
     struct sim *sim = run->world.sim;
     for (unsigned wait = 0; wait < 200 && is_answer_awaited(run); wait++) {

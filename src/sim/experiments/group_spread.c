@@ -58,7 +58,7 @@ static uint32_t link_of(uint64_t value) {
     return (uint32_t)value >> 2;
 }
 
-/* Where the number of the event is kept that counts. */
+/* If the number of the event is kept that counts. */
 static uint64_t *event_of(const struct spread *spread, uint64_t value) {
     struct replica *replica = &spread->replicas[replica_of(value)];
     switch ((enum happening)(value & 3)) {
@@ -218,7 +218,7 @@ static void run_task(struct spread *spread, uint32_t index, const struct mirror_
     }
 }
 
-/* Who has it and has told everybody only asks from time to time: it is left in peace. */
+/* Whoever has it and has told everybody only asks from time to time: it is left in peace. */
 static void run_replica(struct spread *spread, uint32_t index) {
     struct replica *replica = &spread->replicas[index];
     struct mirror_task task;

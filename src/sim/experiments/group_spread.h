@@ -5,7 +5,7 @@
  * What is made up is the network. A batch takes as long as its path needs, and waits in the line of who sends
  * it and of who gets it: a line carries one byte after the other, to or from all neighbours together. Paths
  * share nothing else. An update is one piece of content: no manifest, nothing that was there before. Batches
- * that are cancelled count as if they had come whole. Who is dead has been so from the start and answers
+ * that are cancelled count as if they had come whole. Whoever is dead has been so from the start and answers
  * nobody.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_GROUP_SPREAD_H
@@ -19,7 +19,7 @@ struct group_spread_result {
     uint32_t reached_count; /* of those */
     uint32_t hops;          /* from the origin to the farthest that lives and can be reached */
 
-    /* Since it was published; of those who live, UINT64_MAX where so many do not get it. */
+    /* Since it was published; of those who live, UINT64_MAX if so many do not get it. */
     uint64_t half_us;
     uint64_t most_us; /* 99 % */
 
@@ -36,7 +36,7 @@ struct group_spread_result {
 
 /*
  * gather_us as in struct mirror_config. Runs until everybody has it to whom a path of living ones leads.
- * ERR_MISMATCH where somebody of those has it not after weeks, ERR_MEMORY.
+ * ERR_MISMATCH if somebody of those has it not after weeks, ERR_MEMORY.
  */
 enum err group_spread_run(const struct group_union *whole, uint64_t update_size, uint64_t gather_us,
                           struct digest *digest, struct group_spread_result *ret_result) MUST_CHECK;

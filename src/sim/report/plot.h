@@ -10,7 +10,7 @@
 
 #include "sim/report/report.h"
 
-/* ERR_UNSUPPORTED where the report has neither x column nor names, no y column or no row. */
+/* ERR_UNSUPPORTED if the report has neither x column nor names, no y column or no row. */
 enum err plot_write_svg(const struct report *report, struct buf *out) MUST_CHECK;
 
 #endif

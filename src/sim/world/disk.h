@@ -83,7 +83,7 @@ void disk_done(struct disk *disk);
 
 enum disk_open_flag {
     DISK_CREATE = 1,    /* where it is not there */
-    DISK_EXCLUSIVE = 2, /* ERR_EXISTS where it is; with DISK_CREATE */
+    DISK_EXCLUSIVE = 2, /* ERR_EXISTS if it is; with DISK_CREATE */
     DISK_TRUNCATE = 4,
 };
 

@@ -55,7 +55,7 @@ void file_sync(struct file *file);
 
 /*
  * The machine stops: each unsynced change is lost with the first chance, torn (half of its sectors, in any
- * order) with the second, and survives otherwise. Where a change that made the file longer is lost, the
+ * order) with the second, and survives otherwise. If a change that made the file longer is lost, the
  * length may survive alone, with zeros, as on file systems that log only metadata.
  */
 void file_crash(struct file *file, struct prng *prng, uint32_t lost_ppm, uint32_t torn_ppm);

@@ -93,7 +93,7 @@ uint64_t network_latency_us(const struct network *network, uint32_t from, uint32
 
 /*
  * Put size bytes on a line that is busy until *free_at_us, and move *at_us to when the last one has left.
- * False where they would wait longer than backlog_us_max.
+ * False if they would wait longer than backlog_us_max.
  */
 static bool serialise(uint64_t *free_at_us, size_t size, uint64_t bytes_per_s, uint64_t backlog_us_max,
                       uint64_t *at_us) {
@@ -106,7 +106,7 @@ static bool serialise(uint64_t *free_at_us, size_t size, uint64_t bytes_per_s, u
     return true;
 }
 
-/* Move *at_us to when the message has passed all lines. False where the queue before a line is full. */
+/* Move *at_us to when the message has passed all lines. False if the queue before a line is full. */
 static bool depart(struct network *network, uint32_t from, struct link *link, size_t size, uint64_t *at_us) {
     const struct network_dials *dials = &network->dials;
     struct network_node *sender = &network->nodes[from];

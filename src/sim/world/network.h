@@ -94,7 +94,7 @@ void network_done(struct network *network);
 unsigned network_route(struct network *network, uint64_t now_us, uint32_t from, uint32_t to, size_t size,
                        uint64_t ret_at_us[NETWORK_COPIES_MAX]);
 
-/* Flip bits of a copy, with the chance of the dial. True where it did. */
+/* Flip bits of a copy, with the chance of the dial. True if it did. */
 bool network_corrupt(struct network *network, uint8_t *data, size_t size);
 
 void network_received(struct network *network, uint32_t to, size_t size);

@@ -27,7 +27,7 @@ struct program {
     uint32_t slots_count; /* ACTION_SAVE may name the slots below this */
     enum err (*init)(void *state, const struct birth *birth);
     void (*step)(void *state, const struct event *event, struct outbox *out);
-    void (*done)(void *state); /* NULL where there is nothing to free */
+    void (*done)(void *state); /* NULL if there is nothing to free */
 };
 
 #endif

@@ -15,7 +15,7 @@ struct queue {
     struct heap heap;
     size_t count_max;
     uint64_t sequence_last;
-    /* True where the entry still counts. */
+    /* True if the entry still counts. */
     bool (*counts)(const void *context, const struct heap_item *item);
     const void *context;
 };
@@ -24,7 +24,7 @@ void queue_init(struct queue *queue, size_t count_max,
                 bool (*counts)(const void *context, const struct heap_item *item), const void *context);
 void queue_done(struct queue *queue);
 
-/* *ret_sequence is never 0. ERR_LIMIT where count_max entries count, ERR_MEMORY. */
+/* *ret_sequence is never 0. ERR_LIMIT if count_max entries count, ERR_MEMORY. */
 enum err queue_push(struct queue *queue, uint64_t at_us, uint64_t value, uint64_t *ret_sequence) MUST_CHECK;
 
 static inline const struct heap_item *queue_peek(const struct queue *queue) {

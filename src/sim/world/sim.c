@@ -197,7 +197,7 @@ static struct slots *slots_of(struct sim *sim, uint32_t index) {
 
 /* ---- actions out ---- */
 
-/* The sequence number, or 0 where the run has ended for want of memory. */
+/* The sequence number, or 0 if the run has ended for want of memory. */
 static uint64_t enqueue(struct sim *sim, uint64_t at_us, uint64_t value) {
     uint64_t sequence = 0;
     enum err err = queue_push(&sim->queue, at_us, value, &sequence);
@@ -208,7 +208,7 @@ static uint64_t enqueue(struct sim *sim, uint64_t at_us, uint64_t value) {
     return sequence;
 }
 
-/* A copy of the bytes on its way to a node. NULL where it was dropped. */
+/* A copy of the bytes on its way to a node. NULL if it was dropped. */
 static struct parcel *post(struct sim *sim, enum due_kind kind, uint32_t to, uint64_t at_us,
                            struct bytes bytes) {
     struct node *node = node_at(sim, to);
@@ -524,7 +524,7 @@ static void digest_life(struct sim *sim, uint32_t index, enum life_change change
     digest_u64(&sim->digest, pack(change, index));
 }
 
-/* Memory is gone. False where the node was not up. */
+/* Memory is gone. False if the node was not up. */
 static bool stop(struct sim *sim, uint32_t index) {
     struct node *node = node_at(sim, index);
     if (node->status != SIM_UP) {

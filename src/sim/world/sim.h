@@ -149,11 +149,11 @@ const void *sim_state(const struct sim *sim, uint32_t node);
 
 struct address sim_address(uint32_t node);
 
-/* False where the address is no node's. */
+/* False if the address is no node's. */
 bool sim_node_of(const struct sim *sim, const struct address *address, uint32_t *ret_node);
 
 const struct sim_counters *sim_counters(const struct sim *sim);
-const struct sim_failure *sim_failure(const struct sim *sim); /* NULL where nothing failed */
+const struct sim_failure *sim_failure(const struct sim *sim); /* NULL if nothing failed */
 struct digest sim_digest(const struct sim *sim);
 
 /* Mix in what has happened so far; nothing for NULL, a world that could not be made. */
@@ -170,7 +170,7 @@ struct disk_dials *sim_disk_dials(struct sim *sim);
 /* The node's disk, made on first use. NULL when out of memory. */
 struct disk *sim_disk(struct sim *sim, uint32_t node);
 
-/* The same, but NULL where the node has not used it yet. */
+/* The same, but NULL if the node has not used it yet. */
 struct disk *sim_disk_if_used(struct sim *sim, uint32_t node);
 
 #endif

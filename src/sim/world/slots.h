@@ -46,7 +46,7 @@ void slots_free(struct slots *slots);
 /* Keep for the next group. slot < count. ERR_MEMORY, ERR_LIMIT above SLOTS_SIZE_MAX. */
 enum err slots_put(struct slots *slots, uint32_t slot, uint64_t number, struct bytes bytes) MUST_CHECK;
 
-/* Start the next group. False where nothing waits or a group is on its way. */
+/* Start the next group. False if nothing waits or a group is on its way. */
 bool slots_begin(struct slots *slots);
 
 /* Bring the group to the disk. After an error it may be called again. */
@@ -62,7 +62,7 @@ enum err slots_crash(struct slots *slots) MUST_CHECK;
 void slots_wipe(struct slots *slots);
 
 /*
- * The contents of a slot, appended to *out. ERR_NOT_FOUND where it was never saved, ERR_CORRUPT where the
+ * The contents of a slot, appended to *out. ERR_NOT_FOUND if it was never saved, ERR_CORRUPT if the
  * disk damaged it.
  */
 enum err slots_restore(struct slots *slots, uint32_t slot, struct buf *out) MUST_CHECK;
