@@ -64,7 +64,7 @@ struct contact *contacts_find(struct contacts *contacts, const struct address *a
 void contacts_received(struct contacts *contacts, const struct address *address, size_t size,
                        uint64_t now_us);
 
-/* May that many bytes go there? They count as sent where the answer is yes. */
+/* May that many bytes go there? They count as sent if the answer is yes. */
 bool contacts_may_send(struct contacts *contacts, const struct address *address, size_t size,
                        uint64_t now_us);
 

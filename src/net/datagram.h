@@ -62,7 +62,7 @@ struct datagram_refusal {
 enum datagram_noise {
     DATAGRAM_NOISE_LIMITED,   /* too often */
     DATAGRAM_NOISE_MALFORMED, /* no datagram of ours */
-    DATAGRAM_NOISE_FORGED,    /* not sealed by whom it names */
+    DATAGRAM_NOISE_FORGED,    /* not sealed by the node that it names */
     DATAGRAM_NOISES_COUNT,
 };
 

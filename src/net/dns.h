@@ -66,13 +66,13 @@ enum err dns_new(const struct dns_config *config, struct dns **ret_dns, struct e
 void dns_free(struct dns *dns);
 
 /*
- * The answer, where it is known, valid until the loop goes on. Else NULL: done() is called later from the
+The answer, if it is known, valid until the loop goes on. Else NULL: done() is called later from the
  * loop, never from inside this call. The name is in lower case, as url_parse() leaves it.
  */
 const struct dns_answer *dns_ask(struct dns *dns, struct bytes name, struct dns_question *question,
                                  dns_done *done, void *context) MUST_CHECK;
 
-/* done() will not be called. Nothing happens where the question does not wait. */
+/* done() will not be called. Nothing happens if the question does not wait. */
 void dns_cancel(struct dns_question *question);
 
 #endif

@@ -52,7 +52,7 @@ void frame_reader_init(struct frame_reader *reader, const uint8_t key[32]);
 
 /*
  * The next frame at the beginning of input, decrypted into out (FRAME_CONTENTS_SIZE_MAX). *ret_used bytes of
- * the input are done with, also where the verdict is FRAME_PART (the header).
+ * the input are done with, also if the verdict is FRAME_PART (the header).
  */
 enum frame_verdict frame_read(struct frame_reader *reader, struct bytes input, uint8_t *out, size_t *ret_used,
                               struct bytes *ret_contents);

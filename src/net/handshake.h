@@ -7,8 +7,9 @@
  *
  * The pattern is SIGMA-I: dh is X25519 of the two ephemeral keys, and each side signs the whole transcript
  * with both names. k1, k2 and the keys of the data come from dh and the transcript by BLAKE2b. Both sides end
- * with the same keys or with none; who records everything and steals both nodes' keys later reads nothing;
- * the name of I is told only to a proved R. Exact formulas and golden vectors: docs/protocol/transport.md.
+ * with the same keys or with none; whoever records everything and steals both nodes' keys later reads
+ * nothing; the name of I is told only to a proved R. Exact formulas and golden vectors:
+ * docs/protocol/transport.md.
  *
  * The caller draws ephemeral secrets at random and uses each once. Secrets are wiped by handshake_done(),
  * which the functions that end a handshake, well or not, have done already.
@@ -50,7 +51,7 @@ enum err handshake_answer(struct handshake *handshake, const struct identity *id
                           const uint8_t secret[32], struct bytes hello, struct bytes *ret_answer) MUST_CHECK;
 
 /*
- * I: the CONFIRM to HANDSHAKE_ANSWER_SIZE bytes. ERR_INVALID if they are forged, ERR_MISMATCH where
+ * I: the CONFIRM to HANDSHAKE_ANSWER_SIZE bytes. ERR_INVALID if they are forged, ERR_MISMATCH if
  * somebody else than `expected` is there (zeros: anybody will do). The slice lives in *handshake.
  */
 enum err handshake_confirm(struct handshake *handshake, const struct identity *identity,

@@ -1,7 +1,7 @@
 /*
  * identity - who a node is: an Ed25519 key pair, kept in DIR/identity.
  *
- * Made at random where there is none, written beside its place and renamed, so that a crash leaves the whole
+ * Made at random if there is none, written beside its place and renamed, so that a crash leaves the whole
  * file or nothing. The file is text, three lines, mode 0600:
  *
  *      mnemon identity 1

@@ -25,7 +25,7 @@ struct lru {
 
 static const uint32_t LRU_NONE = UINT32_MAX;
 
-/* The seed is secret where strangers choose the keys. */
+/* The seed is secret if strangers choose the keys. */
 enum err lru_init(struct lru *lru, size_t key_size, size_t value_size, uint32_t capacity,
                   uint64_t seed) MUST_CHECK;
 void lru_done(struct lru *lru);

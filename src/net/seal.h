@@ -10,12 +10,12 @@
  * one key for each direction. Cipher: ChaCha20-Poly1305 (RFC 8439), the first 44 bytes as additional data.
  *
  * Nonces. counter (56 bits) and salt (32 bits) and a zero byte. A key must never see one twice:
- * - In a life, the counter is the wall clock in microseconds, or one more than the last where the clock has
+ * - In a life, the counter is the wall clock in microseconds, or one more than the last if the clock has
  *   not moved on: it rises strictly, and a node sends fewer than a million datagrams a second.
  * - A direction has its own key, so what the other side counts does not matter.
  * - A restart, or a clock that was set back while running by more than SEAL_CLOCK_BACK_US_MAX, begins a life
  *   with a salt drawn at random. Lives whose times do not overlap differ in the counter. Two that overlap,
- *   since the clock was set back between them, repeat a nonce only where their salts are equal (one in 2^32)
+ *   since the clock was set back between them, repeat a nonce only if their salts are equal (one in 2^32)
  *   and both sent to the same peer in the very same microsecond.
  *
  * What is not hidden: who sends, when, and how much. There is no forward secrecy: whoever steals a node's key

@@ -8,7 +8,7 @@
  *      tag         nothing below happens for a forger
  *      clock       its time is at most skew_us_max from ours
  *      life        the same salt as before: its counter must be new (arrivals.h)
- *                  another one: a restart, believed where its counter is above all that came before; else
+ *                  another one: a restart, believed if its counter is above all that came before; else
  *                  "stale": it may be a replay, and only a proof (contacts.h) makes it the peer's life
  *
  * So that forgetting is safe too, whatever came before our own start or from a session that was thrown out
@@ -96,7 +96,7 @@ enum seal_verdict sessions_open(struct sessions *sessions, struct bytes datagram
 /* A stale life was proved by the datagram with this head: from now on it is the peer's. */
 void session_adopt(struct session *session, const struct seal_head *head);
 
-/* The session with this key; made where there is none. NULL if the key is none, or our own. */
+/* The session with this key; made if there is none. NULL if the key is none, or our own. */
 struct session *sessions_with(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]);
 
 /* It has proved an address: strangers cannot push it out. */

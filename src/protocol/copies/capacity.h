@@ -77,7 +77,7 @@ struct capacity_inputs {
     double rounding;
 };
 
-/* The inputs by number, for who reads, prints or checks all of them. */
+/* The inputs by number, for callers that read, print or check all of them. */
 enum capacity_field {
     CAPACITY_PAGES,
     CAPACITY_PAGE_SIZE,
@@ -176,7 +176,7 @@ struct capacity {
     double disk_needed;     /* of each of nodes_count, its reserve included */
     double months_until_full;
     double held_size; /* by each node at the end of the months */
-    /* What a repair has to copy: what a node holds; a full disk where both nodes and disks are given. */
+    /* What a repair has to copy: what a node holds; a full disk if both nodes and disks are given. */
     double filled_size;
 
     /* what a node does in a day */
@@ -203,7 +203,7 @@ struct capacity {
     double lost_in_repair;       /* chance that all other copies go before one is repaired, thesis 6.1.3 */
     double time_to_loss_days;    /* mean, of an object */
     double lost_in_year;         /* share of the objects */
-    double lost_with_third;      /* share of the objects, where a third of the nodes goes at once */
+    double lost_with_third;      /* share of the objects, if a third of the nodes goes at once */
     double repair_interval_days; /* between joins and leaves that a node takes part in */
     double lifetime_needed_days; /* for one of them at a time */
     double fill_days;            /* filled_size over the line of a node */
@@ -239,7 +239,7 @@ double capacity_time_to_loss_days(double copies, double lifetime_days, double re
 /* 1 - e^-x, exact for small x: the chance of an event of rate 1 within x. */
 double capacity_chance(double x);
 
-/* Share of objects found changed at a visit, where a share changes each day. */
+/* Share of objects found changed at a visit, if a given share changes each day. */
 double capacity_changed_after(double changed_per_day, double days);
 
 /*

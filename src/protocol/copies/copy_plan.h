@@ -20,17 +20,17 @@
  * - A member is compared at once when it is new, back, or somebody says that something changed; again soon
  *   while something is missing on either side; else at the interval, with jitter. Whoever does not answer is
  *   asked less and less often, until we hear of it.
- * - Where more is missing than can be taken at once, the next comparison follows within a second and begins
+ * - If more is missing than can be taken at once, the next comparison follows within a second and begins
  *   where the last one ended, as long as each gets further than the one before.
- * - With who is new or back, the first comparison begins inside of the arc, at a place of its own; all of it
- *   comes second. So of several who are filled at the same time each gets another part first, and there is
- *   nothing that all of them lack.
- * - Where the repair of a piece takes long (an eighth of the interval), those who follow its holders are
- * asked, too. They were holders before others came between, and may be the only ones who have something;
+ * - With a node that is new or back, the first comparison begins inside of the arc, at a place of its own;
+ * all of it comes second. So each of several nodes that are filled at the same time gets another part first,
+ * and there is nothing that all of them lack.
+ * - If the repair of a piece takes long (an eighth of the interval), the nodes that follow its holders are
+ * asked, too. They were holders before others came between, and may be the only ones that have something;
  * while they are asked, it is not surplus there.
- * - What we left is handed on to who is its primary now, unless it has compared it with us since. Mostly it
- *   has: who came before us has us among its holders. After a cut heals, many come at once, and then it may
- *   be that none of them was there when we stored something.
+ * - An arc that we left is handed on to its primary of now, unless that one has compared it with us since.
+ * Mostly it has: a node that came before us has us among its holders. After a cut heals, many come at once,
+ * and then it may be that none of them was there when we stored something.
  * - Places that neither we nor, within the grace time, another primary saw to are surplus, unless this node
  *   keeps everything (protocol/copies/full_sync.h).
  *
@@ -73,7 +73,7 @@ struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *co
 
 /* ---- what is ---- */
 
-/* An arc of ours, and who follows us: distinct other nodes in the order of the ring. */
+/* An arc of ours, and the nodes that follow us: distinct other nodes in the order of the ring. */
 struct copy_plan_arc {
     struct ring_id from;
     struct ring_id to; /* our place */
@@ -85,7 +85,7 @@ struct copy_plan_arc {
     struct peer peers[COPY_PLAN_CANDIDATES_MAX];
 };
 
-/* All own arcs, whenever something of them or of those who follow has changed. None: we are in no ring. */
+/* All own arcs, whenever they or the nodes that follow have changed. None: we are in no ring. */
 void copy_plan_set_arcs(struct copy_plan *copy_plan, const struct copy_plan_arc *arcs, size_t count,
                         uint64_t now_us);
 
@@ -113,10 +113,10 @@ void copy_plan_moved(struct copy_plan *copy_plan, uint64_t keys_count, uint64_t 
 /* ---- what to do ---- */
 
 enum copy_plan_task_kind {
-    COPY_PLAN_COMPARE,   /* (from, to] with the peer */
-    COPY_PLAN_ASK,       /* (from, to] with the peer, who is no holder: only what it has and we lack counts */
+    COPY_PLAN_COMPARE, /* (from, to] with the peer */
+    COPY_PLAN_ASK,     /* (from, to] with the peer, which is no holder: only what it has and we lack counts */
     COPY_PLAN_CHALLENGE, /* the peer, with a key of (from, to] */
-    COPY_PLAN_HAND_ON,   /* (from, to] we left: its primary, who is to be looked up, gets what it lacks */
+    COPY_PLAN_HAND_ON,   /* (from, to] we left: its primary, which is to be looked up, gets what it lacks */
     COPY_PLAN_RELEASE,   /* keys in (from, to] are surplus: hand them on, then give them up */
 };
 

@@ -13,7 +13,7 @@
 
 enum { COPY_PLAN_LEFT_MAX = 32 };
 
-/* An arc is looked at with one node from its start to its end: in one comparison, or in several where there
+/* An arc is looked at with one node from its start to its end: in one comparison, or in several if there
  * is more missing than can be taken at once. */
 struct copy_plan_pass {
     bool has_rest;
@@ -29,7 +29,7 @@ struct copy_plan_pass {
 
 struct copy_plan_node {
     struct peer peer;
-    bool is_listed; /* among those who follow us now */
+    bool is_listed; /* among the nodes that follow us now */
     bool is_chosen; /* to have a copy */
     bool is_busy;   /* a task is open */
     bool is_complete;
@@ -108,7 +108,7 @@ struct copy_plan {
 
 void copy_plan_pass_restart(struct copy_plan_pass *pass); /* from the start of the arc */
 
-/* With one who may have little yet: first from a place that is its own, then all of it. Else all who are
+/* With a node that may have little yet: first from a place that is its own, then all of it. Else all that are
  * filled at the same time would have the start of the arc and lack its end. */
 void copy_plan_pass_turn(struct copy_plan_pass *pass, const struct peer *peer, struct ring_id from,
                          struct ring_id to);

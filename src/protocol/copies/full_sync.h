@@ -7,13 +7,13 @@
  * arc
  *
  * Arcs of our own are passed over: as their primary we compare them anyhow (protocol/copies/copy_plan.h). A
- * holder that does not answer is passed over for the next one of the same arc; where none answers, the tour
+ * holder that does not answer is passed over for the next one of the same arc; if none answers, the tour
  * goes on without the arc. A round in which everybody answered and nothing was missing is *whole*.
  *
  * The stops of a round are spread over the interval. Only after one in which much was missing, or somebody
  * silent, the next one is hurried: it begins after a second, later and later while nothing comes. So nobody
- * who lies about what it has holds it up, and how much is fetched at a time is the caller's to bound: what
- * was left out is found missing in the next round.
+ * a node that lies about what it has holds it up, and how much is fetched at a time is the caller's to bound:
+ * what was left out is found missing in the next round.
  *
  * Pure, and of one size for every ring: only the position is kept. Not for several threads at once.
  */
@@ -30,7 +30,7 @@ struct full_sync_config {
     uint64_t seed;        /* of the jitter */
 };
 
-/* Of a round. */
+/* The counts of a round. */
 struct full_sync_count {
     uint64_t stops_count;   /* arcs of others */
     uint64_t missing_count; /* keys that were found missing here */

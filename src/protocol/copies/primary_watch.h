@@ -1,7 +1,7 @@
 /*
  * primary_watch - is the primary of the arc before ours to be relied on, and who sees to it if not?
  *
- *      ── (p, q] ── Q ── (q, self] ── we ── those who follow us
+ *      ── (p, q] ── Q ── (q, self] ── we ── the nodes that follow us
  *
  * A primary sees to the copies of its arc (protocol/copies/copy_plan.h), and nobody to the primary: one that
  * only claims to hold, gives what is false or never compares would leave all of its arc to chance. So every
@@ -10,9 +10,9 @@
  * it has shown, some time later, that it holds what it should; one that has not compared for long fails until
  * it does.
  *
- * Where it fails, its arc is ours too, for the keeper of this node: its copies are then our own and those of
+ * If it fails, its arc is ours too, for the copies of this node: its copies are then our own and those of
  * the nodes that follow us, as many as if it were not in the ring. For everybody else it stays what it is.
- * Where several in a row fail, the caller goes on to the one before (primary_watch_set() with all of them).
+ * If several in a row fail, the caller goes on to the one before (primary_watch_set() with all of them).
  *
  * Pure, of one size. What does not fit is not watched. Not for several threads at once. No table of standing
  * (base/standing.h): an entry is an arc, and being found out ends by a proof and not by time alone.
@@ -84,7 +84,7 @@ void primary_watch_done(struct primary_watch *primary_watch, const struct peer *
 
 bool primary_watch_fails(const struct primary_watch *primary_watch, const struct peer *peer, uint64_t now_us);
 
-/* One bit for each that is watched, in the order of primary_watch_set(): who fails now. */
+/* One bit for each that is watched, in the order of primary_watch_set(): which of them fail now. */
 uint64_t primary_watch_failing(const struct primary_watch *primary_watch, uint64_t now_us);
 
 #endif

@@ -13,8 +13,9 @@
  * messages. The asker learns the difference in both directions: keys that it needs and keys that the other
  * one needs. The sets may change meanwhile; what is reported was true when it was looked at.
  *
- * Messages have a maximum size. Who cannot say all answers for the first part of the arc and gives one sum
- * for the rest, which is then compared in the next round; likewise who has found many keys at once.
+ * Messages have a maximum size. A node that cannot say all answers for the first part of the arc and gives
+ * one sum for the rest, which is then compared in the next round; so does one that has found many keys at
+ * once.
  *
  * What the other side claims is not proof: it may lie about its own set, and then the keys reported do not
  * exist or are missing. It cannot make anybody work without end: an asker gives up after some rounds without

@@ -28,7 +28,7 @@ struct reconcile_position {
 struct reconcile_position reconcile_arc_start(const struct reconcile_arc *arc);
 struct reconcile_position reconcile_arc_end(const struct reconcile_arc *arc);
 
-/* Where a key, or a bound between keys, lies. Outside of the arc where it is before start or not before end.
+/* Where a key, or a bound between keys, lies. Outside of the arc if it is before start or not before end.
  */
 struct reconcile_position reconcile_arc_position(const struct reconcile_arc *arc, const struct ringkey *key);
 

@@ -22,7 +22,7 @@
 
 enum reconcile_mode { RECONCILE_SKIP, RECONCILE_SUM, RECONCILE_LIST, RECONCILE_DIFFERENCE };
 
-/* Of a key in a DIFFERENCE: who lacks it. */
+/* For each key of a DIFFERENCE: which side lacks it. */
 enum reconcile_side { RECONCILE_SENDER_LACKS, RECONCILE_RECEIVER_LACKS };
 
 enum {
@@ -50,7 +50,7 @@ struct reconcile_reader {
 void reconcile_reader_init(struct reconcile_reader *reader, const struct reconcile_arc *arc,
                            struct bytes message);
 
-/* False at the end of the arc, and where the message breaks a rule: reconcile_reader_finish() tells. */
+/* False at the end of the arc, and if the message breaks a rule: reconcile_reader_finish() tells. */
 bool reconcile_read(struct reconcile_reader *reader, struct reconcile_range *ret_range);
 enum err reconcile_reader_finish(struct reconcile_reader *reader, struct err_detail *detail) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /*
- * transfer_order - in which order copies go over the lines of a node, where these are what repair waits for.
+ * transfer_order - in which order copies go over the lines of a node, if these are what repair waits for.
  *
  * A refill takes as long as the line needs for it. Ten at a time all end late, and until then none of them
  * is a copy; one after the other, each but the last ends sooner. So a node gives copies to one taker at a
@@ -24,7 +24,7 @@ struct transfer_order_queue {
     uint32_t own_row; /* turns that own arcs had since others had one */
 };
 
-/* Of which lane the next one is; where only one has something, of that one. */
+/* The lane of the next transfer; if only one has something, that one. */
 enum transfer_order_lane transfer_order_next(const struct transfer_order_queue *queue, bool has_own,
                                              bool has_offered);
 void transfer_order_took(struct transfer_order_queue *queue, enum transfer_order_lane lane);
@@ -38,13 +38,13 @@ struct transfer_order_giving {
     uint64_t since_us; /* of its turn */
     uint64_t last_us;  /* that it asked */
     bool is_awaited;   /* by another one */
-    struct peer past;  /* who had the turn before, and … */
+    struct peer past;  /* the node that had the turn before, and … */
     uint64_t past_us;  /* … leaves it to others until then */
 };
 
 /*
- * It asks for a copy: may it have it now? Who may goes on until it has not asked for a while, or a minute has
- * passed and another one waits. The others are told that we are busy, and ask again.
+ * The peer asks for a copy: may it have it now? One that may goes on until it has not asked for a while, or a
+ * minute has passed and another one waits. The others are told that we are busy, and ask again.
  */
 bool transfer_order_may_take(struct transfer_order_giving *giving, const struct peer *taker, uint64_t now_us);
 

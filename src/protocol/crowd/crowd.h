@@ -4,7 +4,7 @@
  * PROOFS (Stavrou, Rubenstein, Sahu), with what CYCLON added (ages, oldest first, joins by random walks) and
  * with answers to what PROOFS left open: floods, spoofed return addresses, objects that nobody has.
  *
- *      view.h      whom we know: at most C neighbours, with ages
+ *      view.h      the nodes that we know: at most C neighbours, with ages
  *      overlay.h   ConstructOverlay: joins, shuffles
  *      locate.h    LocateObject: our searches, and the queries of others that pass through
  *      wish.h      what is searched for, and what is said of what was found; opaque to the other files

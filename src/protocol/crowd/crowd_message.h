@@ -16,11 +16,12 @@ enum crowd_message_kind {
                                   sender itself is not written: the receiver adds it with age 0 */
     CROWD_MESSAGE_SHUFFLED,    /* entries */
     CROWD_MESSAGE_BUSY,        /* the shuffle is rejected: one of the sender's own is open */
-    CROWD_MESSAGE_JOIN,        /* token; padded where it is 0 */
+    CROWD_MESSAGE_JOIN,        /* token; padded if it is 0 */
     CROWD_MESSAGE_CHALLENGE,   /* token: join again with it */
     CROWD_MESSAGE_JOINED,      /* entries: a random part of the view */
-    CROWD_MESSAGE_WALK,        /* hops left, entries[0]: who joins */
-    CROWD_MESSAGE_WELCOME, /* to who joins: entries, at most one: whose place in the sender's view it took */
+    CROWD_MESSAGE_WALK,        /* hops left, entries[0]: the node that joins */
+    CROWD_MESSAGE_WELCOME, /* to the node that joins: entries, at most one: whose place in the sender's view
+                              it took */
     CROWD_MESSAGE_QUERY,   /* number: of the query; ttl, hops, fanout, contents: the wish */
     CROWD_MESSAGE_ACK,     /* number: of the query */
     CROWD_MESSAGE_HIT, /* number: of the query; hops, holder (port 0: the sender), contents: the finding */
@@ -62,8 +63,8 @@ struct bytes crowd_message_write(const struct crowd_message *message,
 
 enum crowd_message_verdict { CROWD_MESSAGE_GOOD, CROWD_MESSAGE_MALFORMED, CROWD_MESSAGE_FOREIGN };
 
-/* Of another version or network, only the header is read. Members of another kind keep what they held: *ret
- * need not be cleared, which matters at a million shuffles a second. */
+/* If it is of another version or network, only the header is read. Members of another kind keep what they
+ * held: *ret need not be cleared, which matters at a million shuffles a second. */
 enum crowd_message_verdict crowd_message_read(struct bytes bytes, const uint8_t network[CROWD_NETWORK_SIZE],
                                               struct crowd_message *ret_message);
 

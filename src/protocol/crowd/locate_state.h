@@ -34,7 +34,7 @@ struct locate_copy {
 
 /* Copies of one query that are under way; all of a round were sent at once. */
 struct locate_flight {
-    uint64_t due_us;                    /* who is awaited then is silent; STEP_NEVER_US: nobody is awaited */
+    uint64_t due_us; /* a neighbour still awaited then is silent; STEP_NEVER_US: nobody is awaited */
     uint32_t awaited[CROWD_FANOUT_MAX]; /* hashes of neighbours */
     uint8_t awaited_count;
     uint8_t rounds_count; /* of choosing others in place of the silent */
@@ -164,7 +164,7 @@ size_t locate_flight_tick(struct crowd *crowd, struct locate_flight *flight, str
                           const struct crowd_message *message, const struct address *not_to);
 bool locate_flight_acknowledge(struct locate_flight *flight, uint32_t peer_hash); /* false: not awaited */
 
-/* ---- locate_wanted.c; nothing is remembered where the config is_unlimited ---- */
+/* ---- locate_wanted.c; nothing is remembered if the config is_unlimited ---- */
 
 void locate_wanted_note(struct crowd *crowd, uint64_t wish_hash, uint32_t peer_hash);
 unsigned locate_wanted_senders(const struct crowd *crowd, uint64_t wish_hash);

@@ -1,5 +1,5 @@
 /*
- * view - whom a node of the crowd knows: at most C neighbours, each once, never itself.
+ * view - the nodes that a node of the crowd knows: at most C neighbours, each once, never itself.
  *
  * The paper's four rules for what a shuffle brings in:
  *      1. no neighbour twice;  2. never oneself;

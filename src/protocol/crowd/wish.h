@@ -2,7 +2,7 @@
  * wish - what a search of the crowd is for, and what a holder says of it; as bytes in base/wire.h terms.
  *
  * Each node that a query reaches reads the wish for itself. A URL travels as the hash of its SURT: it is
- * found by those who have it, and tells nothing to those who do not. Words travel as they are.
+ * found by nodes that have it, and tells nothing to those that do not. Words travel as they are.
  *
  *      wish      1:u8 surt_hash[16] time                      a capture of this URL
  *                2:u8 digest[32]                              the payload with this SHA-256
@@ -61,7 +61,7 @@ bool wish_read_findings(struct bytes bytes, struct wish_finding out[WISH_FINDING
 
 /*
  * Is a capture of that time better than another for the wish? One that is outside of its window is none:
- * wish_takes_time(). Of captures equally near, the newer.
+ * wish_takes_time(). If two captures are equally near, the newer one.
  */
 bool wish_takes_time(const struct wish *wish, int64_t time_us);
 bool wish_prefers(const struct wish *wish, int64_t time_us, int64_t other_us);

@@ -27,7 +27,7 @@ void costs_init(struct costs *costs, uint32_t members_count);
 /* COSTS_UNKNOWN_US takes a report back. */
 void costs_set(struct costs *costs, uint32_t from, uint32_t to, uint32_t cost_us);
 
-/* Of the edge between the two, whichever is named first. */
+/* The cost of the edge between the two, whichever is named first. */
 uint32_t costs_of_edge(const struct costs *costs, uint32_t a, uint32_t b);
 
 /* ---- of a whole graph ---- */
@@ -36,9 +36,9 @@ uint32_t costs_of_edge(const struct costs *costs, uint32_t a, uint32_t b);
 uint64_t costs_of_graph(const struct costs *costs, const struct graph *graph, uint32_t *ret_unknown_count);
 
 /*
- * How long until the last member has an update that begins at `from`, where each hands it on to all its
+ * How long until the last member has an update that begins at `from`, if each hands it on to all its
  * neighbours at once as soon as it has all of it, and the costs are those of the update's size. UINT64_MAX
- * where it does not reach everybody over known edges.
+ * if it does not reach everybody over known edges.
  */
 uint64_t costs_propagation_us(const struct costs *costs, const struct graph *graph, uint32_t from);
 

@@ -6,7 +6,7 @@
  * only from those of at least 32 KiB: shorter ones measure how a connection begins.
  *
  * The cost of a path is the time that an update of some size takes: round trip + size / bandwidth. (The paper
- * prints bandwidth / delay, which is a benefit and cannot be minimised.) Where one of the two is not measured
+ * prints bandwidth / delay, which is a benefit and cannot be minimised.) If one of the two is not measured
  * yet it is taken to be that of a modem: so what is known only half is dearer than what is known, still in
  * order of what is known, and cheaper than what is not known at all.
  *
@@ -48,7 +48,7 @@ static inline bool estimate_is_known(const struct estimate *estimate) {
     return estimate->round_trip_us != 0 || estimate->bandwidth != 0;
 }
 
-/* Of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US if nothing is known. */
+/* The cost of an update of `size` bytes, at most COSTS_US_MAX; COSTS_UNKNOWN_US if nothing is known. */
 uint32_t estimate_cost_us(const struct estimate *estimate, uint64_t size);
 
 /* ---- reports ---- */

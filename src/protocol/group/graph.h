@@ -105,11 +105,11 @@ struct graph_weakness {
     uint32_t articulations_count; /* nodes without which the others fall apart */
 };
 
-/* Of a graph in several parts: of all of them together. */
+/* If the graph is in several parts: of all of them together. */
 struct graph_weakness graph_weakness(const struct graph *graph);
 
 /*
- * How many paths lead from a to b, a != b, that share no node in between, where all nodes in between are
+ * How many paths lead from a to b, a != b, that share no node in between, if all nodes in between are
  * `relays` (NULL: all nodes are); counting ends at paths_max.
  */
 uint32_t graph_paths(const struct graph *graph, const struct graph_set *relays, uint32_t a, uint32_t b,

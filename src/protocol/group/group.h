@@ -2,8 +2,8 @@
  * group - replicas that keep everything, and the topology over which updates travel between them. Pure.
  *
  * flood-d of Obraczka, Danzig, DeLucia and Tsai: members measure delay and bandwidth to each other, one of
- * them, the master, computes a topology of the measurements and floods it; who is in it is a member. Several
- * groups of one node are several of these; they know nothing of each other.
+ * them, the master, computes a topology of the measurements and floods it; the nodes in it are the members.
+ * Several groups of one node are several of these; they know nothing of each other.
  *
  *      estimate.h               what a member measures, and what it tells the master
  *      topology.h               what the master makes of it
@@ -21,9 +21,9 @@
  *            <---- ACTION_SAVE GROUP_SLOT                            the document, before it is passed on
  *
  * A topology is a document with a term and a sequence number, signed by the master. The higher (term,
- * sequence) wins. Of the same term only the master's signature counts. A member opens a higher term where the
+ * sequence) wins. Within a term only the master's signature counts. A member opens a higher term if the
  * master was silent for master_silence_us, the earlier in the order of the topology the sooner; others
- * believe it where they miss the master, too. A master that meets a higher term of one of its members gives
+ * believe it if they miss the master, too. A master that meets a higher term of one of its members gives
  * way, and does not come back by itself: after a partition one of the two masters remains. The founder's key
  * is believed always (GROUP_CLAIM).
  *
@@ -47,8 +47,9 @@ enum {
     GROUP_PAPERS_SIZE_MAX = 512, /* what a join request shows to the master's owner */
     GROUP_NEIGHBOURS_MAX = 32,   /* that are configured instead of computed */
     GROUP_BLAME_TEXT_SIZE_MAX = 48,
-    GROUP_SLOT = 0,        /* of ACTION_SAVE: the document */
-    GROUP_SLOT_FORMER = 1, /* and who was in documents before: without them two parts would not meet again */
+    GROUP_SLOT = 0, /* of ACTION_SAVE: the document */
+    GROUP_SLOT_FORMER =
+        1, /* and the members of documents before: without them two parts would not meet again */
     GROUP_SLOTS_COUNT = 2,
 };
 
@@ -90,7 +91,7 @@ struct group_config {
     uint8_t connectivity;    /* (2, P) k */
     uint64_t compute_us;     /* (1 h, P) a better topology is looked for */
     uint64_t gather_us;      /* (5 s) and after a change of membership */
-    uint64_t silence_us;     /* (1 h, P) whom nobody heard for so long is dropped */
+    uint64_t silence_us;     /* (1 h, P) a member that nobody heard for so long is dropped */
 
     /* The master itself. */
     uint64_t pulse_us;          /* (5 min) the master says that it is there */
@@ -104,9 +105,9 @@ enum group_command {
     GROUP_JOIN,    /* bytes: contact, papers to the end. Is repeated until a topology contains us */
     GROUP_LEAVE,   /* the master hands over first */
     GROUP_APPROVE, /* bytes: peer. Also before it asks */
-    GROUP_REFUSE,  /* bytes: peer. Also a member, who then is put out; for this life */
+    GROUP_REFUSE,  /* bytes: peer. Also a member, which then is put out; for this life */
     GROUP_PROBED,  /* bytes: group_write_transfer(): so much went to or came from it in so long */
-    GROUP_CLAIM,   /* be master from now on; others follow the founder, or where they miss theirs */
+    GROUP_CLAIM,   /* be master from now on; others follow the founder, or if they miss their own */
     GROUP_RULES,   /* bytes: group_write_rules(): from now on; the master computes a topology by them */
 };
 
@@ -150,10 +151,10 @@ struct group_counters {
     uint64_t received_count;
     uint64_t malformed_count; /* no message at all */
     uint64_t foreign_count;   /* other version or group */
-    uint64_t strange_count;   /* of nobody who may say this */
+    uint64_t strange_count;   /* from nodes that may not say this */
     uint64_t unasked_count;   /* answers nobody waits for: late, replayed or forged */
     uint64_t flooded_count;   /* too many of one member, or too many requests */
-    uint64_t forged_count;    /* signatures that fail, or of who may not sign */
+    uint64_t forged_count;    /* signatures that fail, or of nodes that may not sign */
     uint64_t blamed_count;
 
     uint64_t echoes_count; /* begun by us */

@@ -3,7 +3,7 @@
  *
  * One struct for all kinds; which members count is said beside each. Every message begins with version (1),
  * kind (1), group (16), number (8), and term (4) and sequence (4) of the topology that the sender holds, 0
- * where it holds none: so whoever is behind is noticed by whom it talks to.
+ * where it holds none: so a node that is behind is noticed by those it talks to.
  */
 #ifndef MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H
 #define MNEMON_PROTOCOL_GROUP_GROUP_MESSAGE_H
@@ -14,12 +14,13 @@
 enum group_message_kind {
     GROUP_MESSAGE_JOIN = 1,  /* token, papers */
     GROUP_MESSAGE_CHALLENGE, /* token: join again with it */
-    GROUP_MESSAGE_TAKEN,     /* peer: the master, whom the request goes to */
+    GROUP_MESSAGE_TAKEN,     /* peer: the master, which the request goes to */
     GROUP_MESSAGE_REFUSED,   /* by the master */
-    GROUP_MESSAGE_REQUEST, /* peer: who wants to join; papers. From member to member until all have seen it */
+    GROUP_MESSAGE_REQUEST, /* peer: the node that wants to join; papers. From member to member until all have
+                              seen it */
     GROUP_MESSAGE_ECHO,
     GROUP_MESSAGE_ECHOED,
-    GROUP_MESSAGE_STRANGER, /* answer to one who believes to be a member */
+    GROUP_MESSAGE_STRANGER, /* answer to a node that takes itself for a member */
     GROUP_MESSAGE_REPORT,   /* heard, estimates */
     GROUP_MESSAGE_REPORTED,
     GROUP_MESSAGE_PIECE, /* of document `version`: piece, pieces_count, contents */
@@ -72,7 +73,7 @@ struct group_message {
 uint8_t group_message_write_age(uint64_t age_us);
 uint64_t group_message_read_age_us(uint8_t code);
 
-/* How much of a REPORT is left for estimates, where so many members are in the topology. */
+/* How much of a REPORT is left for estimates, if so many members are in the topology. */
 size_t group_message_estimates_size_max(size_t members_count);
 
 /* Always fits. Returns what was written to memory. */
@@ -81,7 +82,7 @@ struct bytes group_message_write(const struct group_message *message, const uint
 
 enum group_message_verdict { GROUP_MESSAGE_GOOD, GROUP_MESSAGE_MALFORMED, GROUP_MESSAGE_FOREIGN };
 
-/* Of another version or group, only the header is read. Members of another kind are zeros. */
+/* If it is of another version or group, only the header is read. Members of another kind are zeros. */
 enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t id[GROUP_ID_SIZE],
                                               struct group_message *ret_message);
 

@@ -9,10 +9,10 @@
 #include "protocol/group/group_message.h"
 
 enum {
-    GROUP_NOWHERE = GROUP_MEMBERS_MAX, /* the position of who is no member */
+    GROUP_NOWHERE = GROUP_MEMBERS_MAX, /* the position of a node that is no member */
     GROUP_ECHOES_MAX = 8,
     GROUP_KEYS_MAX = 64,  /* approved, refused */
-    GROUP_ASKED_MAX = 16, /* who waits for approval */
+    GROUP_ASKED_MAX = 16, /* nodes that wait for approval */
     GROUP_SEEN_MAX = 64,  /* join requests */
     GROUP_SENDS_MAX = 64, /* pieces in one step; the others follow */
     GROUP_MISC_MAX = 32,  /* actions of a step that are not to all neighbours */
@@ -27,7 +27,7 @@ _Static_assert(GROUP_DOCUMENT_SIZE_MAX <= GROUP_PIECES_MAX * GROUP_PIECE_SIZE, "
 /* What we know of a member, at its position in the topology. */
 struct group_member {
     uint64_t heard_at_us;  /* by us; 0: never */
-    uint64_t known_at_us;  /* by anybody who told us; of the master's interest */
+    uint64_t known_at_us;  /* by anybody that told us; for the master only */
     uint64_t bucket_us;    /* limits the messages that we take from it */
     uint64_t pushed_at_us; /* a document, because it was behind */
     struct estimate estimate;
@@ -76,12 +76,12 @@ struct group_requests {
     uint64_t seen[GROUP_SEEN_MAX]; /* hashes of requests that were passed on; a circle */
     uint32_t seen_next;
     uint64_t bucket_us;           /* of all that are passed on */
-    uint64_t strangers_bucket_us; /* of answers to those who are no members */
+    uint64_t strangers_bucket_us; /* of answers to nodes that are no members */
 };
 
 /* ---- documents (group_document.c, group_flood.c) ---- */
 
-/* Somebody who is to get the document that holds. */
+/* A node that is to get the document that holds. */
 struct group_target {
     struct peer peer;
     uint64_t mask; /* pieces that it has */
@@ -121,14 +121,14 @@ struct group_mastership {
     struct topology_work *work;
     struct graph *graph;
     bool *is_leaving;      /* [position] */
-    struct peer *arrivals; /* who will be in the next topology; GROUP_MEMBERS_MAX */
+    struct peer *arrivals; /* nodes of the next topology; GROUP_MEMBERS_MAX */
     uint32_t arrivals_count;
     uint64_t compute_at_us;
     bool has_new_rules;  /* the next topology counts, better or not */
     uint64_t look_at_us; /* for silent members */
     struct group_keys approved;
     struct group_keys refused;
-    struct group_keys left; /* by their own wish: they are not let in as those who were lost */
+    struct group_keys left; /* by their own wish: they are not let in as lost ones are */
     struct peer asked[GROUP_ASKED_MAX];
     uint32_t asked_next;
 
@@ -142,7 +142,7 @@ struct group_succession {
     uint64_t wait_from_us;      /* when we began to expect to hear it */
     uint64_t ask_at_us;         /* the master, because it is silent */
     struct group_version holds; /* as it says itself */
-    uint64_t poll_at_us;        /* whom do we hear? */
+    uint64_t poll_at_us;        /* when the others are asked whether they are there */
     uint64_t polled_at_us;      /* 0: no poll is open */
     uint64_t poll_number;
 };
@@ -203,7 +203,7 @@ uint64_t group_spread(struct group *group, uint64_t period_us);
 uint32_t group_find(const struct group *group, const struct peer *peer); /* address and key; GROUP_NOWHERE */
 uint32_t group_find_key(const struct topology *topology, const uint8_t key[PEER_KEY_SIZE]);
 bool group_is_former(const struct group *group, const uint8_t key[PEER_KEY_SIZE]);
-void group_save_former(struct group *group); /* where it has changed */
+void group_save_former(struct group *group); /* if it has changed */
 
 /* `draft` is what holds from now on: what is known of members goes with them to their new positions. */
 void group_members_follow(struct group *group);

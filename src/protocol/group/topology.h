@@ -1,5 +1,6 @@
 /*
- * topology - who of a group hands updates on to whom: the graph that the master computes from the costs.
+ * topology - which members of a group hand updates on to which others: the graph that the master computes
+ * from the costs.
  *
  * Two generators. Both are deterministic: equal costs and rules give equal graphs.
  *
@@ -14,10 +15,10 @@
  * whose every shortest way to one of the ends led over the edge. So n = 256 takes a third of a second.
  *
  * Two things that the rule alone gets wrong. Slow members: hops through a modem count as much as any, so good
- * edges would be deleted because a modem joins their ends, too; who is ten times farther from its nearest
- * than is usual, or not measured yet, therefore never lies between others. And hubs: whoever has more edges
- * than the cap gives some away, each for the cheapest other edge with which all rules hold. The cap is a
- * wish, connectivity and diameter are rules: topology_judge() says what came out.
+ * edges would be deleted because a modem joins their ends, too; a member that is ten times farther from its
+ * nearest than is usual, or not measured yet, therefore never lies between others. And hubs: whoever has more
+ * edges than the cap gives some away, each for the cheapest other edge with which all rules hold. The cap is
+ * a wish, connectivity and diameter are rules: topology_judge() says what came out.
  *
  * The first member is the master; the others follow it in this order when it is silent. Layout on the wire:
  * docs/protocol/group.md.
@@ -51,8 +52,8 @@ struct topology_rules {
 /* What the generators work with; the caller's, too large for a stack. */
 struct topology_work {
     uint64_t edges[GRAPH_EDGES_MAX];
-    struct graph_set levels[GRAPH_NODES_MAX][TOPOLOGY_HOPS_MAX + 1]; /* [from][hops]: who is there */
-    struct graph_set relays;                                         /* who may lie between others */
+    struct graph_set levels[GRAPH_NODES_MAX][TOPOLOGY_HOPS_MAX + 1]; /* [from][hops]: the members there */
+    struct graph_set relays;                                         /* members that may lie between others */
 };
 
 void topology_make(const struct topology_rules *rules, const struct costs *costs, struct topology_work *work,
@@ -94,7 +95,7 @@ struct topology {
     uint32_t k;
     uint32_t members_count;
     uint32_t edges_count;
-    struct peer members[GROUP_MEMBERS_MAX];         /* the master, then who succeeds it, in this order */
+    struct peer members[GROUP_MEMBERS_MAX];         /* the master, then its successors in this order */
     struct topology_edge edges[TOPOLOGY_EDGES_MAX]; /* in the order of a, then b */
 };
 
@@ -110,7 +111,7 @@ uint32_t topology_find(const struct topology *topology, const struct address *ad
 
 /*
  * Should `next` replace `current`? Only for a reason, because each change costs traffic and open transfers:
- * other members or another order of them, a current graph that breaks the rules where the next one does not,
+ * other members or another order of them, a current graph that breaks the rules while the next one does not,
  * or one that costs at most nine tenths by what is known now. costs are of next's members.
  */
 bool topology_is_better(const struct topology *next, const struct topology *current,

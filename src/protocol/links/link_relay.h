@@ -6,15 +6,17 @@
  *      arcs of the ring                ────────┼───────┼───────┼──
  *                                              ▲
  *      one of several walkers: a batch ────────┘ ──> the primary, its successor, … (R distinct nodes)
- *      goes on to the next arc  <── "taken", and who comes behind you: no lookup is needed
+ *      goes on to the next arc  <── "taken", and the places behind it: no lookup is needed
  *
  * A round begins when there are enough links for an arc's datagram, or when the first has waited long enough.
- * Links leave the owner only when the primary and a majority of the holders have them; who is silent to all
- * tries is passed over and the next distinct node takes its part. A primary that says that it is none is
- * looked up again. What was not taken stays with the owner for the next round, which begins later and later.
+ * Links leave the owner only when the primary and a majority of the holders have them; a node that is silent
+ * to all tries is passed over and the next distinct node takes its part. A primary that says that it is none
+ * is looked up again. What was not taken stays with the owner for the next round, which begins later and
+ * later.
  *
- * Who receives links hands them to the owner (LINK_RELAY_TAKE) and answers when it has said what became of
- * them (LINK_RELAY_TOOK): durable before acknowledged is the owner's. One peer's links a second are bounded.
+ * A node that receives links hands them to the owner (LINK_RELAY_TAKE) and answers when it has said what
+ * became of them (LINK_RELAY_TOOK): durable before acknowledged is the owner's. One peer's links a second are
+ * bounded.
  *
  * docs/protocol/links.md.
  */
@@ -49,7 +51,7 @@ struct link_relay_owner {
     /* How many are not in hand. */
     uint64_t (*waiting)(void *context);
 
-    /* The places behind an ID as far as they are surely known, clockwise; for others who ask. */
+    /* The places behind an ID as far as they are surely known, clockwise; for other nodes that ask. */
     size_t (*after)(void *context, struct ring_id id, struct vnode *out, size_t places_max);
 
     /* How many places there are in the ring, about. */

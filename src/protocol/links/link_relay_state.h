@@ -47,7 +47,7 @@ struct walker {
     struct link_relay_target targets[LINK_RELAY_TARGETS_MAX];
     uint8_t targets_count;
     uint8_t primary; /* index; LINK_RELAY_TARGETS_MAX: it is us */
-    uint8_t next;    /* in the window: who would be a further target */
+    uint8_t next;    /* in the window: the next further target */
     bool is_held;    /* by us, too */
     bool is_moved;
     uint8_t links_count;

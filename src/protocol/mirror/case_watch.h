@@ -2,7 +2,7 @@
  * case_watch - finds paths that differ only by the case of ASCII letters: two files here, one on systems that
  * do not tell them apart. Pure.
  *
- * They are allowed; who publishes them is told. The memory is the caller's: 8 bytes for each slot, of which
+ * They are allowed; the publisher is told. The memory is the caller's: 8 bytes for each slot, of which
  * three quarters are used. What does not fit is not watched, and counted. Paths are remembered as
  * 64-bit hashes, so a false alarm is possible, and as rare as that.
  */

@@ -107,7 +107,7 @@ void manifest_write_header(struct wire_writer *writer, unsigned level);
 /* Level of the node. Faults are in the reader. */
 unsigned manifest_read_header(struct wire_reader *reader);
 
-/* Of nodes above level 0: what they list, to their end. Who mirrors a manifest fetches from the root down
+/* For nodes above level 0: what they list, to their end. A replica of a manifest fetches from the root down
  * what it lacks. */
 void manifest_write_ref(struct wire_writer *writer, const struct manifest_ref *ref);
 void manifest_read_ref(struct wire_reader *reader, struct manifest_ref *ret_ref);

@@ -4,8 +4,8 @@
  *
  * Equal content is the same kind, size and digest (target, of links). A renamed file is one that went and one
  * that came; its chunks are known by their digests, so nothing of it travels. What turns into another
- * kind is CHANGED; where a directory became a file, what was in it is REMOVED by the entries that follow,
- * so who works on a tree in place removes from the end to the start.
+ * kind is CHANGED; if a directory became a file, what was in it is REMOVED by the entries that follow,
+ * so a program that changes a tree in place removes from the end to the start.
  */
 #ifndef MNEMON_PROTOCOL_MIRROR_MANIFEST_COMPARE_H
 #define MNEMON_PROTOCOL_MIRROR_MANIFEST_COMPARE_H

@@ -42,7 +42,7 @@ enum err manifest_reader_next(struct manifest_reader *reader, struct manifest_en
 enum err manifest_reader_next_chunk(struct manifest_reader *reader,
                                     struct manifest_ref *ret_chunk) MUST_CHECK;
 
-/* Of what was read so far; behind the last entry that is all. */
+/* The sums of what was read so far; behind the last entry that is all. */
 const struct manifest_totals *manifest_reader_totals(const struct manifest_reader *reader);
 
 /* Static text for people; NULL: none. */

@@ -35,7 +35,8 @@ void manifest_writer_start(struct manifest_writer *writer, struct manifest_sink 
  */
 enum err manifest_writer_add(struct manifest_writer *writer, const struct manifest_entry *entry) MUST_CHECK;
 
-/* Of the file that was added last, in their order. Their sizes together must become that of the file. */
+/* The chunks of the file that was added last, in their order. Their sizes together must become that of the
+ * file. */
 enum err manifest_writer_chunk(struct manifest_writer *writer, const struct manifest_ref *chunk) MUST_CHECK;
 
 /* ERR_INVALID: the last file lacks chunks. The totals are those of all nodes, the root included. */

@@ -1,6 +1,6 @@
 /*
- * mirror - what a replica of one collection does next: whom it asks for versions, which version it gets, from
- * whom it fetches what, whom it tells. Pure.
+ * mirror - what a replica of one collection does next: which node it asks for versions, which version it
+ * gets, from which it fetches what, which it tells. Pure.
  *
  * mirror-d of Obraczka, Danzig, DeLucia and Tsai. A source is a neighbour in the topology (group.h) or one
  * that is configured; several groups are one list. All policy is here, no I/O and no memory is taken: the
@@ -24,12 +24,13 @@
  * - Nothing is begun before notifications were gathered for a while. Then the best source comes first, the
  *   one with the least delay + size / bandwidth.
  * - What is wanted travels in batches of a few seconds, so slow sources get small ones. A further source is
- *   used only where it delivers a batch before the others would be through with everything. A batch that is
+ *   used only if it delivers a batch before the others would be through with everything. A batch that is
  *   late is given to one more source when nothing else is to do.
- * - Who has only a part so far is asked for that part, and looked at again when it has come. An origin gives
- *   each piece to two others, who hand it on; who finds it nowhere for a while says so and gets it.
- * - Who fails is asked again later and later; who lacks the version not again for it; who is busy soon; who
- *   gives what is false, forges, or goes back to an old version is barred for a while.
+ * - A source that has only a part so far is asked for that part, and looked at again when it has come. An
+ * origin gives each piece to two others, which hand it on; a replica that finds it nowhere for a while says
+ * so and gets it.
+ * - A source that fails is asked again later and later; one that lacks the version not again for it; a busy
+ * one soon; one that gives what is false, forges, or goes back to an old version is barred for a while.
  * - A version that is under way is finished before a newer one, unless nobody has it any more.
  *
  * What is wanted, and what is in which batch, is the caller's: this knows sizes only, so it is small whatever
@@ -61,9 +62,9 @@ struct mirror_config {
     uint64_t ask_us;            /* (10 min) every source is asked for its version so often */
     uint64_t retry_us;          /* (5 s) after a failure, the first time; doubled up to ask_us */
     uint64_t bar_us;            /* (30 min) */
-    uint64_t look_us;           /* (200 ms) at who has a part; doubled up to 2 s where nothing comes of it */
-    uint64_t need_us;           /* (10 s) without anything from anybody: what is withheld is needed */
-    uint64_t seed;              /* of the jitter */
+    uint64_t look_us; /* (200 ms) at a source with a part; doubled up to 2 s if nothing comes of it */
+    uint64_t need_us; /* (10 s) without anything from anybody: what is withheld is needed */
+    uint64_t seed;    /* of the jitter */
 };
 
 /* How much memory it needs, aligned as malloc() does; and a mirror in it, which lasts as long. */
@@ -126,7 +127,7 @@ enum mirror_task_kind {
     MIRROR_ASK,
     MIRROR_BEGIN, /* version: mirror_target(). source: the best one. What is wanted and all batches are none
                    */
-    MIRROR_LOOK,  /* only at who does not have the whole of it */
+    MIRROR_LOOK,  /* only at a source that does not have the whole of it */
     MIRROR_FETCH,
     MIRROR_CANCEL, /* nothing need be said of it any more */
     MIRROR_APPLY,
@@ -183,7 +184,7 @@ struct mirror_counters {
 };
 
 struct mirror_source_status {
-    struct mirror_source source; /* bandwidth: as fetching found it, where it did */
+    struct mirror_source source; /* bandwidth: as fetching found it, if it did */
     uint64_t number;             /* of the version that it has; 0: not known */
     bool is_barred;
     bool is_fetching;      /* a batch from it is open */

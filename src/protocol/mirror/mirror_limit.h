@@ -15,7 +15,7 @@
 enum { MIRROR_LIMIT_WINDOWS_MAX = 8, MIRROR_LIMIT_DAY_MINUTES = 24 * 60 };
 static const uint64_t MIRROR_LIMIT_NONE = UINT64_MAX; /* as fast as it goes */
 
-/* from <= minute of the day < to; where to <= from, over midnight. */
+/* from <= minute of the day < to; if to <= from, over midnight. */
 struct mirror_window {
     uint16_t from_minute;
     uint16_t to_minute;

@@ -43,7 +43,7 @@ struct mirror_neighbour {
     struct retry tell;
 };
 
-/* It waits for a source where no neighbour has it open. */
+/* It waits for a source if no neighbour has it open. */
 struct mirror_batch {
     uint64_t number;
     uint64_t size;

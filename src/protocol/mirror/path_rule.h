@@ -24,7 +24,8 @@
 enum {
     PATH_RULE_SIZE_MAX = 4096,
     PATH_RULE_COMPONENT_SIZE_MAX = 255,
-    PATH_RULE_DEPTH_MAX = 256, /* components: who walks the tree may hold one open directory for each */
+    PATH_RULE_DEPTH_MAX =
+        256, /* components: a program that walks the tree may hold one open directory for each */
 };
 
 /* May it be in a collection? */

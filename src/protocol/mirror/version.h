@@ -59,7 +59,7 @@ enum err version_read(struct bytes input, version_verify *verify, struct version
 void version_id(const uint8_t publisher[PEER_KEY_SIZE], struct bytes name, struct sha256 *sha256,
                 uint8_t out[VERSION_ID_SIZE]);
 
-/* Of one collection: <0 if a is the older one, 0 if they are the same. */
+/* Versions of one collection: <0 if a is the older one, 0 if they are the same. */
 int version_compare(const struct version *a, const struct version *b);
 
 #endif

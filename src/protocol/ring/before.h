@@ -1,7 +1,7 @@
 /*
- * before - who comes before a place of ours: its predecessor, that one's predecessor, and so on.
+ * before - the places before one of ours: its predecessor, that one's predecessor, and so on.
  *
- * Chord itself needs only the predecessor; who holds copies of others' keys must know how far back they
+ * Chord itself needs only the predecessor; a holder of copies of others' keys must know how far back they
  * reach. So each place keeps a chain, learnt like the successor list from the other side: [p] + p's chain,
  * replaced whole from one answer of the predecessor p. It ends before our own place comes round again, or at
  * before_size().
@@ -42,7 +42,7 @@ void before_answered(struct ring *ring, struct chord *chord, const struct query 
 /* The digest of a notify from our predecessor. */
 void before_on_notify(struct ring *ring, struct chord *chord, uint64_t digest);
 
-/* Its chain, please; from: who asks. */
+/* The node `from` asks for our chain. */
 void before_on_ask(struct ring *ring, struct chord *chord, const struct vnode *from,
                    const struct message *question, struct message *answer);
 

@@ -8,17 +8,18 @@
  *                               live: list := [s] + first r-1 of s's; then its predecessor, if it is between,
  *                               is asked; otherwise s is notified
  *   stabilize from predecessor  dead: notify the head; live: list := [p] + first r-1 of p's; notify p
- *   rectify                     who notifies becomes predecessor if it is between, or if the old one is dead
+ *   rectify                     a node that notifies becomes predecessor if it is between, or if the old one
+ * is dead
  *
  * The list always has r entries, the predecessor is never empty, lists are replaced whole from one answer and
- * at most one question is open; while it is, others who ask for the state hear *busy*. Padding is an ID
+ * at most one question is open; while it is, nodes that ask for the state hear *busy*. Padding is an ID
  * directly behind the last entry and has no address: the list stays full without skipping anybody.
  *
  * What is guaranteed (Zave): as long as no failure leaves a member without a live successor and r + 1
  * principals remain (members that no list skips), there is exactly one ordered ring and it becomes ideal.
- * Before a silent head counts as dead, everybody else in the list is pinged, so that several who died
+ * Before a silent head counts as dead, everybody else in the list is pinged, so that several that died
  * together are found silent together. Whoever was silent just now is asked with fewer tries when its turn
- * comes, but it is asked: dropped unasked, one who crashed and came back would be passed over, which breaks
+ * comes, but it is asked: dropped unasked, one that crashed and came back would be passed over, which breaks
  * the guarantee (ring-invariants, seed 396).
  *
  * A machine with several places fails as several members at once; r should be larger than the number of
@@ -89,7 +90,7 @@ void chord_answered(struct ring *ring, struct chord *chord, const struct query *
 /* The lookup for our own ID has ended: the owner of the ID and its predecessor, or NULL. */
 void chord_join(struct ring *ring, struct chord *chord, const struct vnode *predecessor);
 
-/* Somebody who does not know us says that it follows us: another ring, or a gap in ours. */
+/* A node that does not know us says that it follows us: another ring, or a gap in ours. */
 void chord_meet(struct ring *ring, struct chord *chord, const struct vnode *stranger);
 
 void chord_on_ask_state(struct ring *ring, struct chord *chord, struct message *answer);

@@ -5,7 +5,7 @@
  *      version                 the higher one counts; made from the clock, so that an author need not
  * remember text                    what the kind says; empty: withdrawn
  *
- * The founder's decrees always count; a member's count where the charter allows jobs of members, and only
+ * The founder's decrees always count; a member's count if the charter allows jobs of members, and only
  * jobs. A decree of a removed member no longer counts. Every node keeps every decree that counts, and passes
  * it on (docs/protocol/ring-services.md); withdrawn ones are kept too, so that nobody brings them back.
  *

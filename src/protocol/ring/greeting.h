@@ -38,7 +38,7 @@ struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETIN
 enum err greeting_read(struct bytes input, struct greeting *ret_greeting,
                        struct err_detail *detail) MUST_CHECK;
 
-/* A sentence fragment, about the one who is refused: "it belongs to another ring". */
+/* A sentence fragment, about the node that is refused: "it belongs to another ring". */
 const char *greeting_reason_text(uint8_t reason);
 
 #endif

@@ -9,7 +9,7 @@
  *                  (---- held ----------]
  *                                  (own-]
  *
- * Places of a node that was counted are passed over, and where one of our own places comes, what is before it
+ * Places of a node that was counted are passed over, and if one of our own places comes, what is before it
  * is held by that one. In a small ring all is known; in Chord a place knows its list and its chain
  * (before.h).
  */

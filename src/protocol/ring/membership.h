@@ -5,7 +5,7 @@
  *      invited by key      the invitation
  *      invited as bearer   the invitation, and the node's key signed with the token's key
  *
- * In an open ring everybody is a member who has not been removed. The same bytes lie in DIR/ring/membership
+ * In an open ring every node is a member that has not been removed. The same bytes lie in DIR/ring/membership
  * and go to every node that asks (docs/protocol/charter.md).
  */
 #ifndef MNEMON_PROTOCOL_RING_MEMBERSHIP_H

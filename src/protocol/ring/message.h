@@ -30,15 +30,15 @@ enum message_kind {
 
 enum message_status { MESSAGE_MEMBER, MESSAGE_BUSY, MESSAGE_NONE };
 
-/* Of MESSAGE_FOUND. */
+/* The status of a MESSAGE_FOUND. */
 enum message_found {
-    FOUND_NEXT,       /* places before the key that are nearer, and the predecessor of who answers */
+    FOUND_NEXT, /* places before the key that are nearer, and the predecessor of the node that answers */
     FOUND_SUCCESSORS, /* places behind the key: the first is its owner, if it lives */
-    FOUND_OWNER,      /* who answers is responsible; it and its successors */
+    FOUND_OWNER,      /* the node that answers is responsible; it and its successors */
     FOUND_NONE,       /* it is no member */
 };
 
-/* Of a node, in MESSAGE_ASK_NODES and MESSAGE_NODES: who keeps its lists. */
+/* What keeps the lists of a node, in MESSAGE_ASK_NODES and MESSAGE_NODES. */
 enum message_mode { MODE_IDLE, MODE_JOINING, MODE_SMALL, MODE_CHORD };
 
 enum {
@@ -68,7 +68,7 @@ struct message {
     uint8_t status;  /* message_status, message_found, message_mode, ring_reason */
     bool is_whole;   /* NODES: all nodes of the ring are named */
     uint8_t wanted;  /* FIND, ASK_BEFORE: places */
-    uint64_t digest; /* NOTIFY: of whom the sender has before itself; ASK_BEFORE: of its list. See before.h */
+    uint64_t digest; /* NOTIFY: of the chain before the sender; ASK_BEFORE: of its list. See before.h */
     struct ring_id key;
     struct vnode predecessor;                       /* STATE, FOUND_OWNER */
     struct vnode vnodes[MESSAGE_VNODES_MAX];        /* STATE: the list; FOUND; NODES: first of each; BEFORE */
@@ -85,8 +85,8 @@ static inline bool vnode_is_padding(const struct vnode *vnode) {
 struct bytes message_write(const struct message *message, uint8_t memory[STEP_MESSAGE_SIZE_MAX]);
 
 /*
- * False if the bytes are no message; *ret_message then holds at most version and kind. Of another version
- * or charter than expected, only the header is read.
+ * False if the bytes are no message; *ret_message then holds at most version and kind. If it is of another
+ * version or charter than expected, only the header is read.
  */
 bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], struct sha256 *sha256,
                   struct message *ret_message);

@@ -18,7 +18,8 @@
 enum {
     QUERY_TRIES_DEAD = 5,
     QUERY_TRIES_LOOKUP = 2,
-    QUERY_TRIES_AGAIN = 2, /* of who was silent just now: it may be back, and then must not be passed over */
+    QUERY_TRIES_AGAIN =
+        2, /* of a node that was silent just now: it may be back, and then must not be passed over */
     QUERY_TRIES_DOUBT = 3, /* with this one chord_doubt() looks after the others */
     QUERY_SILENCES_MAX = 32,
 };
@@ -48,8 +49,8 @@ struct query {
     uint8_t tries_max;
 };
 
-/* Ask. Of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False if too many are
- * open. */
+/* Ask. The caller fills in of *query: purpose, owner, kind, to, from, key, wanted, digest, tries_max. False
+ * if too many are open. */
 bool query_open(struct ring *ring, const struct query *query);
 
 /* The answer is of no interest any more. */

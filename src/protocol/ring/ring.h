@@ -1,9 +1,9 @@
 /*
- * ring - who is responsible for which key, whatever dies: Chord as P. Zave corrected it. Pure.
+ * ring - which node is responsible for which key, whatever dies: Chord as P. Zave corrected it. Pure.
  *
  * A node has one to 32 places (virtual nodes). Each place p is responsible for the keys in (predecessor, p];
  * the next r places after it are its successor list. Rules, messages and the small ring below r + 1 nodes:
- * chord.h, small.h, message.h; lookups: lookup.h; whom we have heard of: table.h.
+ * chord.h, small.h, message.h; lookups: lookup.h; nodes that we have heard of: table.h.
  *
  *      driver                                     ring
  *        EVENT_START ------------------------------>
@@ -50,7 +50,7 @@ enum ring_breakage { RING_WHOLE, RING_BREAK_PADDING };
 struct ring_config {
     struct peer self;     /* as others reach it */
     uint8_t vnodes_count; /* (1) virtual nodes */
-    uint8_t first_index;  /* of them; where another node behind our address has one of them: taken.h */
+    uint8_t first_index;  /* of them; if another node behind our address has one of them: taken.h */
     bool is_first_fixed;  /* then no others are taken instead */
     uint8_t list_size;    /* (8) r, by the charter: the same on all nodes; with 1 no death is survived */
     uint8_t copies;       /* (3) nodes that hold a key, by the charter: for RING_HELD */
@@ -81,7 +81,7 @@ enum ring_notice {
     RING_HELD,    /* as RING_ARC: copies of the keys in (from, to] are ours to hold from now on */
     RING_GONE,    /* bytes: our index (1): this place has no arc any more, neither its own nor a held one */
     RING_TAKEN, /* bytes: our index (1), the first that we take instead (1; RING_VIRTUAL_MAX: none, and we do
-                   nothing until RING_JOIN), place: who has it */
+                   nothing until RING_JOIN), place of the node that has it */
 };
 
 enum ring_reason { RING_OTHER_VERSION, RING_OTHER_CHARTER, RING_REASONS_END };
@@ -160,12 +160,12 @@ bool ring_know(const struct ring *ring, struct ring_id id, struct ring_known *re
 uint64_t ring_estimated_size(const struct ring *ring);
 uint64_t ring_estimated_nodes(const struct ring *ring);
 
-/* ---- who holds what ---- */
+/* ---- holders ---- */
 
 /*
  * The places that should hold a key: its owner's and those of the next nodes behind it, `count` in all, of
  * each node only the first (a machine with many places is still one machine). Told from our own lists;
- * 0 if they do not reach so far, then RING_FIND must ask. Fewer than `count` only where the ring has
+ * 0 if they do not reach so far, then RING_FIND must ask. Fewer than `count` only if the ring has
  * fewer nodes.
  */
 unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned count, struct vnode *vnodes);
@@ -173,7 +173,7 @@ unsigned ring_holders(const struct ring *ring, struct ring_id key, unsigned coun
 /*
  * The keys in (from, to] are those for which this place is the one of ours among the `copies` holders; from
  * equal to to: all keys. What our place before it holds is not counted twice. False if it is not known
- * yet: the place is no member, or has not learnt who is so far before it.
+ * yet: the place is no member, or has not learnt which node is so far before it.
  */
 bool ring_held_arc(const struct ring *ring, uint8_t vnode, unsigned copies, struct ring_id *ret_from,
                    struct ring_id *ret_to);

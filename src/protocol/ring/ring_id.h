@@ -55,7 +55,7 @@ static inline bool ring_id_is_between(struct ring_id a, struct ring_id x, struct
     return !is_start && (is_circle || ring_id_compare(way, end) < 0);
 }
 
-/* Is x in (a, b]: is b responsible for x where a is its predecessor? (a, a] is everything. */
+/* Is x in (a, b]: is b responsible for x if a is its predecessor? (a, a] is everything. */
 static inline bool ring_id_is_owned(struct ring_id a, struct ring_id x, struct ring_id b) {
     return ring_id_equal(x, b) || ring_id_is_between(a, x, b);
 }

@@ -62,7 +62,7 @@ struct ring {
 
 /* ---- ring.c ---- */
 
-/* Fill in the header and send; a question is padded where its receiver has given no token. */
+/* Fill in the header and send; a question is padded if its receiver has given no token. */
 void ring_send(struct ring *ring, const struct vnode *to, struct message *message);
 
 /* Everything that is known of it came to us unasked or makes no sense. */

@@ -11,7 +11,7 @@
  * Guaranteed while nodes can reach each other: tables converge to those alive (a node that dies stays in for
  * QUERY_TRIES_DEAD time-outs after it is asked next); the change to Chord starts ideal. Not guaranteed: that
  * two nodes never disagree about a key meanwhile. Tables hold at most RING_LIST_MAX others, those with the
- * smallest IDs; who finds no room waits for Chord.
+ * smallest IDs; a node that finds no room waits for Chord.
  */
 #ifndef MNEMON_PROTOCOL_RING_SMALL_H
 #define MNEMON_PROTOCOL_RING_SMALL_H
@@ -68,7 +68,7 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
 /* NULL for silence. */
 void small_answered(struct ring *ring, const struct query *query, const struct message *answer);
 
-/* Somebody at this address who is not in our table takes part in the ring: ask it. */
+/* A node at this address that is not in our table takes part in the ring: ask it. */
 void small_meet(struct ring *ring, const struct vnode *stranger);
 
 #endif

@@ -8,7 +8,7 @@
  * table is full, the stalest of a few random entries goes, unless the owner needs it (lists, fingers);
  * entries that never answered go first. At most a share of the table (an eighth, 512 at least) has one
  * network prefix (/24, /48), so that whoever has one network cannot fill it; what the owner needs is not
- * counted out, for a ring may be all in one network. Networks are counted by their hash; where two fall
+ * counted out, for a ring may be all in one network. Networks are counted by their hash; if two fall
  * together, which is rare, they share the bound.
  *
  * Questions that a place did not answer are counted in its entry and not in base/standing.h: lookups need
@@ -26,7 +26,7 @@ enum { TABLE_MISSES_MAX = 2, TABLE_BLOCKED_US = 10000000 };
 
 struct table_entry {
     struct vnode vnode;
-    struct ring_id predecessor; /* as the place itself said at arc_at_us; its own ID where it never did */
+    struct ring_id predecessor; /* as the place itself said at arc_at_us; its own ID if it never did */
     uint64_t heard_at_us;       /* its own last answer; 0: hearsay */
     uint64_t token;             /* that it gave us; 0: none */
     uint64_t arc_at_us;         /* when it named its predecessor; other answers make it no fresher */

@@ -15,7 +15,7 @@ static const uint64_t CROWD_CHURN_UNIT_US = 10 * UINT64_C(1000000); /* crowd_con
 
 enum crowd_churn_way {
     CROWD_CHURN_PAPER,  /* plain shuffle; the bootstrap list is the view; the silent stay in it */
-    CROWD_CHURN_PROOFS, /* plain shuffle; joins; the silent are dropped; who is alone joins again */
+    CROWD_CHURN_PROOFS, /* plain shuffle; joins; the silent are dropped; a node that is alone joins again */
     CROWD_CHURN_CYCLON, /* ours: the same with ages and random walks */
     CROWD_CHURN_WAYS_COUNT,
 };
@@ -26,7 +26,7 @@ struct crowd_churn_config {
     uint32_t nodes_count;
     uint8_t view_size;
     uint32_t come_ppm;          /* lambda, in millionths */
-    uint32_t leave_ppm;         /* mu; 0: who is there stays */
+    uint32_t leave_ppm;         /* mu; 0: nodes that are there stay */
     uint32_t shuffles_per_unit; /* of each node; 0: 1 */
     uint8_t walk_hops;          /* 0: as nodes have it */
     bool gives_views;           /* the bootstrap list is the first view, whatever the way */
@@ -34,7 +34,7 @@ struct crowd_churn_config {
     uint32_t dropped_count; /* of them, the first, which do not count */
 };
 
-/* Of the samples that count. */
+/* What the samples that count add up to. */
 struct crowd_churn_found {
     uint32_t count;
     double *minimums; /* the least first */

@@ -2,7 +2,7 @@
  * crowd_graph - the views of all members of a crowd as a directed graph, and what can be said of it.
  *
  * Taken at one moment of a world. Members are up and not still joining: a node that waits for its contact's
- * first answer is not in the graph. Edges to who is not up lead nowhere and are left out.
+ * first answer is not in the graph. Edges to nodes that are not up lead nowhere and are left out.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_CROWD_GRAPH_H
 #define MNEMON_SIM_EXPERIMENTS_CROWD_GRAPH_H
@@ -24,7 +24,7 @@ struct crowd_graph {
     uint32_t *scratch;
 };
 
-/* Of the other nodes that are up, how many can a node reach along directed edges? 0 … 1. */
+/* The share of the other nodes that are up which a node can reach along directed edges: 0 … 1. */
 struct crowd_reach {
     double minimum;
     double mean;

@@ -1,17 +1,18 @@
 /*
  * crowd_searches - searches for one object in a crowd, as section 4.3 of the PROOFS paper has them.
  *
- * A run begins with one node that has the object, a full participant; all others search for it, and who has
- * found it has it from then on. Isolated arrivals: one search after the other, in random order. Joined
- * arrivals: enum crowd_arrivals.
+ * A run begins with one node that has the object, a full participant; all others search for it, and a node
+ * that has found it has it from then on. Isolated arrivals: one search after the other, in random order.
+ * Joined arrivals: enum crowd_arrivals.
  *
  * A world is made once and used for all runs: between two of them it shuffles so long that views, and with
- * them the places of those who limit their participation, are as good as new. During a run it hardly does.
+ * them the places of the nodes that limit their participation, are as good as new. During a run it hardly
+ * does.
  *
- * Time is in hops. In the paper the object is sent directly to who asks; here a finding goes back the way of
- * the query. So a search is told twice: in the paper's hops (t for each try with TTL t before, and the hops
- * of the query that reached a holder), and from its start to the moment when it was found, with the way back
- * and with tries that are waited for 2 t hops.
+ * Time is in hops. In the paper the object is sent directly to the node that asks; here a finding goes back
+ * the way of the query. So a search is told twice: in the paper's hops (t for each try with TTL t before, and
+ * the hops of the query that reached a holder), and from its start to the moment when it was found, with the
+ * way back and with tries that are waited for 2 t hops.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_CROWD_SEARCHES_H
 #define MNEMON_SIM_EXPERIMENTS_CROWD_SEARCHES_H
@@ -24,10 +25,11 @@ enum crowd_rules {
 };
 
 /*
- * In each hop who has not begun begins with a chance. The paper prints it as p + q^n for n that have begun,
- * and describes something else: one begins by oneself with p, or is told by each of the n, independently,
- * with q, which is 1 - (1-p)(1-q)^n. As printed, the chance falls to p at once, and about one node begins in
- * each hop; as described, all begin within some ten hops. p = 0.001, q = 0.01; the holder is one of the n.
+ * In each hop a node that has not begun begins with a chance. The paper prints it as p + q^n for n that have
+ * begun, and describes something else: one begins by oneself with p, or is told by each of the n,
+ * independently, with q, which is 1 - (1-p)(1-q)^n. As printed, the chance falls to p at once, and about one
+ * node begins in each hop; as described, all begin within some ten hops. p = 0.001, q = 0.01; the holder is
+ * one of the n.
  */
 enum crowd_arrivals { CROWD_ISOLATED, CROWD_JOINED_AS_PRINTED, CROWD_JOINED_AS_DESCRIBED };
 

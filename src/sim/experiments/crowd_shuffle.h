@@ -8,11 +8,12 @@
 
 #include "protocol/crowd/view.h"
 
-/* Whom the two send to each other, in the order of the messages; without themselves. */
+/* The neighbours that the two send to each other, in the order of the messages; without themselves. */
 struct crowd_choice {
-    struct crowd_neighbour sent[CROWD_SHUFFLE_MAX]; /* by who begins; in its view, without its partner */
+    struct crowd_neighbour
+        sent[CROWD_SHUFFLE_MAX]; /* by the node that begins; in its view, without its partner */
     size_t sent_count;
-    struct crowd_neighbour answered[CROWD_SHUFFLE_MAX]; /* by its partner; never who began */
+    struct crowd_neighbour answered[CROWD_SHUFFLE_MAX]; /* by its partner; never the node that began */
     size_t answered_count;
 };
 
@@ -23,7 +24,7 @@ enum crowd_breakage {
     CROWD_BREAK_SIZES,  /* an answer may be shorter than the question, though more are known */
 };
 
-/* `partner` is in the view of who begins. */
+/* `partner` is in the view of the node that begins. */
 void crowd_shuffle(enum crowd_breakage breakage, struct view *view, struct view *partner,
                    const struct crowd_choice *choice);
 

@@ -8,8 +8,8 @@
  * How a node comes to its first neighbours:
  *      crowd_world_install()   random ones, all nodes at time 0: as after long shuffling
  *      crowd_world_set_view()  those that the experiment chose, in every life from then on
- *      crowd_world_come()      by the bootstrap list, which names who came last, whether still there or not:
- *                              the list itself is the view (the paper's server), or its nodes are contacts
+ *      crowd_world_come()      by the bootstrap list, which names the nodes that came last, whether still
+ * there or not: the list itself is the view (the paper's server), or its nodes are contacts
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_CROWD_WORLD_H
 #define MNEMON_SIM_EXPERIMENTS_CROWD_WORLD_H
@@ -60,10 +60,10 @@ struct crowd_world {
     uint32_t list_count;
     uint32_t list_size; /* (25) of it; free to change */
 
-    bool gives_views;            /* who comes has the list as its view and does not join … */
+    bool gives_views;            /* a node that comes has the list as its view and does not join … */
     bool joins_as_well;          /* … but this lets it */
     bool joins_again;            /* on CROWD_ALONE, with the list of that time */
-    bool keeps_found;            /* who has found the object has it from then on … */
+    bool keeps_found;            /* a node that has found the object has it from then on … */
     uint64_t transfer_us;        /* … after so long */
     bool is_withheld_by_tunnels; /* CROWD_TUNNEL gives nothing */
     uint32_t drop_ppm;           /* chance that a query is dropped, by any node … */

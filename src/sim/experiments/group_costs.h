@@ -17,7 +17,7 @@
 
 enum group_costs_world { GROUP_COSTS_SITES, GROUP_COSTS_PLANE, GROUP_COSTS_RANDOM };
 
-/* Of an update of ESTIMATE_SIZE_REFERENCE bytes. Equal in both directions; all are known. */
+/* The costs of an update of ESTIMATE_SIZE_REFERENCE bytes. Equal in both directions; all are known. */
 void group_costs_make(enum group_costs_world world, struct prng *prng, uint32_t members_count,
                       struct costs *ret_costs);
 

@@ -2,11 +2,11 @@
  * group_spread - one update on its way through a union of groups: every replica runs the daemon's own policy
  * (protocol/mirror/mirror.h), with the daemon's periods.
  *
- * What is made up is the network. A batch takes as long as its path needs, and waits in the line of who sends
- * it and of who gets it: a line carries one byte after the other, to or from all neighbours together. Paths
- * share nothing else. An update is one piece of content: no manifest, nothing that was there before. Batches
- * that are cancelled count as if they had come whole. Whoever is dead has been so from the start and answers
- * nobody.
+ * What is made up is the network. A batch takes as long as its path needs, and waits in the line of the
+ * replica that sends it and of the one that gets it: a line carries one byte after the other, to or from all
+ * neighbours together. Paths share nothing else. An update is one piece of content: no manifest, nothing that
+ * was there before. Batches that are cancelled count as if they had come whole. Whoever is dead has been so
+ * from the start and answers nobody.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_GROUP_SPREAD_H
 #define MNEMON_SIM_EXPERIMENTS_GROUP_SPREAD_H
@@ -23,7 +23,7 @@ struct group_spread_result {
     uint64_t half_us;
     uint64_t most_us; /* 99 % */
 
-    /* Until the last of those had it who get it at all. */
+    /* Until the last replica had it that gets it at all. */
     uint64_t no_modem_us; /* without those with modems */
     uint64_t all_us;
 
@@ -35,7 +35,7 @@ struct group_spread_result {
 };
 
 /*
- * gather_us as in struct mirror_config. Runs until everybody has it to whom a path of living ones leads.
+ * gather_us as in struct mirror_config. Runs until every replica has it that a path of living ones leads to.
  * ERR_MISMATCH if somebody of those has it not after weeks, ERR_MEMORY.
  */
 enum err group_spread_run(const struct group_union *whole, uint64_t update_size, uint64_t gather_us,

@@ -1,6 +1,6 @@
 /*
  * group_union - thousands of replicas in groups that share members: the graph over which an update travels
- * where one group would be too large.
+ * if one group would be too large.
  *
  * Groups of about `group_size` are made and measured each for itself (group_costs.h, sites) and have each a
  * topology of its own (protocol/group/topology.h). Two neighbouring groups share two replicas, their corners,
@@ -10,7 +10,7 @@
  *      tree        each has GROUP_UNION_CHILDREN below it
  *      mesh        the same, and each with the one before it too, so that a pair may fail whole
  *
- * Corners are chosen among those who are not behind a modem. Groups are places of their own: what a corner
+ * Corners are chosen among those that are not behind a modem. Groups are places of their own: what a corner
  * measures in one says nothing about the other.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_GROUP_UNION_H
@@ -62,7 +62,7 @@ struct group_union {
     struct group_union_config config;
     uint32_t groups_count;
     uint32_t pairs_count; /* of neighbouring groups */
-    uint32_t origin; /* who publishes: of the last group, so far from most, with a good line, no corner */
+    uint32_t origin; /* the publisher: of the last group, so far from most, with a good line, no corner */
     struct group_union_replica *replicas;
 };
 

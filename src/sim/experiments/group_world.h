@@ -44,7 +44,7 @@ struct group_world {
     uint64_t bandwidth;   /* bytes a second, of every path */
     bool has_broken_link; /* between these two, which group_world_reaches_all() then does not use */
     uint32_t broken_link[2];
-    bool approves; /* who asks is let in; else nobody is, unless the group is open */
+    bool approves; /* a node that asks is let in; else none is, unless the group is open */
     enum err err;  /* of what was done in answer to notices */
 };
 
@@ -66,7 +66,7 @@ const struct group *group_world_group(const struct group_world *world, uint32_t 
 struct group_world_traffic group_world_traffic(struct group_world *world);
 
 /*
- * Of the nodes that are up, all are members of one topology that has exactly them in it. With `among` only
+ * All nodes that are up are members of one topology that has exactly them in it. With `among` only
  * the nodes of that group of the network's are looked at (0 … 31); -1: all.
  */
 bool group_world_is_settled(const struct group_world *world, int among);

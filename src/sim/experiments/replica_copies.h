@@ -53,7 +53,7 @@ static inline bool replica_copies_has(const struct replica_copies *copies, uint3
 void replica_copies_range(const struct replica_copies *copies, struct ring_id from, struct ring_id to,
                           uint32_t *ret_first, uint32_t *ret_count);
 
-/* The first object from `object` on, before `end`, of which the node has a whole copy; `end` where there is
+/* The first object from `object` on, before `end`, of which the node has a whole copy; `end` if there is
  * none. Both may count on behind the last object, which the first one follows. */
 uint32_t replica_copies_next(const struct replica_copies *copies, uint32_t node, uint32_t object,
                              uint32_t end);

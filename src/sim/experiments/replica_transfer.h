@@ -3,8 +3,8 @@
  * protocol/copies/transfer_order.h has it.
  *
  * A node receives one object at a time and sends one at a time, each at the full rate of its line. An
- * exchange that finds something missing waits until its receiver takes nothing else and one who has the
- * object gives nothing else: the other of the two, or where that one is busy another holder.
+ * exchange that finds something missing waits until its receiver takes nothing else and a node that has the
+ * object gives nothing else: the other of the two, or if that one is busy another holder.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_REPLICA_TRANSFER_H
 #define MNEMON_SIM_EXPERIMENTS_REPLICA_TRANSFER_H
@@ -22,7 +22,7 @@ bool replica_transfer_is_full(const struct replica_world *world, uint32_t node);
 /* Does somebody send it to the node already? */
 bool replica_transfer_is_coming(const struct replica_world *world, uint32_t node, uint32_t object);
 
-/* An exchange begins, and waits; false: there are too many. Then see who can go on. */
+/* An exchange begins, and waits; false: there are too many. Then see which ones can go on. */
 bool replica_transfer_open(struct replica_world *world, const struct replica_exchange *meant);
 
 /* It leaves the lines, and what came of its object stays; or it ends. What it leaves is free for others:

@@ -69,7 +69,7 @@ struct replica_node {
 /* A task whose transfers are under way, one after the other. */
 struct replica_exchange {
     bool is_open;
-    bool is_waiting; /* for a line, or for who has the object */
+    bool is_waiting; /* for a line, or for a node that has the object */
     struct copy_plan_task task;
     uint32_t owner;
     uint32_t peer;

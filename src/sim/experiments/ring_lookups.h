@@ -10,7 +10,7 @@ enum { RING_LOOKUPS_HOPS_MAX = 64 };
 
 struct ring_lookup {
     struct ring_id key;
-    uint32_t node; /* who asked, in which of its lives */
+    uint32_t node; /* the node that asked, and in which of its lives */
     uint32_t life;
     uint64_t at_us;
     bool is_over; /* found or lost */

@@ -2,7 +2,7 @@
  * ring_world - a simulated world of ring nodes, and what must hold in it. For the experiments ring-*.
  *
  * The checker knows everything: it looks into all nodes that are up and holds them to Zave's invariants. A
- * node counts as a member where it says so itself.
+ * node counts as a member if it says so itself.
  */
 #ifndef MNEMON_SIM_EXPERIMENTS_RING_WORLD_H
 #define MNEMON_SIM_EXPERIMENTS_RING_WORLD_H
@@ -76,7 +76,7 @@ const char *ring_world_check(struct ring_world *world, uint32_t dead, bool with_
 /* What holds of every honest node, whatever others say: its list is in order. NULL, or what is broken. */
 const char *ring_world_check_node(const struct ring_world *world, uint32_t node);
 
-/* Has everybody who is up the list and the predecessor of an ideal ring? NULL, or what is missing. */
+/* Has every node that is up the list and the predecessor of an ideal ring? NULL, or what is missing. */
 const char *ring_world_check_ideal(struct ring_world *world, uint32_t *ret_node);
 
 #endif

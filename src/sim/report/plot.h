@@ -1,5 +1,5 @@
 /*
- * plot - a report as a plot in SVG: lines over an x column, or bars where rows have names.
+ * plot - a report as a plot in SVG: lines over an x column, or bars if rows have names.
  *
  * Lines: one for each y column, and of each for every number of the series column, if there is one. Points
  * are joined in the order of the rows; a missing value breaks the line. Both axes are linear and start at

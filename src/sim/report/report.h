@@ -20,7 +20,7 @@ enum report_role {
     REPORT_SHOWN,         /* in the table only */
     REPORT_X,             /* of the plot; at most one column */
     REPORT_X_LOGARITHMIC, /* the same; all values at least 1 */
-    REPORT_Y,             /* a line of the plot, or its bars where rows have names instead of an x */
+    REPORT_Y,             /* a line of the plot, or its bars if rows have names instead of an x */
     REPORT_Y_EXPECTED,    /* a dashed line: what a paper says */
     REPORT_SERIES,        /* rows with equal numbers here are a line of their own; at most one column */
 };

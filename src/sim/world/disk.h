@@ -82,7 +82,7 @@ void disk_init(struct disk *disk, const struct disk_dials *dials, uint64_t seed)
 void disk_done(struct disk *disk);
 
 enum disk_open_flag {
-    DISK_CREATE = 1,    /* where it is not there */
+    DISK_CREATE = 1,    /* if it is not there */
     DISK_EXCLUSIVE = 2, /* ERR_EXISTS if it is; with DISK_CREATE */
     DISK_TRUNCATE = 4,
 };

@@ -34,7 +34,7 @@ const struct names_entry *names_find(const struct names *names, const char *name
 /* The name leads to the inode from now on, whatever it led to before. */
 enum err names_bind(struct names *names, const char *name, uint32_t inode) MUST_CHECK;
 
-/* Nothing happens where there is no such name. */
+/* Nothing happens if there is no such name. */
 void names_unbind(struct names *names, const char *name);
 
 #endif

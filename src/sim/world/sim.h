@@ -69,7 +69,7 @@ struct sim_counters {
 
 struct sim;
 
-/* Who watches a run. Each function may be NULL. Registered once, called in order of registration. */
+/* Watches a run. Each function may be NULL. Registered once, called in order of registration. */
 struct sim_observer {
     void *context;
 
@@ -123,7 +123,7 @@ void sim_leave(struct sim *sim, uint32_t node);
 
 /* ---- driving ---- */
 
-/* EVENT_COMMAND for the node, at most STEP_MESSAGE_SIZE_MAX bytes. Lost where the node is not up then. */
+/* EVENT_COMMAND for the node, at most STEP_MESSAGE_SIZE_MAX bytes. Lost if the node is not up then. */
 enum err sim_command_at(struct sim *sim, uint32_t node, uint64_t at_us, uint32_t code, uint64_t number,
                         struct bytes bytes) MUST_CHECK;
 

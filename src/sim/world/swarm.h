@@ -71,7 +71,7 @@ void swarm_init(struct swarm *swarm, const struct swarm_config *config, struct s
 /* As sim_run_until(), with faults striking on the way. */
 enum err swarm_run_until(struct swarm *swarm, uint64_t until_us) MUST_CHECK;
 
-/* No fault from now on, and everybody who can be is up within a microsecond of virtual time. */
+/* No fault from now on, and every node that can be is up within a microsecond of virtual time. */
 void swarm_heal(struct swarm *swarm);
 
 /* One line for people: which faults were on and how often they struck. */
