@@ -4,70 +4,59 @@
 
 #include "base/assert.h"
 
-/* The bounds are far beyond what anybody plans, and keep every product a finite number. What is tiny may grow
- * when it is stored: a record has a header. */
+#define AT(input) offsetof(struct capacity_inputs, input)
+
+/*
+ * The bounds are far beyond what anybody plans, and keep every product a finite number. What is tiny may grow
+ * when it is stored: a record has a header.
+ *
+ * The figures of the thesis are those of its tables 3.1 and 3.2 and chapters 4.4 and 6, as printed. What it
+ * rounds it rounds by no more than 3 % (154 to 150 kbit/s, 49.3 to 50 TB of images). Where today's come from:
+ * docs/plan.md, "Today's figures".
+ *
+ *      name, unit, whole number, input, least, greatest, thesis, today
+ */
 const struct capacity_field_rule capacity_fields[CAPACITY_FIELDS_COUNT] = {
-    [CAPACITY_PAGES] = {"pages", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, pages_count), 1,
-                        1e15},
-    [CAPACITY_PAGE_SIZE] = {"page-size", CAPACITY_SIZE, false, offsetof(struct capacity_inputs, page_size), 1,
-                            1e12},
-    [CAPACITY_PAGE_COMPRESSED] = {"page-compressed", CAPACITY_SHARE, false,
-                                  offsetof(struct capacity_inputs, page_compressed), 1e-6, 1000},
-    [CAPACITY_EMBEDS] = {"embeds", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, embeds_per_page),
-                         0, 1e6},
-    [CAPACITY_EMBED_SIZE] = {"embed-size", CAPACITY_SIZE, false, offsetof(struct capacity_inputs, embed_size),
-                             1, 1e12},
-    [CAPACITY_EMBED_COMPRESSED] = {"embed-compressed", CAPACITY_SHARE, false,
-                                   offsetof(struct capacity_inputs, embed_compressed), 1e-6, 1000},
-    [CAPACITY_PAGES_CHANGED] = {"pages-changed", CAPACITY_SHARE, false,
-                                offsetof(struct capacity_inputs, pages_changed), 0, 1},
-    [CAPACITY_EMBEDS_CHANGED] = {"embeds-changed", CAPACITY_SHARE, false,
-                                 offsetof(struct capacity_inputs, embeds_changed), 0, 1},
-    [CAPACITY_ADDED] = {"added", CAPACITY_SHARE, false, offsetof(struct capacity_inputs, added), 0, 10},
-    [CAPACITY_DUPLICATES] = {"duplicates", CAPACITY_SHARE, false,
-                             offsetof(struct capacity_inputs, duplicates), 0, 0.999999},
-    [CAPACITY_LINKS] = {"links", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, links_per_page), 0,
-                        1e6},
-    [CAPACITY_LINKS_NEW] = {"links-new", CAPACITY_SHARE, false, offsetof(struct capacity_inputs, links_new),
-                            0, 1},
-    [CAPACITY_URL_SIZE] = {"url-size", CAPACITY_SIZE, false, offsetof(struct capacity_inputs, url_size), 1,
-                           65536},
-    [CAPACITY_PERIOD] = {"period", CAPACITY_DAYS, false, offsetof(struct capacity_inputs, period_days), 0.01,
-                         36500},
-    [CAPACITY_MONTHS] = {"months", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, months), 0, 1200},
-    [CAPACITY_REQUEST_UP] = {"request-up", CAPACITY_SIZE, false,
-                             offsetof(struct capacity_inputs, request_up_size), 0, 1e6},
-    [CAPACITY_REQUEST_DOWN] = {"request-down", CAPACITY_SIZE, false,
-                               offsetof(struct capacity_inputs, request_down_size), 0, 1e6},
-    [CAPACITY_LINK_BYTES] = {"link-size", CAPACITY_SIZE, false, offsetof(struct capacity_inputs, link_size),
-                             0.1, 65536},
-    [CAPACITY_REPLICAS] = {"replicas", CAPACITY_COUNT, true, offsetof(struct capacity_inputs, copies), 1,
-                           CAPACITY_COPIES_MAX},
-    [CAPACITY_WITNESSES] = {"witnesses", CAPACITY_COUNT, true, offsetof(struct capacity_inputs, witnesses), 0,
-                            CAPACITY_COPIES_MAX},
-    [CAPACITY_NODES] = {"nodes", CAPACITY_COUNT, true, offsetof(struct capacity_inputs, nodes_count), 0,
-                        CAPACITY_NODES_MAX},
-    [CAPACITY_DISK] = {"disk", CAPACITY_SIZE, false, offsetof(struct capacity_inputs, disk_size), 0, 1e18},
-    [CAPACITY_RESERVE] = {"reserve", CAPACITY_SHARE, false, offsetof(struct capacity_inputs, reserve), 0,
-                          0.99},
-    [CAPACITY_UPTIME] = {"uptime", CAPACITY_SHARE, false, offsetof(struct capacity_inputs, uptime), 0.000001,
-                         1},
-    [CAPACITY_LIFETIME] = {"lifetime", CAPACITY_DAYS, false, offsetof(struct capacity_inputs, lifetime_days),
-                           0.01, 36500},
-    [CAPACITY_REPAIR] = {"repair", CAPACITY_DAYS, false, offsetof(struct capacity_inputs, repair_days),
-                         0.0001, 36500},
-    [CAPACITY_LINE] = {"line", CAPACITY_RATE, false, offsetof(struct capacity_inputs, line_kbps), 0.001,
-                       1e12},
-    [CAPACITY_HOPS] = {"hops", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, lookup_hops), 0, 1000},
-    [CAPACITY_LOOKUP_SIZE] = {"lookup-size", CAPACITY_SIZE, false,
-                              offsetof(struct capacity_inputs, lookup_message_size), 0, 65536},
-    [CAPACITY_HEADER_SIZE] = {"header-size", CAPACITY_SIZE, false,
-                              offsetof(struct capacity_inputs, message_header_size), 0, 65536},
-    [CAPACITY_BATCH] = {"batch", CAPACITY_COUNT, false, offsetof(struct capacity_inputs, links_per_message),
-                        1, 1e6},
-    [CAPACITY_ROUNDING] = {"rounding", CAPACITY_SHARE, false, offsetof(struct capacity_inputs, rounding), 0,
-                           0.1},
+    [CAPACITY_PAGES] = {"pages", CAPACITY_COUNT, false, AT(pages_count), 1, 1e15, 2e9, 2.64e9},
+    [CAPACITY_PAGE_SIZE] = {"page-size", CAPACITY_SIZE, false, AT(page_size), 1, 1e12, 12e3, 164e3},
+    [CAPACITY_PAGE_COMPRESSED] = {"page-compressed", CAPACITY_SHARE, false, AT(page_compressed), 1e-6, 1000,
+                                  0.248, 0.2},
+    [CAPACITY_EMBEDS] = {"embeds", CAPACITY_COUNT, false, AT(embeds_per_page), 0, 1e6, 0.77, 5},
+    [CAPACITY_EMBED_SIZE] = {"embed-size", CAPACITY_SIZE, false, AT(embed_size), 1, 1e12, 32e3, 37e3},
+    [CAPACITY_EMBED_COMPRESSED] = {"embed-compressed", CAPACITY_SHARE, false, AT(embed_compressed), 1e-6,
+                                   1000, 0.986, 0.9},
+    [CAPACITY_PAGES_CHANGED] = {"pages-changed", CAPACITY_SHARE, false, AT(pages_changed), 0, 1, 0.05, 0.05},
+    [CAPACITY_EMBEDS_CHANGED] = {"embeds-changed", CAPACITY_SHARE, false, AT(embeds_changed), 0, 1, 0, 0.001},
+    [CAPACITY_ADDED] = {"added", CAPACITY_SHARE, false, AT(added), 0, 10, 0.005, 0.005},
+    [CAPACITY_DUPLICATES] = {"duplicates", CAPACITY_SHARE, false, AT(duplicates), 0, 0.999999, 0, 0.2},
+    [CAPACITY_LINKS] = {"links", CAPACITY_COUNT, false, AT(links_per_page), 0, 1e6, 36, 200},
+    [CAPACITY_LINKS_NEW] = {"links-new", CAPACITY_SHARE, false, AT(links_new), 0, 1, 0.1, 0.1},
+    [CAPACITY_URL_SIZE] = {"url-size", CAPACITY_SIZE, false, AT(url_size), 1, 65536, 59, 80},
+    [CAPACITY_PERIOD] = {"period", CAPACITY_DAYS, false, AT(period_days), 0.01, 36500, 1, 30},
+    [CAPACITY_MONTHS] = {"months", CAPACITY_COUNT, false, AT(months), 0, 1200, 9, 12},
+    [CAPACITY_REQUEST_UP] = {"request-up", CAPACITY_SIZE, false, AT(request_up_size), 0, 1e6, 80, 500},
+    [CAPACITY_REQUEST_DOWN] = {"request-down", CAPACITY_SIZE, false, AT(request_down_size), 0, 1e6, 20, 300},
+    [CAPACITY_LINK_BYTES] = {"link-size", CAPACITY_SIZE, false, AT(link_size), 0.1, 65536, 59,
+                             CAPACITY_LINK_SIZE},
+    [CAPACITY_REPLICAS] = {"replicas", CAPACITY_COUNT, true, AT(copies), 1, CAPACITY_COPIES_MAX, 6, 6},
+    [CAPACITY_WITNESSES] = {"witnesses", CAPACITY_COUNT, true, AT(witnesses), 0, CAPACITY_COPIES_MAX,
+                            CAPACITY_ALL_COPIES, 1},
+    [CAPACITY_NODES] = {"nodes", CAPACITY_COUNT, true, AT(nodes_count), 0, CAPACITY_NODES_MAX, 20000, 0},
+    [CAPACITY_DISK] = {"disk", CAPACITY_SIZE, false, AT(disk_size), 0, 1e18, 100e9, 20e12},
+    [CAPACITY_RESERVE] = {"reserve", CAPACITY_SHARE, false, AT(reserve), 0, 0.99, 0, 0.1},
+    [CAPACITY_UPTIME] = {"uptime", CAPACITY_SHARE, false, AT(uptime), 0.000001, 1, 0.8, 0.9},
+    [CAPACITY_LIFETIME] = {"lifetime", CAPACITY_DAYS, false, AT(lifetime_days), 0.01, 36500, 360, 730},
+    [CAPACITY_REPAIR] = {"repair", CAPACITY_DAYS, false, AT(repair_days), 0.0001, 36500, 60, 30},
+    [CAPACITY_LINE] = {"line", CAPACITY_RATE, false, AT(line_kbps), 0.001, 1e12, 1000, 100e3},
+    [CAPACITY_HOPS] = {"hops", CAPACITY_COUNT, false, AT(lookup_hops), 0, 1000, 8, 0},
+    [CAPACITY_LOOKUP_SIZE] = {"lookup-size", CAPACITY_SIZE, false, AT(lookup_message_size), 0, 65536, 100,
+                              100},
+    [CAPACITY_HEADER_SIZE] = {"header-size", CAPACITY_SIZE, false, AT(message_header_size), 0, 65536, 60, 60},
+    [CAPACITY_BATCH] = {"batch", CAPACITY_COUNT, false, AT(links_per_message), 1, 1e6, 6, 10},
+    [CAPACITY_ROUNDING] = {"rounding", CAPACITY_SHARE, false, AT(rounding), 0, 0.1, 0.03, 0},
 };
+
+#undef AT
 
 double *capacity_at(struct capacity_inputs *inputs, enum capacity_field field) {
     ASSERT(field < CAPACITY_FIELDS_COUNT);
@@ -79,96 +68,15 @@ double capacity_value(const struct capacity_inputs *inputs, enum capacity_field 
     return *(const double *)((const char *)inputs + capacity_fields[field].offset);
 }
 
-/*
- * Tables 3.1 and 3.2, chapters 4.4 and 6, as printed. What the thesis rounds it rounds by no more than 3 %
- * (154 to 150 kbit/s, 49.3 to 50 TB of images).
- */
-static const struct capacity_inputs thesis = {
-    .pages_count = 2e9,
-    .page_size = 12e3,
-    .page_compressed = 0.248,
-    .embeds_per_page = 0.77,
-    .embed_size = 32e3,
-    .embed_compressed = 0.986,
-    .pages_changed = 0.05,
-    .embeds_changed = 0,
-    .added = 0.005,
-    .duplicates = 0,
-    .links_per_page = 36,
-    .links_new = 0.1,
-    .url_size = 59,
-    .period_days = 1,
-    .months = 9,
-    .request_up_size = 80,
-    .request_down_size = 20,
-    .link_size = 59,
-    .copies = 6,
-    .witnesses = CAPACITY_ALL_COPIES,
-    .nodes_count = 20000,
-    .disk_size = 100e9,
-    .reserve = 0,
-    .uptime = 0.8,
-    .lifetime_days = 360,
-    .repair_days = 60,
-    .line_kbps = 1000,
-    .lookup_hops = 8,
-    .lookup_message_size = 100,
-    .message_header_size = 60,
-    .links_per_message = 6,
-    .rounding = 0.03,
-};
-
-/* Where each comes from: docs/plan.md, "Today's figures". */
-static const struct capacity_inputs today = {
-    .pages_count = 2.64e9,
-    .page_size = 164e3,
-    .page_compressed = 0.2,
-    .embeds_per_page = 5,
-    .embed_size = 37e3,
-    .embed_compressed = 0.9,
-    .pages_changed = 0.05,
-    .embeds_changed = 0.001,
-    .added = 0.005,
-    .duplicates = 0.2,
-    .links_per_page = 200,
-    .links_new = 0.1,
-    .url_size = 80,
-    .period_days = 30,
-    .months = 12,
-    .request_up_size = 500,
-    .request_down_size = 300,
-    .link_size = CAPACITY_LINK_SIZE,
-    .copies = 6,
-    .witnesses = 1,
-    .nodes_count = 0,
-    .disk_size = 20e12,
-    .reserve = 0.1,
-    .uptime = 0.9,
-    .lifetime_days = 730,
-    .repair_days = 30,
-    .line_kbps = 100e3,
-    .lookup_hops = 0,
-    .lookup_message_size = 100,
-    .message_header_size = 60,
-    .links_per_message = 10,
-    .rounding = 0,
-};
-
 void capacity_preset(enum capacity_preset preset, struct capacity_inputs *ret_inputs) {
-    switch (preset) {
-    case CAPACITY_TODAY:
-        *ret_inputs = today;
-        return;
-    case CAPACITY_THESIS:
-        *ret_inputs = thesis;
-        return;
-    case CAPACITY_THESIS_LIGHT: /* chapter 6.2: pages only */
-        *ret_inputs = thesis;
+    for (unsigned i = 0; i < CAPACITY_FIELDS_COUNT; i++) {
+        const struct capacity_field_rule *rule = &capacity_fields[i];
+        *capacity_at(ret_inputs, i) = preset == CAPACITY_TODAY ? rule->today : rule->thesis;
+    }
+    if (preset == CAPACITY_THESIS_LIGHT) { /* chapter 6.2: pages only */
         ret_inputs->embeds_per_page = 0;
         ret_inputs->nodes_count = 6000;
-        return;
     }
-    assert_failed("every preset has its figures", __FILE__, __LINE__);
 }
 
 static const double BITS = 8;
@@ -176,7 +84,7 @@ static const double DAY_S = 86400;
 static const double YEAR_DAYS = 365;
 static const double LN_2 = 0.69314718055994530942;
 
-/* What a copy of it may amount to where nothing is ever lost: a double still, and not infinite. */
+/* What a copy of it may amount to if nothing is ever lost: a double still, and not infinite. */
 static const double TIME_MAX_DAYS = 1e300;
 
 /* ---- elementary functions, without libm: folder ring/ calls nothing outside ---- */
@@ -275,7 +183,7 @@ double capacity_all_among(double copies, double share) {
 }
 
 /*
- * From k copies to k - 1 takes 1 / (k f) where the next event is a loss; else it first goes up to k + 1 and
+ * From k copies to k - 1 takes 1 / (k f) if the next event is a loss; else it first goes up to k + 1 and
  * must come back: T(k) = 1 / (k f) + (missing r) / (k f) T(k + 1). All steps down to 0 add up.
  */
 double capacity_time_to_loss_days(double copies, double lifetime_days, double repair_days) {

@@ -116,7 +116,8 @@ enum capacity_field {
 
 enum capacity_unit { CAPACITY_COUNT, CAPACITY_SIZE, CAPACITY_SHARE, CAPACITY_DAYS, CAPACITY_RATE };
 
-/* Of a value between min and max; the name is that of the option, "page-size". */
+/* An input between min and max, and what it is in the presets; the name is that of the option, "page-size".
+ */
 struct capacity_field_rule {
     const char *name;
     enum capacity_unit unit;
@@ -124,6 +125,8 @@ struct capacity_field_rule {
     size_t offset;
     double min;
     double max;
+    double thesis;
+    double today;
 };
 
 extern const struct capacity_field_rule capacity_fields[CAPACITY_FIELDS_COUNT];
