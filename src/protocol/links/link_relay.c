@@ -99,7 +99,7 @@ bool link_relay_is_idle(const struct link_relay *link_relay) {
     return !link_relay->is_walking;
 }
 
-/* ---- who receives ---- */
+/* ---- receiving ---- */
 
 static void blame(struct link_relay *link_relay, const struct event *event, const char *why) {
     uint8_t memory[BLAME_SIZE_MAX];

@@ -14,7 +14,7 @@ static struct ring_id id_before(struct ring_id id) {
     return (struct ring_id){id.high - (id.low == 0), id.low - 1};
 }
 
-/* Places that follow the last one; who does not is no place behind it. */
+/* Places that follow the last one; any other is no place behind it. */
 static void window_add(struct walker *walker, const struct vnode *places, size_t count) {
     for (size_t i = 0; i < count && walker->window_count < LINK_RELAY_WINDOW_MAX; i++) {
         struct ring_id last =
@@ -225,7 +225,7 @@ static bool is_under_way(const struct walker *walker) {
     return false;
 }
 
-/* The primary, unless it is dead, and a majority of those who shall hold them and are there; others than
+/* The primary, unless it is dead, and a majority of those that shall hold them and are there; others than
  * ourselves, if there are any. */
 static bool is_enough(const struct link_relay *link_relay, const struct walker *walker) {
     unsigned taken = 0;

@@ -1,4 +1,7 @@
-/* link_relay_state - what the files of link_relay*.c share. Private to them. */
+/*
+ * link_relay_state - what is inside struct link_relay. One machine in several files, 820 lines in all:
+ * link_relay.c has its life and receives links, link_relay_send.c sends those of the owner.
+ */
 #ifndef MNEMON_PROTOCOL_LINKS_LINK_RELAY_STATE_H
 #define MNEMON_PROTOCOL_LINKS_LINK_RELAY_STATE_H
 

@@ -4,6 +4,7 @@
 #include "base/wire.h"
 #include "protocol/links/links_model.h"
 #include "protocol/links/links_table.h"
+#include "protocol/links/links_text.h"
 
 enum {
     END = 0,         /* symbol behind the last character of a URL */

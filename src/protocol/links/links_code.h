@@ -62,8 +62,4 @@ size_t links_code_write(struct links_code *code, enum links_code_way way,
 /* NULL, or what is wrong with it. */
 const char *links_code_read(struct links_code *code, struct bytes bytes, struct links_code_batch *ret_batch);
 
-/* The text that all models have learnt, one URL a line. links_text.c */
-extern const char *const links_text[];
-extern const size_t links_text_count;
-
 #endif

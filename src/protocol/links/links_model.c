@@ -37,7 +37,7 @@ struct touched {
 struct links_model {
     struct arena arena; /* itself */
     struct state now;
-    struct state kept;                   /* its slots are read only where more were touched than noted */
+    struct state kept;                   /* its slots are read only if more were touched than noted */
     struct touched touched[TOUCHED_MAX]; /* in order, a slot as often as it learnt */
     size_t touched_count;
     int16_t stretch[PROBABILITIES];
@@ -94,7 +94,8 @@ static uint32_t index_of(uint32_t hash, uint32_t i) {
     return i << SLOT_BITS | hash >> (32 - SLOT_BITS);
 }
 
-/* The slots of a path lie anywhere in 3 MiB: who has asked for them one bit before does not wait for them. */
+/* The slots of a path lie anywhere in 3 MiB: if they were asked for one bit before, nothing waits for them.
+ */
 static void fetch_ahead(const struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS],
                         uint32_t path) {
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {

@@ -1,7 +1,7 @@
 #include "protocol/links/links_table.h"
 
 #include "base/arena.h"
-#include "protocol/links/links_code.h"
+#include "protocol/links/links_text.h"
 
 enum {
     CHARACTERS = 95, /* 0x21 to 0x7e, and 0: none, or the end */

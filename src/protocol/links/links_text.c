@@ -1,6 +1,4 @@
-/* links_text - what the model of links_model.h has learnt: shapes of URLs, names of well-known sites, words.
- */
-#include "protocol/links/links_code.h"
+#include "protocol/links/links_text.h"
 
 const char *const links_text[] = {
     "https://www.example.com/",
