@@ -198,7 +198,7 @@ static bool take_who(struct datagram *datagram, const struct address *from, stru
     }
     memcpy(here.cookie, who.cookie, sizeof here.cookie);
     memcpy(here.key, datagram->config.identity->key, sizeof here.key);
-    (void)datagram_put(datagram, from, plain_write_here(&here, out)); /* who asks will ask again */
+    (void)datagram_put(datagram, from, plain_write_here(&here, out)); /* the node will ask again */
     return true;
 }
 

@@ -16,7 +16,7 @@ enum {
 
 struct dns_entry {
     struct dns *dns;
-    struct dns_question *questions; /* who waits; empty if the answer is known */
+    struct dns_question *questions; /* those that wait; empty if the answer is known */
     struct dns_entry *next;         /* in the list of those being asked or of those to be told */
     struct dns_entry *previous;
     uint64_t until_ms; /* when we give up asking, or when the answer expires */
@@ -47,9 +47,9 @@ struct dns {
     uv_timer_t timer;
     struct map entries;      /* name: struct dns_entry * */
     struct dns_list asked;   /* the oldest first: all have the same time-out */
-    struct dns_list to_tell; /* the answer is there, who waits must be told */
+    struct dns_list to_tell; /* the answer is there, those that wait must be told */
     struct dns_poll *polls;
-    struct dns_answer failure; /* for dns_ask(), where there is not even an entry */
+    struct dns_answer failure; /* for dns_ask(), if there is not even an entry */
     uint64_t timeout_ms;
     uint64_t ttl_min_ms;
     size_t waiting_count; /* questions; while there are any, the loop goes on */
@@ -109,7 +109,7 @@ static enum err err_from_ares(int status) {
     }
 }
 
-/* The answer stands for ttl_ms; who waits is told when the stack is flat again. */
+/* The answer stands for ttl_ms; those that wait are told when the stack is flat again. */
 static void settle(struct dns_entry *entry, uint64_t ttl_ms) {
     struct dns *dns = entry->dns;
     entry->until_ms = uv_now(dns->loop) + ttl_ms;

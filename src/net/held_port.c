@@ -7,7 +7,7 @@
 
 #include "net/socket_address.h"
 
-/* Without SO_REUSEADDR: with it, others who also have it could bind the port until somebody listens. */
+/* Without SO_REUSEADDR: with it, others that also set it could bind the port until somebody listens. */
 static bool bind_any(int fd, struct address *address) {
     struct sockaddr_storage name;
     struct address any = *address;

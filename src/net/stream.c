@@ -179,7 +179,7 @@ static struct output *output_new(size_t size) {
     return output;
 }
 
-/* Takes the output over, also where it fails. */
+/* Takes the output over, also if it fails. */
 static enum err put_output(struct stream *stream, struct output *take_output) {
     uv_buf_t buffer = uv_buf_init((char *)take_output->bytes, (unsigned)take_output->size);
     take_output->write.data = stream;
@@ -240,7 +240,7 @@ void stream_finish(struct stream *stream) {
         return;
     }
     stream->is_finished = true;
-    /* Where even this fails, the idle time ends the stream: no callback from inside here. */
+    /* If even this fails, the idle time ends the stream: no callback from inside here. */
     (void)put_frames(stream, bytes_of(NULL, 0), true);
 }
 
@@ -617,7 +617,7 @@ static int open_held(struct stream_server *server, int held) {
         return uv_translate_sys_error(errno);
     }
     /* As uv_tcp_bind() does, but only now that it is bound: else connections that have ended keep the port
-     * from who starts again with it. */
+     * from a node that starts again with it. */
     int yes = 1;
     int status = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0
                      ? uv_tcp_open(&server->listener, fd)

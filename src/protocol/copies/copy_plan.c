@@ -65,7 +65,7 @@ static uint64_t pause_us(const struct copy_plan_pass *pass, const struct copy_pl
     return coming_us > wait_us ? coming_us : wait_us;
 }
 
-/* copy_plan_pass.c: a comparison of the task's arc went well. True: nothing is missing in all of the arc.
+/* A comparison of the task's arc went well. True: nothing is missing in all of the arc.
  * Else *ret_wait_us until the next one. */
 static bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_plan_task *task,
                                 const struct copy_plan_outcome *outcome, uint64_t *ret_wait_us) {
@@ -97,7 +97,7 @@ static bool copy_plan_pass_take(struct copy_plan_pass *pass, const struct copy_p
     return missing == 0;
 }
 
-/* What we left is handed on to those who have it now. */
+/* Arcs that we left are handed on to the nodes that have them now. */
 
 static const uint64_t FIRST_US = 3 * 1000000; /* until then its primary has compared it with us, mostly */
 
@@ -276,7 +276,7 @@ struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *co
 
 /* ---- what to do ---- */
 
-/* Those who follow the holders only where a repair takes long. */
+/* The nodes that follow the holders are asked only if a repair takes long. */
 static bool may_work(const struct copy_plan_piece *piece, const struct copy_plan_node *node) {
     bool is_asked = piece->repairing_since_us > 0 && node->barred_until_us == 0;
     return (node->is_chosen || is_asked) && node->away_since_us == 0 && !node->is_busy;
@@ -347,7 +347,7 @@ bool copy_plan_next(struct copy_plan *copy_plan, uint64_t now_us, struct copy_pl
         copy_plan->turns_count++;
         return true;
     }
-    copy_plan->turns_count = 0; /* where members always want something, the others get their turn too */
+    copy_plan->turns_count = 0; /* if members always want something, the others get their turn too */
     return copy_plan_next_left(copy_plan, now_us, ret_task) || next_release(copy_plan, now_us, ret_task) ||
            next_of_members(copy_plan, now_us, ret_task);
 }

@@ -243,7 +243,7 @@ static void set_nodes(const struct copy_plan *copy_plan, struct copy_plan_piece 
         const struct copy_plan_node *known = find_node(&old, &arc->peers[i]);
         struct copy_plan_node *node = &piece->nodes[piece->count++];
         *node = known != NULL ? *known : (struct copy_plan_node){.peer = arc->peers[i]};
-        if (!node->is_listed) { /* new or back: at once, but not with every change of who comes and goes */
+        if (!node->is_listed) { /* new or back: at once, but not whenever some node comes or goes */
             node->compare_us = node->compared_at_us > 0 ? node->compared_at_us + AGAIN_US : 0;
             node->silent_count = 0;
             node->is_complete = false;
@@ -264,7 +264,7 @@ static void set_nodes(const struct copy_plan *copy_plan, struct copy_plan_piece 
     }
 }
 
-/* ---- who shall have a copy ---- */
+/* ---- which nodes shall have a copy ---- */
 
 static void drop_node(struct copy_plan_piece *piece, size_t index) {
     piece->count--;

@@ -6,7 +6,7 @@ enum { CHUNK_COUNT = 64 };
 struct pass {
     const struct reconcile_arc *arc;
     const struct ringkey_set *set;
-    const struct reconcile_report *report; /* of an asker; NULL: who answers */
+    const struct reconcile_report *report; /* of an asker; NULL: of the side that answers */
     struct reconcile_writer out;
     bool is_open;                   /* something was said, so that the other side will answer */
     struct reconcile_position open; /* where that begins */
@@ -148,7 +148,7 @@ static enum err say_keys(struct pass *pass, const struct reconcile_range *range,
     struct reconcile_range part = *range;
     size_t said_count = reconcile_writer_room(&pass->out) / RINGKEY_SIZE;
     enum err err = ERR_OK;
-    if (said_count == 0) { /* also where there is no key: the range itself takes room */
+    if (said_count == 0) { /* also if there is no key: the range itself takes room */
         return leave_rest(pass, &range->lower);
     }
     if (said_count >= count) {
@@ -175,7 +175,7 @@ static enum err say_keys(struct pass *pass, const struct reconcile_range *range,
     return said_count < count ? leave_rest(pass, &part.upper) : ERR_OK;
 }
 
-/* ---- who answers a list ---- */
+/* ---- the side that answers a list ---- */
 
 static bool count_entry(struct pass *pass, bool is_ours, const struct ringkey *key) {
     (void)is_ours;
@@ -218,7 +218,7 @@ static enum err say_difference(struct pass *pass, const struct reconcile_range *
     return err == ERR_OK && is_cut ? leave_rest(pass, &upper) : err;
 }
 
-/* ---- who asked ---- */
+/* ---- the side that asked ---- */
 
 static bool report_key(struct pass *pass, bool is_ours, const struct ringkey *key) {
     if (pass->found_count == RECONCILE_FOUND_MAX) {

@@ -46,7 +46,7 @@ struct ringkey reconcile_position_key(const struct reconcile_position *position)
     return key;
 }
 
-/* What lies between two positions as ranges of keys: two where the zero of the ring is inside. */
+/* What lies between two positions as ranges of keys: two if the zero of the ring is inside. */
 static size_t cut_in_pieces(const struct reconcile_position *lower, const struct reconcile_position *upper,
                             struct ringkey_range pieces[PIECES_MAX]) {
     ASSERT(reconcile_position_compare(lower, upper) < 0);

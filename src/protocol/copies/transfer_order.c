@@ -2,8 +2,9 @@
 
 enum { OWN_ROW_MAX = 3 };
 static const uint64_t IDLE_US = 1000000;      /* without a question: it has what it wanted */
-static const uint64_t TURN_US = 60 * 1000000; /* at most, where others wait */
-static const uint64_t PAST_US = 3 * 1000000;  /* longer than who was told that we are busy stays away */
+static const uint64_t TURN_US = 60 * 1000000; /* at most, if others wait */
+static const uint64_t PAST_US =
+    3 * 1000000; /* longer than a node stays away that was told that we are busy */
 
 enum transfer_order_lane transfer_order_next(const struct transfer_order_queue *queue, bool has_own,
                                              bool has_offered) {

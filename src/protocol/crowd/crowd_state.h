@@ -1,4 +1,7 @@
-/* crowd_state - what is inside struct crowd; for the files of this folder only. */
+/*
+ * crowd_state - what is inside struct crowd, for the files of this folder only. One machine in several files:
+ * crowd.c has its life and hands messages to overlay.c (the view is built and kept) and locate.c (searches).
+ */
 #ifndef MNEMON_PROTOCOL_CROWD_CROWD_STATE_H
 #define MNEMON_PROTOCOL_CROWD_CROWD_STATE_H
 

@@ -53,7 +53,7 @@ static bool send_copy(struct crowd *crowd, struct locate_flight *flight, struct 
 }
 
 /*
- * To `count` neighbours that have not been used for this query; where repeats are taken, only those of the
+ * To `count` neighbours that have not been used for this query; if repeats are taken, only those of the
  * last round are known.
  */
 static size_t send_round(struct crowd *crowd, struct locate_flight *flight, struct locate_query *query,
@@ -117,7 +117,7 @@ static void locate_flight_hear(struct crowd *crowd, uint32_t peer_hash) {
     }
 }
 
-/* Who wakes this late was asleep itself: what came meanwhile has not been read yet. */
+/* A node that wakes this late was asleep itself: what came meanwhile has not been read yet. */
 static bool is_own_fault(const struct crowd *crowd, const struct locate_flight *flight) {
     return crowd->now_us - flight->due_us > crowd->config.ack_us / 2;
 }
@@ -298,7 +298,8 @@ static bool locate_seen_init(struct locate_seen *seen, const struct crowd_config
 
 /* ---- by id ---- */
 
-/* Ids are chosen by others, who must not be able to make all of them meet in one place: hence the secret. */
+/* Ids are chosen by other nodes, which must not be able to make all of them meet in one place: hence the
+ * secret. */
 static uint32_t home_of(const struct locate_seen *seen, uint64_t id) {
     return (uint32_t)prng_mix(id ^ seen->secret) & seen->slots_mask;
 }
@@ -361,7 +362,7 @@ static uint32_t wanted_count(const struct crowd_config *config) {
     return count < WANTED_COUNT_MIN ? WANTED_COUNT_MIN : count;
 }
 
-/* An answer of the owner is passed to all who wait for it; beside that a message of another, and a tick. */
+/* An answer of the owner is passed to all that wait for it; beside that a message of another, and a tick. */
 size_t locate_actions_max(const struct crowd_config *config) {
     return config->waiting_max + (UNITS_MAX + 2) * CROWD_FANOUT_MAX;
 }
@@ -491,7 +492,7 @@ static void receive_hit(struct crowd *crowd, const struct event *event, const st
         .holder = message->holder,
         .contents = message->contents,
     };
-    if (hit.holder.address.port == 0) { /* the sender: only whom it sends it to knows who that is */
+    if (hit.holder.address.port == 0) { /* the sender: only its receiver knows which node that is */
         hit.holder = event_sender(event);
     }
     locate_wanted_found(crowd, query->wish_hash);

@@ -288,7 +288,8 @@ static bool is_waiting(const struct crowd *crowd, uint64_t id) {
     return false;
 }
 
-/* Of those that wait: the most wanted and of them the first, or the least wanted and of them the last. */
+/* The next of those that wait: the most wanted and of them the first, or the least wanted and of them the
+ * last. */
 static bool choose_waiting(const struct crowd *crowd, bool is_most, uint32_t *ret_index) {
     unsigned best_senders = 0;
     uint64_t best_order = 0;
@@ -469,7 +470,7 @@ static void ask(struct crowd *crowd, struct locate_task *task) {
 /* Its turn has come. False: it is done with. */
 static bool serve(struct crowd *crowd, struct locate_task *task) {
     struct locate_query *query = locate_seen_find(&crowd->locate.seen, task->id);
-    if (query == NULL) { /* else a repeat: what is found goes back to whom it came from first */
+    if (query == NULL) { /* else a repeat: what is found goes back to the node it came from first */
         query = locate_seen_add(&crowd->locate.seen, task->id);
         query->wish_hash = task->wish_hash;
         query->from = task->from;

@@ -1,12 +1,9 @@
 /*
- * locate_state - what is inside struct locate; for the files of this folder only.
+ * locate_state - what is inside struct locate. One machine in several files, 1,100 lines in all:
  *
- *      locate.c         life, messages, what is due
- *      locate_search.c  our own searches
- *      locate_pass.c    the queries of others: waiting, asked, sent on
- *      locate_flight.c  copies of a query that wait for their acknowledgement
- *      locate_seen.c    which queries went through here, from whom and to whom
- *      locate_wanted.c  wishes: how many neighbours sent them, was anything found; what is absent
+ *      locate.c         life, messages, what is due; copies of a query that wait for their acknowledgement,
+ *                       queries that went through here, wishes and what is absent
+ *      locate_pass.c    our own searches, and the queries of others: waiting, asked, sent on
  *
  * All tables are in the crowd's arena and as large as the config says: 100,000 nodes live in one experiment.
  */
@@ -143,16 +140,12 @@ void locate_due(struct crowd *crowd, uint64_t at_us);
 uint32_t locate_peer_hash(const struct crowd *crowd, const struct address *address); /* 30 bits, not 0 */
 uint64_t locate_wish_hash(const struct crowd *crowd, struct bytes wish);             /* not 0 */
 
-/* ---- locate_seen.c ---- */
-
 uint8_t locate_fanout_max(const struct crowd_config *config); /* of any query that is sent from here */
 
 /* NULL: never, or long ago. A query is valid until the next one is added. */
 struct locate_query *locate_seen_find(const struct locate_seen *seen, uint64_t id);
 struct locate_query *locate_seen_add(struct locate_seen *seen,
                                      uint64_t id); /* of no other; zeroed but for id */
-
-/* ---- locate_flight.c ---- */
 
 /* The message to `count` random neighbours, but not to that one (NULL: to any). Both return how many were
  * sent. */
@@ -164,7 +157,7 @@ size_t locate_flight_tick(struct crowd *crowd, struct locate_flight *flight, str
                           const struct crowd_message *message, const struct address *not_to);
 bool locate_flight_acknowledge(struct locate_flight *flight, uint32_t peer_hash); /* false: not awaited */
 
-/* ---- locate_wanted.c; nothing is remembered if the config is_unlimited ---- */
+/* ---- wishes; nothing is remembered if the config is_unlimited ---- */
 
 void locate_wanted_note(struct crowd *crowd, uint64_t wish_hash, uint32_t peer_hash);
 unsigned locate_wanted_senders(const struct crowd *crowd, uint64_t wish_hash);
@@ -179,8 +172,6 @@ bool locate_absent_is(const struct crowd *crowd, uint64_t wish_hash);
 void locate_pass_query(struct crowd *crowd, const struct event *event, const struct crowd_message *message);
 void locate_pass_acknowledge(struct crowd *crowd, uint64_t id, uint32_t peer_hash);
 void locate_pass_tick(struct crowd *crowd, unsigned *units);
-
-/* ---- locate_search.c ---- */
 
 void locate_search_hit(struct crowd *crowd, const struct locate_query *query,
                        const struct crowd_message *hit);

@@ -2,7 +2,7 @@
 
 #include "protocol/crowd/crowd_state.h"
 
-/* How one comes into the crowd: the side of who joins, that of the contact, and the walks between them. */
+/* How a node comes into the crowd: its own side, that of the contact, and the walks between them. */
 
 enum {
     TRY_US = 500000,    /* until the next contact is tried; doubles when all were */
@@ -14,7 +14,7 @@ enum {
     WALKS_BURST = 256,
 };
 
-/* ---- who joins ---- */
+/* ---- the node that joins ---- */
 
 void overlay_join(struct crowd *crowd, struct bytes contacts) {
     struct overlay_join *join = &crowd->overlay.join;
@@ -92,7 +92,7 @@ static void on_challenge(struct crowd *crowd, const struct event *event,
     send_join(crowd, contact, message->token);
 }
 
-/* Hearsay: only who is not known yet. What a join by walks brings later may overwrite it. */
+/* Hearsay: only nodes that are not known yet. What a join by walks brings later may overwrite it. */
 static void borrow(struct crowd *crowd, const struct crowd_neighbour *neighbour) {
     struct overlay_join *join = &crowd->overlay.join;
     bool is_known = view_find(&crowd->view, &neighbour->peer.address) >= 0;
@@ -167,7 +167,7 @@ static void note_newcomer(struct crowd *crowd, const struct peer *peer) {
     overlay->newcomers_count = (uint8_t)(overlay->newcomers_count + (overlay->newcomers_count < size));
 }
 
-/* Those who joined last, from a random one of them on. */
+/* The nodes that joined last, from a random one of them on. */
 static void add_newcomers(struct crowd *crowd, const struct address *without, size_t count_max,
                           struct crowd_message *message) {
     const struct overlay *overlay = &crowd->overlay;
@@ -351,8 +351,9 @@ size_t overlay_actions_max(const struct crowd_config *config) {
 /* ---- shuffles of ours ---- */
 
 /*
- * Under CROWD_CYCLON a node is known by those it shuffled with lately, so who waits evenly is as well known
- * as others. With exponential waits, the paper's, the numbers spread more than twice as far (crowd-degrees).
+ * Under CROWD_CYCLON a node is known by those it shuffled with lately, so one that waits evenly is as well
+ * known as others. With exponential waits, the paper's, the numbers spread more than twice as far
+ * (crowd-degrees).
  */
 static bool waits_evenly(const struct crowd *crowd) {
     return crowd->config.kind == CROWD_CYCLON && !crowd->config.waits_exponentially;
@@ -368,7 +369,7 @@ static void draw_shuffle(struct crowd *crowd) {
 
 void overlay_start(struct crowd *crowd) {
     draw_shuffle(crowd);
-    if (waits_evenly(crowd)) { /* who started together shall not shuffle together */
+    if (waits_evenly(crowd)) { /* nodes that started together shall not shuffle together */
         crowd->overlay.shuffle_at_us = crowd->now_us + prng_below(&crowd->prng, crowd->config.shuffle_us + 1);
     }
     crowd->overlay.alone_at_us = crowd->now_us;
@@ -407,7 +408,8 @@ static void begin_shuffle(struct crowd *crowd) {
     crowd_send(crowd, &overlay->partner, &message);
 }
 
-/* Under CROWD_CYCLON the oldest is next; who is still there after a shuffle must not be it for ever. */
+/* Under CROWD_CYCLON the oldest is next; one that is still there after a shuffle must not be the oldest for
+ * ever. */
 static void renew_partner(struct crowd *crowd) {
     int position = view_find(&crowd->view, &crowd->overlay.partner.address);
     if (position >= 0) {
@@ -448,7 +450,7 @@ static void on_shuffled(struct crowd *crowd, const struct event *event, const st
     }
     crowd->counters.shuffled_count++;
     view_merge(&crowd->view, message->entries, message->entries_count, overlay->sent, overlay->sent_count);
-    renew_partner(crowd); /* where there was room for it, too */
+    renew_partner(crowd); /* also if there was room for it */
     draw_shuffle(crowd);
 }
 
@@ -512,7 +514,7 @@ static void on_shuffle(struct crowd *crowd, const struct event *event, const str
     struct crowd_neighbour received[1 + CROWD_SHUFFLE_MAX];
     received[0] = (struct crowd_neighbour){.peer = event_sender(event)};
     memcpy(received + 1, message->entries, message->entries_count * sizeof *received);
-    view_add(&crowd->view, &received[0]); /* its own word: where we know another key of it, this is it now */
+    view_add(&crowd->view, &received[0]); /* its own word: if we know another key of it, this one holds now */
     struct address sent[CROWD_SHUFFLE_MAX];
     choose_answer(crowd, event, &answer, sent);
     answer.kind = CROWD_MESSAGE_SHUFFLED;

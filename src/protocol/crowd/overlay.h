@@ -82,6 +82,4 @@ size_t overlay_actions_max(const struct crowd_config *config);
 /* What is due; wakes for the next. */
 void overlay_tick(struct crowd *crowd);
 
-/* ---- between overlay.c and overlay_join.c ---- */
-
 #endif

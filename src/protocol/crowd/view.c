@@ -84,7 +84,7 @@ static bool is_among(const struct crowd_neighbour *neighbours, size_t count, con
 /*
  * Those that both sides sent stay on both sides (`kept`, bits of positions): each could otherwise overwrite
  * the one that it counts on the other to have. That, and that both go by the order of the message, is what
- * theorem 1 rests on, where the two send lists of different lengths.
+ * theorem 1 rests on, if the two send lists of different lengths.
  */
 static uint64_t find_kept(const struct view *view, const struct crowd_neighbour *received,
                           size_t received_count, uint64_t *ret_new) {

@@ -44,7 +44,7 @@ uint64_t costs_of_graph(const struct costs *costs, const struct graph *graph, ui
     return sum_us;
 }
 
-/* Who is reached next? GRAPH_NODES_MAX: nobody more. */
+/* The member that is reached next; GRAPH_NODES_MAX: none is left. */
 static uint32_t next_reached(const struct graph *graph, const uint64_t at_us[GRAPH_NODES_MAX],
                              const struct graph_set *done) {
     uint32_t next = GRAPH_NODES_MAX;

@@ -399,7 +399,7 @@ static void receive_member(struct group *group, const struct event *event,
     }
 }
 
-/* Who believes to be a member is told that it is not, by less than it said. */
+/* A node that takes itself for a member is told that it is none, in fewer bytes than it sent. */
 static void receive_stranger(struct group *group, const struct event *event,
                              const struct group_message *message) {
     group->counters.strange_count++;

@@ -4,7 +4,7 @@
  *      document    "topology" | group (16) | term (u32) | signer (32) | topology | signature (64)
  *
  * The signature is over all before it. The sequence number is the topology's own, the master its first
- * member, who need not be the signer: a master that leaves signs the topology of the next one.
+ * member, which need not be the signer: a master that leaves signs the topology of the next one.
  */
 #include "protocol/group/group_state.h"
 
@@ -197,7 +197,7 @@ static bool is_key(const uint8_t a[PEER_KEY_SIZE], const uint8_t b[PEER_KEY_SIZE
     return memcmp(a, b, PEER_KEY_SIZE) == 0;
 }
 
-/* Of a newer document than ours. See group.h. */
+/* May this key sign a newer document than ours? See group.h. */
 static bool may_sign(const struct group *group, const struct parsed *parsed) {
     const struct group_joining *joining = &group->joining;
     const struct topology *topology = group->topology;
@@ -335,7 +335,8 @@ void group_document_restore(struct group *group, struct bytes document) {
     group_members_follow(group);
     group->version = parsed.version;
     group->mode = GROUP_MEMBER;
-    if (group->position == GROUP_NOWHERE) { /* dropped, or our address has changed: who left saved nothing */
+    if (group->position ==
+        GROUP_NOWHERE) { /* dropped, or our address has changed: a node that left saved nothing */
         group_join_again(group, &group->topology->members[0]);
     } else if (group->position == 0) {
         group_master_begin(group);

@@ -1,4 +1,4 @@
-/* How one comes into a group and leaves it: the side of who joins, that of the contact, the way to the
+/* How a node comes into a group and leaves it: its own side, that of the contact, the way to the
  * master. */
 #include "base/map.h"
 #include "protocol/group/group_state.h"
@@ -15,7 +15,7 @@ enum {
     REQUESTS_BURST = 32,
 };
 
-/* ---- who joins ---- */
+/* ---- the node that joins ---- */
 
 static void begin(struct group *group, const struct peer *contact) {
     struct group_joining *joining = &group->joining;
@@ -58,7 +58,7 @@ static void send_join(struct group *group) {
     group_send(group, &joining->contact, &message);
 }
 
-/* Every other time somebody else, where the first contact is silent or its answers have led to nothing. */
+/* Every other time another node, if the first contact is silent or its answers have led to nothing. */
 static const struct peer *choose_contact(struct group *group) {
     const struct group_joining *joining = &group->joining;
     const struct topology *old = group->topology;
@@ -133,8 +133,8 @@ void group_join_on_refused(struct group *group, const struct event *event,
 }
 
 /*
- * Whom we asked says that we are no member, by a newer topology than ours. Our own master knows that best;
- * others are believed where we miss our master, or where we are master ourselves and there is one of a higher
+ * A node that we asked says that we are no member, by a newer topology than ours. Our own master knows that
+ * best; others are believed if we miss our master, or if we are master ourselves and there is one of a higher
  * term.
  */
 void group_join_on_stranger(struct group *group, const struct event *event,
@@ -203,7 +203,7 @@ static void pass_on(struct group *group, const struct peer *who, const struct pe
     group_send_neighbours(group, from, &request);
 }
 
-/* A member that asks is one whose address has changed, or who has lost what it saved. */
+/* A member that asks is one whose address has changed, or that has lost what it saved. */
 void group_join_on_join(struct group *group, const struct event *event, const struct group_message *message) {
     struct peer who = event_sender(event);
     if (group->mode != GROUP_MEMBER) {

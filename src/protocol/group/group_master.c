@@ -1,16 +1,16 @@
-/* What the master does: who is in, what the reports say, and the topology that follows from both. */
+/* What the master does: which nodes are in, what the reports say, and the topology that follows from both. */
 #include "protocol/group/group_state.h"
 
 /*
- * Is the master there, and who follows it?
+ * Is the master there, and which member succeeds it?
  *
  * The master sends a signed pulse over the topology. Whoever has not heard of it for half of
  * master_silence_us asks it directly. After master_silence_us, the later the farther down in the topology, a
- * member asks all others whether they are there, and opens a new term if it hears nobody who comes before it,
- * and more than half of those who are not the master: so of a group that is cut in two at most the greater
+ * member asks all others whether they are there, and opens a new term if it hears none that comes before it,
+ * and more than half of those that are not the master: so of a group that is cut in two at most the greater
  * part gets another master, and one member that is cut off does not come back as master of all.
  *
- *      term        round (24 bits) | 255 - position of the one who opened it (8 bits)
+ *      term        round (24 bits) | 255 - position of the one that opened it (8 bits)
  *
  * Equal terms of two masters would need two topologies of one version.
  */
@@ -116,7 +116,7 @@ static void open_poll(struct group *group) {
     }
 }
 
-/* An earlier one who is there misses the master, too, or will: it is its turn. */
+/* An earlier one that is there misses the master, too, or will: it is that one's turn. */
 static void close_poll(struct group *group) {
     uint32_t count = 1; /* us */
     bool is_our_turn = true;
@@ -161,7 +161,7 @@ static void tick_member(struct group *group) {
 
 /* ---- pulses ---- */
 
-/* With each, one who was lost is asked whether it is there again, perhaps with a master of its own. */
+/* With each, a member that was lost is asked whether it is there again, perhaps with a master of its own. */
 static void tick_master(struct group *group) {
     struct group_mastership *master = &group->master;
     const struct group_signer *signer = &group->config.signer;
@@ -194,7 +194,7 @@ void group_succession_on_pulse(struct group *group, const struct event *event,
     int compared = group_version_compare(message->version, master->beat_version);
     bool is_old = compared < 0 || (compared == 0 && message->beat <= master->beat);
     if (group_is_master(group) || is_old || message->version.term != group->version.term) {
-        return; /* once round, or of a master whom we do not follow */
+        return; /* once round, or of a master that we do not follow */
     }
     if (!signer->verify(signer->context, group_master(group)->key,
                         group_message_pulse(group->config.id, message->version, message->beat, memory),
@@ -306,7 +306,7 @@ static bool is_measured(const struct topology *topology) {
     return is_known;
 }
 
-/* The edges that hold with what they cost, where some were not measured when they were chosen: in the draft.
+/* The edges that hold with what they cost, if some were not measured when they were chosen: in the draft.
  */
 static bool fill_costs(struct group *group) {
     struct group_mastership *master = &group->master;
@@ -377,7 +377,7 @@ void group_master_hand_over(struct group *group) {
     }
 }
 
-/* ---- who is in ---- */
+/* ---- which nodes are in ---- */
 
 static void drop_silent(struct group *group) {
     struct group_mastership *master = &group->master;
@@ -401,7 +401,7 @@ static bool is_arriving(const struct group *group, const struct peer *who) {
     return false;
 }
 
-/* An address has one member, as a key has: who is in the way goes. */
+/* An address has one member, as a key has: another one in the way goes. */
 static void make_room(struct group *group, const struct peer *who) {
     for (uint32_t i = 1; i < group->topology->members_count; i++) {
         const struct peer *member = &group->topology->members[i];
@@ -496,7 +496,7 @@ void group_master_refuse(struct group *group, struct bytes bytes) {
     }
 }
 
-/* Who waits to be let in asks again by itself. */
+/* A node that waits to be let in asks again by itself. */
 void group_master_set_rules(struct group *group, struct bytes bytes) {
     struct group_config *config = &group->config;
     struct wire_reader reader;
@@ -518,7 +518,7 @@ void group_master_on_leave(struct group *group, const struct event *event,
                            const struct group_message *message) {
     struct peer who = event_sender(event);
     if (!group_is_master(group)) {
-        return; /* it asks again when it knows who is */
+        return; /* it asks again when it knows the master */
     }
     uint32_t position = group_find(group, &who);
     ASSERT(position != GROUP_NOWHERE && position != 0);

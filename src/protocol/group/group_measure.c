@@ -124,7 +124,7 @@ static struct estimate *find_estimate(struct group *group, const struct peer *pe
     return position == GROUP_NOWHERE ? NULL : &group->members[position].estimate;
 }
 
-/* Of somebody who is no member any more it is too late. */
+/* For a node that is no member any more it is too late. */
 void group_measure_probed(struct group *group, struct bytes bytes) {
     struct wire_reader reader;
     struct peer peer;

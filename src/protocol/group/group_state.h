@@ -1,4 +1,12 @@
-/* group_state - what is inside struct group; for the files of this folder only. */
+/*
+ * group_state - what is inside struct group. One machine in several files, 2,200 lines in all:
+ *
+ *      group.c           life, commands, messages, and which nodes are members
+ *      group_join.c      joining and leaving
+ *      group_measure.c   estimates of paths, and reports of them
+ *      group_document.c  topologies as signed documents, and how they are flooded in pieces
+ *      group_master.c    the master's work, and which member succeeds it
+ */
 #ifndef MNEMON_PROTOCOL_GROUP_GROUP_STATE_H
 #define MNEMON_PROTOCOL_GROUP_GROUP_STATE_H
 
@@ -22,7 +30,7 @@ enum {
 };
 _Static_assert(GROUP_DOCUMENT_SIZE_MAX <= GROUP_PIECES_MAX * GROUP_PIECE_SIZE, "a document in pieces");
 
-/* ---- members (group_members.c) ---- */
+/* ---- members (group.c) ---- */
 
 /* What we know of a member, at its position in the topology. */
 struct group_member {
@@ -79,7 +87,7 @@ struct group_requests {
     uint64_t strangers_bucket_us; /* of answers to nodes that are no members */
 };
 
-/* ---- documents (group_document.c, group_flood.c) ---- */
+/* ---- documents (group_document.c) ---- */
 
 /* A node that is to get the document that holds. */
 struct group_target {
@@ -107,7 +115,7 @@ struct group_flood {
     uint8_t arriving_pieces;
 };
 
-/* ---- the master (group_master.c, group_succession.c) ---- */
+/* ---- the master (group_master.c) ---- */
 
 struct group_keys {
     uint8_t keys[GROUP_KEYS_MAX][PEER_KEY_SIZE];
@@ -198,8 +206,6 @@ void group_blame(struct group *group, const struct event *event, const char *tex
 /* The period, plus or minus an eighth. */
 uint64_t group_spread(struct group *group, uint64_t period_us);
 
-/* ---- group_members.c ---- */
-
 uint32_t group_find(const struct group *group, const struct peer *peer); /* address and key; GROUP_NOWHERE */
 uint32_t group_find_key(const struct topology *topology, const uint8_t key[PEER_KEY_SIZE]);
 bool group_is_former(const struct group *group, const uint8_t key[PEER_KEY_SIZE]);
@@ -259,8 +265,6 @@ void group_document_restore(struct group *group, struct bytes document);
 /* No topology holds any more. */
 void group_document_drop(struct group *group);
 
-/* ---- group_flood.c ---- */
-
 void group_flood_to(struct group *group, const struct peer *peer);
 void group_flood_begin(struct group *group);
 void group_flood_tick(struct group *group);
@@ -282,8 +286,6 @@ void group_master_on_report(struct group *group, const struct event *event,
                             const struct group_message *message);
 void group_master_on_leave(struct group *group, const struct event *event,
                            const struct group_message *message);
-
-/* ---- group_succession.c ---- */
 
 /* Another topology holds, of a master that has just been heard or not. */
 void group_succession_begin(struct group *group, bool is_heard);

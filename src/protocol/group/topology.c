@@ -257,7 +257,7 @@ static void topology_make_sparse(uint32_t k, uint32_t degree_max, const struct c
     }
 }
 
-enum { GAIN_TENTHS = 9 }; /* of the cost that is left, where a change is worth it */
+enum { GAIN_TENTHS = 9 }; /* of the cost that is left, if a change is worth it */
 
 /* ---- graphs ---- */
 

@@ -215,7 +215,7 @@ void mirror_answered(struct mirror *mirror, const uint8_t key[PEER_KEY_SIZE], en
 
 /* ---- versions ---- */
 
-/* All who do not have it are told. */
+/* All that do not have it are told. */
 static void announce(struct mirror *mirror, uint64_t now_us) {
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         mirror->neighbours[i].is_told = false;

@@ -1,4 +1,4 @@
-/* Of mirror: which batch from whom. */
+/* The part of mirror that decides which batch comes from which source. */
 #include "protocol/mirror/mirror_state.h"
 
 static const uint64_t SECOND_US = 1000000;
@@ -15,9 +15,9 @@ static const uint64_t ALONE_US_MIN = 500000;
 
 enum {
     LATE_FACTOR = 3,
-    ALONE_FACTOR =
-        8, /* times as long as it would take it who withholds it, where only it is known to have it */
-    ALONE_PART = 2, /* of need_us, at most */
+    ALONE_FACTOR = 8, /* times as long as the source that withholds it would take, if only that one is known
+                         to have it */
+    ALONE_PART = 2,   /* of need_us, at most */
 };
 
 /* ---- sources ---- */
@@ -115,7 +115,7 @@ static size_t count_holders(const struct mirror *mirror, uint64_t number) {
     return count;
 }
 
-/* Who still works on it need not go on. */
+/* A source that still works on it need not go on. */
 static void cancel(struct mirror *mirror, uint64_t number) {
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         struct mirror_neighbour *neighbour = &mirror->neighbours[i];
@@ -247,7 +247,7 @@ static bool next_new(struct mirror *mirror, uint64_t limit_left, uint64_t now_us
     return true;
 }
 
-/* How long others who have said nothing yet are waited for: longer where more is saved by it. */
+/* How long others that have said nothing yet are waited for: longer if more is saved by it. */
 static uint64_t alone_us(const struct mirror *mirror, uint64_t now_us) {
     const struct mirror_neighbour *best = find_best(mirror, ANY, now_us);
     uint64_t wait_us = ALONE_FACTOR * mirror_expected_us(best, size_left(mirror));
@@ -256,7 +256,7 @@ static uint64_t alone_us(const struct mirror *mirror, uint64_t now_us) {
     return wait_us < wait_us_max ? wait_us : wait_us_max;
 }
 
-/* Others who might have it are waited for, those who say so for long. */
+/* Others that might have it are waited for, those that say so for long. */
 static uint64_t need_at(const struct mirror *mirror, uint64_t now_us) {
     if (mirror->neighbours_count <= 1 || mirror->is_in_need) {
         return now_us;

@@ -1,5 +1,6 @@
 /*
- * mirror_state - what the files of mirror*.c share. Private to them.
+ * mirror_state - what is inside struct mirror. One machine in several files, 900 lines in all: mirror.c knows
+ * sources and versions, mirror_fetch.c decides which batch comes from which source.
  *
  * Waits and bars are kept with each source and not in base/standing.h: they are of one collection, and a
  * source has several clocks of its own (asked, looked at, told, fetched from).

@@ -26,7 +26,7 @@ uint64_t before_digest(const struct ring *ring, const struct chord *chord) {
     return digest;
 }
 
-/* What before_digest() of our predecessor gives where our chain is up to date. */
+/* What before_digest() of our predecessor gives if our chain is up to date. */
 static uint64_t expected_digest(const struct chord *chord) {
     uint64_t digest = 0;
     for (unsigned i = 0; i < chord->before_count; i++) {
@@ -35,7 +35,7 @@ static uint64_t expected_digest(const struct chord *chord) {
     return chord->is_before_whole ? mix(digest, chord->self.id) : digest;
 }
 
-/* Of the entries of a list that its predecessor takes over. */
+/* The digest of the entries of a list that its predecessor takes over. */
 static uint64_t list_digest(const struct vnode *vnodes, unsigned count) {
     uint64_t digest = 0;
     for (unsigned i = 0; i < count; i++) {

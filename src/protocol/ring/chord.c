@@ -3,7 +3,7 @@
 #include "protocol/ring/ring_state.h"
 
 enum {
-    BUSY_US = 50000, /* then we ask again who was busy */
+    BUSY_US = 50000, /* then a busy node is asked again */
     HURRY_US = 20000,
     ROUND_US_LEAST = 200000, /* between two rounds, however often we are hurried */
     JOIN_AGAIN_US = 400000,
@@ -35,7 +35,7 @@ static void changed(struct ring *ring, struct chord *chord) {
 }
 
 /*
- * [head] + the first r - 1 of the answer. Past our own place, and where the order is not that of the ring
+ * [head] + the first r - 1 of the answer. Past our own place, and if the order is not that of the ring
  * (which no list has while the guarantee above holds), there is padding instead.
  */
 static void replace_list(struct ring *ring, struct chord *chord, const struct vnode *head,
@@ -140,7 +140,7 @@ static void probe(struct ring *ring, struct chord *chord, const struct vnode *to
         .from = chord->self.index,
         .tries_max = QUERY_TRIES_DEAD,
     };
-    (void)query_open(ring, &query); /* where too many are open, it is asked when its turn comes */
+    (void)query_open(ring, &query); /* if too many are open, it is asked when its turn comes */
 }
 
 void chord_doubt(struct ring *ring, struct chord *chord) {

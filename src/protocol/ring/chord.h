@@ -45,7 +45,8 @@ struct chord {
     struct vnode candidate;                    /* for predecessor, while the old one is asked */
     struct vnode waiting;                      /* notified while another question was open */
     struct ring_id fingers[CHORD_FINGERS_MAX]; /* zero: none; the places are in the table */
-    uint64_t finger_spans[CHORD_FINGERS_MAX];  /* from a finger to the last of those it named; estimate.c */
+    uint64_t finger_spans[CHORD_FINGERS_MAX];  /* from a finger to the last of those it named;
+                                                  ring_estimated_size() */
     uint8_t finger_counts[CHORD_FINGERS_MAX];  /* how many; 0: none */
     uint64_t stabilize_at_us;
     uint64_t join_at_us;

@@ -212,7 +212,7 @@ static void finish(struct ring *ring, struct lookup *lookup) {
     }
 }
 
-/* Our own place, where it owns the key by now, or follows it and its predecessor is silent. */
+/* Our own place, if it owns the key by now, or follows it and its predecessor is silent. */
 static const struct chord *own_heir(const struct ring *ring, const struct lookup *lookup) {
     const struct chord *first = local_first(ring, lookup->key);
     if (first != NULL && local_owner(ring, lookup->key) == first) {
@@ -404,7 +404,7 @@ static void take_next(struct ring *ring, struct lookup *lookup, const struct que
         }
         lookup->is_known |= lookup->purpose == LOOKUP_HEAL && ring_is_own(ring, vnode) &&
                             ring_id_equal(vnode->id, lookup->key);
-        /* Between the key and one who is behind it: its predecessor. */
+        /* Between the key and a place behind it: its predecessor. */
         bool is_behind = answer->status == FOUND_SUCCESSORS;
         for (unsigned j = 0; j < lookup->candidates_count; j++) {
             const struct lookup_candidate *asked = &lookup->candidates[j];

@@ -109,7 +109,7 @@ void mode_follow_down(struct ring *ring, const struct message *nodes) {
     for (unsigned i = 0; i < nodes->vnodes_count; i++) {
         struct small_node node = {.first = nodes->vnodes[i], .vnodes_count = nodes->nodes_vnodes_count[i]};
         if (!ring_is_own(ring, &node.first)) {
-            (void)small_add(ring, &node); /* who is dead leaves it by silence */
+            (void)small_add(ring, &node); /* dead nodes leave it by silence */
         }
     }
     small_changed(ring);
@@ -140,7 +140,7 @@ void mode_fall_back(struct ring *ring, struct chord *chord) {
 void mode_rejoin(struct ring *ring) {
     struct small *small = &ring->small;
     const struct chord *chord = &ring->vnodes[0];
-    bool is_joining = ring->mode == MODE_JOINING; /* then we know those whom we were told of */
+    bool is_joining = ring->mode == MODE_JOINING; /* then we know the nodes that we were told of */
     become_small(ring);
     small->contacts_count = is_joining ? small->contacts_count : 0;
     memset(small->is_contact_open, 0, sizeof small->is_contact_open);

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "protocol/ring/ring_state.h"
 
-enum { SILENCE_US = 10000000 }; /* so long a verdict holds: who comes back is asked again */
+enum { SILENCE_US = 10000000 }; /* so long a verdict holds: a node that comes back is asked again */
 
 uint64_t query_token(const struct ring *ring, const struct address *address) {
     uint8_t text[18];
@@ -149,7 +149,7 @@ static void note_answer(struct ring *ring, const struct query *query, const stru
     }
     entry->token = message->token;
     if (!address_equal(&entry->vnode.peer.address, &query->to.peer.address)) {
-        /* Two nodes behind one address at one ID: the entry is of who answers. */
+        /* Two nodes behind one address at one ID: the entry is of the one that answers. */
         if (entry->heard_at_us > 0 && entry->misses_count == 0) {
             return;
         }

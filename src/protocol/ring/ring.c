@@ -7,7 +7,7 @@
 enum {
     PEER_BURST = 160,
     PEER_US = 20000,
-    STRANGERS_BURST = 8, /* who asked us for our state, as everybody does first, is none any more */
+    STRANGERS_BURST = 8, /* a node that asked us for our state, as all do first, is none any more */
     STRANGERS_US = 250000,
 };
 
@@ -199,7 +199,7 @@ static struct vnode sender_of(struct ring *ring, const struct event *event, uint
     };
 }
 
-/* Or, where it would be too long for somebody who has not proved its address, the way to prove it. */
+/* Or, if it would be too long for a node that has not proved its address, the way to prove it. */
 static void answer(struct ring *ring, const struct event *event, uint64_t token, struct message *answer) {
     answer->version = RING_VERSION;
     memcpy(answer->charter, ring->config.charter, RING_CHARTER_SIZE);
@@ -387,7 +387,8 @@ void ring_read_vnode(const struct ring *ring, struct wire_reader *reader, struct
 
 /* ---- steps ---- */
 
-/* In Chord one remembered place is asked who owns our ID, in a small ring several are asked for their table.
+/* In Chord one remembered place is asked which node owns our ID, in a small ring several are asked for their
+ * table.
  */
 static void ask_remembered(struct ring *ring) {
     uint32_t count = ring->table.count;
@@ -406,7 +407,7 @@ static void ask_remembered(struct ring *ring) {
     }
 }
 
-/* Does somebody whom we remember know us? If its ring is another one, they become one. */
+/* Does a node that we remember know us? If its ring is another one, they become one. */
 static void heal(struct ring *ring) {
     if (ring->mode != MODE_CHORD && ring->mode != MODE_SMALL) {
         return;
@@ -667,7 +668,7 @@ uint64_t ring_estimated_size(const struct ring *ring) {
     return sum.length > 0 ? (uint64_t)(sum.vnodes_count / sum.length + 0.5) : 1;
 }
 
-/* Of the places that we have heard of, so many are the first of their node. */
+/* By how many of the places that we have heard of are the first of their node. */
 uint64_t ring_estimated_nodes(const struct ring *ring) {
     if (ring->mode != MODE_CHORD) {
         return ring->vnodes[0].is_member ? ring->small.nodes_count + 1u : 0;

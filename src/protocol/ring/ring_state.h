@@ -1,4 +1,7 @@
-/* ring_state - what is inside struct ring; for the files of this folder only. */
+/*
+ * ring_state - what is inside struct ring, for the files of this folder only. One machine in several files:
+ * ring.c has its life and its questions to the outside; each of the headers below owns one part of the state.
+ */
 #ifndef MNEMON_PROTOCOL_RING_RING_STATE_H
 #define MNEMON_PROTOCOL_RING_RING_STATE_H
 

@@ -6,7 +6,8 @@
 enum {
     SPEED = 2,            /* each node is asked so many times per round of stabilizing … */
     SPEED_UNSETTLED = 10, /* … and so many times while tables differ */
-    JOINING_ANSWERS = 4,  /* who joins asks each so many times at once: to be met, asked, and entered */
+    JOINING_ANSWERS =
+        4, /* a node that joins asks each so many times at once: to be met, asked, and entered */
     JOINING_US = 150000,
     CONTACTS_US = 3000000, /* between two attempts to reach anybody at all */
 };
@@ -118,8 +119,8 @@ static bool is_contact_open(const struct small *small) {
 }
 
 /*
- * Who is about to join says nothing of others before all its contacts have answered or are dead: one of them
- * may be in a ring, and two who wait at its door must not found a second one.
+ * A node that is about to join says nothing of others before all its contacts have answered or are dead: one
+ * of them may be in a ring, and two that wait at its door must not found a second one.
  */
 static bool is_at_the_door(const struct ring *ring) {
     return ring->mode == MODE_JOINING && (ring->small.is_ring_met || is_contact_open(&ring->small));
@@ -167,7 +168,7 @@ static void ask_contacts(struct ring *ring) {
     }
     small->is_ring_met = false; /* it may be gone; whoever is in one says so again */
     if (ring->mode == MODE_CHORD) {
-        small->contacts_count = 0; /* once is enough: the table remembers who answered */
+        small->contacts_count = 0; /* once is enough: the table remembers the nodes that answered */
     }
     small->contacts_at_us = ring->now_us + ring_jitter(ring, CONTACTS_US);
 }
@@ -301,7 +302,7 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
     }
 }
 
-/* What it says of itself; one who has a place of somebody else is left out until it has others. */
+/* What it says of itself; a node that has a place of another is left out until it has others. */
 static void take_node(struct ring *ring, const struct small_node *heard, bool is_joining) {
     struct small *small = &ring->small;
     struct small_node *node = small_find(ring, &heard->first.peer.address);
@@ -361,7 +362,7 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
 
 /*
  * It is part of a Chord ring of more than its list shows. In our table: it has not noticed yet that the ring
- * is small, or has moved to a larger one, which those will say whom it names. Not in it: its ring is another
+ * is small, or has moved to a larger one, as the nodes it names will say. Not in it: its ring is another
  * one, unless all of its list is ours.
  */
 static void heard_chord(struct ring *ring, const struct query *query, const struct message *answer) {

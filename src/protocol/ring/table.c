@@ -63,7 +63,7 @@ struct table_entry *table_find(const struct table *table, struct ring_id id) {
     return ring_id_equal(entry->vnode.id, id) ? entry : NULL;
 }
 
-/* The counter of an address's network; only where there are any. */
+/* The counter of an address's network; only if there are any. */
 static uint32_t *prefix_count_of(const struct table *table, const struct address *address) {
     size_t size = address_is_ipv4(address) ? sizeof address->ip - 1 : IPV6_PREFIX_SIZE;
     return &table->prefix_counts[map_hash(bytes_of(address->ip, size), table->prefix_seed) &

@@ -8,7 +8,7 @@ void taken_init(struct taken *taken) {
     *taken = (struct taken){.moves_left = RING_VIRTUAL_MAX};
 }
 
-/* ---- who has what ---- */
+/* ---- which places are taken ---- */
 
 static bool is_one_host(const struct address *a, const struct address *b) {
     size_t size = address_is_ipv4(a) ? sizeof a->ip : IPV6_NETWORK_SIZE;

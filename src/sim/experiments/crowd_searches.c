@@ -20,7 +20,7 @@ struct course {
     const struct crowd_searches *searches;
     struct crowd_world world;
     struct prng prng;
-    uint32_t *order;  /* who searches when; isolated arrivals */
+    uint32_t *order;  /* the order of the searches; isolated arrivals */
     uint64_t *tries;  /* [node]: that it had made before this search */
     bool *has_begun;  /* [node] */
     bool *is_counted; /* [node]: its search has ended */
@@ -61,7 +61,7 @@ static enum err make_world(struct course *course) {
         .shuffle_us = (uint64_t)SHUFFLE_HOPS * HOP_US,
         .hop_us = 2 * HOP_US + HOP_US / 100, /* a hop there and one back; no try begins too early */
         .ack_us = 2 * HOP_US + HOP_US / 100,
-        .keeps_silent = searches->drop_percent > 0, /* who drops by chance is not gone */
+        .keeps_silent = searches->drop_percent > 0, /* a node that drops by chance is not gone */
         .searches_max = 2,
         .seen_max = 256,
         .waiting_max = 128,

@@ -293,7 +293,7 @@ void crowd_world_install(struct crowd_world *world, uint32_t count) {
     }
 }
 
-/* The newest is last; who was on it moves there. */
+/* The newest is last; a node that was on it moves there. */
 static void enter_list(struct crowd_world *world, uint32_t node) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < world->list_count; i++) {

@@ -33,7 +33,7 @@ struct heal {
 
 /* ---- shapes ---- */
 
-/* Whom a node knows at first. */
+/* The neighbours that a node knows at first. */
 static size_t first_view(enum shape shape, uint32_t node, uint32_t nodes_count, uint32_t out[VIEW_SIZE]) {
     size_t count = 0;
     uint32_t half = nodes_count / 2;

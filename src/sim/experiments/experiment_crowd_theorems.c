@@ -4,8 +4,8 @@
  * Two nodes shuffle; by symmetry node 0 with node 1, which it knows. Only their two views change. Of what all
  * others know, only this counts: which nodes their edges connect, without regard to direction. That is a
  * partition of the nodes, and of partitions there are few (203 of 6 nodes), where there are many graphs (309
- * million with views of 3). So a case is: two views, whom each side sends in which order, and a partition;
- * all cases together are all shuffles in all graphs. --nodes: of up to so many (6).
+ * million with views of 3). So a case is: two views, the neighbours that each side sends in which order, and
+ * a partition; all cases together are all shuffles in all graphs. --nodes: of up to so many (6).
  */
 #include "sim/experiments/crowd_shuffle.h"
 #include "sim/experiments/experiment.h"

@@ -1,9 +1,9 @@
 /*
  * group-failure: members, links and the master fail, the group is cut in two and heals.
  *
- * Of each case: is an update still handed on to all who are up, while the old topology holds; how long until
- * one topology holds that has exactly the living in it; and how long after the end of a cut all are together
- * again. The paper gives no figures, only the silence of an hour after which a member is dropped.
+ * For each case: is an update still handed on to all that are up, while the old topology holds; how long
+ * until one topology holds that has exactly the living in it; and how long after the end of a cut all are
+ * together again. The paper gives no figures, only the silence of an hour after which a member is dropped.
  */
 #include "sim/experiments/experiment.h"
 #include "sim/experiments/group_world.h"
@@ -38,8 +38,8 @@ static const char *const names[FAILURES_COUNT] = {
 struct outcome {
     bool is_reached;         /* right after the failure */
     bool is_reached_late;    /* when a new topology holds */
-    unsigned master_minutes; /* until somebody is master among those who are up, of all of them */
-    unsigned minutes;        /* until a topology holds without those who failed */
+    unsigned master_minutes; /* until one of the members that are up is master of all of them */
+    unsigned minutes;        /* until a topology holds without those that failed */
     unsigned heal_minutes;   /* after the end of a cut */
 };
 
@@ -67,7 +67,7 @@ static enum err make_world(struct group_world *world, uint64_t seed, uint32_t co
     return err != ERR_OK ? err : run_for(world, CALM_MINUTES * MINUTE_US);
 }
 
-/* Do all who are up follow one master, who is up itself? */
+/* Do all that are up follow one master, which is up itself? */
 static bool has_living_master(const struct group_world *world) {
     const struct peer *master = NULL;
     for (uint32_t node = 0; node < world->nodes_count; node++) {

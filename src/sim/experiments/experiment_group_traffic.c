@@ -12,10 +12,10 @@ enum {
     SIZES_COUNT = 3,
     HOURS = 20,
     QUARTERS_COUNT = HOURS * 4,
-    FAST_QUARTERS = 6,         /* the first 90 minutes */
-    JOIN_EVERY_S = 30,         /* one by one */
-    AWAY_QUARTERS = 1,         /* until who left comes back; it leaves silently, as the paper has it */
-    LATENCY_US = 1000,         /* the paper's replicas were in one laboratory */
+    FAST_QUARTERS = 6, /* the first 90 minutes */
+    JOIN_EVERY_S = 30, /* one by one */
+    AWAY_QUARTERS = 1, /* until a member that left comes back; it leaves silently, as the paper has it */
+    LATENCY_US = 1000, /* the paper's replicas were in one laboratory */
     PROBE_BANDWIDTH = 1000000, /* bytes a second: its Ethernet */
 };
 static const uint32_t sizes[SIZES_COUNT] = {5, 10, 20};

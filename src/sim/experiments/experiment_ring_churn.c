@@ -68,7 +68,7 @@ static uint64_t draw_us(struct churn *churn) {
     return multiply(scale_ms, power) * 1000 + 1;
 }
 
-/* Begun long ago, so that those who are up are what one finds at any moment: mostly long sessions. */
+/* Begun long ago, so that those that are up are what one finds at any moment: mostly long sessions. */
 static struct churn_node draw_node(struct churn *churn) {
     uint64_t now_us = 100 * churn->median_us;
     struct churn_node node = {.is_up = prng_below(&churn->prng, 2) == 0, .change_at_us = draw_us(churn)};
@@ -124,7 +124,7 @@ static uint32_t next_to_change(const struct churn *churn) {
     return next;
 }
 
-/* Lookups at an even pace; where with_changes, nodes come and go meanwhile. */
+/* Lookups at an even pace; with_changes: nodes come and go meanwhile. */
 static enum err pass(struct churn *churn, uint32_t minutes, bool with_changes) {
     struct sim *sim = churn->world.sim;
     uint64_t start_us = sim_now_us(sim);

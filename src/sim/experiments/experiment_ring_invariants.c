@@ -2,7 +2,7 @@
  * ring-invariants: small worlds in which nodes join and crash at random, under a network that delays, loses,
  * repeats and reorders, with Zave's invariants checked after every step of every node.
  *
- * A crash happens only where Zave's assumption allows it: afterwards every member has a live successor and r
+ * A crash happens only if Zave's assumption allows it: afterwards every member has a live successor and r
  * + 1 principals are left. Her model reads another's state in no time; here an answer may be on its way, so
  * nobody crashes while one is.
  */

@@ -39,7 +39,7 @@ struct found_link {
     uint32_t url; /* where in the text */
     uint16_t url_size;
     uint8_t state;
-    uint8_t holders; /* bits: who of the holders has it */
+    uint8_t holders; /* bits: which of the holders have it */
 };
 
 struct links_world {

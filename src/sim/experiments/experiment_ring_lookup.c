@@ -10,7 +10,7 @@
 
 enum {
     FINGERS_COUNT = 24,
-    EXPERTS_COUNT = 16, /* who know everybody, and ask */
+    EXPERTS_COUNT = 16, /* nodes that know everybody, and ask */
     FIND_RATE = 500,
     LOOKUPS_DEFAULT = 4000,
     KINDS_COUNT = 3,
@@ -51,7 +51,7 @@ struct lookup_result {
 /* ---- one candidate at a time ---- */
 
 /*
- * The paper's walk: the list names the owner where it reaches beyond the key, otherwise the nearest before
+ * The paper's walk: the list names the owner if it reaches beyond the key, otherwise the nearest before
  * the key of list and fingers is next. The last hop, to the owner itself, counts.
  */
 static unsigned walk(const struct ring_world *world, uint32_t node, struct ring_id key, uint32_t list_size) {
@@ -118,7 +118,7 @@ static enum err run_static(const struct experiment_args *args, uint32_t nodes_co
     struct ring_lookups *lookups = &result->lookups;
     uint32_t lookups_count = args->runs == 0 ? LOOKUPS_DEFAULT : args->runs;
     if (!kind->with_table && lookups_count > nodes_count) {
-        lookups_count = nodes_count; /* one each: who has asked has learnt more than its fingers */
+        lookups_count = nodes_count; /* one each: a node that has asked has learnt more than its fingers */
     }
     enum err err = ring_world_init(&world, &sim, &config);
     err = err != ERR_OK ? err : ring_lookups_init(lookups, &world, lookups_count);

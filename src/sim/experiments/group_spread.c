@@ -81,7 +81,7 @@ static void push(struct spread *spread, uint64_t at_us, uint64_t value) {
     spread->err = spread->err != ERR_OK ? spread->err : err;
 }
 
-/* ---- who is who ---- */
+/* ---- replicas and their links ---- */
 
 static bool believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struct bytes message,
                     const uint8_t signature[VERSION_SIGNATURE_SIZE]) {

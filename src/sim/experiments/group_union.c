@@ -39,7 +39,7 @@ static uint32_t parent_of(uint32_t group) {
     return (group - 1) / GROUP_UNION_CHILDREN;
 }
 
-/* The one before it, where a mesh joins the two; NOBODY: it does not, or the tree has done so. */
+/* The one before it, if a mesh joins the two; NOBODY: it does not, or the tree has done so. */
 static uint32_t sibling_of(const struct group_union_config *config, uint32_t group) {
     return config->joins == GROUP_UNION_MESH && parent_of(group) != group - 1 ? group - 1 : NOBODY;
 }
@@ -62,7 +62,7 @@ static void count_groups(struct group_union *whole) {
              whole->groups_count * config->group_size);
 }
 
-/* ---- who is in which ---- */
+/* ---- members of groups ---- */
 
 static void measure_group(struct builder *builder, uint32_t group) {
     const struct group_union *whole = builder->whole;

@@ -103,7 +103,7 @@ static enum err learn(struct group_world *world, uint32_t node, uint32_t other, 
                           group_write_transfer(&peer, size, duration_us, memory));
 }
 
-/* Nothing comes of it where the other is not there, or is cut off. */
+/* Nothing comes of it if the other is not there, or is cut off. */
 static void probe(struct group_world *world, uint32_t node, struct wire_reader *reader) {
     const struct network *network = sim_network(world->sim);
     struct peer peer;

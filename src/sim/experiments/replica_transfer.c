@@ -58,7 +58,7 @@ uint64_t replica_transfer_missing(const struct replica_world *world, const struc
     return missing_count;
 }
 
-/* ---- who sends it ---- */
+/* ---- which node sends it ---- */
 
 static bool may_send(const struct replica_world *world, uint32_t node, uint32_t object) {
     const struct replica_node *sender = &world->nodes[node];
@@ -124,7 +124,7 @@ static bool may_receive(const struct replica_exchange *exchange, uint32_t receiv
     return exchange->is_waiting && is_meant;
 }
 
-/* Of each lane the exchange that has waited for the longest time. */
+/* The exchange of each lane that has waited for the longest time. */
 static void find_starts(const struct replica_world *world, uint32_t receiver,
                         struct start starts[TRANSFER_ORDER_LANES_COUNT],
                         bool has[TRANSFER_ORDER_LANES_COUNT]) {

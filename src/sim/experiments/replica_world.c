@@ -67,7 +67,7 @@ static bool is_surplus(const struct replica_world *world, uint32_t owner, uint32
     return true;
 }
 
-/* What its primary lacks goes there first. Then surplus is given up where all holders have it; what is only
+/* What its primary lacks goes there first. Then surplus is given up if all holders have it; what is only
  * handed on stays. */
 static void release(struct replica_world *world, struct replica_exchange *exchange) {
     struct replica_copies *copies = &world->copies;

@@ -119,7 +119,7 @@ void replica_world_done(struct replica_world *world);
 enum err replica_world_run(struct replica_world *world) MUST_CHECK;
 void replica_world_digest(const struct replica_world *world, struct digest *digest);
 
-/* ---- for replica_exchange.c and replica_transfer.c ---- */
+/* ---- for replica_transfer.c ---- */
 
 enum replica_event {
     REPLICA_CHANGE,

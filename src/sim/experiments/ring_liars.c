@@ -34,7 +34,7 @@ void ring_liars_done(struct ring_liars *liars) {
     *liars = (struct ring_liars){0};
 }
 
-/* ---- whom they name ---- */
+/* ---- the places they name ---- */
 
 static const struct vnode *anybody(struct ring_liars *liars) {
     return &liars->vnodes[prng_below(&liars->prng, liars->nodes_count)];

@@ -19,7 +19,7 @@ static double plot_axis_next(const struct plot_axis *axis, double value) {
 
 enum { TICKS_COUNT = 6 };
 
-/* Of the n-th series. Told apart by colour-blind readers too. */
+/* The colour of the n-th series. Colour-blind readers tell them apart, too. */
 static const char *plot_colour(uint32_t series) {
     /* Okabe and Ito, and a grey. */
     static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -108,7 +108,7 @@ static void choose_step(struct plot_axis *axis, double range) {
     }
 }
 
-/* From zero, or below it where a value is, to the first tick that is not under any value. */
+/* From zero, or below it if a value is, to the first tick that is not under any value. */
 static void plot_axis_scale(struct plot_axis *axis, double least, double greatest) {
     double range = greatest - least;
     choose_step(axis, range > 1e-9 ? range : 1);
@@ -391,7 +391,7 @@ static uint32_t put_column(struct buf *out, const struct report *report, struct 
     return series_count;
 }
 
-/* The first column that is meant; columns_count where there is none. */
+/* The first column that is meant; columns_count if there is none. */
 static uint32_t find_column(const struct report *report, bool is_meant(const struct report_column *column)) {
     uint32_t column = 0;
     while (column < report->columns_count && !is_meant(&report->columns[column])) {

@@ -3,7 +3,7 @@
  *
  * Lines: one for each y column, and of each for every number of the series column, if there is one. Points
  * are joined in the order of the rows; a missing value breaks the line. Both axes are linear and start at
- * zero unless a value is below it; an x column may be logarithmic. Bars: plot_bars.h.
+ * zero unless a value is below it; an x column may be logarithmic.
  */
 #ifndef MNEMON_SIM_REPORT_PLOT_H
 #define MNEMON_SIM_REPORT_PLOT_H

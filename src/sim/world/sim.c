@@ -17,9 +17,9 @@ enum { STREAM_NETWORK = 1, STREAM_CLOCK = 2, STREAM_LIVES = 3, STREAM_DISKS = 4 
 enum due_kind {
     DUE_MESSAGE, /* parcel */
     DUE_COMMAND, /* parcel */
-    DUE_START,   /* node; counts where it is the node's timer */
-    DUE_WAKE,    /* node; counts where it is the node's timer */
-    DUE_SAVED,   /* node; counts where it is the node's save */
+    DUE_START,   /* node; counts if it is the node's timer */
+    DUE_WAKE,    /* node; counts if it is the node's timer */
+    DUE_SAVED,   /* node; counts if it is the node's save */
 };
 
 struct node {
