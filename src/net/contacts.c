@@ -17,7 +17,7 @@ struct place {
     uint8_t bytes[PLACE_SIZE];
 };
 
-static struct place place_of(const struct address *address) {
+static struct place contacts_place_of(const struct address *address) {
     struct place place;
     memcpy(place.bytes, address->ip, 16);
     place.bytes[16] = (uint8_t)(address->port & 0xff);
@@ -63,7 +63,7 @@ bool contact_is_proved(const struct contact *contact, uint64_t now_us) {
 }
 
 struct contact *contacts_find(struct contacts *contacts, const struct address *address) {
-    struct place place = place_of(address);
+    struct place place = contacts_place_of(address);
     struct contact *contact = lru_find(&contacts->proved, place.bytes);
     return contact != NULL ? contact : lru_find(&contacts->guests, place.bytes);
 }
@@ -71,7 +71,7 @@ struct contact *contacts_find(struct contacts *contacts, const struct address *a
 static struct contact *find_or_add(struct contacts *contacts, const struct address *address) {
     struct contact *contact = contacts_find(contacts, address);
     if (contact == NULL) {
-        struct place place = place_of(address);
+        struct place place = contacts_place_of(address);
         contact = lru_add(&contacts->guests, place.bytes);
         contact->address = *address;
     }
@@ -118,7 +118,7 @@ bool contacts_need_proof(struct contacts *contacts, const struct address *addres
 
 static void hash_slice(const struct contacts *contacts, const struct address *address,
                        const uint8_t key[PEER_KEY_SIZE], uint64_t slice, uint8_t out[CONTACT_COOKIE_SIZE]) {
-    struct place place = place_of(address);
+    struct place place = contacts_place_of(address);
     crypto_generichash_state state;
     crypto_generichash_init(&state, contacts->secret, sizeof contacts->secret, CONTACT_COOKIE_SIZE);
     crypto_generichash_update(&state, place.bytes, sizeof place.bytes);
@@ -148,7 +148,7 @@ bool contacts_is_cookie(const struct contacts *contacts, const struct address *a
 
 void contacts_prove(struct contacts *contacts, const struct address *address,
                     const uint8_t key[PEER_KEY_SIZE], uint64_t now_us) {
-    struct place place = place_of(address);
+    struct place place = contacts_place_of(address);
     struct contact *contact = lru_find(&contacts->proved, place.bytes);
     if (contact == NULL) {
         lru_remove(&contacts->guests, place.bytes);

@@ -121,7 +121,7 @@ static bool is_within_rate(struct datagram *datagram, const struct address *from
     return bucket_take(bucket, datagram->config.address_rate, now_us);
 }
 
-static void tell(struct datagram *datagram, const struct datagram_refusal *refusal) {
+static void datagram_tell(struct datagram *datagram, const struct datagram_refusal *refusal) {
     if (datagram->config.on_refusal != NULL &&
         bucket_take(&datagram->refusals_shown, refusals_rate, datagram_now(datagram).monotonic_us)) {
         datagram->config.on_refusal(datagram->config.context, refusal);
@@ -156,7 +156,7 @@ static void refuse(struct datagram *datagram, const struct address *from, struct
             datagram->stats.refused_by_us++;
         }
     }
-    tell(datagram, &refusal);
+    datagram_tell(datagram, &refusal);
 }
 
 /* Does it repeat counter and salt of something that we sent a moment ago? Others do not know the salt. */
@@ -184,7 +184,7 @@ static bool take_refuse(struct datagram *datagram, const struct address *from, s
         refusal.ahead_us = (int64_t)refuse.time_us - datagram_now(datagram).wall_us;
     }
     datagram->stats.refused_by_others++;
-    tell(datagram, &refusal);
+    datagram_tell(datagram, &refusal);
     return true;
 }
 
@@ -348,7 +348,7 @@ static const uint64_t KEY_US_MAX = 10000000;
 
 static const struct bucket_rate address_rate_default = {.per_second = 20000, .burst = 20000};
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
+static void datagram_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
     struct datagram *datagram = handle->data;
     (void)suggested;
     *buffer = uv_buf_init((char *)datagram->input, sizeof datagram->input);
@@ -380,7 +380,7 @@ static enum err bind_socket(struct datagram *datagram, struct err_detail *detail
     uv_handle_t *handle = (uv_handle_t *)&datagram->socket;
     int status = uv_udp_bind(&datagram->socket, socket_address_put(&datagram->config.address, &name), 0);
     if (status == 0) {
-        status = uv_udp_recv_start(&datagram->socket, on_room, on_input);
+        status = uv_udp_recv_start(&datagram->socket, datagram_on_room, on_input);
     }
     if (status == 0) {
         status = uv_udp_getsockname(&datagram->socket, (struct sockaddr *)&name, &name_size);
@@ -418,7 +418,7 @@ static enum err init_tables(struct datagram *datagram) {
     return err;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void datagram_on_closed(uv_handle_t *handle) {
     struct datagram *datagram = handle->data;
     lru_done(&datagram->rates);
     contacts_done(&datagram->contacts);
@@ -447,7 +447,7 @@ enum err datagram_new(const struct datagram_config *config, struct datagram **re
     datagram->socket.data = datagram;
     err = bind_socket(datagram, detail);
     if (err != ERR_OK) {
-        uv_close((uv_handle_t *)&datagram->socket, on_closed);
+        uv_close((uv_handle_t *)&datagram->socket, datagram_on_closed);
         return err;
     }
     *ret_datagram = datagram;
@@ -456,7 +456,7 @@ enum err datagram_new(const struct datagram_config *config, struct datagram **re
 
 void datagram_free(struct datagram *datagram) {
     if (datagram != NULL) {
-        uv_close((uv_handle_t *)&datagram->socket, on_closed);
+        uv_close((uv_handle_t *)&datagram->socket, datagram_on_closed);
     }
 }
 

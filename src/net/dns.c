@@ -72,7 +72,7 @@ static void list_remove(struct dns_list *list, struct dns_entry *entry) {
     entry->next = entry->previous = NULL;
 }
 
-static void on_closed(struct dns *dns) {
+static void dns_on_closed(struct dns *dns) {
     dns->open_count--;
     if (dns->is_freed && dns->open_count == 0) {
         free(dns);
@@ -82,11 +82,11 @@ static void on_closed(struct dns *dns) {
 static void on_poll_closed(uv_handle_t *handle) {
     struct dns *dns = ((struct dns_poll *)handle)->dns;
     free(handle);
-    on_closed(dns);
+    dns_on_closed(dns);
 }
 
 static void on_timer_closed(uv_handle_t *handle) {
-    on_closed(handle->data);
+    dns_on_closed(handle->data);
 }
 
 static enum err err_from_ares(int status) {
@@ -110,7 +110,7 @@ static enum err err_from_ares(int status) {
 }
 
 /* The answer stands for ttl_ms; those that wait are told when the stack is flat again. */
-static void settle(struct dns_entry *entry, uint64_t ttl_ms) {
+static void dns_settle(struct dns_entry *entry, uint64_t ttl_ms) {
     struct dns *dns = entry->dns;
     entry->until_ms = uv_now(dns->loop) + ttl_ms;
     if (entry->is_asked) {
@@ -125,7 +125,7 @@ static void settle_failure(struct dns_entry *entry, enum err err) {
     uint64_t ttl_s = err == ERR_NOT_FOUND ? DNS_NOT_FOUND_TTL_S : DNS_FAILURE_TTL_S;
     entry->answer.err = err;
     entry->answer.count = 0;
-    settle(entry, err == ERR_MEMORY ? 0 : ttl_s * 1000);
+    dns_settle(entry, err == ERR_MEMORY ? 0 : ttl_s * 1000);
 }
 
 static void put_address(struct dns_answer *answer, const struct sockaddr *from) {
@@ -146,7 +146,7 @@ static void put_address(struct dns_answer *answer, const struct sockaddr *from) 
     }
 }
 
-static void on_answer(void *context, int status, int timeouts, struct ares_addrinfo *info) {
+static void dns_on_answer(void *context, int status, int timeouts, struct ares_addrinfo *info) {
     struct dns_entry *entry = context;
     (void)timeouts;
     entry->is_at_ares = false;
@@ -168,7 +168,7 @@ static void on_answer(void *context, int status, int timeouts, struct ares_addri
         settle_failure(entry, ERR_NOT_FOUND);
         return;
     }
-    settle(entry, ttl_ms < entry->dns->ttl_min_ms ? entry->dns->ttl_min_ms : ttl_ms);
+    dns_settle(entry, ttl_ms < entry->dns->ttl_min_ms ? entry->dns->ttl_min_ms : ttl_ms);
 }
 
 static void count_waiting(struct dns *dns, bool is_more) {
@@ -187,7 +187,7 @@ static void unlink_question(struct dns_question *question) {
 }
 
 /* done() may ask again, cancel others' questions, and so push any entry out of the cache. */
-static void tell(struct dns *dns) {
+static void dns_tell(struct dns *dns) {
     if (dns->is_telling) {
         return;
     }
@@ -212,7 +212,7 @@ static void give_up_late_ones(struct dns *dns) {
     }
 }
 
-static void on_timer(uv_timer_t *timer);
+static void dns_on_timer(uv_timer_t *timer);
 
 /* Wake up for c-ares, for the oldest question, or at once for answers that nobody has been told. */
 static void schedule(struct dns *dns) {
@@ -236,15 +236,15 @@ static void schedule(struct dns *dns) {
     if (wait_ms == UINT64_MAX) {
         uv_timer_stop(&dns->timer);
     } else {
-        uv_timer_start(&dns->timer, on_timer, wait_ms, 0);
+        uv_timer_start(&dns->timer, dns_on_timer, wait_ms, 0);
     }
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void dns_on_timer(uv_timer_t *timer) {
     struct dns *dns = timer->data;
     ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
     give_up_late_ones(dns);
-    tell(dns);
+    dns_tell(dns);
     schedule(dns);
 }
 
@@ -256,7 +256,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
     bool is_writable = status < 0 || (events & UV_WRITABLE) != 0;
     ares_process_fd(dns->channel, is_readable ? socket : ARES_SOCKET_BAD,
                     is_writable ? socket : ARES_SOCKET_BAD);
-    tell(dns);
+    dns_tell(dns);
     schedule(dns);
 }
 
@@ -375,7 +375,7 @@ static bool is_evictable(const struct dns_entry *entry) {
 }
 
 /* Make room for one more name; the oldest goes first. */
-static enum err make_room(struct dns *dns) {
+static enum err dns_make_room(struct dns *dns) {
     struct map *map = &dns->entries;
     if (map->count < map->count_max) {
         return map_reserve(map, map->count + 1);
@@ -395,7 +395,7 @@ static enum err make_room(struct dns *dns) {
 }
 
 static enum err add_entry(struct dns *dns, struct bytes name, struct dns_entry **ret_entry) {
-    enum err err = make_room(dns);
+    enum err err = dns_make_room(dns);
     if (err != ERR_OK) {
         return err;
     }
@@ -421,11 +421,11 @@ static void ask(struct dns_entry *entry) {
     list_add(&dns->asked, entry);
     if (!entry->is_at_ares) {
         entry->is_at_ares = true;
-        ares_getaddrinfo(dns->channel, entry->name, NULL, &hints, on_answer, entry);
+        ares_getaddrinfo(dns->channel, entry->name, NULL, &hints, dns_on_answer, entry);
     }
 }
 
-static const struct dns_answer *fail(struct dns *dns, enum err err) {
+static const struct dns_answer *dns_fail(struct dns *dns, enum err err) {
     dns->failure.err = err;
     dns->failure.count = 0;
     return &dns->failure;
@@ -435,7 +435,7 @@ const struct dns_answer *dns_ask(struct dns *dns, struct bytes name, struct dns_
                                  dns_done *done, void *context) {
     *question = (struct dns_question){.done = done, .context = context};
     if (name.size == 0 || name.size > DNS_NAME_SIZE_MAX + 1 || bytes_find_byte(name, '\0') < name.size) {
-        return fail(dns, ERR_INVALID);
+        return dns_fail(dns, ERR_INVALID);
     }
     struct dns_entry **found = map_get(&dns->entries, name);
     struct dns_entry *entry = found == NULL ? NULL : *found;
@@ -446,7 +446,7 @@ const struct dns_answer *dns_ask(struct dns *dns, struct bytes name, struct dns_
     if (entry == NULL) {
         enum err err = add_entry(dns, name, &entry);
         if (err != ERR_OK) {
-            return fail(dns, err);
+            return dns_fail(dns, err);
         }
     }
     question->entry = entry;

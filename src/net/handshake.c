@@ -60,7 +60,7 @@ static bool open_proof(const uint8_t *sealed, const uint8_t key[32], uint8_t out
                                                      nonce, key) == 0;
 }
 
-static enum err fail(struct handshake *handshake, enum err err) {
+static enum err handshake_fail(struct handshake *handshake, enum err err) {
     handshake_done(handshake);
     return err;
 }
@@ -91,7 +91,7 @@ enum err handshake_answer(struct handshake *handshake, const struct identity *id
     memcpy(handshake->secret, secret, 32);
     crypto_scalarmult_base(handshake->transcript + ANSWER_OFFSET, secret);
     if (crypto_scalarmult(handshake->shared, secret, hello.data + HELLO_KEY_OFFSET) != 0) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
     derive(handshake, "mnemon stream 1 answer", ANSWER_SEALED_OFFSET, keys);
     struct claim claim = claim_of(handshake, ANSWER_SEALED_OFFSET, identity->key, NULL);
@@ -102,8 +102,8 @@ enum err handshake_answer(struct handshake *handshake, const struct identity *id
 }
 
 /* The keys of the data: the first half for what I sends. */
-static void finish(struct handshake *handshake, const uint8_t peer[PEER_KEY_SIZE], bool is_initiator,
-                   struct handshake_result *ret_result) {
+static void handshake_finish(struct handshake *handshake, const uint8_t peer[PEER_KEY_SIZE],
+                             bool is_initiator, struct handshake_result *ret_result) {
     uint8_t keys[64];
     derive(handshake, "mnemon stream 1 data", HANDSHAKE_SIZE, keys);
     memcpy(ret_result->peer, peer, PEER_KEY_SIZE);
@@ -121,25 +121,25 @@ enum err handshake_confirm(struct handshake *handshake, const struct identity *i
     ASSERT(answer.size == HANDSHAKE_ANSWER_SIZE);
     memcpy(handshake->transcript + ANSWER_OFFSET, answer.data, answer.size);
     if (crypto_scalarmult(handshake->shared, handshake->secret, answer.data) != 0) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
     derive(handshake, "mnemon stream 1 answer", ANSWER_SEALED_OFFSET, keys);
     if (!open_proof(handshake->transcript + ANSWER_SEALED_OFFSET, keys, proof)) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
     struct claim claim = claim_of(handshake, ANSWER_SEALED_OFFSET, proof, NULL);
     if (!identity_verify(proof, answer_context, bytes_of(claim.bytes, claim.size), proof + PEER_KEY_SIZE)) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
     if ((!sodium_is_zero(expected, PEER_KEY_SIZE) && memcmp(proof, expected, PEER_KEY_SIZE) != 0) ||
         memcmp(proof, identity->key, PEER_KEY_SIZE) == 0) {
-        return fail(handshake, ERR_MISMATCH);
+        return handshake_fail(handshake, ERR_MISMATCH);
     }
     derive(handshake, "mnemon stream 1 confirm", CONFIRM_OFFSET, keys);
     claim = claim_of(handshake, CONFIRM_OFFSET, identity->key, proof);
     write_proof(identity, confirm_context, &claim, keys, handshake->transcript + CONFIRM_OFFSET);
     sodium_memzero(keys, sizeof keys);
-    finish(handshake, proof, true, ret_result);
+    handshake_finish(handshake, proof, true, ret_result);
     *ret_confirm = bytes_of(handshake->transcript + CONFIRM_OFFSET, HANDSHAKE_CONFIRM_SIZE);
     return ERR_OK;
 }
@@ -152,13 +152,13 @@ enum err handshake_accept(struct handshake *handshake, const struct identity *id
     derive(handshake, "mnemon stream 1 confirm", CONFIRM_OFFSET, keys);
     memcpy(handshake->transcript + CONFIRM_OFFSET, confirm.data, confirm.size);
     if (!open_proof(confirm.data, keys, proof)) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
     struct claim claim = claim_of(handshake, CONFIRM_OFFSET, proof, identity->key);
     if (memcmp(proof, identity->key, PEER_KEY_SIZE) == 0 ||
         !identity_verify(proof, confirm_context, bytes_of(claim.bytes, claim.size), proof + PEER_KEY_SIZE)) {
-        return fail(handshake, ERR_INVALID);
+        return handshake_fail(handshake, ERR_INVALID);
     }
-    finish(handshake, proof, false, ret_result);
+    handshake_finish(handshake, proof, false, ret_result);
     return ERR_OK;
 }

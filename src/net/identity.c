@@ -24,7 +24,7 @@ _Static_assert(crypto_sign_BYTES == IDENTITY_SIGNATURE_SIZE, "libsodium's signat
 
 static const char header[] = "mnemon identity 1";
 
-static enum err fail(const char *path, struct err_detail *detail) {
+static enum err identity_fail(const char *path, struct err_detail *detail) {
     int number = errno;
     return err_set(detail, err_from_errno(number), "%s: %s", path, strerror(number));
 }
@@ -53,7 +53,8 @@ void identity_done(struct identity *identity) {
     sodium_memzero(identity, sizeof *identity);
 }
 
-static enum err write_file(const struct identity *identity, const char *path, struct err_detail *detail) {
+static enum err identity_write_file(const struct identity *identity, const char *path,
+                                    struct err_detail *detail) {
     char seed[IDENTITY_TEXT_SIZE];
     char key[IDENTITY_TEXT_SIZE];
     char text[FILE_SIZE_MAX];
@@ -64,11 +65,11 @@ static enum err write_file(const struct identity *identity, const char *path, st
     int size = snprintf(text, sizeof text, "%s\nseed %s\nkey %s\n", header, seed, key);
     ASSERT(size > 0 && size < (int)sizeof text);
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, MODE);
-    enum err err = fd < 0 ? fail(beside, detail) : ERR_OK;
+    enum err err = fd < 0 ? identity_fail(beside, detail) : ERR_OK;
     if (fd >= 0) {
         bool is_written = fchmod(fd, MODE) == 0 && write(fd, text, (size_t)size) == size && fsync(fd) == 0 &&
                           rename(beside, path) == 0;
-        err = is_written ? ERR_OK : fail(path, detail);
+        err = is_written ? ERR_OK : identity_fail(path, detail);
         close(fd);
     }
     sodium_memzero(seed, sizeof seed);
@@ -76,7 +77,7 @@ static enum err write_file(const struct identity *identity, const char *path, st
     return err;
 }
 
-static bool read_line(struct bytes *rest, const char *word, uint8_t *out, size_t size) {
+static bool identity_read_line(struct bytes *rest, const char *word, uint8_t *out, size_t size) {
     struct bytes line;
     struct bytes start = bytes_of_string(word);
     if (!bytes_split(rest, '\n', &line) || !bytes_starts_with(line, start)) {
@@ -86,13 +87,14 @@ static bool read_line(struct bytes *rest, const char *word, uint8_t *out, size_t
     return size == 0 ? line.size == 0 : line.size == DIGITS && base32_decode(line, out, size);
 }
 
-static enum err parse(struct identity *identity, struct bytes text, const char *path,
-                      struct err_detail *detail) {
+static enum err identity_parse(struct identity *identity, struct bytes text, const char *path,
+                               struct err_detail *detail) {
     uint8_t seed[IDENTITY_SEED_SIZE];
     uint8_t key[PEER_KEY_SIZE];
     struct identity found;
-    if (!read_line(&text, header, NULL, 0) || !read_line(&text, "seed ", seed, sizeof seed) ||
-        !read_line(&text, "key ", key, sizeof key) || text.size != 0) {
+    if (!identity_read_line(&text, header, NULL, 0) ||
+        !identity_read_line(&text, "seed ", seed, sizeof seed) ||
+        !identity_read_line(&text, "key ", key, sizeof key) || text.size != 0) {
         return err_set(detail, ERR_CORRUPT, "%s is damaged: restore it, or remove it to become a new node",
                        path);
     }
@@ -113,11 +115,12 @@ static enum err parse(struct identity *identity, struct bytes text, const char *
     return ERR_OK;
 }
 
-static enum err read_file(struct identity *identity, int fd, const char *path, struct err_detail *detail) {
+static enum err identity_read_file(struct identity *identity, int fd, const char *path,
+                                   struct err_detail *detail) {
     struct stat status;
     char text[FILE_SIZE_MAX];
     if (fstat(fd, &status) != 0) {
-        return fail(path, detail);
+        return identity_fail(path, detail);
     }
     if (!S_ISREG(status.st_mode)) {
         return err_set(detail, ERR_INVALID, "%s is not a plain file", path);
@@ -127,19 +130,19 @@ static enum err read_file(struct identity *identity, int fd, const char *path, s
                        "%s can be read by others: chmod 600 it, or remove it to become a new node", path);
     }
     ssize_t size = read(fd, text, sizeof text);
-    enum err err =
-        size < 0 ? fail(path, detail) : parse(identity, bytes_of(text, (size_t)size), path, detail);
+    enum err err = size < 0 ? identity_fail(path, detail)
+                            : identity_parse(identity, bytes_of(text, (size_t)size), path, detail);
     sodium_memzero(text, sizeof text);
     return err;
 }
 
-static enum err make(const char *path, struct err_detail *detail) {
+static enum err identity_make(const char *path, struct err_detail *detail) {
     struct identity identity;
     enum err err = identity_random(&identity);
     if (err != ERR_OK) {
         return err_set(detail, err, "libsodium does not work on this machine");
     }
-    err = write_file(&identity, path, detail);
+    err = identity_write_file(&identity, path, detail);
     identity_done(&identity);
     return err;
 }
@@ -152,16 +155,16 @@ enum err identity_load(struct identity *identity, const char *directory, struct 
     /* O_NONBLOCK: a pipe in its place must not hold us up. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
-        enum err err = make(path, detail);
+        enum err err = identity_make(path, detail);
         if (err != ERR_OK) {
             return err;
         }
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (fd < 0) {
-        return fail(path, detail);
+        return identity_fail(path, detail);
     }
-    enum err err = read_file(identity, fd, path, detail);
+    enum err err = identity_read_file(identity, fd, path, detail);
     close(fd);
     return err;
 }

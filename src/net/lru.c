@@ -7,17 +7,17 @@ struct lru_node {
     uint32_t older;
 };
 
-static struct lru_node *node_at(const struct lru *lru, uint32_t index) {
+static struct lru_node *lru_node_at(const struct lru *lru, uint32_t index) {
     ASSERT(index < lru->used);
     return (struct lru_node *)(void *)(lru->nodes + index * lru->node_size);
 }
 
 static uint8_t *key_at(const struct lru *lru, uint32_t index) {
-    return (uint8_t *)node_at(lru, index) + sizeof(struct lru_node);
+    return (uint8_t *)lru_node_at(lru, index) + sizeof(struct lru_node);
 }
 
 static void *value_at(const struct lru *lru, uint32_t index) {
-    return (uint8_t *)node_at(lru, index) + lru->value_offset;
+    return (uint8_t *)lru_node_at(lru, index) + lru->value_offset;
 }
 
 static size_t aligned(size_t size) {
@@ -46,14 +46,14 @@ void lru_done(struct lru *lru) {
 }
 
 static void unlink_node(struct lru *lru, uint32_t index) {
-    struct lru_node *node = node_at(lru, index);
-    *(node->newer == LRU_NONE ? &lru->newest : &node_at(lru, node->newer)->older) = node->older;
-    *(node->older == LRU_NONE ? &lru->oldest : &node_at(lru, node->older)->newer) = node->newer;
+    struct lru_node *node = lru_node_at(lru, index);
+    *(node->newer == LRU_NONE ? &lru->newest : &lru_node_at(lru, node->newer)->older) = node->older;
+    *(node->older == LRU_NONE ? &lru->oldest : &lru_node_at(lru, node->older)->newer) = node->newer;
 }
 
 static void link_newest(struct lru *lru, uint32_t index) {
-    *node_at(lru, index) = (struct lru_node){.newer = LRU_NONE, .older = lru->newest};
-    *(lru->newest == LRU_NONE ? &lru->oldest : &node_at(lru, lru->newest)->newer) = index;
+    *lru_node_at(lru, index) = (struct lru_node){.newer = LRU_NONE, .older = lru->newest};
+    *(lru->newest == LRU_NONE ? &lru->oldest : &lru_node_at(lru, lru->newest)->newer) = index;
     lru->newest = index;
 }
 
@@ -81,14 +81,14 @@ void lru_remove(struct lru *lru, const void *key) {
     uint32_t index = *place;
     map_remove(&lru->places, bytes_of(key, lru->key_size));
     unlink_node(lru, index);
-    node_at(lru, index)->newer = lru->free;
+    lru_node_at(lru, index)->newer = lru->free;
     lru->free = index;
 }
 
 static uint32_t take_node(struct lru *lru) {
     if (lru->free != LRU_NONE) {
         uint32_t index = lru->free;
-        lru->free = node_at(lru, index)->newer;
+        lru->free = lru_node_at(lru, index)->newer;
         return index;
     }
     ASSERT(lru->used < lru->capacity);

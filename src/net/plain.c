@@ -1,11 +1,11 @@
 #include "net/plain.h"
 
-static void begin(struct wire_writer *writer, uint8_t *out, enum plain_kind kind) {
+static void plain_begin(struct wire_writer *writer, uint8_t *out, enum plain_kind kind) {
     wire_writer_init(writer, out, PLAIN_SIZE_MAX);
     wire_write_u8(writer, (uint8_t)(SEAL_VERSION << 4 | kind));
 }
 
-static struct bytes finish(const struct wire_writer *writer, size_t size) {
+static struct bytes plain_finish(const struct wire_writer *writer, size_t size) {
     struct bytes datagram;
     enum err err = wire_writer_finish(writer, &datagram);
     ASSERT(err == ERR_OK && datagram.size == size);
@@ -14,29 +14,29 @@ static struct bytes finish(const struct wire_writer *writer, size_t size) {
 
 struct bytes plain_write_refuse(const struct plain_refuse *refuse, uint8_t *out) {
     struct wire_writer writer;
-    begin(&writer, out, PLAIN_REFUSE);
+    plain_begin(&writer, out, PLAIN_REFUSE);
     wire_write_u8(&writer, refuse->reason);
     wire_write_bytes(&writer, bytes_of(refuse->echo, sizeof refuse->echo));
     wire_write_u8(&writer, refuse->version);
     wire_write_u64(&writer, refuse->time_us);
-    return finish(&writer, PLAIN_REFUSE_SIZE);
+    return plain_finish(&writer, PLAIN_REFUSE_SIZE);
 }
 
 struct bytes plain_write_who(const struct plain_who *who, uint8_t *out) {
     static const uint8_t padding[PLAIN_WHO_SIZE - 1 - CONTACT_COOKIE_SIZE];
     struct wire_writer writer;
-    begin(&writer, out, PLAIN_WHO);
+    plain_begin(&writer, out, PLAIN_WHO);
     wire_write_bytes(&writer, bytes_of(who->cookie, sizeof who->cookie));
     wire_write_bytes(&writer, bytes_of(padding, sizeof padding));
-    return finish(&writer, PLAIN_WHO_SIZE);
+    return plain_finish(&writer, PLAIN_WHO_SIZE);
 }
 
 struct bytes plain_write_here(const struct plain_here *here, uint8_t *out) {
     struct wire_writer writer;
-    begin(&writer, out, PLAIN_HERE);
+    plain_begin(&writer, out, PLAIN_HERE);
     wire_write_bytes(&writer, bytes_of(here->cookie, sizeof here->cookie));
     wire_write_bytes(&writer, bytes_of(here->key, sizeof here->key));
-    return finish(&writer, PLAIN_HERE_SIZE);
+    return plain_finish(&writer, PLAIN_HERE_SIZE);
 }
 
 static bool open_plain(struct wire_reader *reader, struct bytes datagram, enum plain_kind kind, size_t size) {

@@ -52,7 +52,7 @@ static bool has_prefix(const uint8_t *ip, const struct range *range) {
            (rest == 0 || (ip[whole] & mask) == (range->prefix[whole] & mask));
 }
 
-static const char *find(const uint8_t *ip, const struct range *ranges, size_t count) {
+static const char *reach_find(const uint8_t *ip, const struct range *ranges, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (has_prefix(ip, &ranges[i])) {
             return ranges[i].what;
@@ -62,7 +62,7 @@ static const char *find(const uint8_t *ip, const struct range *ranges, size_t co
 }
 
 static const char *ipv4_refusal(const uint8_t ip[4]) {
-    return find(ip, ipv4_ranges, sizeof ipv4_ranges / sizeof ipv4_ranges[0]);
+    return reach_find(ip, ipv4_ranges, sizeof ipv4_ranges / sizeof ipv4_ranges[0]);
 }
 
 const char *reach_refusal(const struct address *address) {
@@ -82,7 +82,7 @@ const char *reach_refusal(const struct address *address) {
     if (memcmp(ip, unspecified, sizeof unspecified) == 0) {
         return "the unspecified address";
     }
-    const char *what = find(ip, ipv6_ranges, sizeof ipv6_ranges / sizeof ipv6_ranges[0]);
+    const char *what = reach_find(ip, ipv6_ranges, sizeof ipv6_ranges / sizeof ipv6_ranges[0]);
     bool is_allocated = (ip[0] & 0xe0) == 0x20; /* 2000::/3 */
     return what != NULL || is_allocated ? what : "an address outside the public range of IPv6";
 }

@@ -10,7 +10,7 @@ static const struct sessions_config defaults = {
     .peer_rate = {.per_second = 20000, .burst = 20000},
 };
 
-static struct sessions_config complete(const struct sessions_config *given) {
+static struct sessions_config sessions_complete(const struct sessions_config *given) {
     struct sessions_config config = *given;
     config.known_max = config.known_max > 0 ? config.known_max : defaults.known_max;
     config.guests_max = config.guests_max > 0 ? config.guests_max : defaults.guests_max;
@@ -28,7 +28,7 @@ static uint64_t random_seed(void) {
 
 enum err sessions_init(struct sessions *sessions, const struct identity *identity,
                        const struct sessions_config *config, int64_t wall_us) {
-    *sessions = (struct sessions){.identity = identity, .config = complete(config)};
+    *sessions = (struct sessions){.identity = identity, .config = sessions_complete(config)};
     seal_life_begin(&sessions->life, wall_us);
     sessions->floor = sessions->life.counter;
     enum err err = lru_init(&sessions->known, PEER_KEY_SIZE, sizeof(struct session),
@@ -48,13 +48,14 @@ void sessions_done(struct sessions *sessions) {
     lru_done(&sessions->guests);
 }
 
-static struct session *find(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]) {
+static struct session *sessions_find(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]) {
     struct session *session = lru_find(&sessions->known, key);
     return session != NULL ? session : lru_find(&sessions->guests, key);
 }
 
 /* A new place in the table; what it throws out is remembered by the floor. */
-static struct session *add(struct sessions *sessions, struct lru *table, const uint8_t key[PEER_KEY_SIZE]) {
+static struct session *sessions_add(struct sessions *sessions, struct lru *table,
+                                    const uint8_t key[PEER_KEY_SIZE]) {
     const struct session *out = lru_next_out(table);
     if (out != NULL && out->has_life && arrivals_highest(&out->arrivals) > sessions->floor) {
         sessions->floor = arrivals_highest(&out->arrivals);
@@ -66,14 +67,14 @@ static struct session *add(struct sessions *sessions, struct lru *table, const u
 
 static struct session *add_guest(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE],
                                  const struct seal_keys *keys) {
-    struct session *session = add(sessions, &sessions->guests, key);
+    struct session *session = sessions_add(sessions, &sessions->guests, key);
     session->keys = *keys;
     return session;
 }
 
 struct session *sessions_with(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]) {
     struct seal_keys keys;
-    struct session *session = find(sessions, key);
+    struct session *session = sessions_find(sessions, key);
     if (session != NULL) {
         return session;
     }
@@ -85,7 +86,7 @@ void sessions_know(struct sessions *sessions, const uint8_t key[PEER_KEY_SIZE]) 
     if (guest == NULL) {
         return;
     }
-    struct session *session = add(sessions, &sessions->known, key);
+    struct session *session = sessions_add(sessions, &sessions->known, key);
     *session = *guest;
     session->is_known = true;
     lru_remove(&sessions->guests, key);
@@ -158,7 +159,7 @@ enum seal_verdict sessions_open(struct sessions *sessions, struct bytes datagram
     if (head->version != SEAL_VERSION) {
         return SEAL_OTHER;
     }
-    struct session *session = find(sessions, head->sender);
+    struct session *session = sessions_find(sessions, head->sender);
     if (session == NULL) {
         enum seal_verdict verdict = meet(sessions, head->sender, now.monotonic_us, &keys);
         if (verdict != SEAL_FRESH) {

@@ -126,7 +126,7 @@ void stream_free(struct stream *stream) {
 }
 
 /* What the owner does not feed or take is no fault of the peer's. */
-static void on_timer(uv_timer_t *timer) {
+static void stream_on_timer(uv_timer_t *timer) {
     struct stream *stream = timer->data;
     bool is_our_turn = stream->phase == STREAM_OPEN && stream->is_paused && stream->output_size == 0;
     if (!is_our_turn) {
@@ -135,7 +135,7 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 static void note_progress(struct stream *stream) {
-    (void)uv_timer_start(&stream->timer, on_timer, stream->config.idle_ms, stream->config.idle_ms);
+    (void)uv_timer_start(&stream->timer, stream_on_timer, stream->config.idle_ms, stream->config.idle_ms);
 }
 
 static void end_if_both_finished(struct stream *stream) {
@@ -244,7 +244,7 @@ void stream_finish(struct stream *stream) {
     (void)put_frames(stream, bytes_of(NULL, 0), true);
 }
 
-static void deliver(struct stream *stream, struct bytes contents) {
+static void stream_deliver(struct stream *stream, struct bytes contents) {
     note_progress(stream);
     stream->received_bytes += contents.size;
     if (stream->received_bytes > stream->config.received_bytes_max) {
@@ -277,7 +277,7 @@ static void read_frames(struct stream *stream) {
         verdict = frame_read(&stream->reader, input, stream->contents, &used, &contents);
         offset += used;
         if (verdict == FRAME_WHOLE) {
-            deliver(stream, contents);
+            stream_deliver(stream, contents);
         }
     }
     stream->is_reading = false;
@@ -330,7 +330,7 @@ static enum err take_hello(struct stream *stream) {
     return put_bytes(stream, answer, bytes_of(NULL, 0));
 }
 
-static enum err take_answer(struct stream *stream) {
+static enum err stream_take_answer(struct stream *stream) {
     struct handshake_result result;
     struct bytes confirm;
     enum err err = handshake_confirm(&stream->handshake, stream->config.identity, stream->peer.key,
@@ -378,7 +378,7 @@ static size_t wanted_size(const struct stream *stream) {
 static void read_handshake(struct stream *stream) {
     while (stream->phase < STREAM_OPEN && stream->input_size >= wanted_size(stream)) {
         enum err err = stream->phase == STREAM_WAITS_FOR_HELLO    ? take_hello(stream)
-                       : stream->phase == STREAM_WAITS_FOR_ANSWER ? take_answer(stream)
+                       : stream->phase == STREAM_WAITS_FOR_ANSWER ? stream_take_answer(stream)
                                                                   : take_confirm(stream);
         if (err != ERR_OK) {
             stream_end(stream, err);
@@ -477,7 +477,7 @@ static enum err stream_new(const struct stream_config *config, struct stream **r
     ASSERT(status == 0); /* without a family it makes no socket */
     uv_timer_init(config->loop, &stream->timer);
     stream->handles_count = 2;
-    (void)uv_timer_start(&stream->timer, on_timer, mine->handshake_ms, 0);
+    (void)uv_timer_start(&stream->timer, stream_on_timer, mine->handshake_ms, 0);
     *ret_stream = stream;
     return ERR_OK;
 }
@@ -555,7 +555,7 @@ static bool has_room(const struct stream_server *server, const struct address *f
            same < config->streams_per_address_max && same_handshakes < config->handshakes_per_address_max;
 }
 
-static void add(struct stream_server *server, struct stream *stream) {
+static void stream_add(struct stream_server *server, struct stream *stream) {
     stream->server = server;
     stream->next = server->streams;
     if (stream->next != NULL) {
@@ -564,7 +564,7 @@ static void add(struct stream_server *server, struct stream *stream) {
     server->streams = stream;
 }
 
-static void on_connection(uv_stream_t *listener, int status) {
+static void stream_on_connection(uv_stream_t *listener, int status) {
     struct stream_server *server = listener->data;
     struct sockaddr_storage name;
     int name_size = sizeof name;
@@ -584,28 +584,28 @@ static void on_connection(uv_stream_t *listener, int status) {
         stream_free(stream);
         return;
     }
-    add(server, stream);
+    stream_add(server, stream);
     stream_begin(stream, STREAM_WAITS_FOR_HELLO);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void stream_on_closed(uv_handle_t *handle) {
     struct stream_server *server = handle->data;
     lru_done(&server->rates);
     free(server);
 }
 
-static uint32_t or_default(uint32_t value, uint32_t standard) {
+static uint32_t stream_or_default(uint32_t value, uint32_t standard) {
     return value > 0 ? value : standard;
 }
 
 /* What 0 stands for. */
-static void complete(struct stream_server_config *config) {
-    config->streams_max = or_default(config->streams_max, STREAMS_MAX_DEFAULT);
+static void stream_complete(struct stream_server_config *config) {
+    config->streams_max = stream_or_default(config->streams_max, STREAMS_MAX_DEFAULT);
     config->streams_per_address_max =
-        or_default(config->streams_per_address_max, STREAMS_PER_ADDRESS_MAX_DEFAULT);
-    config->handshakes_max = or_default(config->handshakes_max, HANDSHAKES_MAX_DEFAULT);
+        stream_or_default(config->streams_per_address_max, STREAMS_PER_ADDRESS_MAX_DEFAULT);
+    config->handshakes_max = stream_or_default(config->handshakes_max, HANDSHAKES_MAX_DEFAULT);
     config->handshakes_per_address_max =
-        or_default(config->handshakes_per_address_max, HANDSHAKES_PER_ADDRESS_MAX_DEFAULT);
+        stream_or_default(config->handshakes_per_address_max, HANDSHAKES_PER_ADDRESS_MAX_DEFAULT);
     config->address_rate = config->address_rate.burst > 0 ? config->address_rate : address_rate_default;
     config->total_rate = config->total_rate.burst > 0 ? config->total_rate : total_rate_default;
 }
@@ -637,7 +637,7 @@ static enum err listen_socket(struct stream_server *server, struct err_detail *d
                      ? open_held(server, *config->held)
                      : uv_tcp_bind(&server->listener, socket_address_put(&config->address, &name), 0);
     if (status == 0) {
-        status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
+        status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, stream_on_connection);
     }
     if (status == 0) {
         status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&name, &name_size);
@@ -660,13 +660,13 @@ enum err stream_server_new(const struct stream_server_config *config, struct str
         return err_set(detail, ERR_MEMORY, "no memory for the stream server");
     }
     server->config = *config;
-    complete(&server->config);
+    stream_complete(&server->config);
     int status = uv_tcp_init(config->stream.loop, &server->listener);
     ASSERT(status == 0); /* without a family it makes no socket */
     server->listener.data = server;
     enum err err = listen_socket(server, detail);
     if (err != ERR_OK) {
-        uv_close((uv_handle_t *)&server->listener, on_closed);
+        uv_close((uv_handle_t *)&server->listener, stream_on_closed);
         return err;
     }
     *ret_server = server;
@@ -686,7 +686,7 @@ void stream_server_free(struct stream_server *server) {
             stream_free(stream);
         }
     }
-    uv_close((uv_handle_t *)&server->listener, on_closed);
+    uv_close((uv_handle_t *)&server->listener, stream_on_closed);
 }
 
 struct address stream_server_address(const struct stream_server *server) {

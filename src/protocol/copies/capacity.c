@@ -89,7 +89,7 @@ static const double TIME_MAX_DAYS = 1e300;
 
 /* ---- elementary functions, without libm: folder ring/ calls nothing outside ---- */
 
-static double least(double a, double b) {
+static double capacity_least(double a, double b) {
     return a < b ? a : b;
 }
 
@@ -192,10 +192,10 @@ double capacity_time_to_loss_days(double copies, double lifetime_days, double re
     for (double k = copies; k >= 1; k--) {
         double loss_days = lifetime_days / k;
         step_days = loss_days + (copies - k) / repair_days * loss_days * step_days;
-        step_days = least(step_days, TIME_MAX_DAYS);
+        step_days = capacity_least(step_days, TIME_MAX_DAYS);
         sum_days += step_days;
     }
-    return least(sum_days, TIME_MAX_DAYS);
+    return capacity_least(sum_days, TIME_MAX_DAYS);
 }
 
 double capacity_changed_after(double changed_per_day, double days) {
@@ -296,7 +296,7 @@ static void size_storage(const struct capacity_inputs *inputs, struct capacity *
     double month_size = capacity->rows[CAPACITY_MONTH].stored_size;
     double usable = 1 - inputs->reserve;
     bool has_nodes = inputs->nodes_count > 0;
-    capacity->copies = has_nodes ? least(inputs->copies, inputs->nodes_count) : inputs->copies;
+    capacity->copies = has_nodes ? capacity_least(inputs->copies, inputs->nodes_count) : inputs->copies;
     capacity->stored_size = snapshot_size + inputs->months * month_size;
     capacity->replicated_size = capacity->stored_size * capacity->copies;
     /* A node holds one copy of an object at most. */
@@ -314,12 +314,12 @@ static void size_storage(const struct capacity_inputs *inputs, struct capacity *
         has_nodes && inputs->disk_size > 0 ? inputs->disk_size * usable : capacity->held_size;
     double room = capacity->nodes_count * capacity->disk_size * usable / capacity->copies - snapshot_size;
     double months = month_size > 0 ? room / month_size : room >= 0 ? CAPACITY_MONTHS_MAX : 0;
-    capacity->months_until_full = least(most(months, 0), CAPACITY_MONTHS_MAX);
+    capacity->months_until_full = capacity_least(most(months, 0), CAPACITY_MONTHS_MAX);
 }
 
 static double witnesses_of(const struct capacity_inputs *inputs, const struct capacity *capacity) {
     return inputs->witnesses == CAPACITY_ALL_COPIES ? capacity->copies
-                                                    : least(inputs->witnesses, capacity->copies);
+                                                    : capacity_least(inputs->witnesses, capacity->copies);
 }
 
 /* What one node does in a day. Only witnesses ask the origin and forward what they find to all holders. */
@@ -376,7 +376,7 @@ static void size_copies(const struct capacity_inputs *inputs, struct capacity *c
     double copies = capacity->copies;
     capacity->unavailable = capacity_all_among(copies, 1 - inputs->uptime);
     capacity->lost_in_repair =
-        capacity_all_among(copies - 1, least(1, inputs->repair_days / inputs->lifetime_days));
+        capacity_all_among(copies - 1, capacity_least(1, inputs->repair_days / inputs->lifetime_days));
     capacity->time_to_loss_days =
         capacity_time_to_loss_days(copies, inputs->lifetime_days, inputs->repair_days);
     capacity->lost_in_year = capacity_chance(YEAR_DAYS / capacity->time_to_loss_days);

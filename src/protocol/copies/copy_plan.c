@@ -105,7 +105,7 @@ size_t copy_plan_left_count(const struct copy_plan *copy_plan) {
     return copy_plan->left_count;
 }
 
-static void drop(struct copy_plan *copy_plan, size_t index) {
+static void plan_drop(struct copy_plan *copy_plan, size_t index) {
     copy_plan->left_count--;
     memmove(&copy_plan->left[index], &copy_plan->left[index + 1],
             (copy_plan->left_count - index) * sizeof copy_plan->left[0]);
@@ -171,7 +171,7 @@ static bool copy_plan_next_left(struct copy_plan *copy_plan, uint64_t now_us,
             continue;
         }
         if (is_over || !copy_plan_find_unseen(copy_plan, left, &task.from, &task.to)) {
-            drop(copy_plan, i--);
+            plan_drop(copy_plan, i--);
             continue;
         }
         if (!ring_id_equal(task.from, left->from)) {
@@ -188,10 +188,10 @@ static bool copy_plan_next_left(struct copy_plan *copy_plan, uint64_t now_us,
 }
 
 /* Up to there the node has everything. */
-static void advance(struct copy_plan *copy_plan, size_t index, struct ring_id reached, uint64_t now_us) {
+static void plan_advance(struct copy_plan *copy_plan, size_t index, struct ring_id reached, uint64_t now_us) {
     struct copy_plan_left *left = &copy_plan->left[index];
     if (!ring_id_is_between(left->from, reached, left->to)) {
-        drop(copy_plan, index);
+        plan_drop(copy_plan, index);
         return;
     }
     left->from = reached;
@@ -220,7 +220,7 @@ static void copy_plan_take_left(struct copy_plan *copy_plan, const struct copy_p
         bool is_complete = copy_plan_pass_take(&left->pass, task, outcome, &wait_us);
         left->due_us = now_us + wait_us;
         if (is_complete) {
-            advance(copy_plan, i, outcome->is_partial ? outcome->reached : task->to, now_us);
+            plan_advance(copy_plan, i, outcome->is_partial ? outcome->reached : task->to, now_us);
         }
         return;
     }
@@ -236,26 +236,26 @@ enum { LOST_MAX = 3 /* keys in a row that somebody says it has lost, after it sa
 
 const char *const copy_plan_levels[] = {"whole", "away", "low", NULL};
 
-static uint64_t or_default(uint64_t value, uint64_t fallback) {
+static uint64_t plan_or_default(uint64_t value, uint64_t fallback) {
     return value > 0 ? value : fallback;
 }
 
-static struct copy_plan_config complete(const struct copy_plan_config *config) {
+static struct copy_plan_config plan_complete(const struct copy_plan_config *config) {
     return (struct copy_plan_config){
-        .copies = (uint32_t)or_default(config->copies, 6),
-        .pieces_max = (uint32_t)or_default(config->pieces_max, 64),
-        .claims_max = (uint32_t)or_default(config->claims_max, 512),
-        .compare_interval_us = or_default(config->compare_interval_us, 300 * SECOND_US),
-        .challenge_interval_us = or_default(config->challenge_interval_us, 600 * SECOND_US),
-        .grace_us = or_default(config->grace_us, 3600 * SECOND_US),
-        .bar_us = or_default(config->bar_us, 1800 * SECOND_US),
+        .copies = (uint32_t)plan_or_default(config->copies, 6),
+        .pieces_max = (uint32_t)plan_or_default(config->pieces_max, 64),
+        .claims_max = (uint32_t)plan_or_default(config->claims_max, 512),
+        .compare_interval_us = plan_or_default(config->compare_interval_us, 300 * SECOND_US),
+        .challenge_interval_us = plan_or_default(config->challenge_interval_us, 600 * SECOND_US),
+        .grace_us = plan_or_default(config->grace_us, 3600 * SECOND_US),
+        .bar_us = plan_or_default(config->bar_us, 1800 * SECOND_US),
         .keeps_everything = config->keeps_everything,
         .seed = config->seed,
     };
 }
 
 size_t copy_plan_size(const struct copy_plan_config *config) {
-    struct copy_plan_config full = complete(config);
+    struct copy_plan_config full = plan_complete(config);
     return sizeof(struct copy_plan) + full.pieces_max * sizeof(struct copy_plan_piece) +
            full.claims_max * sizeof(struct copy_plan_claimed);
 }
@@ -263,7 +263,7 @@ size_t copy_plan_size(const struct copy_plan_config *config) {
 struct copy_plan *copy_plan_init(void *memory, const struct copy_plan_config *config, uint64_t now_us) {
     struct copy_plan *copy_plan = memory;
     memset(memory, 0, copy_plan_size(config));
-    copy_plan->config = complete(config);
+    copy_plan->config = plan_complete(config);
     ASSERT(copy_plan->config.copies <= CHARTER_REPLICAS_MAX);
     copy_plan->pieces = (struct copy_plan_piece *)(copy_plan + 1);
     copy_plan->claims = (struct copy_plan_claimed *)(copy_plan->pieces + copy_plan->config.pieces_max);

@@ -18,7 +18,7 @@ static struct copy_plan_claimed *find_claim(struct copy_plan *copy_plan, const s
 }
 
 /* A new one, or the place of one that is over. */
-static struct copy_plan_claimed *make_room(struct copy_plan *copy_plan, uint64_t now_us) {
+static struct copy_plan_claimed *pieces_make_room(struct copy_plan *copy_plan, uint64_t now_us) {
     if (copy_plan->claims_count < copy_plan->config.claims_max) {
         return &copy_plan->claims[copy_plan->claims_count++];
     }
@@ -35,7 +35,7 @@ void copy_plan_claim(struct copy_plan *copy_plan, const struct peer *primary, st
     struct copy_plan_claimed *claim = find_claim(copy_plan, primary, to);
     bool is_same = claim != NULL && ring_id_equal(claim->from, from);
     uint64_t equal_us = is_equal ? now_us : is_same ? claim->equal_us : 0;
-    claim = claim != NULL ? claim : make_room(copy_plan, now_us);
+    claim = claim != NULL ? claim : pieces_make_room(copy_plan, now_us);
     if (claim != NULL) {
         *claim = (struct copy_plan_claimed){
             .primary = *primary, .from = from, .to = to, .at_us = now_us, .equal_us = equal_us};
@@ -193,7 +193,7 @@ static void drop_piece(struct copy_plan *copy_plan, size_t index) {
 
 /* ---- members ---- */
 
-static struct copy_plan_node *find_node(struct copy_plan_piece *piece, const struct peer *peer) {
+static struct copy_plan_node *pieces_find_node(struct copy_plan_piece *piece, const struct peer *peer) {
     for (size_t i = 0; i < piece->count; i++) {
         if (peer_equal(&piece->nodes[i].peer, peer)) {
             return &piece->nodes[i];
@@ -208,7 +208,7 @@ static bool had_copy(const struct copy_plan_node *node) {
 }
 
 static void add_away(struct copy_plan_piece *piece, const struct peer *peer, uint64_t now_us) {
-    if (piece->count < COPY_PLAN_MEMBERS_MAX && find_node(piece, peer) == NULL) {
+    if (piece->count < COPY_PLAN_MEMBERS_MAX && pieces_find_node(piece, peer) == NULL) {
         piece->nodes[piece->count++] = (struct copy_plan_node){.peer = *peer, .away_since_us = now_us};
     }
 }
@@ -240,7 +240,7 @@ static void set_nodes(const struct copy_plan *copy_plan, struct copy_plan_piece 
     struct copy_plan_piece old = *piece;
     piece->count = 0;
     for (size_t i = 0; i < arc->count; i++) {
-        const struct copy_plan_node *known = find_node(&old, &arc->peers[i]);
+        const struct copy_plan_node *known = pieces_find_node(&old, &arc->peers[i]);
         struct copy_plan_node *node = &piece->nodes[piece->count++];
         *node = known != NULL ? *known : (struct copy_plan_node){.peer = arc->peers[i]};
         if (!node->is_listed) { /* new or back: at once, but not whenever some node comes or goes */
@@ -256,7 +256,7 @@ static void set_nodes(const struct copy_plan *copy_plan, struct copy_plan_piece 
         struct copy_plan_node *node = &old.nodes[i];
         bool is_gone = had_copy(node) && !is_displaced(copy_plan, &old, i, arc);
         bool is_kept = node->away_since_us > 0 || is_gone;
-        if (is_kept && piece->count < COPY_PLAN_MEMBERS_MAX && find_node(piece, &node->peer) == NULL) {
+        if (is_kept && piece->count < COPY_PLAN_MEMBERS_MAX && pieces_find_node(piece, &node->peer) == NULL) {
             node->away_since_us = node->away_since_us > 0 ? node->away_since_us : now_us;
             node->is_listed = false;
             piece->nodes[piece->count++] = *node;
@@ -433,14 +433,14 @@ static bool is_busy(const struct copy_plan_piece *piece) {
     return false;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) {
+static uint64_t pieces_least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
 static void join_nodes(struct copy_plan_node *node, const struct copy_plan_node *other) {
     node->is_complete = node->is_complete && other->is_complete;
-    node->compared_at_us = least(node->compared_at_us, other->compared_at_us);
-    node->compare_us = least(node->compare_us, other->compare_us);
+    node->compared_at_us = pieces_least(node->compared_at_us, other->compared_at_us);
+    node->compare_us = pieces_least(node->compare_us, other->compare_us);
     node->missing_here_count += other->missing_here_count;
     node->missing_there_count += other->missing_there_count;
 }
@@ -454,7 +454,7 @@ static void join_pieces(struct copy_plan *copy_plan) {
             continue;
         }
         for (size_t j = 0; j < near->count; j++) {
-            const struct copy_plan_node *other = find_node(far, &near->nodes[j].peer);
+            const struct copy_plan_node *other = pieces_find_node(far, &near->nodes[j].peer);
             if (other != NULL) {
                 join_nodes(&near->nodes[j], other);
             }

@@ -37,7 +37,7 @@ static uint64_t idle_pause_us(struct full_sync *full_sync) {
     return prng_spread(&full_sync->prng, pause < max_us ? pause : max_us);
 }
 
-static void end_round(struct full_sync *full_sync, uint64_t now_us) {
+static void sync_end_round(struct full_sync *full_sync, uint64_t now_us) {
     uint64_t took_us = now_us - full_sync->began_us;
     uint64_t interval_us = took_us > full_sync->config.interval_us ? took_us : full_sync->config.interval_us;
     bool has_grown = full_sync->now.held_count > full_sync->last.held_count;
@@ -55,11 +55,11 @@ static void end_round(struct full_sync *full_sync, uint64_t now_us) {
     full_sync->began_us = full_sync->stop_us;
 }
 
-static void go_on(struct full_sync *full_sync, const struct full_sync_stop *stop, uint64_t now_us,
-                  uint64_t pause) {
+static void sync_go_on(struct full_sync *full_sync, const struct full_sync_stop *stop, uint64_t now_us,
+                       uint64_t pause) {
     full_sync->tries_count = 0;
     if (stop->is_last) {
-        end_round(full_sync, now_us);
+        sync_end_round(full_sync, now_us);
     } else {
         full_sync->position = stop->to;
         full_sync->stop_us = now_us + pause;
@@ -80,7 +80,7 @@ bool full_sync_choose(struct full_sync *full_sync, const struct full_sync_arc *a
     }
     stop.others_count = arc->count - (arc->self_rank >= 0);
     if (arc->self_rank == 0 || stop.others_count == 0) {
-        go_on(full_sync, &stop, now_us, 0);
+        sync_go_on(full_sync, &stop, now_us, 0);
         return false;
     }
     stop.index = (size_t)((full_sync->rounds_count + full_sync->tries_count) % stop.others_count);
@@ -100,7 +100,7 @@ void full_sync_done(struct full_sync *full_sync, const struct full_sync_stop *st
     full_sync->now.silent_count += outcome->err != ERR_OK;
     full_sync->now.deaf_count += outcome->is_deaf;
     full_sync->now.stops_count++;
-    go_on(full_sync, stop, now_us, pause_us(full_sync));
+    sync_go_on(full_sync, stop, now_us, pause_us(full_sync));
 }
 
 void full_sync_postpone(struct full_sync *full_sync, uint64_t now_us) {

@@ -15,8 +15,8 @@ void primary_watch_init(struct primary_watch *primary_watch, const struct primar
     prng_init(&primary_watch->prng, config->seed);
 }
 
-static const struct primary_watch_watched *find(const struct primary_watch_watched *watched, size_t count,
-                                                const struct primary_watch_arc *arc) {
+static const struct primary_watch_watched *watch_find(const struct primary_watch_watched *watched,
+                                                      size_t count, const struct primary_watch_arc *arc) {
     for (size_t i = 0; i < count; i++) {
         if (peer_same_key(&watched[i].arc.primary, &arc->primary) &&
             ring_id_equal(watched[i].arc.to, arc->to)) {
@@ -34,7 +34,7 @@ void primary_watch_set(struct primary_watch *primary_watch, const struct primary
     primary_watch->count = count < PRIMARY_WATCH_WATCHED_MAX ? count : PRIMARY_WATCH_WATCHED_MAX;
     for (size_t i = 0; i < primary_watch->count; i++) {
         struct primary_watch_watched *watched = &primary_watch->watched[i];
-        const struct primary_watch_watched *known = find(old, old_count, &arcs[i]);
+        const struct primary_watch_watched *known = watch_find(old, old_count, &arcs[i]);
         if (known != NULL) {
             *watched = *known;
         } else {

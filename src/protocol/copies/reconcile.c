@@ -293,7 +293,7 @@ static enum err take_range(struct pass *pass, const struct reconcile_range *rang
     return take_difference(pass, range);
 }
 
-static enum err run(struct pass *pass, struct bytes message, struct err_detail *detail) {
+static enum err reconcile_run(struct pass *pass, struct bytes message, struct err_detail *detail) {
     struct reconcile_reader reader;
     struct reconcile_range range;
     enum err err = ERR_OK;
@@ -361,7 +361,7 @@ enum err reconcile_take(struct reconcile *reconcile, struct bytes answer, void *
                         struct bytes *ret_question, struct err_detail *detail) {
     struct pass pass;
     pass_init(&pass, &reconcile->arc, &reconcile->set, &reconcile->report, memory, size_max);
-    enum err err = run(&pass, answer, detail);
+    enum err err = reconcile_run(&pass, answer, detail);
     if (err == ERR_OK && pass.is_open) {
         err = check_progress(reconcile, &pass, detail);
     }
@@ -376,7 +376,7 @@ enum err reconcile_answer(const struct reconcile_arc *arc, const struct ringkey_
                           struct err_detail *detail) {
     struct pass pass;
     pass_init(&pass, arc, set, NULL, memory, size_max);
-    enum err err = run(&pass, question, detail);
+    enum err err = reconcile_run(&pass, question, detail);
     if (err == ERR_OK) {
         *ret_answer = reconcile_writer_finish(&pass.out);
     }

@@ -79,9 +79,9 @@ enum err reconcile_arc_sum(const struct ringkey_set *set, const struct reconcile
     return err;
 }
 
-static enum err cut_piece(const struct ringkey_set *set, const struct ringkey_range *piece,
-                          uint8_t passes_count, uint64_t rank, uint64_t slack,
-                          struct reconcile_position *ret_bound) {
+static enum err arc_cut_piece(const struct ringkey_set *set, const struct ringkey_range *piece,
+                              uint8_t passes_count, uint64_t rank, uint64_t slack,
+                              struct reconcile_position *ret_bound) {
     struct ringkey bound;
     enum err err = set->table->cut(set->context, piece, rank, slack, &bound);
     if (err == ERR_OK) {
@@ -97,7 +97,7 @@ enum err reconcile_arc_cut(const struct ringkey_set *set, const struct reconcile
     struct ringkey_range pieces[PIECES_MAX];
     size_t count = cut_in_pieces(lower, upper, pieces);
     if (count == 1) {
-        return cut_piece(set, &pieces[0], lower->bytes[0], rank, slack, ret_bound);
+        return arc_cut_piece(set, &pieces[0], lower->bytes[0], rank, slack, ret_bound);
     }
     struct ringkey_sum first;
     enum err err = set->table->sum(set->context, &pieces[0], &first);
@@ -109,8 +109,8 @@ enum err reconcile_arc_cut(const struct ringkey_set *set, const struct reconcile
         return ERR_OK;
     }
     return rank < first.count
-               ? cut_piece(set, &pieces[0], lower->bytes[0], rank, slack, ret_bound)
-               : cut_piece(set, &pieces[1], upper->bytes[0], rank - first.count, slack, ret_bound);
+               ? arc_cut_piece(set, &pieces[0], lower->bytes[0], rank, slack, ret_bound)
+               : arc_cut_piece(set, &pieces[1], upper->bytes[0], rank - first.count, slack, ret_bound);
 }
 
 enum err reconcile_arc_list(const struct ringkey_set *set, const struct reconcile_position *lower,

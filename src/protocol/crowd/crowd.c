@@ -79,7 +79,7 @@ static struct crowd_config with_defaults(const struct crowd_config *given) {
     return config;
 }
 
-static enum err init(struct crowd *crowd, const struct crowd_config *config) {
+static enum err crowd_init(struct crowd *crowd, const struct crowd_config *config) {
     crowd->config = *config;
     prng_init(&crowd->prng, config->seed);
     crowd->secret = prng_u64(&crowd->prng);
@@ -98,7 +98,7 @@ enum err crowd_new(const struct crowd_config *given, struct crowd **ret_crowd) {
         return ERR_MEMORY;
     }
     crowd->arena = arena;
-    enum err err = init(crowd, &config);
+    enum err err = crowd_init(crowd, &config);
     if (err != ERR_OK) {
         crowd_free(crowd);
         return err;
@@ -163,7 +163,7 @@ static void crowd_blame(struct crowd *crowd, const struct event *event, const ch
 
 /* ---- events ---- */
 
-static void on_message(struct crowd *crowd, const struct event *event) {
+static void crowd_on_message(struct crowd *crowd, const struct event *event) {
     struct crowd_message *message = &crowd->message;
     crowd->counters.received_count++;
     if (!address_is_possible(&event->from) || address_equal(&event->from, &crowd->config.self.address)) {
@@ -197,7 +197,7 @@ static void on_drop(struct crowd *crowd, struct bytes bytes) {
     overlay_drop(crowd, &peer.address);
 }
 
-static void on_command(struct crowd *crowd, const struct event *event) {
+static void crowd_on_command(struct crowd *crowd, const struct event *event) {
     switch ((enum crowd_command)event->code) {
     case CROWD_JOIN:
         overlay_join(crowd, event->bytes);
@@ -232,10 +232,10 @@ void crowd_step(struct crowd *crowd, const struct event *event, struct outbox *o
         overlay_start(crowd);
         break;
     case EVENT_MESSAGE:
-        on_message(crowd, event);
+        crowd_on_message(crowd, event);
         break;
     case EVENT_COMMAND:
-        on_command(crowd, event);
+        crowd_on_command(crowd, event);
         break;
     case EVENT_WAKE:
     case EVENT_RESTORED:

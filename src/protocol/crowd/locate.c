@@ -163,7 +163,7 @@ enum {
 
 /* ---- wishes of others ---- */
 
-static bool is_over(const struct crowd *crowd, const struct locate_wanted *wanted) {
+static bool locate_is_over(const struct crowd *crowd, const struct locate_wanted *wanted) {
     return wanted->wish_hash == 0 || crowd->now_us - wanted->since_us >= crowd->config.absent_us;
 }
 
@@ -171,13 +171,13 @@ static struct locate_wanted *ways_of(const struct crowd *crowd, uint64_t wish_ha
     return &crowd->locate.wanted[wish_hash % (crowd->locate.wanted_count / LOCATE_WAYS) * LOCATE_WAYS];
 }
 
-static struct locate_wanted *find(const struct crowd *crowd, uint64_t wish_hash) {
+static struct locate_wanted *find_wanted(const struct crowd *crowd, uint64_t wish_hash) {
     if (crowd->locate.wanted == NULL) {
         return NULL;
     }
     struct locate_wanted *ways = ways_of(crowd, wish_hash);
     for (unsigned i = 0; i < LOCATE_WAYS; i++) {
-        if (ways[i].wish_hash == wish_hash && !is_over(crowd, &ways[i])) {
+        if (ways[i].wish_hash == wish_hash && !locate_is_over(crowd, &ways[i])) {
             return &ways[i];
         }
     }
@@ -185,11 +185,11 @@ static struct locate_wanted *find(const struct crowd *crowd, uint64_t wish_hash)
 }
 
 /* The place of what is over, or else of what the fewest want, and of these the oldest. */
-static struct locate_wanted *make_room(struct crowd *crowd, uint64_t wish_hash) {
+static struct locate_wanted *locate_make_room(struct crowd *crowd, uint64_t wish_hash) {
     struct locate_wanted *ways = ways_of(crowd, wish_hash);
     struct locate_wanted *least = ways;
     for (unsigned i = 0; i < LOCATE_WAYS; i++) {
-        if (is_over(crowd, &ways[i])) {
+        if (locate_is_over(crowd, &ways[i])) {
             return &ways[i];
         }
         if (ways[i].senders_count < least->senders_count ||
@@ -204,9 +204,9 @@ void locate_wanted_note(struct crowd *crowd, uint64_t wish_hash, uint32_t peer_h
     if (crowd->locate.wanted == NULL) {
         return;
     }
-    struct locate_wanted *wanted = find(crowd, wish_hash);
+    struct locate_wanted *wanted = find_wanted(crowd, wish_hash);
     if (wanted == NULL) {
-        wanted = make_room(crowd, wish_hash);
+        wanted = locate_make_room(crowd, wish_hash);
         *wanted = (struct locate_wanted){.wish_hash = wish_hash, .since_us = crowd->now_us};
     }
     for (unsigned i = 0; i < wanted->senders_count; i++) {
@@ -220,12 +220,12 @@ void locate_wanted_note(struct crowd *crowd, uint64_t wish_hash, uint32_t peer_h
 }
 
 unsigned locate_wanted_senders(const struct crowd *crowd, uint64_t wish_hash) {
-    const struct locate_wanted *wanted = find(crowd, wish_hash);
+    const struct locate_wanted *wanted = find_wanted(crowd, wish_hash);
     return wanted == NULL ? 0 : wanted->senders_count;
 }
 
 bool locate_wanted_is_fruitless(struct crowd *crowd, uint64_t wish_hash) {
-    struct locate_wanted *wanted = find(crowd, wish_hash);
+    struct locate_wanted *wanted = find_wanted(crowd, wish_hash);
     if (wanted == NULL || wanted->is_found) {
         return false;
     }
@@ -236,7 +236,7 @@ bool locate_wanted_is_fruitless(struct crowd *crowd, uint64_t wish_hash) {
 }
 
 void locate_wanted_found(struct crowd *crowd, uint64_t wish_hash) {
-    struct locate_wanted *wanted = find(crowd, wish_hash);
+    struct locate_wanted *wanted = find_wanted(crowd, wish_hash);
     if (wanted != NULL) {
         wanted->is_found = true;
     }
@@ -319,7 +319,7 @@ struct locate_query *locate_seen_find(const struct locate_seen *seen, uint64_t i
 }
 
 /* What stands behind the freed slot and could not be reached any more moves up. */
-static void forget(struct locate_seen *seen, uint64_t id) {
+static void locate_forget(struct locate_seen *seen, uint64_t id) {
     uint32_t hole = find_slot(seen, id);
     ASSERT(seen->slots[hole] != 0);
     for (uint32_t slot = (hole + 1) & seen->slots_mask; seen->slots[slot] != 0;
@@ -336,7 +336,7 @@ static void forget(struct locate_seen *seen, uint64_t id) {
 struct locate_query *locate_seen_add(struct locate_seen *seen, uint64_t id) {
     struct locate_query *query = &seen->queries[seen->next];
     if (seen->count == seen->count_max) {
-        forget(seen, query->id);
+        locate_forget(seen, query->id);
     } else {
         seen->count++;
     }
@@ -367,7 +367,7 @@ size_t locate_actions_max(const struct crowd_config *config) {
     return config->waiting_max + (UNITS_MAX + 2) * CROWD_FANOUT_MAX;
 }
 
-static bool take_memory(struct crowd *crowd) {
+static bool locate_take_memory(struct crowd *crowd) {
     struct locate *locate = &crowd->locate;
     const struct crowd_config *config = &crowd->config;
     struct arena *arena = &crowd->arena;
@@ -396,7 +396,7 @@ enum err locate_init(struct crowd *crowd) {
     ASSERT(config->ttl_last <= CROWD_TTL_CAP && config->tries_at_last > 0);
     ASSERT(config->ttl_cap > 0 && config->peer_rate > 0 && config->total_rate > 0);
     crowd->locate = (struct locate){.due_us = STEP_NEVER_US};
-    if (!take_memory(crowd)) {
+    if (!locate_take_memory(crowd)) {
         return ERR_MEMORY;
     }
     for (uint32_t i = 0; i < config->waiting_max; i++) {

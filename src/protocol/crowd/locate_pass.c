@@ -1,7 +1,7 @@
 #include "base/map.h"
 #include "protocol/crowd/crowd_state.h"
 
-static struct locate_search *find(const struct crowd *crowd, uint64_t number) {
+static struct locate_search *pass_find(const struct crowd *crowd, uint64_t number) {
     for (uint32_t i = 0; crowd->locate.searches_open > 0 && i < crowd->config.searches_max; i++) {
         struct locate_search *search = &crowd->locate.searches[i];
         if (search->is_open && search->number == number) {
@@ -87,7 +87,7 @@ static void end_try(struct crowd *crowd, struct locate_search *search) {
 
 void locate_find(struct crowd *crowd, uint64_t number, struct bytes wish) {
     ASSERT(wish.size > 0 && wish.size <= CROWD_WISH_SIZE_MAX);
-    ASSERT(find(crowd, number) == NULL);
+    ASSERT(pass_find(crowd, number) == NULL);
     struct locate *locate = &crowd->locate;
     uint64_t wish_hash = locate_wish_hash(crowd, wish);
     crowd->counters.searches_count++;
@@ -119,7 +119,7 @@ void locate_find(struct crowd *crowd, uint64_t number, struct bytes wish) {
 }
 
 void locate_enough(struct crowd *crowd, uint64_t number) {
-    struct locate_search *search = find(crowd, number);
+    struct locate_search *search = pass_find(crowd, number);
     if (search != NULL) {
         close_search(crowd, search);
     }
@@ -127,14 +127,14 @@ void locate_enough(struct crowd *crowd, uint64_t number) {
 
 /* Whoever answers everything would otherwise keep every search from going further than to it. */
 void locate_discount(struct crowd *crowd, uint64_t number) {
-    struct locate_search *search = find(crowd, number);
+    struct locate_search *search = pass_find(crowd, number);
     if (search != NULL && search->discounted_count < search->holders_count) {
         search->discounted_count++;
     }
 }
 
 bool locate_is_searching(const struct crowd *crowd, uint64_t number, uint8_t *ret_ttl) {
-    const struct locate_search *search = find(crowd, number);
+    const struct locate_search *search = pass_find(crowd, number);
     if (search == NULL) {
         return false;
     }
@@ -145,7 +145,7 @@ bool locate_is_searching(const struct crowd *crowd, uint64_t number, uint8_t *re
 /* ---- answers ---- */
 
 void locate_search_acknowledge(struct crowd *crowd, const struct locate_query *query, uint32_t peer_hash) {
-    struct locate_search *search = find(crowd, query->search_number);
+    struct locate_search *search = pass_find(crowd, query->search_number);
     if (search != NULL) {
         search->is_acknowledged = true;
         if (search->id == query->id) {
@@ -188,7 +188,7 @@ static void say_found(struct crowd *crowd, const struct locate_search *search,
 
 void locate_search_hit(struct crowd *crowd, const struct locate_query *query,
                        const struct crowd_message *hit) {
-    struct locate_search *search = find(crowd, query->search_number);
+    struct locate_search *search = pass_find(crowd, query->search_number);
     if (search == NULL) {
         crowd->counters.unasked_count++;
         return;
@@ -313,7 +313,7 @@ static bool choose_waiting(const struct crowd *crowd, bool is_most, uint32_t *re
 
 /* Copies that fly need no help in most cases; then what is wanted less than this. False: nothing gives way.
  */
-static bool make_room(struct crowd *crowd, uint64_t wish_hash) {
+static bool pass_make_room(struct crowd *crowd, uint64_t wish_hash) {
     uint64_t first_order = UINT64_MAX;
     uint32_t index = 0;
     for (uint32_t i = 0; i < crowd->locate.open_count; i++) {
@@ -335,7 +335,7 @@ static bool make_room(struct crowd *crowd, uint64_t wish_hash) {
     return true;
 }
 
-static uint8_t cut(uint8_t value, uint8_t min, uint8_t max) {
+static uint8_t pass_cut(uint8_t value, uint8_t min, uint8_t max) {
     return value < min ? min : value > max ? max : value;
 }
 
@@ -351,9 +351,9 @@ static void open_task(struct crowd *crowd, const struct event *event, const stru
     task->wish_hash = wish_hash;
     task->from = event_sender(event);
     /* It has come one hop already, so that it goes ttl_cap hops in all, however often it was cut. */
-    task->ttl = cut(message->ttl, 0, (uint8_t)(crowd->config.ttl_cap - 1));
-    task->hops = cut(message->hops, 1, UINT8_MAX);
-    task->fanout = cut(message->fanout, 1, locate_fanout_max(&crowd->config));
+    task->ttl = pass_cut(message->ttl, 0, (uint8_t)(crowd->config.ttl_cap - 1));
+    task->hops = pass_cut(message->hops, 1, UINT8_MAX);
+    task->fanout = pass_cut(message->fanout, 1, locate_fanout_max(&crowd->config));
     task->wish_size = (uint16_t)message->contents.size;
     memcpy(task->wish, message->contents.data, message->contents.size);
     locate_due(crowd, crowd->now_us);
@@ -379,7 +379,7 @@ void locate_pass_query(struct crowd *crowd, const struct event *event, const str
     }
     uint64_t wish_hash = locate_wish_hash(crowd, message->contents);
     locate_wanted_note(crowd, wish_hash, peer_hash);
-    if (crowd->locate.open_count == crowd->config.waiting_max && !make_room(crowd, wish_hash)) {
+    if (crowd->locate.open_count == crowd->config.waiting_max && !pass_make_room(crowd, wish_hash)) {
         crowd->counters.crowded_out_count++;
         return;
     }
@@ -393,7 +393,7 @@ static struct crowd_message task_query(const struct locate_task *task) {
         .kind = CROWD_MESSAGE_QUERY,
         .number = task->id,
         .ttl = (uint8_t)(task->ttl - 1),
-        .hops = (uint8_t)(cut(task->hops, 0, UINT8_MAX - 1) + 1),
+        .hops = (uint8_t)(pass_cut(task->hops, 0, UINT8_MAX - 1) + 1),
         .fanout = task->fanout,
         .contents = bytes_of(task->wish, task->wish_size),
     };
@@ -445,7 +445,7 @@ void locate_pass_acknowledge(struct crowd *crowd, uint64_t id, uint32_t peer_has
 /* ---- asking the owner ---- */
 
 /* If somebody else's query for the same is before it already, both wait for one answer. */
-static void ask(struct crowd *crowd, struct locate_task *task) {
+static void pass_ask(struct crowd *crowd, struct locate_task *task) {
     struct bytes wish = bytes_of(task->wish, task->wish_size);
     task->state = LOCATE_TASK_ASKED;
     task->asked = 0;
@@ -478,7 +478,7 @@ static bool serve(struct crowd *crowd, struct locate_task *task) {
     if (crowd->config.part == CROWD_QUERY_ONLY) {
         return forward(crowd, task);
     }
-    ask(crowd, task);
+    pass_ask(crowd, task);
     locate_due(crowd, task->arrived_us + WAIT_US_MAX);
     return true;
 }

@@ -10,7 +10,7 @@ void view_init(struct view *view, const struct peer *self, uint8_t size_max) {
 }
 
 /* address_equal() in two words, the one first in which addresses differ: the inner loop of a shuffle. */
-static inline bool is_same(const struct address *a, const struct address *b) {
+static inline bool view_is_same(const struct address *a, const struct address *b) {
     uint64_t words[2][2];
     memcpy(words[0], a->ip, sizeof a->ip);
     memcpy(words[1], b->ip, sizeof b->ip);
@@ -19,7 +19,7 @@ static inline bool is_same(const struct address *a, const struct address *b) {
 
 int view_find(const struct view *view, const struct address *address) {
     for (int i = 0; i < view->count; i++) {
-        if (is_same(&view->neighbours[i].peer.address, address)) {
+        if (view_is_same(&view->neighbours[i].peer.address, address)) {
             return i;
         }
     }
@@ -31,13 +31,13 @@ void view_remove(struct view *view, size_t position) {
     view->neighbours[position] = view->neighbours[--view->count];
 }
 
-static bool is_self(const struct view *view, const struct address *address) {
-    return is_same(&view->self.address, address);
+static bool view_is_self(const struct view *view, const struct address *address) {
+    return view_is_same(&view->self.address, address);
 }
 
 bool view_add(struct view *view, const struct crowd_neighbour *neighbour) {
     const struct address *address = &neighbour->peer.address;
-    if (address->port == 0 || is_self(view, address)) {
+    if (address->port == 0 || view_is_self(view, address)) {
         return false;
     }
     int position = view_find(view, address);
@@ -73,9 +73,10 @@ size_t view_pick(const struct view *view, struct prng *prng, int without, size_t
     return count;
 }
 
-static bool is_among(const struct crowd_neighbour *neighbours, size_t count, const struct address *address) {
+static bool view_is_among(const struct crowd_neighbour *neighbours, size_t count,
+                          const struct address *address) {
     size_t i = 0;
-    while (i < count && !is_same(&neighbours[i].peer.address, address)) {
+    while (i < count && !view_is_same(&neighbours[i].peer.address, address)) {
         i++;
     }
     return i < count;
@@ -95,7 +96,8 @@ static uint64_t find_kept(const struct view *view, const struct crowd_neighbour 
         int position = view_find(view, address);
         if (position >= 0) {
             kept |= UINT64_C(1) << position;
-        } else if (address->port != 0 && !is_self(view, address) && !is_among(received, i, address)) {
+        } else if (address->port != 0 && !view_is_self(view, address) &&
+                   !view_is_among(received, i, address)) {
             is_new |= UINT64_C(1) << i;
         }
     }

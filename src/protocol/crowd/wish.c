@@ -44,7 +44,7 @@ static void write_time(struct wire_writer *writer, const struct wish *wish) {
     }
 }
 
-static void read_time(struct wire_reader *reader, struct wish *wish) {
+static void wish_read_time(struct wire_reader *reader, struct wish *wish) {
     wish->time = (enum wish_time)wire_read_u8_max(reader, WISH_BETWEEN);
     if (wish->time != WISH_NEWEST) {
         wish->from_us = (int64_t)wire_read_u64(reader);
@@ -87,14 +87,14 @@ bool wish_read(struct bytes bytes, struct wish *ret_wish) {
     switch (wish.kind) {
     case WISH_URL:
         wire_read_array(&reader, wish.hash, WISH_HASH_SIZE);
-        read_time(&reader, &wish);
+        wish_read_time(&reader, &wish);
         break;
     case WISH_DIGEST:
         wire_read_array(&reader, wish.digest, WISH_DIGEST_SIZE);
         break;
     case WISH_WORDS:
         wish.words = wire_read_string(&reader, WISH_WORDS_SIZE_MAX);
-        read_time(&reader, &wish);
+        wish_read_time(&reader, &wish);
         break;
     default:
         return false;
@@ -170,7 +170,7 @@ bool wish_takes_time(const struct wish *wish, int64_t time_us) {
 }
 
 /* Any two times have a distance in 64 bits without a sign. */
-static uint64_t distance(int64_t a, int64_t b) {
+static uint64_t wish_distance(int64_t a, int64_t b) {
     return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
@@ -179,8 +179,8 @@ bool wish_prefers(const struct wish *wish, int64_t time_us, int64_t other_us) {
         return wish_takes_time(wish, time_us);
     }
     if (wish->time == WISH_NEAREST) {
-        uint64_t ours = distance(time_us, wish->from_us);
-        uint64_t others = distance(other_us, wish->from_us);
+        uint64_t ours = wish_distance(time_us, wish->from_us);
+        uint64_t others = wish_distance(other_us, wish->from_us);
         if (ours != others) {
             return ours < others;
         }

@@ -83,7 +83,7 @@ uint64_t costs_propagation_us(const struct costs *costs, const struct graph *gra
 /* ---- edges in order ---- */
 
 /* Shell's sort with Ciura's gaps: in place, and 32,640 edges in some milliseconds. */
-static void sort(uint64_t *edges, uint32_t count) {
+static void costs_sort(uint64_t *edges, uint32_t count) {
     static const uint32_t gaps[] = {18298, 8132, 3614, 1606, 701, 301, 132, 57, 23, 10, 4, 1};
     for (uint32_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
         uint32_t gap = gaps[g];
@@ -107,6 +107,6 @@ uint32_t costs_sort_edges(const struct costs *costs, uint64_t out[GRAPH_EDGES_MA
             out[count++] = (uint64_t)costs_of_edge(costs, a, b) << 32 | lot << 16 | a << 8 | b;
         }
     }
-    sort(out, count);
+    costs_sort(out, count);
     return count;
 }

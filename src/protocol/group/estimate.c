@@ -102,7 +102,8 @@ static uint64_t read_age(struct wire_reader *reader, uint64_t now_us) {
     return age_us < now_us ? now_us - age_us : 0;
 }
 
-static void read_entry(struct wire_reader *reader, uint64_t now_us, struct estimate_entry *ret_entry) {
+static void estimate_read_entry(struct wire_reader *reader, uint64_t now_us,
+                                struct estimate_entry *ret_entry) {
     struct estimate estimate = {0};
     peer_read_address(reader, PEER_MEMBER, &ret_entry->about);
     estimate.round_trip_us = (uint32_t)wire_read_varint(reader, ESTIMATE_ROUND_TRIP_US_MAX);
@@ -121,7 +122,8 @@ static void read_entry(struct wire_reader *reader, uint64_t now_us, struct estim
     }
 }
 
-static bool is_among(const struct estimate_entry *entries, size_t count, const struct address *address) {
+static bool estimate_is_among(const struct estimate_entry *entries, size_t count,
+                              const struct address *address) {
     size_t i = 0;
     while (i < count && !address_equal(&entries[i].about, address)) {
         i++;
@@ -142,8 +144,8 @@ enum err estimate_read_report(struct bytes report, uint64_t now_us,
             wire_read_fail(&reader, ERR_LIMIT, "too many estimates");
             break;
         }
-        read_entry(&reader, now_us, &out[count]);
-        if (reader.err == ERR_OK && is_among(out, count, &out[count].about)) {
+        estimate_read_entry(&reader, now_us, &out[count]);
+        if (reader.err == ERR_OK && estimate_is_among(out, count, &out[count].about)) {
             wire_read_fail(&reader, ERR_INVALID, "a member twice");
         }
         count++;

@@ -151,7 +151,7 @@ static bool is_exit(uint16_t place) {
     return place % 2 == 1;
 }
 
-static void find(struct search *search, uint16_t place, uint16_t origin) {
+static void graph_find(struct search *search, uint16_t place, uint16_t origin) {
     struct graph_set *found = is_exit(place) ? &search->exits : &search->entries;
     if (graph_set_has(found, place / 2)) {
         return;
@@ -164,9 +164,9 @@ static void find(struct search *search, uint16_t place, uint16_t origin) {
 static void look_from_entry(const struct flow *flow, struct search *search, uint16_t place) {
     uint32_t node = place / 2;
     if (graph_set_has(&flow->taken, node)) {
-        find(search, exit_of(flow->before[node]), place);
+        graph_find(search, exit_of(flow->before[node]), place);
     } else {
-        find(search, exit_of(node), place);
+        graph_find(search, exit_of(node), place);
     }
 }
 
@@ -182,15 +182,15 @@ static void look_from_exit(const struct flow *flow, struct search *search, uint1
     }
     for (uint32_t other = graph_set_next(&others, 0); other < GRAPH_NODES_MAX;
          other = graph_set_next(&others, other + 1)) {
-        find(search, entry_of(other), place);
+        graph_find(search, entry_of(other), place);
     }
     if (graph_set_has(&flow->taken, node)) {
-        find(search, entry_of(node), place);
+        graph_find(search, entry_of(node), place);
     }
 }
 
 /* The way that was found becomes a path. */
-static void take(struct flow *flow, const struct search *search) {
+static void graph_take(struct flow *flow, const struct search *search) {
     for (uint16_t place = entry_of(flow->to); place != exit_of(flow->from);) {
         uint16_t origin = search->origins[place];
         uint32_t node = place / 2;
@@ -210,7 +210,7 @@ static bool add_path(struct flow *flow) {
     memset(&search.exits, 0, sizeof search.exits);
     search.queue_first = 0;
     search.queue_count = 0;
-    find(&search, exit_of(flow->from), NO_PLACE);
+    graph_find(&search, exit_of(flow->from), NO_PLACE);
     while (search.queue_first < search.queue_count && !graph_set_has(&search.entries, flow->to)) {
         uint16_t place = search.queue[search.queue_first++];
         if (is_exit(place)) {
@@ -222,7 +222,7 @@ static bool add_path(struct flow *flow) {
     if (!graph_set_has(&search.entries, flow->to)) {
         return false;
     }
-    take(flow, &search);
+    graph_take(flow, &search);
     return true;
 }
 
@@ -265,14 +265,14 @@ struct walk {
     uint32_t bridges_count;
 };
 
-static void enter(struct walk *walk, uint32_t node, uint32_t parent) {
+static void graph_enter(struct walk *walk, uint32_t node, uint32_t parent) {
     walk->numbers[node] = ++walk->found_count;
     walk->lows[node] = walk->numbers[node];
     walk->parents[node] = parent;
 }
 
 /* Back from a child to a node that is not the start of the walk. */
-static void leave(struct walk *walk, uint32_t node, uint32_t child) {
+static void graph_leave(struct walk *walk, uint32_t node, uint32_t child) {
     walk->lows[node] = walk->lows[child] < walk->lows[node] ? walk->lows[child] : walk->lows[node];
     walk->bridges_count += walk->lows[child] > walk->numbers[node];
     if (walk->parents[node] != NOBODY && walk->lows[child] >= walk->numbers[node]) {
@@ -284,13 +284,13 @@ static void leave(struct walk *walk, uint32_t node, uint32_t child) {
 static void walk_from(struct walk *walk, uint32_t start) {
     uint32_t children_count = 0; /* of the start: with two of them, it holds them together */
     uint32_t node = start;
-    enter(walk, start, NOBODY);
+    graph_enter(walk, start, NOBODY);
     while (node != NOBODY) {
         uint32_t other = graph_set_next(&walk->graph->neighbours[node], walk->next[node]);
         if (other == GRAPH_NODES_MAX) {
             uint32_t parent = walk->parents[node];
             if (parent != NOBODY) {
-                leave(walk, parent, node);
+                graph_leave(walk, parent, node);
                 children_count += parent == start;
             }
             node = parent;
@@ -298,7 +298,7 @@ static void walk_from(struct walk *walk, uint32_t start) {
         }
         walk->next[node] = other + 1;
         if (walk->numbers[other] == 0) {
-            enter(walk, other, node);
+            graph_enter(walk, other, node);
             node = other;
         } else if (other != walk->parents[node] && walk->numbers[other] < walk->lows[node]) {
             walk->lows[node] = walk->numbers[other];

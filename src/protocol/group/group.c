@@ -141,7 +141,7 @@ const struct peer *group_pick_former(struct group *group) {
 
 /* ---- neighbours, for the owner ---- */
 
-static struct group_neighbour look_at(const struct group *group, uint32_t position, uint32_t cost_us) {
+static struct group_neighbour group_look_at(const struct group *group, uint32_t position, uint32_t cost_us) {
     const struct group_member *member = &group->members[position];
     return (struct group_neighbour){.peer = group->topology->members[position],
                                     .cost_us = cost_us,
@@ -169,7 +169,7 @@ size_t group_neighbours(const struct group *group, struct group_neighbour *out, 
         const struct topology_edge *edge = &group->topology->edges[i];
         if (edge->a == group->position || edge->b == group->position) {
             uint32_t other = edge->a == group->position ? edge->b : edge->a;
-            out[count++] = look_at(group, other, edge->cost_us);
+            out[count++] = group_look_at(group, other, edge->cost_us);
         }
     }
     return count;
@@ -232,27 +232,27 @@ enum {
 
 /* ---- life ---- */
 
-static uint64_t or_default(uint64_t value, uint64_t otherwise) {
+static uint64_t group_or_default(uint64_t value, uint64_t otherwise) {
     return value == 0 ? otherwise : value;
 }
 
 static struct group_config with_defaults(const struct group_config *given) {
     struct group_config config = *given;
     const uint64_t minute_us = GROUP_MINUTE_US;
-    config.members_max = (uint16_t)or_default(config.members_max, GROUP_MEMBERS_MAX);
-    config.echo_us = or_default(config.echo_us, ECHO_MINUTES * minute_us);
-    config.probe_us = or_default(config.probe_us, PROBE_MINUTES * minute_us);
-    config.probe_size = (uint32_t)or_default(config.probe_size, PROBE_SIZE);
-    config.report_us = or_default(config.report_us, REPORT_MINUTES * minute_us);
-    config.slowing_us = or_default(config.slowing_us, SLOWING_MINUTES * minute_us);
-    config.fast_us = or_default(config.fast_us, (uint64_t)FAST_S * SECOND_US);
-    config.connectivity = (uint8_t)or_default(config.connectivity, TOPOLOGY_K_DEFAULT);
-    config.compute_us = or_default(config.compute_us, COMPUTE_MINUTES * minute_us);
-    config.gather_us = or_default(config.gather_us, (uint64_t)GATHER_S * SECOND_US);
-    config.silence_us = or_default(config.silence_us, SILENCE_MINUTES * minute_us);
-    config.pulse_us = or_default(config.pulse_us, PULSE_MINUTES * minute_us);
-    config.master_silence_us = or_default(config.master_silence_us, MASTER_SILENCE_MINUTES * minute_us);
-    config.order_us = or_default(config.order_us, (uint64_t)ORDER_S * SECOND_US);
+    config.members_max = (uint16_t)group_or_default(config.members_max, GROUP_MEMBERS_MAX);
+    config.echo_us = group_or_default(config.echo_us, ECHO_MINUTES * minute_us);
+    config.probe_us = group_or_default(config.probe_us, PROBE_MINUTES * minute_us);
+    config.probe_size = (uint32_t)group_or_default(config.probe_size, PROBE_SIZE);
+    config.report_us = group_or_default(config.report_us, REPORT_MINUTES * minute_us);
+    config.slowing_us = group_or_default(config.slowing_us, SLOWING_MINUTES * minute_us);
+    config.fast_us = group_or_default(config.fast_us, (uint64_t)FAST_S * SECOND_US);
+    config.connectivity = (uint8_t)group_or_default(config.connectivity, TOPOLOGY_K_DEFAULT);
+    config.compute_us = group_or_default(config.compute_us, COMPUTE_MINUTES * minute_us);
+    config.gather_us = group_or_default(config.gather_us, (uint64_t)GATHER_S * SECOND_US);
+    config.silence_us = group_or_default(config.silence_us, SILENCE_MINUTES * minute_us);
+    config.pulse_us = group_or_default(config.pulse_us, PULSE_MINUTES * minute_us);
+    config.master_silence_us = group_or_default(config.master_silence_us, MASTER_SILENCE_MINUTES * minute_us);
+    config.order_us = group_or_default(config.order_us, (uint64_t)ORDER_S * SECOND_US);
     ASSERT(config.self.address.port != 0);
     ASSERT(config.members_max <= GROUP_MEMBERS_MAX && config.neighbours_count <= GROUP_NEIGHBOURS_MAX);
     ASSERT(config.connectivity <= TOPOLOGY_K_MAX && config.kind <= TOPOLOGY_TREE);
@@ -272,7 +272,7 @@ static bool take_mastership(struct group *group) {
            master->graph != NULL && master->is_leaving != NULL && master->arrivals != NULL;
 }
 
-static bool take_memory(struct group *group) {
+static bool group_take_memory(struct group *group) {
     struct arena *arena = &group->arena;
     struct group_flood *flood = &group->flood;
     group->topology = arena_take(arena, sizeof *group->topology);
@@ -305,7 +305,7 @@ enum err group_new(const struct group_config *given, struct group **ret_group) {
     if (config.neighbours_count > 0) {
         group->mode = GROUP_FIXED;
         memcpy(group->fixed, config.neighbours, config.neighbours_count * sizeof *config.neighbours);
-    } else if (!take_memory(group)) {
+    } else if (!group_take_memory(group)) {
         group_free(group);
         return ERR_MEMORY;
     }
@@ -482,7 +482,7 @@ static bool hear_member(struct group *group, uint32_t position, const struct gro
     return true;
 }
 
-static void on_message(struct group *group, const struct event *event) {
+static void group_on_message(struct group *group, const struct event *event) {
     struct group_message message;
     struct peer from = event_sender(event);
     group->counters.received_count++;
@@ -510,7 +510,7 @@ static void on_message(struct group *group, const struct event *event) {
 
 /* ---- other events ---- */
 
-static void on_command(struct group *group, const struct event *event) {
+static void group_on_command(struct group *group, const struct event *event) {
     switch ((enum group_command)event->code) {
     case GROUP_CREATE:
         group_master_create(group);
@@ -572,10 +572,10 @@ static void on_event(struct group *group, const struct event *event) {
         on_start(group);
         break;
     case EVENT_MESSAGE:
-        on_message(group, event);
+        group_on_message(group, event);
         break;
     case EVENT_COMMAND:
-        on_command(group, event);
+        group_on_command(group, event);
         break;
     case EVENT_SAVED:
         if (event->code == GROUP_SLOT && event->number == group->flood.save_number) {

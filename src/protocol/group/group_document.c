@@ -33,7 +33,7 @@ static uint64_t mask_of(uint8_t pieces) {
 
 /* ---- pieces out ---- */
 
-static struct group_target *find_target(struct group *group, const struct peer *peer) {
+static struct group_target *document_find_target(struct group *group, const struct peer *peer) {
     for (uint32_t i = 0; i < group->flood.targets_count; i++) {
         if (peer_equal(&group->flood.targets[i].peer, peer)) {
             return &group->flood.targets[i];
@@ -44,7 +44,7 @@ static struct group_target *find_target(struct group *group, const struct peer *
 
 void group_flood_to(struct group *group, const struct peer *peer) {
     struct group_flood *flood = &group->flood;
-    struct group_target *target = find_target(group, peer);
+    struct group_target *target = document_find_target(group, peer);
     if (target == NULL && flood->targets_count < 2 * GROUP_MEMBERS_MAX) {
         target = &flood->targets[flood->targets_count++];
         target->mask = ALL;
@@ -133,7 +133,7 @@ void group_flood_tick(struct group *group) {
 }
 
 static void note_held(struct group *group, const struct peer *peer) {
-    struct group_target *target = find_target(group, peer);
+    struct group_target *target = document_find_target(group, peer);
     if (target != NULL) {
         target->mask = ALL;
     }
@@ -141,7 +141,7 @@ static void note_held(struct group *group, const struct peer *peer) {
 
 void group_flood_on_ack(struct group *group, const struct event *event, const struct group_message *message) {
     struct peer from = event_sender(event);
-    struct group_target *target = find_target(group, &from);
+    struct group_target *target = document_find_target(group, &from);
     if (target == NULL || target->mask == ALL) {
         group->counters.unasked_count++;
         return;
@@ -164,7 +164,7 @@ struct parsed {
 };
 
 /* The topology goes to `draft`. */
-static bool parse(struct group *group, struct bytes document, struct parsed *ret_parsed) {
+static bool document_parse(struct group *group, struct bytes document, struct parsed *ret_parsed) {
     if (document.size < GROUP_DOCUMENT_HEAD_SIZE + GROUP_SIGNATURE_SIZE ||
         document.size > GROUP_DOCUMENT_SIZE_MAX) {
         return false;
@@ -193,7 +193,7 @@ static bool is_signed(const struct group *group, struct bytes document, const st
                           document.data + size);
 }
 
-static bool is_key(const uint8_t a[PEER_KEY_SIZE], const uint8_t b[PEER_KEY_SIZE]) {
+static bool document_is_key(const uint8_t a[PEER_KEY_SIZE], const uint8_t b[PEER_KEY_SIZE]) {
     return memcmp(a, b, PEER_KEY_SIZE) == 0;
 }
 
@@ -202,17 +202,17 @@ static bool may_sign(const struct group *group, const struct parsed *parsed) {
     const struct group_joining *joining = &group->joining;
     const struct topology *topology = group->topology;
     const uint8_t *signer = parsed->signer;
-    if (is_key(signer, group->config.founder)) {
+    if (document_is_key(signer, group->config.founder)) {
         return true;
     }
-    if (group->mode == GROUP_JOINING && joining->has_master && is_key(signer, joining->master)) {
+    if (group->mode == GROUP_JOINING && joining->has_master && document_is_key(signer, joining->master)) {
         return true;
     }
     if (topology->members_count == 0) {
         return false;
     }
     if (parsed->version.term == group->version.term) {
-        return is_key(signer, topology->members[0].key);
+        return document_is_key(signer, topology->members[0].key);
     }
     if (group_find_key(topology, signer) == GROUP_NOWHERE && !group_is_former(group, signer)) {
         return false;
@@ -241,7 +241,7 @@ static void change_mode(struct group *group, bool was_master) {
     }
 }
 
-static void save(struct group *group) {
+static void document_save(struct group *group) {
     struct group_flood *flood = &group->flood;
     flood->is_saved = false;
     flood->save_number++;
@@ -259,7 +259,7 @@ static void commit(struct group *group, struct group_version version) {
     group->version = version;
     group_flood_aim_also(group);
     group->counters.committed_count++;
-    save(group);
+    document_save(group);
     group_save_former(group);
     change_mode(group, was_master);
     group_succession_begin(group, true);
@@ -301,7 +301,7 @@ void group_document_publish(struct group *group, uint32_t term, uint64_t sequenc
 /* What was put together of pieces, or was saved. False if it is none or may not be believed. */
 static bool group_document_take(struct group *group, struct bytes document, const struct event *event) {
     struct parsed parsed;
-    if (!parse(group, document, &parsed)) {
+    if (!document_parse(group, document, &parsed)) {
         group_blame(group, event, "a document that is none");
         return false;
     }
@@ -326,7 +326,7 @@ static bool group_document_take(struct group *group, struct bytes document, cons
 /* Bytes of our own disk: what is not whole is as though nothing had been saved. */
 void group_document_restore(struct group *group, struct bytes document) {
     struct parsed parsed;
-    if (!parse(group, document, &parsed) || !is_signed(group, document, &parsed)) {
+    if (!document_parse(group, document, &parsed) || !is_signed(group, document, &parsed)) {
         return;
     }
     memcpy(group->flood.document, document.data, document.size);
@@ -351,7 +351,7 @@ void group_document_drop(struct group *group) {
     group->neighbours = (struct graph_set){0};
     group->flood.document_size = 0;
     group->flood.targets_count = 0;
-    save(group);
+    document_save(group);
 }
 
 /* ---- pieces in ---- */

@@ -17,7 +17,7 @@ enum {
 
 /* ---- the node that joins ---- */
 
-static void begin(struct group *group, const struct peer *contact) {
+static void join_begin(struct group *group, const struct peer *contact) {
     struct group_joining *joining = &group->joining;
     joining->contact = *contact;
     joining->contact_first = *contact;
@@ -41,12 +41,12 @@ void group_join_begin(struct group *group, struct bytes bytes) {
     memcpy(joining->papers, papers.data, papers.size);
     joining->papers_size = papers.size;
     if (group->mode != GROUP_MEMBER) {
-        begin(group, &contact);
+        join_begin(group, &contact);
     }
 }
 
 void group_join_again(struct group *group, const struct peer *contact) {
-    begin(group, contact);
+    join_begin(group, contact);
 }
 
 static void send_join(struct group *group) {

@@ -231,8 +231,8 @@ struct origins {
     uint32_t of[GROUP_MEMBERS_MAX];
 };
 
-static void add_member(struct group *group, const struct peer *peer, uint32_t origin,
-                       struct origins *origins) {
+static void master_add_member(struct group *group, const struct peer *peer, uint32_t origin,
+                              struct origins *origins) {
     struct topology *draft = group->draft;
     origins->of[draft->members_count] = origin;
     draft->members[draft->members_count++] = *peer;
@@ -246,11 +246,11 @@ static void gather_members(struct group *group, bool with_self, struct origins *
     group->draft->k = group->config.connectivity;
     for (uint32_t i = with_self ? 0 : 1; i < topology->members_count; i++) {
         if (!master->is_leaving[i]) {
-            add_member(group, &topology->members[i], i, origins);
+            master_add_member(group, &topology->members[i], i, origins);
         }
     }
     for (uint32_t i = 0; i < master->arrivals_count; i++) {
-        add_member(group, &master->arrivals[i], GROUP_NOWHERE, origins);
+        master_add_member(group, &master->arrivals[i], GROUP_NOWHERE, origins);
     }
 }
 
@@ -287,7 +287,7 @@ static bool make_draft(struct group *group, bool with_self) {
     return topology_set_edges(group->draft, master->graph, master->next_costs) == ERR_OK;
 }
 
-static void publish(struct group *group) {
+static void master_publish(struct group *group) {
     struct group_mastership *master = &group->master;
     struct costs *costs = master->costs;
     master->costs = master->next_costs;
@@ -326,7 +326,7 @@ static void compute(struct group *group) {
         (master->has_new_rules ||
          topology_is_better(group->draft, group->topology, &rules, master->next_costs) ||
          fill_costs(group))) {
-        publish(group);
+        master_publish(group);
     }
 }
 
@@ -373,7 +373,7 @@ void group_master_begin(struct group *group) {
 /* The last topology of a master that leaves has the next one in its first place. */
 void group_master_hand_over(struct group *group) {
     if (make_draft(group, false)) {
-        publish(group);
+        master_publish(group);
     }
 }
 
@@ -402,7 +402,7 @@ static bool is_arriving(const struct group *group, const struct peer *who) {
 }
 
 /* An address has one member, as a key has: another one in the way goes. */
-static void make_room(struct group *group, const struct peer *who) {
+static void master_make_room(struct group *group, const struct peer *who) {
     for (uint32_t i = 1; i < group->topology->members_count; i++) {
         const struct peer *member = &group->topology->members[i];
         if (memcmp(member->key, who->key, PEER_KEY_SIZE) == 0 ||
@@ -412,7 +412,7 @@ static void make_room(struct group *group, const struct peer *who) {
     }
 }
 
-static void refuse(struct group *group, const struct peer *who) {
+static void master_refuse(struct group *group, const struct peer *who) {
     struct group_message message = {.kind = GROUP_MESSAGE_REFUSED};
     group_send(group, who, &message);
 }
@@ -429,10 +429,10 @@ static void admit(struct group *group, const struct peer *who) {
     }
     if (group->topology->members_count + master->arrivals_count >= group->config.members_max ||
         address_equal(&who->address, &group->config.self.address)) {
-        refuse(group, who);
+        master_refuse(group, who);
         return;
     }
-    make_room(group, who);
+    master_make_room(group, who);
     group_keys_remove(&master->left, who->key);
     group_keys_remove(&master->approved, who->key);
     master->arrivals[master->arrivals_count++] = *who;
@@ -442,7 +442,7 @@ static void admit(struct group *group, const struct peer *who) {
 void group_master_on_request(struct group *group, const struct peer *who, struct bytes papers) {
     struct group_mastership *master = &group->master;
     if (group_keys_has(&master->refused, who->key)) {
-        refuse(group, who);
+        master_refuse(group, who);
     } else if (group->config.is_open || group_keys_has(&master->approved, who->key) ||
                group_is_former(group, who->key) || group_find(group, who) != GROUP_NOWHERE) {
         admit(group, who);
@@ -492,7 +492,7 @@ void group_master_refuse(struct group *group, struct bytes bytes) {
         group->master.is_leaving[position] = true;
         compute_soon(group);
     } else if (has_asked(group, &who)) {
-        refuse(group, &who);
+        master_refuse(group, &who);
     }
 }
 

@@ -102,7 +102,7 @@ bool group_measure_is_asked(struct group *group, const struct peer *who, uint64_
 
 /* ---- probes ---- */
 
-static void probe(struct group *group, const struct peer *whom) {
+static void measure_probe(struct group *group, const struct peer *whom) {
     uint8_t size[4];
     struct wire_writer writer;
     wire_writer_init(&writer, size, sizeof size);
@@ -232,7 +232,7 @@ void group_measure_tick(struct group *group) {
         measure->echo_at_us = next_at_us(group, group->config.echo_us);
     }
     if (group->now_us >= measure->probe_at_us) {
-        probe(group, group_pick_member(group));
+        measure_probe(group, group_pick_member(group));
         measure->probe_at_us = next_at_us(group, group->config.probe_us);
     }
     outbox_wake_at(group->out, measure->echo_at_us);

@@ -32,7 +32,7 @@ static void write_version(struct wire_writer *writer, struct group_version versi
     wire_write_u32(writer, version.sequence);
 }
 
-static struct group_version read_version(struct wire_reader *reader) {
+static struct group_version message_read_version(struct wire_reader *reader) {
     struct group_version version = {.term = wire_read_u32(reader)};
     version.sequence = wire_read_u32(reader);
     return version;
@@ -47,8 +47,8 @@ static void write_piece(struct wire_writer *writer, const struct group_message *
     wire_write_string(writer, message->contents);
 }
 
-static void read_piece(struct wire_reader *reader, struct group_message *message) {
-    message->version = read_version(reader);
+static void message_read_piece(struct wire_reader *reader, struct group_message *message) {
+    message->version = message_read_version(reader);
     message->piece = wire_read_u8(reader);
     message->pieces_count = wire_read_u8_max(reader, GROUP_PIECES_MAX);
     message->contents = wire_read_string(reader, GROUP_PIECE_SIZE);
@@ -67,7 +67,7 @@ static void write_pulse(struct wire_writer *writer, const struct group_message *
 }
 
 static void read_pulse(struct wire_reader *reader, struct group_message *message) {
-    message->version = read_version(reader);
+    message->version = message_read_version(reader);
     message->beat = wire_read_u64(reader);
     wire_read_array(reader, message->signature, GROUP_SIGNATURE_SIZE);
 }
@@ -85,7 +85,7 @@ static void read_report(struct wire_reader *reader, struct group_message *messag
     message->estimates = wire_read_bytes(reader, wire_reader_left(reader));
 }
 
-static void write_body(struct wire_writer *writer, const struct group_message *message) {
+static void message_write_body(struct wire_writer *writer, const struct group_message *message) {
     switch ((enum group_message_kind)message->kind) {
     case GROUP_MESSAGE_JOIN:
         ASSERT(message->papers.size <= GROUP_PAPERS_SIZE_MAX);
@@ -129,7 +129,7 @@ static void write_body(struct wire_writer *writer, const struct group_message *m
     }
 }
 
-static void read_body(struct wire_reader *reader, struct group_message *message) {
+static void message_read_body(struct wire_reader *reader, struct group_message *message) {
     switch ((enum group_message_kind)message->kind) {
     case GROUP_MESSAGE_JOIN:
         message->token = wire_read_u64(reader);
@@ -149,10 +149,10 @@ static void read_body(struct wire_reader *reader, struct group_message *message)
         read_report(reader, message);
         break;
     case GROUP_MESSAGE_PIECE:
-        read_piece(reader, message);
+        message_read_piece(reader, message);
         break;
     case GROUP_MESSAGE_ACK:
-        message->version = read_version(reader);
+        message->version = message_read_version(reader);
         message->mask = wire_read_u64(reader);
         break;
     case GROUP_MESSAGE_PULSE:
@@ -184,7 +184,7 @@ struct bytes group_message_write(const struct group_message *message, const uint
     wire_write_bytes(&writer, bytes_of(id, GROUP_ID_SIZE));
     wire_write_u64(&writer, message->number);
     write_version(&writer, message->held);
-    write_body(&writer, message);
+    message_write_body(&writer, message);
     enum err err = wire_writer_finish(&writer, &bytes);
     ASSERT(err == ERR_OK);
     return bytes;
@@ -203,14 +203,14 @@ enum group_message_verdict group_message_read(struct bytes bytes, const uint8_t 
     ret_message->kind = wire_read_u8(&reader);
     wire_read_array(&reader, their_id, sizeof their_id);
     ret_message->number = wire_read_u64(&reader);
-    ret_message->held = read_version(&reader);
+    ret_message->held = message_read_version(&reader);
     if (reader.err != ERR_OK) {
         return GROUP_MESSAGE_MALFORMED;
     }
     if (version != GROUP_VERSION || memcmp(their_id, id, GROUP_ID_SIZE) != 0) {
         return GROUP_MESSAGE_FOREIGN;
     }
-    read_body(&reader, ret_message);
+    message_read_body(&reader, ret_message);
     return wire_reader_finish(&reader, NULL) == ERR_OK ? GROUP_MESSAGE_GOOD : GROUP_MESSAGE_MALFORMED;
 }
 

@@ -23,8 +23,8 @@ static void span(const uint64_t *edges, uint32_t edges_count, struct graph *grap
 }
 
 /* The node's cheapest edges, until it has k. */
-static void fill(const uint64_t *edges, uint32_t edges_count, uint32_t node, uint32_t k,
-                 struct graph *graph) {
+static void topology_fill(const uint64_t *edges, uint32_t edges_count, uint32_t node, uint32_t k,
+                          struct graph *graph) {
     uint32_t degree = graph_degree(graph, node);
     for (uint32_t i = 0; i < edges_count && degree < k; i++) {
         uint32_t a = costs_edge_a(edges[i]);
@@ -42,7 +42,7 @@ static void topology_make_tree(uint32_t k, const struct costs *costs, struct top
     uint32_t edges_count = costs_sort_edges(costs, work->edges);
     span(work->edges, edges_count, ret_graph);
     for (uint32_t node = 0; node < costs->members_count; node++) {
-        fill(work->edges, edges_count, node, k, ret_graph);
+        topology_fill(work->edges, edges_count, node, k, ret_graph);
     }
 }
 

@@ -19,7 +19,7 @@ enum {
 
 /* ---- life ---- */
 
-static void set_defaults(struct link_relay_config *config) {
+static void relay_set_defaults(struct link_relay_config *config) {
     config->walkers_count = config->walkers_count > 0 ? config->walkers_count : WALKERS_DEFAULT;
     config->links_max = config->links_max > 0 ? config->links_max : LINK_RELAY_LINKS_MAX;
     config->links_wanted = config->links_wanted > 0 ? config->links_wanted : LINKS_WANTED_DEFAULT;
@@ -30,7 +30,7 @@ static void set_defaults(struct link_relay_config *config) {
     ASSERT((config->sent_count & (config->sent_count - 1)) == 0 && config->sent_count % 4 == 0);
 }
 
-static bool take_memory(struct link_relay *link_relay) {
+static bool relay_take_memory(struct link_relay *link_relay) {
     struct link_relay_config *config = &link_relay->config;
     struct arena *arena = &link_relay->arena;
     link_relay->walkers = arena_take_array(arena, config->walkers_count, sizeof *link_relay->walkers);
@@ -56,10 +56,10 @@ enum err link_relay_new(const struct link_relay_config *config, struct link_rela
     }
     link_relay->arena = arena;
     link_relay->config = *config;
-    set_defaults(&link_relay->config);
+    relay_set_defaults(&link_relay->config);
     link_relay->links_mean =
         LINK_RELAY_MEAN_FULL * LINK_RELAY_MEAN_OF; /* one small datagram, and it is known */
-    if (!take_memory(link_relay) || sha256_init(&link_relay->sha256) != ERR_OK) {
+    if (!relay_take_memory(link_relay) || sha256_init(&link_relay->sha256) != ERR_OK) {
         arena = link_relay->arena;
         arena_done(&arena);
         return ERR_MEMORY;
@@ -77,7 +77,7 @@ void link_relay_free(struct link_relay *link_relay) {
 /* All walkers begin a batch, or repeat one; one message is received. */
 size_t link_relay_actions_max(const struct link_relay_config *config) {
     struct link_relay_config full = *config;
-    set_defaults(&full);
+    relay_set_defaults(&full);
     return (size_t)full.walkers_count * (LINK_RELAY_TARGETS_MAX + 1) + 4;
 }
 
@@ -101,7 +101,7 @@ bool link_relay_is_idle(const struct link_relay *link_relay) {
 
 /* ---- receiving ---- */
 
-static void blame(struct link_relay *link_relay, const struct event *event, const char *why) {
+static void relay_blame(struct link_relay *link_relay, const struct event *event, const char *why) {
     uint8_t memory[BLAME_SIZE_MAX];
     struct wire_writer writer;
     struct bytes bytes;
@@ -114,9 +114,9 @@ static void blame(struct link_relay *link_relay, const struct event *event, cons
     }
 }
 
-static void answer(struct link_relay *link_relay, const struct peer *to,
-                   const struct link_relay_pending *question, enum link_relay_status status,
-                   uint32_t accepted_count) {
+static void relay_answer(struct link_relay *link_relay, const struct peer *to,
+                         const struct link_relay_pending *question, enum link_relay_status status,
+                         uint32_t accepted_count) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct link_relay_message message = {.kind = LINK_RELAY_ANSWER,
                                          .number = question->number,
@@ -199,19 +199,19 @@ static void on_offer(struct link_relay *link_relay, const struct event *event,
     }
     if (!is_admitted(link_relay, event, 1)) {
         link_relay->counters.flood_count++;
-        answer(link_relay, &from, &question, LINK_RELAY_BUSY, 0);
+        relay_answer(link_relay, &from, &question, LINK_RELAY_BUSY, 0);
         return;
     }
     const char *wrong = links_code_read(link_relay->config.code, offer->links, &batch);
     if (wrong != NULL) {
-        blame(link_relay, event, wrong);
-        answer(link_relay, &from, &question, LINK_RELAY_REFUSED, 0);
+        relay_blame(link_relay, event, wrong);
+        relay_answer(link_relay, &from, &question, LINK_RELAY_REFUSED, 0);
         return;
     }
     struct link_relay_pending *pending = free_pending(link_relay);
     if (pending == NULL || !is_admitted(link_relay, event, batch.count)) {
         link_relay->counters.busy_count++;
-        answer(link_relay, &from, &question, LINK_RELAY_BUSY, 0);
+        relay_answer(link_relay, &from, &question, LINK_RELAY_BUSY, 0);
         return;
     }
     question.life = pending->life + 1;
@@ -231,15 +231,15 @@ static void on_took(struct link_relay *link_relay, const struct event *event) {
     pending->is_used = false;
     link_relay->counters.accepted_count += accepted_count;
     link_relay->counters.busy_count += event->bytes.data[0] == LINK_RELAY_BUSY;
-    answer(link_relay, &pending->from, pending, event->bytes.data[0], accepted_count);
+    relay_answer(link_relay, &pending->from, pending, event->bytes.data[0], accepted_count);
 }
 
 /* ---- steps ---- */
 
-static void on_message(struct link_relay *link_relay, const struct event *event) {
+static void relay_on_message(struct link_relay *link_relay, const struct event *event) {
     struct link_relay_message message;
     if (event->from.port == 0 || !link_relay_message_read(event->bytes, &link_relay->sha256, &message)) {
-        blame(link_relay, event, "no message about links");
+        relay_blame(link_relay, event, "no message about links");
     } else if (message.kind == LINK_RELAY_OFFER) {
         on_offer(link_relay, event, &message);
     } else {
@@ -247,7 +247,7 @@ static void on_message(struct link_relay *link_relay, const struct event *event)
     }
 }
 
-static void on_command(struct link_relay *link_relay, const struct event *event) {
+static void relay_on_command(struct link_relay *link_relay, const struct event *event) {
     switch ((enum link_relay_command)event->code) {
     case LINK_RELAY_WAITING:
         break;
@@ -264,9 +264,9 @@ void link_relay_step(struct link_relay *link_relay, const struct event *event, s
     link_relay->now_us = event->now_us;
     link_relay->out = out;
     if (event->kind == EVENT_MESSAGE) {
-        on_message(link_relay, event);
+        relay_on_message(link_relay, event);
     } else if (event->kind == EVENT_COMMAND) {
-        on_command(link_relay, event);
+        relay_on_command(link_relay, event);
     }
     link_relay_tick(link_relay);
     link_relay->out = NULL;

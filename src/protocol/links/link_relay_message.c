@@ -25,8 +25,8 @@ struct bytes link_relay_message_write(const struct link_relay_message *message,
     return bytes;
 }
 
-static void read_answer(struct wire_reader *reader, struct sha256 *sha256,
-                        struct link_relay_message *message) {
+static void message_read_answer(struct wire_reader *reader, struct sha256 *sha256,
+                                struct link_relay_message *message) {
     message->accepted_count = (uint32_t)wire_read_varint(reader, LINKS_CODE_LINKS_MAX);
     message->places_count = wire_read_u8_max(reader, LINK_RELAY_PLACES_MAX);
     for (uint8_t i = 0; i < message->places_count; i++) {
@@ -56,7 +56,7 @@ bool link_relay_message_read(struct bytes bytes, struct sha256 *sha256,
         }
     } else if (message.kind == LINK_RELAY_ANSWER) {
         message.status = first & 15;
-        read_answer(&reader, sha256, &message);
+        message_read_answer(&reader, sha256, &message);
     }
     bool is_sound = wire_reader_finish(&reader, NULL) == ERR_OK && message.status < LINK_RELAY_STATUSES_COUNT;
     if (!is_sound || (message.kind != LINK_RELAY_OFFER && message.kind != LINK_RELAY_ANSWER)) {

@@ -54,7 +54,7 @@ static uint8_t count_nodes(const struct walker *walker, uint8_t from) {
 
 /* ---- targets ---- */
 
-static bool is_self(const struct link_relay *link_relay, const struct peer *peer) {
+static bool send_is_self(const struct link_relay *link_relay, const struct peer *peer) {
     return address_equal(&peer->address, &link_relay->config.self.address);
 }
 
@@ -72,10 +72,10 @@ static bool is_target(const struct walker *walker, const struct peer *peer) {
 static bool add_target(struct link_relay *link_relay, struct walker *walker, bool is_instead) {
     while (walker->next < walker->window_count && walker->targets_count < LINK_RELAY_TARGETS_MAX) {
         const struct peer *peer = &walker->window[walker->next++].peer;
-        if (is_self(link_relay, peer) ? walker->is_held || is_instead : is_target(walker, peer)) {
+        if (send_is_self(link_relay, peer) ? walker->is_held || is_instead : is_target(walker, peer)) {
             continue;
         }
-        if (is_self(link_relay, peer)) {
+        if (send_is_self(link_relay, peer)) {
             walker->is_held = true;
         } else {
             walker->targets[walker->targets_count++] = (struct link_relay_target){.peer = *peer};
@@ -120,20 +120,20 @@ static void choose_targets(struct link_relay *link_relay, struct walker *walker)
     walker->targets_count = 0;
     walker->next = 0;
     walker->is_held = false;
-    walker->primary = is_self(link_relay, &walker->window[0].peer) ? LINK_RELAY_TARGETS_MAX : 0;
+    walker->primary = send_is_self(link_relay, &walker->window[0].peer) ? LINK_RELAY_TARGETS_MAX : 0;
     for (uint8_t i = 0; i < link_relay->config.holders_count && add_target(link_relay, walker, false); i++) {
     }
 }
 
 /* ---- batches ---- */
 
-static void give_back(struct link_relay *link_relay, uint64_t link, bool is_done) {
+static void send_give_back(struct link_relay *link_relay, uint64_t link, bool is_done) {
     link_relay->config.owner->give_back(link_relay->config.context, link, is_done);
 }
 
 /* Without those that were sent before, and those that can never be sent. Returns how many are left. */
-static size_t sift(struct link_relay *link_relay, struct bytes job, struct links_code_link *links,
-                   size_t count) {
+static size_t send_sift(struct link_relay *link_relay, struct bytes job, struct links_code_link *links,
+                        size_t count) {
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_known =
@@ -143,7 +143,7 @@ static size_t sift(struct link_relay *link_relay, struct bytes job, struct links
         link_relay->counters.known_count += is_known;
         link_relay->counters.unsendable_count += !is_known && !is_sendable;
         if (is_known || !is_sendable) {
-            give_back(link_relay, links[i].owner, true);
+            send_give_back(link_relay, links[i].owner, true);
         } else {
             links[left++] = links[i];
         }
@@ -152,8 +152,8 @@ static size_t sift(struct link_relay *link_relay, struct bytes job, struct links
 }
 
 /* Fewer until they fit: those behind go back. */
-static size_t pack(struct link_relay *link_relay, struct walker *walker,
-                   const uint8_t job[LINKS_CODE_JOB_SIZE], struct links_code_link *links, size_t count) {
+static size_t send_pack(struct link_relay *link_relay, struct walker *walker,
+                        const uint8_t job[LINKS_CODE_JOB_SIZE], struct links_code_link *links, size_t count) {
     const size_t size_max = LINK_RELAY_MESSAGE_SIZE_MAX - LINK_RELAY_OFFER_HEAD_SIZE_MAX;
     enum links_code_way way = link_relay->links_mean >= LINK_RELAY_MEAN_FULL * LINK_RELAY_MEAN_OF
                                   ? LINKS_CODE_BY_TABLE
@@ -168,11 +168,11 @@ static size_t pack(struct link_relay *link_relay, struct walker *walker,
         }
         if (count == 1) {
             link_relay->counters.unsendable_count++;
-            give_back(link_relay, links[0].owner, true);
+            send_give_back(link_relay, links[0].owner, true);
             return 0;
         }
         for (size_t i = count / 2; i < count; i++) {
-            give_back(link_relay, links[i].owner, false);
+            send_give_back(link_relay, links[i].owner, false);
         }
         count /= 2;
     }
@@ -195,8 +195,8 @@ static bool begin_batch(struct link_relay *link_relay, struct walker *walker) {
     if (count == 0) {
         walker->at = walker->to; /* gone in between */
     }
-    count = sift(link_relay, bytes_of(job, sizeof job), links, count);
-    count = pack(link_relay, walker, job, links, count);
+    count = send_sift(link_relay, bytes_of(job, sizeof job), links, count);
+    count = send_pack(link_relay, walker, job, links, count);
     if (count == 0) {
         return false;
     }
@@ -244,10 +244,10 @@ static bool is_enough(const struct link_relay *link_relay, const struct walker *
     return !is_refused && taken > 0 && 2 * (taken + walker->is_held) > holders;
 }
 
-static void end_batch(struct link_relay *link_relay, struct walker *walker) {
+static void send_end_batch(struct link_relay *link_relay, struct walker *walker) {
     bool is_done = is_enough(link_relay, walker);
     for (uint8_t i = 0; i < walker->links_count; i++) {
-        give_back(link_relay, walker->owners[i], is_done);
+        send_give_back(link_relay, walker->owners[i], is_done);
         if (is_done) {
             link_relay_sent_add(&link_relay->sent, walker->hashes[i], link_relay->now_us);
         }
@@ -266,7 +266,7 @@ static void end_batch(struct link_relay *link_relay, struct walker *walker) {
 
 /* ---- one walker ---- */
 
-static void find(struct link_relay *link_relay, struct walker *walker, struct ring_id place) {
+static void send_find(struct link_relay *link_relay, struct walker *walker, struct ring_id place) {
     uint8_t memory[8 + RING_ID_SIZE + 1];
     struct wire_writer writer;
     struct bytes bytes;
@@ -286,7 +286,7 @@ static void find(struct link_relay *link_relay, struct walker *walker, struct ri
 }
 
 /* To the next arc that has links. */
-static void go_on(struct link_relay *link_relay, struct walker *walker) {
+static void send_go_on(struct link_relay *link_relay, struct walker *walker) {
     struct ring_id place;
     walker->state = WALKER_IDLE;
     while (!ring_id_equal(walker->at, walker->end) &&
@@ -294,14 +294,14 @@ static void go_on(struct link_relay *link_relay, struct walker *walker) {
         bool is_known = window_reach(walker, place) &&
                         (walker->is_found || count_nodes(walker, 0) >= link_relay->config.holders_count);
         if (!is_known) {
-            find(link_relay, walker, place);
+            send_find(link_relay, walker, place);
             return;
         }
         if (begin_batch(link_relay, walker)) {
             if (is_under_way(walker)) {
                 return;
             }
-            end_batch(link_relay, walker); /* all holders are ourselves */
+            send_end_batch(link_relay, walker); /* all holders are ourselves */
             walker->state = WALKER_IDLE;
         }
     }
@@ -330,12 +330,12 @@ static void check_walker(struct link_relay *link_relay, struct walker *walker) {
     if (walker->state == WALKER_FINDING && link_relay->now_us >= walker->timeout_at_us) {
         link_relay->has_left = true;
         walker->at = walker->end; /* the rest of its part waits */
-        go_on(link_relay, walker);
+        send_go_on(link_relay, walker);
     } else if (walker->state == WALKER_SENDING) {
         check_targets(link_relay, walker);
         if (!is_under_way(walker)) {
-            end_batch(link_relay, walker);
-            go_on(link_relay, walker);
+            send_end_batch(link_relay, walker);
+            send_go_on(link_relay, walker);
         }
     }
 }
@@ -367,11 +367,11 @@ static void begin_round(struct link_relay *link_relay) {
             i + 1 == count ? self : (struct ring_id){self.high + UINT64_MAX / count * (i + 1u), self.low};
         walker->window_count = 0;
         walker->is_found = false;
-        go_on(link_relay, walker);
+        send_go_on(link_relay, walker);
     }
 }
 
-static void end_round(struct link_relay *link_relay) {
+static void send_end_round(struct link_relay *link_relay) {
     link_relay->is_walking = false;
     link_relay->failures_count = link_relay->has_left ? link_relay->failures_count + 1 : 0;
     link_relay->round_at_us = link_relay->now_us;
@@ -419,7 +419,7 @@ void link_relay_tick(struct link_relay *link_relay) {
         check_walker(link_relay, &link_relay->walkers[i]);
     }
     if (link_relay->is_walking && is_round_over(link_relay)) {
-        end_round(link_relay);
+        send_end_round(link_relay);
     }
     if (!link_relay->is_walking) {
         consider_round(link_relay);
@@ -434,8 +434,8 @@ void link_relay_tick(struct link_relay *link_relay) {
 
 /* ---- what comes ---- */
 
-static void take_answer(struct link_relay *link_relay, struct walker *walker,
-                        struct link_relay_target *target, const struct link_relay_message *answer) {
+static void send_take_answer(struct link_relay *link_relay, struct walker *walker,
+                             struct link_relay_target *target, const struct link_relay_message *answer) {
     bool is_primary = target - walker->targets == walker->primary;
     switch ((enum link_relay_status)answer->status) {
     case LINK_RELAY_TAKEN:
@@ -472,7 +472,7 @@ void link_relay_on_answer(struct link_relay *link_relay, const struct event *eve
             if (j + 1 == walker->targets_count) {
                 window_add(walker, answer->places, answer->places_count);
             }
-            take_answer(link_relay, walker, target, answer);
+            send_take_answer(link_relay, walker, target, answer);
             return;
         }
     }
@@ -500,5 +500,5 @@ void link_relay_on_found(struct link_relay *link_relay, const struct event *even
         return;
     }
     walker->is_found = true;
-    go_on(link_relay, walker);
+    send_go_on(link_relay, walker);
 }

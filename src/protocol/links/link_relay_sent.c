@@ -9,7 +9,7 @@ uint64_t link_relay_sent_hash(const struct link_relay_sent *sent, struct bytes j
     return map_hash(url, map_hash(job, sent->seed));
 }
 
-static struct link_relay_sent_entry *set_of(const struct link_relay_sent *sent, uint64_t hash) {
+static struct link_relay_sent_entry *sent_set_of(const struct link_relay_sent *sent, uint64_t hash) {
     return &sent->entries[(hash >> 32 & (sent->count - 1)) / WAYS * WAYS];
 }
 
@@ -21,7 +21,7 @@ bool link_relay_sent_has(const struct link_relay_sent *sent, uint64_t hash, uint
     if (sent->count == 0) {
         return false;
     }
-    const struct link_relay_sent_entry *set = set_of(sent, hash);
+    const struct link_relay_sent_entry *set = sent_set_of(sent, hash);
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].at_s > 0 && set[i].fingerprint == (uint32_t)hash &&
             seconds(now_us) - set[i].at_s < KEPT_S) {
@@ -35,7 +35,7 @@ void link_relay_sent_add(struct link_relay_sent *sent, uint64_t hash, uint64_t n
     if (sent->count == 0) {
         return;
     }
-    struct link_relay_sent_entry *set = set_of(sent, hash);
+    struct link_relay_sent_entry *set = sent_set_of(sent, hash);
     struct link_relay_sent_entry *oldest = set;
     for (unsigned i = 0; i < WAYS; i++) {
         oldest = set[i].at_s < oldest->at_s ? &set[i] : oldest;

@@ -55,7 +55,7 @@ static uint8_t code_symbol(struct run *run, const uint32_t contexts[LINKS_MODEL_
     return links_model_code(run->model, &run->coder, contexts, symbol);
 }
 
-static uint32_t mix(uint32_t hash, uint32_t word) {
+static uint32_t code_mix(uint32_t hash, uint32_t word) {
     hash = (hash ^ word) * UINT32_C(0xcc9e2d51);
     return hash ^ hash >> 15;
 }
@@ -68,7 +68,7 @@ static uint8_t code_number(struct run *run, uint32_t kind, uint32_t before, uint
         return links_table_number(run->table, &run->coder, kind, symbol);
     }
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
-        contexts[i] = mix(mix(kind << 8 | i, i % 2 == 0 ? 0 : before + 1), 0x51ed270b);
+        contexts[i] = code_mix(code_mix(kind << 8 | i, i % 2 == 0 ? 0 : before + 1), 0x51ed270b);
     }
     return code_symbol(run, contexts, symbol);
 }
@@ -77,7 +77,7 @@ static void history_add(struct history *history, uint8_t byte) {
     history->last = history->last << 8 | byte;
     history->digits_count = byte_is_digit(byte) ? history->digits_count + 1 : 0;
     if (byte_is_alpha(byte)) {
-        history->word = mix(history->word + 1, byte_lower(byte));
+        history->word = code_mix(history->word + 1, byte_lower(byte));
     } else {
         history->word = 0;
     }
@@ -101,12 +101,12 @@ static uint8_t code_character(struct run *run, const struct history *history, ui
         low & 0xffff,
         low & 0xffffff,
         low,
-        mix(history->word, low & 0xff),
-        mix(history->digits_count << 16 | part << 8 | above, history->slashes_count),
+        code_mix(history->word, low & 0xff),
+        code_mix(history->digits_count << 16 | part << 8 | above, history->slashes_count),
     };
     uint32_t contexts[LINKS_MODEL_CONTEXTS];
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
-        contexts[i] = mix(mix(i + 1, keys[i]), i < 2 ? part : 0);
+        contexts[i] = code_mix(code_mix(i + 1, keys[i]), i < 2 ? part : 0);
     }
     return code_symbol(run, contexts, symbol);
 }
@@ -216,7 +216,7 @@ static const char *read_link(struct run *run, struct bytes before, uint8_t *room
 /* ---- all ---- */
 
 /* By insertion: some dozens, in the order of their hashes. */
-static void sort(struct links_code_link *links, size_t count) {
+static void code_sort(struct links_code_link *links, size_t count) {
     for (size_t i = 1; i < count; i++) {
         struct links_code_link link = links[i];
         size_t j = i;
@@ -240,7 +240,7 @@ static void learn_text(struct links_code *code) {
                                                 .priority = line % 4 == 0 ? 1 : 2,
                                                 .depth = (uint16_t)(1 + i % 5)};
         }
-        sort(links, LEARNED_RING_SERVICES);
+        code_sort(links, LEARNED_RING_SERVICES);
         for (size_t j = 0; j < LEARNED_RING_SERVICES; j++) {
             struct bytes before = j == 0 ? (struct bytes){NULL, 0} : links[j - 1].url;
             size_t shared = count_shared(before, links[j].url);
@@ -316,7 +316,7 @@ size_t links_code_write(struct links_code *code, enum links_code_way way,
     if (wire_writer_finish(&writer, &head) != ERR_OK) {
         return 0;
     }
-    sort(links, count);
+    code_sort(links, count);
     struct run run = start_run(code, way);
     struct bytes before = {NULL, 0};
     size_t text_size = 0;
@@ -338,7 +338,7 @@ size_t links_code_write(struct links_code *code, enum links_code_way way,
     return is_whole ? head.size + run.coder.position : 0;
 }
 
-static const char *read_links(struct links_code *code, struct run *run, size_t count) {
+static const char *code_read_links(struct links_code *code, struct run *run, size_t count) {
     struct bytes before = {code->text, 0};
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
@@ -372,7 +372,7 @@ const char *links_code_read(struct links_code *code, struct bytes bytes, struct 
     }
     struct run run = start_run(code, way);
     links_coder_decode(&run.coder, coded);
-    const char *wrong = read_links(code, &run, batch.count);
+    const char *wrong = code_read_links(code, &run, batch.count);
     end_run(&run);
     if (wrong == NULL) {
         *ret_batch = batch;

@@ -86,11 +86,11 @@ static void fill_stretch(int16_t stretch[PROBABILITIES]) {
 
 /* ---- one bit ---- */
 
-static uint32_t hash_of(uint32_t context, uint32_t path) {
+static uint32_t model_hash_of(uint32_t context, uint32_t path) {
     return (context + path * UINT32_C(0x9e3779b1)) * UINT32_C(0x85ebca6b);
 }
 
-static uint32_t index_of(uint32_t hash, uint32_t i) {
+static uint32_t model_index_of(uint32_t hash, uint32_t i) {
     return i << SLOT_BITS | hash >> (32 - SLOT_BITS);
 }
 
@@ -99,7 +99,7 @@ static uint32_t index_of(uint32_t hash, uint32_t i) {
 static void fetch_ahead(const struct links_model *model, const uint32_t contexts[LINKS_MODEL_CONTEXTS],
                         uint32_t path) {
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
-        __builtin_prefetch(&model->now.slots[index_of(hash_of(contexts[i], path), i)], 1);
+        __builtin_prefetch(&model->now.slots[model_index_of(model_hash_of(contexts[i], path), i)], 1);
     }
 }
 
@@ -107,8 +107,8 @@ static void predict(struct links_model *model, const uint32_t contexts[LINKS_MOD
                     struct bit *bit) {
     uint32_t seen_count = 0;
     for (uint32_t i = 0; i < LINKS_MODEL_CONTEXTS; i++) {
-        uint32_t hash = hash_of(contexts[i], path);
-        uint32_t index = index_of(hash, i);
+        uint32_t hash = model_hash_of(contexts[i], path);
+        uint32_t index = model_index_of(hash, i);
         const struct slot *slot = &model->now.slots[index];
         bit->checks[i] = (uint8_t)(hash >> (24 - SLOT_BITS));
         bool is_seen = slot->count > 0 && slot->check == bit->checks[i];
@@ -152,7 +152,7 @@ static void update_slot(struct links_model *model, uint32_t index, uint8_t check
     slot->count = (uint8_t)(slot->count + (slot->count < COUNT_MAX));
 }
 
-static void learn(struct links_model *model, const struct bit *bit, uint32_t value) {
+static void model_learn(struct links_model *model, const struct bit *bit, uint32_t value) {
     int32_t error = (int32_t)(value << 12) - (int32_t)bit->probability;
     for (uint32_t i = 0; i < LINKS_MODEL_INPUTS; i++) {
         int32_t change = bit->inputs[i] * error * RATE / 4096;
@@ -178,7 +178,7 @@ uint8_t links_model_code(struct links_model *model, struct links_coder *coder,
         }
         predict(model, contexts, path, &bit);
         uint32_t value = links_coder_bit(coder, bit.probability, known);
-        learn(model, &bit, value);
+        model_learn(model, &bit, value);
         path = path << 1 | value;
     }
     return (uint8_t)(path & (LINKS_MODEL_SYMBOLS - 1));
@@ -191,7 +191,7 @@ void links_model_learn(struct links_model *model, const uint32_t contexts[LINKS_
         struct bit bit;
         uint32_t value = symbol >> shift & 1;
         predict(model, contexts, path, &bit);
-        learn(model, &bit, value);
+        model_learn(model, &bit, value);
         path = path << 1 | value;
     }
 }

@@ -27,12 +27,12 @@ struct links_table {
 
 /* ---- symbols ---- */
 
-static uint32_t index_of(uint8_t character) {
+static uint32_t table_index_of(uint8_t character) {
     return character == 0 ? 0 : (uint32_t)character - 0x20;
 }
 
 static uint32_t pair_of(uint32_t last) {
-    return index_of(last >> 8 & 0xff) * CHARACTERS + index_of(last & 0xff);
+    return table_index_of(last >> 8 & 0xff) * CHARACTERS + table_index_of(last & 0xff);
 }
 
 uint8_t links_table_character(const struct links_table *table, struct links_coder *coder, uint32_t last,
@@ -86,9 +86,9 @@ static void count_text(struct making *making) {
         uint32_t last = 0;
         const char *text = links_text[line];
         do {
-            uint32_t next = index_of((uint8_t)*text);
+            uint32_t next = table_index_of((uint8_t)*text);
             making->pairs[pair_of(last)].counts[next]++;
-            making->singles[index_of(last & 0xff)].counts[next]++;
+            making->singles[table_index_of(last & 0xff)].counts[next]++;
             making->all.counts[next]++;
             last = last << 8 | (uint8_t)*text;
         } while (*text++ != 0);
@@ -118,7 +118,7 @@ static uint8_t symbol_of(uint32_t index) {
     return index == 0 ? 0 : (uint8_t)(index + 0x20);
 }
 
-static void grow(struct tree *tree, const uint32_t shares[CHARACTERS]) {
+static void table_grow(struct tree *tree, const uint32_t shares[CHARACTERS]) {
     uint32_t sums[2 * LINKS_TABLE_SYMBOLS] = {0}; /* in the same order, the symbols behind the nodes */
     for (uint32_t i = 0; i < CHARACTERS; i++) {
         sums[LINKS_TABLE_SYMBOLS + symbol_of(i)] = shares[i];
@@ -137,7 +137,7 @@ static bool is_any(const struct following *following) {
     return memcmp(following, &none, sizeof none) != 0;
 }
 
-static void make(struct links_table *table, const struct making *making) {
+static void table_make(struct links_table *table, const struct making *making) {
     uint32_t even[CHARACTERS], all[CHARACTERS], single[CHARACTERS], pair[CHARACTERS];
     uint32_t trees_count = CHARACTERS;
     for (uint32_t i = 0; i < CHARACTERS; i++) {
@@ -146,7 +146,7 @@ static void make(struct links_table *table, const struct making *making) {
     share_out(&making->all, even, all);
     for (uint32_t last = 0; last < CHARACTERS; last++) {
         share_out(&making->singles[last], all, single);
-        grow(&table->trees[last], single);
+        table_grow(&table->trees[last], single);
         for (uint32_t before = 0; before < CHARACTERS; before++) {
             uint32_t index = before * CHARACTERS + last;
             table->of_pair[index] = (uint16_t)last;
@@ -154,7 +154,7 @@ static void make(struct links_table *table, const struct making *making) {
                 ASSERT(trees_count < CHARACTERS + PAIRS_MAX);
                 table->of_pair[index] = (uint16_t)trees_count;
                 share_out(&making->pairs[index], single, pair);
-                grow(&table->trees[trees_count++], pair);
+                table_grow(&table->trees[trees_count++], pair);
             }
         }
     }
@@ -170,7 +170,7 @@ struct links_table *links_table_new(void) {
     if (is_made) {
         table->arena = arena;
         count_text(making);
-        make(table, making);
+        table_make(table, making);
         links_table_forget(table);
     } else {
         arena_done(&arena);

@@ -36,8 +36,8 @@ static void roll(struct chunker *chunker, const uint8_t *data, size_t count) {
 }
 
 /* Up to count bytes, or fewer where the chunk ends behind one. */
-static size_t scan(struct chunker *chunker, const uint8_t *data, size_t count, uint64_t mask,
-                   bool *ret_is_end) {
+static size_t chunker_scan(struct chunker *chunker, const uint8_t *data, size_t count, uint64_t mask,
+                           bool *ret_is_end) {
     uint64_t hash = chunker->hash;
     size_t taken = 0;
     while (taken < count) {
@@ -61,10 +61,10 @@ size_t chunker_take(struct chunker *chunker, struct bytes bytes, bool *ret_is_en
     roll(chunker, bytes.data + taken, count);
     taken += count;
     count = up_to(chunker, EASY_SIZE, bytes.size - taken);
-    taken += scan(chunker, bytes.data + taken, count, HARD_MASK, &is_end);
+    taken += chunker_scan(chunker, bytes.data + taken, count, HARD_MASK, &is_end);
     if (!is_end) {
         count = up_to(chunker, CHUNKER_SIZE_MAX, bytes.size - taken);
-        taken += scan(chunker, bytes.data + taken, count, EASY_MASK, &is_end);
+        taken += chunker_scan(chunker, bytes.data + taken, count, EASY_MASK, &is_end);
     }
     is_end = is_end || chunker->size == CHUNKER_SIZE_MAX;
     if (is_end) {

@@ -82,8 +82,8 @@ static struct bytes read_path(struct wire_reader *reader, uint8_t *path, size_t 
     return bytes_of(path, shared + rest.size);
 }
 
-static void read_entry(struct wire_reader *reader, uint8_t *path, size_t path_size,
-                       struct manifest_entry *entry) {
+static void manifest_read_entry(struct wire_reader *reader, uint8_t *path, size_t path_size,
+                                struct manifest_entry *entry) {
     entry->path = read_path(reader, path, path_size);
     entry->mode = (uint16_t)wire_read_varint(reader, MANIFEST_MODE_MAX);
     entry->time_us = (int64_t)wire_read_u64(reader);
@@ -112,7 +112,7 @@ void manifest_read_record(struct wire_reader *reader, uint8_t *path, size_t path
     if (kind == MANIFEST_CHUNK) {
         manifest_read_ref(reader, &ret_record->chunk);
     } else if (kind >= MANIFEST_DIRECTORY && kind <= MANIFEST_LINK) {
-        read_entry(reader, path, path_size, &ret_record->entry);
+        manifest_read_entry(reader, path, path_size, &ret_record->entry);
     } else {
         wire_read_fail(reader, ERR_INVALID, "a record of an unknown kind");
     }

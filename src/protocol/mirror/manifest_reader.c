@@ -70,7 +70,7 @@ void manifest_reader_start(struct manifest_reader *reader, struct manifest_sourc
     }
 }
 
-static enum err fail(struct manifest_reader *reader, enum err err, const char *fault) {
+static enum err reader_fail(struct manifest_reader *reader, enum err err, const char *fault) {
     if (reader->err == ERR_OK) {
         reader->err = err;
         reader->fault = fault;
@@ -81,31 +81,31 @@ static enum err fail(struct manifest_reader *reader, enum err err, const char *f
 /* ---- nodes ---- */
 
 /* The bytes of a node into the memory of that level, sound as far as its header goes. */
-static enum err load(struct manifest_reader *reader, const struct manifest_ref *ref, unsigned index,
-                     unsigned *ret_level) {
+static enum err reader_load(struct manifest_reader *reader, const struct manifest_ref *ref, unsigned index,
+                            unsigned *ret_level) {
     struct level *level = &reader->levels[index];
     uint8_t digest[SHA256_SIZE];
     if (ref->size < MANIFEST_NODE_HEADER_SIZE || ref->size > MANIFEST_NODE_SIZE_MAX) {
-        return fail(reader, ERR_LIMIT, "a node of a size that none can have");
+        return reader_fail(reader, ERR_LIMIT, "a node of a size that none can have");
     }
     enum err err = reader->source.get(reader->source.context, ref, level->memory);
     if (err != ERR_OK) {
-        return fail(reader, err, "a node of the manifest is not there");
+        return reader_fail(reader, err, "a node of the manifest is not there");
     }
     struct bytes node = bytes_of(level->memory, ref->size);
     sha256_digest(&reader->sha256, node, digest);
     if (memcmp(digest, ref->digest, SHA256_SIZE) != 0) {
-        return fail(reader, ERR_CORRUPT, "a node of the manifest is not what its digest says");
+        return reader_fail(reader, ERR_CORRUPT, "a node of the manifest is not what its digest says");
     }
     reader->totals.manifest_size += ref->size;
     wire_reader_init(&level->node, node);
     *ret_level = manifest_read_header(&level->node);
-    return level->node.err == ERR_OK ? ERR_OK : fail(reader, level->node.err, level->node.reason);
+    return level->node.err == ERR_OK ? ERR_OK : reader_fail(reader, level->node.err, level->node.reason);
 }
 
 static enum err load_root(struct manifest_reader *reader) {
     unsigned level;
-    enum err err = load(reader, &reader->root, 0, &level);
+    enum err err = reader_load(reader, &reader->root, 0, &level);
     if (err == ERR_OK && level > 0) { /* only now its level is known */
         struct level *place = &reader->levels[level];
         memcpy(place->memory, reader->levels[0].memory, reader->root.size);
@@ -125,11 +125,11 @@ static enum err descend(struct manifest_reader *reader, unsigned index) {
         unsigned below;
         manifest_read_ref(&level->node, &ref);
         if (level->node.err != ERR_OK) {
-            return fail(reader, level->node.err, level->node.reason);
+            return reader_fail(reader, level->node.err, level->node.reason);
         }
-        enum err err = load(reader, &ref, --index, &below);
+        enum err err = reader_load(reader, &ref, --index, &below);
         if (err == ERR_OK && below != index) {
-            err = fail(reader, ERR_INVALID, "a node of another level than it should have");
+            err = reader_fail(reader, ERR_INVALID, "a node of another level than it should have");
         }
         if (err != ERR_OK) {
             return err;
@@ -158,26 +158,26 @@ static bool find_record(struct manifest_reader *reader) {
 
 /* ---- records ---- */
 
-static enum err read_record(struct manifest_reader *reader, struct manifest_record *record) {
+static enum err reader_read_record(struct manifest_reader *reader, struct manifest_record *record) {
     struct wire_reader *node = &reader->levels[0].node;
     manifest_read_record(node, reader->path, reader->node_path_size, record);
-    return node->err == ERR_OK ? ERR_OK : fail(reader, node->err, node->reason);
+    return node->err == ERR_OK ? ERR_OK : reader_fail(reader, node->err, node->reason);
 }
 
 static enum err read_chunk(struct manifest_reader *reader, struct manifest_ref *ret_chunk) {
     struct manifest_record record;
     if (!find_record(reader)) {
-        return fail(reader, ERR_TRUNCATED, "a file lacks chunks");
+        return reader_fail(reader, ERR_TRUNCATED, "a file lacks chunks");
     }
-    if (read_record(reader, &record) != ERR_OK) {
+    if (reader_read_record(reader, &record) != ERR_OK) {
         return reader->err;
     }
     if (record.entry.kind != MANIFEST_CHUNK) {
-        return fail(reader, ERR_INVALID, "a file lacks chunks");
+        return reader_fail(reader, ERR_INVALID, "a file lacks chunks");
     }
     const char *fault = manifest_chunk_fault(&record.chunk, reader->chunks_left_size);
     if (fault != NULL) {
-        return fail(reader, ERR_INVALID, fault);
+        return reader_fail(reader, ERR_INVALID, fault);
     }
     reader->chunks_left_size -= record.chunk.size;
     *ret_chunk = record.chunk;
@@ -188,7 +188,7 @@ static enum err take_entry(struct manifest_reader *reader, struct manifest_entry
     const char *fault = path_rule_order_fault(bytes_of(reader->previous, reader->path_size),
                                               reader->is_after_directory, entry->path);
     if (fault != NULL) {
-        return fail(reader, ERR_INVALID, fault);
+        return reader_fail(reader, ERR_INVALID, fault);
     }
     if (entry->kind == MANIFEST_LINK) { /* the node may be gone when it is looked at */
         memcpy(reader->target, entry->target.data, entry->target.size);
@@ -217,11 +217,11 @@ enum err manifest_reader_next(struct manifest_reader *reader, struct manifest_en
         return reader->err;
     }
     memcpy(reader->previous, reader->path, reader->path_size);
-    if (read_record(reader, &record) != ERR_OK) {
+    if (reader_read_record(reader, &record) != ERR_OK) {
         return reader->err;
     }
     if (record.entry.kind == MANIFEST_CHUNK) {
-        return fail(reader, ERR_INVALID, "a chunk of no file");
+        return reader_fail(reader, ERR_INVALID, "a chunk of no file");
     }
     if (take_entry(reader, &record.entry) == ERR_OK) {
         *ret_entry = record.entry;

@@ -118,7 +118,7 @@ static void put_item(struct manifest_writer *writer, unsigned index, struct byte
     }
 }
 
-static enum err refuse(struct manifest_writer *writer, const char *fault) {
+static enum err writer_refuse(struct manifest_writer *writer, const char *fault) {
     writer->fault = fault;
     return ERR_INVALID;
 }
@@ -141,7 +141,7 @@ enum err manifest_writer_add(struct manifest_writer *writer, const struct manife
     }
     const char *fault = fault_of(writer, entry);
     if (fault != NULL) {
-        return refuse(writer, fault);
+        return writer_refuse(writer, fault);
     }
     wire_writer_init(&record, memory, sizeof memory);
     manifest_write_entry(&record, bytes_of(writer->path, writer->node_path_size), entry);
@@ -163,7 +163,7 @@ enum err manifest_writer_chunk(struct manifest_writer *writer, const struct mani
     }
     const char *fault = manifest_chunk_fault(chunk, writer->chunks_left_size);
     if (fault != NULL) {
-        return refuse(writer, fault);
+        return writer_refuse(writer, fault);
     }
     wire_writer_init(&record, memory, sizeof memory);
     manifest_write_chunk(&record, chunk);
@@ -177,7 +177,7 @@ enum err manifest_writer_finish(struct manifest_writer *writer, struct manifest_
                                 struct manifest_totals *ret_totals) {
     unsigned index = 0;
     if (writer->err == ERR_OK && writer->chunks_left_size > 0) {
-        return refuse(writer, "the last file lacks chunks");
+        return writer_refuse(writer, "the last file lacks chunks");
     }
     for (; writer->err == ERR_OK; index++) {
         struct level *level = &writer->levels[index];

@@ -8,29 +8,29 @@ const char *const mirror_phases[] = {"current", "gathering", "fetching", "applyi
 
 /* ---- life ---- */
 
-static uint64_t or_default(uint64_t value, uint64_t fallback) {
+static uint64_t mirror_or_default(uint64_t value, uint64_t fallback) {
     return value > 0 ? value : fallback;
 }
 
-static struct mirror_config complete(const struct mirror_config *config) {
+static struct mirror_config mirror_complete(const struct mirror_config *config) {
     struct mirror_config full = *config;
-    full.sources_max = (uint16_t)or_default(config->sources_max, 64);
-    full.batches_max = (uint16_t)or_default(config->batches_max, 64);
-    full.batch_size_min = (uint32_t)or_default(config->batch_size_min, 256 << 10);
-    full.batch_size_max = (uint32_t)or_default(config->batch_size_max, 32 << 20);
-    full.batch_us = or_default(config->batch_us, 4 * SECOND_US);
-    full.gather_us = or_default(config->gather_us, 60 * SECOND_US);
-    full.ask_us = or_default(config->ask_us, 600 * SECOND_US);
-    full.retry_us = or_default(config->retry_us, 5 * SECOND_US);
-    full.bar_us = or_default(config->bar_us, 1800 * SECOND_US);
-    full.look_us = or_default(config->look_us, SECOND_US / 5);
-    full.need_us = or_default(config->need_us, 10 * SECOND_US);
+    full.sources_max = (uint16_t)mirror_or_default(config->sources_max, 64);
+    full.batches_max = (uint16_t)mirror_or_default(config->batches_max, 64);
+    full.batch_size_min = (uint32_t)mirror_or_default(config->batch_size_min, 256 << 10);
+    full.batch_size_max = (uint32_t)mirror_or_default(config->batch_size_max, 32 << 20);
+    full.batch_us = mirror_or_default(config->batch_us, 4 * SECOND_US);
+    full.gather_us = mirror_or_default(config->gather_us, 60 * SECOND_US);
+    full.ask_us = mirror_or_default(config->ask_us, 600 * SECOND_US);
+    full.retry_us = mirror_or_default(config->retry_us, 5 * SECOND_US);
+    full.bar_us = mirror_or_default(config->bar_us, 1800 * SECOND_US);
+    full.look_us = mirror_or_default(config->look_us, SECOND_US / 5);
+    full.need_us = mirror_or_default(config->need_us, 10 * SECOND_US);
     full.held = NULL;
     return full;
 }
 
 size_t mirror_size(const struct mirror_config *config) {
-    struct mirror_config full = complete(config);
+    struct mirror_config full = mirror_complete(config);
     return sizeof(struct mirror) + full.sources_max * sizeof(struct mirror_neighbour) +
            full.batches_max * sizeof(struct mirror_batch);
 }
@@ -38,7 +38,7 @@ size_t mirror_size(const struct mirror_config *config) {
 struct mirror *mirror_init(void *memory, const struct mirror_config *config, uint64_t now_us) {
     struct mirror *mirror = memory;
     memset(memory, 0, mirror_size(config));
-    mirror->config = complete(config);
+    mirror->config = mirror_complete(config);
     ASSERT(mirror->config.batch_size_min <= mirror->config.batch_size_max &&
            mirror->config.batch_size_max <= INT32_MAX);
     mirror->neighbours = (struct mirror_neighbour *)(mirror + 1);
@@ -243,7 +243,7 @@ void mirror_publish(struct mirror *mirror, const struct version *version, uint64
 }
 
 /* The newest that somebody has, we have not, and that is worth a try; NULL: none. */
-static const struct version *find_target(const struct mirror *mirror, uint64_t now_us) {
+static const struct version *mirror_find_target(const struct mirror *mirror, uint64_t now_us) {
     const struct version *found = NULL;
     for (size_t i = 0; i < mirror->neighbours_count; i++) {
         const struct mirror_neighbour *neighbour = &mirror->neighbours[i];
@@ -260,8 +260,8 @@ static const struct version *find_target(const struct mirror *mirror, uint64_t n
     return found;
 }
 
-static bool begin(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task) {
-    const struct version *found = find_target(mirror, now_us);
+static bool mirror_begin(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task) {
+    const struct version *found = mirror_find_target(mirror, now_us);
     mirror_drop_batches(mirror);
     if (found == NULL) {
         mirror->phase = MIRROR_CURRENT;
@@ -300,7 +300,7 @@ void mirror_applied(struct mirror *mirror, enum err err, uint64_t now_us) {
         return;
     }
     mirror->phase = MIRROR_CURRENT;
-    if (find_target(mirror, now_us) != NULL) {
+    if (mirror_find_target(mirror, now_us) != NULL) {
         gather(mirror, 0, now_us); /* it came meanwhile, and has waited long enough */
     }
 }
@@ -322,7 +322,7 @@ static bool next_cancel(struct mirror *mirror, struct mirror_task *ret_task) {
 
 static bool next_of_version(struct mirror *mirror, uint64_t now_us, struct mirror_task *ret_task) {
     if (mirror->phase == MIRROR_GATHERING && now_us >= mirror->gather_until_us) {
-        return begin(mirror, now_us, ret_task);
+        return mirror_begin(mirror, now_us, ret_task);
     }
     if (mirror->phase != MIRROR_FETCHING) {
         return false;
@@ -333,7 +333,7 @@ static bool next_of_version(struct mirror *mirror, uint64_t now_us, struct mirro
         return true;
     }
     if (mirror_candidates(mirror, now_us) == 0) {
-        return begin(mirror, now_us, ret_task);
+        return mirror_begin(mirror, now_us, ret_task);
     }
     return mirror_next_look(mirror, now_us, ret_task) || mirror_next_fetch(mirror, now_us, ret_task);
 }

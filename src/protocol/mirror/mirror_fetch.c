@@ -172,8 +172,9 @@ static uint64_t batch_size(const struct mirror *mirror, const struct mirror_neig
     return size < mirror->wanted_size ? size : mirror->wanted_size;
 }
 
-static void give(struct mirror *mirror, struct mirror_neighbour *neighbour, const struct mirror_batch *batch,
-                 bool is_again, uint64_t now_us, struct mirror_task *ret_task) {
+static void fetch_give(struct mirror *mirror, struct mirror_neighbour *neighbour,
+                       const struct mirror_batch *batch, bool is_again, uint64_t now_us,
+                       struct mirror_task *ret_task) {
     neighbour->batch = batch->number;
     neighbour->started_us = now_us;
     neighbour->expected_us = mirror_expected_us(neighbour, batch->size);
@@ -231,7 +232,7 @@ static bool next_again(struct mirror *mirror, struct mirror_batch *batch, struct
         return false;
     }
     (*counter)++;
-    give(mirror, neighbour, batch, true, now_us, ret_task);
+    fetch_give(mirror, neighbour, batch, true, now_us, ret_task);
     return true;
 }
 
@@ -243,7 +244,7 @@ static bool next_new(struct mirror *mirror, uint64_t limit_left, uint64_t now_us
     }
     uint64_t size = batch_size(mirror, neighbour, now_us);
     size = size < neighbour->offered_size ? size : neighbour->offered_size;
-    give(mirror, neighbour, make_batch(mirror, size, limit_left), false, now_us, ret_task);
+    fetch_give(mirror, neighbour, make_batch(mirror, size, limit_left), false, now_us, ret_task);
     return true;
 }
 
@@ -279,7 +280,7 @@ static bool next_needed(struct mirror *mirror, uint64_t limit_left, uint64_t now
     mirror->counters.needed_count++;
     struct mirror_batch *batch = make_batch(mirror, size, limit_left);
     batch->is_needed = true;
-    give(mirror, neighbour, batch, false, now_us, ret_task);
+    fetch_give(mirror, neighbour, batch, false, now_us, ret_task);
     return true;
 }
 

@@ -75,7 +75,7 @@ uint64_t mirror_limit_change_at(const struct mirror_limit *limit, uint64_t now_u
 }
 
 /* The rate of now counts for all the time since the last look. */
-static void fill(struct mirror_limit *limit, uint64_t rate, uint64_t now_us) {
+static void limit_fill(struct mirror_limit *limit, uint64_t rate, uint64_t now_us) {
     ASSERT(now_us >= limit->filled_at_us);
     uint64_t passed_us = now_us - limit->filled_at_us;
     passed_us = passed_us < DAY_US ? passed_us : DAY_US;
@@ -96,7 +96,7 @@ uint64_t mirror_limit_left(struct mirror_limit *limit, uint64_t now_us) {
         limit->tokens = 0;
         return MIRROR_LIMIT_NONE;
     }
-    fill(limit, rate, now_us);
+    limit_fill(limit, rate, now_us);
     return limit->tokens > 0 ? (uint64_t)limit->tokens : 0;
 }
 

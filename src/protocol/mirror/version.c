@@ -53,7 +53,7 @@ struct bytes version_write(const struct version *version, uint8_t out[VERSION_SI
     return bytes_of(out, writer.size);
 }
 
-static void read_name(struct wire_reader *reader, struct version *version) {
+static void version_read_name(struct wire_reader *reader, struct version *version) {
     struct bytes name = wire_read_string(reader, VERSION_NAME_SIZE_MAX);
     if (version_name_is_valid(name)) {
         memcpy(version->name, name.data, name.size);
@@ -62,7 +62,7 @@ static void read_name(struct wire_reader *reader, struct version *version) {
     }
 }
 
-static void read_fields(struct wire_reader *reader, struct version *version) {
+static void version_read_fields(struct wire_reader *reader, struct version *version) {
     struct bytes mark = wire_read_bytes(reader, sizeof magic);
     if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
         wire_read_fail(reader, ERR_INVALID, "no version of a collection");
@@ -71,7 +71,7 @@ static void read_fields(struct wire_reader *reader, struct version *version) {
         wire_read_fail(reader, ERR_UNSUPPORTED, "a version of a later layout");
     }
     wire_read_array(reader, version->publisher, PEER_KEY_SIZE);
-    read_name(reader, version);
+    version_read_name(reader, version);
     version->number = wire_read_u64(reader);
     if (version->number == 0 || version->number > VERSION_NUMBER_MAX) {
         wire_read_fail(reader, ERR_INVALID, "a number that no version can have");
@@ -90,7 +90,7 @@ enum err version_read(struct bytes input, version_verify *verify, struct version
     struct wire_reader reader;
     struct version version = {0};
     wire_reader_init(&reader, input);
-    read_fields(&reader, &version);
+    version_read_fields(&reader, &version);
     struct bytes signed_part = bytes_of(input.data, reader.offset);
     wire_read_array(&reader, version.signature, VERSION_SIGNATURE_SIZE);
     enum err err = wire_reader_finish(&reader, detail);

@@ -13,15 +13,15 @@ unsigned before_size(const struct ring *ring) {
     return size < RING_LIST_MAX ? size : RING_LIST_MAX;
 }
 
-static uint64_t mix(uint64_t digest, struct ring_id id) {
+static uint64_t before_mix(uint64_t digest, struct ring_id id) {
     return prng_mix(prng_mix(digest ^ id.high) ^ id.low);
 }
 
 uint64_t before_digest(const struct ring *ring, const struct chord *chord) {
-    uint64_t digest = mix(0, chord->predecessor.id);
+    uint64_t digest = before_mix(0, chord->predecessor.id);
     unsigned count = 1;
     for (unsigned i = 0; i < chord->before_count && count + 1 < before_size(ring); i++, count++) {
-        digest = mix(digest, chord->before[i].id);
+        digest = before_mix(digest, chord->before[i].id);
     }
     return digest;
 }
@@ -30,16 +30,16 @@ uint64_t before_digest(const struct ring *ring, const struct chord *chord) {
 static uint64_t expected_digest(const struct chord *chord) {
     uint64_t digest = 0;
     for (unsigned i = 0; i < chord->before_count; i++) {
-        digest = mix(digest, chord->before[i].id);
+        digest = before_mix(digest, chord->before[i].id);
     }
-    return chord->is_before_whole ? mix(digest, chord->self.id) : digest;
+    return chord->is_before_whole ? before_mix(digest, chord->self.id) : digest;
 }
 
 /* The digest of the entries of a list that its predecessor takes over. */
 static uint64_t list_digest(const struct vnode *vnodes, unsigned count) {
     uint64_t digest = 0;
     for (unsigned i = 0; i < count; i++) {
-        digest = mix(digest, vnodes[i].id);
+        digest = before_mix(digest, vnodes[i].id);
     }
     return digest;
 }

@@ -18,7 +18,7 @@ void chord_init(struct chord *chord, const struct vnode *self) {
         .self = *self, .predecessor = *self, .before_at_us = STEP_NEVER_US, .is_held_stale = true};
 }
 
-static uint32_t index_of(const struct ring *ring, const struct chord *chord) {
+static uint32_t chord_index_of(const struct ring *ring, const struct chord *chord) {
     return (uint32_t)(chord - ring->vnodes);
 }
 
@@ -109,10 +109,11 @@ static void next_round(struct ring *ring, struct chord *chord) {
         ring->now_us + ring_jitter(ring, is_settled ? rest_us : rest_us / UNSETTLED_SPEED);
 }
 
-static void ask(struct ring *ring, struct chord *chord, enum query_purpose purpose, const struct vnode *to) {
+static void chord_ask(struct ring *ring, struct chord *chord, enum query_purpose purpose,
+                      const struct vnode *to) {
     struct query query = {
         .purpose = (uint8_t)purpose,
-        .owner = index_of(ring, chord),
+        .owner = chord_index_of(ring, chord),
         .kind = purpose == QUERY_RECTIFY ? MESSAGE_PING : MESSAGE_ASK_STATE,
         .to = *to,
         .from = chord->self.index,
@@ -127,14 +128,14 @@ void chord_hurry(struct ring *ring, struct chord *chord) {
     chord->stabilize_at_us = at_us < chord->stabilize_at_us ? at_us : chord->stabilize_at_us;
 }
 
-static void probe(struct ring *ring, struct chord *chord, const struct vnode *to) {
+static void chord_probe(struct ring *ring, struct chord *chord, const struct vnode *to) {
     if (vnode_is_padding(to) || ring_is_own(ring, to) || query_is_silent(ring, to) ||
         query_is_open(ring, QUERY_PROBE, to)) {
         return;
     }
     struct query query = {
         .purpose = QUERY_PROBE,
-        .owner = index_of(ring, chord),
+        .owner = chord_index_of(ring, chord),
         .kind = MESSAGE_PING,
         .to = *to,
         .from = chord->self.index,
@@ -145,9 +146,9 @@ static void probe(struct ring *ring, struct chord *chord, const struct vnode *to
 
 void chord_doubt(struct ring *ring, struct chord *chord) {
     for (unsigned i = 1; i < ring->config.list_size; i++) {
-        probe(ring, chord, &chord->list[i]);
+        chord_probe(ring, chord, &chord->list[i]);
     }
-    probe(ring, chord, &chord->predecessor);
+    chord_probe(ring, chord, &chord->predecessor);
 }
 
 static void stabilize(struct ring *ring, struct chord *chord) {
@@ -162,7 +163,7 @@ static void stabilize(struct ring *ring, struct chord *chord) {
         chord->stabilize_at_us = ring->now_us;
         return;
     }
-    ask(ring, chord, QUERY_SUCCESSOR, &chord->list[0]);
+    chord_ask(ring, chord, QUERY_SUCCESSOR, &chord->list[0]);
 }
 
 static void adopt(struct ring *ring, struct chord *chord, const struct vnode *vnode) {
@@ -189,7 +190,7 @@ static void refresh_finger(struct ring *ring, struct chord *chord) {
         chord->finger_next++;
         chord->finger_next =
             chord->finger_next == 2 * CHORD_FINGERS_MAX ? CHORD_FINGERS_MAX : chord->finger_next;
-        lookup_start(ring, LOOKUP_FINGER, index_of(ring, chord), finger, target, ring->config.list_size,
+        lookup_start(ring, LOOKUP_FINGER, chord_index_of(ring, chord), finger, target, ring->config.list_size,
                      NULL);
     }
     uint64_t rest_us = ROUNDS_PER_FINGER * ring->config.stabilize_us;
@@ -235,7 +236,7 @@ void chord_tick(struct ring *ring, struct chord *chord) {
         chord->join_at_us = ring->now_us + ring_jitter(ring, JOIN_AGAIN_US);
         chord->is_joining = true; /* first: a lookup that knows nobody ends at once */
         const struct vnode *only = ring->small.is_moving ? &ring->small.moving_through : NULL;
-        if (!lookup_start(ring, LOOKUP_JOIN, index_of(ring, chord), 0, chord->self.id, 1, only)) {
+        if (!lookup_start(ring, LOOKUP_JOIN, chord_index_of(ring, chord), 0, chord->self.id, 1, only)) {
             chord->is_joining = false;
         }
     }
@@ -246,7 +247,7 @@ void chord_tick(struct ring *ring, struct chord *chord) {
 
 /* ---- answers ---- */
 
-static void end_round(struct ring *ring, struct chord *chord, const struct vnode *notified) {
+static void chord_end_round(struct ring *ring, struct chord *chord, const struct vnode *notified) {
     notify(ring, chord, notified);
     mode_shrink(ring, chord);
 }
@@ -266,13 +267,14 @@ static void after_successor(struct ring *ring, struct chord *chord, const struct
     replace_list(ring, chord, &query->to, answer, 1);
     next_round(ring, chord);
     if (taken_is_rival(chord, &answer->predecessor)) { /* if it lives, it is the one in the ring */
-        lookup_start(ring, LOOKUP_HEAL, index_of(ring, chord), 1, chord->self.id, 1, &answer->predecessor);
+        lookup_start(ring, LOOKUP_HEAL, chord_index_of(ring, chord), 1, chord->self.id, 1,
+                     &answer->predecessor);
     }
     if (ring_id_is_between(chord->self.id, answer->predecessor.id, query->to.id)) {
-        ask(ring, chord, QUERY_PREDECESSOR, &answer->predecessor);
+        chord_ask(ring, chord, QUERY_PREDECESSOR, &answer->predecessor);
         return;
     }
-    end_round(ring, chord, &query->to);
+    chord_end_round(ring, chord, &query->to);
 }
 
 static void after_predecessor(struct ring *ring, struct chord *chord, const struct query *query,
@@ -283,7 +285,7 @@ static void after_predecessor(struct ring *ring, struct chord *chord, const stru
     } else if (answer != NULL && answer->status == MESSAGE_BUSY) {
         chord->stabilize_at_us = ring->now_us + ring_jitter(ring, BUSY_US);
     }
-    end_round(ring, chord, &chord->list[0]);
+    chord_end_round(ring, chord, &chord->list[0]);
 }
 
 static void after_rectify(struct ring *ring, struct chord *chord, const struct query *query,
@@ -356,7 +358,7 @@ void chord_join(struct ring *ring, struct chord *chord, const struct vnode *pred
     chord->is_joining = false;
     bool is_wanted = !chord->is_member || ring->small.is_moving;
     if (is_wanted && !chord->is_busy && predecessor != NULL) {
-        ask(ring, chord, QUERY_JOIN, predecessor);
+        chord_ask(ring, chord, QUERY_JOIN, predecessor);
         chord->is_joining = chord->is_busy;
     }
     if (!chord->is_joining) {
@@ -367,7 +369,7 @@ void chord_join(struct ring *ring, struct chord *chord, const struct vnode *pred
 void chord_meet(struct ring *ring, struct chord *chord, const struct vnode *stranger) {
     if (ring->mode == MODE_CHORD && chord->is_member && !chord->is_busy &&
         ring_id_is_between(chord->self.id, stranger->id, chord->list[0].id)) {
-        ask(ring, chord, QUERY_PREDECESSOR, stranger);
+        chord_ask(ring, chord, QUERY_PREDECESSOR, stranger);
     }
 }
 
@@ -396,7 +398,7 @@ void chord_on_notify(struct ring *ring, struct chord *chord, const struct vnode 
         chord->has_waiting = true;
     } else {
         chord->candidate = *from;
-        ask(ring, chord, QUERY_RECTIFY, &chord->predecessor);
+        chord_ask(ring, chord, QUERY_RECTIFY, &chord->predecessor);
     }
 }
 

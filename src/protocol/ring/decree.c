@@ -40,7 +40,7 @@ struct bytes decree_write(const struct decree *decree, charter_sign *sign, const
     return whole;
 }
 
-static void read_fields(struct wire_reader *reader, struct decree *decree) {
+static void decree_read_fields(struct wire_reader *reader, struct decree *decree) {
     struct bytes mark = wire_read_bytes(reader, sizeof magic);
     if (reader->err == ERR_OK && !bytes_equal(mark, bytes_of(magic, sizeof magic))) {
         wire_read_fail(reader, ERR_INVALID, "no decree");
@@ -72,7 +72,7 @@ enum err decree_read(struct bytes input, charter_verify *verify, struct decree *
     struct decree decree;
     uint8_t signature[CHARTER_SIGNATURE_SIZE];
     wire_reader_init(&reader, input);
-    read_fields(&reader, &decree);
+    decree_read_fields(&reader, &decree);
     struct bytes signed_part = bytes_of(input.data, reader.offset);
     wire_read_array(&reader, signature, sizeof signature);
     enum err err = wire_reader_finish(&reader, detail);

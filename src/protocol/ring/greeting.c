@@ -33,7 +33,7 @@ struct bytes greeting_write(const struct greeting *greeting, uint8_t out[GREETIN
     return written;
 }
 
-static void read_name(struct wire_reader *reader, struct greeting *greeting) {
+static void greeting_read_name(struct wire_reader *reader, struct greeting *greeting) {
     struct bytes name = wire_read_string(reader, CHARTER_NAME_SIZE_MAX);
     if (reader->err == ERR_OK && !charter_name_is_valid(name)) {
         wire_read_fail(reader, ERR_INVALID, "no name");
@@ -42,7 +42,7 @@ static void read_name(struct wire_reader *reader, struct greeting *greeting) {
     }
 }
 
-static void read_piece(struct wire_reader *reader, struct greeting *greeting) {
+static void greeting_read_piece(struct wire_reader *reader, struct greeting *greeting) {
     greeting->size = wire_read_u32(reader);
     greeting->offset = wire_read_u32(reader);
     greeting->piece = wire_read_string(reader, GREETING_PIECE_SIZE_MAX);
@@ -53,7 +53,7 @@ static void read_piece(struct wire_reader *reader, struct greeting *greeting) {
     }
 }
 
-static void read_body(struct wire_reader *reader, struct greeting *greeting) {
+static void greeting_read_body(struct wire_reader *reader, struct greeting *greeting) {
     switch (greeting->kind) {
     case GREETING_HELLO:
         greeting->membership = wire_read_string(reader, MEMBERSHIP_SIZE_MAX);
@@ -61,13 +61,13 @@ static void read_body(struct wire_reader *reader, struct greeting *greeting) {
         break;
     case GREETING_REFUSE:
         greeting->reason = wire_read_u8(reader);
-        read_name(reader, greeting);
+        greeting_read_name(reader, greeting);
         break;
     case GREETING_ASK:
         greeting->offset = wire_read_u32(reader);
         break;
     case GREETING_PIECE:
-        read_piece(reader, greeting);
+        greeting_read_piece(reader, greeting);
         break;
     default:
         wire_read_fail(reader, ERR_INVALID, "unknown kind");
@@ -85,7 +85,7 @@ enum err greeting_read(struct bytes input, struct greeting *ret_greeting, struct
     wire_read_array(&reader, greeting.ring, CHARTER_ID_SIZE);
     greeting.version = wire_read_u32(&reader);
     if (reader.err == ERR_OK) {
-        read_body(&reader, &greeting);
+        greeting_read_body(&reader, &greeting);
     }
     enum err err = wire_reader_finish(&reader, detail);
     if (err == ERR_OK) {

@@ -7,7 +7,7 @@ enum { WINDOW_MAX = 2 * RING_LIST_MAX + 2 };
 
 /* ---- different nodes ---- */
 
-static bool has_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode) {
+static bool holders_has_node(const struct vnode *vnodes, unsigned count, const struct vnode *vnode) {
     for (unsigned i = 0; i < count; i++) {
         if (address_equal(&vnodes[i].peer.address, &vnode->peer.address)) {
             return true;
@@ -26,7 +26,7 @@ static unsigned holders_in_circle(const struct ring *ring, struct ring_id key, u
     unsigned at = circle_at_or_after(&circle, key);
     for (unsigned i = 0; i < circle.count && found < count; i++) {
         const struct vnode *vnode = circle_after(&circle, at, i);
-        if (!has_node(vnodes, found, vnode)) {
+        if (!holders_has_node(vnodes, found, vnode)) {
             vnodes[found++] = *vnode;
         }
     }
@@ -58,7 +58,7 @@ static unsigned holders_in_window(const struct ring *ring, const struct chord *c
     }
     unsigned found = 0;
     for (; at < window_count && found < count; at++) {
-        if (!has_node(vnodes, found, &window[at])) {
+        if (!holders_has_node(vnodes, found, &window[at])) {
             vnodes[found++] = window[at];
         }
     }
@@ -93,7 +93,7 @@ static bool is_end(struct backwards *backwards, const struct vnode *vnode, unsig
     if (ring_is_own(backwards->ring, vnode)) {
         return true;
     }
-    if (!has_node(backwards->nodes, backwards->nodes_count, vnode)) {
+    if (!holders_has_node(backwards->nodes, backwards->nodes_count, vnode)) {
         backwards->nodes[backwards->nodes_count++] = *vnode;
     }
     return backwards->nodes_count == copies;
@@ -147,7 +147,8 @@ bool ring_held_arc(const struct ring *ring, uint8_t vnode, unsigned copies, stru
 
 /* ---- notices ---- */
 
-static void tell(struct ring *ring, enum ring_notice notice, const struct chord *chord, struct ring_id from) {
+static void holders_tell(struct ring *ring, enum ring_notice notice, const struct chord *chord,
+                         struct ring_id from) {
     uint8_t memory[1 + 2 * RING_ID_SIZE];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
@@ -162,7 +163,7 @@ static void announce_own(struct ring *ring, struct chord *chord) {
     chord->has_arc = true;
     if (is_news) {
         chord->arc_from = chord->predecessor.id;
-        tell(ring, RING_ARC, chord, chord->arc_from);
+        holders_tell(ring, RING_ARC, chord, chord->arc_from);
     }
 }
 
@@ -177,7 +178,7 @@ static void announce_held(struct ring *ring, struct chord *chord) {
     chord->has_held = true;
     chord->held_from = from;
     if (is_news) {
-        tell(ring, RING_HELD, chord, from);
+        holders_tell(ring, RING_HELD, chord, from);
     }
 }
 

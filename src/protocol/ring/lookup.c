@@ -46,7 +46,8 @@ static bool is_spent(const struct lookup_candidate *candidate) {
 }
 
 /* Full: the farthest that is spent makes room, or the farthest that was not asked for a nearer one. */
-static struct lookup_candidate *make_room(struct lookup *lookup, const struct lookup_candidate *added) {
+static struct lookup_candidate *lookup_make_room(struct lookup *lookup,
+                                                 const struct lookup_candidate *added) {
     if (lookup->candidates_count < LOOKUP_CANDIDATES_MAX) {
         return &lookup->candidates[lookup->candidates_count++];
     }
@@ -82,7 +83,7 @@ static void candidate_add(struct ring *ring, struct lookup *lookup, const struct
     const struct table_entry *entry = table_find(&ring->table, vnode->id);
     struct lookup_candidate added = {.vnode = *vnode, .hops_count = hops_count, .is_behind = is_behind};
     added.is_blocked = entry != NULL && table_is_blocked(entry, ring->now_us);
-    struct lookup_candidate *room = make_room(lookup, &added);
+    struct lookup_candidate *room = lookup_make_room(lookup, &added);
     if (room != NULL) {
         *room = added;
     }
@@ -170,7 +171,7 @@ static void write_found(struct ring *ring, uint64_t number, const struct vnode *
     outbox_notice(ring->out, count > 0 ? RING_FOUND : RING_LOST, bytes_of(memory, writer.size));
 }
 
-static void finish(struct ring *ring, struct lookup *lookup) {
+static void lookup_finish(struct ring *ring, struct lookup *lookup) {
     uint32_t index = (uint32_t)(lookup - ring->lookups);
     query_close(ring, QUERY_LOOKUP, index);
     enum lookup_purpose purpose = lookup->purpose;
@@ -249,7 +250,7 @@ static void take_heir(const struct ring *ring, struct lookup *lookup) {
     }
 }
 
-static bool ask(struct ring *ring, struct lookup *lookup, struct lookup_candidate *candidate) {
+static bool lookup_ask(struct ring *ring, struct lookup *lookup, struct lookup_candidate *candidate) {
     struct query query = {
         .purpose = QUERY_LOOKUP,
         .owner = (uint32_t)(lookup - ring->lookups),
@@ -272,15 +273,15 @@ static void ask_best(struct ring *ring, struct lookup *lookup) {
     unsigned flight_max = is_urgent ? LOOKUP_FLIGHT_MAX : 1;
     while (lookup->flight_count < flight_max && lookup->asked_count < LOOKUP_ASKED_MAX) {
         struct lookup_candidate *candidate = candidate_best(ring, lookup);
-        if (candidate == NULL || !ask(ring, lookup, candidate)) {
+        if (candidate == NULL || !lookup_ask(ring, lookup, candidate)) {
             break;
         }
     }
 }
 
-static void go_on(struct ring *ring, struct lookup *lookup) {
+static void lookup_go_on(struct ring *ring, struct lookup *lookup) {
     if (lookup->is_known || (lookup->has_owner && !candidate_is_in_doubt(lookup))) {
-        finish(ring, lookup);
+        lookup_finish(ring, lookup);
         return;
     }
     ask_best(ring, lookup);
@@ -297,13 +298,13 @@ static void go_on(struct ring *ring, struct lookup *lookup) {
         if (needs_heir) {
             take_heir(ring, lookup);
         }
-        finish(ring, lookup);
+        lookup_finish(ring, lookup);
     }
 }
 
 /* ---- starts ---- */
 
-static struct lookup *find_free(struct ring *ring) {
+static struct lookup *lookup_find_free(struct ring *ring) {
     for (uint32_t i = 0; i < ring->lookups_count; i++) {
         if (ring->lookups[i].purpose == LOOKUP_FREE) {
             return &ring->lookups[i];
@@ -312,9 +313,9 @@ static struct lookup *find_free(struct ring *ring) {
     return NULL;
 }
 
-static struct lookup *begin(struct ring *ring, enum lookup_purpose purpose, struct ring_id key,
-                            uint8_t wanted) {
-    struct lookup *lookup = find_free(ring);
+static struct lookup *lookup_begin(struct ring *ring, enum lookup_purpose purpose, struct ring_id key,
+                                   uint8_t wanted) {
+    struct lookup *lookup = lookup_find_free(ring);
     if (lookup != NULL) {
         memset(lookup, 0, sizeof *lookup);
         lookup->purpose = (uint8_t)purpose;
@@ -326,7 +327,7 @@ static struct lookup *begin(struct ring *ring, enum lookup_purpose purpose, stru
 
 bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t vnode_index, uint32_t detail,
                   struct ring_id key, uint8_t wanted, const struct vnode *only) {
-    struct lookup *lookup = begin(ring, purpose, key, wanted);
+    struct lookup *lookup = lookup_begin(ring, purpose, key, wanted);
     if (lookup == NULL) {
         return false;
     }
@@ -344,7 +345,7 @@ bool lookup_start(struct ring *ring, enum lookup_purpose purpose, uint32_t vnode
     } else {
         add_own_knowledge(ring, lookup, LOCAL_NEXT_MAX);
     }
-    go_on(ring, lookup);
+    lookup_go_on(ring, lookup);
     return true;
 }
 
@@ -359,14 +360,14 @@ void lookup_command(struct ring *ring, uint64_t number, struct ring_id key, uint
         write_found(ring, number, vnodes, count, 0);
         return;
     }
-    struct lookup *lookup = begin(ring, LOOKUP_USER, key, wanted);
+    struct lookup *lookup = lookup_begin(ring, LOOKUP_USER, key, wanted);
     if (lookup == NULL) {
         write_found(ring, number, NULL, 0, 0);
         return;
     }
     lookup->number = number;
     add_own_knowledge(ring, lookup, LOCAL_NEXT_MAX);
-    go_on(ring, lookup);
+    lookup_go_on(ring, lookup);
 }
 
 /* ---- answers ---- */
@@ -395,8 +396,8 @@ static void take_owner(struct ring *ring, struct lookup *lookup, const struct qu
     }
 }
 
-static void take_next(struct ring *ring, struct lookup *lookup, const struct query *query,
-                      const struct message *answer, uint8_t hops_count) {
+static void lookup_take_next(struct ring *ring, struct lookup *lookup, const struct query *query,
+                             const struct message *answer, uint8_t hops_count) {
     for (unsigned i = 0; i < answer->vnodes_count; i++) {
         const struct vnode *vnode = &answer->vnodes[i];
         if (vnode_is_padding(vnode)) {
@@ -431,7 +432,7 @@ void lookup_answered(struct ring *ring, struct lookup *lookup, const struct quer
     if (answer != NULL && answer->status == FOUND_OWNER) {
         take_owner(ring, lookup, query, answer, hops_count);
     } else if (answer != NULL && (answer->status == FOUND_NEXT || answer->status == FOUND_SUCCESSORS)) {
-        take_next(ring, lookup, query, answer, hops_count);
+        lookup_take_next(ring, lookup, query, answer, hops_count);
     }
-    go_on(ring, lookup);
+    lookup_go_on(ring, lookup);
 }

@@ -123,7 +123,7 @@ static void read_nodes(struct wire_reader *reader, struct sha256 *sha256, struct
     message->vnodes_count = count;
 }
 
-static void write_body(struct wire_writer *writer, const struct message *message) {
+static void message_write_body(struct wire_writer *writer, const struct message *message) {
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
     case MESSAGE_PING:
@@ -183,7 +183,7 @@ static void write_body(struct wire_writer *writer, const struct message *message
     }
 }
 
-static void read_body(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
+static void message_read_body(struct wire_reader *reader, struct sha256 *sha256, struct message *message) {
     switch ((enum message_kind)message->kind) {
     case MESSAGE_ASK_STATE:
     case MESSAGE_PING:
@@ -281,7 +281,7 @@ struct bytes message_write(const struct message *message, uint8_t memory[STEP_ME
     wire_write_bytes(&writer, bytes_of(message->charter, RING_CHARTER_SIZE));
     wire_write_u64(&writer, message->number);
     wire_write_u64(&writer, message->token);
-    write_body(&writer, message);
+    message_write_body(&writer, message);
     write_padding(&writer, message);
     struct bytes written = {0};
     enum err err = wire_writer_finish(&writer, &written);
@@ -311,7 +311,7 @@ bool message_read(struct bytes bytes, const uint8_t charter[RING_CHARTER_SIZE], 
     if (!is_ours && message->kind != MESSAGE_REFUSED) {
         return true;
     }
-    read_body(&reader, sha256, message);
+    message_read_body(&reader, sha256, message);
     read_padding(&reader, message);
     return wire_reader_finish(&reader, NULL) == ERR_OK;
 }

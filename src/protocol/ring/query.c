@@ -202,7 +202,7 @@ bool query_answer(struct ring *ring, const struct event *event, const struct mes
 
 /* ---- silence ---- */
 
-static void give_up(struct ring *ring, const struct query *query) {
+static void query_give_up(struct ring *ring, const struct query *query) {
     struct table_entry *entry = table_find(&ring->table, query->to.id);
     if (entry != NULL && !address_equal(&entry->vnode.peer.address, &query->to.peer.address)) {
         entry = NULL; /* of another node behind its address */
@@ -240,7 +240,7 @@ void query_tick(struct ring *ring) {
             i++;
         } else { /* what its owner asks next is appended and is not overdue */
             struct query overdue = take_query(ring, i);
-            give_up(ring, &overdue);
+            query_give_up(ring, &overdue);
         }
     }
 }

@@ -64,7 +64,7 @@ static bool is_needed(const void *context, struct ring_id id) {
     return false;
 }
 
-static enum err init(struct ring *ring, const struct ring_config *config) {
+static enum err ring_init(struct ring *ring, const struct ring_config *config) {
     ring->config = *config;
     ring->queries_max = queries_max(config);
     ring->lookups_count = config->lookups_max + OWN_LOOKUPS_COUNT + config->vnodes_count;
@@ -100,7 +100,7 @@ enum err ring_new(const struct ring_config *given, struct ring **ret_ring) {
         return ERR_MEMORY;
     }
     ring->arena = arena;
-    enum err err = init(ring, &config);
+    enum err err = ring_init(ring, &config);
     if (err != ERR_OK) {
         ring_free(ring);
         return err;
@@ -319,7 +319,7 @@ static void on_foreign(struct ring *ring, const struct event *event, const struc
     note_refusal(ring, event, reason, false);
 }
 
-static void on_message(struct ring *ring, const struct event *event) {
+static void ring_on_message(struct ring *ring, const struct event *event) {
     struct message message;
     ring->counters.received_count++;
     if (event->from.port == 0 || !message_read(event->bytes, ring->config.charter, &ring->sha256, &message)) {
@@ -359,7 +359,7 @@ static void on_join(struct ring *ring, struct bytes bytes) {
     small_join(ring, contacts, count);
 }
 
-static void on_find(struct ring *ring, const struct event *event) {
+static void ring_on_find(struct ring *ring, const struct event *event) {
     struct wire_reader reader;
     wire_reader_init(&reader, event->bytes);
     struct ring_id key = message_read_id(&reader);
@@ -408,7 +408,7 @@ static void ask_remembered(struct ring *ring) {
 }
 
 /* Does a node that we remember know us? If its ring is another one, they become one. */
-static void heal(struct ring *ring) {
+static void ring_heal(struct ring *ring) {
     if (ring->mode != MODE_CHORD && ring->mode != MODE_SMALL) {
         return;
     }
@@ -443,13 +443,13 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
         break;
     case EVENT_MESSAGE:
         check_stall(ring);
-        on_message(ring, event);
+        ring_on_message(ring, event);
         break;
     case EVENT_COMMAND:
         if (event->code == RING_JOIN) {
             on_join(ring, event->bytes);
         } else if (event->code == RING_FIND) {
-            on_find(ring, event);
+            ring_on_find(ring, event);
         }
         break;
     case EVENT_WAKE:
@@ -463,7 +463,7 @@ void ring_step(struct ring *ring, const struct event *event, struct outbox *out)
     for (unsigned i = 0; i < ring->config.vnodes_count; i++) {
         chord_tick(ring, &ring->vnodes[i]);
     }
-    heal(ring);
+    ring_heal(ring);
     taken_settle(ring);
     small_tick(ring); /* after what may have named somebody to it */
     for (uint32_t i = 0; i < ring->queries_count; i++) {

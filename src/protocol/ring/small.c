@@ -19,7 +19,8 @@ static uint64_t ask_again_us(struct ring *ring, bool is_settled) {
 
 /* ---- the table ---- */
 
-static struct small_node *find_node(struct small_node *nodes, uint32_t count, const struct address *address) {
+static struct small_node *small_find_node(struct small_node *nodes, uint32_t count,
+                                          const struct address *address) {
     for (uint32_t i = 0; i < count; i++) {
         if (address_equal(&nodes[i].first.peer.address, address)) {
             return &nodes[i];
@@ -29,10 +30,10 @@ static struct small_node *find_node(struct small_node *nodes, uint32_t count, co
 }
 
 struct small_node *small_find(struct ring *ring, const struct address *address) {
-    return find_node(ring->small.nodes, ring->small.nodes_count, address);
+    return small_find_node(ring->small.nodes, ring->small.nodes_count, address);
 }
 
-static bool is_self(const struct ring *ring, const struct address *address) {
+static bool small_is_self(const struct ring *ring, const struct address *address) {
     return address_equal(&ring->config.self.address, address);
 }
 
@@ -96,10 +97,10 @@ bool small_add(struct ring *ring, const struct small_node *node) {
 /* True if it will be asked. */
 static bool add_candidate(struct ring *ring, const struct vnode *vnode) {
     struct small *small = &ring->small;
-    if (is_self(ring, &vnode->peer.address) || small_find(ring, &vnode->peer.address) != NULL) {
+    if (small_is_self(ring, &vnode->peer.address) || small_find(ring, &vnode->peer.address) != NULL) {
         return false;
     }
-    if (find_node(small->candidates, small->candidates_count, &vnode->peer.address) != NULL) {
+    if (small_find_node(small->candidates, small->candidates_count, &vnode->peer.address) != NULL) {
         return true;
     }
     if (small->candidates_count == SMALL_CANDIDATES_MAX) {
@@ -128,7 +129,7 @@ static bool is_at_the_door(const struct ring *ring) {
 
 /* ---- asking ---- */
 
-static void ask(struct ring *ring, struct small_node *node, uint8_t tries_max) {
+static void small_ask(struct ring *ring, struct small_node *node, uint8_t tries_max) {
     struct query query = {
         .purpose = QUERY_NODES,
         .kind = MESSAGE_ASK_NODES,
@@ -143,7 +144,7 @@ void small_join(struct ring *ring, const struct vnode *contacts, uint32_t contac
     small->contacts_count = 0;
     memset(small->is_contact_open, 0, sizeof small->is_contact_open);
     for (uint32_t i = 0; i < contacts_count && i < SMALL_CANDIDATES_MAX; i++) {
-        if (!is_self(ring, &contacts[i].peer.address)) {
+        if (!small_is_self(ring, &contacts[i].peer.address)) {
             small->contacts[small->contacts_count++] = contacts[i];
             if (ring->mode == MODE_SMALL) { /* it may be of a part that was lost */
                 add_candidate(ring, &contacts[i]);
@@ -176,7 +177,7 @@ static void ask_contacts(struct ring *ring) {
 static void ask_due(struct ring *ring, struct small_node *nodes, uint32_t count, uint8_t tries_max) {
     for (uint32_t i = 0; i < count; i++) {
         if (!nodes[i].is_asked && ring->now_us >= nodes[i].ask_at_us) {
-            ask(ring, &nodes[i], tries_max);
+            small_ask(ring, &nodes[i], tries_max);
         }
         if (!nodes[i].is_asked) {
             outbox_wake_at(ring->out, nodes[i].ask_at_us);
@@ -239,7 +240,8 @@ static bool do_all_agree(const struct ring *ring) {
     return true;
 }
 
-static bool has_node(const struct message *message, const struct address *address, uint8_t vnodes_count) {
+static bool small_has_node(const struct message *message, const struct address *address,
+                           uint8_t vnodes_count) {
     for (unsigned i = 0; i < message->vnodes_count; i++) {
         if (address_equal(&message->vnodes[i].peer.address, address)) {
             return vnodes_count == 0 || message->nodes_vnodes_count[i] == vnodes_count;
@@ -251,11 +253,11 @@ static bool has_node(const struct message *message, const struct address *addres
 static bool is_same_table(const struct ring *ring, const struct message *message) {
     const struct small *small = &ring->small;
     if (message->vnodes_count != small->nodes_count + 1 ||
-        !has_node(message, &ring->config.self.address, ring->config.vnodes_count)) {
+        !small_has_node(message, &ring->config.self.address, ring->config.vnodes_count)) {
         return false;
     }
     for (uint32_t i = 0; i < small->nodes_count; i++) {
-        if (!has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].vnodes_count)) {
+        if (!small_has_node(message, &small->nodes[i].first.peer.address, small->nodes[i].vnodes_count)) {
             return false;
         }
     }
@@ -266,7 +268,7 @@ static bool is_same_table(const struct ring *ring, const struct message *message
 static bool is_part_of_ours(struct ring *ring, const struct message *message) {
     for (unsigned i = 1; i < message->vnodes_count; i++) {
         const struct address *address = &message->vnodes[i].peer.address;
-        if (!is_self(ring, address) && small_find(ring, address) == NULL) {
+        if (!small_is_self(ring, address) && small_find(ring, address) == NULL) {
             return false;
         }
     }
@@ -281,7 +283,7 @@ void small_meet(struct ring *ring, const struct vnode *stranger) {
 
 void small_on_ask_nodes(struct ring *ring, const struct event *event, const struct message *message) {
     if (message->vnodes_count == 0 || !address_equal(&event->from, &message->vnodes[0].peer.address) ||
-        is_self(ring, &event->from)) {
+        small_is_self(ring, &event->from)) {
         return;
     }
     if (ring->mode != MODE_CHORD) {
@@ -294,8 +296,8 @@ void small_on_ask_nodes(struct ring *ring, const struct event *event, const stru
     for (unsigned i = 0; i < ring->config.list_size && is_fewer; i++) {
         const struct vnode *vnode = &chord->list[i];
         is_successor |= address_equal(&vnode->peer.address, &event->from);
-        is_fewer =
-            vnode_is_padding(vnode) || ring_is_own(ring, vnode) || has_node(message, &vnode->peer.address, 0);
+        is_fewer = vnode_is_padding(vnode) || ring_is_own(ring, vnode) ||
+                   small_has_node(message, &vnode->peer.address, 0);
     }
     if (is_fewer && is_successor) {
         mode_follow_down(ring, message);
@@ -341,7 +343,7 @@ static void heard_table(struct ring *ring, const struct query *query, const stru
         add_candidate(ring, &answer->vnodes[i]);
     }
     if (ring->mode == MODE_JOINING && !is_at_the_door(ring) &&
-        has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
+        small_has_node(answer, &ring->config.self.address, 0) && !taken_is_named(ring, answer)) {
         ring->mode = MODE_SMALL;
         small_changed(ring);
     }
@@ -383,7 +385,7 @@ static void heard_chord(struct ring *ring, const struct query *query, const stru
 void small_answered(struct ring *ring, const struct query *query, const struct message *answer) {
     struct small *small = &ring->small;
     const struct address *address = &query->to.peer.address;
-    struct small_node *candidate = find_node(small->candidates, small->candidates_count, address);
+    struct small_node *candidate = small_find_node(small->candidates, small->candidates_count, address);
     if (candidate != NULL) {
         remove_node(small->candidates, &small->candidates_count, candidate);
     }

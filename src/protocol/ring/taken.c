@@ -84,7 +84,7 @@ void taken_note(struct ring *ring, uint8_t index, const struct vnode *holder) {
     }
 }
 
-static void tell(struct ring *ring, uint8_t next) {
+static void taken_tell(struct ring *ring, uint8_t next) {
     uint8_t memory[2 * MESSAGE_VNODE_SIZE_MAX];
     struct wire_writer writer;
     wire_writer_init(&writer, memory, sizeof memory);
@@ -128,7 +128,7 @@ void taken_settle(struct ring *ring) {
     first = first + ring->config.vnodes_count <= RING_VIRTUAL_MAX ? first : 0;
     bool is_moving =
         !ring->config.is_first_fixed && taken->moves_left > 0 && first != ring->config.first_index;
-    tell(ring, is_moving ? (uint8_t)first : RING_VIRTUAL_MAX);
+    taken_tell(ring, is_moving ? (uint8_t)first : RING_VIRTUAL_MAX);
     mode_rejoin(ring);
     holders_announce(ring); /* what we had is gone, while it has its old name */
     if (is_moving) {

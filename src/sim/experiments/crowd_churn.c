@@ -36,7 +36,7 @@ static enum err come(struct crowd_churn *churn) {
     return crowd_world_come(&churn->world, churn->order[churn->up_count++]);
 }
 
-static void leave(struct crowd_churn *churn) {
+static void churn_leave(struct crowd_churn *churn) {
     uint32_t chosen = (uint32_t)prng_below(&churn->prng, churn->up_count);
     exchange(churn->order, chosen, --churn->up_count);
     sim_crash(churn->world.sim, churn->order[churn->up_count]);
@@ -62,14 +62,14 @@ static enum err pass_until(struct crowd_churn *churn, uint64_t until_us) {
         if (err == ERR_OK && prng_below(&churn->prng, rate) < come_rate) {
             err = come(churn);
         } else if (err == ERR_OK) {
-            leave(churn);
+            churn_leave(churn);
         }
     }
     return err;
 }
 
 /* As many as are up in the long run come one after the other, then the rest of the past fades. */
-static enum err settle(struct crowd_churn *churn) {
+static enum err churn_settle(struct crowd_churn *churn) {
     const struct crowd_churn_config *config = churn->config;
     uint64_t rates = (uint64_t)config->come_ppm + config->leave_ppm;
     uint32_t up_count = (uint32_t)(config->nodes_count * (uint64_t)config->come_ppm / rates);
@@ -104,7 +104,7 @@ static int compare_numbers(const void *a, const void *b) {
 }
 
 static enum err take_samples(struct crowd_churn *churn, struct crowd_churn_found *found) {
-    enum err err = settle(churn);
+    enum err err = churn_settle(churn);
     for (uint32_t i = 0; i < churn->config->samples_count && err == ERR_OK; i++) {
         uint64_t gap_us = prng_exponential(&churn->prng, GAP_UNITS * CROWD_CHURN_UNIT_US);
         err = pass_until(churn, sim_now_us(churn->world.sim) + gap_us);
@@ -145,7 +145,7 @@ static struct crowd_config make_config(const struct crowd_churn_config *config) 
     };
 }
 
-static enum err run(struct crowd_churn *churn, struct crowd_churn_found *found) {
+static enum err churn_run(struct crowd_churn *churn, struct crowd_churn_found *found) {
     const struct crowd_churn_config *config = churn->config;
     struct sim_config sim = {.seed = config->seed, .nodes_max = config->nodes_count};
     sim.network.latency_us = config->way == CROWD_CHURN_PAPER ? PAPER_LATENCY_US : LATENCY_US;
@@ -174,7 +174,7 @@ enum err crowd_churn_run(const struct crowd_churn_config *config, struct crowd_c
     for (uint32_t i = 0; i < config->nodes_count && err == ERR_OK; i++) {
         churn.order[i] = i;
     }
-    err = err != ERR_OK ? err : run(&churn, found);
+    err = err != ERR_OK ? err : churn_run(&churn, found);
     sim_digest_into(churn.world.sim, digest);
     crowd_graph_done(&churn.graph);
     crowd_world_done(&churn.world);

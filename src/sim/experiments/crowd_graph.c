@@ -43,13 +43,13 @@ struct tarjan {
     uint32_t *numbers; /* [node]: when it was first seen, from 1; 0: not yet */
     uint32_t *lowest;  /* [node]: the least number that it leads back to; NOBODY: its component is done */
     uint32_t *path;    /* nodes whose component is not done */
-    uint32_t *calls;   /* nodes whose edges are being followed; each one's next edge: see() */
+    uint32_t *calls;   /* nodes whose edges are being followed; each one's next edge: graph_see() */
     uint32_t path_count;
     uint32_t calls_count;
     uint32_t seen_count;
 };
 
-static void see(struct tarjan *tarjan, uint32_t node) {
+static void graph_see(struct tarjan *tarjan, uint32_t node) {
     tarjan->numbers[node] = ++tarjan->seen_count;
     tarjan->lowest[node] = tarjan->seen_count;
     tarjan->path[tarjan->path_count++] = node;
@@ -72,13 +72,13 @@ static void lower(struct tarjan *tarjan, uint32_t node, uint32_t number) {
 }
 
 /* The next edge of the node on top of the calls, or its return. */
-static void advance(struct tarjan *tarjan) {
+static void graph_advance(struct tarjan *tarjan) {
     struct crowd_graph *graph = tarjan->graph;
     uint32_t node = tarjan->calls[tarjan->calls_count - 1];
     if (graph->components[node] < graph->first_edges[node + 1]) {
         uint32_t other = graph->edges[graph->components[node]++];
         if (tarjan->numbers[other] == 0) {
-            see(tarjan, other);
+            graph_see(tarjan, other);
         } else if (tarjan->lowest[other] != NOBODY) {
             lower(tarjan, node, tarjan->numbers[other]);
         }
@@ -106,10 +106,10 @@ static void find_components(struct crowd_graph *graph) {
     memset(tarjan.numbers, 0, graph->nodes_count * sizeof *tarjan.numbers);
     for (uint32_t node = 0; node < graph->nodes_count; node++) {
         if (tarjan.numbers[node] == 0) {
-            see(&tarjan, node);
+            graph_see(&tarjan, node);
         }
         while (tarjan.calls_count > 0) {
-            advance(&tarjan);
+            graph_advance(&tarjan);
         }
     }
 }
@@ -243,7 +243,7 @@ struct crowd_reach crowd_graph_reach(struct crowd_graph *graph) {
 /* ---- degrees ---- */
 
 /* Newton's, so that no libm is needed. */
-static double square_root(double value) {
+static double graph_square_root(double value) {
     double root = value > 1 ? value : 1;
     for (unsigned i = 0; i < 64; i++) {
         root = (root + value / root) / 2;
@@ -269,7 +269,7 @@ struct crowd_degrees crowd_graph_degrees(struct crowd_graph *graph) {
     }
     if (graph->nodes_count > 0) {
         found.mean = (double)sum / graph->nodes_count;
-        found.deviation = square_root((double)squares / graph->nodes_count - found.mean * found.mean);
+        found.deviation = graph_square_root((double)squares / graph->nodes_count - found.mean * found.mean);
     }
     return found;
 }

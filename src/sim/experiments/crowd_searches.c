@@ -43,7 +43,7 @@ void crowd_searches_set_rules(struct crowd_config *config, enum crowd_rules rule
 
 /* ---- the world ---- */
 
-static enum err make_world(struct course *course) {
+static enum err searches_make_world(struct course *course) {
     const struct crowd_searches *searches = course->searches;
     uint8_t ttl_last =
         searches->ttl_last == 0 ? crowd_searches_ttl_last(searches->fanout) : searches->ttl_last;
@@ -244,8 +244,8 @@ static enum err run_once(struct course *course) {
     return err;
 }
 
-static enum err run_all(struct course *course) {
-    enum err err = make_world(course);
+static enum err searches_run_all(struct course *course) {
+    enum err err = searches_make_world(course);
     uint32_t nodes_count = course->searches->nodes_count;
     course->order = calloc(nodes_count, sizeof *course->order);
     course->tries = calloc(nodes_count, sizeof *course->tries);
@@ -270,7 +270,7 @@ enum err crowd_searches_run(const struct crowd_searches *searches, struct digest
     *ret_result = (struct crowd_searches_result){0};
     struct course course = {.searches = searches, .result = ret_result};
     prng_init_stream(&course.prng, searches->seed, 21);
-    enum err err = run_all(&course);
+    enum err err = searches_run_all(&course);
     sim_digest_into(course.world.sim, digest);
     crowd_world_done(&course.world);
     free(course.order);

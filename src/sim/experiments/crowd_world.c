@@ -16,11 +16,11 @@ struct crowd_state {
 
 /* ---- nodes ---- */
 
-static struct peer peer_of(uint32_t node) {
+static struct peer world_peer_of(uint32_t node) {
     return (struct peer){.address = sim_address(node)};
 }
 
-static enum err program_init(void *memory, const struct birth *birth) {
+static enum err crowd_world_program_init(void *memory, const struct birth *birth) {
     struct crowd_state *state = memory;
     struct crowd_world *world = *(struct crowd_world *const *)birth->config; /* made when it is born */
     struct crowd_config config = world->config;
@@ -39,15 +39,15 @@ static enum err program_init(void *memory, const struct birth *birth) {
     struct peer peers[CROWD_VIEW_MAX];
     const uint32_t *view = &world->views[(size_t)birth->index * config.view_size];
     for (size_t i = 0; i < world->view_counts[birth->index]; i++) {
-        peers[i] = peer_of(view[i]);
+        peers[i] = world_peer_of(view[i]);
     }
     crowd_install_for_experiment(state->crowd, peers, world->view_counts[birth->index]);
     return ERR_OK;
 }
 
 /* A command to the same crowd, in the same moment, behind what its step has already appended. */
-static void tell(struct crowd_state *state, const struct event *event, enum crowd_command command,
-                 uint64_t number, struct bytes bytes, struct outbox *out) {
+static void world_tell(struct crowd_state *state, const struct event *event, enum crowd_command command,
+                       uint64_t number, struct bytes bytes, struct outbox *out) {
     struct event told = {
         .kind = EVENT_COMMAND, .code = command, .number = number, .now_us = event->now_us, .bytes = bytes};
     out->wake_at_us = STEP_NEVER_US; /* stated anew */
@@ -65,7 +65,7 @@ static struct bytes write_contacts(struct crowd_world *world, uint32_t node, uin
     }
     for (uint32_t i = 0; i < world->list_count && count < CROWD_CONTACTS_MAX; i++) {
         if (order[i] != node) {
-            peers[count++] = peer_of(order[i]);
+            peers[count++] = world_peer_of(order[i]);
         }
     }
     return crowd_write_contacts(peers, count, memory);
@@ -80,15 +80,15 @@ static bool gives_object(const struct crowd_state *state, uint64_t now_us) {
     return world->has_object[state->index] && !is_on_its_way && !is_withheld;
 }
 
-static void answer(struct crowd_state *state, const struct event *event, struct wire_reader *notice,
-                   struct outbox *out) {
+static void world_answer(struct crowd_state *state, const struct event *event, struct wire_reader *notice,
+                         struct outbox *out) {
     struct crowd_world *world = state->world;
     static const uint8_t finding[1] = {1};
     uint64_t number = wire_read_u64(notice);
     bool is_there = wire_read_u64(notice) == CROWD_WORLD_OBJECT && gives_object(state, event->now_us);
     world->counts.answers_count++;
-    tell(state, event, is_there ? CROWD_HAVE : CROWD_HAVE_NOT, number, bytes_of(finding, is_there ? 1 : 0),
-         out);
+    world_tell(state, event, is_there ? CROWD_HAVE : CROWD_HAVE_NOT, number,
+               bytes_of(finding, is_there ? 1 : 0), out);
 }
 
 /* Returns whether this search of ours ends with that; further findings say nothing new. */
@@ -114,7 +114,7 @@ static void take_found(struct crowd_state *state, const struct event *event, str
     world->searches[state->index].hops = hops;
     world->counts.found_count++;
     world->has_object[state->index] |= world->keeps_found;
-    tell(state, event, CROWD_ENOUGH, number, (struct bytes){0}, out);
+    world_tell(state, event, CROWD_ENOUGH, number, (struct bytes){0}, out);
 }
 
 static void take_lost(struct crowd_state *state, const struct event *event, struct wire_reader *notice) {
@@ -130,7 +130,7 @@ static void join_again(struct crowd_state *state, const struct event *event, str
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     state->world->counts.alone_count++;
     if (state->world->joins_again) {
-        tell(state, event, CROWD_JOIN, 0, write_contacts(state->world, state->index, memory), out);
+        world_tell(state, event, CROWD_JOIN, 0, write_contacts(state->world, state->index, memory), out);
     }
 }
 
@@ -140,7 +140,7 @@ static void take_notice(struct crowd_state *state, const struct event *event, co
     wire_reader_init(&reader, action->bytes);
     switch ((enum crowd_notice)action->code) {
     case CROWD_ASKED:
-        answer(state, event, &reader, out);
+        world_answer(state, event, &reader, out);
         break;
     case CROWD_FOUND:
         take_found(state, event, &reader, out);
@@ -176,7 +176,7 @@ static bool drops(struct crowd_state *state, const struct event *event, struct o
 }
 
 /* What a command appends may be a notice again: the loop sees it, too. */
-static void program_step(void *memory, const struct event *event, struct outbox *out) {
+static void crowd_world_program_step(void *memory, const struct event *event, struct outbox *out) {
     struct crowd_state *state = memory;
     if (drops(state, event, out)) {
         crowd_step(state->crowd, &(struct event){.kind = EVENT_WAKE, .now_us = event->now_us}, out);
@@ -195,7 +195,7 @@ static void program_step(void *memory, const struct event *event, struct outbox 
     }
 }
 
-static void program_done(void *memory) {
+static void crowd_world_program_done(void *memory) {
     struct crowd_state *state = memory;
     crowd_free(state->crowd);
 }
@@ -210,9 +210,9 @@ static struct program make_program(const struct crowd_config *config) {
         .state_size = sizeof(struct crowd_state),
         .actions_max = actions_max,
         .memory_size = actions_max * STEP_MESSAGE_SIZE_MAX,
-        .init = program_init,
-        .step = program_step,
-        .done = program_done,
+        .init = crowd_world_program_init,
+        .step = crowd_world_program_step,
+        .done = crowd_world_program_done,
     };
 }
 
@@ -220,7 +220,7 @@ enum err crowd_world_init(struct crowd_world *world, const struct sim_config *si
                           const struct crowd_config *config) {
     *world = (struct crowd_world){
         .config = *config, .nodes_count = sim->nodes_max, .list_size = LIST_SIZE_DEFAULT};
-    world->config.self = peer_of(0);
+    world->config.self = world_peer_of(0);
     world->config.view_size = config->view_size == 0 ? 25 : config->view_size;
     world->program = make_program(&world->config);
     prng_init_stream(&world->prng, sim->seed, 7);
@@ -271,7 +271,7 @@ void crowd_world_set_view(struct crowd_world *world, uint32_t node, const uint32
     }
 }
 
-static bool is_among(uint32_t node, const uint32_t *nodes, size_t count) {
+static bool world_is_among(uint32_t node, const uint32_t *nodes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (nodes[i] == node) {
             return true;
@@ -286,7 +286,7 @@ void crowd_world_install(struct crowd_world *world, uint32_t count) {
         uint32_t view[CROWD_VIEW_MAX];
         for (uint32_t i = 0; i < wanted;) {
             view[i] = (uint32_t)prng_below(&world->prng, count);
-            i += view[i] != node && !is_among(view[i], view, i);
+            i += view[i] != node && !world_is_among(view[i], view, i);
         }
         crowd_world_set_view(world, node, view, wanted);
         sim_start_at(world->sim, node, 0);

@@ -24,8 +24,8 @@ static unsigned count_times(const struct experiment_args *args) {
     return count;
 }
 
-static enum err watch(struct crowd_world *world, struct crowd_graph *graph, unsigned times_count,
-                      struct moment out[TIMES_COUNT]) {
+static enum err degrees_watch(struct crowd_world *world, struct crowd_graph *graph, unsigned times_count,
+                              struct moment out[TIMES_COUNT]) {
     crowd_world_install(world, world->nodes_count);
     enum err err = ERR_OK;
     for (unsigned i = 0; i < times_count && err == ERR_OK; i++) {
@@ -36,8 +36,8 @@ static enum err watch(struct crowd_world *world, struct crowd_graph *graph, unsi
     return err;
 }
 
-static enum err run(const struct experiment_args *args, const struct crowd_config *way,
-                    struct moment out[TIMES_COUNT], struct digest *digest) {
+static enum err degrees_run(const struct experiment_args *args, const struct crowd_config *way,
+                            struct moment out[TIMES_COUNT], struct digest *digest) {
     struct sim_config sim = {
         .seed = args->seed,
         .nodes_max = args->nodes == 0 ? NODES_DEFAULT : args->nodes,
@@ -53,7 +53,7 @@ static enum err run(const struct experiment_args *args, const struct crowd_confi
     struct crowd_graph graph = {0};
     enum err err = crowd_world_init(&world, &sim, &config);
     err = err != ERR_OK ? err : crowd_graph_init(&graph, &world);
-    err = err != ERR_OK ? err : watch(&world, &graph, count_times(args), out);
+    err = err != ERR_OK ? err : degrees_watch(&world, &graph, count_times(args), out);
     sim_digest_into(world.sim, digest);
     crowd_graph_done(&graph);
     crowd_world_done(&world);
@@ -79,7 +79,7 @@ enum err experiment_crowd_degrees(const struct experiment_args *args, struct rep
     struct moment found[WAYS_COUNT][TIMES_COUNT];
     write_columns(report);
     for (unsigned way = 0; way < WAYS_COUNT; way++) {
-        enum err err = run(args, &ways[way], found[way], &report->digest);
+        enum err err = degrees_run(args, &ways[way], found[way], &report->digest);
         if (err != ERR_OK) {
             return experiment_fail(args, err, detail);
         }

@@ -12,7 +12,7 @@ enum { RULES_COUNT = 3, HOP_US = 50000 };
 
 static const char *const rules_names[RULES_COUNT] = {"the paper", "repeats dropped", "ours"};
 
-static void set_rules(struct crowd_config *config, unsigned rules) {
+static void flood_set_rules(struct crowd_config *config, unsigned rules) {
     crowd_searches_set_rules(config, rules == 0 ? CROWD_RULES_PAPER : CROWD_RULES_OURS);
     config->is_unlimited = rules < 2;
 }
@@ -64,7 +64,7 @@ static enum err run_absent(const struct experiment_args *args, unsigned rules, b
     uint32_t searches_count = args->runs == 0 ? ABSENT_SEARCHES : args->runs;
     struct crowd_world world;
     struct prng prng;
-    set_rules(&config, rules);
+    flood_set_rules(&config, rules);
     prng_init_stream(&prng, args->seed, 23);
     enum err err = crowd_world_init(&world, &sim, &config);
     if (err == ERR_OK) {
@@ -134,7 +134,7 @@ static enum err make_flood_world(struct crowd_world *world, const struct experim
     };
     struct crowd_config config = {
         .searches_max = 2, .seen_max = 2048, .peer_rate = FLOOD_PEER_RATE, .total_rate = FLOOD_TOTAL_RATE};
-    set_rules(&config, rules);
+    flood_set_rules(&config, rules);
     enum err err = crowd_world_init(world, &sim, &config);
     if (err != ERR_OK) {
         return err;

@@ -75,7 +75,7 @@ static void start_all(struct crowd_world *world, enum shape shape) {
 
 /* ---- a run ---- */
 
-static enum err watch(struct crowd_world *world, struct crowd_graph *graph, struct heal *heal) {
+static enum err heal_watch(struct crowd_world *world, struct crowd_graph *graph, struct heal *heal) {
     bool is_healed = false;
     enum err err = ERR_OK;
     for (uint32_t i = 1; i <= SHUFFLES_MAX * LOOKS_PER_SHUFFLE && err == ERR_OK; i++) {
@@ -94,8 +94,8 @@ static enum err watch(struct crowd_world *world, struct crowd_graph *graph, stru
     return err;
 }
 
-static enum err run(const struct sim_config *sim, enum crowd_kind kind, enum shape shape, struct heal *heal,
-                    struct digest *digest) {
+static enum err heal_run(const struct sim_config *sim, enum crowd_kind kind, enum shape shape,
+                         struct heal *heal, struct digest *digest) {
     struct crowd_config config = {
         .kind = kind,
         .view_size = VIEW_SIZE,
@@ -111,7 +111,7 @@ static enum err run(const struct sim_config *sim, enum crowd_kind kind, enum sha
     err = err != ERR_OK ? err : crowd_graph_init(&graph, &world);
     if (err == ERR_OK) {
         start_all(&world, shape);
-        err = watch(&world, &graph, heal);
+        err = heal_watch(&world, &graph, heal);
     }
     sim_digest_into(world.sim, digest);
     crowd_graph_done(&graph);
@@ -136,7 +136,7 @@ static enum err heal_row(const struct experiment_args *args, enum shape shape, u
         struct heal heal = {0};
         for (uint32_t i = 0; i < runs_count; i++) {
             sim.seed = args->seed + i;
-            enum err err = run(&sim, kinds[kind], shape, &heal, &report->digest);
+            enum err err = heal_run(&sim, kinds[kind], shape, &heal, &report->digest);
             if (err != ERR_OK) {
                 return err;
             }

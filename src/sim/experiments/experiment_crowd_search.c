@@ -103,7 +103,7 @@ static const struct series dropping_series[] = {
 
 /* ---- sweeps ---- */
 
-static double look(const struct crowd_searches_result *result, enum quantity quantity) {
+static double search_look(const struct crowd_searches_result *result, enum quantity quantity) {
     switch (quantity) {
     case SUCCESS:
         return crowd_searches_success(result);
@@ -161,8 +161,8 @@ static enum err run_point(const struct experiment_args *args, const struct serie
     return crowd_searches_run(&searches, &report->digest, result);
 }
 
-static enum err put_row(const struct experiment_args *args, const struct sweep *sweep, unsigned percent,
-                        struct report *report, struct err_detail *detail) {
+static enum err search_put_row(const struct experiment_args *args, const struct sweep *sweep,
+                               unsigned percent, struct report *report, struct err_detail *detail) {
     struct crowd_searches_result results[SERIES_MAX];
     report_number(report, percent);
     for (unsigned i = 0; i < sweep->series_count; i++) {
@@ -175,7 +175,7 @@ static enum err put_row(const struct experiment_args *args, const struct sweep *
             return err_set(detail, ERR_MISMATCH, "%s, %u %%: the paper's nodes drop nothing, these %llu",
                            series->name, percent, (unsigned long long)results[i].lost_room_count);
         }
-        report_number(report, look(&results[i], sweep->quantity));
+        report_number(report, search_look(&results[i], sweep->quantity));
     }
     for (unsigned i = 0; i < sweep->series_count && sweep->quantity == HOPS; i++) {
         if (sweep->series[i].name_with_way_back != NULL) {
@@ -193,7 +193,7 @@ static enum err run_sweep(const struct sweep *sweep, const struct experiment_arg
     put_columns(sweep, report);
     enum err err = ERR_OK;
     for (unsigned percent = 0; percent <= PERCENT_LAST && err == ERR_OK; percent += PERCENT_STEP) {
-        err = put_row(args, sweep, percent, report, detail);
+        err = search_put_row(args, sweep, percent, report, detail);
     }
     return err;
 }

@@ -104,7 +104,7 @@ static void fill_view(struct view *view, uint32_t self, uint8_t set, uint8_t vie
     }
 }
 
-static unsigned set_of(const struct view *view) {
+static unsigned theorems_set_of(const struct view *view) {
     unsigned set = 0;
     for (uint8_t i = 0; i < view->count; i++) {
         set |= 1u << view->neighbours[i].peer.address.ip[15]; /* sim_address(): the last byte is the node */
@@ -118,8 +118,8 @@ static void check_case(struct theorem *theorem, const struct shuffle_case *shuff
     fill_view(&first, FIRST, shuffled->first_view, theorem->view_size);
     fill_view(&second, SECOND, shuffled->second_view, theorem->view_size);
     crowd_shuffle(theorem->breakage, &first, &second, &shuffled->choice);
-    unsigned first_set = set_of(&first);
-    unsigned second_set = set_of(&second);
+    unsigned first_set = theorems_set_of(&first);
+    unsigned second_set = theorems_set_of(&second);
     for (uint32_t i = 0; i < theorem->partitions_count; i++) {
         const struct partition *partition = &theorem->partitions[i];
         if (is_connected(partition, shuffled->first_view, shuffled->second_view)) {

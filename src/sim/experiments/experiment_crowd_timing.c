@@ -74,7 +74,7 @@ static void place_at_sites(struct timing *timing) {
     }
 }
 
-static enum err make_world(struct timing *timing, const struct timing_case *of, uint64_t seed) {
+static enum err timing_make_world(struct timing *timing, const struct timing_case *of, uint64_t seed) {
     struct sim_config sim = {
         .seed = seed,
         .nodes_max = of->nodes_count,
@@ -109,7 +109,7 @@ static const struct crowd_counters *counters_of(const struct timing *timing, uin
     return crowd_counters(crowd_world_crowd(&timing->world, node));
 }
 
-static bool is_over(const struct timing *timing, uint32_t holder) {
+static bool timing_is_over(const struct timing *timing, uint32_t holder) {
     for (uint32_t node = 0; node < timing->world.nodes_count; node++) {
         if (node != holder && timing->world.searches[node].found == CROWD_WORLD_OPEN) {
             return false;
@@ -132,7 +132,7 @@ static enum err search_all(struct timing *timing, uint32_t holder, uint64_t run)
     }
     for (unsigned i = 0; i < STEPS_MAX && err == ERR_OK; i++) {
         err = sim_run_until(world->sim, sim_now_us(world->sim) + STEP_US);
-        if (is_over(timing, holder)) {
+        if (timing_is_over(timing, holder)) {
             break;
         }
     }
@@ -170,7 +170,7 @@ static enum err count_run(struct timing *timing, uint32_t holder, uint32_t runs_
     return ERR_OK;
 }
 
-static enum err run_all(struct timing *timing, uint32_t runs_count) {
+static enum err timing_run_all(struct timing *timing, uint32_t runs_count) {
     enum err err = sim_run_until(timing->world.sim, SETTLE_US);
     for (uint32_t run = 0; run < runs_count && err == ERR_OK; run++) {
         uint32_t holder = (uint32_t)prng_below(&timing->prng, timing->world.nodes_count);
@@ -192,8 +192,8 @@ static enum err run_case(const struct experiment_args *args, const struct timing
     };
     *result = (struct timing_result){0};
     prng_init_stream(&timing.prng, args->seed, 22);
-    enum err err = make_world(&timing, of, args->seed);
-    err = err != ERR_OK ? err : run_all(&timing, args->runs == 0 ? RUNS_DEFAULT : args->runs);
+    enum err err = timing_make_world(&timing, of, args->seed);
+    err = err != ERR_OK ? err : timing_run_all(&timing, args->runs == 0 ? RUNS_DEFAULT : args->runs);
     sim_digest_into(timing.world.sim, &report->digest);
     crowd_world_done(&timing.world);
     return err;

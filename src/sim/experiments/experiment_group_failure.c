@@ -48,7 +48,7 @@ static enum err run_for(struct group_world *world, uint64_t us) {
     return err != ERR_OK ? err : world->err;
 }
 
-static enum err make_world(struct group_world *world, uint64_t seed, uint32_t count) {
+static enum err failure_make_world(struct group_world *world, uint64_t seed, uint32_t count) {
     struct sim_config sim = {
         .seed = seed,
         .nodes_max = count,
@@ -146,7 +146,7 @@ static enum err break_link(struct group_world *world, struct prng *prng) {
 }
 
 /* The master is with the first third, so the others get a new one. */
-static void cut(struct group_world *world) {
+static void failure_cut(struct group_world *world) {
     struct network *network = sim_network(world->sim);
     for (uint32_t node = 0; node < world->nodes_count; node++) {
         network->nodes[node].group = node >= world->nodes_count / 3;
@@ -155,7 +155,7 @@ static void cut(struct group_world *world) {
     network_block(network, 1, 0);
 }
 
-static enum err heal(struct group_world *world, struct outcome *outcome) {
+static enum err failure_heal(struct group_world *world, struct outcome *outcome) {
     struct network *network = sim_network(world->sim);
     unsigned ignored = 0;
     network_heal(network);
@@ -167,14 +167,14 @@ static enum err heal(struct group_world *world, struct outcome *outcome) {
     return err;
 }
 
-static enum err fail(struct group_world *world, enum failure failure, struct prng *prng,
-                     struct outcome *outcome) {
+static enum err failure_fail(struct group_world *world, enum failure failure, struct prng *prng,
+                             struct outcome *outcome) {
     if (failure == FAIL_CUT_SHORT || failure == FAIL_CUT_LONG) {
-        cut(world);
+        failure_cut(world);
         outcome->is_reached = reaches_all(world);
         enum err err =
             run_for(world, (failure == FAIL_CUT_SHORT ? CUT_SHORT_MINUTES : CUT_LONG_MINUTES) * MINUTE_US);
-        return err != ERR_OK ? err : heal(world, outcome);
+        return err != ERR_OK ? err : failure_heal(world, outcome);
     }
     enum err err = ERR_OK;
     if (failure == FAIL_LINK) {
@@ -206,8 +206,8 @@ static enum err run_failure(const struct experiment_args *args, enum failure fai
         struct outcome outcome = {0};
         struct prng prng;
         prng_init_stream(&prng, args->seed + run, 31);
-        err = make_world(&world, args->seed + run, count);
-        err = err != ERR_OK ? err : fail(&world, failure, &prng, &outcome);
+        err = failure_make_world(&world, args->seed + run, count);
+        err = err != ERR_OK ? err : failure_fail(&world, failure, &prng, &outcome);
         sums->reached += 100.0 * outcome.is_reached / runs;
         sums->reached_late += 100.0 * outcome.is_reached_late / runs;
         sums->master_minutes += (double)outcome.master_minutes / runs;
@@ -220,7 +220,7 @@ static enum err run_failure(const struct experiment_args *args, enum failure fai
     return err;
 }
 
-static void show(struct report *report, enum failure failure, const struct sums *sums) {
+static void failure_show(struct report *report, enum failure failure, const struct sums *sums) {
     bool is_cut = failure == FAIL_CUT_SHORT || failure == FAIL_CUT_LONG;
     bool is_link = failure == FAIL_LINK; /* nobody failed: the topology is right */
     report_text(report, names[failure]);
@@ -247,7 +247,7 @@ enum err experiment_group_failure(const struct experiment_args *args, struct rep
             return err_set(detail, err, "%s, seed %llu: %s", names[failure], (unsigned long long)args->seed,
                            err_text(err));
         }
-        show(report, failure, &sums);
+        failure_show(report, failure, &sums);
     }
     return report->err;
 }

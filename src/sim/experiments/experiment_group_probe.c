@@ -34,7 +34,7 @@ static const struct probe_path tcp_then = {
 static const struct probe_path tcp_then_near = {.segment_size = 512, .window_first = 32, .window_max = 32};
 static const struct probe_path tcp_now = {.segment_size = 1460, .window_first = 10, .window_max = 1000};
 
-static double see(const struct place *place, unsigned probe, const struct probe_path *tcp) {
+static double probe_see(const struct place *place, unsigned probe, const struct probe_path *tcp) {
     struct probe_path path = *tcp;
     path.round_trip_us = (uint64_t)place->round_trip_ms * MILLISECOND_US;
     path.bandwidth = (uint64_t)place->bandwidth * KILOBYTE;
@@ -56,14 +56,14 @@ enum err experiment_group_probe(const struct experiment_args *args, struct repor
         report_text(report, place->name);
         REPORT_NUMBERS(report, place->round_trip_ms, place->bandwidth);
         for (unsigned probe = 0; probe < PROBES_COUNT; probe++) {
-            double seen = see(place, probe, i == 0 ? &tcp_then_near : &tcp_then);
+            double seen = probe_see(place, probe, i == 0 ? &tcp_then_near : &tcp_then);
             report_number(report, 100 * seen / place->bandwidth);
             digest_u64(&report->digest, (uint64_t)(1000 * seen));
         }
         for (unsigned probe = 0; probe < PROBES_COUNT; probe += probe == 1 ? 2 : 1) {
             report_number(report, place->stated[probe] > 0 ? place->stated[probe] : NAN);
         }
-        report_number(report, 100 * see(place, 1, &tcp_now) / place->bandwidth);
+        report_number(report, 100 * probe_see(place, 1, &tcp_now) / place->bandwidth);
     }
     return report->err;
 }

@@ -65,7 +65,7 @@ static uint32_t pick_other(struct prng *prng, uint32_t members_count, uint32_t m
 }
 
 /* An edge comes or goes, or one of a member changes its other end. */
-static void change(struct graph *graph, struct prng *prng) {
+static void topology_change(struct graph *graph, struct prng *prng) {
     uint32_t a = (uint32_t)prng_below(prng, graph->nodes_count);
     uint32_t b = pick_other(prng, graph->nodes_count, a);
     toggle(graph, a, b);
@@ -84,7 +84,7 @@ static void group_rivals_anneal(const struct costs *costs, uint64_t cost_us, str
     uint64_t temperature = (uint64_t)TEMPERATURE_FIRST * 10000;
     for (uint32_t step = 0; step < STEPS_COUNT; step++) {
         struct graph next = *ret_graph;
-        change(&next, prng);
+        topology_change(&next, prng);
         uint64_t next_energy = energy_of(costs, cost_us, &next);
         /* Worse by d is taken with the chance exp(-d / temperature), as Metropolis has it. */
         if (next_energy <= energy + prng_exponential(prng, temperature / 10000)) {
@@ -127,7 +127,7 @@ struct bench {
     struct sums sums[WAYS_COUNT];
 };
 
-static void add(struct bench *bench, enum way way, struct digest *digest) {
+static void topology_add(struct bench *bench, enum way way, struct digest *digest) {
     struct topology_judgement judgement;
     topology_judge(&bench->graph, &bench->costs, &judgement);
     uint64_t propagation_us = costs_propagation_us(&bench->costs, &bench->graph, 0);
@@ -148,8 +148,8 @@ static void add(struct bench *bench, enum way way, struct digest *digest) {
     digest_u64(digest, propagation_us);
 }
 
-static bool compare(struct bench *bench, enum group_costs_world world, uint32_t members_count, uint64_t seed,
-                    uint32_t run, struct digest *digest) {
+static bool topology_compare(struct bench *bench, enum group_costs_world world, uint32_t members_count,
+                             uint64_t seed, uint32_t run, struct digest *digest) {
     struct prng prng;
     prng_init_stream(&prng, seed, (uint64_t)members_count << 32 | run);
     group_costs_make(world, &prng, members_count, &bench->costs);
@@ -157,15 +157,15 @@ static bool compare(struct bench *bench, enum group_costs_world world, uint32_t 
     struct topology_rules sparse = {.kind = TOPOLOGY_SPARSE};
     topology_make(&tree, &bench->costs, &bench->work, &bench->graph);
     bool is_well = topology_keeps_rules(&tree, &bench->graph);
-    add(bench, WAY_TREE, digest);
+    topology_add(bench, WAY_TREE, digest);
     topology_make(&sparse, &bench->costs, &bench->work, &bench->graph);
     is_well = is_well && topology_keeps_rules(&sparse, &bench->graph);
-    add(bench, WAY_SPARSE, digest);
+    topology_add(bench, WAY_SPARSE, digest);
     group_rivals_make_ring(members_count, &prng, &bench->graph);
-    add(bench, WAY_RING, digest);
+    topology_add(bench, WAY_RING, digest);
     if (members_count <= ANNEALED_ALL_MAX || run % ANNEALED_SHARE == 0) {
         group_rivals_anneal(&bench->costs, bench->tree_cost_us, &prng, &bench->graph);
-        add(bench, WAY_ANNEALED, digest);
+        topology_add(bench, WAY_ANNEALED, digest);
     }
     return is_well;
 }
@@ -203,7 +203,7 @@ static enum err run_size(struct bench *bench, enum group_costs_world world, uint
     memset(bench->sums, 0, sizeof bench->sums);
     uint32_t runs = args->runs == 0 ? RUNS_DEFAULT : args->runs;
     for (uint32_t run = 0; run < runs; run++) {
-        if (!compare(bench, world, members_count, args->seed, run, &report->digest)) {
+        if (!topology_compare(bench, world, members_count, args->seed, run, &report->digest)) {
             return err_set(detail, ERR_MISMATCH, "seed %llu, run %u: %u members break their rules",
                            (unsigned long long)args->seed, run, members_count);
         }

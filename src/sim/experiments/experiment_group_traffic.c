@@ -55,8 +55,8 @@ static enum err run_quarter(struct group_world *world, uint32_t quarter, bool re
     return err != ERR_OK ? err : world->err;
 }
 
-static enum err run(const struct experiment_args *args, uint32_t count, bool rejoins, struct report *report,
-                    struct trace *trace) {
+static enum err traffic_run(const struct experiment_args *args, uint32_t count, bool rejoins,
+                            struct report *report, struct trace *trace) {
     struct sim_config sim = {
         .seed = args->seed + count, .nodes_max = count, .network = {.latency_us = LATENCY_US}};
     struct group_config config = {.is_open = true};
@@ -80,10 +80,10 @@ static enum err run(const struct experiment_args *args, uint32_t count, bool rej
     return err;
 }
 
-static enum err run_all(const struct experiment_args *args, bool rejoins, struct report *report,
-                        struct trace traces[SIZES_COUNT], struct err_detail *detail) {
+static enum err traffic_run_all(const struct experiment_args *args, bool rejoins, struct report *report,
+                                struct trace traces[SIZES_COUNT], struct err_detail *detail) {
     for (unsigned i = 0; i < SIZES_COUNT; i++) {
-        enum err err = run(args, sizes[i], rejoins, report, &traces[i]);
+        enum err err = traffic_run(args, sizes[i], rejoins, report, &traces[i]);
         if (err != ERR_OK) {
             return err_set(detail, err, "%u replicas, seed %llu: %s", sizes[i],
                            (unsigned long long)args->seed, err_text(err));
@@ -98,7 +98,7 @@ static enum err show_trace(const struct experiment_args *args, bool rejoins, str
     REPORT_COLUMNS(report, {"hour", 2, REPORT_X}, {"5 replicas", 3, REPORT_Y}, {"10 replicas", 3, REPORT_Y},
                    {"20 replicas", 3, REPORT_Y}, {"packets, 5", 0, REPORT_SHOWN},
                    {"packets, 10", 0, REPORT_SHOWN}, {"packets, 20", 0, REPORT_SHOWN});
-    enum err err = run_all(args, rejoins, report, traces, detail);
+    enum err err = traffic_run_all(args, rejoins, report, traces, detail);
     for (uint32_t quarter = 0; quarter < QUARTERS_COUNT && err == ERR_OK; quarter++) {
         report_number(report, (quarter + 1) / 4.0);
         for (unsigned i = 0; i < SIZES_COUNT; i++) {
@@ -144,8 +144,8 @@ enum err experiment_group_traffic_sums(const struct experiment_args *args, struc
     REPORT_COLUMNS(report, {"replicas", 0, REPORT_X}, {"the first 90 minutes", 2, REPORT_Y},
                    {"the paper", 1, REPORT_Y_EXPECTED}, {"later", 2, REPORT_Y},
                    {"the paper, later", 1, REPORT_Y_EXPECTED}, {"later, re-joining", 2, REPORT_Y});
-    enum err err = run_all(args, false, report, traces, detail);
-    err = err != ERR_OK ? err : run_all(args, true, report, rejoins, detail);
+    enum err err = traffic_run_all(args, false, report, traces, detail);
+    err = err != ERR_OK ? err : traffic_run_all(args, true, report, rejoins, detail);
     for (unsigned i = 0; i < SIZES_COUNT && err == ERR_OK; i++) {
         bool is_stated = sizes[i] == 20; /* the text gives no numbers for the others */
         REPORT_NUMBERS(report, sizes[i], sum_megabytes(&traces[i], 0, FAST_QUARTERS), is_stated ? 6 : NAN,

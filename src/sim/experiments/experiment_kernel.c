@@ -188,7 +188,7 @@ static enum err append_record(struct log *log) {
 }
 
 /* Count the sound records from the start; *ret_size is where the last of them ends. */
-static enum err scan(struct log *log, uint64_t *ret_count, uint64_t *ret_size) {
+static enum err kernel_scan(struct log *log, uint64_t *ret_count, uint64_t *ret_size) {
     uint64_t count = 0;
     uint64_t offset = 0;
     for (;;) {
@@ -239,7 +239,7 @@ static enum err recover(struct log *log, struct log_sums *sums, struct digest *d
     uint64_t sound_size;
     enum err err = disk_open(&log->disk, "log", 0, &log->handle);
     err = err != ERR_OK ? err : disk_size(&log->disk, log->handle, &file_size);
-    err = err != ERR_OK ? err : scan(log, &found_count, &sound_size);
+    err = err != ERR_OK ? err : kernel_scan(log, &found_count, &sound_size);
     err = err != ERR_OK ? err : disk_truncate(&log->disk, log->handle, sound_size);
     err = err != ERR_OK ? err : disk_sync(&log->disk, log->handle);
     if (err != ERR_OK) {

@@ -49,7 +49,7 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
     return (a * b) >> FRACTION_BITS;
 }
 
-static uint64_t square_root(uint64_t value) {
+static uint64_t churn_square_root(uint64_t value) {
     uint64_t square = value << FRACTION_BITS;
     uint64_t root = 0;
     for (uint64_t bit = UINT64_C(1) << 31; bit > 0; bit /= 2) {
@@ -61,9 +61,9 @@ static uint64_t square_root(uint64_t value) {
 /* Weibull: an exponential number to the power 1 / 0.7, nearly: 1 + 1/4 + 1/8 + 1/16. */
 static uint64_t draw_us(struct churn *churn) {
     uint64_t exponential = prng_exponential(&churn->prng, UINT64_C(1) << FRACTION_BITS);
-    uint64_t fourth = square_root(square_root(exponential));
-    uint64_t eighth = square_root(fourth);
-    uint64_t power = multiply(multiply(exponential, fourth), multiply(eighth, square_root(eighth)));
+    uint64_t fourth = churn_square_root(churn_square_root(exponential));
+    uint64_t eighth = churn_square_root(fourth);
+    uint64_t power = multiply(multiply(exponential, fourth), multiply(eighth, churn_square_root(eighth)));
     uint64_t scale_ms = churn->median_us / 1000 * 100000 / 59045; /* ln 2 to that power is 0.59045 */
     return multiply(scale_ms, power) * 1000 + 1;
 }
@@ -91,7 +91,7 @@ static void draw_nodes(struct churn *churn) {
 
 /* ---- the ring meanwhile ---- */
 
-static enum err change(struct churn *churn, uint32_t index) {
+static enum err churn_change(struct churn *churn, uint32_t index) {
     struct sim *sim = churn->world.sim;
     struct churn_node *node = &churn->nodes[index];
     node->change_at_us += draw_us(churn);
@@ -106,7 +106,7 @@ static enum err change(struct churn *churn, uint32_t index) {
     return ring_world_join_members(&churn->world, index, sim_now_us(sim) + 1);
 }
 
-static enum err ask(struct churn *churn) {
+static enum err churn_ask(struct churn *churn) {
     struct ring_world *world = &churn->world;
     ring_world_list_members(world);
     if (world->members_count == 0) {
@@ -125,7 +125,7 @@ static uint32_t next_to_change(const struct churn *churn) {
 }
 
 /* Lookups at an even pace; with_changes: nodes come and go meanwhile. */
-static enum err pass(struct churn *churn, uint32_t minutes, bool with_changes) {
+static enum err churn_pass(struct churn *churn, uint32_t minutes, bool with_changes) {
     struct sim *sim = churn->world.sim;
     uint64_t start_us = sim_now_us(sim);
     uint32_t up_count = churn->up_first_count;
@@ -135,13 +135,13 @@ static enum err pass(struct churn *churn, uint32_t minutes, bool with_changes) {
         uint32_t next = next_to_change(churn);
         while (with_changes && err == ERR_OK && start_us + churn->nodes[next].change_at_us <= ask_at_us) {
             err = sim_run_until(sim, start_us + churn->nodes[next].change_at_us);
-            err = err != ERR_OK ? err : change(churn, next);
+            err = err != ERR_OK ? err : churn_change(churn, next);
             up_count += churn->nodes[next].is_up ? 1 : UINT32_MAX;
             next = next_to_change(churn);
         }
         churn->node_seconds += up_count * 60.0 / LOOKUPS_PER_MINUTE;
         err = err != ERR_OK ? err : sim_run_until(sim, ask_at_us);
-        err = err != ERR_OK ? err : ask(churn);
+        err = err != ERR_OK ? err : churn_ask(churn);
     }
     return err;
 }
@@ -151,15 +151,15 @@ static enum err measure(struct churn *churn, uint32_t minutes, bool with_changes
     const struct network_traffic *traffic = &sim_network(churn->world.sim)->counters.traffic;
     uint64_t size_before = traffic->sent_size;
     churn->node_seconds = 0;
-    enum err err = pass(churn, minutes, with_changes);
+    enum err err = churn_pass(churn, minutes, with_changes);
     *ret_kbit_per_s = (double)(traffic->sent_size - size_before) * 8 / 1000 / churn->node_seconds;
     return err;
 }
 
 /* ---- a row ---- */
 
-static void write_row(const struct churn *churn, uint32_t median_minutes, uint32_t minutes, double rest,
-                      double busy, struct report *report) {
+static void churn_write_row(const struct churn *churn, uint32_t median_minutes, uint32_t minutes, double rest,
+                            double busy, struct report *report) {
     const struct ring_lookups *lookups = &churn->lookups;
     double asked = lookups->asked_count;
     uint64_t orphans = ring_lookups_count_orphans(lookups);
@@ -172,7 +172,8 @@ static void write_row(const struct churn *churn, uint32_t median_minutes, uint32
                    ring_lookups_mean_hops(lookups), rest, busy, busy - rest, 1);
 }
 
-static enum err run(struct churn *churn, uint32_t median_minutes, uint32_t minutes, struct report *report) {
+static enum err churn_run(struct churn *churn, uint32_t median_minutes, uint32_t minutes,
+                          struct report *report) {
     struct ring_lookups *lookups = &churn->lookups;
     uint32_t rest_minutes = minutes < REST_MINUTES_MAX ? minutes : REST_MINUTES_MAX;
     double rest = 0;
@@ -181,8 +182,9 @@ static enum err run(struct churn *churn, uint32_t median_minutes, uint32_t minut
     churn->world.fingers_count = FINGERS_COUNT;
     ring_world_install(&churn->world, churn->up_first_count);
     enum err err = sim_run_until(churn->world.sim, 10 * SIM_SECOND_US);
-    err = err != ERR_OK ? err
-                        : pass(churn, rest_minutes, false); /* first questions are longer: no tokens yet */
+    err = err != ERR_OK
+              ? err
+              : churn_pass(churn, rest_minutes, false); /* first questions are longer: no tokens yet */
     err = err != ERR_OK ? err : measure(churn, rest_minutes, false, &rest);
     uint32_t asked_at_rest = lookups->asked_count;
     err = err != ERR_OK ? err : sim_run_until(churn->world.sim, sim_now_us(churn->world.sim) + MINUTE_US);
@@ -193,7 +195,7 @@ static enum err run(struct churn *churn, uint32_t median_minutes, uint32_t minut
     lookups->is_ring_changing = true;
     err = err != ERR_OK ? err : measure(churn, minutes, true, &busy);
     err = err != ERR_OK ? err : sim_run_until(churn->world.sim, sim_now_us(churn->world.sim) + MINUTE_US);
-    write_row(churn, median_minutes, minutes, rest, busy, report);
+    churn_write_row(churn, median_minutes, minutes, rest, busy, report);
     return err;
 }
 
@@ -216,7 +218,7 @@ static enum err churn_row(const struct experiment_args *args, uint32_t median_mi
     err = err == ERR_OK && churn.nodes == NULL ? ERR_MEMORY : err;
     uint32_t asked_max = (minutes + 2 * REST_MINUTES_MAX) * LOOKUPS_PER_MINUTE;
     err = err != ERR_OK ? err : ring_lookups_init(&churn.lookups, &churn.world, asked_max);
-    err = err != ERR_OK ? err : run(&churn, median_minutes, minutes, report);
+    err = err != ERR_OK ? err : churn_run(&churn, median_minutes, minutes, report);
     sim_digest_into(churn.world.sim, &report->digest);
     ring_lookups_done(&churn.lookups);
     free(churn.nodes);

@@ -27,7 +27,7 @@ struct outcome {
     double lacking_count; /* at the beginning */
 };
 
-static void take(const struct copies_model *world, uint32_t runs, struct outcome *outcome) {
+static void heal_take(const struct copies_model *world, uint32_t runs, struct outcome *outcome) {
     const struct copies_model_config *config = &world->config;
     bool is_open = world->lacking_count > 0;
     double all_s = (double)(is_open ? config->duration_us_max : world->all_us) / (double)SECOND_US;
@@ -41,8 +41,8 @@ static void take(const struct copies_model *world, uint32_t runs, struct outcome
     outcome->handed_count += (double)world->counts.handed_count / runs;
 }
 
-static enum err run(struct copies_model_config config, uint64_t seed, uint32_t runs, struct report *report,
-                    struct outcome *ret_outcome, struct err_detail *detail) {
+static enum err heal_run(struct copies_model_config config, uint64_t seed, uint32_t runs,
+                         struct report *report, struct outcome *ret_outcome, struct err_detail *detail) {
     *ret_outcome = (struct outcome){0};
     for (uint32_t i = 0; i < runs; i++) {
         struct copies_model world;
@@ -50,7 +50,7 @@ static enum err run(struct copies_model_config config, uint64_t seed, uint32_t r
         enum err err = copies_model_init(&world, &config);
         err = err != ERR_OK ? err : copies_model_run(&world);
         if (err == ERR_OK) {
-            take(&world, runs, ret_outcome);
+            heal_take(&world, runs, ret_outcome);
             copies_model_digest(&world, &report->digest);
         }
         copies_model_done(&world);
@@ -83,9 +83,9 @@ enum err experiment_ring_heal(const struct experiment_args *args, struct report 
         config.late_count = 25 * nodes;
         config.cut_us = 600 * SECOND_US;
         config.is_patient = true;
-        enum err err = run(config, args->seed, runs, report, &patient, detail);
+        enum err err = heal_run(config, args->seed, runs, report, &patient, detail);
         config.is_patient = false;
-        err = err != ERR_OK ? err : run(config, args->seed, runs, report, &outcome, detail);
+        err = err != ERR_OK ? err : heal_run(config, args->seed, runs, report, &outcome, detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -116,9 +116,9 @@ enum err experiment_ring_refill(const struct experiment_args *args, struct repor
         config.fetches_per_s = paces[i];
         config.loses_disk = true;
         config.is_patient = true;
-        enum err err = run(config, args->seed, runs, report, &patient, detail);
+        enum err err = heal_run(config, args->seed, runs, report, &patient, detail);
         config.is_patient = false;
-        err = err != ERR_OK ? err : run(config, args->seed, runs, report, &outcome, detail);
+        err = err != ERR_OK ? err : heal_run(config, args->seed, runs, report, &outcome, detail);
         if (err != ERR_OK) {
             return err;
         }

@@ -51,7 +51,7 @@ struct invariants_sums {
 
 /* ---- safety ---- */
 
-static uint64_t hash_of(const struct ring_world *world, uint32_t node) {
+static uint64_t invariants_hash_of(const struct ring_world *world, uint32_t node) {
     const struct ring *ring = ring_world_ring(world, node);
     uint64_t hash = prng_mix(ring_is_member(ring, 0));
     for (uint8_t i = 0; i < world->config.list_size; i++) {
@@ -63,7 +63,7 @@ static uint64_t hash_of(const struct ring_world *world, uint32_t node) {
 static const char *check_step(void *context, const struct sim *sim, uint32_t node) {
     (void)sim;
     struct invariants_run *run = context;
-    uint64_t hash = hash_of(&run->world, node);
+    uint64_t hash = invariants_hash_of(&run->world, node);
     if (hash == run->shown[node]) {
         return NULL;
     }
@@ -115,7 +115,7 @@ static void crash(struct invariants_run *run) {
     sim_crash(world->sim, node);
 }
 
-static enum err join(struct invariants_run *run) {
+static enum err invariants_join(struct invariants_run *run) {
     struct ring_world *world = &run->world;
     uint32_t node = (uint32_t)prng_below(&run->prng, world->nodes_count);
     for (uint32_t i = 0; i < world->nodes_count && sim_status(world->sim, node) == SIM_UP; i++) {
@@ -154,13 +154,13 @@ static enum err mishaps(struct invariants_run *run) {
         uint64_t pause_us = prng_below(&run->prng, 2) == 0 ? PAUSE_US : PAUSE_US_SHORT;
         err = sim_run_until(sim, sim_now_us(sim) + prng_exponential(&run->prng, pause_us));
         if (err == ERR_OK) {
-            err = prng_below(&run->prng, 2) == 0 ? crash_some(run) : join(run);
+            err = prng_below(&run->prng, 2) == 0 ? crash_some(run) : invariants_join(run);
         }
     }
     return err;
 }
 
-static enum err heal(struct invariants_run *run, uint64_t *ret_healed_us) {
+static enum err invariants_heal(struct invariants_run *run, uint64_t *ret_healed_us) {
     struct sim *sim = run->world.sim;
     struct network_dials *dials = &sim_network(sim)->dials;
     dials->loss_ppm = 0;
@@ -195,7 +195,7 @@ static struct network_dials draw_network(struct prng *prng) {
     return dials;
 }
 
-static void add_up(struct invariants_sums *sums, const struct invariants_run *run, uint64_t seed) {
+static void invariants_add_up(struct invariants_sums *sums, const struct invariants_run *run, uint64_t seed) {
     const struct sim_failure *failure = sim_failure(run->world.sim);
     sums->runs_count++;
     sums->steps_count += sim_counters(run->world.sim)->events_count;
@@ -241,18 +241,18 @@ static enum err run_seed(uint64_t seed, uint32_t nodes_count, enum invariants_br
     sim_observe(run.world.sim, &(struct sim_observer){.context = &run, .check = check_step});
     uint64_t healed_us = 0;
     err = err != ERR_OK ? err : mishaps(&run);
-    err = err != ERR_OK ? err : heal(&run, &healed_us);
+    err = err != ERR_OK ? err : invariants_heal(&run, &healed_us);
     err = err == ERR_MISMATCH ? ERR_OK : err;
     sums->healed_us += healed_us;
-    add_up(sums, &run, seed);
+    invariants_add_up(sums, &run, seed);
     sim_digest_into(run.world.sim, digest);
 out:
     ring_world_done(&run.world);
     return err;
 }
 
-static void write_row(struct report *report, const char *name, const struct invariants_sums *sums,
-                      double expected) {
+static void invariants_write_row(struct report *report, const char *name, const struct invariants_sums *sums,
+                                 double expected) {
     double runs = (double)sums->runs_count;
     report_text(report, name);
     REPORT_NUMBERS(report, runs, (double)sums->steps_count, (double)sums->joins_count,
@@ -278,7 +278,7 @@ static enum err run_breakage(const struct experiment_args *args, enum invariants
                        (unsigned long long)sums.violations_count, (unsigned long long)sums.late_count,
                        (unsigned long long)sums.first_seed, sums.reason);
     }
-    write_row(report, names[breakage], &sums, expected[breakage]);
+    invariants_write_row(report, names[breakage], &sums, expected[breakage]);
     return report->err;
 }
 

@@ -72,7 +72,7 @@ struct links_state {
 /* ---- the ring ---- */
 
 /* The position of the first place at or behind an ID. */
-static uint32_t position_of(const struct links_world *world, struct ring_id id) {
+static uint32_t links_position_of(const struct links_world *world, struct ring_id id) {
     uint32_t low = 0;
     uint32_t high = world->nodes_count;
     while (low < high) {
@@ -97,7 +97,7 @@ static size_t places_from(const struct links_world *world, uint32_t position, st
 
 static size_t owner_after(void *context, struct ring_id id, struct vnode *out, size_t places_max) {
     const struct links_world *world = context;
-    return places_from(world, position_of(world, ring_id_add_power(id, 0)), out, places_max);
+    return places_from(world, links_position_of(world, ring_id_add_power(id, 0)), out, places_max);
 }
 
 static uint64_t owner_arcs(void *context) {
@@ -113,13 +113,14 @@ static double mean_hops(const struct links_world *world, uint64_t seed) {
     prng_init_stream(&prng, seed, 5);
     for (uint32_t i = 0; i < HOPS_SAMPLES; i++) {
         struct ring_id key = {prng_u64(&prng), prng_u64(&prng)};
-        uint32_t owner = position_of(world, key);
+        uint32_t owner = links_position_of(world, key);
         uint32_t position = (uint32_t)prng_below(&prng, count);
         while (position != owner) {
             uint32_t ahead = (owner + count - position) % count;
             uint32_t best = 1;
             for (unsigned finger = 0; finger < FINGERS_COUNT; finger++) {
-                uint32_t at = position_of(world, ring_id_add_power(world->places[position].id, 127 - finger));
+                uint32_t at =
+                    links_position_of(world, ring_id_add_power(world->places[position].id, 127 - finger));
                 uint32_t steps = (at + count - position) % count;
                 best = steps < ahead && steps > best ? steps : best;
             }
@@ -172,7 +173,7 @@ static bool owner_next(void *context, struct ring_id from, struct ring_id to, st
 }
 
 /* Three of four at the depth where the crawl is; pictures and style sheets are parts of pages. */
-static struct links_code_link link_of(const struct links_world *world, uint32_t index) {
+static struct links_code_link links_link_of(const struct links_world *world, uint32_t index) {
     const struct found_link *found = &world->links[index];
     struct bytes url = bytes_of(world->text + found->url, found->url_size);
     bool is_part = bytes_ends_with(url, BYTES(".jpg")) || bytes_ends_with(url, BYTES(".png")) ||
@@ -198,7 +199,7 @@ static size_t owner_take(void *context, struct ring_id from, struct ring_id to,
         struct found_link *link = &world->links[index % world->links_count];
         link->state = LINK_IN_HAND;
         world->waiting_count--;
-        links[count++] = link_of(world, index % world->links_count);
+        links[count++] = links_link_of(world, index % world->links_count);
     }
     return count;
 }
@@ -284,7 +285,7 @@ static void find_links(struct links_world *world, const struct link_relay *link_
 
 /* ---- the nodes ---- */
 
-static enum err program_init(void *memory, const struct birth *birth) {
+static enum err links_program_init(void *memory, const struct birth *birth) {
     struct links_state *state = memory;
     struct links_world *world = *(struct links_world *const *)birth->config;
     bool is_sender = birth->index == 0;
@@ -304,24 +305,24 @@ static enum err program_init(void *memory, const struct birth *birth) {
     return link_relay_new(&config, &state->link_relay);
 }
 
-static void program_step(void *memory, const struct event *event, struct outbox *out) {
+static void links_program_step(void *memory, const struct event *event, struct outbox *out) {
     struct links_state *state = memory;
     link_relay_step(state->link_relay, event, out);
 }
 
-static void program_done(void *memory) {
+static void links_program_done(void *memory) {
     struct links_state *state = memory;
     link_relay_free(state->link_relay);
 }
 
-static void on_find(struct links_world *world, uint32_t node, struct bytes bytes) {
+static void links_on_find(struct links_world *world, uint32_t node, struct bytes bytes) {
     struct vnode places[RING_LIST_MAX];
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
     struct ring_id key = message_read_id(&reader);
-    size_t count = places_from(world, position_of(world, key), places, RING_LIST_MAX);
+    size_t count = places_from(world, links_position_of(world, key), places, RING_LIST_MAX);
     enum err err = sim_command_at(world->sim, node, sim_now_us(world->sim) + FIND_US, LINK_RELAY_FOUND,
                                   number, link_relay_write_found(places, count, memory));
     world->failure = err != ERR_OK ? "out of memory" : world->failure;
@@ -331,7 +332,7 @@ static void on_find(struct links_world *world, uint32_t node, struct bytes bytes
 static void check_link(struct links_world *world, uint32_t node, const struct link_relay_take *take,
                        const struct links_code_link *link) {
     struct ring_id place = ring_id_of_key(&world->sha256, link->url);
-    uint32_t position = position_of(world, place);
+    uint32_t position = links_position_of(world, place);
     uint32_t index = first_behind(world, (struct ring_id){place.high - (place.low == 0), place.low - 1});
     struct found_link *found = &world->links[index % world->links_count];
     if (!ring_id_equal(found->place, place)) {
@@ -363,11 +364,12 @@ static void on_take(struct links_world *world, uint32_t node, struct bytes bytes
     world->failure = err != ERR_OK ? "out of memory" : world->failure;
 }
 
-static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code, struct bytes bytes) {
+static void links_on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code,
+                            struct bytes bytes) {
     struct links_world *world = context;
     (void)sim;
     if (code == LINK_RELAY_FIND) {
-        on_find(world, node, bytes);
+        links_on_find(world, node, bytes);
     } else if (code == LINK_RELAY_TAKE) {
         on_take(world, node, bytes);
     } else {
@@ -427,9 +429,9 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
         .state_size = sizeof(struct links_state),
         .actions_max = link_relay_actions_max(&largest),
         .memory_size = link_relay_memory_size(&largest),
-        .init = program_init,
-        .step = program_step,
-        .done = program_done,
+        .init = links_program_init,
+        .step = links_program_step,
+        .done = links_program_done,
     };
     world->links_max = nodes_count * LINKS_PER_ARC * 5 / 4 + 16;
     world->sim = sim_new(&sim);
@@ -445,7 +447,8 @@ static enum err world_init(struct links_world *world, const struct experiment_ar
         return ERR_MEMORY;
     }
     *world->self = world;
-    sim_observe(world->sim, &(struct sim_observer){.context = world, .notice = on_notice, .check = on_check});
+    sim_observe(world->sim,
+                &(struct sim_observer){.context = world, .notice = links_on_notice, .check = on_check});
     return add_nodes(world);
 }
 
@@ -497,7 +500,7 @@ static enum err run_round(struct links_world *world, struct links_result *result
     uint8_t all = (1 << HOLDERS_COUNT) - 1;
     uint8_t self_position = 0;
     for (uint32_t i = 0; i < world->links_count; i++) {
-        uint32_t position = position_of(world, world->links[i].place);
+        uint32_t position = links_position_of(world, world->links[i].place);
         self_position = 0;
         for (uint32_t j = 0; j < HOLDERS_COUNT; j++) {
             bool is_self = world->node_of[(position + j) % world->nodes_count] == 0;
@@ -528,8 +531,9 @@ static enum err run_round(struct links_world *world, struct links_result *result
 
 /* ---- the table ---- */
 
-static void put_row(struct report *report, const char *name, double bytes, double expected, double answers,
-                    double per_found, double per_datagram, double buffer_size, double round_s) {
+static void links_put_row(struct report *report, const char *name, double bytes, double expected,
+                          double answers, double per_found, double per_datagram, double buffer_size,
+                          double round_s) {
     const double values[] = {bytes, expected, answers, per_found, per_datagram, buffer_size, round_s};
     report_text(report, name);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -541,19 +545,20 @@ static void put_thesis(struct report *report, const struct links_world *world,
                        const struct links_result *result, uint64_t seed) {
     double url_size = (double)result->found_size / (double)result->found_count;
     double hops = mean_hops(world, seed);
-    put_row(report, "direct lookup (thesis)", hops * THESIS_RPC_SIZE + THESIS_HEADER_SIZE + url_size, 920, -1,
-            -1, 1, -1, -1);
+    links_put_row(report, "direct lookup (thesis)", hops * THESIS_RPC_SIZE + THESIS_HEADER_SIZE + url_size,
+                  920, -1, -1, 1, -1, -1);
     double links_count = (double)world->nodes_count * THESIS_LINKS_PER_NODE;
-    put_row(report, "ring walk (thesis)", url_size + 1 + (double)THESIS_HEADER_SIZE / THESIS_LINKS_PER_NODE,
-            70, -1, -1, THESIS_LINKS_PER_NODE, links_count * (url_size + RECORD_SIZE) / 1e6, -1);
+    links_put_row(report, "ring walk (thesis)",
+                  url_size + 1 + (double)THESIS_HEADER_SIZE / THESIS_LINKS_PER_NODE, 70, -1, -1,
+                  THESIS_LINKS_PER_NODE, links_count * (url_size + RECORD_SIZE) / 1e6, -1);
 }
 
 static void put_ours(struct report *report, const char *name, double expected,
                      const struct links_result *result) {
     double links_count = (double)result->links_count;
-    put_row(report, name, result->datagram_size / links_count, expected, result->answers_size / links_count,
-            result->datagram_size / (double)result->found_count, links_count / (double)result->batches_count,
-            result->buffer_size / 1e6, result->round_s);
+    links_put_row(report, name, result->datagram_size / links_count, expected,
+                  result->answers_size / links_count, result->datagram_size / (double)result->found_count,
+                  links_count / (double)result->batches_count, result->buffer_size / 1e6, result->round_s);
 }
 
 static enum err run_world(const struct experiment_args *args, bool has_cache, struct report *report,

@@ -54,7 +54,8 @@ struct lookup_result {
  * The paper's walk: the list names the owner if it reaches beyond the key, otherwise the nearest before
  * the key of list and fingers is next. The last hop, to the owner itself, counts.
  */
-static unsigned walk(const struct ring_world *world, uint32_t node, struct ring_id key, uint32_t list_size) {
+static unsigned lookup_walk(const struct ring_world *world, uint32_t node, struct ring_id key,
+                            uint32_t list_size) {
     uint32_t count = world->members_count;
     uint32_t owner = ring_world_position(world, key);
     uint32_t position = ring_world_position(world, world->vnodes[node].id);
@@ -81,7 +82,7 @@ static unsigned walk(const struct ring_world *world, uint32_t node, struct ring_
 static double walk_all(const struct ring_lookups *lookups, uint32_t list_size) {
     uint64_t hops = 0;
     for (uint32_t i = 0; i < lookups->asked_count; i++) {
-        hops += walk(lookups->world, lookups->asked[i].node, lookups->asked[i].key, list_size);
+        hops += lookup_walk(lookups->world, lookups->asked[i].node, lookups->asked[i].key, list_size);
     }
     return (double)hops / lookups->asked_count;
 }

@@ -77,7 +77,8 @@ struct partition_sums {
 
 /* ---- trouble ---- */
 
-static void cut(struct network *network, uint32_t nodes_count, unsigned groups_count, bool both_ways) {
+static void partition_cut(struct network *network, uint32_t nodes_count, unsigned groups_count,
+                          bool both_ways) {
     for (uint32_t i = 0; i < nodes_count; i++) {
         network->nodes[i].group = (uint8_t)(i % groups_count);
     }
@@ -124,12 +125,12 @@ static void strike_nodes(struct ring_world *world, enum trouble_kind kind) {
     }
 }
 
-static enum err begin(struct ring_world *world, const struct trouble *trouble) {
+static enum err partition_begin(struct ring_world *world, const struct trouble *trouble) {
     struct network *network = sim_network(world->sim);
     switch (trouble->kind) {
     case TROUBLE_CUT:
     case TROUBLE_ONE_WAY_CUT:
-        cut(network, world->nodes_count, trouble->detail, trouble->kind == TROUBLE_CUT);
+        partition_cut(network, world->nodes_count, trouble->detail, trouble->kind == TROUBLE_CUT);
         return ERR_OK;
     case TROUBLE_ONE_WAY_LINKS:
     case TROUBLE_CLOGGED_LINKS:
@@ -157,7 +158,8 @@ static enum err begin(struct ring_world *world, const struct trouble *trouble) {
     return ERR_OK;
 }
 
-static enum err end(struct ring_world *world, const struct trouble *trouble, struct network_dials dials) {
+static enum err partition_end(struct ring_world *world, const struct trouble *trouble,
+                              struct network_dials dials) {
     struct network *network = sim_network(world->sim);
     world->liars.lie = RING_LIE_NONE;
     network_heal(network);
@@ -178,7 +180,7 @@ static const char *check_step(void *context, const struct sim *sim, uint32_t nod
     return ring_liars_has(&world->liars, node) ? NULL : ring_world_check_node(world, node);
 }
 
-static enum err heal(struct ring_world *world, struct partition_sums *sums) {
+static enum err partition_heal(struct ring_world *world, struct partition_sums *sums) {
     uint64_t start_us = sim_now_us(world->sim);
     for (;;) {
         uint32_t node;
@@ -200,7 +202,7 @@ static enum err heal(struct ring_world *world, struct partition_sums *sums) {
 }
 
 /* Honest nodes ask. */
-static enum err ask(struct ring_lookups *lookups, struct prng *prng) {
+static enum err partition_ask(struct ring_lookups *lookups, struct prng *prng) {
     struct sim *sim = lookups->world->sim;
     ring_lookups_restart(lookups);
     ring_world_list_members(lookups->world);
@@ -218,15 +220,15 @@ static enum err suffer(struct ring_lookups *lookups, const struct trouble *troub
                        struct partition_sums *sums) {
     struct ring_world *world = lookups->world;
     struct network_dials dials = sim_network(world->sim)->dials;
-    enum err err = begin(world, trouble);
+    enum err err = partition_begin(world, trouble);
     err = err != ERR_OK ? err : sim_run_until(world->sim, sim_now_us(world->sim) + TROUBLE_US);
-    err = err != ERR_OK ? err : ask(lookups, prng);
+    err = err != ERR_OK ? err : partition_ask(lookups, prng);
     sums->right_count += lookups->found_count - lookups->wrong_count - lookups->stale_count;
     sums->wrong_count += lookups->wrong_count + lookups->stale_count;
-    return err != ERR_OK ? err : end(world, trouble, dials);
+    return err != ERR_OK ? err : partition_end(world, trouble, dials);
 }
 
-static void add_up(const struct ring_world *world, struct partition_sums *sums) {
+static void partition_add_up(const struct ring_world *world, struct partition_sums *sums) {
     sums->lies_count += world->liars.lies_count;
     sums->nowhere_count += sim_counters(world->sim)->unroutable_count;
     for (uint32_t i = 0; i < world->nodes_count; i++) {
@@ -242,10 +244,10 @@ static enum err play(struct ring_lookups *lookups, const struct trouble *trouble
     struct prng prng;
     prng_init_stream(&prng, sim_seed(world->sim), 19);
     enum err err = suffer(lookups, trouble, &prng, sums);
-    err = err != ERR_OK ? err : heal(world, sums);
+    err = err != ERR_OK ? err : partition_heal(world, sums);
     /* What owners said themselves is believed for half a minute (lookup.c). */
     err = err != ERR_OK ? err : sim_run_until(world->sim, sim_now_us(world->sim) + 31 * SIM_SECOND_US);
-    err = err != ERR_OK ? err : ask(lookups, &prng);
+    err = err != ERR_OK ? err : partition_ask(lookups, &prng);
     if (sim_failure(world->sim) != NULL) {
         char text[SIM_FAILURE_TEXT_SIZE_MAX];
         return err_set(detail, err, "%s", sim_failure_format(sim_failure(world->sim), text));
@@ -254,7 +256,7 @@ static enum err play(struct ring_lookups *lookups, const struct trouble *trouble
         return err;
     }
     sums->wrong_after_count += LOOKUPS_COUNT - (lookups->found_count - lookups->wrong_count);
-    add_up(world, sums);
+    partition_add_up(world, sums);
     unsigned long long seed = sim_seed(world->sim);
     if (sums->wrong_after_count > 0) {
         return err_set(detail, ERR_MISMATCH, "seed %llu: %llu wrong answers and %llu lookups lost after it",
@@ -269,8 +271,8 @@ static enum err play(struct ring_lookups *lookups, const struct trouble *trouble
     return ERR_OK;
 }
 
-static enum err run(uint64_t seed, uint32_t nodes_count, const struct trouble *trouble,
-                    struct partition_sums *sums, struct report *report, struct err_detail *detail) {
+static enum err partition_run(uint64_t seed, uint32_t nodes_count, const struct trouble *trouble,
+                              struct partition_sums *sums, struct report *report, struct err_detail *detail) {
     struct sim_config sim = {
         .seed = seed,
         .nodes_max = nodes_count,
@@ -301,8 +303,8 @@ static enum err run(uint64_t seed, uint32_t nodes_count, const struct trouble *t
     return err;
 }
 
-static void write_row(struct report *report, const struct trouble *trouble, uint32_t runs_count,
-                      const struct partition_sums *sums) {
+static void partition_write_row(struct report *report, const struct trouble *trouble, uint32_t runs_count,
+                                const struct partition_sums *sums) {
     double lookups = (double)runs_count * LOOKUPS_COUNT;
     report_text(report, trouble->name);
     REPORT_NUMBERS(report, runs_count, 100 * (double)sums->right_count / lookups,
@@ -327,12 +329,12 @@ enum err experiment_ring_partition(const struct experiment_args *args, struct re
         struct partition_sums sums = {0};
         for (uint32_t j = 0; j < runs_count; j++) {
             struct err_detail why = {0};
-            enum err err = run(args->seed + j, nodes_count, &troubles[i], &sums, report, &why);
+            enum err err = partition_run(args->seed + j, nodes_count, &troubles[i], &sums, report, &why);
             if (err != ERR_OK) {
                 return err_set(detail, err, "%s: %s", troubles[i].name, err_detail_text(&why, err));
             }
         }
-        write_row(report, &troubles[i], runs_count, &sums);
+        partition_write_row(report, &troubles[i], runs_count, &sums);
     }
     return report->err;
 }

@@ -96,7 +96,8 @@ static struct outcome outcome_of(const struct replica_world *world) {
     };
 }
 
-static enum err run(const struct replica_config *config, struct report *report, struct outcome *ret_outcome) {
+static enum err replicas_run(const struct replica_config *config, struct report *report,
+                             struct outcome *ret_outcome) {
     struct replica_world world;
     enum err err = replica_world_init(&world, config);
     err = err != ERR_OK ? err : replica_world_run(&world);
@@ -141,13 +142,13 @@ enum err experiment_ring_replicas(const struct experiment_args *args, struct rep
     for (uint32_t copies = 1; copies <= 8; copies++) {
         struct replica_config config = thesis_config(args, copies);
         struct outcome outcome;
-        enum err err = run(&config, report, &outcome);
+        enum err err = replicas_run(&config, report, &outcome);
         if (err == ERR_OK) {
             write_level(&config, &outcome, report);
         }
         for (int variant = 0; variant < VARIANTS_COUNT && err == ERR_OK; variant++) {
             struct replica_config varied = vary(config, (enum variant)variant);
-            err = run(&varied, report, &outcome);
+            err = replicas_run(&varied, report, &outcome);
             REPORT_NUMBERS(report, (double)outcome.lost_count, outcome.lost_percent);
         }
         if (err != ERR_OK) {

@@ -46,7 +46,7 @@ struct spread {
 
 enum happening { WAKE, NOTICE, BATCH };
 
-static uint64_t pack(uint32_t replica, uint32_t link, enum happening happening) {
+static uint64_t spread_pack(uint32_t replica, uint32_t link, enum happening happening) {
     return (uint64_t)replica << 32 | link << 2 | happening;
 }
 
@@ -54,7 +54,7 @@ static uint32_t replica_of(uint64_t value) {
     return (uint32_t)(value >> 32);
 }
 
-static uint32_t link_of(uint64_t value) {
+static uint32_t spread_link_of(uint64_t value) {
     return (uint32_t)value >> 2;
 }
 
@@ -65,18 +65,18 @@ static uint64_t *event_of(const struct spread *spread, uint64_t value) {
     case WAKE:
         return &replica->wake_event;
     case NOTICE:
-        return &replica->lanes[link_of(value)].notice_event;
+        return &replica->lanes[spread_link_of(value)].notice_event;
     case BATCH:
         break;
     }
-    return &replica->lanes[link_of(value)].batch_event;
+    return &replica->lanes[spread_link_of(value)].batch_event;
 }
 
-static bool counts(const void *context, const struct heap_item *item) {
+static bool spread_counts(const void *context, const struct heap_item *item) {
     return *event_of(context, item->value) == item->tie;
 }
 
-static void push(struct spread *spread, uint64_t at_us, uint64_t value) {
+static void spread_push(struct spread *spread, uint64_t at_us, uint64_t value) {
     enum err err = queue_push(&spread->queue, at_us, value, event_of(spread, value));
     spread->err = spread->err != ERR_OK ? spread->err : err;
 }
@@ -92,22 +92,22 @@ static bool believe(const uint8_t key[PEER_KEY_SIZE], const char *context, struc
     return true; /* nobody forges here */
 }
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[VERSION_SIGNATURE_SIZE]) {
+static void spread_sign(const void *signer, const char *context, struct bytes message,
+                        uint8_t out[VERSION_SIGNATURE_SIZE]) {
     (void)signer;
     (void)context;
     (void)message;
     memset(out, 1, VERSION_SIGNATURE_SIZE);
 }
 
-static struct peer peer_of(uint32_t replica) {
+static struct peer spread_peer_of(uint32_t replica) {
     struct peer peer = {.address = address_ipv4(10, (uint8_t)(replica >> 16), (uint8_t)(replica >> 8),
                                                 (uint8_t)replica, 7070)};
     memcpy(peer.key, &replica, sizeof replica);
     return peer;
 }
 
-static uint32_t index_of(const struct peer *peer) {
+static uint32_t spread_index_of(const struct peer *peer) {
     uint32_t replica;
     memcpy(&replica, peer->key, sizeof replica);
     return replica;
@@ -136,9 +136,9 @@ static uint64_t occupy(uint64_t *free_us, uint64_t line, uint64_t size, uint64_t
     return *free_us;
 }
 
-static void fetch(struct spread *spread, uint32_t to, const struct mirror_task *task) {
+static void spread_fetch(struct spread *spread, uint32_t to, const struct mirror_task *task) {
     const struct group_union_replica *places = spread->whole->replicas;
-    uint32_t from = index_of(&task->source);
+    uint32_t from = spread_index_of(&task->source);
     uint32_t index = find_link(spread, to, from);
     const struct group_union_link *link = &places[to].links[index];
     struct lane *lane = &spread->replicas[to].lanes[index];
@@ -150,24 +150,25 @@ static void fetch(struct spread *spread, uint32_t to, const struct mirror_task *
     end_us = end_us > path_us ? end_us : path_us;
     lane->batch = task->batch;
     lane->size = task->size;
-    push(spread, end_us + link->delay_us, pack(to, index, BATCH));
+    spread_push(spread, end_us + link->delay_us, spread_pack(to, index, BATCH));
     account(spread, from, to, task->size);
 }
 
-static void tell(struct spread *spread, uint32_t from, const struct mirror_task *task) {
-    uint32_t to = index_of(&task->source);
+static void spread_tell(struct spread *spread, uint32_t from, const struct mirror_task *task) {
+    uint32_t to = spread_index_of(&task->source);
     if (spread->whole->replicas[to].is_dead) {
         mirror_told(spread->replicas[from].mirror, task->source.key, ERR_TIMEOUT, spread->now_us);
         return;
     }
     uint32_t link = find_link(spread, to, from);
-    push(spread, spread->now_us + spread->whole->replicas[to].links[link].delay_us, pack(to, link, NOTICE));
+    spread_push(spread, spread->now_us + spread->whole->replicas[to].links[link].delay_us,
+                spread_pack(to, link, NOTICE));
     account(spread, from, to, spread->statement.size);
 }
 
 /* Answers come at once: against the ten minutes between two of them a round trip is nothing. */
-static void ask(struct spread *spread, uint32_t asker, const struct mirror_task *task) {
-    uint32_t source = index_of(&task->source);
+static void spread_ask(struct spread *spread, uint32_t asker, const struct mirror_task *task) {
+    uint32_t source = spread_index_of(&task->source);
     struct mirror *mirror = spread->replicas[asker].mirror;
     bool has_it = spread->replicas[source].held_at_us != UINT64_MAX;
     if (spread->whole->replicas[source].is_dead) {
@@ -191,11 +192,11 @@ static void apply(struct spread *spread, uint32_t index) {
     spread->held_count++;
 }
 
-static void run_task(struct spread *spread, uint32_t index, const struct mirror_task *task) {
+static void spread_run_task(struct spread *spread, uint32_t index, const struct mirror_task *task) {
     struct replica *replica = &spread->replicas[index];
     switch (task->kind) {
     case MIRROR_ASK:
-        ask(spread, index, task);
+        spread_ask(spread, index, task);
         break;
     case MIRROR_BEGIN:
         mirror_set_wanted(replica->mirror, spread->update_size, true);
@@ -204,16 +205,16 @@ static void run_task(struct spread *spread, uint32_t index, const struct mirror_
         mirror_looked(replica->mirror, task->source.key, spread->now_us);
         break;
     case MIRROR_FETCH:
-        fetch(spread, index, task);
+        spread_fetch(spread, index, task);
         break;
     case MIRROR_CANCEL:
-        replica->lanes[find_link(spread, index, index_of(&task->source))].batch_event = 0;
+        replica->lanes[find_link(spread, index, spread_index_of(&task->source))].batch_event = 0;
         break;
     case MIRROR_APPLY:
         apply(spread, index);
         break;
     case MIRROR_NOTIFY:
-        tell(spread, index, task);
+        spread_tell(spread, index, task);
         break;
     }
 }
@@ -223,7 +224,7 @@ static void run_replica(struct spread *spread, uint32_t index) {
     struct replica *replica = &spread->replicas[index];
     struct mirror_task task;
     while (mirror_next(replica->mirror, spread->now_us, &task)) {
-        run_task(spread, index, &task);
+        spread_run_task(spread, index, &task);
     }
     if (replica->held_at_us != UINT64_MAX) {
         replica->wake_event = 0;
@@ -231,21 +232,21 @@ static void run_replica(struct spread *spread, uint32_t index) {
     }
     uint64_t at_us = mirror_wake_at(replica->mirror, spread->now_us);
     if (at_us != STEP_NEVER_US && (at_us != replica->wake_at_us || replica->wake_event == 0)) {
-        push(spread, at_us, pack(index, 0, WAKE));
+        spread_push(spread, at_us, spread_pack(index, 0, WAKE));
         replica->wake_at_us = at_us;
     }
 }
 
-static void happen(struct spread *spread, const struct heap_item *item) {
+static void spread_happen(struct spread *spread, const struct heap_item *item) {
     uint32_t index = replica_of(item->value);
     struct replica *replica = &spread->replicas[index];
-    if (!counts(spread, item)) {
+    if (!spread_counts(spread, item)) {
         return;
     }
     *event_of(spread, item->value) = 0;
     spread->now_us = item->key;
-    struct lane *lane = &replica->lanes[link_of(item->value)];
-    struct peer source = peer_of(spread->whole->replicas[index].links[link_of(item->value)].to);
+    struct lane *lane = &replica->lanes[spread_link_of(item->value)];
+    struct peer source = spread_peer_of(spread->whole->replicas[index].links[spread_link_of(item->value)].to);
     switch ((enum happening)(item->value & 3)) {
     case WAKE:
         break;
@@ -261,12 +262,12 @@ static void happen(struct spread *spread, const struct heap_item *item) {
 
 /* ---- life ---- */
 
-static void publish(struct spread *spread) {
+static void spread_publish(struct spread *spread) {
     struct replica *origin = &spread->replicas[spread->whole->origin];
     struct version version = {.name = "everything", .number = 1};
     version.totals.content_size = spread->update_size;
     version.root.size = 1;
-    version_sign(&version, sign, NULL);
+    version_sign(&version, spread_sign, NULL);
     spread->statement = version_write(&version, spread->statement_memory);
     mirror_publish(origin->mirror, &version, 0);
     origin->held_at_us = 0;
@@ -295,7 +296,7 @@ static enum err start_replica(struct spread *spread, uint32_t index) {
     }
     replica->mirror = mirror_init(memory, &config, 0);
     for (uint32_t i = 0; i < place->links_count; i++) {
-        sources[i] = (struct mirror_source){.peer = peer_of(place->links[i].to),
+        sources[i] = (struct mirror_source){.peer = spread_peer_of(place->links[i].to),
                                             .bandwidth = place->links[i].bandwidth,
                                             .delay_us = place->links[i].delay_us};
     }
@@ -304,7 +305,7 @@ static enum err start_replica(struct spread *spread, uint32_t index) {
 }
 
 /* All have asked each other before the update comes into the world. */
-static enum err start(struct spread *spread) {
+static enum err spread_start(struct spread *spread) {
     uint32_t count = spread->whole->config.replicas_count;
     enum err err = ERR_OK;
     for (uint32_t i = 0; i < count && err == ERR_OK; i++) {
@@ -316,13 +317,13 @@ static enum err start(struct spread *spread) {
         }
     }
     if (err == ERR_OK) {
-        publish(spread);
+        spread_publish(spread);
         run_replica(spread, spread->whole->origin);
     }
     return err != ERR_OK ? err : spread->err;
 }
 
-static void finish(struct spread *spread) {
+static void spread_finish(struct spread *spread) {
     for (uint32_t i = 0; spread->replicas != NULL && i < spread->whole->config.replicas_count; i++) {
         free(spread->replicas[i].mirror);
         free(spread->replicas[i].lanes);
@@ -359,8 +360,8 @@ static void add_replica(const struct spread *spread, uint32_t index, struct grou
     }
 }
 
-static void judge(const struct spread *spread, uint64_t *times_us, struct digest *digest,
-                  struct group_spread_result *result) {
+static void spread_judge(const struct spread *spread, uint64_t *times_us, struct digest *digest,
+                         struct group_spread_result *result) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < spread->whole->config.replicas_count; i++) {
         if (!spread->whole->replicas[i].is_dead) {
@@ -386,13 +387,13 @@ static uint32_t count_reachable(const struct group_union *whole, const uint32_t 
     return count;
 }
 
-static enum err run(struct spread *spread, uint32_t reachable_count) {
+static enum err spread_run(struct spread *spread, uint32_t reachable_count) {
     struct heap_item item;
     while (spread->held_count < reachable_count && spread->err == ERR_OK) {
         if (!queue_pop(&spread->queue, &item) || item.key > END_US) {
             return ERR_MISMATCH;
         }
-        happen(spread, &item);
+        spread_happen(spread, &item);
     }
     return spread->err;
 }
@@ -402,7 +403,7 @@ enum err group_spread_run(const struct group_union *whole, uint64_t update_size,
     uint32_t count = whole->config.replicas_count;
     struct spread spread = {.whole = whole, .update_size = update_size, .gather_us = gather_us};
     struct group_spread_result result = {0};
-    queue_init(&spread.queue, (size_t)8 * count * GROUP_UNION_LINKS_MAX, counts, &spread);
+    queue_init(&spread.queue, (size_t)8 * count * GROUP_UNION_LINKS_MAX, spread_counts, &spread);
     spread.replicas = calloc(count, sizeof *spread.replicas);
     uint64_t *times_us = calloc(count, sizeof *times_us);
     uint32_t *hops = calloc(count, sizeof *hops);
@@ -410,16 +411,16 @@ enum err group_spread_run(const struct group_union *whole, uint64_t update_size,
     enum err err = ERR_MEMORY;
     if (spread.replicas != NULL && times_us != NULL && hops != NULL && queue != NULL) {
         result.hops = group_union_walk(whole, whole->origin, queue, hops);
-        err = start(&spread);
-        err = err != ERR_OK ? err : run(&spread, count_reachable(whole, hops));
+        err = spread_start(&spread);
+        err = err != ERR_OK ? err : spread_run(&spread, count_reachable(whole, hops));
     }
     if (err == ERR_OK) {
-        judge(&spread, times_us, digest, &result);
+        spread_judge(&spread, times_us, digest, &result);
         *ret_result = result;
     }
     free(queue);
     free(hops);
     free(times_us);
-    finish(&spread);
+    spread_finish(&spread);
     return err;
 }

@@ -41,13 +41,13 @@ static void make_signature(const uint8_t key[PEER_KEY_SIZE], struct bytes bytes,
     }
 }
 
-static void sign(void *context, struct bytes bytes, uint8_t signature[GROUP_SIGNATURE_SIZE]) {
+static void world_sign(void *context, struct bytes bytes, uint8_t signature[GROUP_SIGNATURE_SIZE]) {
     const struct group_state *state = context;
     make_signature(state->self.key, bytes, signature);
 }
 
-static bool verify(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes bytes,
-                   const uint8_t signature[GROUP_SIGNATURE_SIZE]) {
+static bool world_verify(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes bytes,
+                         const uint8_t signature[GROUP_SIGNATURE_SIZE]) {
     uint8_t expected[GROUP_SIGNATURE_SIZE];
     (void)context;
     make_signature(key, bytes, expected);
@@ -56,7 +56,7 @@ static bool verify(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes
 
 /* ---- nodes ---- */
 
-static enum err program_init(void *memory, const struct birth *birth) {
+static enum err world_program_init(void *memory, const struct birth *birth) {
     struct group_state *state = memory;
     struct group_world *world = *(struct group_world *const *)birth->config;
     struct group_config config = world->config;
@@ -64,13 +64,13 @@ static enum err program_init(void *memory, const struct birth *birth) {
     state->self = group_world_peer(birth->index);
     config.self = state->self;
     config.seed = birth->seed;
-    config.signer = (struct group_signer){.context = state, .sign = sign, .verify = verify};
+    config.signer = (struct group_signer){.context = state, .sign = world_sign, .verify = world_verify};
     memcpy(config.founder, group_world_peer(0).key, PEER_KEY_SIZE);
     memcpy(config.id, "simulated group", GROUP_ID_SIZE);
     return group_new(&config, &state->group);
 }
 
-static void program_step(void *memory, const struct event *event, struct outbox *out) {
+static void world_program_step(void *memory, const struct event *event, struct outbox *out) {
     struct group_state *state = memory;
     struct event known = *event;
     uint32_t node;
@@ -80,7 +80,7 @@ static void program_step(void *memory, const struct event *event, struct outbox 
     group_step(state->group, &known, out);
 }
 
-static void program_done(void *memory) {
+static void world_program_done(void *memory) {
     struct group_state *state = memory;
     group_free(state->group);
 }
@@ -95,8 +95,8 @@ static void count_probe(struct group_world *world, uint64_t size) {
     world->probes.size += size + packets * GROUP_WORLD_SEGMENT_HEADERS_SIZE;
 }
 
-static enum err learn(struct group_world *world, uint32_t node, uint32_t other, uint64_t size,
-                      uint64_t duration_us) {
+static enum err world_learn(struct group_world *world, uint32_t node, uint32_t other, uint64_t size,
+                            uint64_t duration_us) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct peer peer = group_world_peer(other);
     return sim_command_at(world->sim, node, sim_now_us(world->sim) + duration_us, GROUP_PROBED, 0,
@@ -104,7 +104,7 @@ static enum err learn(struct group_world *world, uint32_t node, uint32_t other, 
 }
 
 /* Nothing comes of it if the other is not there, or is cut off. */
-static void probe(struct group_world *world, uint32_t node, struct wire_reader *reader) {
+static void world_probe(struct group_world *world, uint32_t node, struct wire_reader *reader) {
     const struct network *network = sim_network(world->sim);
     struct peer peer;
     uint32_t other;
@@ -122,18 +122,19 @@ static void probe(struct group_world *world, uint32_t node, struct wire_reader *
                               .window_max = WINDOW_MAX};
     uint64_t duration_us = probe_path_us(&path, size);
     count_probe(world, size);
-    enum err err = learn(world, node, other, size, duration_us);
-    err = err != ERR_OK ? err : learn(world, other, node, size, duration_us);
+    enum err err = world_learn(world, node, other, size, duration_us);
+    err = err != ERR_OK ? err : world_learn(world, other, node, size, duration_us);
     world->err = world->err != ERR_OK ? world->err : err;
 }
 
-static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code, struct bytes bytes) {
+static void world_on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code,
+                            struct bytes bytes) {
     struct group_world *world = context;
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
     switch ((enum group_notice)code) {
     case GROUP_PROBE:
-        probe(world, node, &reader);
+        world_probe(world, node, &reader);
         break;
     case GROUP_ASKED:
         world->counts.asked_count++;
@@ -172,9 +173,9 @@ enum err group_world_init(struct group_world *world, const struct sim_config *si
                                       .actions_max = group_actions_max(config),
                                       .memory_size = group_memory_size(config),
                                       .slots_count = GROUP_SLOTS_COUNT,
-                                      .init = program_init,
-                                      .step = program_step,
-                                      .done = program_done};
+                                      .init = world_program_init,
+                                      .step = world_program_step,
+                                      .done = world_program_done};
     world->sim = sim_new(sim);
     world->self = calloc(1, sizeof *world->self);
     if (world->sim == NULL || world->self == NULL) {
@@ -186,7 +187,7 @@ enum err group_world_init(struct group_world *world, const struct sim_config *si
         uint32_t added;
         err = sim_add(world->sim, &world->program, world->self, &added);
     }
-    sim_observe(world->sim, &(struct sim_observer){.context = world, .notice = on_notice});
+    sim_observe(world->sim, &(struct sim_observer){.context = world, .notice = world_on_notice});
     return err;
 }
 
@@ -225,7 +226,7 @@ struct group_world_traffic group_world_traffic(struct group_world *world) {
 
 /* ---- looking ---- */
 
-static bool is_among(const struct group_world *world, uint32_t node, int among) {
+static bool world_is_among(const struct group_world *world, uint32_t node, int among) {
     return sim_status(world->sim, node) == SIM_UP &&
            (among < 0 || sim_network(world->sim)->nodes[node].group == among);
 }
@@ -234,7 +235,7 @@ bool group_world_is_settled(const struct group_world *world, int among) {
     const struct group *first = NULL;
     uint32_t count = 0;
     for (uint32_t node = 0; node < world->nodes_count; node++) {
-        if (!is_among(world, node, among)) {
+        if (!world_is_among(world, node, among)) {
             continue;
         }
         const struct group *group = group_world_group(world, node);
@@ -270,14 +271,14 @@ bool group_world_reaches_all(const struct group_world *world, uint32_t from) {
             bool is_node = sim_node_of(world->sim, &neighbours[n].peer.address, &other);
             ASSERT(is_node);
             if (!is_reached[other] && !is_broken(world, todo[i], other) &&
-                is_among(world, other, network->nodes[from].group)) {
+                world_is_among(world, other, network->nodes[from].group)) {
                 is_reached[other] = true;
                 todo[todo_count++] = other;
             }
         }
     }
     for (uint32_t node = 0; node < world->nodes_count; node++) {
-        if (!is_reached[node] && is_among(world, node, network->nodes[from].group)) {
+        if (!is_reached[node] && world_is_among(world, node, network->nodes[from].group)) {
             return false;
         }
     }

@@ -102,8 +102,8 @@ void replica_copies_add(struct replica_copies *copies, uint32_t node, uint32_t o
     meant->is_born = true;
 }
 
-static void forget(struct replica_copies *copies, uint32_t node, uint32_t object, bool is_up,
-                   uint64_t now_us) {
+static void copies_forget(struct replica_copies *copies, uint32_t node, uint32_t object, bool is_up,
+                          uint64_t now_us) {
     struct replica_object *meant = &copies->objects[object];
     copies->held_count[node]--;
     copies->copies_count--;
@@ -120,7 +120,7 @@ static void forget(struct replica_copies *copies, uint32_t node, uint32_t object
 void replica_copies_drop(struct replica_copies *copies, uint32_t node, uint32_t object, uint64_t now_us) {
     ASSERT(replica_copies_has(copies, node, object));
     replica_copies_of(copies, node)[object] = 0;
-    forget(copies, node, object, true, now_us);
+    copies_forget(copies, node, object, true, now_us);
 }
 
 void replica_copies_turn(struct replica_copies *copies, uint32_t node, bool is_up, uint64_t now_us) {
@@ -139,7 +139,7 @@ void replica_copies_wipe(struct replica_copies *copies, uint32_t node, bool is_u
     uint32_t end = copies->objects_count;
     for (uint32_t i = replica_copies_next(copies, node, 0, end); i < end;
          i = replica_copies_next(copies, node, i + 1, end)) {
-        forget(copies, node, i, is_up, now_us);
+        copies_forget(copies, node, i, is_up, now_us);
     }
     memset(replica_copies_of(copies, node), 0, copies->objects_count);
 }

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 
-static struct replica_node *node_at(struct replica_world *world, uint32_t index) {
+static struct replica_node *transfer_node_at(struct replica_world *world, uint32_t index) {
     return &world->nodes[index];
 }
 
@@ -24,7 +24,7 @@ bool replica_transfer_is_coming(const struct replica_world *world, uint32_t node
 }
 
 /* What is before it is not looked at. */
-static struct ring_id start_of(const struct copy_plan_task *task) {
+static struct ring_id transfer_start_of(const struct copy_plan_task *task) {
     struct ring_id rest = ring_id_read(task->rest.bytes);
     return task->has_rest ? (struct ring_id){rest.high - (rest.low == 0), rest.low - 1} : task->from;
 }
@@ -43,7 +43,7 @@ uint64_t replica_transfer_missing(const struct replica_world *world, const struc
     uint64_t missing_count = 0;
     uint32_t object;
     uint32_t count;
-    replica_copies_range(copies, start_of(&exchange->task), exchange->task.to, &object, &count);
+    replica_copies_range(copies, transfer_start_of(&exchange->task), exchange->task.to, &object, &count);
     for (; count > 0; count--, object = next_object(world, object)) {
         bool is_here = here[object] == REPLICA_WHOLE;
         bool is_there = there[object] == REPLICA_WHOLE;
@@ -104,7 +104,8 @@ static bool find_start(const struct replica_world *world, uint32_t index, uint32
     uint32_t object = exchange->object;
     uint32_t count = 1;
     if (exchange->task.kind == COPY_PLAN_COMPARE || exchange->task.kind == COPY_PLAN_ASK) {
-        replica_copies_range(&world->copies, start_of(&exchange->task), exchange->task.to, &object, &count);
+        replica_copies_range(&world->copies, transfer_start_of(&exchange->task), exchange->task.to, &object,
+                             &count);
     }
     for (; count > 0; count--, object = next_object(world, object)) {
         if (others[object] == REPLICA_WHOLE && parts[object] != REPLICA_WHOLE &&
@@ -144,9 +145,9 @@ static void find_starts(const struct replica_world *world, uint32_t receiver,
     }
 }
 
-static void begin(struct replica_world *world, uint32_t receiver, const struct start *start) {
+static void transfer_begin(struct replica_world *world, uint32_t receiver, const struct start *start) {
     struct replica_exchange *exchange = &world->exchanges[start->exchange];
-    struct replica_node *sender = node_at(world, start->sender);
+    struct replica_node *sender = transfer_node_at(world, start->sender);
     uint8_t parts = replica_copies_of(&world->copies, receiver)[start->object];
     exchange->is_waiting = false;
     exchange->object = start->object;
@@ -160,11 +161,11 @@ static void begin(struct replica_world *world, uint32_t receiver, const struct s
         sender->exchanges[sender->exchanges_count++] = start->exchange;
     }
     sender->is_sending = true;
-    node_at(world, receiver)->is_receiving = true;
+    transfer_node_at(world, receiver)->is_receiving = true;
 }
 
 static void feed(struct replica_world *world, uint32_t receiver) {
-    struct replica_node *node = node_at(world, receiver);
+    struct replica_node *node = transfer_node_at(world, receiver);
     struct start starts[TRANSFER_ORDER_LANES_COUNT];
     bool has[TRANSFER_ORDER_LANES_COUNT] = {false, false};
     if (node->is_receiving || node->is_cut || replica_transfer_is_full(world, receiver)) {
@@ -175,13 +176,13 @@ static void feed(struct replica_world *world, uint32_t receiver) {
         enum transfer_order_lane lane =
             transfer_order_next(&node->queue, has[TRANSFER_ORDER_OWN], has[TRANSFER_ORDER_OFFERED]);
         transfer_order_took(&node->queue, lane);
-        begin(world, receiver, &starts[lane]);
+        transfer_begin(world, receiver, &starts[lane]);
     }
 }
 
 /* Whoever gets something from this node is near it. */
 void replica_transfer_go_on(struct replica_world *world, uint32_t node) {
-    const struct replica_node *own = node_at(world, node);
+    const struct replica_node *own = transfer_node_at(world, node);
     uint32_t reach = world->config.copies + COPY_PLAN_SPARES_MAX;
     uint32_t position = replica_world_find(world, own->place);
     feed(world, node);
@@ -193,8 +194,8 @@ void replica_transfer_go_on(struct replica_world *world, uint32_t node) {
 /* ---- exchanges ---- */
 
 bool replica_transfer_open(struct replica_world *world, const struct replica_exchange *meant) {
-    struct replica_node *owner = node_at(world, meant->owner);
-    struct replica_node *peer = node_at(world, meant->peer);
+    struct replica_node *owner = transfer_node_at(world, meant->owner);
+    struct replica_node *peer = transfer_node_at(world, meant->peer);
     if (world->free_count == 0 || owner->exchanges_count == REPLICA_EXCHANGES_MAX ||
         peer->exchanges_count == REPLICA_EXCHANGES_MAX) {
         return false;
@@ -245,10 +246,10 @@ void replica_transfer_pause(struct replica_world *world, uint32_t index) {
     receive(world, exchange);
     exchange->is_waiting = true;
     exchange->waits_since = ++world->waits_last;
-    node_at(world, exchange->sender)->is_sending = false;
-    node_at(world, exchange->receiver)->is_receiving = false;
+    transfer_node_at(world, exchange->sender)->is_sending = false;
+    transfer_node_at(world, exchange->receiver)->is_receiving = false;
     if (exchange->sender != exchange->owner && exchange->sender != exchange->peer) {
-        take_out(node_at(world, exchange->sender), index);
+        take_out(transfer_node_at(world, exchange->sender), index);
     }
 }
 
@@ -257,6 +258,6 @@ void replica_transfer_close(struct replica_world *world, uint32_t index) {
     replica_transfer_pause(world, index);
     exchange->is_open = false;
     world->free_exchanges[world->free_count++] = index;
-    take_out(node_at(world, exchange->owner), index);
-    take_out(node_at(world, exchange->peer), index);
+    take_out(transfer_node_at(world, exchange->owner), index);
+    take_out(transfer_node_at(world, exchange->peer), index);
 }

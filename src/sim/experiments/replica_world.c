@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "sim/experiments/replica_transfer.h"
 
-static struct replica_node *node_at(struct replica_world *world, uint32_t index) {
+static struct replica_node *world_node_at(struct replica_world *world, uint32_t index) {
     return &world->nodes[index];
 }
 
@@ -14,7 +14,7 @@ static void report(struct replica_world *world, uint32_t owner, const struct cop
                    enum err err, uint64_t missing_there_count) {
     struct copy_plan_outcome outcome = {.err = err, .missing_there_count = missing_there_count};
     world->counts.full_count += err == ERR_NO_SPACE;
-    copy_plan_done(node_at(world, owner)->copy_plan, task, &outcome, world->now_us);
+    copy_plan_done(world_node_at(world, owner)->copy_plan, task, &outcome, world->now_us);
 }
 
 static void take_up(struct replica_world *world, const struct replica_exchange *meant) {
@@ -26,12 +26,13 @@ static void take_up(struct replica_world *world, const struct replica_exchange *
 /* ---- comparisons ---- */
 
 static void claim(struct replica_world *world, const struct replica_exchange *exchange) {
-    copy_plan_claim(node_at(world, exchange->peer)->copy_plan, &node_at(world, exchange->owner)->peer,
-                    exchange->task.from, exchange->task.to, false, world->now_us);
+    copy_plan_claim(world_node_at(world, exchange->peer)->copy_plan,
+                    &world_node_at(world, exchange->owner)->peer, exchange->task.from, exchange->task.to,
+                    false, world->now_us);
 }
 
 /* What is missing, and is there room for it? Else the keeper is told, and the exchange is over. */
-static bool is_over(struct replica_world *world, const struct replica_exchange *exchange) {
+static bool world_is_over(struct replica_world *world, const struct replica_exchange *exchange) {
     bool takes = false;
     uint64_t missing_count = replica_transfer_missing(world, exchange, &takes);
     bool is_missing = missing_count > 0 && !world->config.is_idle;
@@ -43,10 +44,10 @@ static bool is_over(struct replica_world *world, const struct replica_exchange *
     return true;
 }
 
-static void compare(struct replica_world *world, const struct replica_exchange *exchange) {
+static void world_compare(struct replica_world *world, const struct replica_exchange *exchange) {
     world->counts.compared_count++;
     claim(world, exchange);
-    if (!is_over(world, exchange)) {
+    if (!world_is_over(world, exchange)) {
         take_up(world, exchange);
     }
 }
@@ -69,9 +70,9 @@ static bool is_surplus(const struct replica_world *world, uint32_t owner, uint32
 
 /* What its primary lacks goes there first. Then surplus is given up if all holders have it; what is only
  * handed on stays. */
-static void release(struct replica_world *world, struct replica_exchange *exchange) {
+static void world_release(struct replica_world *world, struct replica_exchange *exchange) {
     struct replica_copies *copies = &world->copies;
-    bool has_room = copies->held_count[exchange->owner] < node_at(world, exchange->owner)->held_max / 2;
+    bool has_room = copies->held_count[exchange->owner] < world_node_at(world, exchange->owner)->held_max / 2;
     bool is_kept = exchange->task.kind == COPY_PLAN_HAND_ON || (world->config.keeps_surplus && has_room);
     bool is_lacking = false;
     uint32_t first;
@@ -109,11 +110,11 @@ static void replica_exchange_arrive(struct replica_world *world, uint32_t index)
     bool is_comparison = exchange.task.kind == COPY_PLAN_COMPARE || exchange.task.kind == COPY_PLAN_ASK;
     if (!is_comparison) { /* the next object may have another primary */
         replica_transfer_close(world, index);
-        release(world, &exchange);
+        world_release(world, &exchange);
         replica_world_wake(world, exchange.owner);
     } else {
         claim(world, &exchange);
-        if (is_over(world, &exchange)) {
+        if (world_is_over(world, &exchange)) {
             replica_transfer_close(world, index);
             replica_world_wake(world, exchange.owner);
         }
@@ -122,7 +123,7 @@ static void replica_exchange_arrive(struct replica_world *world, uint32_t index)
     replica_transfer_go_on(world, exchange.sender);
 }
 
-static void cut(struct replica_world *world, uint32_t index, uint32_t node) {
+static void world_cut(struct replica_world *world, uint32_t index, uint32_t node) {
     struct replica_exchange exchange = world->exchanges[index];
     if (exchange.owner != node && exchange.peer != node) { /* it sends for another one */
         replica_transfer_pause(world, index);
@@ -137,14 +138,14 @@ static void cut(struct replica_world *world, uint32_t index, uint32_t node) {
 static void replica_exchange_cut(struct replica_world *world, uint32_t node) {
     uint32_t freed[2 * REPLICA_EXCHANGES_MAX];
     uint32_t freed_count = 0;
-    struct replica_node *own = node_at(world, node);
+    struct replica_node *own = world_node_at(world, node);
     own->is_cut = true;
     while (own->exchanges_count > 0) {
         const struct replica_exchange *exchange = &world->exchanges[own->exchanges[0]];
         if (!exchange->is_waiting) {
             freed[freed_count++] = exchange->sender == node ? exchange->receiver : exchange->sender;
         }
-        cut(world, own->exchanges[0], node);
+        world_cut(world, own->exchanges[0], node);
     }
     for (uint32_t i = 0; i < freed_count; i++) {
         replica_transfer_go_on(world, freed[i]);
@@ -173,7 +174,7 @@ static void replica_exchange_begin(struct replica_world *world, uint32_t owner,
     case COPY_PLAN_COMPARE:
     case COPY_PLAN_ASK:
         exchange.peer = replica_index_of(&task->peer);
-        compare(world, &exchange);
+        world_compare(world, &exchange);
         break;
     case COPY_PLAN_CHALLENGE:
         exchange.peer = replica_index_of(&task->peer);
@@ -181,7 +182,7 @@ static void replica_exchange_begin(struct replica_world *world, uint32_t owner,
         break;
     case COPY_PLAN_HAND_ON:
     case COPY_PLAN_RELEASE:
-        release(world, &exchange);
+        world_release(world, &exchange);
         break;
     }
 }
@@ -198,7 +199,7 @@ static const uint64_t DAY_US = UINT64_C(86400) * 1000000;
 
 /* ---- events ---- */
 
-static bool counts(const void *context, const struct heap_item *item) {
+static bool world_counts(const void *context, const struct heap_item *item) {
     const struct replica_world *world = context;
     uint32_t index = (uint32_t)item->value;
     switch ((enum replica_event)(item->value >> EVENT_SHIFT)) {
@@ -370,7 +371,7 @@ static void go_down(struct replica_world *world, uint32_t index, uint64_t outage
 }
 
 /* For good. The new one comes after a while, elsewhere. */
-static void leave(struct replica_world *world, uint32_t index, uint64_t pause_us) {
+static void world_leave(struct replica_world *world, uint32_t index, uint64_t pause_us) {
     if (world->nodes[index].is_up) {
         fall(world, index);
     }
@@ -381,10 +382,10 @@ static void leave(struct replica_world *world, uint32_t index, uint64_t pause_us
     change_at(world, index, world->now_us + pause_us);
 }
 
-static void change(struct replica_world *world, uint32_t index) {
+static void world_change(struct replica_world *world, uint32_t index) {
     struct replica_node *node = &world->nodes[index];
     if (world->now_us >= node->leaves_at_us) {
-        leave(world, index, 1);
+        world_leave(world, index, 1);
     } else if (node->is_up) {
         go_down(world, index, draw_outage_us(world));
     } else {
@@ -400,7 +401,7 @@ static void blow(struct replica_world *world) {
         }
         uint64_t pause_us = DAY_US + prng_below(&world->prng, 29 * DAY_US);
         if (world->config.blow == REPLICA_GONE) {
-            leave(world, i, pause_us);
+            world_leave(world, i, pause_us);
         } else {
             go_down(world, i, pause_us);
         }
@@ -422,7 +423,7 @@ static void lose_disk(struct replica_world *world) {
 /* ---- objects ---- */
 
 /* With all its holders that are up at once, as a new capture is. */
-static void store(struct replica_world *world, uint32_t object) {
+static void world_store(struct replica_world *world, uint32_t object) {
     uint32_t primary = replica_world_find(world, world->copies.objects[object].place);
     uint32_t stored_count = 0;
     for (uint32_t i = 0; i < world->up_count && stored_count < world->config.copies; i++) {
@@ -445,7 +446,7 @@ static void bear(struct replica_world *world) {
     while (copies->objects[object].is_born) {
         object = (object + 1) % copies->objects_count;
     }
-    store(world, object);
+    world_store(world, object);
     replica_world_push(world, world->now_us + world->config.duration_us / (late_count + 1), REPLICA_BIRTH, 0);
 }
 
@@ -458,7 +459,7 @@ static void sample(struct replica_world *world) {
 
 /* ---- a run ---- */
 
-static void wake(struct replica_world *world, uint32_t index) {
+static void world_wake(struct replica_world *world, uint32_t index) {
     struct replica_node *node = &world->nodes[index];
     struct copy_plan_task task;
     while (copy_plan_next(node->copy_plan, world->now_us, &task)) {
@@ -473,13 +474,13 @@ static void wake(struct replica_world *world, uint32_t index) {
     }
 }
 
-static void happen(struct replica_world *world, enum replica_event event, uint32_t index) {
+static void world_happen(struct replica_world *world, enum replica_event event, uint32_t index) {
     switch (event) {
     case REPLICA_CHANGE:
-        change(world, index);
+        world_change(world, index);
         break;
     case REPLICA_WAKE:
-        wake(world, index);
+        world_wake(world, index);
         break;
     case REPLICA_ARRIVAL:
         replica_exchange_arrive(world, index);
@@ -502,9 +503,9 @@ static void happen(struct replica_world *world, enum replica_event event, uint32
 enum err replica_world_run(struct replica_world *world) {
     struct heap_item item;
     while (world->err == ERR_OK && queue_pop(&world->queue, &item) && item.key < world->config.duration_us) {
-        if (counts(world, &item)) {
+        if (world_counts(world, &item)) {
             world->now_us = item.key;
-            happen(world, (enum replica_event)(item.value >> EVENT_SHIFT), (uint32_t)item.value);
+            world_happen(world, (enum replica_event)(item.value >> EVENT_SHIFT), (uint32_t)item.value);
         }
     }
     world->now_us = world->config.duration_us;
@@ -513,7 +514,7 @@ enum err replica_world_run(struct replica_world *world) {
 
 /* ---- the beginning ---- */
 
-static void begin(struct replica_world *world) {
+static void world_begin(struct replica_world *world) {
     const struct replica_config *config = &world->config;
     for (uint32_t i = 0; i < config->nodes_count; i++) {
         be_new(world, i);
@@ -525,7 +526,7 @@ static void begin(struct replica_world *world) {
     }
     for (uint32_t i = 0; i < config->objects_count; i++) {
         if (i % 100 >= config->born_percent) {
-            store(world, i);
+            world_store(world, i);
         }
     }
     sample(world);
@@ -545,7 +546,7 @@ enum err replica_world_init(struct replica_world *world, const struct replica_co
     *world = (struct replica_world){.config = *config};
     prng_init_stream(&world->prng, config->seed, 29);
     uint32_t exchanges_max = config->nodes_count * EXCHANGES_PER_NODE;
-    queue_init(&world->queue, 4 * (size_t)exchanges_max + 1024, counts, world);
+    queue_init(&world->queue, 4 * (size_t)exchanges_max + 1024, world_counts, world);
     world->nodes = calloc(config->nodes_count, sizeof *world->nodes);
     world->up = calloc(config->nodes_count, sizeof *world->up);
     world->exchanges = calloc(exchanges_max, sizeof *world->exchanges);
@@ -560,7 +561,7 @@ enum err replica_world_init(struct replica_world *world, const struct replica_co
                                                   &world->prng)
                             : ERR_MEMORY;
     if (world->err == ERR_OK) {
-        begin(world);
+        world_begin(world);
     }
     return world->err;
 }

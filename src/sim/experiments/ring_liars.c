@@ -90,8 +90,8 @@ static void claim_key(struct ring_liars *liars, uint32_t node, const struct mess
     message->to = message->vnodes[0].index;
 }
 
-static void change(struct ring_liars *liars, uint32_t node, const struct message *question,
-                   struct message *message) {
+static void liars_change(struct ring_liars *liars, uint32_t node, const struct message *question,
+                         struct message *message) {
     bool is_found = message->kind == MESSAGE_FOUND && question->kind == MESSAGE_FIND;
     switch (liars->lie) {
     case RING_LIE_SUCCESSORS:
@@ -122,8 +122,8 @@ static bool is_ignored(const struct ring_liars *liars, const struct address *to)
     return liars->lie == RING_LIE_SILENCE && to->ip[sizeof to->ip - 1] % 2 == 1;
 }
 
-static void say(struct ring_liars *liars, uint32_t node, const struct message *question,
-                const struct action *action, struct outbox *out) {
+static void liars_say(struct ring_liars *liars, uint32_t node, const struct message *question,
+                      const struct action *action, struct outbox *out) {
     struct message message;
     if (is_ignored(liars, &action->to)) {
         liars->lies_count++;
@@ -133,7 +133,7 @@ static void say(struct ring_liars *liars, uint32_t node, const struct message *q
         outbox_send(out, &action->to, action->bytes);
         return;
     }
-    change(liars, node, question, &message);
+    liars_change(liars, node, question, &message);
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct bytes bytes = message_write(&message, memory);
     liars->lies_count += !bytes_equal(bytes, action->bytes);
@@ -206,7 +206,7 @@ void ring_liars_step(struct ring_liars *liars, struct ring *ring, uint32_t node,
     for (size_t i = 0; i < liars->said.actions_count; i++) {
         const struct action *action = &liars->said.actions[i];
         if (action->kind == ACTION_SEND) {
-            say(liars, node, &question, action, out);
+            liars_say(liars, node, &question, action, out);
         } else {
             outbox_notice(out, action->code, action->bytes);
         }

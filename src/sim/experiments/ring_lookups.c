@@ -4,7 +4,8 @@
 
 #include "base/wire.h"
 
-static void on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code, struct bytes bytes) {
+static void lookups_on_notice(void *context, struct sim *sim, uint32_t node, uint32_t code,
+                              struct bytes bytes) {
     struct ring_lookups *lookups = context;
     if (code != RING_FOUND && code != RING_LOST) {
         return;
@@ -46,7 +47,7 @@ enum err ring_lookups_init(struct ring_lookups *lookups, struct ring_world *worl
     if (lookups->asked == NULL) {
         return ERR_MEMORY;
     }
-    sim_observe(world->sim, &(struct sim_observer){.context = lookups, .notice = on_notice});
+    sim_observe(world->sim, &(struct sim_observer){.context = lookups, .notice = lookups_on_notice});
     return ERR_OK;
 }
 

@@ -15,8 +15,8 @@ struct ring_state {
 
 /* In nodes, which are in the order of their IDs: the first at or after id, 0 where the circle begins again.
  */
-static uint32_t position_of(const struct ring_world *world, const uint32_t *nodes, uint32_t count,
-                            struct ring_id id) {
+static uint32_t world_position_of(const struct ring_world *world, const uint32_t *nodes, uint32_t count,
+                                  struct ring_id id) {
     uint32_t low = 0;
     uint32_t high = count;
     while (low < high) {
@@ -31,7 +31,7 @@ static uint32_t position_of(const struct ring_world *world, const uint32_t *node
 }
 
 static uint32_t installed_at_or_after(const struct ring_world *world, struct ring_id id) {
-    return position_of(world, world->installed, world->installed_count, id);
+    return world_position_of(world, world->installed, world->installed_count, id);
 }
 
 static void install(struct ring_world *world, struct ring *ring, uint32_t node) {
@@ -61,7 +61,7 @@ static void install(struct ring_world *world, struct ring *ring, uint32_t node) 
     free(known);
 }
 
-static enum err program_init(void *memory, const struct birth *birth) {
+static enum err world_program_init(void *memory, const struct birth *birth) {
     struct ring_state *state = memory;
     struct ring_world *world = *(struct ring_world *const *)birth->config; /* made when it is born */
     struct ring_config config = world->config;
@@ -81,7 +81,7 @@ static enum err program_init(void *memory, const struct birth *birth) {
     return err;
 }
 
-static void program_step(void *memory, const struct event *event, struct outbox *out) {
+static void world_program_step(void *memory, const struct event *event, struct outbox *out) {
     struct ring_state *state = memory;
     struct ring_liars *liars = &state->world->liars;
     if (ring_liars_has(liars, state->index)) {
@@ -91,7 +91,7 @@ static void program_step(void *memory, const struct event *event, struct outbox 
     }
 }
 
-static void program_done(void *memory) {
+static void world_program_done(void *memory) {
     struct ring_state *state = memory;
     ring_free(state->ring);
 }
@@ -131,9 +131,9 @@ enum err ring_world_init(struct ring_world *world, const struct sim_config *sim,
         .state_size = sizeof(struct ring_state),
         .actions_max = ring_actions_max(&world->config) + RING_LIARS_EXTRA_MAX,
         .memory_size = ring_memory_size(&world->config) + RING_LIARS_EXTRA_MAX * STEP_MESSAGE_SIZE_MAX,
-        .init = program_init,
-        .step = program_step,
-        .done = program_done,
+        .init = world_program_init,
+        .step = world_program_step,
+        .done = world_program_done,
     };
     prng_init_stream(&world->prng, sim->seed, 7);
     world->sim = sim_new(sim);
@@ -230,7 +230,7 @@ void ring_world_list_members(struct ring_world *world) {
 }
 
 uint32_t ring_world_position(const struct ring_world *world, struct ring_id id) {
-    return position_of(world, world->members, world->members_count, id);
+    return world_position_of(world, world->members, world->members_count, id);
 }
 
 uint32_t ring_world_owner(const struct ring_world *world, struct ring_id key) {

@@ -106,7 +106,7 @@ static void put_slug(struct text *text, struct prng *prng, unsigned count, char 
 
 /* ---- hosts ---- */
 
-static void put_host(struct text *text, struct prng *prng) {
+static void urls_put_host(struct text *text, struct prng *prng) {
     static const char *const ends[] = {"com", "com",   "com", "com", "org", "net",
                                        "de",  "co.uk", "edu", "fr",  "info"};
     static const char *const starts[] = {"www.", "www.", "www.", "www.", "", "", "blog.", "shop.", "news."};
@@ -224,7 +224,7 @@ size_t urls_next(struct urls *urls, uint8_t out[URLS_SIZE_MAX]) {
     uint64_t page = prng_below(&urls->prng, is_shared ? PAGES_SHARED : PAGES_OWN);
     prng_init_stream(&of_host, urls->seed, host);
     prng_init_stream(&of_page, prng_mix(urls->seed ^ host), is_shared ? page : PAGES_SHARED + page);
-    put_host(&text, &of_host);
+    urls_put_host(&text, &of_host);
     if (is_shared) {
         put_shared_page(&text, &of_page);
     } else {

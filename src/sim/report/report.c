@@ -28,7 +28,7 @@ void report_columns(struct report *report, const struct report_column *columns, 
     }
 }
 
-static enum err reserve(struct report *report) {
+static enum err report_reserve(struct report *report) {
     if (report->cells_count < report->cells_max) {
         return ERR_OK;
     }
@@ -49,7 +49,7 @@ static void add_cell(struct report *report, struct report_cell cell, bool is_tex
     const struct report_column *column = &report->columns[report->cells_count % report->columns_count];
     ASSERT(cell.is_missing || (column->role == REPORT_TEXT) == is_text);
     if (report->err == ERR_OK) {
-        report->err = reserve(report);
+        report->err = report_reserve(report);
     }
     if (report->err == ERR_OK) {
         report->cells[report->cells_count++] = cell;

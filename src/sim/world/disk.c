@@ -37,7 +37,7 @@ static void hold(struct disk *disk, uint32_t inode) {
     disk->inodes[inode].holders_count++;
 }
 
-static void release(struct disk *disk, uint32_t inode) {
+static void disk_release(struct disk *disk, uint32_t inode) {
     ASSERT(disk->inodes[inode].holders_count > 0);
     if (--disk->inodes[inode].holders_count == 0) {
         disk->used_size -= disk->inodes[inode].file.size;
@@ -76,7 +76,7 @@ static enum err bind(struct disk *disk, struct names *names, const char *name, u
     }
     hold(disk, inode);
     if (had_inode) {
-        release(disk, inode_before);
+        disk_release(disk, inode_before);
     }
     return ERR_OK;
 }
@@ -86,7 +86,7 @@ static void unbind(struct disk *disk, struct names *names, const char *name) {
     if (entry != NULL) {
         uint32_t inode = entry->inode;
         names_unbind(names, name);
-        release(disk, inode);
+        disk_release(disk, inode);
     }
 }
 
@@ -117,7 +117,7 @@ static bool is_in_directory(const char *name, const char *directory) {
 static void forget_entry_change(struct disk *disk, uint32_t index) {
     struct disk_entry_change *change = &disk->entry_changes[index];
     if (change->new_name != NULL) {
-        release(disk, change->inode);
+        disk_release(disk, change->inode);
     }
     free(change->old_name);
     free(change->new_name);
@@ -178,7 +178,7 @@ static enum err change_entry(struct disk *disk, const char *old_name, const char
 /* ---- calls ---- */
 
 /* Every changing call passes here first; an error is the call's result. */
-static enum err enter(struct disk *disk) {
+static enum err disk_enter(struct disk *disk) {
     disk->counters.changes_count++;
     enum err err = ERR_OK;
     if (disk->counters.changes_count == disk->fail_at) {
@@ -232,7 +232,7 @@ static enum err take_handle(struct disk *disk, uint32_t *ret_index) {
 }
 
 static enum err create(struct disk *disk, const char *name, uint32_t *ret_inode) {
-    enum err err = enter(disk);
+    enum err err = disk_enter(disk);
     err = err != ERR_OK ? err : check_space(disk, 0);
     uint32_t inode = 0;
     err = err != ERR_OK ? err : take_inode(disk, &inode);
@@ -245,7 +245,7 @@ static enum err create(struct disk *disk, const char *name, uint32_t *ret_inode)
 
 static enum err resize(struct disk *disk, struct file *file, uint64_t size) {
     uint64_t size_before = file->size;
-    enum err err = enter(disk);
+    enum err err = disk_enter(disk);
     err = err != ERR_OK || size <= size_before ? err : check_space(disk, size - size_before);
     err = err != ERR_OK ? err : file_resize(file, size);
     if (err == ERR_OK) {
@@ -289,14 +289,14 @@ void disk_close(struct disk *disk, uint32_t handle) {
         return;
     }
     uint32_t index = handle & (DISK_OPEN_MAX - 1);
-    release(disk, disk->handles[index] - 1);
+    disk_release(disk, disk->handles[index] - 1);
     disk->handles[index] = 0;
 }
 
 enum err disk_write(struct disk *disk, uint32_t handle, uint64_t offset, struct bytes bytes) {
     struct file *file;
     enum err err = find_file(disk, handle, &file);
-    err = err != ERR_OK ? err : enter(disk);
+    err = err != ERR_OK ? err : disk_enter(disk);
     if (err != ERR_OK) {
         return err;
     }
@@ -329,7 +329,7 @@ enum err disk_truncate(struct disk *disk, uint32_t handle, uint64_t size) {
 enum err disk_sync(struct disk *disk, uint32_t handle) {
     struct file *file;
     enum err err = find_file(disk, handle, &file);
-    err = err != ERR_OK ? err : enter(disk);
+    err = err != ERR_OK ? err : disk_enter(disk);
     if (err == ERR_OK) {
         file_sync(file);
         disk->counters.syncs_count++;
@@ -371,7 +371,7 @@ enum err disk_rename(struct disk *disk, const char *old_name, const char *new_na
     if (strcmp(old_name, new_name) == 0) {
         return ERR_OK;
     }
-    enum err err = enter(disk);
+    enum err err = disk_enter(disk);
     return err != ERR_OK ? err : change_entry(disk, old_name, new_name, entry->inode);
 }
 
@@ -379,12 +379,12 @@ enum err disk_unlink(struct disk *disk, const char *name) {
     if (names_find(&disk->now, name) == NULL) {
         return ERR_NOT_FOUND;
     }
-    enum err err = enter(disk);
+    enum err err = disk_enter(disk);
     return err != ERR_OK ? err : change_entry(disk, name, NULL, 0);
 }
 
 enum err disk_sync_directory(struct disk *disk, const char *directory) {
-    enum err err = enter(disk);
+    enum err err = disk_enter(disk);
     uint32_t index = 0;
     while (err == ERR_OK && index < disk->entry_changes_count) {
         const struct disk_entry_change *change = &disk->entry_changes[index];
@@ -419,7 +419,7 @@ uint64_t disk_latency_us(struct disk *disk) {
 static void close_all(struct disk *disk) {
     for (uint32_t i = 0; i < disk->handles_count; i++) {
         if (disk->handles[i] != 0) {
-            release(disk, disk->handles[i] - 1);
+            disk_release(disk, disk->handles[i] - 1);
             disk->handles[i] = 0;
         }
     }

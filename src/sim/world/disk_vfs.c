@@ -2,13 +2,13 @@
 
 #include <stdio.h>
 
-static struct disk_vfs *enter(struct vfs *vfs) {
+static struct disk_vfs *vfs_enter(struct vfs *vfs) {
     struct disk_vfs *disk_vfs = (struct disk_vfs *)vfs;
     pthread_mutex_lock(&disk_vfs->lock);
     return disk_vfs;
 }
 
-static enum err leave(struct disk_vfs *disk_vfs, enum err err) {
+static enum err vfs_leave(struct disk_vfs *disk_vfs, enum err err) {
     pthread_mutex_unlock(&disk_vfs->lock);
     return err;
 }
@@ -25,9 +25,9 @@ static bool is_running(struct disk_vfs *disk_vfs, bool is_change) {
 }
 
 static enum err vfs_disk_open(struct vfs *vfs, const char *path, unsigned flags, int64_t *ret_handle) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, (flags & VFS_CREATE) != 0)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
     unsigned disk_flags =
         (flags & VFS_CREATE ? DISK_CREATE : 0u) | (flags & VFS_EXCLUSIVE ? DISK_EXCLUSIVE : 0u);
@@ -36,71 +36,71 @@ static enum err vfs_disk_open(struct vfs *vfs, const char *path, unsigned flags,
     if (err == ERR_OK) {
         *ret_handle = handle;
     }
-    return leave(disk_vfs, err);
+    return vfs_leave(disk_vfs, err);
 }
 
 static void vfs_disk_close(struct vfs *vfs, int64_t handle) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (handle < 0) {
         disk_vfs->is_locked = false;
     } else {
         disk_close(disk_vfs->disk, (uint32_t)handle);
     }
-    leave(disk_vfs, ERR_OK);
+    vfs_leave(disk_vfs, ERR_OK);
 }
 
 static enum err vfs_disk_read(struct vfs *vfs, int64_t handle, uint64_t offset, void *out, size_t size,
                               size_t *ret_size) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, false)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_read(disk_vfs->disk, (uint32_t)handle, offset, out, size, ret_size));
+    return vfs_leave(disk_vfs, disk_read(disk_vfs->disk, (uint32_t)handle, offset, out, size, ret_size));
 }
 
 static enum err vfs_disk_write(struct vfs *vfs, int64_t handle, uint64_t offset, struct bytes bytes) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_write(disk_vfs->disk, (uint32_t)handle, offset, bytes));
+    return vfs_leave(disk_vfs, disk_write(disk_vfs->disk, (uint32_t)handle, offset, bytes));
 }
 
 static enum err vfs_disk_truncate(struct vfs *vfs, int64_t handle, uint64_t size) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_truncate(disk_vfs->disk, (uint32_t)handle, size));
+    return vfs_leave(disk_vfs, disk_truncate(disk_vfs->disk, (uint32_t)handle, size));
 }
 
 static enum err vfs_disk_sync(struct vfs *vfs, int64_t handle) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_sync(disk_vfs->disk, (uint32_t)handle));
+    return vfs_leave(disk_vfs, disk_sync(disk_vfs->disk, (uint32_t)handle));
 }
 
 static enum err vfs_disk_size(struct vfs *vfs, int64_t handle, uint64_t *ret_size) {
-    struct disk_vfs *disk_vfs = enter(vfs);
-    return leave(disk_vfs, disk_size(disk_vfs->disk, (uint32_t)handle, ret_size));
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
+    return vfs_leave(disk_vfs, disk_size(disk_vfs->disk, (uint32_t)handle, ret_size));
 }
 
 static enum err vfs_disk_rename(struct vfs *vfs, const char *old_path, const char *new_path) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_rename(disk_vfs->disk, old_path, new_path));
+    return vfs_leave(disk_vfs, disk_rename(disk_vfs->disk, old_path, new_path));
 }
 
 static enum err vfs_disk_unlink(struct vfs *vfs, const char *path) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_unlink(disk_vfs->disk, path));
+    return vfs_leave(disk_vfs, disk_unlink(disk_vfs->disk, path));
 }
 
 static enum err vfs_disk_make_directory(struct vfs *vfs, const char *path) {
@@ -110,11 +110,11 @@ static enum err vfs_disk_make_directory(struct vfs *vfs, const char *path) {
 }
 
 static enum err vfs_disk_sync_directory(struct vfs *vfs, const char *path) {
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (!is_running(disk_vfs, true)) {
-        return leave(disk_vfs, ERR_IO);
+        return vfs_leave(disk_vfs, ERR_IO);
     }
-    return leave(disk_vfs, disk_sync_directory(disk_vfs->disk, path));
+    return vfs_leave(disk_vfs, disk_sync_directory(disk_vfs->disk, path));
 }
 
 /* The names are collected first: the visitor may open and remove files. */
@@ -124,12 +124,12 @@ static enum err vfs_disk_list(struct vfs *vfs, const char *path, vfs_visit *visi
     uint32_t names_count = 0;
     uint32_t cursor = 0;
     const char *name;
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     while (names_count < NAMES_MAX && disk_list(disk_vfs->disk, path, &cursor, &name)) {
         const char *slash = strrchr(name, '/');
         snprintf(names[names_count++], NAME_SIZE_MAX, "%s", slash == NULL ? name : slash + 1);
     }
-    leave(disk_vfs, ERR_OK);
+    vfs_leave(disk_vfs, ERR_OK);
     for (uint32_t i = 0; i < names_count; i++) {
         visit(context, names[i]);
     }
@@ -138,22 +138,22 @@ static enum err vfs_disk_list(struct vfs *vfs, const char *path, vfs_visit *visi
 
 static enum err vfs_disk_lock(struct vfs *vfs, const char *path, int64_t *ret_handle) {
     (void)path;
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     if (disk_vfs->is_locked) {
-        return leave(disk_vfs, ERR_BUSY);
+        return vfs_leave(disk_vfs, ERR_BUSY);
     }
     disk_vfs->is_locked = true;
     *ret_handle = -1;
-    return leave(disk_vfs, ERR_OK);
+    return vfs_leave(disk_vfs, ERR_OK);
 }
 
 static enum err vfs_disk_free_size(struct vfs *vfs, const char *path, uint64_t *ret_size) {
     (void)path;
-    struct disk_vfs *disk_vfs = enter(vfs);
+    struct disk_vfs *disk_vfs = vfs_enter(vfs);
     uint64_t capacity = disk_vfs->disk->dials->capacity_size;
     uint64_t used = disk_vfs->disk->used_size;
     *ret_size = capacity == 0 ? UINT64_MAX : capacity > used ? capacity - used : 0;
-    return leave(disk_vfs, ERR_OK);
+    return vfs_leave(disk_vfs, ERR_OK);
 }
 
 static const struct vfs_table table = {
@@ -192,5 +192,5 @@ enum err disk_vfs_restart(struct disk_vfs *disk_vfs) {
     pthread_mutex_lock(&disk_vfs->lock);
     disk_vfs->changes_left = UINT64_MAX;
     disk_vfs->is_locked = false;
-    return leave(disk_vfs, disk_crash(disk_vfs->disk));
+    return vfs_leave(disk_vfs, disk_crash(disk_vfs->disk));
 }

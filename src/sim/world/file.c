@@ -110,7 +110,7 @@ static void take_back(struct file *file, struct file_change *change) {
     file->size = change->size_before;
 }
 
-static void cut(struct file *file, uint64_t size) {
+static void file_cut(struct file *file, uint64_t size) {
     memset(file->data + size, 0, file->size - size);
     file->size = size;
 }
@@ -139,7 +139,7 @@ static void redo(struct file *file, struct prng *prng, const struct file_change 
     bool is_lost = prng_chance_ppm(prng, lost_ppm);
     if (change->size_after < change->size_before) {
         if (!is_lost && change->size_after < file->size) {
-            cut(file, change->size_after);
+            file_cut(file, change->size_after);
         }
         return;
     }

@@ -39,7 +39,7 @@ const struct names_entry *names_find(const struct names *names, const char *name
     return is_at(names, index, name) ? &names->entries[index] : NULL;
 }
 
-static enum err reserve(struct names *names) {
+static enum err names_reserve(struct names *names) {
     if (names->count < names->capacity) {
         return ERR_OK;
     }
@@ -59,7 +59,7 @@ enum err names_bind(struct names *names, const char *name, uint32_t inode) {
         names->entries[index].inode = inode;
         return ERR_OK;
     }
-    if (reserve(names) != ERR_OK) {
+    if (names_reserve(names) != ERR_OK) {
         return ERR_MEMORY;
     }
     char *copy = strdup(name);

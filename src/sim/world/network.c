@@ -42,7 +42,8 @@ static struct link *find_link(const struct network *network, uint32_t from, uint
     return map_get(&network->links, bytes_of(&key, sizeof key));
 }
 
-static enum err put_link(struct network *network, uint32_t from, uint32_t to, struct link **ret_link) {
+static enum err network_put_link(struct network *network, uint32_t from, uint32_t to,
+                                 struct link **ret_link) {
     ASSERT(from < network->nodes_count && to < network->nodes_count);
     enum err err = map_reserve(&network->links, network->links.count + 1);
     if (err != ERR_OK) {
@@ -55,7 +56,7 @@ static enum err put_link(struct network *network, uint32_t from, uint32_t to, st
 }
 
 /* The largest integer whose square is not above the number. */
-static uint64_t square_root(uint64_t number) {
+static uint64_t network_square_root(uint64_t number) {
     if (number == 0) {
         return 0;
     }
@@ -76,7 +77,7 @@ static uint64_t distance_us(const struct network *network, uint32_t from, uint32
     }
     int64_t dx = (int64_t)network->nodes[from].x - network->nodes[to].x;
     int64_t dy = (int64_t)network->nodes[from].y - network->nodes[to].y;
-    return square_root((uint64_t)(dx * dx + dy * dy)) * network->dials.distance_us >> 16;
+    return network_square_root((uint64_t)(dx * dx + dy * dy)) * network->dials.distance_us >> 16;
 }
 
 static uint64_t fixed_us(const struct network *network, uint32_t from, uint32_t to, const struct link *link) {
@@ -203,7 +204,7 @@ void network_received(struct network *network, uint32_t to, size_t size) {
 enum err network_set_link(struct network *network, uint32_t from, uint32_t to,
                           const struct network_link *settings) {
     struct link *link;
-    enum err err = put_link(network, from, to, &link);
+    enum err err = network_put_link(network, from, to, &link);
     if (err != ERR_OK) {
         return err;
     }
@@ -214,7 +215,7 @@ enum err network_set_link(struct network *network, uint32_t from, uint32_t to,
 
 enum err network_clog_link(struct network *network, uint32_t from, uint32_t to, uint64_t until_us) {
     struct link *link;
-    enum err err = put_link(network, from, to, &link);
+    enum err err = network_put_link(network, from, to, &link);
     if (err != ERR_OK) {
         return err;
     }

@@ -41,7 +41,7 @@ struct parcel *pool_at(const struct pool *pool, uint32_t id) {
     return (struct parcel *)(void *)(block + index % POOL_BLOCK_PARCELS_COUNT * parcel_size(class_index));
 }
 
-static enum err grow(struct pool *pool, uint32_t class_index) {
+static enum err pool_grow(struct pool *pool, uint32_t class_index) {
     struct pool_class *class = &pool->classes[class_index];
     if (class->blocks_count == class->blocks_max) {
         uint32_t blocks_max = class->blocks_max == 0 ? 16 : 2 * class->blocks_max;
@@ -75,7 +75,7 @@ enum err pool_take(struct pool *pool, size_t size, uint32_t *ret_id) {
         class_index++;
     }
     struct pool_class *class = &pool->classes[class_index];
-    if (class->free_id == POOL_NONE && grow(pool, class_index) != ERR_OK) {
+    if (class->free_id == POOL_NONE && pool_grow(pool, class_index) != ERR_OK) {
         return ERR_MEMORY;
     }
     uint32_t id = class->free_id;

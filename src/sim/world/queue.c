@@ -31,7 +31,7 @@ static void throw_out_stale(struct queue *queue) {
     }
 }
 
-static enum err make_room(struct queue *queue) {
+static enum err queue_make_room(struct queue *queue) {
     struct heap *heap = &queue->heap;
     if (heap->count_max == queue->count_max) {
         throw_out_stale(queue);
@@ -49,7 +49,7 @@ static enum err make_room(struct queue *queue) {
 
 enum err queue_push(struct queue *queue, uint64_t at_us, uint64_t value, uint64_t *ret_sequence) {
     if (queue->heap.count == queue->heap.count_max) {
-        enum err err = make_room(queue);
+        enum err err = queue_make_room(queue);
         if (err != ERR_OK) {
             return err;
         }

@@ -61,7 +61,7 @@ struct sim {
 
 /* ---- set-up ---- */
 
-static uint64_t pack(uint32_t high, uint32_t low) {
+static uint64_t sim_pack(uint32_t high, uint32_t low) {
     return (uint64_t)high << 32 | low;
 }
 
@@ -82,7 +82,7 @@ static bool is_due(const void *context, const struct heap_item *item) {
     return false;
 }
 
-static void set_defaults(struct sim_config *config) {
+static void sim_set_defaults(struct sim_config *config) {
     ASSERT(config->nodes_max > 0 && config->nodes_max <= SIM_NODES_MAX);
     if (config->messages_max == 0) {
         config->messages_max = 16 * config->nodes_max;
@@ -100,7 +100,7 @@ struct sim *sim_new(const struct sim_config *config) {
         return NULL;
     }
     sim->config = *config;
-    set_defaults(&sim->config);
+    sim_set_defaults(&sim->config);
     sim->disk_dials = config->disk;
     pool_init(&sim->pool, sim->config.messages_max);
     /* Twice what can count at once: all messages, and a timer and a save of each node. */
@@ -178,13 +178,13 @@ void sim_observe(struct sim *sim, const struct sim_observer *observer) {
     sim->observers[sim->observers_count++] = *observer;
 }
 
-static struct node *node_at(const struct sim *sim, uint32_t index) {
+static struct node *sim_node_at(const struct sim *sim, uint32_t index) {
     ASSERT(index < sim->nodes_count);
     return &sim->nodes[index];
 }
 
 static struct slots *slots_of(struct sim *sim, uint32_t index) {
-    struct node *node = node_at(sim, index);
+    struct node *node = sim_node_at(sim, index);
     if (node->slots == NULL) {
         uint64_t seed = prng_mix(sim->config.seed + STREAM_DISKS) ^ prng_mix(index);
         node->slots = slots_new(node->program->slots_count, &sim->disk_dials, seed);
@@ -211,7 +211,7 @@ static uint64_t enqueue(struct sim *sim, uint64_t at_us, uint64_t value) {
 /* A copy of the bytes on its way to a node. NULL if it was dropped. */
 static struct parcel *post(struct sim *sim, enum due_kind kind, uint32_t to, uint64_t at_us,
                            struct bytes bytes) {
-    struct node *node = node_at(sim, to);
+    struct node *node = sim_node_at(sim, to);
     uint32_t id;
     enum err err = node->inbound_count < sim->config.inbound_max ? ERR_OK : ERR_LIMIT;
     err = err != ERR_OK ? err : pool_take(&sim->pool, bytes.size, &id);
@@ -229,7 +229,7 @@ static struct parcel *post(struct sim *sim, enum due_kind kind, uint32_t to, uin
     if (bytes.size > 0) {
         memcpy(parcel->bytes, bytes.data, bytes.size);
     }
-    enqueue(sim, at_us, pack(kind, id));
+    enqueue(sim, at_us, sim_pack(kind, id));
     return parcel;
 }
 
@@ -251,14 +251,14 @@ static void send(struct sim *sim, uint32_t from, const struct action *action) {
 }
 
 static void begin_save(struct sim *sim, uint32_t index) {
-    struct node *node = node_at(sim, index);
+    struct node *node = sim_node_at(sim, index);
     if (slots_begin(node->slots)) {
         uint64_t at_us = sim->now_us + disk_latency_us(&node->slots->disk);
-        node->save_sequence = enqueue(sim, at_us, pack(DUE_SAVED, index));
+        node->save_sequence = enqueue(sim, at_us, sim_pack(DUE_SAVED, index));
     }
 }
 
-static void save(struct sim *sim, uint32_t index, const struct action *action) {
+static void sim_save(struct sim *sim, uint32_t index, const struct action *action) {
     struct slots *slots = slots_of(sim, index);
     if (slots == NULL) {
         return;
@@ -273,7 +273,7 @@ static void save(struct sim *sim, uint32_t index, const struct action *action) {
 
 static void notice(struct sim *sim, uint32_t index, const struct action *action) {
     sim->counters.notices_count++;
-    digest_u64(&sim->digest, pack(action->code, index));
+    digest_u64(&sim->digest, sim_pack(action->code, index));
     digest_bytes(&sim->digest, action->bytes);
     for (uint32_t i = 0; i < sim->observers_count; i++) {
         const struct sim_observer *observer = &sim->observers[i];
@@ -295,7 +295,7 @@ static void set_wake(struct sim *sim, uint32_t index, uint64_t wake_at_us) {
         return;
     }
     node->timer_at_us = wake_at_us;
-    node->timer_sequence = enqueue(sim, wake_at_us, pack(DUE_WAKE, index));
+    node->timer_sequence = enqueue(sim, wake_at_us, sim_pack(DUE_WAKE, index));
 }
 
 /* From the node's clock to virtual time. Not within the same microsecond, so that time moves on. */
@@ -309,7 +309,7 @@ static uint64_t wake_in_sim_us(const struct sim *sim, const struct node *node, u
 
 /* ---- events in ---- */
 
-static void check(struct sim *sim, uint32_t index) {
+static void sim_check(struct sim *sim, uint32_t index) {
     for (uint32_t i = 0; i < sim->observers_count && !sim->has_failed; i++) {
         const struct sim_observer *observer = &sim->observers[i];
         const char *reason = observer->check == NULL ? NULL : observer->check(observer->context, sim, index);
@@ -322,12 +322,12 @@ static void check(struct sim *sim, uint32_t index) {
 static void digest_event(struct sim *sim, uint32_t index, const struct event *event) {
     digest_u64(&sim->digest, sim->now_us);
     digest_u64(&sim->digest, sim->sequence_now);
-    digest_u64(&sim->digest, pack(event->kind, index));
+    digest_u64(&sim->digest, sim_pack(event->kind, index));
     digest_u64(&sim->digest, event->number ^ (uint64_t)event->code << 32);
     digest_bytes(&sim->digest, event->bytes);
 }
 
-static void step(struct sim *sim, uint32_t index, struct event *event) {
+static void sim_step(struct sim *sim, uint32_t index, struct event *event) {
     if (sim->err != ERR_OK) {
         return;
     }
@@ -344,7 +344,7 @@ static void step(struct sim *sim, uint32_t index, struct event *event) {
             send(sim, index, action);
             break;
         case ACTION_SAVE:
-            save(sim, index, action);
+            sim_save(sim, index, action);
             break;
         case ACTION_NOTICE:
             notice(sim, index, action);
@@ -352,10 +352,10 @@ static void step(struct sim *sim, uint32_t index, struct event *event) {
         }
     }
     set_wake(sim, index, wake_in_sim_us(sim, node, sim->out.wake_at_us));
-    check(sim, index);
+    sim_check(sim, index);
 }
 
-static void deliver(struct sim *sim, enum due_kind kind, uint32_t id) {
+static void sim_deliver(struct sim *sim, enum due_kind kind, uint32_t id) {
     struct parcel *parcel = pool_at(&sim->pool, id);
     struct node *node = &sim->nodes[parcel->to];
     node->inbound_count--;
@@ -375,11 +375,11 @@ static void deliver(struct sim *sim, enum due_kind kind, uint32_t id) {
         event.from = sim_address(parcel->from);
         network_received(&sim->network, parcel->to, parcel->size);
     }
-    step(sim, parcel->to, &event);
+    sim_step(sim, parcel->to, &event);
     pool_give(&sim->pool, id);
 }
 
-static void wake(struct sim *sim, uint32_t index, uint64_t sequence) {
+static void sim_wake(struct sim *sim, uint32_t index, uint64_t sequence) {
     struct node *node = &sim->nodes[index];
     if (node->timer_sequence != sequence) {
         return;
@@ -389,7 +389,7 @@ static void wake(struct sim *sim, uint32_t index, uint64_t sequence) {
         set_wake(sim, index, node->wake_at_us);
         return;
     }
-    step(sim, index, &(struct event){.kind = EVENT_WAKE});
+    sim_step(sim, index, &(struct event){.kind = EVENT_WAKE});
 }
 
 static void finish_save(struct sim *sim, uint32_t index, uint64_t sequence) {
@@ -405,13 +405,13 @@ static void finish_save(struct sim *sim, uint32_t index, uint64_t sequence) {
     }
     if (err != ERR_OK) {
         sim->counters.failed_saves_count++;
-        node->save_sequence = enqueue(sim, sim->now_us + SAVE_RETRY_US, pack(DUE_SAVED, index));
+        node->save_sequence = enqueue(sim, sim->now_us + SAVE_RETRY_US, sim_pack(DUE_SAVED, index));
         return;
     }
     struct event event = {.kind = EVENT_SAVED};
     while (slots_next_saved(node->slots, &event.code, &event.number)) {
         sim->counters.saves_count++;
-        step(sim, index, &event);
+        sim_step(sim, index, &event);
     }
     begin_save(sim, index);
 }
@@ -426,12 +426,12 @@ static void restore(struct sim *sim, uint32_t index) {
         }
         if (err == ERR_OK) {
             struct event event = {.kind = EVENT_RESTORED, .code = slot, .bytes = buf_bytes(&sim->restored)};
-            step(sim, index, &event);
+            sim_step(sim, index, &event);
         }
     }
 }
 
-static void start(struct sim *sim, uint32_t index, uint64_t sequence) {
+static void sim_start(struct sim *sim, uint32_t index, uint64_t sequence) {
     struct node *node = &sim->nodes[index];
     if (node->timer_sequence != sequence) {
         return;
@@ -454,7 +454,7 @@ static void start(struct sim *sim, uint32_t index, uint64_t sequence) {
         .index = index,
         .life = node->life,
         .address = sim_address(index),
-        .seed = prng_mix(sim->config.seed + STREAM_LIVES) ^ prng_mix(pack(node->life, index)),
+        .seed = prng_mix(sim->config.seed + STREAM_LIVES) ^ prng_mix(sim_pack(node->life, index)),
         .config = node->config,
     };
     enum err err = node->program->init(node->state, &birth);
@@ -466,7 +466,7 @@ static void start(struct sim *sim, uint32_t index, uint64_t sequence) {
     if (node->slots != NULL) {
         restore(sim, index);
     }
-    step(sim, index, &(struct event){.kind = EVENT_START});
+    sim_step(sim, index, &(struct event){.kind = EVENT_START});
 }
 
 enum err sim_run_until(struct sim *sim, uint64_t until_us) {
@@ -484,13 +484,13 @@ enum err sim_run_until(struct sim *sim, uint64_t until_us) {
         switch (kind) {
         case DUE_MESSAGE:
         case DUE_COMMAND:
-            deliver(sim, kind, index);
+            sim_deliver(sim, kind, index);
             break;
         case DUE_START:
-            start(sim, index, item.tie);
+            sim_start(sim, index, item.tie);
             break;
         case DUE_WAKE:
-            wake(sim, index, item.tie);
+            sim_wake(sim, index, item.tie);
             break;
         case DUE_SAVED:
             finish_save(sim, index, item.tie);
@@ -521,12 +521,12 @@ enum life_change { LIFE_STARTS = 100, LIFE_CRASHES, LIFE_WIPED, LIFE_LEAVES };
 
 static void digest_life(struct sim *sim, uint32_t index, enum life_change change) {
     digest_u64(&sim->digest, sim->now_us);
-    digest_u64(&sim->digest, pack(change, index));
+    digest_u64(&sim->digest, sim_pack(change, index));
 }
 
 /* Memory is gone. False if the node was not up. */
 static bool stop(struct sim *sim, uint32_t index) {
-    struct node *node = node_at(sim, index);
+    struct node *node = sim_node_at(sim, index);
     if (node->status != SIM_UP) {
         return false;
     }
@@ -547,12 +547,12 @@ void sim_start_at(struct sim *sim, uint32_t node, uint64_t at_us) {
     }
     digest_life(sim, node, LIFE_STARTS);
     at_us = at_us > sim->now_us ? at_us : sim->now_us;
-    sim->nodes[node].timer_sequence = enqueue(sim, at_us, pack(DUE_START, node));
+    sim->nodes[node].timer_sequence = enqueue(sim, at_us, sim_pack(DUE_START, node));
 }
 
 void sim_crash(struct sim *sim, uint32_t node) {
     digest_life(sim, node, LIFE_CRASHES);
-    struct slots *slots = node_at(sim, node)->slots;
+    struct slots *slots = sim_node_at(sim, node)->slots;
     if (stop(sim, node) && slots != NULL && slots_crash(slots) != ERR_OK) {
         sim->err = ERR_MEMORY;
     }
@@ -631,15 +631,15 @@ uint32_t sim_nodes_count(const struct sim *sim) {
 }
 
 enum sim_status sim_status(const struct sim *sim, uint32_t node) {
-    return node_at(sim, node)->status;
+    return sim_node_at(sim, node)->status;
 }
 
 uint32_t sim_life(const struct sim *sim, uint32_t node) {
-    return node_at(sim, node)->life;
+    return sim_node_at(sim, node)->life;
 }
 
 const void *sim_state(const struct sim *sim, uint32_t node) {
-    const struct node *looked_at = node_at(sim, node);
+    const struct node *looked_at = sim_node_at(sim, node);
     return looked_at->status == SIM_UP ? looked_at->state : NULL;
 }
 
@@ -676,6 +676,6 @@ struct disk *sim_disk(struct sim *sim, uint32_t node) {
 }
 
 struct disk *sim_disk_if_used(struct sim *sim, uint32_t node) {
-    struct slots *slots = node_at(sim, node)->slots;
+    struct slots *slots = sim_node_at(sim, node)->slots;
     return slots == NULL ? NULL : &slots->disk;
 }

@@ -182,7 +182,7 @@ void slots_wipe(struct slots *slots) {
     disk_wipe(&slots->disk);
 }
 
-static enum err read_file(struct slots *slots, uint32_t slot, struct buf *out) {
+static enum err slots_read_file(struct slots *slots, uint32_t slot, struct buf *out) {
     char name[SLOT_NAME_SIZE_MAX];
     uint32_t handle;
     enum err err = disk_open(&slots->disk, slot_name(slot, "", name), 0, &handle);
@@ -204,7 +204,7 @@ static enum err read_file(struct slots *slots, uint32_t slot, struct buf *out) {
 enum err slots_restore(struct slots *slots, uint32_t slot, struct buf *out) {
     struct buf file;
     buf_init(&file, SLOTS_SIZE_MAX);
-    enum err err = read_file(slots, slot, &file);
+    enum err err = slots_read_file(slots, slot, &file);
     if (err != ERR_OK) {
         goto out;
     }

@@ -68,7 +68,7 @@ static void set_disk_dials(struct swarm *swarm) {
 
 /* ---- what strikes ---- */
 
-static bool find_node(struct swarm *swarm, enum sim_status status, uint32_t *ret_node) {
+static bool swarm_find_node(struct swarm *swarm, enum sim_status status, uint32_t *ret_node) {
     uint32_t nodes_count = sim_nodes_count(swarm->sim);
     uint32_t first = (uint32_t)prng_below(&swarm->prng, nodes_count);
     for (uint32_t i = 0; i < nodes_count; i++) {
@@ -94,7 +94,7 @@ static bool may_go_down(const struct swarm *swarm) {
 
 static void strike_node(struct swarm *swarm, void (*stop)(struct sim *sim, uint32_t node)) {
     uint32_t node;
-    if (!may_go_down(swarm) || !find_node(swarm, SIM_UP, &node)) {
+    if (!may_go_down(swarm) || !swarm_find_node(swarm, SIM_UP, &node)) {
         return;
     }
     stop(swarm->sim, node);
