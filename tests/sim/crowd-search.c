@@ -1,4 +1,5 @@
-/* Searches in small crowds: nodes that limit their participation, how searches arrive, what is limited and what not.
+/* Searches in small crowds: nodes that limit their participation, how searches arrive, what is limited and
+ * what not.
  */
 #include "../unit/unit.h"
 #include "sim/experiments/crowd_searches.h"
