@@ -116,7 +116,7 @@ static void put_bandwidth(const struct capacity *capacity, struct json *json) {
     put_rate(json, "downloads", capacity->downloads);
     put_rate(json, "links", capacity->links);
     put_rate(json, "copying", capacity->copying);
-    put_rate(json, "crawling", capacity->crawl_loop);
+    put_rate(json, "crawling", capacity->crawling);
     put_rate(json, "repair", capacity->repair);
     put_rate(json, "total", capacity->total);
     put_rate(json, "repair_mean", capacity->repair_mean);

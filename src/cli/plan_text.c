@@ -208,7 +208,7 @@ static void put_bandwidth(const struct capacity *capacity, struct buf *out) {
     put_rate(out, "downloads", capacity->downloads);
     put_rate(out, "links", capacity->links);
     put_rate(out, "copies of new contents", capacity->copying);
-    put_rate(out, "crawling: the above", capacity->crawl_loop);
+    put_rate(out, "crawling: the above", capacity->crawling);
     put_rate(out, "filling a node, or a neighbour", capacity->repair);
     put_rate(out, "crawling, and filling", capacity->total);
     put_rate(out, "repair, on average", capacity->repair_mean);

@@ -87,8 +87,8 @@ static void gives_the_bandwidth_of_chapter_6_1(void **state) {
     assert_thesis(capacity.links.up_kbps, 7);
     assert_thesis(capacity.links.down_kbps, 7);
     assert_exact(capacity.copying.down_kbps, 0);
-    assert_thesis(capacity.crawl_loop.up_kbps, 15);
-    assert_thesis(capacity.crawl_loop.down_kbps, 53);
+    assert_thesis(capacity.crawling.up_kbps, 15);
+    assert_thesis(capacity.crawling.down_kbps, 53);
     assert_thesis(capacity.repair.down_kbps, 150);
     assert_thesis(capacity.repair.up_kbps, 75);
     assert_thesis(capacity.total.up_kbps, 90);

@@ -357,7 +357,7 @@ static void size_bandwidth(const struct capacity_inputs *inputs, struct capacity
         rate_for(inputs, capacity->downloads_size + capacity->requests_down_size, capacity->requests_up_size);
     capacity->links = rate_for(inputs, capacity->links_size, capacity->links_size);
     capacity->copying = rate_for(inputs, capacity->copies_size, capacity->copies_size);
-    capacity->crawl_loop = add_rates(add_rates(capacity->downloads, capacity->links), capacity->copying);
+    capacity->crawling = add_rates(add_rates(capacity->downloads, capacity->links), capacity->copying);
     /*
      * A disk is filled from both neighbours. Of three neighbours one may be in repair at a time, and a node
      * that is replaced means two repairs, where it was and where the new one is: six in a lifetime.
@@ -368,7 +368,7 @@ static void size_bandwidth(const struct capacity_inputs *inputs, struct capacity
     double filling_size = capacity->filled_size / inputs->repair_days * at_once;
     capacity->repair.down_kbps = rounded(inputs, rate_of(filling_size));
     capacity->repair.up_kbps = capacity->repair.down_kbps / 2;
-    capacity->total = add_rates(capacity->crawl_loop, capacity->repair);
+    capacity->total = add_rates(capacity->crawling, capacity->repair);
     capacity->ring_down_kbps = capacity->total.down_kbps * capacity->nodes_count;
 }
 

@@ -195,7 +195,7 @@ struct capacity {
     struct capacity_rate downloads;
     struct capacity_rate links;
     struct capacity_rate copying;
-    struct capacity_rate crawl_loop;  /* the three above */
+    struct capacity_rate crawling;    /* the three above */
     struct capacity_rate repair;      /* while it is filled, or fills a neighbour: the thesis's budget */
     struct capacity_rate total;       /* crawling and repair */
     struct capacity_rate repair_mean; /* what joins, leaves and outages really amount to */
