@@ -2,100 +2,47 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/assert.h"
 
+static const struct {
+    const char *name;
+    const char *text;
+} err_words[] = {
+    [-ERR_OK] = {"ok", "no error"},
+    [-ERR_MEMORY] = {"memory", "out of memory"},
+    [-ERR_LIMIT] = {"limit", "a limit was reached"},
+    [-ERR_INVALID] = {"invalid", "invalid input"},
+    [-ERR_TRUNCATED] = {"truncated", "the input ends too early"},
+    [-ERR_UNSUPPORTED] = {"unsupported", "not supported"},
+    [-ERR_NOT_FOUND] = {"not_found", "not found"},
+    [-ERR_EXISTS] = {"exists", "it exists already"},
+    [-ERR_PERMISSION] = {"permission", "permission denied"},
+    [-ERR_BUSY] = {"busy", "in use"},
+    [-ERR_TIMEOUT] = {"timeout", "timed out"},
+    [-ERR_REFUSED] = {"refused", "refused"},
+    [-ERR_UNREACHABLE] = {"unreachable", "unreachable"},
+    [-ERR_CLOSED] = {"closed", "closed by the other side"},
+    [-ERR_CANCELLED] = {"cancelled", "cancelled"},
+    [-ERR_IO] = {"io", "input/output error"},
+    [-ERR_NO_SPACE] = {"no_space", "no space left on the disk"},
+    [-ERR_CORRUPT] = {"corrupt", "stored data is damaged"},
+    [-ERR_MISMATCH] = {"mismatch", "not what was expected"},
+    [-ERR_SYSTEM] = {"system", "the operating system reported an error"},
+};
+
+static bool err_is_known(enum err err) {
+    return err <= 0 && err > -(int)(sizeof err_words / sizeof *err_words);
+}
+
 const char *err_name(enum err err) {
-    switch (err) {
-    case ERR_OK:
-        return "ok";
-    case ERR_MEMORY:
-        return "memory";
-    case ERR_LIMIT:
-        return "limit";
-    case ERR_INVALID:
-        return "invalid";
-    case ERR_TRUNCATED:
-        return "truncated";
-    case ERR_UNSUPPORTED:
-        return "unsupported";
-    case ERR_NOT_FOUND:
-        return "not_found";
-    case ERR_EXISTS:
-        return "exists";
-    case ERR_PERMISSION:
-        return "permission";
-    case ERR_BUSY:
-        return "busy";
-    case ERR_TIMEOUT:
-        return "timeout";
-    case ERR_REFUSED:
-        return "refused";
-    case ERR_UNREACHABLE:
-        return "unreachable";
-    case ERR_CLOSED:
-        return "closed";
-    case ERR_CANCELLED:
-        return "cancelled";
-    case ERR_IO:
-        return "io";
-    case ERR_NO_SPACE:
-        return "no_space";
-    case ERR_CORRUPT:
-        return "corrupt";
-    case ERR_MISMATCH:
-        return "mismatch";
-    case ERR_SYSTEM:
-        return "system";
-    }
-    return "unknown";
+    return err_is_known(err) ? err_words[-err].name : "unknown";
 }
 
 const char *err_text(enum err err) {
-    switch (err) {
-    case ERR_OK:
-        return "no error";
-    case ERR_MEMORY:
-        return "out of memory";
-    case ERR_LIMIT:
-        return "a limit was reached";
-    case ERR_INVALID:
-        return "invalid input";
-    case ERR_TRUNCATED:
-        return "the input ends too early";
-    case ERR_UNSUPPORTED:
-        return "not supported";
-    case ERR_NOT_FOUND:
-        return "not found";
-    case ERR_EXISTS:
-        return "it exists already";
-    case ERR_PERMISSION:
-        return "permission denied";
-    case ERR_BUSY:
-        return "in use";
-    case ERR_TIMEOUT:
-        return "timed out";
-    case ERR_REFUSED:
-        return "refused";
-    case ERR_UNREACHABLE:
-        return "unreachable";
-    case ERR_CLOSED:
-        return "closed by the other side";
-    case ERR_CANCELLED:
-        return "cancelled";
-    case ERR_IO:
-        return "input/output error";
-    case ERR_NO_SPACE:
-        return "no space left on the disk";
-    case ERR_CORRUPT:
-        return "stored data is damaged";
-    case ERR_MISMATCH:
-        return "not what was expected";
-    case ERR_SYSTEM:
-        return "the operating system reported an error";
-    }
-    return "unknown error";
+    return err_is_known(err) ? err_words[-err].text : "unknown error";
 }
 
 enum err err_from_errno(int number) {
