@@ -12,10 +12,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "../tests/unit/cdxj-indexer.h"
 #include "base/prng.h"
 #include "base/sha256.h"
 #include "bench.h"
-#include "warc/cdxj_indexer.h"
 #include "warc/warc_check.h"
 #include "warc/warc_writer.h"
 

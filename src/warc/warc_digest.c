@@ -95,15 +95,6 @@ enum err warc_digest_parse(struct warc_digest *digest, struct bytes text, struct
     return ERR_OK;
 }
 
-enum err warc_digest_put(struct buf *out, const struct warc_digest *digest) {
-    char text[2 * WARC_DIGEST_SIZE_MAX + 1];
-    struct bytes value = bytes_of(digest->value, digest->size);
-    bool is_base32 = digest->algorithm == WARC_DIGEST_SHA1;
-    buf_put_string(out, algorithms[digest->algorithm].name);
-    buf_put_byte(out, ':');
-    return buf_put_string(out, is_base32 ? base32_encode(value, text) : hex_encode(value, text));
-}
-
 bool warc_digest_equal(const struct warc_digest *a, const struct warc_digest *b) {
     return a->algorithm == b->algorithm &&
            bytes_equal(bytes_of(a->value, a->size), bytes_of(b->value, b->size));

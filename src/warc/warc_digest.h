@@ -32,9 +32,6 @@ struct warc_digest {
 enum err warc_digest_parse(struct warc_digest *digest, struct bytes text,
                            struct err_detail *detail) MUST_CHECK;
 
-/* Append it with its label. */
-enum err warc_digest_put(struct buf *out, const struct warc_digest *digest);
-
 bool warc_digest_equal(const struct warc_digest *a, const struct warc_digest *b);
 
 /* Hashing with one of OpenSSL's contexts, which is used again and again. */

@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 
+#include "../unit/cdxj-indexer.h"
 #include "base/assert.h"
 #include "fuzz.h"
-#include "warc/cdxj_indexer.h"
 #include "warc/warc_check.h"
 
 enum { UNPACKED_SIZE_MAX = 2 << 20, LINE_SIZE_MAX = 1 << 20 };

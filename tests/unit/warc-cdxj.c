@@ -1,8 +1,8 @@
 #include "warc/cdxj.h"
 
+#include "cdxj-indexer.h"
 #include "unit.h"
 #include "warc-fixture.h"
-#include "warc/cdxj_indexer.h"
 
 #define LINE                                                                                      \
     "org,example)/b 20260102030405 {\"url\": \"http://example.org/B\", \"mime\": \"text/html\", " \

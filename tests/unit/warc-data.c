@@ -3,8 +3,8 @@
  *
  * The data is not part of the project (see MNEMON_TEST_DATA).
  */
+#include "cdxj-indexer.h"
 #include "warc-fixture.h"
-#include "warc/cdxj_indexer.h"
 
 enum { PATH_SIZE_MAX = 4096 };
 

@@ -41,22 +41,6 @@ static void reads_every_spelling_and_computes_the_same(void **state) {
     warc_hash_done(&hash);
 }
 
-static void writes_sha1_in_base32_and_others_in_hexadecimal(void **state) {
-    (void)state;
-    struct buf out;
-    buf_init(&out, 1024);
-    struct warc_digest digest;
-    assert_int_equal(warc_digest_parse(&digest, bytes_of_string(abc[2].text), NULL), ERR_OK);
-    warc_digest_put(&out, &digest);
-    assert_int_equal(warc_digest_parse(&digest, bytes_of_string(abc[9].text), NULL), ERR_OK);
-    warc_digest_put(&out, &digest);
-    buf_put_string(&out, "");
-    assert_string_equal(buf_string(&out),
-                        "sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5"
-                        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    buf_done(&out);
-}
-
 static void tells_unknown_algorithms_from_nonsense(void **state) {
     (void)state;
     struct warc_digest digest;
@@ -96,7 +80,6 @@ static void checks_block_and_payload(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_spelling_and_computes_the_same),
-        cmocka_unit_test(writes_sha1_in_base32_and_others_in_hexadecimal),
         cmocka_unit_test(tells_unknown_algorithms_from_nonsense),
         cmocka_unit_test(checks_block_and_payload),
     };
