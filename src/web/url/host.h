@@ -6,7 +6,16 @@
 #ifndef MNEMON_WEB_URL_HOST_H
 #define MNEMON_WEB_URL_HOST_H
 
-#include "web/url/url.h"
+#include "base/buf.h"
+
+enum url_host_type {
+    URL_HOST_NONE,  /* mailto:x, data:, blob:, foo:/path */
+    URL_HOST_EMPTY, /* file:///x, foo:///x */
+    URL_HOST_DOMAIN,
+    URL_HOST_IPV4,
+    URL_HOST_IPV6,   /* in brackets */
+    URL_HOST_OPAQUE, /* of a scheme that is not special */
+};
 
 /*
  * Append the host in its serialised form, IPv6 in brackets. The text must not be empty. ERR_INVALID fills the

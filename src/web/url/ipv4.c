@@ -1,6 +1,6 @@
 #include "web/url/ipv4.h"
 
-#include "web/url/percent.h"
+#include "base/hex.h"
 
 enum { PARTS_MAX = 4 };
 
@@ -20,7 +20,7 @@ static bool parse_number(struct bytes text, uint64_t *ret_number) {
     }
     uint64_t number = 0;
     for (size_t i = 0; i < text.size; i++) {
-        int digit = percent_digit(text.data[i]);
+        int digit = hex_digit(text.data[i]);
         if (digit < 0 || (unsigned)digit >= base) {
             return false;
         }

@@ -1,6 +1,6 @@
 #include "web/url/ipv6.h"
 
-#include "web/url/percent.h"
+#include "base/hex.h"
 
 enum { NO_GAP = -1, IPV4_PIECES = 2 };
 
@@ -29,8 +29,8 @@ static bool parse_ipv4_tail(struct bytes text, uint16_t *pieces) {
 static size_t read_piece(struct bytes text, uint16_t *ret_piece) {
     unsigned piece = 0;
     size_t length = 0;
-    while (length < 4 && length < text.size && percent_digit(text.data[length]) >= 0) {
-        piece = piece << 4 | (unsigned)percent_digit(text.data[length]);
+    while (length < 4 && length < text.size && hex_digit(text.data[length]) >= 0) {
+        piece = piece << 4 | (unsigned)hex_digit(text.data[length]);
         length++;
     }
     *ret_piece = (uint16_t)piece;

@@ -1,5 +1,6 @@
 #include "web/url/percent.h"
 
+#include "base/hex.h"
 #include "base/utf8.h"
 
 /* Names for the rows below; each includes the sets that the standard builds upon it. */
@@ -63,20 +64,12 @@ enum err percent_put(struct buf *out, struct bytes text, enum percent_set set) {
     return out->err;
 }
 
-int percent_digit(uint8_t byte) {
-    if (byte_is_digit(byte)) {
-        return byte - '0';
-    }
-    uint8_t lower = byte_lower(byte);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 bool percent_decode(struct bytes text, uint8_t *ret_byte) {
     if (text.size < 3 || text.data[0] != '%') {
         return false;
     }
-    int high = percent_digit(text.data[1]);
-    int low = percent_digit(text.data[2]);
+    int high = hex_digit(text.data[1]);
+    int low = hex_digit(text.data[2]);
     if (high < 0 || low < 0) {
         return false;
     }

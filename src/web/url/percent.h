@@ -50,7 +50,4 @@ enum err percent_put_decoded(struct buf *out, struct bytes text);
 /* The value of "%XX" at the start of the slice; false where there is none. */
 bool percent_decode(struct bytes text, uint8_t *ret_byte);
 
-/* The value of one hex digit, or -1. */
-int percent_digit(uint8_t byte);
-
 #endif

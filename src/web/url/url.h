@@ -20,7 +20,7 @@
 #ifndef MNEMON_WEB_URL_URL_H
 #define MNEMON_WEB_URL_URL_H
 
-#include "base/buf.h"
+#include "web/url/host.h"
 
 /* Longest input and longest href, in bytes. Browsers vary from 64 KiB to 2 MiB; servers refuse far less. */
 enum { URL_SIZE_MAX = 1 << 16 };
@@ -36,15 +36,6 @@ enum url_scheme_type {
     URL_SCHEME_WSS,
     URL_SCHEME_FTP,
     URL_SCHEME_FILE,
-};
-
-enum url_host_type {
-    URL_HOST_NONE,  /* mailto:x, data:, blob:, foo:/path */
-    URL_HOST_EMPTY, /* file:///x, foo:///x */
-    URL_HOST_DOMAIN,
-    URL_HOST_IPV4,
-    URL_HOST_IPV6,   /* in brackets */
-    URL_HOST_OPAQUE, /* of a scheme that is not special */
 };
 
 /* Part of the href from byte `from` up to byte `to`. No part but the scheme starts at 0, so 0 means absent.
@@ -86,9 +77,6 @@ enum err url_put_origin(const struct url *url, struct buf *out);
 
 /* The port to connect to: the URL's own or its scheme's; URL_PORT_NONE where neither has one. */
 int32_t url_port_or_default(const struct url *url);
-
-/* The same for a scheme alone. */
-int32_t url_default_port(enum url_scheme_type scheme_type);
 
 static inline struct bytes url_slice(const struct url *url, struct url_span span) {
     return bytes_slice(buf_bytes(&url->href), span.from, span.to);
