@@ -29,7 +29,7 @@ static void put_token(struct buf *out, const struct html_token *token, enum html
     if (token->kind == HTML_COMMENT && token->is_end) {
         *last = HTML_END;
     }
-    if (token->kind == HTML_START_TAG || token->kind == HTML_END_TAG || token->kind == HTML_DOCTYPE) {
+    if (token->kind == HTML_START_TAG || token->kind == HTML_END_TAG) {
         put_slice(out, token->name, HTML_DECODING_NAME);
     }
     if (token->kind == HTML_START_TAG) {

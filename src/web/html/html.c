@@ -1,9 +1,5 @@
 #include "web/html/html.h"
 
-#include "web/html/html_doctype.h"
-#include "web/html/html_tag.h"
-#include "web/html/html_text.h"
-
 enum { DOCTYPE_INTRO_SIZE = 9, CDATA_INTRO_SIZE = 9 }; /* "<!DOCTYPE", "<![CDATA[" */
 
 void html_init(struct html *html) {
@@ -46,13 +42,20 @@ void html_set_cdata(struct html *html, bool has_cdata) {
     html->has_cdata = has_cdata;
 }
 
-/* Give out the first `size` bytes of the view; true, so that `return give(…)` reads well. */
-static bool give(struct html *html, struct html_token *token, enum html_token_kind kind, size_t size) {
+/* A step: what it did. */
+enum step {
+    STEP_TOKEN, /* there is one */
+    STEP_AGAIN, /* the state has changed */
+    STEP_MORE,  /* the view is too short */
+};
+
+/* Give out the first `size` bytes of the view. */
+static enum step give(struct html *html, struct html_token *token, enum html_token_kind kind, size_t size) {
     token->kind = kind;
     token->offset = html->tape.offset;
     token->source = bytes_slice(html->tape.view, 0, size);
     html->given = size;
-    return true;
+    return STEP_TOKEN;
 }
 
 /* More bytes in the view, or the news that these are the last. False where it takes another piece. */
@@ -66,12 +69,229 @@ static bool more(struct html *html) {
     return html->is_last = true;
 }
 
-/* A step: what it did. */
-enum step {
-    STEP_TOKEN, /* there is one */
-    STEP_AGAIN, /* the state has changed */
-    STEP_MORE,  /* the view is too short */
+/*
+ * Where text ends and what begins there, for each way of reading text
+ */
+
+enum html_markup {
+    HTML_NO_MARKUP, /* all of the view is text, as far as can be said */
+    HTML_UNDECIDED, /* too few bytes behind the '<' */
+    HTML_MARKUP_START_TAG,
+    HTML_MARKUP_END_TAG,
+    HTML_MARKUP_COMMENT,
+    HTML_MARKUP_BOGUS_COMMENT,
+    HTML_MARKUP_DOCTYPE,
+    HTML_MARKUP_CDATA,
+    HTML_MARKUP_CDATA_END,
+    HTML_MARKUP_EMPTY_END_TAG, /* "</>" */
 };
+
+static bool ends_tag_name(uint8_t byte) {
+    return byte == '>' || byte == '/' || byte_is_space(byte);
+}
+
+enum match { MATCH_NO, MATCH_YES, MATCH_MAYBE }; /* maybe: the text ends before it can be said */
+
+static enum match match(struct bytes text, struct bytes word) {
+    size_t size = text.size < word.size ? text.size : word.size;
+    if (!bytes_equal_ignore_case(bytes_slice(text, 0, size), bytes_slice(word, 0, size))) {
+        return MATCH_NO;
+    }
+    return size == word.size ? MATCH_YES : MATCH_MAYBE;
+}
+
+/* The word, and then a byte that ends the name of a tag. */
+static enum match match_tag(struct bytes text, struct bytes word) {
+    enum match found = match(text, word);
+    if (found == MATCH_YES && text.size == word.size) {
+        return MATCH_MAYBE;
+    }
+    return found == MATCH_YES && !ends_tag_name(text.data[word.size]) ? MATCH_NO : found;
+}
+
+/* text starts behind "<!". */
+static enum html_markup markup_after_bang(const struct html *html, struct bytes text) {
+    enum match comment = match(text, BYTES("--"));
+    enum match doctype = match(text, BYTES("doctype"));
+    enum match cdata = MATCH_NO;
+    if (html->has_cdata) {
+        cdata = match(text, BYTES("[CDATA["));
+        size_t size = text.size < 7 ? text.size : 7;
+        if (size > 0 && memcmp(text.data, "[CDATA[", size) != 0) {
+            cdata = MATCH_NO; /* the only word in capitals */
+        }
+    }
+    if (comment == MATCH_YES) {
+        return HTML_MARKUP_COMMENT;
+    }
+    if (doctype == MATCH_YES) {
+        return HTML_MARKUP_DOCTYPE;
+    }
+    if (cdata == MATCH_YES) {
+        return HTML_MARKUP_CDATA;
+    }
+    bool may_be_more = comment == MATCH_MAYBE || doctype == MATCH_MAYBE || cdata == MATCH_MAYBE;
+    return may_be_more && !html->is_last ? HTML_UNDECIDED : HTML_MARKUP_BOGUS_COMMENT;
+}
+
+/* text starts with '<'. */
+static enum html_markup markup_at(const struct html *html, struct bytes text) {
+    enum html_markup too_short = html->is_last ? HTML_NO_MARKUP : HTML_UNDECIDED;
+    if (text.size < 2) {
+        return too_short;
+    }
+    uint8_t byte = text.data[1];
+    if (byte_is_alpha(byte)) {
+        return HTML_MARKUP_START_TAG;
+    }
+    if (byte == '/') {
+        if (text.size < 3) {
+            return too_short;
+        }
+        if (byte_is_alpha(text.data[2])) {
+            return HTML_MARKUP_END_TAG;
+        }
+        return text.data[2] == '>' ? HTML_MARKUP_EMPTY_END_TAG : HTML_MARKUP_BOGUS_COMMENT;
+    }
+    if (byte == '!') {
+        return markup_after_bang(html, bytes_skip(text, 2));
+    }
+    return byte == '?' ? HTML_MARKUP_BOGUS_COMMENT : HTML_NO_MARKUP;
+}
+
+/* text starts with '<': is it the end tag that the model waits for? */
+static enum html_markup end_tag_at(const struct html *html, struct bytes text) {
+    enum match found = match(text, BYTES("</"));
+    if (found == MATCH_YES && html->end_name_size > 0) {
+        found = match_tag(bytes_skip(text, 2), bytes_of(html->end_name, html->end_name_size));
+    } else if (found == MATCH_YES) {
+        found = MATCH_NO;
+    }
+    if (found == MATCH_YES) {
+        return HTML_MARKUP_END_TAG;
+    }
+    return found == MATCH_MAYBE && !html->is_last ? HTML_UNDECIDED : HTML_NO_MARKUP;
+}
+
+/* Ordinary text; in RCDATA and RAWTEXT only the end tag that the model waits for is markup. */
+static enum html_markup scan_data(const struct html *html, struct bytes view, size_t *ret_size) {
+    enum html_markup markup = HTML_NO_MARKUP;
+    size_t at = 0;
+    while (at < view.size && markup == HTML_NO_MARKUP) {
+        at += bytes_find_byte(bytes_skip(view, at), '<');
+        if (at < view.size) {
+            struct bytes text = bytes_skip(view, at);
+            markup = html->model == HTML_DATA ? markup_at(html, text) : end_tag_at(html, text);
+            at += markup == HTML_NO_MARKUP ? 1 : 0;
+        }
+    }
+    *ret_size = at;
+    return markup;
+}
+
+/*
+ * text starts with '<' in an unescaped script. Moves *size over what is text for sure; returns what stops it.
+ */
+static enum html_markup script_open_at(struct html *html, struct bytes text, size_t *size) {
+    enum match comment = match(text, BYTES("<!--"));
+    if (comment == MATCH_YES) {
+        html->escape = HTML_ESCAPED;
+        html->dashes = 2; /* "<!-->" ends at once */
+        *size += 4;
+        return HTML_NO_MARKUP;
+    }
+    if (comment == MATCH_MAYBE && !html->is_last) {
+        return HTML_UNDECIDED;
+    }
+    enum html_markup markup = end_tag_at(html, text);
+    *size += markup == HTML_NO_MARKUP ? 1 : 0;
+    return markup;
+}
+
+/* The same inside "<!--" of a script, where "<script>" opens a second level and "</script>" closes it. */
+static enum html_markup script_escaped_open_at(struct html *html, struct bytes text, size_t *size) {
+    bool is_double = html->escape == HTML_DOUBLE_ESCAPED;
+    struct bytes word = is_double ? BYTES("</script") : BYTES("<script");
+    enum match found = match_tag(text, word);
+    if (found == MATCH_MAYBE && !html->is_last) {
+        return HTML_UNDECIDED;
+    }
+    enum html_markup markup = is_double ? HTML_NO_MARKUP : end_tag_at(html, text);
+    if (markup != HTML_NO_MARKUP) {
+        return markup;
+    }
+    html->dashes = 0;
+    *size += 1;
+    if (found == MATCH_YES) {
+        html->escape = is_double ? HTML_ESCAPED : HTML_DOUBLE_ESCAPED;
+        *size += word.size; /* the word is there already, and the byte behind it belongs to it */
+    }
+    return HTML_NO_MARKUP;
+}
+
+/* One byte of an escaped script that is no '<'. */
+static void count_dashes(struct html *html, uint8_t byte) {
+    if (byte == '>' && html->dashes >= 2) {
+        html->escape = HTML_NOT_ESCAPED;
+    }
+    html->dashes = byte == '-' ? html->dashes + 1 : 0;
+}
+
+static enum html_markup scan_script(struct html *html, struct bytes view, size_t *ret_size) {
+    size_t at = 0;
+    enum html_markup markup = HTML_NO_MARKUP;
+    while (at < view.size && markup == HTML_NO_MARKUP) {
+        if (html->escape == HTML_NOT_ESCAPED) {
+            at += bytes_find_byte(bytes_skip(view, at), '<');
+            if (at < view.size) {
+                markup = script_open_at(html, bytes_skip(view, at), &at);
+            }
+        } else if (view.data[at] == '<') {
+            markup = script_escaped_open_at(html, bytes_skip(view, at), &at);
+        } else {
+            count_dashes(html, view.data[at++]);
+        }
+    }
+    *ret_size = at;
+    return markup;
+}
+
+static enum html_markup scan_cdata(const struct html *html, struct bytes view, size_t *ret_size) {
+    *ret_size = bytes_find(view, BYTES("]]>"));
+    if (*ret_size < view.size) {
+        return HTML_MARKUP_CDATA_END;
+    }
+    if (html->is_last) {
+        return HTML_NO_MARKUP;
+    }
+    size_t brackets = 0; /* at the end, which may be the start of its end */
+    while (brackets < 2 && brackets < view.size && view.data[view.size - brackets - 1] == ']') {
+        brackets++;
+    }
+    *ret_size -= brackets;
+    return brackets > 0 ? HTML_UNDECIDED : HTML_NO_MARKUP;
+}
+
+/*
+ * How much of the view is text, and what follows it. Advances html->escape and html->dashes over that text,
+ * which must then be consumed.
+ */
+static enum html_markup html_text_scan(struct html *html, struct bytes view, size_t *ret_size) {
+    switch (html->model) {
+    case HTML_DATA:
+    case HTML_RCDATA:
+    case HTML_RAWTEXT:
+        return scan_data(html, view, ret_size);
+    case HTML_SCRIPT:
+        return scan_script(html, view, ret_size);
+    case HTML_CDATA:
+        return scan_cdata(html, view, ret_size);
+    case HTML_PLAINTEXT:
+        break;
+    }
+    *ret_size = view.size;
+    return HTML_NO_MARKUP;
+}
 
 /*
  * Text
@@ -115,11 +335,9 @@ static size_t unfinished_size(struct bytes text, unsigned decoding) {
     return is_reference ? size + 1 : 0;
 }
 
-static enum step give_text(struct html *html, struct html_token *token, size_t size) {
-    token->text = bytes_slice(html->tape.view, 0, size);
-    token->decoding = text_decoding(html->model);
-    give(html, token, HTML_TEXT, size);
-    return STEP_TOKEN;
+static void start_tag(struct html *html, bool is_end_tag) {
+    html_tag_start(&html->tag, is_end_tag ? 2 : 1, is_end_tag);
+    html->state = HTML_IN_TAG;
 }
 
 /* The view starts with markup. */
@@ -127,8 +345,7 @@ static enum step enter(struct html *html, struct html_token *token, enum html_ma
     switch (markup) {
     case HTML_MARKUP_START_TAG:
     case HTML_MARKUP_END_TAG:
-        html_tag_start(&html->tag, markup == HTML_MARKUP_END_TAG ? 2 : 1, markup == HTML_MARKUP_END_TAG);
-        html->state = HTML_IN_TAG;
+        start_tag(html, markup == HTML_MARKUP_END_TAG);
         return STEP_AGAIN;
     case HTML_MARKUP_COMMENT:
         html->state = HTML_IN_COMMENT;
@@ -145,11 +362,9 @@ static enum step enter(struct html *html, struct html_token *token, enum html_ma
     case HTML_MARKUP_CDATA:
     case HTML_MARKUP_CDATA_END:
         html->model = markup == HTML_MARKUP_CDATA ? HTML_CDATA : HTML_DATA;
-        give(html, token, HTML_SKIPPED, markup == HTML_MARKUP_CDATA ? CDATA_INTRO_SIZE : 3);
-        return STEP_TOKEN;
+        return give(html, token, HTML_SKIPPED, markup == HTML_MARKUP_CDATA ? CDATA_INTRO_SIZE : 3);
     case HTML_MARKUP_EMPTY_END_TAG:
-        give(html, token, HTML_SKIPPED, 3);
-        return STEP_TOKEN;
+        return give(html, token, HTML_SKIPPED, 3);
     case HTML_NO_MARKUP:
     case HTML_UNDECIDED:
         break;
@@ -164,15 +379,13 @@ static enum step step_text(struct html *html, struct html_token *token) {
     if (html->model == HTML_DATA && view.size > 2 && view.data[0] == '<') { /* most often it is a tag */
         bool is_end_tag = view.data[1] == '/';
         if (byte_is_alpha(view.data[is_end_tag ? 2 : 1])) {
-            html_tag_start(&html->tag, is_end_tag ? 2 : 1, is_end_tag);
-            html->state = HTML_IN_TAG;
+            start_tag(html, is_end_tag);
             return step_tag(html, token);
         }
     }
     if (html->is_last && view.size == 0) {
         html->state = HTML_AT_END;
-        give(html, token, HTML_END, 0);
-        return STEP_TOKEN;
+        return give(html, token, HTML_END, 0);
     }
     unsigned dashes = html->dashes;
     enum html_escape escape = html->escape;
@@ -190,7 +403,9 @@ static enum step step_text(struct html *html, struct html_token *token) {
         }
         size -= unfinished;
     }
-    return give_text(html, token, size);
+    token->text = bytes_slice(view, 0, size);
+    token->decoding = text_decoding(html->model);
+    return give(html, token, HTML_TEXT, size);
 }
 
 /*
@@ -234,8 +449,7 @@ static enum step step_tag(struct html *html, struct html_token *token) {
     }
     if (html->is_last) {
         html->state = HTML_IN_TEXT;
-        give(html, token, HTML_SKIPPED, view.size);
-        return STEP_TOKEN;
+        return give(html, token, HTML_SKIPPED, view.size);
     }
     return STEP_MORE;
 }
@@ -293,10 +507,9 @@ static enum step give_comment(struct html *html, struct html_token *token, size_
     token->text = bytes_slice(html->tape.view, html->intro, html->intro + text_size);
     token->decoding = HTML_DECODE_NUL;
     token->is_end = is_end;
-    give(html, token, HTML_COMMENT, source_size);
     html->intro = 0;
     html->state = is_end ? HTML_IN_TEXT : html->state;
-    return STEP_TOKEN;
+    return give(html, token, HTML_COMMENT, source_size);
 }
 
 static enum step step_comment(struct html *html, struct html_token *token) {
@@ -327,14 +540,11 @@ static enum step step_doctype(struct html *html, struct html_token *token) {
     bool is_whole = html->at < view.size;
     if (is_whole || html->is_last) {
         html->state = HTML_IN_TEXT;
-        html_doctype_parse(token, bytes_slice(view, DOCTYPE_INTRO_SIZE, html->at), !is_whole);
-        give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
-        return STEP_TOKEN;
+        return give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
     }
     if (view.size == HTML_TAG_SIZE_MAX) {
         html->state = HTML_IN_CUT_DOCTYPE;
-        give(html, token, HTML_SKIPPED, view.size);
-        return STEP_TOKEN;
+        return give(html, token, HTML_SKIPPED, view.size);
     }
     return STEP_MORE;
 }
@@ -348,8 +558,7 @@ static enum step step_cut_doctype(struct html *html, struct html_token *token) {
     if (view.size == 0) {
         return html->is_last ? STEP_AGAIN : STEP_MORE;
     }
-    give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
-    return STEP_TOKEN;
+    return give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
 }
 
 static enum step step(struct html *html, struct html_token *token) {
@@ -433,15 +642,4 @@ const struct html_attribute *html_find_attribute(const struct html_token *tag, s
         }
     }
     return NULL;
-}
-
-bool html_attribute_is_repeated(const struct html_token *tag, size_t index) {
-    struct bytes name = html_attribute_name(tag, &tag->attributes[index]);
-    for (size_t i = 0; i < index; i++) {
-        if (tag->attributes[i].name_key == tag->attributes[index].name_key &&
-            bytes_equal_ignore_case(html_attribute_name(tag, &tag->attributes[i]), name)) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -28,12 +28,12 @@
 #ifndef MNEMON_WEB_HTML_HTML_H
 #define MNEMON_WEB_HTML_HTML_H
 
+#include "web/html/html_decode.h"
+#include "web/html/html_tag.h"
 #include "web/html/tape.h"
 
 enum {
     HTML_TAG_SIZE_MAX = 1 << 20,
-    HTML_ATTRIBUTES_MAX = 256,
-    HTML_REFERENCE_SIZE_MAX = 1024,
     HTML_END_NAME_SIZE_MAX = 32,
 };
 
@@ -57,74 +57,19 @@ enum html_token_kind {
     HTML_END,     /* of the input */
 };
 
-enum html_quote { HTML_NO_VALUE, HTML_UNQUOTED, HTML_SINGLE_QUOTED, HTML_DOUBLE_QUOTED };
-
-/* Positions are relative to the source of the tag. */
-struct html_attribute {
-    uint64_t name_key; /* html_key() of the name */
-    uint32_t name_from;
-    uint32_t name_to;
-    uint32_t value_from; /* without quotes */
-    uint32_t value_to;
-    enum html_quote quote;
-};
-
-/* What html_decode() does to a slice. Line ends become LF in any case. */
-enum html_decoding {
-    HTML_DECODE_NOTHING = 0,
-    HTML_DECODE_REFERENCES = 1, /* as in text */
-    HTML_DECODE_VALUE = 2,      /* references as in attribute values */
-    HTML_DECODE_NUL = 4,        /* zero bytes become U+FFFD */
-    HTML_DECODE_LOWER = 8,      /* ASCII letters */
-};
-enum {
-    HTML_DECODING_NAME = HTML_DECODE_NUL | HTML_DECODE_LOWER,
-    HTML_DECODING_VALUE = HTML_DECODE_VALUE | HTML_DECODE_NUL,
-};
-
 struct html_token {
     enum html_token_kind kind;
     uint64_t offset; /* of the source in the input */
     struct bytes source;
     struct bytes text; /* of text and comments; decode with .decoding */
     unsigned decoding;
-    struct bytes name; /* of tags and doctypes; decode with HTML_DECODING_NAME */
+    struct bytes name; /* of tags; decode with HTML_DECODING_NAME */
     uint64_t name_key; /* html_key() of the name of a tag */
     bool is_self_closing;
     bool is_cut;
-    bool is_end;         /* of a comment */
-    bool is_quirky;      /* the doctype asks for quirks mode */
-    struct bytes ids[2]; /* public and system identifier; .data is NULL where there is none */
+    bool is_end; /* of a comment */
     const struct html_attribute *attributes;
     size_t attributes_count; /* as written: a name may be there again, only the first one counts */
-};
-
-/* The inside of the tokenizer: which part of a tag the next byte belongs to. */
-enum html_tag_state {
-    HTML_TAG_NAME,
-    HTML_TAG_BEFORE_NAME,
-    HTML_TAG_ATTRIBUTE,
-    HTML_TAG_AFTER_NAME,
-    HTML_TAG_BEFORE_VALUE,
-    HTML_TAG_VALUE,
-    HTML_TAG_SLASH,
-    HTML_TAG_OVER,
-};
-
-struct html_tag {
-    enum html_tag_state state;
-    size_t at; /* next byte */
-    uint32_t name_from;
-    uint32_t name_to;
-    uint64_t name_key;
-    uint64_t key; /* of the name that is being read */
-    bool is_end_tag;
-    bool is_self_closing;
-    bool is_cut; /* only its end is looked for */
-    size_t attributes_count;
-    size_t current; /* the attribute that is being read */
-    struct html_attribute
-        attributes[HTML_ATTRIBUTES_MAX + 1]; /* in the last one is written what does not count */
 };
 
 enum html_state {
@@ -223,14 +168,5 @@ static inline struct bytes html_attribute_value(const struct html_token *tag,
 
 /* The first attribute of that name, or NULL. */
 const struct html_attribute *html_find_attribute(const struct html_token *tag, struct bytes name);
-
-/* Whether an earlier attribute of the tag has the same name, so that this one does not count. */
-bool html_attribute_is_repeated(const struct html_token *tag, size_t index);
-
-/* Append what the slice means, by flags of enum html_decoding. */
-enum err html_decode(struct buf *out, struct bytes text, unsigned decoding);
-
-/* Whether decoding by these flags (but for HTML_DECODE_LOWER) would change nothing. */
-bool html_is_plain(struct bytes text, unsigned decoding);
 
 #endif

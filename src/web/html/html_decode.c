@@ -1,7 +1,8 @@
-/* html_decode() and what it needs: character references. */
+#include "web/html/html_decode.h"
+
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "web/html/entities.h"
-#include "web/html/html.h"
 
 enum { CODE_POINT_MAX = 0x10ffff };
 
@@ -43,14 +44,6 @@ static uint32_t code_point_of_number(uint32_t number) {
     return number;
 }
 
-static int digit_value(uint8_t byte, bool is_hex) {
-    if (byte_is_digit(byte)) {
-        return byte - '0';
-    }
-    uint8_t lower = byte_lower(byte);
-    return is_hex && lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* text starts with "&#". Returns how much of it is the reference, 0 where there is none. */
 static size_t put_number(struct buf *out, struct bytes text) {
     bool is_hex = text.size > 2 && byte_lower(text.data[2]) == 'x';
@@ -58,7 +51,7 @@ static size_t put_number(struct buf *out, struct bytes text) {
     size_t from = is_hex ? 3 : 2;
     size_t at = from;
     uint32_t number = 0;
-    for (int digit; at < text.size && (digit = digit_value(text.data[at], is_hex)) >= 0; at++) {
+    for (int digit; at < text.size && (digit = hex_digit(text.data[at])) >= 0 && digit < (int)base; at++) {
         number = number > CODE_POINT_MAX ? number : number * base + (uint32_t)digit;
     }
     if (at == from || at > HTML_REFERENCE_SIZE_MAX) {
