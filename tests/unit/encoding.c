@@ -60,10 +60,11 @@ static void a_mark_a_header_and_a_meta_count_in_this_order(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct encoding *encoding =
-            encoding_detect(bytes_of_string(cases[i].content_type), bytes_of_string(cases[i].head), true);
+            encoding_detect(encoding_of_label(encoding_charset(bytes_of_string(cases[i].content_type))),
+                            bytes_of_string(cases[i].head), ENCODING_HTML);
         assert_string_equal(name_of(encoding), cases[i].name);
     }
-    const struct encoding *encoding = encoding_detect(BYTES("text/css"), BYTES("a{}"), false);
+    const struct encoding *encoding = encoding_detect(NULL, BYTES("a{}"), ENCODING_TEXT);
     assert_string_equal(name_of(encoding), "UTF-8");
 }
 
@@ -101,7 +102,8 @@ static void the_prescan_reads_what_browsers_read(void **state) {
         {"", "none"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct encoding *encoding = encoding_prescan(bytes_of_string(cases[i].head));
+        const struct encoding *encoding =
+            encoding_declared(NULL, bytes_of_string(cases[i].head), ENCODING_HTML);
         if (strcmp(name_of(encoding), cases[i].name) != 0) {
             fail_msg("%s: %s, not %s", cases[i].head, name_of(encoding), cases[i].name);
         }
@@ -116,8 +118,8 @@ static void the_prescan_ends_after_1024_bytes(void **state) {
         buf_put_byte(&head, ' ');
     }
     buf_put_string(&head, "<meta charset=koi8-r>");
-    assert_null(encoding_prescan(buf_bytes(&head)));
-    assert_non_null(encoding_prescan(bytes_skip(buf_bytes(&head), 100)));
+    assert_null(encoding_declared(NULL, buf_bytes(&head), ENCODING_HTML));
+    assert_non_null(encoding_declared(NULL, bytes_skip(buf_bytes(&head), 100), ENCODING_HTML));
     buf_done(&head);
 }
 

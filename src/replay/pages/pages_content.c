@@ -76,7 +76,8 @@ enum err pages_content_put_utf8(const struct pages_content *content, struct buf 
     }
     transcode_init(&transcode);
     transcode_start(&transcode,
-                    encoding_detect(content->record.content_type, head, pages_content_is_html(content)));
+                    encoding_detect(encoding_of_label(encoding_charset(content->record.content_type)), head,
+                                    pages_content_is_html(content) ? ENCODING_HTML : ENCODING_TEXT));
     enum err err = transcode_put(&transcode, out, text);
     transcode_done(&transcode);
     return err;

@@ -2,8 +2,9 @@
  * encoding - which character encoding a document is in, as the standards have browsers find out.
  *
  * In this order: a byte order mark; the charset of the Content-Type header; for HTML a <meta> in the first
- * 1,024 bytes (the standard's "prescan"); else windows-1252 for HTML and UTF-8 for everything newer. Labels
- * are those of the Encoding standard, https://encoding.spec.whatwg.org; transcode.h converts.
+ * 1,024 bytes (the standard's "prescan"), for XML its declaration; else windows-1252 for HTML and UTF-8 for
+ * everything newer. Labels are those of the Encoding standard, https://encoding.spec.whatwg.org; transcode.h
+ * converts.
  */
 #ifndef MNEMON_WEB_HTML_ENCODING_H
 #define MNEMON_WEB_HTML_ENCODING_H
@@ -27,16 +28,20 @@ const struct encoding *encoding_of_label(struct bytes label);
 /* The encoding that a byte order mark shows and how long the mark is, or NULL. */
 const struct encoding *encoding_of_bom(struct bytes head, size_t *ret_size);
 
-/* What a <meta> in the first bytes of an HTML document declares, or NULL. */
-const struct encoding *encoding_prescan(struct bytes head);
-
-/* What encoding="…" in the declaration at the start of an XML document says, or NULL. */
-const struct encoding *encoding_of_xml(struct bytes head);
-
-/* The value of the charset parameter of a Content-Type header; empty where there is none. */
+/* The value of the charset parameter of a Content-Type header; empty if there is none. */
 struct bytes encoding_charset(struct bytes content_type);
 
-/* All of the above. head: the first ENCODING_HEAD_SIZE bytes, or all if there are fewer. Never NULL. */
-const struct encoding *encoding_detect(struct bytes content_type, struct bytes head, bool is_html);
+enum encoding_document { ENCODING_HTML, ENCODING_XML, ENCODING_TEXT };
+
+/*
+ * What a document says of its encoding, or NULL. header: the encoding that its Content-Type names, or NULL.
+ * head: the first ENCODING_HEAD_SIZE bytes, or all if there are fewer.
+ */
+const struct encoding *encoding_declared(const struct encoding *header, struct bytes head,
+                                         enum encoding_document document);
+
+/* The same, or the default of such documents. Never NULL. */
+const struct encoding *encoding_detect(const struct encoding *header, struct bytes head,
+                                       enum encoding_document document);
 
 #endif

@@ -172,20 +172,6 @@ void links_start(struct links *links, struct bytes content_type, const struct ur
     links->inner_places_count = 0;
 }
 
-static const struct encoding *detect(const struct links *links, struct bytes head) {
-    size_t bom_size;
-    const struct encoding *encoding = encoding_of_bom(head, &bom_size);
-    if (encoding == NULL) {
-        encoding = links->header_encoding;
-    }
-    if (encoding == NULL && links->format == LINKS_XML) {
-        encoding = encoding_of_xml(head);
-        return encoding == NULL || encoding->is_wide ? encoding_utf8 : encoding;
-    }
-    return encoding != NULL ? encoding
-                            : encoding_detect((struct bytes){NULL, 0}, head, links->format == LINKS_HTML);
-}
-
 /* The head is there: decide what the document is. */
 static void begin(struct links *links, struct bytes head) {
     links->has_begun = true;
@@ -195,7 +181,10 @@ static void begin(struct links *links, struct bytes head) {
     if (links->format == LINKS_NONE) {
         return;
     }
-    links->encoding = detect(links, head);
+    enum encoding_document document = links->format == LINKS_HTML  ? ENCODING_HTML
+                                      : links->format == LINKS_XML ? ENCODING_XML
+                                                                   : ENCODING_TEXT;
+    links->encoding = encoding_detect(links->header_encoding, head, document);
     links->is_decoded = links->encoding->is_wide;
     transcode_start(&links->transcode, links->encoding);
     buf_clear(&links->collected);

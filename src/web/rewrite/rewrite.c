@@ -116,24 +116,6 @@ const char *rewrite_charset(const struct rewrite *rewrite) {
     return rewrite->is_declared ? rewrite->encoding->name : NULL;
 }
 
-/* What the document says of its encoding, or NULL. */
-static const struct encoding *declared_encoding(const struct rewrite *rewrite, struct bytes head) {
-    size_t bom_size;
-    const struct encoding *encoding = encoding_of_bom(head, &bom_size);
-    if (encoding == NULL) {
-        encoding = encoding_of_label(encoding_charset(rewrite->place.content_type));
-    }
-    if (encoding == NULL && rewrite->place.format == REWRITE_HTML) {
-        encoding = encoding_prescan(head);
-    }
-    if (encoding == NULL && rewrite_is_xml(rewrite)) {
-        encoding = encoding_of_xml(head);
-        encoding =
-            encoding != NULL && encoding->is_wide ? encoding_utf8 : encoding; /* it was read as ASCII */
-    }
-    return encoding;
-}
-
 static struct rewrite_css css_of(struct rewrite *rewrite) {
     return (struct rewrite_css){.css = &rewrite->css, .put = put_out, .context = rewrite};
 }
@@ -147,11 +129,12 @@ static void start_script(struct rewrite *rewrite) {
 /* The head is there: decide what the document is in. */
 static void begin(struct rewrite *rewrite, struct bytes head) {
     rewrite->has_begun = true;
-    const struct encoding *declared = declared_encoding(rewrite, head);
-    rewrite->is_declared = declared != NULL;
-    rewrite->encoding = declared != NULL ? declared
-                                         : encoding_detect((struct bytes){NULL, 0}, (struct bytes){NULL, 0},
-                                                           rewrite->place.format == REWRITE_HTML);
+    const struct encoding *header = encoding_of_label(encoding_charset(rewrite->place.content_type));
+    enum encoding_document document = rewrite->place.format == REWRITE_HTML ? ENCODING_HTML
+                                      : rewrite_is_xml(rewrite)             ? ENCODING_XML
+                                                                            : ENCODING_TEXT;
+    rewrite->is_declared = encoding_declared(header, head, document) != NULL;
+    rewrite->encoding = encoding_detect(header, head, document);
     rewrite->is_decoded = rewrite->encoding->is_wide;
     transcode_start(&rewrite->transcode, rewrite->encoding);
     buf_clear(&rewrite->collected);
