@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "web/html/refresh.h"
+#include "web/url/input.h"
+
 static void make_rules(struct links *links) {
     memset(links->rules, 0, sizeof links->rules);
     for (size_t i = 0; i < links_rules_count; i++) {
@@ -146,6 +149,295 @@ enum links_format links_sniff(struct bytes head) {
         }
     }
     return LINKS_NONE;
+}
+
+/*
+ * From the text of a reference to a report
+ */
+
+/* The bytes of a buffer that has just been written; nothing where they were too many. */
+static struct bytes written(struct links *links, const struct buf *buf) {
+    if (buf->err == ERR_OK) {
+        return buf_bytes(buf);
+    }
+    links->err = buf->err == ERR_MEMORY ? ERR_MEMORY : links->err;
+    return (struct bytes){NULL, 0};
+}
+
+struct bytes links_to_utf8(struct links *links, struct bytes raw) {
+    if (links->encoding == encoding_utf8 || links->is_decoded || bytes_are_ascii(raw)) {
+        return raw;
+    }
+    buf_clear(&links->utf8);
+    transcode_put(&links->transcode, &links->utf8, raw);
+    return written(links, &links->utf8);
+}
+
+struct bytes links_decode(struct links *links, struct bytes raw, unsigned decoding) {
+    struct bytes text = links_to_utf8(links, raw);
+    if (html_is_plain(text, decoding)) {
+        return text;
+    }
+    buf_clear(&links->value);
+    html_decode(&links->value, text, decoding);
+    return written(links, &links->value);
+}
+
+/* Whether the text has a scheme, and one that is not fetched. */
+static bool has_other_scheme(struct bytes text) {
+    size_t size = input_scheme_length(text);
+    struct bytes scheme = bytes_slice(text, 0, size);
+    return size > 0 && !bytes_equal_ignore_case(scheme, BYTES("http")) &&
+           !bytes_equal_ignore_case(scheme, BYTES("https"));
+}
+
+/* In the document's encoding where the standard wants that. */
+static struct bytes encoded(struct links *links, struct bytes text) {
+    if (links->encoding == encoding_utf8 || bytes_are_ascii(text)) {
+        return text;
+    }
+    buf_clear(&links->reference);
+    transcode_put_reference(&links->transcode, &links->reference, text);
+    return written(links, &links->reference);
+}
+
+void links_report(struct links *links, const struct link *link, struct bytes text) {
+    text = input_trim(text);
+    if (text.size == 0 || text.data[0] == '#' || has_other_scheme(text)) {
+        return;
+    }
+    struct url *url = &links->url;
+    enum err err = url_parse(url, encoded(links, text), links->base, NULL);
+    links->err = err == ERR_MEMORY ? err : links->err;
+    if (err != ERR_OK || !url_is_web(url)) {
+        return;
+    }
+    struct link report = *link;
+    report.url = url;
+    report.href = url_href(url);
+    report.href.size = url_has_fragment(url) ? url->fragment.from - 1 : report.href.size;
+    if (!once_add(&links->once, report.href, report.kind)) {
+        links->found(links->context, &report);
+    }
+}
+
+/*
+ * Style sheets
+ */
+
+/* The value of a reference, in UTF-8, escapes resolved. */
+static struct bytes css_value(struct links *links, struct bytes raw, bool is_utf8) {
+    struct bytes text = is_utf8 ? raw : links_to_utf8(links, raw);
+    if (bytes_find_byte(text, '\\') == text.size) {
+        return text;
+    }
+    buf_clear(&links->css_value);
+    css_decode(&links->css_value, text);
+    links->err = links->css_value.err == ERR_MEMORY ? ERR_MEMORY : links->err;
+    return buf_bytes(&links->css_value);
+}
+
+static void css_drain(struct links *links, const struct links_css *where) {
+    struct css_token token;
+    while (css_next(&links->css, &token)) {
+        if (token.kind != CSS_REFERENCE && token.kind != CSS_IMPORT) {
+            continue;
+        }
+        struct link link = where->link;
+        link.kind = LINK_EMBED;
+        if (link.attribute == NULL) {
+            link.attribute = token.kind == CSS_IMPORT ? "@import" : "url";
+            link.offset += token.offset;
+        }
+        links_report(links, &link, css_value(links, token.source, where->is_utf8));
+    }
+    links->err = css_err(&links->css) != ERR_OK ? css_err(&links->css) : links->err;
+}
+
+void links_css_feed(struct links *links, struct bytes piece, const struct links_css *where) {
+    css_feed(&links->css, piece);
+    css_drain(links, where);
+}
+
+void links_css_end(struct links *links, const struct links_css *where) {
+    css_end(&links->css);
+    css_drain(links, where);
+}
+
+/*
+ * Scripts and JSON
+ */
+
+/* In a manifest of a web application the keys say what a string is. */
+static bool manifest_kind(struct bytes key, enum link_kind *ret_kind) {
+    if (bytes_equal(key, BYTES("src"))) {
+        *ret_kind = LINK_EMBED;
+        return true;
+    }
+    if (bytes_equal(key, BYTES("start_url")) || bytes_equal(key, BYTES("url"))) {
+        *ret_kind = LINK_PAGE;
+        return true;
+    }
+    return false;
+}
+
+void links_guess_feed(struct links *links, struct bytes piece, const char *element) {
+    struct guess_string string;
+    while (guess_next(&links->guess, &piece, &string)) {
+        struct link link = {
+            .kind = LINK_GUESS, .element = element, .attribute = "text", .offset = string.offset};
+        bool is_known = links->format == LINKS_MANIFEST && manifest_kind(string.key, &link.kind);
+        if (is_known || (links->options.guesses && guess_is_url(string.text))) {
+            links_report(links, &link, links_to_utf8(links, string.text));
+        }
+    }
+}
+
+/*
+ * Playlists: a URL a line, and some in the attributes of lines that start with '#'
+ */
+
+static void playlist_line(struct links *links, uint64_t offset) {
+    struct link link = {.kind = LINK_EMBED, .element = "", .attribute = "text", .offset = offset};
+    struct bytes line = bytes_trim(buf_bytes(&links->collected));
+    if (line.size > 0 && line.data[0] == '#') {
+        size_t uri = bytes_find(line, BYTES("URI=\""));
+        if (uri == line.size) {
+            return;
+        }
+        link.attribute = "URI";
+        link.offset += uri + 5;
+        line = bytes_skip(line, uri + 5);
+        line.size = bytes_find_byte(line, '"');
+    }
+    links_report(links, &link, links_to_utf8(links, line));
+}
+
+static void links_playlist_end(struct links *links) {
+    if (links->collected.err == ERR_OK) {
+        playlist_line(links, links->text_offset - links->collected.size);
+    }
+    links->err = links->collected.err == ERR_MEMORY ? ERR_MEMORY : links->err;
+    buf_clear(&links->collected);
+}
+
+static void links_playlist_feed(struct links *links, struct bytes piece) {
+    while (piece.size > 0) {
+        size_t size = bytes_find_byte(piece, '\n');
+        buf_put(&links->collected, bytes_slice(piece, 0, size));
+        links->text_offset += size;
+        if (size == piece.size) {
+            return;
+        }
+        links_playlist_end(links);
+        links->text_offset++;
+        piece = bytes_skip(piece, size + 1);
+    }
+}
+
+/*
+ * Header fields: Link (RFC 8288) and Refresh
+ */
+
+static void skip_spaces(struct bytes *text) {
+    while (text->size > 0 && (text->data[0] == ' ' || text->data[0] == '\t')) {
+        *text = bytes_skip(*text, 1);
+    }
+}
+
+/* A token, or a quoted string; a quote that is not closed goes to the end. */
+static struct bytes take_value(struct bytes *text) {
+    struct bytes value;
+    if (text->size > 0 && text->data[0] == '"') {
+        struct bytes inside = bytes_skip(*text, 1);
+        size_t size = 0;
+        while (size < inside.size && inside.data[size] != '"') {
+            size += inside.data[size] == '\\' && size + 1 < inside.size ? 2 : 1;
+        }
+        value = bytes_slice(inside, 0, size);
+        *text = bytes_skip(inside, size < inside.size ? size + 1 : size);
+        return value;
+    }
+    size_t size = 0;
+    while (size < text->size && text->data[size] != ';' && text->data[size] != ',') {
+        size++;
+    }
+    value = bytes_trim(bytes_slice(*text, 0, size));
+    *text = bytes_skip(*text, size);
+    return value;
+}
+
+/* "; name=value": false where no parameter follows. */
+static bool next_parameter(struct bytes *text, struct bytes *ret_name, struct bytes *ret_value) {
+    skip_spaces(text);
+    if (text->size == 0 || text->data[0] != ';') {
+        return false;
+    }
+    *text = bytes_skip(*text, 1);
+    size_t size = 0;
+    while (size < text->size && text->data[size] != '=' && text->data[size] != ';' &&
+           text->data[size] != ',') {
+        size++;
+    }
+    *ret_name = bytes_trim(bytes_slice(*text, 0, size));
+    *ret_value = (struct bytes){NULL, 0};
+    *text = bytes_skip(*text, size);
+    if (text->size > 0 && text->data[0] == '=') {
+        *text = bytes_skip(*text, 1);
+        skip_spaces(text);
+        *ret_value = take_value(text);
+    }
+    return true;
+}
+
+/* One link behind its '<'; *text is moved to the ',' behind it. */
+static void header_link(struct links *links, struct bytes *text) {
+    size_t size = bytes_find_byte(*text, '>');
+    if (size == text->size) {
+        *text = bytes_skip(*text, size);
+        return;
+    }
+    struct bytes reference = bytes_slice(*text, 0, size);
+    *text = bytes_skip(*text, size + 1);
+    struct bytes rel = {NULL, 0};
+    struct bytes anchor = {NULL, 0};
+    bool has_as = false;
+    struct bytes name;
+    struct bytes value;
+    while (next_parameter(text, &name, &value)) {
+        if (bytes_equal_ignore_case(name, BYTES("rel")) && rel.data == NULL) {
+            rel = value;
+        } else if (bytes_equal_ignore_case(name, BYTES("anchor"))) {
+            anchor = value;
+        }
+        has_as = has_as || bytes_equal_ignore_case(name, BYTES("as"));
+    }
+    struct link link = {.element = "", .attribute = "header"};
+    if (anchor.size == 0 && links_rel_kind(rel, has_as, &link.kind)) { /* else it is about another document */
+        links_report(links, &link, reference);
+    }
+}
+
+void links_header(struct links *links, struct bytes name, struct bytes value) {
+    if (bytes_equal_ignore_case(name, BYTES("refresh"))) {
+        struct link link = {.kind = LINK_REFRESH, .element = "", .attribute = "header"};
+        struct bytes text;
+        if (refresh_url(value, &text)) {
+            links_report(links, &link, text);
+        }
+        return;
+    }
+    if (!bytes_equal_ignore_case(name, BYTES("link"))) {
+        return;
+    }
+    struct bytes rest = value;
+    while (rest.size > 0) {
+        rest = bytes_skip(rest, bytes_find_byte(rest, '<'));
+        if (rest.size > 0) {
+            rest = bytes_skip(rest, 1);
+            header_link(links, &rest);
+        }
+    }
 }
 
 /*

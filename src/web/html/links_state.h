@@ -1,13 +1,7 @@
 /*
- * links_state - what is inside a struct links, shared by the files that implement it:
- *
- *      links.c           documents: start, first bytes, pieces, end
- *      links_report.c    from the text of a reference to a report: encoding, resolving, duplicates
- *      links_html.c      tags and text of HTML and XML
- *      links_element.c   the elements that need more than a rule: link, meta, form, input, base, script
- *      links_rules.c     which attribute of which element refers to what
- *      links_text.c      style sheets, scripts, JSON, playlists
- *      links_header.c    HTTP header fields
+ * links_state - what is inside a struct links. One machine in two files: links.c does documents of all
+ * formats and reports what refers to something, links_html.c tags and text of HTML and XML. links_rules.h,
+ * which rewriting uses too, says which attribute of which element refers to what.
  */
 #ifndef MNEMON_WEB_HTML_LINKS_STATE_H
 #define MNEMON_WEB_HTML_LINKS_STATE_H
@@ -89,60 +83,19 @@ struct links {
     struct links_inner_place inner_places[LINKS_INNER_PLACES_MAX];
 };
 
-/* links_report.c */
+/* links.c */
 
 /* The slice of the document in UTF-8: itself, or a copy in links->utf8. */
 struct bytes links_to_utf8(struct links *links, struct bytes raw);
 
 /*
  * What the slice of the document means, in UTF-8, character references resolved by flags of enum
- * html_decoding. In the document itself where nothing is to be done, else in links->value.
+ * html_decoding. In the document itself if nothing is to be done, else in links->value.
  */
 struct bytes links_decode(struct links *links, struct bytes raw, unsigned decoding);
 
 /* Resolve the text and report it, as a link with the kind, names and offset of this one. */
 void links_report(struct links *links, const struct link *link, struct bytes text);
-
-/* links_html.c */
-void links_html_start(struct links *links);
-void links_html_feed(struct links *links, struct bytes piece);
-void links_html_end(struct links *links);
-
-/* links_element.c: the attributes of a tag that mean something to us, the first of each name. */
-struct links_tag {
-    const struct html_token *token;
-    unsigned element;
-    uint64_t mask; /* bit i: found[i] is there */
-    const struct html_attribute *found[LINKS_ATTRIBUTES_COUNT];
-};
-_Static_assert(LINKS_ATTRIBUTES_COUNT <= 64, "one bit each");
-
-static inline bool links_tag_has(const struct links_tag *tag, enum links_attribute attribute) {
-    return (tag->mask >> attribute & 1) != 0;
-}
-
-/* Whether the attribute is there and its value, spaces at its ends aside, is this word in any case. */
-bool links_tag_is(const struct links_tag *tag, enum links_attribute attribute, struct bytes word);
-
-/* Where the value of the attribute stands in the document. */
-uint64_t links_tag_offset(const struct links_tag *tag, enum links_attribute attribute);
-
-/* The value, decoded; valid until the next call of links_decode(). */
-struct bytes links_tag_value(struct links *links, const struct links_tag *tag,
-                             enum links_attribute attribute);
-
-/* Report one attribute that is a URL, or a list of them. */
-void links_tag_url(struct links *links, const struct links_tag *tag, enum links_attribute attribute,
-                   enum link_kind kind);
-void links_tag_srcset(struct links *links, const struct links_tag *tag, enum links_attribute attribute);
-
-/* The elements with a meaning of their own. */
-void links_element(struct links *links, const struct links_tag *tag);
-
-/* The kind of a link with this rel (and `as`); false where nobody follows it. */
-bool links_rel_kind(struct bytes rel, bool has_as, enum link_kind *ret_kind);
-
-/* links_text.c */
 
 /*
  * Style sheets. link->element is where they are; link->attribute too, for a style attribute, else NULL;
@@ -158,7 +111,12 @@ void links_css_end(struct links *links, const struct links_css *where);
 /* A script or JSON; guess_start() was called. */
 void links_guess_feed(struct links *links, struct bytes piece, const char *element);
 
-void links_playlist_feed(struct links *links, struct bytes piece);
-void links_playlist_end(struct links *links);
+/* links_html.c */
+void links_html_start(struct links *links);
+void links_html_feed(struct links *links, struct bytes piece);
+void links_html_end(struct links *links);
+
+/* The kind of a link with this rel (and `as`); false if nobody follows it. */
+bool links_rel_kind(struct bytes rel, bool has_as, enum link_kind *ret_kind);
 
 #endif
