@@ -99,7 +99,7 @@ static void end_collected(struct rewrite *rewrite) {
     buf_clear(&rewrite->collected);
 }
 
-static void collect(struct rewrite *rewrite, struct bytes text) {
+void rewrite_collect(struct rewrite *rewrite, struct bytes text) {
     if (rewrite->is_collecting && text.size <= REWRITE_COLLECTED_SIZE_MAX - rewrite->collected.size) {
         rewrite_check(rewrite, buf_put(&rewrite->collected, text));
         return;
@@ -162,7 +162,7 @@ static void on_text(struct rewrite *rewrite, const struct html_token *token) {
     case REWRITE_TEXT_IMPORT_MAP:
     case REWRITE_TEXT_URL:
     case REWRITE_TEXT_ABSOLUTE_URL:
-        collect(rewrite, token->text);
+        rewrite_collect(rewrite, token->text);
         break;
     case REWRITE_TEXT_PLAIN:
         rewrite_out(rewrite, token->source);
@@ -193,13 +193,9 @@ static bool is_script_type(struct bytes type) {
         "text/javascript1.3",
         "text/javascript1.4",
         "text/javascript1.5",
+        NULL,
     };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (bytes_equal_ignore_case(type, bytes_of_string(types[i]))) {
-            return true;
-        }
-    }
-    return false;
+    return bytes_is_one_of(type, types);
 }
 
 static enum rewrite_text start_script(struct rewrite *rewrite, struct bytes type) {
@@ -380,7 +376,7 @@ static void on_comment(struct rewrite *rewrite, const struct html_token *token) 
     }
     rewrite->is_collecting = rewrite->is_collecting || is_first;
     rewrite->in_instruction = !token->is_end;
-    collect(rewrite, token->source);
+    rewrite_collect(rewrite, token->source);
     if (token->is_end && rewrite->is_collecting) {
         out_instruction(rewrite, buf_bytes(&rewrite->collected));
         buf_clear(&rewrite->collected);

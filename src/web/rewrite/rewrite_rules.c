@@ -1,29 +1,12 @@
 #include "web/rewrite/rewrite_rules.h"
 
-static const char *const more_elements[] = {
-    [REWRITE_BASEURL - LINKS_ELEMENTS_COUNT] = "baseurl",
-    [REWRITE_BLOCKQUOTE - LINKS_ELEMENTS_COUNT] = "blockquote",
-    [REWRITE_DEL - LINKS_ELEMENTS_COUNT] = "del",
-    [REWRITE_HEAD - LINKS_ELEMENTS_COUNT] = "head",
-    [REWRITE_HTML_ELEMENT - LINKS_ELEMENTS_COUNT] = "html",
-    [REWRITE_INS - LINKS_ELEMENTS_COUNT] = "ins",
-    [REWRITE_LOCATION - LINKS_ELEMENTS_COUNT] = "location",
-    [REWRITE_Q - LINKS_ELEMENTS_COUNT] = "q",
-};
+/* Both lists are in the order of their enum. */
+static const char *const more_elements[] = {"baseurl", "blockquote", "del",      "head",
+                                            "html",    "ins",        "location", "q"};
 
-static const char *const more_attributes[] = {
-    [REWRITE_CITE - LINKS_ATTRIBUTES_COUNT] = "cite",
-    [REWRITE_CROSSORIGIN - LINKS_ATTRIBUTES_COUNT] = "crossorigin",
-    [REWRITE_FORMTARGET - LINKS_ATTRIBUTES_COUNT] = "formtarget",
-    [REWRITE_INITIALIZATION - LINKS_ATTRIBUTES_COUNT] = "initialization",
-    [REWRITE_INTEGRITY - LINKS_ATTRIBUTES_COUNT] = "integrity",
-    [REWRITE_MANIFEST - LINKS_ATTRIBUTES_COUNT] = "manifest",
-    [REWRITE_MEDIA - LINKS_ATTRIBUTES_COUNT] = "media",
-    [REWRITE_NONCE - LINKS_ATTRIBUTES_COUNT] = "nonce",
-    [REWRITE_PING - LINKS_ATTRIBUTES_COUNT] = "ping",
-    [REWRITE_SOURCEURL - LINKS_ATTRIBUTES_COUNT] = "sourceurl",
-    [REWRITE_TARGET - LINKS_ATTRIBUTES_COUNT] = "target",
-};
+static const char *const more_attributes[] = {"cite",      "crossorigin", "formtarget", "initialization",
+                                              "integrity", "manifest",    "media",      "nonce",
+                                              "ping",      "sourceurl",   "target"};
 
 /* LINKS_OTHER: of any element that has no rule of its own for the attribute. */
 static const struct {

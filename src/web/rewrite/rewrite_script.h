@@ -138,7 +138,8 @@ enum err rewrite_script_end(struct rewrite_script *script) MUST_CHECK;
 enum err rewrite_script_flush(struct rewrite_script *script) MUST_CHECK;
 
 /*
- * Between rewrite_script.c, rewrite_script_name.c and rewrite_script_bracket.c.
+ * One machine in two files: rewrite_script.c does the tokens, rewrite_script_name.c decides what a name and a
+ * bracket mean by what is around them. The rest is between these two.
  */
 
 /* A step: what it did. */

@@ -1,16 +1,12 @@
 /*
- * rewrite_state - what is inside a struct rewrite, shared by the files that implement it:
+ * rewrite_state - what is inside a struct rewrite. One machine in several files:
  *
- *      rewrite.c                documents: start, first bytes, pieces, end
- *      rewrite_format.c         what a document is taken for
- *      rewrite_url.c            from the text of a reference to a replay URL
- *      rewrite_html.c           tokens of HTML and XML, and the text in them
- *      rewrite_tag.c            attributes
- *      rewrite_value.c          values of attributes that are more than a URL
- *      rewrite_rules.c          which attribute of which element is what
- *      rewrite_text.c           style sheets, import maps, playlists
- *      rewrite_script.c         scripts: rewrite_script_name.c the names in them, rewrite_scan.c what needs
- * no memory
+ *      rewrite.c        documents of all formats, and from the text of a reference to a replay URL
+ *      rewrite_html.c   tokens of HTML and XML, and the text in them
+ *      rewrite_tag.c    attributes
+ *      rewrite_text.c   style sheets, import maps, playlists, values of attributes that are more than a URL
+ *
+ * rewrite_rules.h says what becomes of which attribute, rewrite_script.h rewrites scripts.
  */
 #ifndef MNEMON_WEB_REWRITE_REWRITE_STATE_H
 #define MNEMON_WEB_REWRITE_REWRITE_STATE_H
@@ -101,8 +97,6 @@ static inline bool rewrite_is_utf8(const struct rewrite *rewrite) {
     return rewrite->is_decoded || rewrite->encoding == encoding_utf8;
 }
 
-/* rewrite_url.c */
-
 /* The slice of the document in UTF-8: itself, or a copy in rewrite->utf8. */
 struct bytes rewrite_to_utf8(struct rewrite *rewrite, struct bytes raw);
 
@@ -119,13 +113,17 @@ bool rewrite_is_absolute(struct bytes text);
 /* Remember a failure; true where there is none. A limit only means that something stays as it is. */
 bool rewrite_check(struct rewrite *rewrite, enum err err);
 
-/* rewrite_html.c */
+/* rewrite_html.c: tokens of HTML and XML, and the text in them */
 void rewrite_html_start(struct rewrite *rewrite);
 void rewrite_html_feed(struct rewrite *rewrite, struct bytes piece);
 void rewrite_html_end(struct rewrite *rewrite);
 
 /* Put text so that it means the same in a value of these quotes, or with HTML_NO_VALUE as text. */
 void rewrite_out_escaped(struct rewrite *rewrite, struct bytes text, enum html_quote quote);
+
+/* Add to rewrite->collected, until that would be too long to be looked at as a whole: then all of it passes.
+ */
+void rewrite_collect(struct rewrite *rewrite, struct bytes text);
 
 /* rewrite_tag.c: the attributes of a start tag that mean something to us, the first of each name. */
 struct rewrite_tag {
@@ -150,15 +148,13 @@ static inline bool rewrite_tag_has(const struct rewrite_tag *tag, unsigned attri
 /* The value of the attribute as it is written, without spaces at its ends; empty where there is none. */
 struct bytes rewrite_tag_word(const struct rewrite_tag *tag, unsigned attribute);
 
-/* rewrite_value.c: true with the new value of an attribute in rewrite->changed, false where it stays. */
+/* rewrite_text.c: true with the new value of an attribute in rewrite->changed, false where it stays. */
 bool rewrite_value_url(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes value);
 bool rewrite_value_srcset(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes value);
 bool rewrite_value_refresh(struct rewrite *rewrite, struct bytes value);
 bool rewrite_value_css(struct rewrite *rewrite, struct bytes value);
 bool rewrite_value_script(struct rewrite *rewrite, struct bytes value);
 bool rewrite_value_html(struct rewrite *rewrite, struct bytes value);
-
-/* rewrite_text.c */
 
 /* Style sheets; what comes out goes to put. is_utf8: the text has been decoded already. */
 struct rewrite_css {
