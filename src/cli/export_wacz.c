@@ -7,7 +7,6 @@
 #include "version.h"
 #include "warc/cdxj.h"
 #include "warc/wacz_title.h"
-#include "warc/wacz_zipnum.h"
 
 enum {
     STATUS_OK = 200,

@@ -5,7 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "warc/unzstd.h"
+#include "warc/unpack.h"
 
 enum { RAW_DEFLATE = -MAX_WBITS, GZIP_WRAPPER = 16 };
 
@@ -156,7 +156,7 @@ static enum err start_zstd(struct content_stage *stage) {
         return ERR_MEMORY;
     }
     ZSTD_DCtx_reset(stage->zstd, ZSTD_reset_session_only);
-    size_t result = ZSTD_DCtx_setParameter(stage->zstd, ZSTD_d_windowLogMax, UNZSTD_WINDOW_LOG_MAX);
+    size_t result = ZSTD_DCtx_setParameter(stage->zstd, ZSTD_d_windowLogMax, UNPACK_WINDOW_LOG_MAX);
     return ZSTD_isError(result) ? ERR_MEMORY : ERR_OK;
 }
 

@@ -15,13 +15,14 @@
 #ifndef MNEMON_WARC_UNPACK_H
 #define MNEMON_WARC_UNPACK_H
 
-#include "warc/gunzip.h"
-#include "warc/unzstd.h"
+#include "warc/window.h"
+#include "warc/zdict.h"
 
 enum {
     UNPACK_IN_SIZE = 128 << 10,
     UNPACK_OUT_SIZE = 256 << 10,
     UNPACK_PEEK_MAX = 16 << 10,   /* the most that unpack_peek() can be asked for */
+    UNPACK_WINDOW_LOG_MAX = 23,   /* of zstd: 8 MiB, as the IIPC form allows */
     UNPACK_RATIO_GRACE = 1 << 20, /* the ratio is not looked at before a member has given so much */
 };
 
@@ -38,6 +39,18 @@ struct unpack_options {
     uint64_t unpacked_size_max;     /* of the whole file */
     uint32_t ratio_max;             /* unpacked bytes per stored byte of a member; deflate reaches 1,032 */
     const struct zdict *dictionary; /* borrowed; for parts of a file that do not bring their own */
+};
+
+/* Decodes gzip members, one after the other, with the same memory. */
+struct gunzip {
+    struct z_stream_s *stream;
+    struct libdeflate_decompressor *whole;
+    bool is_fresh; /* nothing of the member has been decoded */
+};
+
+/* The same for zstd frames. */
+struct unzstd {
+    struct ZSTD_DCtx_s *context;
 };
 
 struct unpack {

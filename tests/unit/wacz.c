@@ -3,11 +3,10 @@
 #include "base/sha256.h"
 #include "base/utc.h"
 #include "unit.h"
-#include "warc/gunzip.h"
+#include "warc/unpack.h"
 #include "warc/wacz_reader.h"
 #include "warc/wacz_title.h"
 #include "warc/wacz_writer.h"
-#include "warc/wacz_zipnum.h"
 #include "warc/zip_source.h"
 
 enum { FILE_SIZE_MAX = 4 << 20, LINES_COUNT = 2 * WACZ_ZIPNUM_LINES + 100 };
@@ -202,25 +201,22 @@ static void make_line(struct buf *line, size_t i) {
     buf_put_format(line, "org,example)/%05zu 20260102030405 {\"offset\": \"%zu\"}\n", i, i);
 }
 
-static void unpack(struct bytes member, struct buf *out) {
+static void unpack_member(struct bytes member, struct buf *out) {
     struct source_memory memory;
-    struct window window;
-    struct gunzip gunzip;
-    uint8_t piece[4096];
-    bool is_end = false;
-    assert_int_equal(window_init(&window, 128 << 10), ERR_OK);
-    assert_int_equal(gunzip_init(&gunzip), ERR_OK);
+    struct unpack unpack;
+    enum unpack_event event = UNPACK_BYTES;
     source_memory_init(&memory, member);
-    window_open(&window, &memory.source);
-    gunzip_start(&gunzip);
-    while (!is_end) {
-        size_t size = 0;
-        assert_int_equal(gunzip_step(&gunzip, &window, piece, sizeof piece, &size, &is_end, NULL), ERR_OK);
-        buf_put(out, bytes_of(piece, size));
+    assert_int_equal(unpack_init(&unpack, NULL), ERR_OK);
+    unpack_open(&unpack, &memory.source);
+    while (event == UNPACK_BYTES) {
+        assert_int_equal(unpack_fill(&unpack, &event, NULL), ERR_OK);
+        struct bytes ready = unpack_ready(&unpack);
+        buf_put(out, ready);
+        unpack_consume(&unpack, ready.size);
     }
-    assert_int_equal(window_offset(&window), member.size);
-    gunzip_done(&gunzip);
-    window_done(&window);
+    assert_int_equal(event, UNPACK_MEMBER_END);
+    assert_int_equal(unpack_stored_end(&unpack), member.size);
+    unpack_done(&unpack);
 }
 
 static void an_index_in_blocks_leads_to_every_line(void **state) {
@@ -266,7 +262,7 @@ static void an_index_in_blocks_leads_to_every_line(void **state) {
                             &number, &offset, &length);
         assert_int_equal(fields, 3);
         assert_int_equal(number, (count - 2) * WACZ_ZIPNUM_LINES);
-        unpack(bytes_slice(buf_bytes(&blocks), (size_t)offset, (size_t)(offset + length)), &all);
+        unpack_member(bytes_slice(buf_bytes(&blocks), (size_t)offset, (size_t)(offset + length)), &all);
     }
     assert_int_equal(count, 4);
     assert_bytes_equal(buf_bytes(&all), buf_bytes(&wanted));
