@@ -53,10 +53,6 @@ void nearest_offer(struct nearest *nearest, const char *known) {
     }
 }
 
-const char *nearest_word(const struct nearest *nearest) {
-    return nearest->best;
-}
-
 const char *nearest_hint(const struct nearest *nearest, const char *prefix, char out[NEAREST_HINT_SIZE]) {
     out[0] = '\0';
     if (nearest->best != NULL) {

@@ -8,7 +8,9 @@ enum { NEAREST_HINT_SIZE = 80 };
 
 struct nearest {
     struct bytes word; /* what was typed */
-    const char *best;  /* the nearest so far, or NULL */
+    /* The nearest so far, or NULL. Near: one letter or at most a third of its letters differ, or it was cut
+     * off. */
+    const char *best;
     size_t best_distance;
 };
 
@@ -17,14 +19,8 @@ void nearest_init(struct nearest *nearest, struct bytes word);
 /* Consider one known word; it must outlive the nearest. */
 void nearest_offer(struct nearest *nearest, const char *known);
 
-/*
- * The word to suggest, or NULL where none is near: one letter or at most a third of its letters differ, or
- * it was cut off.
- */
-const char *nearest_word(const struct nearest *nearest);
-
-/* The rest of a sentence: "; did you mean --depth?" with the prefix "--", or "" where no word is near.
- * Returns out. */
+/* The rest of a sentence: "; did you mean --depth?" with the prefix "--", or "" if no word is near. Returns
+ * out. */
 const char *nearest_hint(const struct nearest *nearest, const char *prefix, char out[NEAREST_HINT_SIZE]);
 
 #endif

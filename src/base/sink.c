@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/whole_file.h"
+
 static enum err buf_append(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
     struct buf *buf = ((struct sink_buf *)sink)->buf;
     enum err err = buf_put(buf, bytes);
@@ -25,18 +27,8 @@ void sink_buf_init(struct sink_buf *into, struct buf *buf) {
 }
 
 static enum err file_append(struct sink *sink, struct bytes bytes, struct err_detail *detail) {
-    int descriptor = ((struct sink_file *)sink)->descriptor;
-    while (bytes.size > 0) {
-        ssize_t written = write(descriptor, bytes.data, bytes.size);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            return err_set(detail, err_from_errno(errno), "cannot write: %s", strerror(errno));
-        }
-        bytes = bytes_skip(bytes, (size_t)written);
-    }
-    return ERR_OK;
+    bool is_written = whole_file_write_all(((struct sink_file *)sink)->descriptor, bytes);
+    return is_written ? ERR_OK : err_set(detail, err_from_errno(errno), "cannot write: %s", strerror(errno));
 }
 
 static enum err file_rewrite(struct sink *sink, uint64_t offset, struct bytes bytes,

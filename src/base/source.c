@@ -34,28 +34,14 @@ static enum err file_failed(const struct source_file *file, int number, struct e
     return err_set_at(detail, err_from_errno(number), file->offset, "cannot read: %s", strerror(number));
 }
 
-/* With positions: the descriptor's own position is not used, so several sources may share it. */
-static enum err file_read_at(struct source *source, void *out, size_t size, size_t *ret_size,
-                             struct err_detail *detail) {
+/* With positions if there are any: the descriptor's own is not used then, so several sources may share it. */
+static enum err file_read(struct source *source, void *out, size_t size, size_t *ret_size,
+                          struct err_detail *detail) {
     struct source_file *file = (struct source_file *)source;
     ssize_t got;
     do {
-        got = pread(file->descriptor, out, size, (off_t)file->offset);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) {
-        return file_failed(file, errno, detail);
-    }
-    file->offset += (uint64_t)got;
-    *ret_size = (size_t)got;
-    return ERR_OK;
-}
-
-static enum err file_read_on(struct source *source, void *out, size_t size, size_t *ret_size,
-                             struct err_detail *detail) {
-    struct source_file *file = (struct source_file *)source;
-    ssize_t got;
-    do {
-        got = read(file->descriptor, out, size);
+        got = source_can_seek(source) ? pread(file->descriptor, out, size, (off_t)file->offset)
+                                      : read(file->descriptor, out, size);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
         return file_failed(file, errno, detail);
@@ -78,7 +64,7 @@ void source_file_init(struct source_file *file, int descriptor) {
     off_t position = lseek(descriptor, 0, SEEK_CUR);
     bool can_seek = position >= 0;
     *file = (struct source_file){
-        .source = {.read = can_seek ? file_read_at : file_read_on, .seek = can_seek ? file_seek : NULL},
+        .source = {.read = file_read, .seek = can_seek ? file_seek : NULL},
         .descriptor = descriptor,
         .offset = can_seek ? (uint64_t)position : 0,
     };

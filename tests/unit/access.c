@@ -1,5 +1,6 @@
 /* access: which rule decides, what a line may say, and files that change under their readers. */
 #include "store/access/access.h"
+#include "clock-manual.h"
 
 #include <fcntl.h>
 #include <pthread.h>

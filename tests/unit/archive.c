@@ -1,4 +1,5 @@
 #include "replay/archive/archive.h"
+#include "clock-manual.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* breaker: who could not be reached is left alone for a while, then one call tries. */
 #include "store/remote/breaker.h"
+#include "clock-manual.h"
 
 #include "unit.h"
 

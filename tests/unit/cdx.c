@@ -1,4 +1,5 @@
 /* cdx: parameters, filters, and answers that are made piece by piece, over three volumes. */
+#include "clock-manual.h"
 #include "replay/cdx/cdx_answer.h"
 
 #include "base/prng.h"

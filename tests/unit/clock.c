@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "clock-manual.h"
 
 #include <time.h>
 

@@ -1,6 +1,7 @@
 /* gate: two real sockets on one loop, and messages made by hand: members, strangers, liars, floods, charters.
  */
 #include "node/transport/gate.h"
+#include "clock-manual.h"
 
 #include <sodium.h>
 #include <stdio.h>

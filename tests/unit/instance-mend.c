@@ -2,7 +2,7 @@
  */
 #include "instance-fixture.h"
 
-#include "base/clock.h"
+#include "clock-manual.h"
 #include "store/instance/scrub.h"
 #include "store/volume/compact.h"
 #include "store/volume/segment.h"

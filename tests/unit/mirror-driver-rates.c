@@ -1,5 +1,6 @@
 /* mirror_driver_rates, mirror_limit: what people write, what the clock on the wall makes of it, what they
  * see. */
+#include "clock-manual.h"
 #include "node/mirror/mirror_driver_rates.h"
 
 #include <stdlib.h>

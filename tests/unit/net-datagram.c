@@ -1,4 +1,5 @@
 /* datagram: real sockets on loopback, peers and those who only pretend to be. */
+#include "clock-manual.h"
 #include "net/datagram.h"
 
 #include <arpa/inet.h>

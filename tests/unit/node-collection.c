@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
+#include "clock-manual.h"
 #include "node/mirror/collection.h"
 #include "node/mirror/collection_places.h"
 #include "node/mirror/collection_publish.h"

@@ -1,6 +1,7 @@
 /* offers: what is put is found, kept over a restart, given to a few, and damage is noticed. */
 #include <fcntl.h>
 
+#include "clock-manual.h"
 #include "offers-fixture.h"
 
 #define URL "http://example.org/page"

@@ -1,4 +1,5 @@
 /* progress: what the line says, and when it is written. */
+#include "clock-manual.h"
 #include "unit.h"
 
 #include <stdio.h>
