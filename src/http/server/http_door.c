@@ -30,13 +30,18 @@ static socklen_t to_socket_address(const struct address *address, union socket_a
     return sizeof out->ipv6;
 }
 
-static struct address client_of(const union socket_address *name) {
+struct address http_door_client(const struct sockaddr *name) {
     struct address client = {0};
-    if (name->any.sa_family == AF_INET) {
-        const uint8_t *ip = (const uint8_t *)&name->ipv4.sin_addr;
-        client = address_ipv4(ip[0], ip[1], ip[2], ip[3], 0);
-    } else {
-        memcpy(client.ip, &name->ipv6.sin6_addr, sizeof client.ip);
+    if (name->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, name, sizeof ipv4);
+        const uint8_t *ip = (const uint8_t *)&ipv4.sin_addr;
+        client = address_ipv4(ip[0], ip[1], ip[2], ip[3], ntohs(ipv4.sin_port));
+    } else if (name->sa_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, name, sizeof ipv6);
+        memcpy(client.ip, &ipv6.sin6_addr, sizeof client.ip);
+        client.port = ntohs(ipv6.sin6_port);
     }
     return client;
 }
@@ -129,8 +134,9 @@ static bool await_room(struct http_door *door) {
 }
 
 static void let_in(struct http_door *door, int fd, const union socket_address *name, socklen_t size) {
-    struct address client = client_of(name);
+    struct address client = http_door_client(&name->any);
     unsigned thread;
+    client.port = 0; /* all ports of an address count together */
     if (!take_place(door, fd, &client, &thread)) {
         close(fd);
     } else if (!door->config.give(door->config.context, thread, fd, &name->any, size)) {

@@ -67,6 +67,9 @@ enum err http_door_open(struct http_door *door) MUST_CHECK;
 /* Nobody comes in any more; who is inside stays. */
 void http_door_close(struct http_door *door);
 
+/* The address of a client; zeros for what is neither IPv4 nor IPv6. */
+struct address http_door_client(const struct sockaddr *name);
+
 /* The connection ends; its descriptor is still open. Any thread. */
 void http_door_leave(struct http_door *door, int fd);
 

@@ -90,21 +90,13 @@ void http_guard_remove(struct http_guard *guard, struct http_guarded *guarded) {
     pthread_mutex_unlock(&guard->lock);
 }
 
-static void set_due(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us,
-                    bool is_resting) {
+void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us,
+                       bool is_resting) {
     uint64_t due_us = due_after(guard, within_us);
     pthread_mutex_lock(&guard->lock);
     guarded->due_us = due_us;
     guarded->is_resting = is_resting;
     pthread_mutex_unlock(&guard->lock);
-}
-
-void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us) {
-    set_due(guard, guarded, within_us, false);
-}
-
-void http_guard_rest(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us) {
-    set_due(guard, guarded, within_us, true);
 }
 
 uint64_t http_guard_cut_count(struct http_guard *guard) {

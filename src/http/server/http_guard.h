@@ -49,10 +49,8 @@ void http_guard_add(struct http_guard *guard, struct http_guarded *guarded, int 
 void http_guard_remove(struct http_guard *guard, struct http_guarded *guarded);
 
 /* The next step is due within so long from now; HTTP_GUARD_NEVER: as long as it takes. */
-void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us);
-
-/* A request is over: the next one, or the end of the connection, is due within so long. */
-void http_guard_rest(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us);
+void http_guard_expect(struct http_guard *guard, struct http_guarded *guarded, uint64_t within_us,
+                       bool is_resting);
 
 uint64_t http_guard_cut_count(struct http_guard *guard);
 

@@ -1,8 +1,6 @@
 #include "http/server/http_request.h"
 
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "base/json.h"
 #include "http/server/http_state.h"
@@ -50,19 +48,8 @@ void http_request_client(const struct http_request *request, struct address *ret
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     *ret_client = (struct address){0};
-    if (info == NULL || info->client_addr == NULL) {
-        return;
-    }
-    if (info->client_addr->sa_family == AF_INET) {
-        struct sockaddr_in name;
-        memcpy(&name, info->client_addr, sizeof name);
-        const uint8_t *ip = (const uint8_t *)&name.sin_addr;
-        *ret_client = address_ipv4(ip[0], ip[1], ip[2], ip[3], ntohs(name.sin_port));
-    } else if (info->client_addr->sa_family == AF_INET6) {
-        struct sockaddr_in6 name;
-        memcpy(&name, info->client_addr, sizeof name);
-        memcpy(ret_client->ip, &name.sin6_addr, sizeof ret_client->ip);
-        ret_client->port = ntohs(name.sin6_port);
+    if (info != NULL && info->client_addr != NULL) {
+        *ret_client = http_door_client(info->client_addr);
     }
 }
 
@@ -80,7 +67,7 @@ void http_request_expect(const struct http_request *request, uint64_t size) {
     const struct http_server_config *config = &request->server->config;
     uint64_t allowed_us = config->request_timeout_ms * UINT64_C(1000);
     allowed_us += size / config->rate_min * 1000000;
-    http_guard_expect(&request->server->guard, request->guarded, allowed_us);
+    http_guard_expect(&request->server->guard, request->guarded, allowed_us, false);
 }
 
 /* ---- the answer ---- */
@@ -213,41 +200,29 @@ void http_answer_scratch(struct http_request *request, unsigned status, const ch
 }
 
 unsigned http_status(enum err err) {
-    switch (err) {
-    case ERR_OK:
-        return MHD_HTTP_OK;
-    case ERR_INVALID:
-    case ERR_TRUNCATED:
-        return MHD_HTTP_BAD_REQUEST;
-    case ERR_LIMIT:
-        return MHD_HTTP_CONTENT_TOO_LARGE;
-    case ERR_UNSUPPORTED:
-        return MHD_HTTP_NOT_IMPLEMENTED;
-    case ERR_NOT_FOUND:
-        return MHD_HTTP_NOT_FOUND;
-    case ERR_EXISTS:
-    case ERR_MISMATCH:
-        return MHD_HTTP_CONFLICT;
-    case ERR_PERMISSION:
-    case ERR_REFUSED:
-        return MHD_HTTP_FORBIDDEN;
-    case ERR_MEMORY:
-    case ERR_BUSY:
-    case ERR_CANCELLED:
-        return MHD_HTTP_SERVICE_UNAVAILABLE;
-    case ERR_UNREACHABLE:
-    case ERR_CLOSED:
-        return MHD_HTTP_BAD_GATEWAY;
-    case ERR_TIMEOUT:
-        return MHD_HTTP_GATEWAY_TIMEOUT;
-    case ERR_NO_SPACE:
-        return MHD_HTTP_INSUFFICIENT_STORAGE;
-    case ERR_IO:
-    case ERR_CORRUPT:
-    case ERR_SYSTEM:
-        break;
-    }
-    return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    static const uint16_t statuses[] = {
+        [-ERR_OK] = MHD_HTTP_OK,
+        [-ERR_INVALID] = MHD_HTTP_BAD_REQUEST,
+        [-ERR_TRUNCATED] = MHD_HTTP_BAD_REQUEST,
+        [-ERR_LIMIT] = MHD_HTTP_CONTENT_TOO_LARGE,
+        [-ERR_UNSUPPORTED] = MHD_HTTP_NOT_IMPLEMENTED,
+        [-ERR_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
+        [-ERR_EXISTS] = MHD_HTTP_CONFLICT,
+        [-ERR_MISMATCH] = MHD_HTTP_CONFLICT,
+        [-ERR_PERMISSION] = MHD_HTTP_FORBIDDEN,
+        [-ERR_REFUSED] = MHD_HTTP_FORBIDDEN,
+        [-ERR_MEMORY] = MHD_HTTP_SERVICE_UNAVAILABLE,
+        [-ERR_BUSY] = MHD_HTTP_SERVICE_UNAVAILABLE,
+        [-ERR_CANCELLED] = MHD_HTTP_SERVICE_UNAVAILABLE,
+        [-ERR_UNREACHABLE] = MHD_HTTP_BAD_GATEWAY,
+        [-ERR_CLOSED] = MHD_HTTP_BAD_GATEWAY,
+        [-ERR_TIMEOUT] = MHD_HTTP_GATEWAY_TIMEOUT,
+        [-ERR_NO_SPACE] = MHD_HTTP_INSUFFICIENT_STORAGE,
+        [-ERR_SYSTEM] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+    };
+    size_t index = (size_t)-err;
+    bool is_stated = index < sizeof statuses / sizeof *statuses && statuses[index] != 0;
+    return is_stated ? statuses[index] : MHD_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 void http_put_error(struct buf *out, enum err err, const char *text) {

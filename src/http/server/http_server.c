@@ -219,7 +219,7 @@ static void answer_request(struct http_request *request) {
         http_answer_error(request, ERR_BUSY, "the server is stopping");
         return;
     }
-    http_guard_expect(&request->server->guard, request->guarded, HTTP_GUARD_NEVER);
+    http_guard_expect(&request->server->guard, request->guarded, HTTP_GUARD_NEVER, false);
     request->route->answer(request);
     ASSERT(request->is_suspended || request->response != NULL || request->is_lost);
 }
@@ -267,7 +267,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
         MHD_destroy_response(request->response);
     }
     uint64_t idle_ms = (uint64_t)server->config.idle_timeout_ms + server->config.request_timeout_ms;
-    http_guard_rest(&server->guard, request->guarded, idle_ms * 1000);
+    http_guard_expect(&server->guard, request->guarded, idle_ms * 1000, true);
     pthread_mutex_lock(&server->lock);
     server->active_count -= request->has_begun ? 1 : 0;
     if (server->active_count == 0) {

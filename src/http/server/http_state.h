@@ -1,4 +1,7 @@
-/* http_state - what http_server.c and http_request.c share. Private to them. */
+/*
+ * http_state - what is inside a struct http_server and its requests. One machine in two files: http_server.c
+ * runs libmicrohttpd and finds routes, http_request.c is what the functions of a route call.
+ */
 #ifndef MNEMON_HTTP_SERVER_HTTP_STATE_H
 #define MNEMON_HTTP_SERVER_HTTP_STATE_H
 
