@@ -22,7 +22,7 @@ void buf_clear(struct buf *buf) {
 }
 
 /* Room for count more bytes, whatever the limit says. */
-static enum err grow(struct buf *buf, size_t count) {
+static enum err buf_grow(struct buf *buf, size_t count) {
     if (count <= buf->capacity - buf->size) {
         return ERR_OK;
     }
@@ -46,7 +46,7 @@ enum err buf_reserve(struct buf *buf, size_t count) {
     if (count > buf->size_max - buf->size) {
         return buf->err = ERR_LIMIT;
     }
-    return grow(buf, count);
+    return buf_grow(buf, count);
 }
 
 /* Nearly always: then nothing more need be asked. */
@@ -85,7 +85,7 @@ enum err buf_put_format(struct buf *buf, const char *format, ...) {
     if ((size_t)size < sizeof text) {
         return buf_put(buf, bytes_of(text, (size_t)size));
     }
-    if (buf_reserve(buf, (size_t)size) != ERR_OK || grow(buf, (size_t)size + 1) != ERR_OK) {
+    if (buf_reserve(buf, (size_t)size) != ERR_OK || buf_grow(buf, (size_t)size + 1) != ERR_OK) {
         return buf->err;
     }
     va_start(arguments, format);
@@ -106,7 +106,7 @@ enum err buf_put_u64(struct buf *buf, uint64_t value) {
 }
 
 const char *buf_string(struct buf *buf) {
-    if (buf->err != ERR_OK || grow(buf, 1) != ERR_OK) {
+    if (buf->err != ERR_OK || buf_grow(buf, 1) != ERR_OK) {
         return NULL;
     }
     buf->data[buf->size] = '\0';

@@ -29,10 +29,10 @@ static enum err fail_as(struct config_reader *reader, enum err err, size_t colum
     return err;
 }
 
-static enum err fail(struct config_reader *reader, size_t column_index, const char *format, ...)
+static enum err config_fail(struct config_reader *reader, size_t column_index, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static enum err fail(struct config_reader *reader, size_t column_index, const char *format, ...) {
+static enum err config_fail(struct config_reader *reader, size_t column_index, const char *format, ...) {
     char text[ERR_TEXT_SIZE_MAX];
     va_list arguments;
     va_start(arguments, format);
@@ -78,19 +78,19 @@ static enum err read_section(struct config_reader *reader, size_t at) {
     size_t close = skip_blanks(reader->line, to);
     struct bytes name = bytes_slice(reader->line, from, to);
     if (name.size == 0) {
-        return fail(reader, from, "a section needs a name: [name]");
+        return config_fail(reader, from, "a section needs a name: [name]");
     }
     if (close == reader->line.size || reader->line.data[close] != ']') {
-        return fail(reader, close, "expected ] after [%.*s", BYTES_ARG(name));
+        return config_fail(reader, close, "expected ] after [%.*s", BYTES_ARG(name));
     }
     size_t rest = skip_blanks(reader->line, close + 1);
     if (!is_end(reader->line, rest)) {
-        return fail(reader, rest, "nothing may follow [%.*s]", BYTES_ARG(name));
+        return config_fail(reader, rest, "nothing may follow [%.*s]", BYTES_ARG(name));
     }
     int size = snprintf(reader->section, sizeof reader->section, "%.*s.", BYTES_ARG(name));
     bool fits = (size_t)size < sizeof reader->section;
     if (!fits || !section_exists(reader->keys, bytes_of(reader->section, (size_t)size))) {
-        return fail(reader, from, "there is no section [%.*s]", BYTES_ARG(name));
+        return config_fail(reader, from, "there is no section [%.*s]", BYTES_ARG(name));
     }
     return ERR_OK;
 }
@@ -128,10 +128,10 @@ static enum err read_quoted(struct config_reader *reader, size_t *at, struct byt
             text[size++] = '\t';
             break;
         default:
-            return fail(reader, i - 1, "unknown escape; known are \\\" \\\\ \\n \\t");
+            return config_fail(reader, i - 1, "unknown escape; known are \\\" \\\\ \\n \\t");
         }
     }
-    return fail(reader, open, "this quote is not closed on its line");
+    return config_fail(reader, open, "this quote is not closed on its line");
 }
 
 /* The value from *at to the end of the line or a comment. */
@@ -142,12 +142,13 @@ static enum err read_raw_value(struct config_reader *reader, size_t at, struct b
             return err;
         }
         at = skip_blanks(reader->line, at);
-        return is_end(reader->line, at) ? ERR_OK : fail(reader, at, "nothing may follow the closing quote");
+        return is_end(reader->line, at) ? ERR_OK
+                                        : config_fail(reader, at, "nothing may follow the closing quote");
     }
     size_t end = at + bytes_find_byte(bytes_skip(reader->line, at), '#');
     *ret_text = bytes_trim(bytes_slice(reader->line, at, end));
     return ret_text->size > 0 ? ERR_OK
-                              : fail(reader, at, "a value is missing; an empty text is written \"\"");
+                              : config_fail(reader, at, "a value is missing; an empty text is written \"\"");
 }
 
 static enum err list_add(struct arena *arena, struct config_list *list, struct bytes item) {
@@ -170,7 +171,7 @@ static enum err list_add(struct arena *arena, struct config_list *list, struct b
     return ERR_OK;
 }
 
-static enum err read_text(struct arena *arena, struct bytes text, struct bytes *ret_copy) {
+static enum err config_read_text(struct arena *arena, struct bytes text, struct bytes *ret_copy) {
     struct bytes copy = arena_copy(arena, text);
     if (copy.data == NULL) {
         return ERR_MEMORY;
@@ -197,9 +198,9 @@ static enum err set_field(const struct config_key *key, struct bytes text, struc
     case CONFIG_CHOICE:
         return value_read_choice(text, key->choices, field, detail);
     case CONFIG_TEXT:
-        return read_text(arena, text, field);
+        return config_read_text(arena, text, field);
     case CONFIG_LIST:
-        err = read_text(arena, text, &copy);
+        err = config_read_text(arena, text, &copy);
         return err != ERR_OK ? err : list_add(arena, field, copy);
     }
     assert_failed("every config_type has a reader", __FILE__, __LINE__);
@@ -216,18 +217,19 @@ static enum err fail_unknown(struct config_reader *reader, size_t at, struct byt
         }
     }
     char hint[NEAREST_HINT_SIZE];
-    return fail(reader, at, "unknown key \"%.*s\"%s", BYTES_ARG(name), nearest_hint(&nearest, "", hint));
+    return config_fail(reader, at, "unknown key \"%.*s\"%s", BYTES_ARG(name),
+                       nearest_hint(&nearest, "", hint));
 }
 
 static enum err read_assignment(struct config_reader *reader, size_t at) {
     size_t name_end = skip_name(reader->line, at);
     struct bytes name = bytes_slice(reader->line, at, name_end);
     if (name.size == 0) {
-        return fail(reader, at, "expected \"name = value\" or \"[section]\"");
+        return config_fail(reader, at, "expected \"name = value\" or \"[section]\"");
     }
     size_t equals = skip_blanks(reader->line, name_end);
     if (equals == reader->line.size || reader->line.data[equals] != '=') {
-        return fail(reader, equals, "expected = after %.*s", BYTES_ARG(name));
+        return config_fail(reader, equals, "expected = after %.*s", BYTES_ARG(name));
     }
     char full[2 * CONFIG_NAME_SIZE_MAX];
     snprintf(full, sizeof full, "%s%.*s", reader->section, BYTES_ARG(name));
@@ -240,8 +242,8 @@ static enum err read_assignment(struct config_reader *reader, size_t at) {
         return fail_unknown(reader, at, name);
     }
     if (reader->set_at_line[index] != 0 && key->type != CONFIG_LIST) {
-        return fail(reader, at, "%.*s is set already in line %u", BYTES_ARG(name),
-                    reader->set_at_line[index]);
+        return config_fail(reader, at, "%.*s is set already in line %u", BYTES_ARG(name),
+                           reader->set_at_line[index]);
     }
     reader->set_at_line[index] = reader->line_number;
 
@@ -256,15 +258,15 @@ static enum err read_assignment(struct config_reader *reader, size_t at) {
     return err == ERR_OK ? ERR_OK : fail_as(reader, err, value_at, err_detail_text(&inner, err));
 }
 
-static enum err read_line(struct config_reader *reader) {
+static enum err config_read_line(struct config_reader *reader) {
     for (size_t i = 0; i < reader->line.size; i++) {
         if (reader->line.data[i] < 0x20 && reader->line.data[i] != '\t') {
-            return fail(reader, i, "control character 0x%02x", reader->line.data[i]);
+            return config_fail(reader, i, "control character 0x%02x", reader->line.data[i]);
         }
         if (reader->line.data[i] >= 0x80) {
             size_t length = utf8_length(bytes_skip(reader->line, i));
             if (length == 0) {
-                return fail(reader, i, "not UTF-8");
+                return config_fail(reader, i, "not UTF-8");
             }
             i += length - 1;
         }
@@ -276,7 +278,7 @@ static enum err read_line(struct config_reader *reader) {
     return reader->line.data[at] == '[' ? read_section(reader, at) : read_assignment(reader, at);
 }
 
-static enum err set_defaults(const struct config_key *keys, struct arena *arena, uint8_t *out) {
+static enum err config_set_defaults(const struct config_key *keys, struct arena *arena, uint8_t *out) {
     for (; keys->name != NULL; keys++) {
         if (keys->fallback == NULL) {
             ASSERT(keys->type == CONFIG_TEXT || keys->type == CONFIG_LIST);
@@ -302,7 +304,7 @@ enum err config_read(const struct config_key *keys, struct bytes text, struct ar
     }
     ASSERT(keys_count <= CONFIG_KEYS_COUNT_MAX);
     struct config_reader reader = {.keys = keys, .arena = arena, .out = out, .detail = detail};
-    enum err err = set_defaults(keys, arena, out);
+    enum err err = config_set_defaults(keys, arena, out);
     if (err != ERR_OK) {
         return err_set(detail, err, "%s", err_text(err));
     }
@@ -314,7 +316,7 @@ enum err config_read(const struct config_key *keys, struct bytes text, struct ar
         if (bytes_ends_with(reader.line, BYTES("\r"))) {
             reader.line.size--;
         }
-        err = read_line(&reader);
+        err = config_read_line(&reader);
         if (err != ERR_OK) {
             return err;
         }

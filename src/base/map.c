@@ -66,7 +66,7 @@ static void link_entry(struct map *map, size_t index) {
 }
 
 /* Close the gaps and build the slots anew. */
-static void pack(struct map *map) {
+static void map_pack(struct map *map) {
     size_t kept = 0;
     for (size_t i = 0; i < map->entries_count; i++) {
         if (!entry_at(map, i)->is_live) {
@@ -111,12 +111,12 @@ enum err map_reserve(struct map *map, size_t count) {
     map->slots_count = slots_count;
     map->entries = entries;
     map->entries_max = entries_max;
-    pack(map);
+    map_pack(map);
     return ERR_OK;
 }
 
 /* The slot that leads to the key, or slots_count where none does. */
-static size_t find_slot(const struct map *map, struct bytes key, uint32_t hash) {
+static size_t map_find_slot(const struct map *map, struct bytes key, uint32_t hash) {
     ASSERT(map->key_size == 0 || key.size == map->key_size);
     if (map->count == 0) {
         return map->slots_count;
@@ -132,13 +132,13 @@ static size_t find_slot(const struct map *map, struct bytes key, uint32_t hash) 
 }
 
 void *map_get(const struct map *map, struct bytes key) {
-    size_t slot = find_slot(map, key, (uint32_t)map_hash(key, map->seed));
+    size_t slot = map_find_slot(map, key, (uint32_t)map_hash(key, map->seed));
     return slot == map->slots_count ? NULL : entry_value(map, entry_at(map, map->slots[slot] - 1));
 }
 
 void *map_put(struct map *map, struct bytes key) {
     uint32_t hash = (uint32_t)map_hash(key, map->seed);
-    size_t slot = find_slot(map, key, hash);
+    size_t slot = map_find_slot(map, key, hash);
     if (slot < map->slots_count) {
         return entry_value(map, entry_at(map, map->slots[slot] - 1));
     }
@@ -149,7 +149,7 @@ void *map_put(struct map *map, struct bytes key) {
         if (map->count == map->entries_max) {
             return NULL;
         }
-        pack(map);
+        map_pack(map);
     }
     size_t index = map->entries_count++;
     struct map_entry *entry = entry_at(map, index);
@@ -181,7 +181,7 @@ static void unlink_slot(struct map *map, size_t slot) {
 }
 
 bool map_remove(struct map *map, struct bytes key) {
-    size_t slot = find_slot(map, key, (uint32_t)map_hash(key, map->seed));
+    size_t slot = map_find_slot(map, key, (uint32_t)map_hash(key, map->seed));
     if (slot == map->slots_count) {
         return false;
     }

@@ -14,7 +14,7 @@ static bool differ(uint8_t a, uint8_t b) {
 }
 
 /* Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
-static size_t distance(struct bytes a, struct bytes b) {
+static size_t nearest_distance(struct bytes a, struct bytes b) {
     size_t rows[3][WORD_SIZE_MAX + 1];
     for (size_t j = 0; j <= b.size; j++) {
         rows[0][j] = j;
@@ -46,7 +46,7 @@ void nearest_offer(struct nearest *nearest, const char *known) {
         return;
     }
     bool was_cut_off = nearest->word.size >= 2 && bytes_starts_with(candidate, nearest->word);
-    size_t found = was_cut_off ? 1 : distance(nearest->word, candidate);
+    size_t found = was_cut_off ? 1 : nearest_distance(nearest->word, candidate);
     if (found < nearest->best_distance && (found <= 1 || found * 3 <= candidate.size)) {
         nearest->best = known;
         nearest->best_distance = found;

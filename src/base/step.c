@@ -29,7 +29,7 @@ void outbox_clear(struct outbox *out) {
     out->wake_at_us = STEP_NEVER_US;
 }
 
-static struct action *append(struct outbox *out, enum action_kind kind, struct bytes bytes) {
+static struct action *step_append(struct outbox *out, enum action_kind kind, struct bytes bytes) {
     ASSERT(out->actions_count < out->actions_max);
     ASSERT(bytes.size <= out->memory_size - out->memory_used);
     uint8_t *copy = NULL;
@@ -45,7 +45,7 @@ static struct action *append(struct outbox *out, enum action_kind kind, struct b
 
 void outbox_send(struct outbox *out, const struct address *to, struct bytes message) {
     ASSERT(message.size <= STEP_MESSAGE_SIZE_MAX);
-    append(out, ACTION_SEND, message)->to = *to;
+    step_append(out, ACTION_SEND, message)->to = *to;
 }
 
 void outbox_send_peer(struct outbox *out, const struct peer *to, struct bytes message) {
@@ -54,13 +54,13 @@ void outbox_send_peer(struct outbox *out, const struct peer *to, struct bytes me
 }
 
 void outbox_save(struct outbox *out, uint32_t slot, uint64_t number, struct bytes bytes) {
-    struct action *action = append(out, ACTION_SAVE, bytes);
+    struct action *action = step_append(out, ACTION_SAVE, bytes);
     action->code = slot;
     action->number = number;
 }
 
 void outbox_notice(struct outbox *out, uint32_t code, struct bytes bytes) {
-    append(out, ACTION_NOTICE, bytes)->code = code;
+    step_append(out, ACTION_NOTICE, bytes)->code = code;
 }
 
 void outbox_wake_at(struct outbox *out, uint64_t at_us) {

@@ -87,7 +87,7 @@ static char *put_digits(char *out, uint32_t value, unsigned count) {
     return out + count;
 }
 
-static char *put_text(char *out, const char *text) {
+static char *utc_put_text(char *out, const char *text) {
     size_t size = strlen(text);
     memcpy(out, text, size);
     return out + size;
@@ -136,16 +136,16 @@ const char *utc_format_rfc3339(int64_t time_us, char out[UTC_RFC3339_SIZE]) {
 const char *utc_format_rfc1123(int64_t time_us, char out[UTC_RFC1123_SIZE]) {
     struct utc utc;
     utc_split(time_us, &utc);
-    char *end = put_text(out, weekday_names[utc.weekday]);
-    end = put_text(end, ", ");
+    char *end = utc_put_text(out, weekday_names[utc.weekday]);
+    end = utc_put_text(end, ", ");
     end = put_digits(end, utc.day, 2);
     *end++ = ' ';
-    end = put_text(end, month_names[utc.month - 1]);
+    end = utc_put_text(end, month_names[utc.month - 1]);
     *end++ = ' ';
     end = put_digits(end, (uint32_t)utc.year, 4);
     *end++ = ' ';
     end = put_time_of_day(end, &utc);
-    end = put_text(end, " GMT");
+    end = utc_put_text(end, " GMT");
     *end = '\0';
     return out;
 }

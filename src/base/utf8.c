@@ -24,7 +24,7 @@ static struct lead lead_of(uint8_t byte) {
 }
 
 /* Bytes of the sequence that are well-formed; *ret_whole says whether it is complete. */
-static size_t scan(struct bytes text, bool *ret_whole) {
+static size_t utf8_scan(struct bytes text, bool *ret_whole) {
     *ret_whole = false;
     if (text.size == 0) {
         return 0;
@@ -48,14 +48,14 @@ static size_t scan(struct bytes text, bool *ret_whole) {
 
 size_t utf8_length(struct bytes text) {
     bool whole;
-    size_t length = scan(text, &whole);
+    size_t length = utf8_scan(text, &whole);
     return whole ? length : 0;
 }
 
 uint32_t utf8_decode(struct bytes text, size_t *ret_length) {
     ASSERT(text.size > 0);
     bool whole;
-    *ret_length = scan(text, &whole);
+    *ret_length = utf8_scan(text, &whole);
     if (!whole) {
         return UTF8_REPLACEMENT;
     }

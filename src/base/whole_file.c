@@ -9,7 +9,7 @@
 
 enum { PATH_SIZE_MAX = 4096 + 256, READ_SIZE = 64 << 10 };
 
-static enum err fail(const char *path, struct err_detail *detail) {
+static enum err file_fail(const char *path, struct err_detail *detail) {
     int number = errno;
     return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
 }
@@ -17,14 +17,16 @@ static enum err fail(const char *path, struct err_detail *detail) {
 enum err whole_file_read(const char *path, struct buf *out, struct err_detail *detail) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return fail(path, detail);
+        return file_fail(path, detail);
     }
     uint8_t part[READ_SIZE];
     ssize_t got = 1;
     enum err err = ERR_OK;
     while (err == ERR_OK && got > 0) {
         got = read(fd, part, sizeof part);
-        err = got < 0 ? fail(path, detail) : got > 0 ? buf_put(out, bytes_of(part, (size_t)got)) : ERR_OK;
+        err = got < 0   ? file_fail(path, detail)
+              : got > 0 ? buf_put(out, bytes_of(part, (size_t)got))
+                        : ERR_OK;
     }
     close(fd);
     return err == ERR_LIMIT ? err_set(detail, ERR_LIMIT, "%.180s is too long", path) : err;
@@ -66,13 +68,13 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
     }
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (fd < 0) {
-        return fail(part, detail);
+        return file_fail(part, detail);
     }
     bool is_written = whole_file_write_all(fd, bytes) && fsync(fd) == 0;
-    enum err err = is_written ? ERR_OK : fail(part, detail);
+    enum err err = is_written ? ERR_OK : file_fail(part, detail);
     close(fd);
     if (err == ERR_OK && rename(part, path) != 0) {
-        err = fail(path, detail);
+        err = file_fail(path, detail);
     }
     if (err != ERR_OK) {
         unlink(part);
@@ -83,5 +85,5 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode, s
 }
 
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : fail(path, detail);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? ERR_OK : file_fail(path, detail);
 }

@@ -18,7 +18,7 @@ void wire_read_fail(struct wire_reader *reader, enum err err, const char *reason
 }
 
 /* The next size bytes of the value that begins at start; after an error none, with NULL. */
-static struct bytes take(struct wire_reader *reader, size_t start, size_t size) {
+static struct bytes wire_take(struct wire_reader *reader, size_t start, size_t size) {
     if (reader->err == ERR_OK && size > reader->input.size - reader->offset) {
         fail_at(reader, ERR_TRUNCATED, start, "ends inside a value");
     }
@@ -30,7 +30,7 @@ static struct bytes take(struct wire_reader *reader, size_t start, size_t size) 
 }
 
 static uint64_t read_little_endian(struct wire_reader *reader, size_t size) {
-    struct bytes bytes = take(reader, reader->offset, size);
+    struct bytes bytes = wire_take(reader, reader->offset, size);
     uint64_t value = 0;
     for (size_t i = 0; i < bytes.size; i++) {
         value |= (uint64_t)bytes.data[i] << (8 * i);
@@ -72,7 +72,7 @@ uint64_t wire_read_varint(struct wire_reader *reader, uint64_t max) {
     size_t start = reader->offset;
     uint64_t value = 0;
     for (unsigned i = 0; i < WIRE_VARINT_SIZE_MAX; i++) {
-        struct bytes bytes = take(reader, start, 1);
+        struct bytes bytes = wire_take(reader, start, 1);
         if (bytes.size == 0) {
             return 0;
         }
@@ -99,11 +99,11 @@ uint64_t wire_read_varint(struct wire_reader *reader, uint64_t max) {
 }
 
 struct bytes wire_read_bytes(struct wire_reader *reader, size_t size) {
-    return take(reader, reader->offset, size);
+    return wire_take(reader, reader->offset, size);
 }
 
 void wire_read_array(struct wire_reader *reader, void *out, size_t size) {
-    struct bytes bytes = take(reader, reader->offset, size);
+    struct bytes bytes = wire_take(reader, reader->offset, size);
     if (bytes.size > 0) {
         memcpy(out, bytes.data, bytes.size);
     } else if (size > 0) {
@@ -114,7 +114,7 @@ void wire_read_array(struct wire_reader *reader, void *out, size_t size) {
 struct bytes wire_read_string(struct wire_reader *reader, size_t size_max) {
     size_t start = reader->offset;
     uint64_t size = wire_read_varint(reader, size_max);
-    return take(reader, start, (size_t)size);
+    return wire_take(reader, start, (size_t)size);
 }
 
 enum err wire_reader_finish(struct wire_reader *reader, struct err_detail *detail) {
@@ -133,7 +133,7 @@ void wire_writer_init(struct wire_writer *writer, void *memory, size_t capacity)
 }
 
 /* Room for size bytes, or NULL: after an error, or where there is nothing to write. */
-static uint8_t *give(struct wire_writer *writer, size_t size) {
+static uint8_t *wire_give(struct wire_writer *writer, size_t size) {
     if (writer->err != ERR_OK || size == 0) {
         return NULL;
     }
@@ -147,7 +147,7 @@ static uint8_t *give(struct wire_writer *writer, size_t size) {
 }
 
 static void write_little_endian(struct wire_writer *writer, uint64_t value, size_t size) {
-    uint8_t *data = give(writer, size);
+    uint8_t *data = wire_give(writer, size);
     for (size_t i = 0; data != NULL && i < size; i++) {
         data[i] = (uint8_t)(value >> (8 * i));
     }
@@ -185,7 +185,7 @@ void wire_write_varint(struct wire_writer *writer, uint64_t value) {
 }
 
 void wire_write_bytes(struct wire_writer *writer, struct bytes bytes) {
-    uint8_t *data = give(writer, bytes.size);
+    uint8_t *data = wire_give(writer, bytes.size);
     if (data != NULL) {
         memcpy(data, bytes.data, bytes.size);
     }

@@ -142,7 +142,7 @@ int mnemon_store(struct mnemon_session *session, const struct mnemon_document *d
     return MNEMON_OK;
 }
 
-static enum err read_key(const char *text, struct key *ret_key, struct err_detail *detail) {
+static enum err library_read_key(const char *text, struct key *ret_key, struct err_detail *detail) {
     if (!key_parse(bytes_of_string(text), ret_key)) {
         return err_set(detail, ERR_INVALID, "this is no content key");
     }
@@ -154,7 +154,7 @@ int mnemon_retrieve(struct mnemon_session *session, const char *key, const void 
     struct err_detail detail = {0};
     struct key parsed;
     struct bytes document = bytes_of(NULL, 0);
-    enum err err = read_key(key, &parsed, &detail);
+    enum err err = library_read_key(key, &parsed, &detail);
     if (err == ERR_OK) {
         err = instance_get(session->session, &parsed, &document, &detail);
     }
@@ -169,7 +169,7 @@ int mnemon_retrieve(struct mnemon_session *session, const char *key, const void 
 int mnemon_delete(struct mnemon_session *session, const char *key, struct mnemon_error *error) {
     struct err_detail detail = {0};
     struct key parsed;
-    enum err err = read_key(key, &parsed, &detail);
+    enum err err = library_read_key(key, &parsed, &detail);
     if (err == ERR_OK) {
         err = instance_remove(session->session, &parsed, &detail);
     }
@@ -223,7 +223,7 @@ int mnemon_walk_keys(struct mnemon_session *session, struct mnemon_walk **ret_wa
 }
 
 /* All captures of the URL's SURT. */
-static enum err open_captures(struct mnemon_walk *walk, const char *url, struct err_detail *detail) {
+static enum err library_open_captures(struct mnemon_walk *walk, const char *url, struct err_detail *detail) {
     struct canon canon;
     struct buf surt;
     struct buf from;
@@ -255,7 +255,7 @@ int mnemon_walk_captures(struct mnemon_session *session, const char *url, struct
                          struct mnemon_error *error) {
     struct err_detail detail = {0};
     struct mnemon_walk *walk = new_walk(session);
-    enum err err = walk == NULL ? ERR_MEMORY : open_captures(walk, url, &detail);
+    enum err err = walk == NULL ? ERR_MEMORY : library_open_captures(walk, url, &detail);
     if (err != ERR_OK) {
         if (walk != NULL) {
             mnemon_walk_close(walk);
@@ -281,7 +281,8 @@ static enum err next_key(struct mnemon_walk *walk, struct mnemon_item *item, str
     return err;
 }
 
-static enum err next_capture(struct mnemon_walk *walk, struct mnemon_item *item, struct err_detail *detail) {
+static enum err library_next_capture(struct mnemon_walk *walk, struct mnemon_item *item,
+                                     struct err_detail *detail) {
     struct capture capture;
     struct key key;
     struct block block;
@@ -311,7 +312,8 @@ static enum err next_capture(struct mnemon_walk *walk, struct mnemon_item *item,
 int mnemon_walk_next(struct mnemon_walk *walk, struct mnemon_item *ret_item, struct mnemon_error *error) {
     struct err_detail detail = {0};
     struct mnemon_item item;
-    enum err err = walk->blocks != NULL ? next_key(walk, &item, &detail) : next_capture(walk, &item, &detail);
+    enum err err =
+        walk->blocks != NULL ? next_key(walk, &item, &detail) : library_next_capture(walk, &item, &detail);
     if (err == ERR_NOT_FOUND) {
         return 0;
     }

@@ -117,10 +117,10 @@ enum err content_start(struct content *content, struct bytes head, uint64_t size
 
 /* ---- undoing them ---- */
 
-static enum err push(struct content *content, size_t stage_index, struct bytes bytes,
-                     struct err_detail *detail);
+static enum err content_push(struct content *content, size_t stage_index, struct bytes bytes,
+                             struct err_detail *detail);
 
-static enum err give(struct content *content, struct bytes bytes, struct err_detail *detail) {
+static enum err content_give(struct content *content, struct bytes bytes, struct err_detail *detail) {
     uint64_t room = content->size_max - content->size;
     struct bytes fits = bytes_slice(bytes, 0, bytes.size < room ? bytes.size : (size_t)room);
     content->size += fits.size;
@@ -230,7 +230,7 @@ static enum err step_zstd(struct content_stage *stage, struct bytes *input, size
     return ZSTD_isError(result) ? ERR_CORRUPT : ERR_OK;
 }
 
-static enum err step(struct content_stage *stage, struct bytes *input, size_t *ret_size) {
+static enum err content_step(struct content_stage *stage, struct bytes *input, size_t *ret_size) {
     switch (stage->coding) {
     case CONTENT_GZIP:
     case CONTENT_DEFLATE:
@@ -260,16 +260,17 @@ static bool goes_on(struct content_stage *stage, struct bytes input) {
     assert_failed("every encoding has an end", __FILE__, __LINE__);
 }
 
-static enum err decode(struct content *content, size_t stage_index, struct bytes input,
-                       struct err_detail *detail) {
+static enum err content_decode(struct content *content, size_t stage_index, struct bytes input,
+                               struct err_detail *detail) {
     struct content_stage *stage = &content->stages[stage_index];
     size_t size = 0;
     do {
         if (!goes_on(stage, input)) {
             return ERR_OK;
         }
-        enum err step_err = step(stage, &input, &size);
-        enum err err = size > 0 ? push(content, stage_index + 1, bytes_of(stage->out, size), detail) : ERR_OK;
+        enum err step_err = content_step(stage, &input, &size);
+        enum err err =
+            size > 0 ? content_push(content, stage_index + 1, bytes_of(stage->out, size), detail) : ERR_OK;
         if (err != ERR_OK) {
             return err;
         }
@@ -281,10 +282,10 @@ static enum err decode(struct content *content, size_t stage_index, struct bytes
 }
 
 /* Into the stage of that index; behind the last one is the sink. */
-static enum err push(struct content *content, size_t stage_index, struct bytes bytes,
-                     struct err_detail *detail) {
+static enum err content_push(struct content *content, size_t stage_index, struct bytes bytes,
+                             struct err_detail *detail) {
     if (stage_index == content->stages_count) {
-        return give(content, bytes, detail);
+        return content_give(content, bytes, detail);
     }
     struct content_stage *stage = &content->stages[stage_index];
     if (!stage->is_known) {
@@ -297,20 +298,20 @@ static enum err push(struct content *content, size_t stage_index, struct bytes b
         }
         enum err err = start_decoder(stage);
         if (err == ERR_OK) {
-            err = push(content, stage_index, bytes_of(stage->first, stage->first_size), detail);
+            err = content_push(content, stage_index, bytes_of(stage->first, stage->first_size), detail);
         }
         if (err != ERR_OK || bytes.size == 0) {
             return err;
         }
     }
-    return stage->is_passing ? push(content, stage_index + 1, bytes, detail)
-                             : decode(content, stage_index, bytes, detail);
+    return stage->is_passing ? content_push(content, stage_index + 1, bytes, detail)
+                             : content_decode(content, stage_index, bytes, detail);
 }
 
 enum err content_put(struct content *content, struct bytes body, struct err_detail *detail) {
     struct bytes part;
     while (content->err == ERR_OK && payload_next(&content->payload, &body, &part)) {
-        content->err = push(content, 0, part, detail);
+        content->err = content_push(content, 0, part, detail);
     }
     return content->err;
 }
@@ -318,12 +319,12 @@ enum err content_put(struct content *content, struct bytes body, struct err_deta
 enum err content_finish(struct content *content, struct err_detail *detail) {
     struct bytes part;
     if (content->err == ERR_OK && payload_finish(&content->payload, &part)) {
-        content->err = push(content, 0, part, detail);
+        content->err = content_push(content, 0, part, detail);
     }
     for (size_t i = 0; i < content->stages_count && content->err == ERR_OK; i++) {
         struct content_stage *stage = &content->stages[i];
         if (!stage->is_known && stage->first_size > 0) {
-            content->err = push(content, i + 1, bytes_of(stage->first, stage->first_size), detail);
+            content->err = content_push(content, i + 1, bytes_of(stage->first, stage->first_size), detail);
         } else if (stage->is_known && !stage->is_passing && !stage->is_ended) {
             content->err = err_set(detail, ERR_TRUNCATED, "the content encoding has no end");
         }

@@ -83,7 +83,7 @@ void pack_done(struct pack *pack) {
     *pack = (struct pack){0};
 }
 
-static enum err append(struct pack *pack, struct bytes bytes, struct err_detail *detail) {
+static enum err pack_append(struct pack *pack, struct bytes bytes, struct err_detail *detail) {
     pack->stored_size += bytes.size;
     return bytes.size == 0 ? ERR_OK : sink_append(pack->sink, bytes, detail);
 }
@@ -157,7 +157,7 @@ static enum err stream_gzip(struct pack *pack, struct bytes bytes, bool is_last,
         result = deflate(stream, is_final ? Z_FINISH : Z_NO_FLUSH);
         ASSERT(result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR);
         bytes = bytes_skip(bytes, taken - stream->avail_in);
-        enum err err = append(pack, bytes_of(pack->out, PACK_OUT_SIZE - stream->avail_out), detail);
+        enum err err = pack_append(pack, bytes_of(pack->out, PACK_OUT_SIZE - stream->avail_out), detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -176,7 +176,7 @@ static enum err stream_zstd(struct pack *pack, struct bytes bytes, bool is_last,
         if (ZSTD_isError(left)) {
             return err_set(detail, ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(left));
         }
-        enum err err = append(pack, bytes_of(pack->out, output.pos), detail);
+        enum err err = pack_append(pack, bytes_of(pack->out, output.pos), detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -194,7 +194,7 @@ static enum err stream(struct pack *pack, struct bytes bytes, bool is_last, stru
     case PACK_PLAIN:
         break;
     }
-    return append(pack, bytes, detail);
+    return pack_append(pack, bytes, detail);
 }
 
 enum err pack_write(struct pack *pack, struct bytes bytes, struct err_detail *detail) {
@@ -238,7 +238,7 @@ enum err pack_finish(struct pack *pack, uint64_t *ret_stored_size, struct err_de
         if (pack->options.framing == PACK_ZSTD && ZSTD_isError(member.size)) {
             return err_set(detail, ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(member.size));
         }
-        err = append(pack, member, detail);
+        err = pack_append(pack, member, detail);
     }
     if (err == ERR_OK) {
         *ret_stored_size = pack->stored_size;

@@ -261,7 +261,7 @@ static enum err break_off(struct unpack *unpack, enum err err, struct err_detail
     return err;
 }
 
-static enum err prepare(struct unpack *unpack) {
+static enum err unpack_prepare(struct unpack *unpack) {
     if (unpack->out == NULL && (unpack->out = malloc(UNPACK_OUT_SIZE)) == NULL) {
         return ERR_MEMORY;
     }
@@ -287,7 +287,7 @@ static enum err start_file(struct unpack *unpack, struct err_detail *detail) {
     } else {
         unpack->framing = UNPACK_PLAIN;
     }
-    if (unpack->framing != UNPACK_PLAIN && (err = prepare(unpack)) != ERR_OK) {
+    if (unpack->framing != UNPACK_PLAIN && (err = unpack_prepare(unpack)) != ERR_OK) {
         return err_set(detail, err, "%s", err_text(err));
     }
     unpack->is_started = true;
@@ -371,8 +371,8 @@ static void start_decoder(struct unpack *unpack) {
     unzstd_start(&unpack->unzstd, has_own ? &unpack->own_dictionary : unpack->options.dictionary);
 }
 
-static enum err decode(struct unpack *unpack, uint8_t *out, size_t out_size, size_t *ret_size,
-                       bool *ret_is_end, struct err_detail *detail) {
+static enum err unpack_decode(struct unpack *unpack, uint8_t *out, size_t out_size, size_t *ret_size,
+                              bool *ret_is_end, struct err_detail *detail) {
     if (unpack->framing == UNPACK_GZIP) {
         return gunzip_step(&unpack->gunzip, &unpack->in, out, out_size, ret_size, ret_is_end, detail);
     }
@@ -431,8 +431,8 @@ static enum err decode_more(struct unpack *unpack, struct err_detail *detail) {
     }
     size_t size = 0;
     bool is_end = false;
-    enum err err = decode(unpack, unpack->out + unpack->out_to, UNPACK_OUT_SIZE - unpack->out_to, &size,
-                          &is_end, detail);
+    enum err err = unpack_decode(unpack, unpack->out + unpack->out_to, UNPACK_OUT_SIZE - unpack->out_to,
+                                 &size, &is_end, detail);
     if (err == ERR_OK) {
         unpack->out_to += size;
         unpack->member_made += size;
@@ -557,7 +557,7 @@ static bool begins_record(struct unpack *unpack, bool (*is_start)(struct bytes t
     start_decoder(unpack);
     while (is_sound && !is_end && size < sizeof text) {
         size_t made = 0;
-        is_sound = decode(unpack, text + size, sizeof text - size, &made, &is_end, NULL) == ERR_OK;
+        is_sound = unpack_decode(unpack, text + size, sizeof text - size, &made, &is_end, NULL) == ERR_OK;
         size += made;
     }
     /* So little output needs less input than the window holds, so going back needs no seeking. */

@@ -10,8 +10,8 @@ enum { PIECE_SIZE = 128 << 10 };
 /* ---- one file ---- */
 
 /* Read all of an entry; each piece goes to the hash and to out, either of which may be NULL. */
-static enum err read_entry(const struct zip_entry *entry, struct source *source, struct warc_hash *hash,
-                           struct buf *out, struct err_detail *detail) {
+static enum err wacz_read_entry(const struct zip_entry *entry, struct source *source, struct warc_hash *hash,
+                                struct buf *out, struct err_detail *detail) {
     struct zip_source zip;
     uint8_t *piece = malloc(PIECE_SIZE);
     enum err err = piece == NULL ? ERR_MEMORY : zip_source_init(&zip, source, entry);
@@ -44,14 +44,14 @@ enum err wacz_reader_check(const struct wacz_resource *resource, struct source *
     struct warc_hash hash;
     struct warc_digest digest = {0};
     if (!resource->has_digest) {
-        return read_entry(resource->entry, source, NULL, NULL, detail);
+        return wacz_read_entry(resource->entry, source, NULL, NULL, detail);
     }
     enum err err = warc_hash_init(&hash);
     if (err != ERR_OK) {
         return err_set(detail, err, "%s", err_text(err));
     }
     warc_hash_start(&hash, resource->digest.algorithm);
-    err = read_entry(resource->entry, source, &hash, NULL, detail);
+    err = wacz_read_entry(resource->entry, source, &hash, NULL, detail);
     warc_hash_finish(&hash, &digest);
     warc_hash_done(&hash);
     if (err == ERR_OK && !warc_digest_equal(&digest, &resource->digest)) {
@@ -63,7 +63,7 @@ enum err wacz_reader_check(const struct wacz_resource *resource, struct source *
 
 /* ---- the package ---- */
 
-static struct bytes text_of(const json_t *value) {
+static struct bytes wacz_text_of(const json_t *value) {
     return json_is_string(value) ? bytes_of(json_string_value(value), json_string_length(value))
                                  : bytes_of(NULL, 0);
 }
@@ -73,7 +73,7 @@ static enum err load_json(const struct zip_entry *entry, struct source *source, 
                           json_t **ret_json, struct err_detail *detail) {
     json_error_t problem;
     buf_init(text, WACZ_PACKAGE_SIZE_MAX);
-    enum err err = read_entry(entry, source, NULL, text, detail);
+    enum err err = wacz_read_entry(entry, source, NULL, text, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -104,7 +104,7 @@ static enum err check_package(const struct wacz_reader *wacz, struct source *sou
     }
     enum err err = load_json(entry, source, &text, &json, detail);
     if (err == ERR_OK) {
-        err = warc_digest_parse(&stated, text_of(json_object_get(json, "hash")), detail);
+        err = warc_digest_parse(&stated, wacz_text_of(json_object_get(json, "hash")), detail);
         json_decref(json);
     }
     buf_done(&text);
@@ -123,26 +123,26 @@ static enum err check_package(const struct wacz_reader *wacz, struct source *sou
                : mismatch(entry, "the digest is not that of datapackage.json", detail);
 }
 
-static int by_name(const void *a, const void *b) {
+static int wacz_by_name(const void *a, const void *b) {
     const struct wacz_resource *left = a;
     const struct wacz_resource *right = b;
     return bytes_compare(left->entry->name, right->entry->name);
 }
 
-static struct wacz_resource *find(const struct wacz_reader *wacz, struct bytes path) {
+static struct wacz_resource *wacz_find(const struct wacz_reader *wacz, struct bytes path) {
     struct zip_entry entry = {.name = path};
     struct wacz_resource wanted = {.entry = &entry};
-    return wacz->resources_count == 0
-               ? NULL
-               : bsearch(&wanted, wacz->resources, wacz->resources_count, sizeof *wacz->resources, by_name);
+    return wacz->resources_count == 0 ? NULL
+                                      : bsearch(&wanted, wacz->resources, wacz->resources_count,
+                                                sizeof *wacz->resources, wacz_by_name);
 }
 
 /* What the package says of one file. */
 static enum err take_resource(const struct wacz_reader *wacz, const json_t *json, struct err_detail *detail) {
-    struct bytes path = text_of(json_object_get(json, "path"));
-    struct bytes hash = text_of(json_object_get(json, "hash"));
+    struct bytes path = wacz_text_of(json_object_get(json, "path"));
+    struct bytes hash = wacz_text_of(json_object_get(json, "hash"));
     const json_t *size = json_object_get(json, "bytes");
-    struct wacz_resource *resource = find(wacz, path);
+    struct wacz_resource *resource = wacz_find(wacz, path);
     if (resource == NULL) {
         return err_set(detail, ERR_MISMATCH, "datapackage.json names \"%.*s\", which is not there",
                        BYTES_ARG(path));
@@ -165,7 +165,7 @@ static enum err take_resource(const struct wacz_reader *wacz, const json_t *json
 }
 
 static enum err take_package(const struct wacz_reader *wacz, const json_t *json, struct err_detail *detail) {
-    if (bytes_equal(text_of(json_object_get(json, "profile")), BYTES("multi-wacz-package"))) {
+    if (bytes_equal(wacz_text_of(json_object_get(json, "profile")), BYTES("multi-wacz-package"))) {
         return err_set(detail, ERR_UNSUPPORTED, "a collection of WACZ files; they are read one by one");
     }
     const json_t *list = json_object_get(json, "resources");

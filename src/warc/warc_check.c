@@ -55,7 +55,7 @@ static bool is_chunked(const struct warc_check *check) {
     return check->parts.head.state == HTTP_HEAD_WHOLE && http_head_is_chunked(&check->parts.head);
 }
 
-static void feed_body(struct warc_check *check, struct bytes body) {
+static void warc_check_feed_body(struct warc_check *check, struct bytes body) {
     warc_hash_update(&check->payload_hash, body);
     struct bytes part;
     while (is_chunked(check) && chunked_next(&check->chunked, &body, &part)) {
@@ -69,7 +69,7 @@ void warc_check_feed(struct warc_check *check, struct bytes piece) {
     }
     struct bytes body;
     while (check->hashes_payload && payload_next(&check->parts, &piece, &body)) {
-        feed_body(check, body);
+        warc_check_feed_body(check, body);
     }
 }
 
@@ -87,7 +87,7 @@ void warc_check_finish(struct warc_check *check) {
     if (check->hashes_payload) {
         struct bytes body;
         if (payload_finish(&check->parts, &body)) {
-            feed_body(check, body);
+            warc_check_feed_body(check, body);
         }
         if (is_chunked(check) && chunked_finish(&check->chunked, &body)) {
             warc_hash_update(&check->unchunked_hash, body);

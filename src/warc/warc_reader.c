@@ -25,7 +25,7 @@ void warc_reader_open(struct warc_reader *reader, struct source *source) {
     reader->end_max = UINT64_MAX;
 }
 
-static bool is_plain(const struct warc_reader *reader) {
+static bool warc_is_plain(const struct warc_reader *reader) {
     return reader->unpack.framing == UNPACK_PLAIN;
 }
 
@@ -42,7 +42,7 @@ static enum err stop(struct warc_reader *reader, enum err err, struct err_detail
 }
 
 /* The same error again. */
-static enum err report(const struct warc_reader *reader, struct err_detail *detail) {
+static enum err warc_report(const struct warc_reader *reader, struct err_detail *detail) {
     *detail = reader->damage;
     return reader->damage.err;
 }
@@ -104,7 +104,7 @@ static enum err cross_member(struct warc_reader *reader, bool *ret_goes_on, stru
 static enum err fill_record(struct warc_reader *reader, bool *ret_goes_on, struct err_detail *detail) {
     enum unpack_event event;
     /* Not to the end again for every record that lies about its length: that would be quadratic. */
-    if (is_plain(reader) && reader->body_left > reader->end_max - unpack_offset(&reader->unpack)) {
+    if (warc_is_plain(reader) && reader->body_left > reader->end_max - unpack_offset(&reader->unpack)) {
         *ret_goes_on = false;
         return ERR_OK;
     }
@@ -118,8 +118,8 @@ static enum err fill_record(struct warc_reader *reader, bool *ret_goes_on, struc
 
 static enum err fail_truncated(struct warc_reader *reader, const char *part, struct err_detail *detail) {
     bool is_at_end = unpack_ready(&reader->unpack).size == 0;
-    bool is_whole_file = is_plain(reader) || is_at_end;
-    if (is_plain(reader) && is_at_end && unpack_offset(&reader->unpack) < reader->end_max) {
+    bool is_whole_file = warc_is_plain(reader) || is_at_end;
+    if (warc_is_plain(reader) && is_at_end && unpack_offset(&reader->unpack) < reader->end_max) {
         reader->end_max = unpack_offset(&reader->unpack);
     }
     enum err err =
@@ -131,7 +131,7 @@ static enum err fail_truncated(struct warc_reader *reader, const char *part, str
 }
 
 /* Append the next line to the head, with its end. */
-static enum err read_line(struct warc_reader *reader, size_t *ret_size, struct err_detail *detail) {
+static enum err warc_read_line(struct warc_reader *reader, size_t *ret_size, struct err_detail *detail) {
     size_t from = reader->head.size;
     for (;;) {
         bool goes_on;
@@ -163,7 +163,7 @@ static enum err read_line(struct warc_reader *reader, size_t *ret_size, struct e
 static enum err read_lines(struct warc_reader *reader, struct err_detail *detail) {
     for (;;) {
         size_t size = 0;
-        enum err err = read_line(reader, &size, detail);
+        enum err err = warc_read_line(reader, &size, detail);
         if (err != ERR_OK) {
             return err;
         }
@@ -176,7 +176,7 @@ static enum err read_lines(struct warc_reader *reader, struct err_detail *detail
 
 /* The place in the header is one in the file where the file is plain. */
 static enum err fail_header(struct warc_reader *reader, enum err err, struct err_detail *detail) {
-    detail->offset = (size_t)reader->record.offset + (is_plain(reader) ? detail->offset : 0);
+    detail->offset = (size_t)reader->record.offset + (warc_is_plain(reader) ? detail->offset : 0);
     err = stop(reader, err, detail);
     reader->is_at_line_start = true; /* behind the header */
     return err;
@@ -213,7 +213,7 @@ static enum err read_header(struct warc_reader *reader, struct err_detail *detai
     struct warc_record *record = &reader->record;
     record->offset = unpack_offset(&reader->unpack);
     record->length = 0;
-    record->is_alone = is_plain(reader) || reader->is_at_member_start;
+    record->is_alone = warc_is_plain(reader) || reader->is_at_member_start;
     reader->is_at_member_start = false;
     reader->body_left = 0;
     buf_clear(&reader->head);
@@ -264,7 +264,7 @@ enum err warc_reader_next(struct warc_reader *reader, bool *ret_found, struct er
 enum err warc_reader_read(struct warc_reader *reader, struct bytes *ret_piece, struct err_detail *detail) {
     detail = detail != NULL ? detail : &reader->damage;
     if (reader->state == WARC_READER_DAMAGED) {
-        return report(reader, detail);
+        return warc_report(reader, detail);
     }
     if (reader->state == WARC_READER_BETWEEN || reader->body_left == 0) {
         *ret_piece = bytes_of(NULL, 0);
@@ -309,7 +309,7 @@ static enum err skip_body(struct warc_reader *reader, struct err_detail *detail)
 enum err warc_reader_finish(struct warc_reader *reader, struct err_detail *detail) {
     detail = detail != NULL ? detail : &reader->damage;
     if (reader->state == WARC_READER_DAMAGED) {
-        return report(reader, detail);
+        return warc_report(reader, detail);
     }
     if (reader->state == WARC_READER_BETWEEN) {
         return ERR_OK;
@@ -324,7 +324,7 @@ enum err warc_reader_finish(struct warc_reader *reader, struct err_detail *detai
     }
     struct warc_record *record = &reader->record;
     reader->is_at_member_start = event == UNPACK_MEMBER_END;
-    if (is_plain(reader)) {
+    if (warc_is_plain(reader)) {
         record->length = unpack_offset(&reader->unpack) - record->offset;
     } else if (event == UNPACK_BYTES) {
         record->is_alone = false;
@@ -393,7 +393,7 @@ enum err warc_reader_recover(struct warc_reader *reader, bool *ret_found, struct
     enum err err = ERR_OK;
     if (!is_broken && unpack->is_started) {
         /* A length that is too large swallowed what follows; look for it behind the header. */
-        if (is_plain(reader) && reader->body_left > 0 && source_can_seek(unpack->in.source)) {
+        if (warc_is_plain(reader) && reader->body_left > 0 && source_can_seek(unpack->in.source)) {
             reader->is_at_line_start = true;
             err = unpack_seek(unpack, reader->body_offset, detail);
         }

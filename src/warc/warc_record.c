@@ -39,7 +39,7 @@ struct bytes warc_bare_uri(struct bytes value) {
 }
 
 /* One or two digits at the start of *text, which moves behind them. */
-static bool read_number(struct bytes *text, uint8_t *ret_number) {
+static bool record_read_number(struct bytes *text, uint8_t *ret_number) {
     size_t size = 0;
     while (size < text->size && byte_is_digit(text->data[size])) {
         size++;
@@ -54,16 +54,16 @@ static bool read_number(struct bytes *text, uint8_t *ret_number) {
 }
 
 /* "WARC/1.1" and the end of the line, nothing else on it but white space. */
-static bool read_version(struct bytes line, uint8_t *ret_major, uint8_t *ret_minor) {
+static bool record_read_version(struct bytes line, uint8_t *ret_major, uint8_t *ret_minor) {
     if (!bytes_starts_with(line, BYTES("WARC/"))) {
         return false;
     }
     struct bytes rest = bytes_trim(bytes_skip(line, 5));
-    if (!read_number(&rest, ret_major) || rest.size == 0 || rest.data[0] != '.') {
+    if (!record_read_number(&rest, ret_major) || rest.size == 0 || rest.data[0] != '.') {
         return false;
     }
     rest = bytes_skip(rest, 1);
-    return read_number(&rest, ret_minor) && rest.size == 0;
+    return record_read_number(&rest, ret_minor) && rest.size == 0;
 }
 
 static enum err read_content_length(struct warc_record *record, const uint8_t *text,
@@ -93,7 +93,8 @@ enum err warc_record_parse(struct warc_record *record, uint8_t *text, size_t siz
                            struct err_detail *detail) {
     struct bytes all = bytes_of(text, size);
     size_t line_size = bytes_find_byte(all, '\n');
-    if (!read_version(bytes_slice(all, 0, line_size), &record->version_major, &record->version_minor)) {
+    if (!record_read_version(bytes_slice(all, 0, line_size), &record->version_major,
+                             &record->version_minor)) {
         return err_set_at(detail, ERR_INVALID, 0, "the record does not start with WARC/ and a version");
     }
     size_t zero = bytes_find_byte(all, 0);
@@ -151,7 +152,7 @@ static bool split_arc_line(struct bytes line, struct arc_line *arc) {
     return is_arc_date(arc->date) && bytes_find_byte(line, ':') < line.size;
 }
 
-static void put_field(struct buf *head, const char *name, struct bytes value) {
+static void record_put_field(struct buf *head, const char *name, struct bytes value) {
     buf_put_string(head, name);
     buf_put(head, BYTES(": "));
     buf_put(head, value);
@@ -163,7 +164,7 @@ static void put_arc_date(struct buf *head, struct bytes digits) {
     char text[UTC_RFC3339_SIZE];
     digits.size = digits.size < UTC_DIGITS_SIZE - 1 ? digits.size : UTC_DIGITS_SIZE - 1;
     if (utc_parse_digits(digits, false, &time_us)) {
-        put_field(head, "WARC-Date", bytes_of_string(utc_format_rfc3339(time_us, text)));
+        record_put_field(head, "WARC-Date", bytes_of_string(utc_format_rfc3339(time_us, text)));
     }
 }
 
@@ -182,16 +183,16 @@ enum err warc_record_parse_arc(struct warc_record *record, struct bytes line, st
     bool is_info = bytes_starts_with(arc.url, BYTES("filedesc:"));
     bool is_http = bytes_starts_with(arc.url, BYTES("http"));
     buf_clear(head);
-    put_field(head, "WARC-Type",
-              is_info   ? BYTES("warcinfo")
-              : is_http ? BYTES("response")
-                        : BYTES("resource"));
-    put_field(head, is_info ? "WARC-Filename" : "WARC-Target-URI", arc.url);
-    put_field(head, "WARC-IP-Address", arc.address);
+    record_put_field(head, "WARC-Type",
+                     is_info   ? BYTES("warcinfo")
+                     : is_http ? BYTES("response")
+                               : BYTES("resource"));
+    record_put_field(head, is_info ? "WARC-Filename" : "WARC-Target-URI", arc.url);
+    record_put_field(head, "WARC-IP-Address", arc.address);
     put_arc_date(head, arc.date);
-    put_field(head, "Content-Type", is_http ? BYTES("application/http;msgtype=response") : arc.type);
-    put_field(head, "ARC-Content-Type", arc.type);
-    put_field(head, "Content-Length", arc.length);
+    record_put_field(head, "Content-Type", is_http ? BYTES("application/http;msgtype=response") : arc.type);
+    record_put_field(head, "ARC-Content-Type", arc.type);
+    record_put_field(head, "Content-Length", arc.length);
     if (head->err != ERR_OK) {
         return err_set_at(detail, head->err, 0, "the ARC line is too long");
     }
@@ -216,7 +217,7 @@ bool warc_record_is_start(struct bytes text) {
     uint8_t major;
     uint8_t minor;
     size_t line_size = bytes_find_byte(text, '\n');
-    return line_size < text.size && read_version(bytes_slice(text, 0, line_size), &major, &minor);
+    return line_size < text.size && record_read_version(bytes_slice(text, 0, line_size), &major, &minor);
 }
 
 bool warc_record_is_http(const struct warc_record *record) {

@@ -237,7 +237,7 @@ static enum err hash_block(struct warc_writer *writer, const struct warc_draft *
     return ERR_OK;
 }
 
-static void put_field(struct buf *head, const char *name, struct bytes value) {
+static void warc_put_field(struct buf *head, const char *name, struct bytes value) {
     if (value.size == 0) {
         return;
     }
@@ -250,51 +250,51 @@ static void put_field(struct buf *head, const char *name, struct bytes value) {
 static void put_id(struct buf *head, const char *name, const struct warc_id *id) {
     char text[WARC_ID_TEXT_SIZE];
     if (id != NULL) {
-        put_field(head, name, bytes_of_string(warc_id_format(id, text)));
+        warc_put_field(head, name, bytes_of_string(warc_id_format(id, text)));
     }
 }
 
 static void put_date(struct buf *head, const char *name, int64_t date_us) {
     char text[UTC_RFC3339_SIZE];
-    put_field(head, name, bytes_of_string(utc_format_rfc3339(date_us, text)));
+    warc_put_field(head, name, bytes_of_string(utc_format_rfc3339(date_us, text)));
 }
 
 static void put_sha256(struct buf *head, const char *name, const uint8_t digest[SHA256_SIZE]) {
     char text[sizeof "sha256:" + 2 * SHA256_SIZE] = "sha256:";
     hex_encode(bytes_of(digest, SHA256_SIZE), text + sizeof "sha256:" - 1);
-    put_field(head, name, bytes_of_string(text));
+    warc_put_field(head, name, bytes_of_string(text));
 }
 
 static void put_revisit(struct buf *head, const struct warc_draft *draft) {
     bool is_identical = draft->revisit == WARC_REVISIT_IDENTICAL_PAYLOAD;
-    put_field(head, "WARC-Profile",
-              is_identical ? BYTES("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
-                           : BYTES("http://netpreserve.org/warc/1.1/revisit/server-not-modified"));
+    warc_put_field(head, "WARC-Profile",
+                   is_identical ? BYTES("http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
+                                : BYTES("http://netpreserve.org/warc/1.1/revisit/server-not-modified"));
     put_id(head, "WARC-Refers-To", draft->refers_to);
-    put_field(head, "WARC-Refers-To-Target-URI", draft->refers_to_target_uri);
+    warc_put_field(head, "WARC-Refers-To-Target-URI", draft->refers_to_target_uri);
     put_date(head, "WARC-Refers-To-Date", draft->refers_to_date_us);
     if (is_identical && draft->truncated.size == 0) {
-        put_field(head, "WARC-Truncated", BYTES("length"));
+        warc_put_field(head, "WARC-Truncated", BYTES("length"));
     }
 }
 
-static void put_head(struct warc_writer *writer, const struct warc_draft *draft,
-                     const struct warc_written *written) {
+static void warc_put_head(struct warc_writer *writer, const struct warc_draft *draft,
+                          const struct warc_written *written) {
     struct buf *head = &writer->head;
     buf_clear(head);
     buf_put(head, BYTES("WARC/1.1\r\n"));
-    put_field(head, "WARC-Type", bytes_of_string(warc_type_name(draft->type)));
+    warc_put_field(head, "WARC-Type", bytes_of_string(warc_type_name(draft->type)));
     put_id(head, "WARC-Record-ID", &written->id);
     put_date(head, "WARC-Date", draft->date_us);
-    put_field(head, "WARC-Target-URI", draft->target_uri);
-    put_field(head, "WARC-IP-Address", draft->ip_address);
+    warc_put_field(head, "WARC-Target-URI", draft->target_uri);
+    warc_put_field(head, "WARC-IP-Address", draft->ip_address);
     put_id(head, "WARC-Concurrent-To", draft->concurrent_to);
     put_id(head, "WARC-Warcinfo-ID", draft->warcinfo_id);
-    put_field(head, "WARC-Filename", draft->filename);
+    warc_put_field(head, "WARC-Filename", draft->filename);
     if (draft->type == WARC_TYPE_REVISIT) {
         put_revisit(head, draft);
     }
-    put_field(head, "WARC-Truncated", draft->truncated);
+    warc_put_field(head, "WARC-Truncated", draft->truncated);
     for (size_t i = 0; i < draft->fields_count; i++) {
         buf_put(head, draft->fields[i].name);
         buf_put(head, BYTES(": "));
@@ -307,7 +307,7 @@ static void put_head(struct warc_writer *writer, const struct warc_draft *draft,
     if (written->has_block_sha256) {
         put_sha256(head, "WARC-Block-Digest", written->block_sha256);
     }
-    put_field(head, "Content-Type", content_type(draft));
+    warc_put_field(head, "Content-Type", content_type(draft));
     buf_put(head, BYTES("Content-Length: "));
     buf_put_u64(head, block_size(draft));
     buf_put_string(head, record_end);
@@ -375,7 +375,7 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
     }
     struct warc_random random = {.fill = fill_from_writer, .context = writer};
     written.id = draft->id != NULL ? *draft->id : warc_id_make(&random);
-    put_head(writer, draft, &written);
+    warc_put_head(writer, draft, &written);
     if (writer->head.err != ERR_OK) {
         return err_set(detail, writer->head.err, "the header of the record is longer than %d bytes",
                        WARC_RECORD_HEAD_SIZE_MAX);
@@ -391,5 +391,5 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
 }
 
 void warc_put_info(struct buf *out, const char *name, struct bytes value) {
-    put_field(out, name, value);
+    warc_put_field(out, name, value);
 }

@@ -28,7 +28,7 @@ struct opening {
     struct err_detail *detail;
 };
 
-static enum err read_at(struct opening *opening, uint64_t offset, void *out, size_t size) {
+static enum err zip_read_at(struct opening *opening, uint64_t offset, void *out, size_t size) {
     enum err err = source_seek(opening->source, offset, opening->detail);
     for (size_t done = 0; err == ERR_OK && done < size;) {
         size_t got = 0;
@@ -42,7 +42,7 @@ static enum err read_at(struct opening *opening, uint64_t offset, void *out, siz
     return err;
 }
 
-static enum err refuse(struct opening *opening, uint64_t offset, const char *reason) {
+static enum err zip_refuse(struct opening *opening, uint64_t offset, const char *reason) {
     return err_set_at(opening->detail, ERR_INVALID, (size_t)offset, "ZIP: %s", reason);
 }
 
@@ -52,7 +52,7 @@ static enum err find_end(struct opening *opening) {
     size_t size = opening->file_size < TAIL_SIZE_MAX ? (size_t)opening->file_size : TAIL_SIZE_MAX;
     uint64_t start = opening->file_size - size;
     const uint8_t *tail = opening->scratch;
-    enum err err = read_at(opening, start, opening->scratch, size);
+    enum err err = zip_read_at(opening, start, opening->scratch, size);
     size_t found_count = 0;
     for (size_t i = 0; err == ERR_OK && i + ZIP_END_SIZE <= size; i++) {
         bool is_end =
@@ -70,7 +70,7 @@ static enum err find_end(struct opening *opening) {
                           "ZIP: no end of the directory: the file is cut off, or is no ZIP file");
     }
     /* A second one hides in the comment: which is meant depends on who reads. */
-    return found_count == 1 ? ERR_OK : refuse(opening, opening->end_offset, "two ends of the directory");
+    return found_count == 1 ? ERR_OK : zip_refuse(opening, opening->end_offset, "two ends of the directory");
 }
 
 /* The field of the end record, or the larger one where it is all ones. Both must not contradict. */
@@ -82,19 +82,19 @@ static enum err read_end64(struct opening *opening, const uint8_t *end) {
     uint8_t locator[ZIP_LOCATOR_SIZE];
     uint8_t large[ZIP_END64_SIZE];
     if (opening->end_offset < ZIP_LOCATOR_SIZE + ZIP_END64_SIZE) {
-        return refuse(opening, opening->end_offset, "no room for the zip64 end that is needed");
+        return zip_refuse(opening, opening->end_offset, "no room for the zip64 end that is needed");
     }
     uint64_t locator_offset = opening->end_offset - ZIP_LOCATOR_SIZE;
-    enum err err = read_at(opening, locator_offset, locator, sizeof locator);
+    enum err err = zip_read_at(opening, locator_offset, locator, sizeof locator);
     if (err != ERR_OK) {
         return err;
     }
     uint64_t offset = zip_get64(locator + 8);
     if (zip_get32(locator) != ZIP_LOCATOR_SIGNATURE || zip_get32(locator + 4) != 0 ||
         zip_get32(locator + 16) > 1 || offset != locator_offset - ZIP_END64_SIZE) {
-        return refuse(opening, locator_offset, "the zip64 locator is missing or leads elsewhere");
+        return zip_refuse(opening, locator_offset, "the zip64 locator is missing or leads elsewhere");
     }
-    if ((err = read_at(opening, offset, large, sizeof large)) != ERR_OK) {
+    if ((err = zip_read_at(opening, offset, large, sizeof large)) != ERR_OK) {
         return err;
     }
     opening->entries_count = zip_get64(large + 32);
@@ -107,12 +107,12 @@ static enum err read_end64(struct opening *opening, const uint8_t *end) {
                     agree(zip_get16(end + 10), ONES16, opening->entries_count) &&
                     agree(zip_get32(end + 12), ONES32, opening->directory_size) &&
                     agree(zip_get32(end + 16), ONES32, opening->directory_offset);
-    return is_sound ? ERR_OK : refuse(opening, offset, "the zip64 end contradicts the end, or itself");
+    return is_sound ? ERR_OK : zip_refuse(opening, offset, "the zip64 end contradicts the end, or itself");
 }
 
 static enum err read_end(struct opening *opening) {
     uint8_t end[ZIP_END_SIZE];
-    enum err err = read_at(opening, opening->end_offset, end, sizeof end);
+    enum err err = zip_read_at(opening, opening->end_offset, end, sizeof end);
     if (err != ERR_OK) {
         return err;
     }
@@ -134,7 +134,7 @@ static enum err read_end(struct opening *opening) {
 static enum err check_end(struct opening *opening) {
     uint64_t end = opening->directory_end;
     if (opening->directory_offset > end || opening->directory_size != end - opening->directory_offset) {
-        return refuse(
+        return zip_refuse(
             opening, opening->end_offset,
             "the directory is not where the end says: something stands before the file, or the end lies");
     }
@@ -143,7 +143,7 @@ static enum err check_end(struct opening *opening) {
                           "ZIP: a directory of more than %d bytes", ZIP_DIRECTORY_SIZE_MAX);
     }
     if (opening->entries_count > opening->directory_size / ZIP_CENTRAL_SIZE) {
-        return refuse(opening, opening->end_offset, "more entries than the directory has room for");
+        return zip_refuse(opening, opening->end_offset, "more entries than the directory has room for");
     }
     return ERR_OK;
 }
@@ -209,7 +209,7 @@ static bool read_extra(struct bytes extra, uint64_t *size, uint64_t *stored_size
 
 static enum err check_entry(struct opening *opening, const struct zip_entry *entry, uint64_t at) {
     if (!is_safe_name(entry->name)) {
-        return refuse(opening, at, "an entry whose name is empty, absolute, climbs or has odd bytes");
+        return zip_refuse(opening, at, "an entry whose name is empty, absolute, climbs or has odd bytes");
     }
     if ((entry->flags & FLAGS_REFUSED) != 0) {
         return err_set_at(opening->detail, ERR_UNSUPPORTED, (size_t)at, "ZIP: %.*s is encrypted",
@@ -225,20 +225,20 @@ static enum err check_entry(struct opening *opening, const struct zip_entry *ent
                            : entry->size / DEFLATE_RATIO_MAX <= entry->stored_size + DEFLATE_GRACE;
     bool is_directory = entry->name.data[entry->name.size - 1] == '/';
     if (!is_possible || (is_directory && entry->size != 0)) {
-        return refuse(opening, at, "an entry whose sizes cannot be true");
+        return zip_refuse(opening, at, "an entry whose sizes cannot be true");
     }
     if (entry->header_offset > opening->directory_offset ||
         entry->stored_size > opening->directory_offset - entry->header_offset) {
-        return refuse(opening, at, "an entry that does not lie before the directory");
+        return zip_refuse(opening, at, "an entry that does not lie before the directory");
     }
     return ERR_OK;
 }
 
 /* Take one entry off the directory. */
-static enum err read_entry(struct opening *opening, struct bytes *rest, struct zip_entry *entry) {
+static enum err zip_read_entry(struct opening *opening, struct bytes *rest, struct zip_entry *entry) {
     uint64_t at = opening->directory_end - rest->size;
     if (rest->size < ZIP_CENTRAL_SIZE || zip_get32(rest->data) != ZIP_CENTRAL_SIGNATURE) {
-        return refuse(opening, at, "no entry of the directory begins here");
+        return zip_refuse(opening, at, "no entry of the directory begins here");
     }
     const uint8_t *head = rest->data;
     size_t name_size = zip_get16(head + 28);
@@ -247,7 +247,7 @@ static enum err read_entry(struct opening *opening, struct bytes *rest, struct z
     uint16_t disk = zip_get16(head + 34);
     struct bytes tail = bytes_skip(*rest, ZIP_CENTRAL_SIZE);
     if (tail.size < tail_size || disk != 0) {
-        return refuse(opening, at, "an entry that is longer than the directory, or on another disk");
+        return zip_refuse(opening, at, "an entry that is longer than the directory, or on another disk");
     }
     *entry = (struct zip_entry){
         .name = bytes_slice(tail, 0, name_size),
@@ -260,7 +260,7 @@ static enum err read_entry(struct opening *opening, struct bytes *rest, struct z
     };
     if (!read_extra(bytes_slice(tail, name_size, name_size + extra_size), &entry->size, &entry->stored_size,
                     &entry->header_offset)) {
-        return refuse(opening, at, "an extra field that is longer than its entry, or twice there");
+        return zip_refuse(opening, at, "an extra field that is longer than its entry, or twice there");
     }
     *rest = bytes_skip(tail, tail_size);
     return check_entry(opening, entry, at);
@@ -270,16 +270,16 @@ static enum err read_entry(struct opening *opening, struct bytes *rest, struct z
 static enum err read_local(struct opening *opening, struct zip_entry *entry) {
     uint8_t head[ZIP_LOCAL_SIZE];
     uint64_t at = entry->header_offset;
-    enum err err = read_at(opening, at, head, sizeof head);
+    enum err err = zip_read_at(opening, at, head, sizeof head);
     if (err != ERR_OK) {
         return err;
     }
     size_t name_size = zip_get16(head + 26);
     size_t extra_size = zip_get16(head + 28);
     if (zip_get32(head) != ZIP_LOCAL_SIGNATURE || name_size != entry->name.size) {
-        return refuse(opening, at, "no header of the entry that the directory says is here");
+        return zip_refuse(opening, at, "no header of the entry that the directory says is here");
     }
-    if ((err = read_at(opening, at + sizeof head, opening->scratch, name_size + extra_size)) != ERR_OK) {
+    if ((err = zip_read_at(opening, at + sizeof head, opening->scratch, name_size + extra_size)) != ERR_OK) {
         return err;
     }
     uint64_t stored_size = zip_get32(head + 18);
@@ -295,11 +295,11 @@ static enum err read_local(struct opening *opening, struct zip_entry *entry) {
                                    stored_size == entry->stored_size));
     entry->data_offset = at + sizeof head + name_size + extra_size;
     if (!is_same) {
-        return refuse(opening, at, "the header of an entry contradicts the directory");
+        return zip_refuse(opening, at, "the header of an entry contradicts the directory");
     }
     if (entry->data_offset > opening->directory_offset ||
         entry->stored_size > opening->directory_offset - entry->data_offset) {
-        return refuse(opening, at, "an entry that does not lie before the directory");
+        return zip_refuse(opening, at, "an entry that does not lie before the directory");
     }
     return ERR_OK;
 }
@@ -316,16 +316,16 @@ static enum err read_entries(struct opening *opening) {
     if (err != ERR_OK) {
         return err_set(opening->detail, err, "%s", err_text(err));
     }
-    err = read_at(opening, opening->directory_offset, reader->directory.data, size);
+    err = zip_read_at(opening, opening->directory_offset, reader->directory.data, size);
     reader->directory.size = size;
     struct bytes rest = buf_bytes(&reader->directory);
     while (err == ERR_OK && reader->entries_count < opening->entries_count) {
         struct zip_entry *entry = &reader->entries[reader->entries_count++];
-        err = read_entry(opening, &rest, entry);
+        err = zip_read_entry(opening, &rest, entry);
     }
     if (err == ERR_OK && rest.size > 0) {
-        err = refuse(opening, opening->directory_end - rest.size,
-                     "bytes behind the last entry of the directory");
+        err = zip_refuse(opening, opening->directory_end - rest.size,
+                         "bytes behind the last entry of the directory");
     }
     return err;
 }
@@ -338,7 +338,7 @@ static int by_offset(const void *a, const void *b) {
     return (left->header_offset > right->header_offset) - (left->header_offset < right->header_offset);
 }
 
-static int by_name(const void *a, const void *b) {
+static int zip_by_name(const void *a, const void *b) {
     const struct zip_entry *left = a;
     const struct zip_entry *right = b;
     return bytes_compare(left->name, right->name);
@@ -350,16 +350,16 @@ static enum err check_places(struct opening *opening) {
     uint64_t end = 0;
     if (reader->entries_count == 0) {
         return opening->directory_offset == 0 ? ERR_OK
-                                              : refuse(opening, 0, "bytes that no entry accounts for");
+                                              : zip_refuse(opening, 0, "bytes that no entry accounts for");
     }
     qsort(reader->entries, reader->entries_count, sizeof *reader->entries, by_offset);
     if (reader->entries[0].header_offset != 0) {
-        return refuse(opening, 0, "something stands before the first entry");
+        return zip_refuse(opening, 0, "something stands before the first entry");
     }
     for (size_t i = 0; i < reader->entries_count; i++) {
         struct zip_entry *entry = &reader->entries[i];
         if (entry->header_offset < end) {
-            return refuse(opening, entry->header_offset, "two entries overlap");
+            return zip_refuse(opening, entry->header_offset, "two entries overlap");
         }
         enum err err = read_local(opening, entry);
         if (err != ERR_OK) {
@@ -375,11 +375,11 @@ static enum err check_names(struct opening *opening) {
     if (reader->entries_count == 0) {
         return ERR_OK;
     }
-    qsort(reader->entries, reader->entries_count, sizeof *reader->entries, by_name);
+    qsort(reader->entries, reader->entries_count, sizeof *reader->entries, zip_by_name);
     for (size_t i = 1; i < reader->entries_count; i++) {
         const struct zip_entry *entry = &reader->entries[i];
         if (bytes_equal(reader->entries[i - 1].name, entry->name)) {
-            return refuse(opening, entry->header_offset, "two entries of one name");
+            return zip_refuse(opening, entry->header_offset, "two entries of one name");
         }
     }
     return ERR_OK;
@@ -416,7 +416,7 @@ void zip_reader_done(struct zip_reader *reader) {
 
 const struct zip_entry *zip_reader_find(const struct zip_reader *reader, struct bytes name) {
     struct zip_entry wanted = {.name = name};
-    return reader->entries_count == 0
-               ? NULL
-               : bsearch(&wanted, reader->entries, reader->entries_count, sizeof *reader->entries, by_name);
+    return reader->entries_count == 0 ? NULL
+                                      : bsearch(&wanted, reader->entries, reader->entries_count,
+                                                sizeof *reader->entries, zip_by_name);
 }

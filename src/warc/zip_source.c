@@ -9,13 +9,13 @@ enum {
     ZLIB_RAW = -15,           /* largest window, no header */
 };
 
-static enum err refuse(const struct zip_source *zip, const char *reason, struct err_detail *detail) {
+static enum err zip_refuse(const struct zip_source *zip, const char *reason, struct err_detail *detail) {
     return err_set_at(detail, ERR_CORRUPT, (size_t)(zip->entry->data_offset + zip->taken), "ZIP: %.*s: %s",
                       BYTES_ARG(zip->entry->name), reason);
 }
 
-static enum err read_file(struct zip_source *zip, void *out, size_t size, size_t *ret_size,
-                          struct err_detail *detail) {
+static enum err zip_read_file(struct zip_source *zip, void *out, size_t size, size_t *ret_size,
+                              struct err_detail *detail) {
     uint64_t left = zip->entry->stored_size - zip->taken;
     size_t wanted = size < left ? size : (size_t)left;
     size_t got = 0;
@@ -27,7 +27,7 @@ static enum err read_file(struct zip_source *zip, void *out, size_t size, size_t
         return err;
     }
     if (got == 0 && wanted > 0) {
-        return refuse(zip, "the file ends inside it", detail);
+        return zip_refuse(zip, "the file ends inside it", detail);
     }
     zip->taken += got;
     *ret_size = got;
@@ -35,10 +35,10 @@ static enum err read_file(struct zip_source *zip, void *out, size_t size, size_t
 }
 
 /* Bytes on their way out. At the end, all of them must have been the right ones. */
-static enum err give(struct zip_source *zip, const void *out, size_t size, size_t *ret_size,
-                     struct err_detail *detail) {
+static enum err zip_give(struct zip_source *zip, const void *out, size_t size, size_t *ret_size,
+                         struct err_detail *detail) {
     if (size == 0 && zip->has_crc && zip->crc32 != zip->entry->crc32) {
-        return refuse(zip, "its bytes do not have the CRC-32 that the directory says", detail);
+        return zip_refuse(zip, "its bytes do not have the CRC-32 that the directory says", detail);
     }
     if (zip->has_crc) {
         zip->crc32 = (uint32_t)crc32_z(zip->crc32, out, size);
@@ -54,8 +54,8 @@ static enum err read_stored(struct source *source, void *out, size_t size, size_
                             struct err_detail *detail) {
     struct zip_source *zip = (struct zip_source *)source;
     size_t got = 0;
-    enum err err = read_file(zip, out, size, &got, detail);
-    return err == ERR_OK ? give(zip, out, got, ret_size, detail) : err;
+    enum err err = zip_read_file(zip, out, size, &got, detail);
+    return err == ERR_OK ? zip_give(zip, out, got, ret_size, detail) : err;
 }
 
 static enum err seek_stored(struct source *source, uint64_t offset, struct err_detail *detail) {
@@ -79,7 +79,7 @@ static enum err inflate_some(struct zip_source *zip, uint8_t *out, size_t size, 
     while (stream->avail_out == size && !zip->is_ended) {
         if (stream->avail_in == 0) {
             size_t got = 0;
-            enum err err = read_file(zip, zip->in, IN_SIZE, &got, detail);
+            enum err err = zip_read_file(zip, zip->in, IN_SIZE, &got, detail);
             if (err != ERR_OK) {
                 return err;
             }
@@ -91,10 +91,10 @@ static enum err inflate_some(struct zip_source *zip, uint8_t *out, size_t size, 
             return err_set(detail, ERR_MEMORY, "%s", err_text(ERR_MEMORY));
         }
         if (result == Z_BUF_ERROR && stream->avail_in == 0 && zip->taken == zip->entry->stored_size) {
-            return refuse(zip, "its deflate stream has no end", detail);
+            return zip_refuse(zip, "its deflate stream has no end", detail);
         }
         if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-            return refuse(zip, stream->msg != NULL ? stream->msg : "not deflate", detail);
+            return zip_refuse(zip, stream->msg != NULL ? stream->msg : "not deflate", detail);
         }
         zip->is_ended = result == Z_STREAM_END;
     }
@@ -108,10 +108,10 @@ static enum err end_deflated(struct zip_source *zip, struct err_detail *detail) 
     size_t got = 0;
     enum err err = zip->is_ended ? ERR_OK : inflate_some(zip, &more, 1, &got, detail);
     if (err == ERR_OK && got > 0) {
-        return refuse(zip, "it unpacks to more than its size", detail);
+        return zip_refuse(zip, "it unpacks to more than its size", detail);
     }
     if (err == ERR_OK && (zip->stream->avail_in > 0 || zip->taken < zip->entry->stored_size)) {
-        return refuse(zip, "bytes behind the end of its deflate stream", detail);
+        return zip_refuse(zip, "bytes behind the end of its deflate stream", detail);
     }
     return err;
 }
@@ -128,9 +128,9 @@ static enum err read_deflated(struct source *source, void *out, size_t size, siz
         return err;
     }
     if (wanted > 0 && got == 0) {
-        return refuse(zip, "it unpacks to less than its size", detail);
+        return zip_refuse(zip, "it unpacks to less than its size", detail);
     }
-    return give(zip, out, got, ret_size, detail);
+    return zip_give(zip, out, got, ret_size, detail);
 }
 
 /* ---- both ---- */

@@ -40,7 +40,7 @@ void zip_writer_done(struct zip_writer *writer) {
     buf_done(&writer->name);
 }
 
-static enum err append(struct zip_writer *writer, struct bytes bytes, struct err_detail *detail) {
+static enum err zip_append(struct zip_writer *writer, struct bytes bytes, struct err_detail *detail) {
     if (writer->is_torn) {
         return err_set(detail, ERR_IO, "an earlier write of this file failed");
     }
@@ -91,14 +91,14 @@ enum err zip_writer_start(struct zip_writer *writer, struct bytes name, uint64_t
         return err_set(detail, err, "the name of an entry: %s", err_text(err));
     }
     size_t extra_size = make_local(writer, head, extra);
-    err = append(writer, bytes_of(head, sizeof head), detail);
-    err = err == ERR_OK ? append(writer, name, detail) : err;
-    return err == ERR_OK ? append(writer, bytes_of(extra, extra_size), detail) : err;
+    err = zip_append(writer, bytes_of(head, sizeof head), detail);
+    err = err == ERR_OK ? zip_append(writer, name, detail) : err;
+    return err == ERR_OK ? zip_append(writer, bytes_of(extra, extra_size), detail) : err;
 }
 
 enum err zip_writer_write(struct zip_writer *writer, struct bytes bytes, struct err_detail *detail) {
     ASSERT(writer->is_in_entry && bytes.size <= writer->size_max - writer->size);
-    enum err err = append(writer, bytes, detail);
+    enum err err = zip_append(writer, bytes, detail);
     if (err == ERR_OK) {
         writer->crc32 = (uint32_t)crc32_z(writer->crc32, bytes.data, bytes.size);
         writer->size += bytes.size;
@@ -180,8 +180,8 @@ static enum err write_end64(struct zip_writer *writer, uint64_t directory_offset
     zip_set32(locator, ZIP_LOCATOR_SIGNATURE);
     zip_set64(locator + 8, offset);
     zip_set32(locator + 16, 1);
-    enum err err = append(writer, bytes_of(end, sizeof end), detail);
-    return err == ERR_OK ? append(writer, bytes_of(locator, sizeof locator), detail) : err;
+    enum err err = zip_append(writer, bytes_of(end, sizeof end), detail);
+    return err == ERR_OK ? zip_append(writer, bytes_of(locator, sizeof locator), detail) : err;
 }
 
 enum err zip_writer_finish(struct zip_writer *writer, struct err_detail *detail) {
@@ -190,7 +190,7 @@ enum err zip_writer_finish(struct zip_writer *writer, struct err_detail *detail)
     uint64_t offset = writer->offset;
     bool is_far = offset >= LARGE_SIZE;
     bool is_many = writer->entries_count >= UINT16_MAX;
-    enum err err = append(writer, buf_bytes(&writer->directory), detail);
+    enum err err = zip_append(writer, buf_bytes(&writer->directory), detail);
     if (err == ERR_OK && (is_far || is_many)) {
         err = write_end64(writer, offset, detail);
     }
@@ -200,5 +200,5 @@ enum err zip_writer_finish(struct zip_writer *writer, struct err_detail *detail)
     zip_set16(end + 10, count);
     zip_set32(end + 12, (uint32_t)writer->directory.size);
     zip_set32(end + 16, is_far ? UINT32_MAX : (uint32_t)offset);
-    return err == ERR_OK ? append(writer, bytes_of(end, sizeof end), detail) : err;
+    return err == ERR_OK ? zip_append(writer, bytes_of(end, sizeof end), detail) : err;
 }

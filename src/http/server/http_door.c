@@ -85,7 +85,7 @@ static bool has_places_up_to(struct http_door *door, int fd) {
 }
 
 /* With the lock. */
-static unsigned count_of(const struct http_door *door, const struct address *client) {
+static unsigned door_count_of(const struct http_door *door, const struct address *client) {
     unsigned count = 0;
     for (size_t i = 0; i < door->places_count; i++) {
         const struct http_place *place = &door->places[i];
@@ -109,7 +109,7 @@ static bool take_place(struct http_door *door, int fd, const struct address *cli
     pthread_mutex_lock(&door->lock);
     free_place(door, fd); /* it was lost */
     bool is_allowed =
-        has_places_up_to(door, fd) && count_of(door, client) < door->config.connections_per_address_max;
+        has_places_up_to(door, fd) && door_count_of(door, client) < door->config.connections_per_address_max;
     if (is_allowed) {
         *ret_thread = door->last_thread = choose_thread(door);
         door->places[fd] = (struct http_place){.is_taken = true, .thread = *ret_thread, .client = *client};
@@ -144,7 +144,7 @@ static void let_in(struct http_door *door, int fd, const union socket_address *n
     }
 }
 
-static void *run(void *context) {
+static void *door_run(void *context) {
     struct http_door *door = context;
     while (await_room(door)) {
         union socket_address name = {0};
@@ -160,7 +160,7 @@ static void *run(void *context) {
 }
 
 enum err http_door_open(struct http_door *door) {
-    int number = thread_start(&door->thread, "http-door", run, door);
+    int number = thread_start(&door->thread, "http-door", door_run, door);
     door->has_thread = number == 0;
     return err_from_errno(number);
 }

@@ -27,7 +27,7 @@ static void cut_those_due(struct http_guard *guard) {
     }
 }
 
-static void *watch(void *context) {
+static void *guard_watch(void *context) {
     struct http_guard *guard = context;
     pthread_mutex_lock(&guard->lock);
     while (!guard->is_stopping) {
@@ -50,7 +50,7 @@ enum err http_guard_init(struct http_guard *guard, const struct clock *clock) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&guard->wakes, &attributes);
     pthread_condattr_destroy(&attributes);
-    int number = thread_start(&guard->thread, "http-guard", watch, guard);
+    int number = thread_start(&guard->thread, "http-guard", guard_watch, guard);
     if (number != 0) {
         pthread_cond_destroy(&guard->wakes);
         pthread_mutex_destroy(&guard->lock);

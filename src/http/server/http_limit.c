@@ -21,8 +21,8 @@ void http_limit_done(struct http_limit *limit) {
 }
 
 /* Its entry, or the one that it may have: the closest to rest. With the lock. */
-static struct http_limit_entry *find(struct http_limit *limit, const struct address *address,
-                                     uint8_t ret_ip[16]) {
+static struct http_limit_entry *http_limit_find(struct http_limit *limit, const struct address *address,
+                                                uint8_t ret_ip[16]) {
     memcpy(ret_ip, address->ip, sizeof address->ip);
     if (!address_is_ipv4(address)) {
         memset(ret_ip + IPV6_PREFIX_SIZE, 0, sizeof address->ip - IPV6_PREFIX_SIZE);
@@ -39,11 +39,11 @@ static struct http_limit_entry *find(struct http_limit *limit, const struct addr
     return best;
 }
 
-static bool ask(struct http_limit *limit, const struct address *address, uint64_t now_us, bool counts,
-                uint64_t *ret_wait_us) {
+static bool http_limit_ask(struct http_limit *limit, const struct address *address, uint64_t now_us,
+                           bool counts, uint64_t *ret_wait_us) {
     uint8_t ip[16];
     pthread_mutex_lock(&limit->lock);
-    struct http_limit_entry *entry = find(limit, address, ip);
+    struct http_limit_entry *entry = http_limit_find(limit, address, ip);
     bool is_own = memcmp(entry->ip, ip, sizeof ip) == 0;
     uint64_t rest_us = is_own && entry->rest_us > now_us ? entry->rest_us : now_us;
     bool is_allowed = rest_us - now_us <= limit->slack_us;
@@ -59,12 +59,12 @@ static bool ask(struct http_limit *limit, const struct address *address, uint64_
 
 bool http_limit_take(struct http_limit *limit, const struct address *address, uint64_t now_us,
                      uint64_t *ret_wait_us) {
-    return ask(limit, address, now_us, true, ret_wait_us);
+    return http_limit_ask(limit, address, now_us, true, ret_wait_us);
 }
 
 bool http_limit_is_open(struct http_limit *limit, const struct address *address, uint64_t now_us,
                         uint64_t *ret_wait_us) {
-    return ask(limit, address, now_us, false, ret_wait_us);
+    return http_limit_ask(limit, address, now_us, false, ret_wait_us);
 }
 
 uint64_t http_limit_refused_count(struct http_limit *limit) {

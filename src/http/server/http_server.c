@@ -136,7 +136,7 @@ static void end_work(struct http_request *request) {
     pthread_mutex_unlock(&server->lock);
 }
 
-static void add(_Atomic uint64_t *sum, uint64_t value) {
+static void http_add(_Atomic uint64_t *sum, uint64_t value) {
     atomic_fetch_add_explicit(sum, value, memory_order_relaxed);
 }
 
@@ -153,10 +153,10 @@ static void count_answer(const struct http_request *request) {
     }
     size_t hundreds = request->status / 100;
     struct http_counters *counters = &server->counters[index];
-    add(&counters->statuses[hundreds < HTTP_STATUSES_COUNT ? hundreds : 0], 1);
-    add(&counters->delays[bucket], 1);
-    add(&counters->delay_sum_us, delay_us);
-    add(&counters->sent_size, request->answer_size);
+    http_add(&counters->statuses[hundreds < HTTP_STATUSES_COUNT ? hundreds : 0], 1);
+    http_add(&counters->delays[bucket], 1);
+    http_add(&counters->delay_sum_us, delay_us);
+    http_add(&counters->sent_size, request->answer_size);
 }
 
 static enum MHD_Result queue(struct http_request *request) {
@@ -280,8 +280,8 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     free(request);
 }
 
-static void on_connection(void *context, struct MHD_Connection *connection, void **state,
-                          enum MHD_ConnectionNotificationCode code) {
+static void http_on_connection(void *context, struct MHD_Connection *connection, void **state,
+                               enum MHD_ConnectionNotificationCode code) {
     struct http_server *server = context;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -334,8 +334,8 @@ static void fill_defaults(struct http_server_config *config) {
     config->clock = config->clock == NULL ? &clock_system : config->clock;
 }
 
-static bool give(void *context, unsigned thread, int take_fd, const struct sockaddr *client,
-                 socklen_t client_size) {
+static bool http_give(void *context, unsigned thread, int take_fd, const struct sockaddr *client,
+                      socklen_t client_size) {
     struct http_server *server = context;
     return MHD_add_connection(server->daemons[thread], take_fd, client, client_size) == MHD_YES;
 }
@@ -350,7 +350,7 @@ static struct MHD_Daemon *start_daemon(struct http_server *server) {
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->connection_memory_size, MHD_OPTION_CONNECTION_TIMEOUT,
         config->idle_timeout_ms / 1000 + 1, MHD_OPTION_URI_LOG_CALLBACK, begin_target, server,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, server, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, server, MHD_OPTION_END);
 }
 
 static void stop_daemons(struct http_server *server) {
@@ -359,7 +359,7 @@ static void stop_daemons(struct http_server *server) {
     }
 }
 
-static enum err start_threads(struct http_server *server, struct err_detail *detail) {
+static enum err http_start_threads(struct http_server *server, struct err_detail *detail) {
     bool is_well = true;
     priority_set_turns(PRIORITY_SHORT_TURNS); /* theirs */
     while (is_well && server->daemons_count < server->config.threads_count) {
@@ -413,7 +413,7 @@ enum err http_server_start(const struct http_server_config *config, struct http_
         .threads_count = server->config.threads_count,
         .connections_max = server->config.connections_max,
         .connections_per_address_max = server->config.connections_per_address_max,
-        .give = give,
+        .give = http_give,
         .context = server,
     };
     enum err err = http_door_init(&server->door, &door, &config->address, detail);
@@ -423,7 +423,7 @@ enum err http_server_start(const struct http_server_config *config, struct http_
     }
     err = http_guard_init(&server->guard, server->config.clock);
     if (err == ERR_OK) {
-        err = start_threads(server, detail);
+        err = http_start_threads(server, detail);
         if (err != ERR_OK) {
             http_guard_done(&server->guard);
         }

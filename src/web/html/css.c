@@ -561,7 +561,7 @@ static enum css_step step_normal(struct css *css, struct bytes view) {
     return classes[view.data[css->at]] == OTHER ? step_delimiter(css, view) : step_name(css, view);
 }
 
-static enum css_step step_comment(struct css *css, struct bytes view) {
+static enum css_step css_step_comment(struct css *css, struct bytes view) {
     css->at += bytes_find_byte(bytes_skip(view, css->at), '*');
     if (css->at == view.size || (css->at + 1 == view.size && !css->is_last)) {
         return CSS_MORE;
@@ -574,12 +574,12 @@ static enum css_step step_comment(struct css *css, struct bytes view) {
     return CSS_AGAIN;
 }
 
-static enum css_step step(struct css *css, struct bytes view) {
+static enum css_step css_take_step(struct css *css, struct bytes view) {
     switch (css->state) {
     case CSS_IN_NORMAL:
         return step_normal(css, view);
     case CSS_IN_COMMENT:
-        return step_comment(css, view);
+        return css_step_comment(css, view);
     case CSS_IN_VALUE:
     case CSS_IN_STRING:
         return css_step_string(css, view);
@@ -601,7 +601,7 @@ static enum css_step step(struct css *css, struct bytes view) {
  * Tokens
  */
 
-static bool give(struct css *css, struct css_token *token, enum css_token_kind kind, size_t size) {
+static bool css_give(struct css *css, struct css_token *token, enum css_token_kind kind, size_t size) {
     token->kind = kind;
     token->offset = css->tape.offset;
     token->source = bytes_slice(css->tape.view, 0, size);
@@ -617,15 +617,15 @@ static size_t held_from(const struct css *css) {
 
 static bool give_reference(struct css *css, struct css_token *token) {
     if (css->from > 0) {
-        return give(css, token, CSS_OTHER, css->from);
+        return css_give(css, token, CSS_OTHER, css->from);
     }
     css->has_reference = false;
     token->quote = css->quote == 0 ? CSS_UNQUOTED : css->quote == '"' ? CSS_DOUBLE_QUOTED : CSS_SINGLE_QUOTED;
-    return give(css, token, css->reference_kind, css->to);
+    return css_give(css, token, css->reference_kind, css->to);
 }
 
 /* More bytes in the view, or the news that these are the last. False if it takes another piece. */
-static bool more(struct css *css) {
+static bool css_more(struct css *css) {
     if (tape_more(&css->tape)) {
         return true;
     }
@@ -649,18 +649,18 @@ bool css_next(struct css *css, struct css_token *token) {
         if (css->has_reference) {
             return give_reference(css, token);
         }
-        if (step(css, css->tape.view) != CSS_MORE) {
+        if (css_take_step(css, css->tape.view) != CSS_MORE) {
             continue;
         }
         size_t size = held_from(css);
         if (size > 0) {
-            return give(css, token, CSS_OTHER, size);
+            return css_give(css, token, CSS_OTHER, size);
         }
         if (css->is_last) {
             css->state = CSS_AT_END;
-            return give(css, token, CSS_END, 0);
+            return css_give(css, token, CSS_END, 0);
         }
-        if (!more(css)) {
+        if (!css_more(css)) {
             return false;
         }
     }

@@ -166,7 +166,7 @@ struct bytes encoding_charset(struct bytes content_type) {
  */
 
 /* Up to a quote, or to a space or '>' where there is none. False where the quote is not closed. */
-static bool take_value(struct bytes *text, struct bytes *ret_value) {
+static bool encoding_take_value(struct bytes *text, struct bytes *ret_value) {
     uint8_t quote = text->data[0];
     if (quote == '"' || quote == '\'') {
         struct bytes inside = bytes_skip(*text, 1);
@@ -209,7 +209,7 @@ static bool next_attribute(struct bytes *text, struct bytes *ret_name, struct by
     if (text->size == 0 || text->data[0] == '>') {
         return text->size > 0;
     }
-    return take_value(text, ret_value);
+    return encoding_take_value(text, ret_value);
 }
 
 /* "text/html; charset=x" in an attribute: all that follows "charset" and '='. */
@@ -228,7 +228,7 @@ static struct bytes charset_in_content(struct bytes content) {
         bytes_skip_spaces(&content);
         struct bytes value = {NULL, 0};
         if (content.size > 0 && (content.data[0] == '"' || content.data[0] == '\'')) {
-            return take_value(&content, &value) ? value : (struct bytes){NULL, 0};
+            return encoding_take_value(&content, &value) ? value : (struct bytes){NULL, 0};
         }
         size_t size = 0;
         while (size < content.size && !byte_is_space(content.data[size]) && content.data[size] != ';') {

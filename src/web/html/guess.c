@@ -113,7 +113,7 @@ static void on_code(struct guess *guess, uint8_t byte) {
     guess->is_after_text = false;
 }
 
-static void on_comment(struct guess *guess, uint8_t byte) {
+static void guess_on_comment(struct guess *guess, uint8_t byte) {
     switch (guess->state) {
     case GUESS_AFTER_SLASH:
         guess->state = byte == '/' ? GUESS_IN_LINE_COMMENT : byte == '*' ? GUESS_IN_COMMENT : GUESS_IN_CODE;
@@ -199,7 +199,7 @@ static bool on_byte(struct guess *guess, uint8_t byte) {
     case GUESS_IN_LINE_COMMENT:
     case GUESS_IN_COMMENT:
     case GUESS_AFTER_STAR:
-        on_comment(guess, byte);
+        guess_on_comment(guess, byte);
         break;
     }
     return false;

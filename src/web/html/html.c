@@ -50,7 +50,8 @@ enum step {
 };
 
 /* Give out the first `size` bytes of the view. */
-static enum step give(struct html *html, struct html_token *token, enum html_token_kind kind, size_t size) {
+static enum step html_give(struct html *html, struct html_token *token, enum html_token_kind kind,
+                           size_t size) {
     token->kind = kind;
     token->offset = html->tape.offset;
     token->source = bytes_slice(html->tape.view, 0, size);
@@ -59,7 +60,7 @@ static enum step give(struct html *html, struct html_token *token, enum html_tok
 }
 
 /* More bytes in the view, or the news that these are the last. False where it takes another piece. */
-static bool more(struct html *html) {
+static bool html_more(struct html *html) {
     if (tape_more(&html->tape)) {
         return true;
     }
@@ -92,7 +93,7 @@ static bool ends_tag_name(uint8_t byte) {
 
 enum match { MATCH_NO, MATCH_YES, MATCH_MAYBE }; /* maybe: the text ends before it can be said */
 
-static enum match match(struct bytes text, struct bytes word) {
+static enum match html_match(struct bytes text, struct bytes word) {
     size_t size = text.size < word.size ? text.size : word.size;
     if (!bytes_equal_ignore_case(bytes_slice(text, 0, size), bytes_slice(word, 0, size))) {
         return MATCH_NO;
@@ -102,7 +103,7 @@ static enum match match(struct bytes text, struct bytes word) {
 
 /* The word, and then a byte that ends the name of a tag. */
 static enum match match_tag(struct bytes text, struct bytes word) {
-    enum match found = match(text, word);
+    enum match found = html_match(text, word);
     if (found == MATCH_YES && text.size == word.size) {
         return MATCH_MAYBE;
     }
@@ -111,11 +112,11 @@ static enum match match_tag(struct bytes text, struct bytes word) {
 
 /* text starts behind "<!". */
 static enum html_markup markup_after_bang(const struct html *html, struct bytes text) {
-    enum match comment = match(text, BYTES("--"));
-    enum match doctype = match(text, BYTES("doctype"));
+    enum match comment = html_match(text, BYTES("--"));
+    enum match doctype = html_match(text, BYTES("doctype"));
     enum match cdata = MATCH_NO;
     if (html->has_cdata) {
-        cdata = match(text, BYTES("[CDATA["));
+        cdata = html_match(text, BYTES("[CDATA["));
         size_t size = text.size < 7 ? text.size : 7;
         if (size > 0 && memcmp(text.data, "[CDATA[", size) != 0) {
             cdata = MATCH_NO; /* the only word in capitals */
@@ -161,7 +162,7 @@ static enum html_markup markup_at(const struct html *html, struct bytes text) {
 
 /* text starts with '<': is it the end tag that the model waits for? */
 static enum html_markup end_tag_at(const struct html *html, struct bytes text) {
-    enum match found = match(text, BYTES("</"));
+    enum match found = html_match(text, BYTES("</"));
     if (found == MATCH_YES && html->end_name_size > 0) {
         found = match_tag(bytes_skip(text, 2), bytes_of(html->end_name, html->end_name_size));
     } else if (found == MATCH_YES) {
@@ -193,7 +194,7 @@ static enum html_markup scan_data(const struct html *html, struct bytes view, si
  * text starts with '<' in an unescaped script. Moves *size over what is text for sure; returns what stops it.
  */
 static enum html_markup script_open_at(struct html *html, struct bytes text, size_t *size) {
-    enum match comment = match(text, BYTES("<!--"));
+    enum match comment = html_match(text, BYTES("<!--"));
     if (comment == MATCH_YES) {
         html->escape = HTML_ESCAPED;
         html->dashes = 2; /* "<!-->" ends at once */
@@ -341,7 +342,7 @@ static void start_tag(struct html *html, bool is_end_tag) {
 }
 
 /* The view starts with markup. */
-static enum step enter(struct html *html, struct html_token *token, enum html_markup markup) {
+static enum step html_enter(struct html *html, struct html_token *token, enum html_markup markup) {
     switch (markup) {
     case HTML_MARKUP_START_TAG:
     case HTML_MARKUP_END_TAG:
@@ -362,9 +363,9 @@ static enum step enter(struct html *html, struct html_token *token, enum html_ma
     case HTML_MARKUP_CDATA:
     case HTML_MARKUP_CDATA_END:
         html->model = markup == HTML_MARKUP_CDATA ? HTML_CDATA : HTML_DATA;
-        return give(html, token, HTML_SKIPPED, markup == HTML_MARKUP_CDATA ? CDATA_INTRO_SIZE : 3);
+        return html_give(html, token, HTML_SKIPPED, markup == HTML_MARKUP_CDATA ? CDATA_INTRO_SIZE : 3);
     case HTML_MARKUP_EMPTY_END_TAG:
-        return give(html, token, HTML_SKIPPED, 3);
+        return html_give(html, token, HTML_SKIPPED, 3);
     case HTML_NO_MARKUP:
     case HTML_UNDECIDED:
         break;
@@ -385,14 +386,14 @@ static enum step step_text(struct html *html, struct html_token *token) {
     }
     if (html->is_last && view.size == 0) {
         html->state = HTML_AT_END;
-        return give(html, token, HTML_END, 0);
+        return html_give(html, token, HTML_END, 0);
     }
     unsigned dashes = html->dashes;
     enum html_escape escape = html->escape;
     size_t size;
     enum html_markup markup = html_text_scan(html, view, &size);
     if (size == 0) {
-        return enter(html, token, markup);
+        return html_enter(html, token, markup);
     }
     if (markup == HTML_NO_MARKUP && !html->is_last) {
         size_t unfinished = unfinished_size(view, text_decoding(html->model));
@@ -405,7 +406,7 @@ static enum step step_text(struct html *html, struct html_token *token) {
     }
     token->text = bytes_slice(view, 0, size);
     token->decoding = text_decoding(html->model);
-    return give(html, token, HTML_TEXT, size);
+    return html_give(html, token, HTML_TEXT, size);
 }
 
 /*
@@ -421,7 +422,7 @@ static struct bytes limited_view(const struct html *html) {
 
 static enum step give_tag(struct html *html, struct html_token *token) {
     const struct html_tag *tag = &html->tag;
-    give(html, token, tag->is_end_tag ? HTML_END_TAG : HTML_START_TAG, tag->at);
+    html_give(html, token, tag->is_end_tag ? HTML_END_TAG : HTML_START_TAG, tag->at);
     token->name = bytes_slice(token->source, tag->name_from, tag->name_to);
     token->name_key = tag->name_key;
     token->is_self_closing = tag->is_self_closing;
@@ -449,7 +450,7 @@ static enum step step_tag(struct html *html, struct html_token *token) {
     }
     if (html->is_last) {
         html->state = HTML_IN_TEXT;
-        return give(html, token, HTML_SKIPPED, view.size);
+        return html_give(html, token, HTML_SKIPPED, view.size);
     }
     return STEP_MORE;
 }
@@ -463,7 +464,7 @@ static enum step step_cut_tag(struct html *html, struct html_token *token) {
     if (html->tag.at == 0) {
         return html->is_last ? STEP_AGAIN : STEP_MORE;
     }
-    give(html, token, HTML_SKIPPED, html->tag.at);
+    html_give(html, token, HTML_SKIPPED, html->tag.at);
     html->tag.at = 0;
     return STEP_TOKEN;
 }
@@ -509,10 +510,10 @@ static enum step give_comment(struct html *html, struct html_token *token, size_
     token->is_end = is_end;
     html->intro = 0;
     html->state = is_end ? HTML_IN_TEXT : html->state;
-    return give(html, token, HTML_COMMENT, source_size);
+    return html_give(html, token, HTML_COMMENT, source_size);
 }
 
-static enum step step_comment(struct html *html, struct html_token *token) {
+static enum step html_step_comment(struct html *html, struct html_token *token) {
     struct bytes view = html->tape.view;
     struct bytes text = bytes_skip(view, html->intro);
     bool is_bogus = html->state == HTML_IN_BOGUS_COMMENT;
@@ -540,11 +541,11 @@ static enum step step_doctype(struct html *html, struct html_token *token) {
     bool is_whole = html->at < view.size;
     if (is_whole || html->is_last) {
         html->state = HTML_IN_TEXT;
-        return give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
+        return html_give(html, token, HTML_DOCTYPE, html->at + (is_whole ? 1 : 0));
     }
     if (view.size == HTML_TAG_SIZE_MAX) {
         html->state = HTML_IN_CUT_DOCTYPE;
-        return give(html, token, HTML_SKIPPED, view.size);
+        return html_give(html, token, HTML_SKIPPED, view.size);
     }
     return STEP_MORE;
 }
@@ -558,10 +559,10 @@ static enum step step_cut_doctype(struct html *html, struct html_token *token) {
     if (view.size == 0) {
         return html->is_last ? STEP_AGAIN : STEP_MORE;
     }
-    return give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
+    return html_give(html, token, HTML_SKIPPED, end < view.size ? end + 1 : view.size);
 }
 
-static enum step step(struct html *html, struct html_token *token) {
+static enum step html_step(struct html *html, struct html_token *token) {
     switch (html->state) {
     case HTML_IN_TEXT:
         return step_text(html, token);
@@ -569,7 +570,7 @@ static enum step step(struct html *html, struct html_token *token) {
         return step_tag(html, token);
     case HTML_IN_COMMENT:
     case HTML_IN_BOGUS_COMMENT:
-        return step_comment(html, token);
+        return html_step_comment(html, token);
     case HTML_IN_DOCTYPE:
         return step_doctype(html, token);
     case HTML_IN_CUT_TAG:
@@ -621,13 +622,13 @@ bool html_next(struct html *html, struct html_token *token) {
         if (html->is_sparse && html->state == HTML_IN_TEXT && html->model == HTML_DATA) {
             skip_unwanted(html);
         }
-        switch (step(html, token)) {
+        switch (html_step(html, token)) {
         case STEP_TOKEN:
             return true;
         case STEP_AGAIN:
             break;
         case STEP_MORE:
-            if (html->state == HTML_AT_END || !more(html)) {
+            if (html->state == HTML_AT_END || !html_more(html)) {
                 return false;
             }
             break;

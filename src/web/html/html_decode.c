@@ -45,7 +45,7 @@ static uint32_t code_point_of_number(uint32_t number) {
 }
 
 /* text starts with "&#". Returns how much of it is the reference, 0 where there is none. */
-static size_t put_number(struct buf *out, struct bytes text) {
+static size_t decode_put_number(struct buf *out, struct bytes text) {
     bool is_hex = text.size > 2 && byte_lower(text.data[2]) == 'x';
     uint32_t base = is_hex ? 16 : 10;
     size_t from = is_hex ? 3 : 2;
@@ -66,7 +66,7 @@ static size_t put_number(struct buf *out, struct bytes text) {
 /* text starts with '&'. Returns how much of it is the reference, 0 where there is none. */
 static size_t put_reference(struct buf *out, struct bytes text, unsigned decoding) {
     if (text.size > 1 && text.data[1] == '#') {
-        return put_number(out, text);
+        return decode_put_number(out, text);
     }
     struct bytes value;
     size_t size = entities_find(bytes_skip(text, 1), &value);

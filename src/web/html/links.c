@@ -156,7 +156,7 @@ enum links_format links_sniff(struct bytes head) {
  */
 
 /* The bytes of a buffer that has just been written; nothing where they were too many. */
-static struct bytes written(struct links *links, const struct buf *buf) {
+static struct bytes links_written(struct links *links, const struct buf *buf) {
     if (buf->err == ERR_OK) {
         return buf_bytes(buf);
     }
@@ -170,7 +170,7 @@ struct bytes links_to_utf8(struct links *links, struct bytes raw) {
     }
     buf_clear(&links->utf8);
     transcode_put(&links->transcode, &links->utf8, raw);
-    return written(links, &links->utf8);
+    return links_written(links, &links->utf8);
 }
 
 struct bytes links_decode(struct links *links, struct bytes raw, unsigned decoding) {
@@ -180,7 +180,7 @@ struct bytes links_decode(struct links *links, struct bytes raw, unsigned decodi
     }
     buf_clear(&links->value);
     html_decode(&links->value, text, decoding);
-    return written(links, &links->value);
+    return links_written(links, &links->value);
 }
 
 /* Whether the text has a scheme, and one that is not fetched. */
@@ -198,7 +198,7 @@ static struct bytes encoded(struct links *links, struct bytes text) {
     }
     buf_clear(&links->reference);
     transcode_put_reference(&links->transcode, &links->reference, text);
-    return written(links, &links->reference);
+    return links_written(links, &links->reference);
 }
 
 void links_report(struct links *links, const struct link *link, struct bytes text) {
@@ -346,7 +346,7 @@ static void skip_spaces(struct bytes *text) {
 }
 
 /* A token, or a quoted string; a quote that is not closed goes to the end. */
-static struct bytes take_value(struct bytes *text) {
+static struct bytes links_take_value(struct bytes *text) {
     struct bytes value;
     if (text->size > 0 && text->data[0] == '"') {
         struct bytes inside = bytes_skip(*text, 1);
@@ -385,7 +385,7 @@ static bool next_parameter(struct bytes *text, struct bytes *ret_name, struct by
     if (text->size > 0 && text->data[0] == '=') {
         *text = bytes_skip(*text, 1);
         skip_spaces(text);
-        *ret_value = take_value(text);
+        *ret_value = links_take_value(text);
     }
     return true;
 }
@@ -465,7 +465,7 @@ void links_start(struct links *links, struct bytes content_type, const struct ur
 }
 
 /* The head is there: decide what the document is. */
-static void begin(struct links *links, struct bytes head) {
+static void links_begin(struct links *links, struct bytes head) {
     links->has_begun = true;
     if (links->format == LINKS_UNKNOWN) {
         links->format = links_sniff(head);
@@ -501,7 +501,7 @@ static void begin(struct links *links, struct bytes head) {
 
 static const struct links_css file_css = {.link = {.element = ""}};
 
-static void feed_text(struct links *links, struct bytes text) {
+static void links_feed_text(struct links *links, struct bytes text) {
     switch (links->format) {
     case LINKS_HTML:
     case LINKS_XML:
@@ -532,15 +532,15 @@ static void feed_wide(struct links *links, struct bytes piece, bool is_last) {
             links->err = err;
             return;
         }
-        feed_text(links, buf_bytes(&links->converted));
+        links_feed_text(links, buf_bytes(&links->converted));
     } while (piece.size > 0 && links->err == ERR_OK);
 }
 
-static void feed_body(struct links *links, struct bytes piece) {
+static void links_feed_body(struct links *links, struct bytes piece) {
     if (links->encoding->is_wide) {
         feed_wide(links, piece, false);
     } else {
-        feed_text(links, piece);
+        links_feed_text(links, piece);
     }
 }
 
@@ -550,7 +550,7 @@ enum err links_feed(struct links *links, struct bytes piece) {
         return links->err;
     }
     if (!links->has_begun && links->head.size == 0 && piece.size >= ENCODING_HEAD_SIZE) {
-        begin(links, bytes_slice(piece, 0, ENCODING_HEAD_SIZE));
+        links_begin(links, bytes_slice(piece, 0, ENCODING_HEAD_SIZE));
     } else if (!links->has_begun) {
         size_t room = ENCODING_HEAD_SIZE - links->head.size;
         size_t size = piece.size < room ? piece.size : room;
@@ -558,11 +558,11 @@ enum err links_feed(struct links *links, struct bytes piece) {
         if (links->err != ERR_OK || size < room) {
             return links->err;
         }
-        begin(links, buf_bytes(&links->head));
-        feed_body(links, buf_bytes(&links->head));
+        links_begin(links, buf_bytes(&links->head));
+        links_feed_body(links, buf_bytes(&links->head));
         piece = bytes_skip(piece, size);
     }
-    feed_body(links, piece);
+    links_feed_body(links, piece);
     return links->err;
 }
 
@@ -583,7 +583,7 @@ static void run_inner(struct links *links) {
     }
 }
 
-static void end_text(struct links *links) {
+static void links_end_text(struct links *links) {
     switch (links->format) {
     case LINKS_HTML:
     case LINKS_XML:
@@ -604,14 +604,14 @@ static void end_text(struct links *links) {
 enum err links_finish(struct links *links) {
     if (links->err == ERR_OK && links->format != LINKS_NONE && !links->is_over) {
         if (!links->has_begun) {
-            begin(links, buf_bytes(&links->head));
-            feed_body(links, buf_bytes(&links->head));
+            links_begin(links, buf_bytes(&links->head));
+            links_feed_body(links, buf_bytes(&links->head));
         }
         if (links->encoding->is_wide) {
             feed_wide(links, (struct bytes){NULL, 0}, true);
         }
         if (links->err == ERR_OK) {
-            end_text(links);
+            links_end_text(links);
         }
     }
     links->is_over = true;

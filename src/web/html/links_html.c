@@ -37,7 +37,8 @@ static struct bytes links_tag_value(struct links *links, const struct links_tag 
     return links_decode(links, raw_value(tag, attribute), HTML_DECODING_VALUE);
 }
 
-static struct link link_of(const struct links_tag *tag, enum links_attribute attribute, enum link_kind kind) {
+static struct link links_link_of(const struct links_tag *tag, enum links_attribute attribute,
+                                 enum link_kind kind) {
     return (struct link){.kind = kind,
                          .element = links_element_names[tag->element],
                          .attribute = links_attribute_names[attribute],
@@ -46,13 +47,13 @@ static struct link link_of(const struct links_tag *tag, enum links_attribute att
 
 static void links_tag_url(struct links *links, const struct links_tag *tag, enum links_attribute attribute,
                           enum link_kind kind) {
-    struct link link = link_of(tag, attribute, kind);
+    struct link link = links_link_of(tag, attribute, kind);
     links_report(links, &link, links_tag_value(links, tag, attribute));
 }
 
 static void links_tag_srcset(struct links *links, const struct links_tag *tag,
                              enum links_attribute attribute) {
-    struct link link = link_of(tag, attribute, LINK_EMBED);
+    struct link link = links_link_of(tag, attribute, LINK_EMBED);
     struct bytes rest = links_tag_value(links, tag, attribute);
     struct bytes text;
     while (srcset_next(&rest, &text)) {
@@ -158,7 +159,7 @@ static void meta_element(struct links *links, const struct links_tag *tag) {
         return;
     }
     if (links_tag_is(tag, LINKS_HTTP_EQUIV, BYTES("refresh"))) {
-        struct link link = link_of(tag, LINKS_CONTENT_ATTRIBUTE, LINK_REFRESH);
+        struct link link = links_link_of(tag, LINKS_CONTENT_ATTRIBUTE, LINK_REFRESH);
         struct bytes text;
         if (refresh_url(links_tag_value(links, tag, LINKS_CONTENT_ATTRIBUTE), &text)) {
             links_report(links, &link, text);
@@ -245,14 +246,14 @@ static void put_inner(struct links *links, struct bytes html) {
  * Text that means something
  */
 
-static struct links_css css_of(const struct links *links) {
+static struct links_css links_css_of(const struct links *links) {
     return (struct links_css){
         .link = {.element = links_element_names[links->text_element], .offset = links->text_offset}};
 }
 
 /* In HTML the text is the style sheet; in XML and SVG it may have character references. */
 static void on_style(struct links *links, const struct html_token *token) {
-    struct links_css where = css_of(links);
+    struct links_css where = links_css_of(links);
     struct bytes text = token->text;
     if ((token->decoding & HTML_DECODE_REFERENCES) != 0 && !html_is_plain(text, token->decoding)) {
         text = links_decode(links, text, token->decoding);
@@ -261,11 +262,11 @@ static void on_style(struct links *links, const struct html_token *token) {
     links_css_feed(links, text, &where);
 }
 
-static void end_text(struct links *links) {
+static void links_end_text(struct links *links) {
     enum links_text text = links->text;
     links->text = LINKS_TEXT_NONE;
     if (text == LINKS_TEXT_STYLE) {
-        struct links_css where = css_of(links);
+        struct links_css where = links_css_of(links);
         links_css_end(links, &where);
     } else if (text == LINKS_TEXT_URL && links->collected.err == ERR_OK) {
         struct link link = {.kind = links->text_kind,
@@ -280,7 +281,7 @@ static void end_text(struct links *links) {
     }
 }
 
-static void on_text(struct links *links, const struct html_token *token) {
+static void links_on_text(struct links *links, const struct html_token *token) {
     uint64_t offset = offset_of(links, token->offset);
     if (!links->has_text) {
         links->has_text = true;
@@ -314,7 +315,7 @@ static bool is_style_sheet(const struct links_tag *tag) {
 }
 
 /* In feeds the text of some elements is a URL, of others HTML. */
-static enum links_text feed_text(struct links *links, const struct links_tag *tag) {
+static enum links_text links_feed_text(struct links *links, const struct links_tag *tag) {
     links->text_kind = LINK_PAGE;
     switch (tag->element) {
     case LINKS_LINK:
@@ -336,14 +337,14 @@ static enum links_text feed_text(struct links *links, const struct links_tag *ta
     }
 }
 
-static enum links_text text_of(struct links *links, const struct links_tag *tag) {
+static enum links_text links_text_of(struct links *links, const struct links_tag *tag) {
     if (tag->element == LINKS_STYLE_ELEMENT) {
         return is_style_sheet(tag) ? LINKS_TEXT_STYLE : LINKS_TEXT_NONE;
     }
     if (tag->element == LINKS_SCRIPT_ELEMENT) {
         return links->options.guesses ? LINKS_TEXT_SCRIPT : LINKS_TEXT_NONE;
     }
-    return links->format == LINKS_XML && !links->is_inner ? feed_text(links, tag) : LINKS_TEXT_NONE;
+    return links->format == LINKS_XML && !links->is_inner ? links_feed_text(links, tag) : LINKS_TEXT_NONE;
 }
 
 static bool is_json(const struct links_tag *tag) {
@@ -352,13 +353,13 @@ static bool is_json(const struct links_tag *tag) {
 
 /* The tag has been dealt with; what about the text behind it? */
 static void start_text(struct links *links, const struct links_tag *tag) {
-    enum links_text text = text_of(links, tag);
+    enum links_text text = links_text_of(links, tag);
     bool is_empty =
         tag->token->is_self_closing && (links->format == LINKS_XML || tree_is_foreign(&links->tree));
     if (text == LINKS_TEXT_NONE || is_empty) {
         return;
     }
-    end_text(links);
+    links_end_text(links);
     links->text = text;
     links->text_element = tag->element;
     links->has_text = false;
@@ -439,7 +440,7 @@ static void set_sparse(struct links *links) {
     html_set_sparse(&links->html, links->text == LINKS_TEXT_NONE && links->tree.depth == 0);
 }
 
-static void on_start_tag(struct links *links, struct html_token *token) {
+static void links_on_start_tag(struct links *links, struct html_token *token) {
     if (links->format != LINKS_XML || links->is_inner) {
         tree_tag(&links->tree, &links->html, token);
     }
@@ -463,13 +464,13 @@ static void on_start_tag(struct links *links, struct html_token *token) {
     start_text(links, &tag);
 }
 
-static void on_end_tag(struct links *links, const struct html_token *token) {
+static void links_on_end_tag(struct links *links, const struct html_token *token) {
     if (links->format != LINKS_XML || links->is_inner) {
         tree_tag(&links->tree, &links->html, token);
     }
     if (links->text != LINKS_TEXT_NONE &&
         words_find(&links->elements, token->name_key, token->name) == links->text_element) {
-        end_text(links);
+        links_end_text(links);
     }
 }
 
@@ -493,7 +494,7 @@ static void on_instruction(struct links *links) {
     links_report(links, &link, links_decode(links, bytes_slice(value, 0, size), HTML_DECODING_VALUE));
 }
 
-static void on_comment(struct links *links, const struct html_token *token) {
+static void links_on_comment(struct links *links, const struct html_token *token) {
     bool is_first = bytes_starts_with(token->source, BYTES("<?"));
     if (links->format != LINKS_XML || links->text != LINKS_TEXT_NONE ||
         (!is_first && !links->in_instruction)) {
@@ -510,25 +511,25 @@ static void on_comment(struct links *links, const struct html_token *token) {
     }
 }
 
-static void drain(struct links *links) {
+static void links_drain(struct links *links) {
     struct html_token token;
     while (html_next(&links->html, &token)) {
         switch (token.kind) {
         case HTML_START_TAG:
-            on_start_tag(links, &token);
+            links_on_start_tag(links, &token);
             set_sparse(links);
             break;
         case HTML_END_TAG:
-            on_end_tag(links, &token);
+            links_on_end_tag(links, &token);
             set_sparse(links);
             break;
         case HTML_TEXT:
             if (links->text != LINKS_TEXT_NONE) {
-                on_text(links, &token);
+                links_on_text(links, &token);
             }
             break;
         case HTML_COMMENT:
-            on_comment(links, &token);
+            links_on_comment(links, &token);
             break;
         default:
             break;
@@ -547,11 +548,11 @@ void links_html_start(struct links *links) {
 
 void links_html_feed(struct links *links, struct bytes piece) {
     html_feed(&links->html, piece);
-    drain(links);
+    links_drain(links);
 }
 
 void links_html_end(struct links *links) {
     html_end(&links->html);
-    drain(links);
-    end_text(links);
+    links_drain(links);
+    links_end_text(links);
 }

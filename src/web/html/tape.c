@@ -29,7 +29,7 @@ void tape_feed(struct tape *tape, struct bytes piece) {
 }
 
 /* The piece is the caller's again. */
-static bool give_back(struct tape *tape) {
+static bool tape_give_back(struct tape *tape) {
     tape->piece = (struct bytes){NULL, 0};
     tape->copied = 0;
     tape->before = tape->view.size;
@@ -44,17 +44,17 @@ bool tape_more(struct tape *tape) {
         buf_put(held, tape->view);
         tape->view = buf_bytes(held);
         tape->is_held = true;
-        return give_back(tape);
+        return tape_give_back(tape);
     }
     size_t left = tape->piece.size - tape->copied;
     if (left == 0) {
-        return give_back(tape);
+        return tape_give_back(tape);
     }
     buf_consume(held, tape->held_from);
     tape->held_from = 0;
     left = left < STEP_SIZE ? left : STEP_SIZE;
     if (buf_put(held, bytes_slice(tape->piece, tape->copied, tape->copied + left)) != ERR_OK) {
-        return give_back(tape);
+        return tape_give_back(tape);
     }
     tape->copied += left;
     tape->view = buf_bytes(held);

@@ -248,7 +248,7 @@ void text_start(struct text *text, struct bytes content_type) {
 }
 
 /* What the slice means; until the next call. */
-static struct bytes decode(struct text *text, struct bytes slice, unsigned decoding) {
+static struct bytes text_decode(struct text *text, struct bytes slice, unsigned decoding) {
     if (html_is_plain(slice, decoding)) {
         return slice;
     }
@@ -278,7 +278,7 @@ static bool hides(struct bytes style) {
 }
 
 /* <html> and <body> are often hidden only until a script has run. */
-static bool is_hidden(const struct html_token *token, unsigned element) {
+static bool text_is_hidden(const struct html_token *token, unsigned element) {
     if (element == ELEMENT_HTML || element == ELEMENT_BODY) {
         return false;
     }
@@ -297,10 +297,10 @@ static bool has_content(const struct text *text, const struct html_token *token,
     return !is_closed && element != ELEMENT_META && !is_of(element, ELEMENT_AREA, ELEMENT_INLINE);
 }
 
-static void put_value(struct text *text, struct text_flow *flow, const struct html_token *token,
-                      const struct html_attribute *attribute) {
+static void text_put_value(struct text *text, struct text_flow *flow, const struct html_token *token,
+                           const struct html_attribute *attribute) {
     text_flow_clear(flow);
-    text_flow_put(flow, decode(text, html_attribute_value(token, attribute), HTML_DECODING_VALUE));
+    text_flow_put(flow, text_decode(text, html_attribute_value(token, attribute), HTML_DECODING_VALUE));
 }
 
 static void on_meta(struct text *text, const struct html_token *token) {
@@ -313,11 +313,11 @@ static void on_meta(struct text *text, const struct html_token *token) {
     if (name != NULL &&
         bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, name)), BYTES("description"))) {
         text->has_description = true;
-        put_value(text, &text->description, token, content);
+        text_put_value(text, &text->description, token, content);
     } else if (property != NULL && text->description.out.size == 0 &&
                bytes_equal_ignore_case(bytes_trim(html_attribute_value(token, property)),
                                        BYTES("og:description"))) {
-        put_value(text, &text->description, token, content);
+        text_put_value(text, &text->description, token, content);
     }
 }
 
@@ -335,7 +335,7 @@ static void on_html(struct text *text, const struct html_token *token) {
     lang = lang != NULL ? lang : html_find_attribute(token, BYTES("xml:lang"));
     if (lang != NULL && text->language.out.size == 0 &&
         is_language(bytes_trim(html_attribute_value(token, lang)))) {
-        put_value(text, &text->language, token, lang);
+        text_put_value(text, &text->language, token, lang);
     }
 }
 
@@ -367,7 +367,7 @@ static bool skips_start_tag(struct text *text, const struct html_token *token, u
     return true;
 }
 
-static void on_start_tag(struct text *text, const struct html_token *token) {
+static void text_on_start_tag(struct text *text, const struct html_token *token) {
     bool was_foreign = tree_is_foreign(&text->tree);
     if (!text->is_xml) {
         tree_tag(&text->tree, &text->html, token);
@@ -377,7 +377,7 @@ static void on_start_tag(struct text *text, const struct html_token *token) {
         return;
     }
     separate(text, element);
-    bool is_skipped = is_of(element, ELEMENT_SCRIPT, ELEMENT_P) || is_hidden(token, element);
+    bool is_skipped = is_of(element, ELEMENT_SCRIPT, ELEMENT_P) || text_is_hidden(token, element);
     if (is_skipped && has_content(text, token, element)) {
         start_skipping(text, token, element);
     } else if (element == ELEMENT_TITLE && !was_foreign && !text->has_title) {
@@ -389,7 +389,7 @@ static void on_start_tag(struct text *text, const struct html_token *token) {
     }
 }
 
-static void on_end_tag(struct text *text, const struct html_token *token) {
+static void text_on_end_tag(struct text *text, const struct html_token *token) {
     if (!text->is_xml) {
         tree_tag(&text->tree, &text->html, token);
     }
@@ -407,27 +407,27 @@ static void on_end_tag(struct text *text, const struct html_token *token) {
     }
 }
 
-static void on_text(struct text *text, const struct html_token *token) {
+static void text_on_text(struct text *text, const struct html_token *token) {
     if (text->skipped == ELEMENT_OTHER) {
         text_flow_put(text->in_title ? &text->title : &text->body,
-                      decode(text, token->text, token->decoding));
+                      text_decode(text, token->text, token->decoding));
     }
 }
 
 /* ---- the page ---- */
 
-static void drain(struct text *text) {
+static void text_drain(struct text *text) {
     struct html_token token;
     while (!text_is_full(text) && html_next(&text->html, &token)) {
         switch (token.kind) {
         case HTML_START_TAG:
-            on_start_tag(text, &token);
+            text_on_start_tag(text, &token);
             break;
         case HTML_END_TAG:
-            on_end_tag(text, &token);
+            text_on_end_tag(text, &token);
             break;
         case HTML_TEXT:
-            on_text(text, &token);
+            text_on_text(text, &token);
             break;
         default:
             break;
@@ -477,7 +477,7 @@ static enum err convert_utf8(struct text *text, struct bytes piece, bool is_last
     return err != ERR_OK ? err : text->converted.err;
 }
 
-static void feed_body(struct text *text, struct bytes piece, bool is_last) {
+static void text_feed_body(struct text *text, struct bytes piece, bool is_last) {
     do {
         size_t size = piece.size < CONVERT_STEP ? piece.size : CONVERT_STEP;
         bool is_end = is_last && size == piece.size;
@@ -490,17 +490,17 @@ static void feed_body(struct text *text, struct bytes piece, bool is_last) {
             return;
         }
         html_feed(&text->html, buf_bytes(&text->converted));
-        drain(text);
+        text_drain(text);
         piece = bytes_skip(piece, size);
     } while (piece.size > 0 && text->err == ERR_OK && !text_is_full(text));
 }
 
-static void begin(struct text *text) {
+static void text_begin(struct text *text) {
     struct bytes head = buf_bytes(&text->head);
     text->has_begun = true;
     transcode_start(&text->transcode, encoding_detect(text->header_encoding, head,
                                                       text->is_xml ? ENCODING_TEXT : ENCODING_HTML));
-    feed_body(text, head, false);
+    text_feed_body(text, head, false);
 }
 
 enum err text_feed(struct text *text, struct bytes piece) {
@@ -510,25 +510,25 @@ enum err text_feed(struct text *text, struct bytes piece) {
         text->err = buf_put(&text->head, bytes_slice(piece, 0, size));
         piece = bytes_skip(piece, size);
         if (text->err == ERR_OK && size == room) {
-            begin(text);
+            text_begin(text);
         }
     }
     if (text->err == ERR_OK && piece.size > 0 && !text_is_full(text)) {
-        feed_body(text, piece, false);
+        text_feed_body(text, piece, false);
     }
     return text->err;
 }
 
 enum err text_finish(struct text *text) {
     if (text->err == ERR_OK && !text->has_begun) {
-        begin(text);
+        text_begin(text);
     }
     if (text->err == ERR_OK && !text_is_full(text)) {
-        feed_body(text, (struct bytes){NULL, 0}, true);
+        text_feed_body(text, (struct bytes){NULL, 0}, true);
     }
     if (text->err == ERR_OK && !text_is_full(text)) {
         html_end(&text->html);
-        drain(text);
+        text_drain(text);
     }
     return text->err;
 }

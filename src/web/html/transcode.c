@@ -66,7 +66,7 @@ static enum err put_ascii(struct buf *out, struct bytes text) {
 }
 
 /* Append as much of *text as can be decoded; what remains is the start of a character. */
-static enum err put_decoded(iconv_t decoder, struct buf *out, struct bytes *text) {
+static enum err transcode_put_decoded(iconv_t decoder, struct buf *out, struct bytes *text) {
     while (text->size > 0 && out->err == ERR_OK) {
         char chunk[CHUNK_SIZE];
         char *to = chunk;
@@ -97,7 +97,7 @@ enum err transcode_put(struct transcode *transcode, struct buf *out, struct byte
         return put_ascii(out, text);
     }
     iconv(decoder, NULL, NULL, NULL, NULL);
-    put_decoded(decoder, out, &text);
+    transcode_put_decoded(decoder, out, &text);
     return text.size > 0 ? buf_put(out, BYTES("\xef\xbf\xbd")) : out->err;
 }
 
@@ -107,7 +107,7 @@ static void put_left(struct transcode *transcode, iconv_t decoder, struct buf *o
         transcode->left[transcode->left_size++] = piece->data[0];
         *piece = bytes_skip(*piece, 1);
         struct bytes text = bytes_of(transcode->left, transcode->left_size);
-        put_decoded(decoder, out, &text);
+        transcode_put_decoded(decoder, out, &text);
         if (text.size == TRANSCODE_LEFT_SIZE_MAX) {
             text.size = 0; /* no character is as long */
         }
@@ -125,7 +125,7 @@ enum err transcode_put_piece(struct transcode *transcode, struct buf *out, struc
         return put_ascii(out, piece);
     }
     put_left(transcode, decoder, out, &piece);
-    put_decoded(decoder, out, &piece);
+    transcode_put_decoded(decoder, out, &piece);
     if (piece.size > 0) {
         ASSERT(transcode->left_size == 0);
         size_t size = piece.size < TRANSCODE_LEFT_SIZE_MAX - 1 ? piece.size : TRANSCODE_LEFT_SIZE_MAX - 1;

@@ -62,14 +62,14 @@ bool tree_is_foreign(const struct tree *tree) {
     return tree->depth > 0 && !holds_html(innermost(tree));
 }
 
-static void push(struct tree *tree, unsigned id) {
+static void tree_push(struct tree *tree, unsigned id) {
     if (tree->depth < TREE_DEPTH_MAX) {
         tree->stack[tree->depth++] = (uint8_t)id;
     }
 }
 
 /* Out of the innermost foreign content, to the HTML around it. */
-static void leave(struct tree *tree) {
+static void tree_leave(struct tree *tree) {
     while (tree_is_foreign(tree)) {
         tree->depth--;
     }
@@ -121,7 +121,7 @@ static bool leaves(const struct html_token *token, unsigned id) {
 
 static void foreign_start_tag(struct tree *tree, const struct html_token *token, unsigned id) {
     if (leaves(token, id)) {
-        leave(tree);
+        tree_leave(tree);
         return;
     }
     if (token->is_self_closing) {
@@ -134,14 +134,14 @@ static void foreign_start_tag(struct tree *tree, const struct html_token *token,
         is_html = false;
     }
     if (id == NAME_SVG || id == NAME_MATH || is_html) {
-        push(tree, id);
+        tree_push(tree, id);
     }
 }
 
 static void end_tag(struct tree *tree, unsigned id) {
     bool is_leaving = id >= NAME_LEAVING && (strcmp(names[id], "p") == 0 || strcmp(names[id], "br") == 0);
     if (is_leaving) {
-        leave(tree);
+        tree_leave(tree);
         return;
     }
     for (size_t i = tree->depth; i > 0; i--) {
@@ -159,7 +159,7 @@ void tree_apply(struct tree *tree, struct html *html, const struct html_token *t
         foreign_start_tag(tree, token, id);
     } else if (id == NAME_SVG || id == NAME_MATH) {
         if (!token->is_self_closing) {
-            push(tree, id);
+            tree_push(tree, id);
         }
     } else {
         set_model(html, token, id);

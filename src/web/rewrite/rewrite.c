@@ -212,7 +212,7 @@ bool rewrite_check(struct rewrite *rewrite, enum err err) {
 }
 
 /* The bytes of a buffer that has just been written; nothing where they were too many. */
-static struct bytes written(struct rewrite *rewrite, const struct buf *buf) {
+static struct bytes rewrite_written(struct rewrite *rewrite, const struct buf *buf) {
     return rewrite_check(rewrite, buf->err) ? buf_bytes(buf) : (struct bytes){NULL, 0};
 }
 
@@ -222,7 +222,7 @@ struct bytes rewrite_to_utf8(struct rewrite *rewrite, struct bytes raw) {
     }
     buf_clear(&rewrite->utf8);
     transcode_put(&rewrite->transcode, &rewrite->utf8, raw);
-    return written(rewrite, &rewrite->utf8);
+    return rewrite_written(rewrite, &rewrite->utf8);
 }
 
 struct bytes rewrite_decode(struct rewrite *rewrite, struct bytes raw, unsigned decoding) {
@@ -232,7 +232,7 @@ struct bytes rewrite_decode(struct rewrite *rewrite, struct bytes raw, unsigned 
     }
     buf_clear(&rewrite->value);
     html_decode(&rewrite->value, text, decoding);
-    return written(rewrite, &rewrite->value);
+    return rewrite_written(rewrite, &rewrite->value);
 }
 
 /*
@@ -299,7 +299,7 @@ static struct bytes encoded(struct rewrite *rewrite, struct bytes text) {
     }
     buf_clear(&rewrite->reference);
     transcode_put_reference(&rewrite->transcode, &rewrite->reference, text);
-    return written(rewrite, &rewrite->reference);
+    return rewrite_written(rewrite, &rewrite->reference);
 }
 
 bool rewrite_resolve(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes text,
@@ -332,23 +332,23 @@ enum err rewrite_reference(struct rewrite *rewrite, const struct rewrite_place *
  * Output
  */
 
-static void put(struct rewrite *rewrite, struct bytes text) {
+static void rewrite_put_now(struct rewrite *rewrite, struct bytes text) {
     if (rewrite->err == ERR_OK && text.size > 0) {
         rewrite->err = rewrite->put(rewrite->context, text);
     }
 }
 
-static void flush(struct rewrite *rewrite) {
-    put(rewrite, buf_bytes(&rewrite->out));
+static void rewrite_flush(struct rewrite *rewrite) {
+    rewrite_put_now(rewrite, buf_bytes(&rewrite->out));
     buf_clear(&rewrite->out);
 }
 
 void rewrite_out(struct rewrite *rewrite, struct bytes text) {
     if (text.size > REWRITE_OUT_SIZE - rewrite->out.size) {
-        flush(rewrite);
+        rewrite_flush(rewrite);
     }
     if (text.size >= REWRITE_OUT_SIZE) {
-        put(rewrite, text);
+        rewrite_put_now(rewrite, text);
     } else {
         rewrite_check(rewrite, buf_put(&rewrite->out, text));
     }
@@ -385,7 +385,7 @@ const char *rewrite_charset(const struct rewrite *rewrite) {
     return rewrite->is_declared ? rewrite->encoding->name : NULL;
 }
 
-static struct rewrite_css css_of(struct rewrite *rewrite) {
+static struct rewrite_css rewrite_css_of(struct rewrite *rewrite) {
     return (struct rewrite_css){.css = &rewrite->css, .put = put_out, .context = rewrite};
 }
 
@@ -396,7 +396,7 @@ static void start_script(struct rewrite *rewrite) {
 }
 
 /* The head is there: decide what the document is in. */
-static void begin(struct rewrite *rewrite, struct bytes head) {
+static void rewrite_begin(struct rewrite *rewrite, struct bytes head) {
     rewrite->has_begun = true;
     const struct encoding *header = encoding_of_label(encoding_charset(rewrite->place.content_type));
     enum encoding_document document = rewrite->place.format == REWRITE_HTML ? ENCODING_HTML
@@ -428,8 +428,8 @@ static void begin(struct rewrite *rewrite, struct bytes head) {
     }
 }
 
-static void feed_text(struct rewrite *rewrite, struct bytes text) {
-    struct rewrite_css css = css_of(rewrite);
+static void rewrite_feed_text(struct rewrite *rewrite, struct bytes text) {
+    struct rewrite_css css = rewrite_css_of(rewrite);
     switch (rewrite->place.format) {
     case REWRITE_HTML:
     case REWRITE_XML:
@@ -453,8 +453,8 @@ static void feed_text(struct rewrite *rewrite, struct bytes text) {
     }
 }
 
-static void end_text(struct rewrite *rewrite) {
-    struct rewrite_css css = css_of(rewrite);
+static void rewrite_end_text(struct rewrite *rewrite) {
+    struct rewrite_css css = rewrite_css_of(rewrite);
     switch (rewrite->place.format) {
     case REWRITE_HTML:
     case REWRITE_XML:
@@ -485,24 +485,24 @@ static void feed_wide(struct rewrite *rewrite, struct bytes piece, bool is_last)
             rewrite->err = err;
             return;
         }
-        feed_text(rewrite, buf_bytes(&rewrite->converted));
+        rewrite_feed_text(rewrite, buf_bytes(&rewrite->converted));
     } while (piece.size > 0 && rewrite->err == ERR_OK);
 }
 
-static void feed_body(struct rewrite *rewrite, struct bytes piece) {
+static void rewrite_feed_body(struct rewrite *rewrite, struct bytes piece) {
     if (rewrite->err != ERR_OK || piece.size == 0) {
         return;
     }
     if (rewrite->is_decoded) {
         feed_wide(rewrite, piece, false);
     } else {
-        feed_text(rewrite, piece);
+        rewrite_feed_text(rewrite, piece);
     }
 }
 
 /* The bytes after which the head is whole go on from there. A mark before a script is no part of its code. */
 static void feed_head(struct rewrite *rewrite, struct bytes head) {
-    begin(rewrite, head);
+    rewrite_begin(rewrite, head);
     bool is_script =
         rewrite->place.format == REWRITE_CLASSIC_SCRIPT || rewrite->place.format == REWRITE_MODULE_SCRIPT;
     size_t bom_size = 0;
@@ -510,7 +510,7 @@ static void feed_head(struct rewrite *rewrite, struct bytes head) {
         rewrite_out(rewrite, bytes_slice(head, 0, bom_size));
         head = bytes_skip(head, bom_size);
     }
-    feed_body(rewrite, head);
+    rewrite_feed_body(rewrite, head);
 }
 
 static bool is_passed(const struct rewrite *rewrite) {
@@ -523,7 +523,7 @@ enum err rewrite_feed(struct rewrite *rewrite, struct bytes piece) {
         return rewrite->err;
     }
     if (is_passed(rewrite)) {
-        put(rewrite, piece);
+        rewrite_put_now(rewrite, piece);
         return rewrite->err;
     }
     if (!rewrite->has_begun) {
@@ -536,8 +536,8 @@ enum err rewrite_feed(struct rewrite *rewrite, struct bytes piece) {
         feed_head(rewrite, buf_bytes(&rewrite->head));
         piece = bytes_skip(piece, size);
     }
-    feed_body(rewrite, piece);
-    flush(rewrite);
+    rewrite_feed_body(rewrite, piece);
+    rewrite_flush(rewrite);
     return rewrite->err;
 }
 
@@ -550,9 +550,9 @@ enum err rewrite_finish(struct rewrite *rewrite) {
             feed_wide(rewrite, (struct bytes){NULL, 0}, true);
         }
         if (rewrite->err == ERR_OK) {
-            end_text(rewrite);
+            rewrite_end_text(rewrite);
         }
-        flush(rewrite);
+        rewrite_flush(rewrite);
     }
     rewrite->is_over = true;
     return rewrite->err;

@@ -63,7 +63,7 @@ void rewrite_out_escaped(struct rewrite *rewrite, struct bytes text, enum html_q
  * Text that means something
  */
 
-static enum err put_text(void *context, struct bytes piece) {
+static enum err rewrite_put_text(void *context, struct bytes piece) {
     struct rewrite *rewrite = context;
     if (rewrite->is_escaped) {
         rewrite_out_escaped(rewrite, piece, HTML_NO_VALUE);
@@ -75,8 +75,8 @@ static enum err put_text(void *context, struct bytes piece) {
     return rewrite->err;
 }
 
-static struct rewrite_css css_of(struct rewrite *rewrite) {
-    return (struct rewrite_css){.css = &rewrite->css, .put = put_text, .context = rewrite};
+static struct rewrite_css rewrite_css_of(struct rewrite *rewrite) {
+    return (struct rewrite_css){.css = &rewrite->css, .put = rewrite_put_text, .context = rewrite};
 }
 
 /* What was collected was not too long: it is dealt with as a whole. */
@@ -91,7 +91,7 @@ static void end_collected(struct rewrite *rewrite) {
         bool is_meant = rewrite->text == REWRITE_TEXT_URL || rewrite_is_absolute(bytes_trim(value));
         enum rewrite_modifier modifier = rewrite->text == REWRITE_TEXT_URL ? REWRITE_PAGE : REWRITE_OBJECT;
         if (bytes_trim(value).size > 0 && is_meant && rewrite_resolve(rewrite, modifier, value, &url)) {
-            put_text(rewrite, url);
+            rewrite_put_text(rewrite, url);
         } else {
             rewrite_out(rewrite, text);
         }
@@ -118,8 +118,8 @@ static void end_run(struct rewrite *rewrite) {
     rewrite->is_collecting = true;
 }
 
-static void end_text(struct rewrite *rewrite) {
-    struct rewrite_css css = css_of(rewrite);
+static void rewrite_end_text(struct rewrite *rewrite) {
+    struct rewrite_css css = rewrite_css_of(rewrite);
     switch (rewrite->text) {
     case REWRITE_TEXT_STYLE:
         rewrite_css_end(rewrite, &css);
@@ -138,8 +138,8 @@ static void end_text(struct rewrite *rewrite) {
     rewrite->text = REWRITE_TEXT_PLAIN;
 }
 
-static void feed_text(struct rewrite *rewrite, struct bytes text) {
-    struct rewrite_css css = css_of(rewrite);
+static void rewrite_feed_text(struct rewrite *rewrite, struct bytes text) {
+    struct rewrite_css css = rewrite_css_of(rewrite);
     if (rewrite->text == REWRITE_TEXT_STYLE) {
         rewrite_css_feed(rewrite, &css, text);
     } else {
@@ -151,13 +151,13 @@ static void feed_text(struct rewrite *rewrite, struct bytes text) {
  * In HTML the text of a style or script is as it is. In XML and SVG it has character references: they are
  * resolved for the one who reads it, and what comes out is escaped again.
  */
-static void on_text(struct rewrite *rewrite, const struct html_token *token) {
+static void rewrite_on_text(struct rewrite *rewrite, const struct html_token *token) {
     rewrite->is_escaped = (token->decoding & HTML_DECODE_REFERENCES) != 0;
     switch (rewrite->text) {
     case REWRITE_TEXT_STYLE:
     case REWRITE_TEXT_SCRIPT:
-        feed_text(rewrite,
-                  rewrite->is_escaped ? rewrite_decode(rewrite, token->text, token->decoding) : token->text);
+        rewrite_feed_text(rewrite, rewrite->is_escaped ? rewrite_decode(rewrite, token->text, token->decoding)
+                                                       : token->text);
         break;
     case REWRITE_TEXT_IMPORT_MAP:
     case REWRITE_TEXT_URL:
@@ -206,7 +206,7 @@ static enum rewrite_text start_script(struct rewrite *rewrite, struct bytes type
     if (!is_module && !is_script_type(type)) {
         return REWRITE_TEXT_PLAIN; /* data, templates */
     }
-    struct rewrite_script_place place = rewrite_script_place_of(rewrite, is_module, put_text);
+    struct rewrite_script_place place = rewrite_script_place_of(rewrite, is_module, rewrite_put_text);
     rewrite_script_start(&rewrite->script, &place);
     return REWRITE_TEXT_SCRIPT;
 }
@@ -305,9 +305,9 @@ static void insert_before_tag(struct rewrite *rewrite, const struct rewrite_tag 
  * Tokens
  */
 
-static void on_start_tag(struct rewrite *rewrite, const struct html_token *token) {
+static void rewrite_on_start_tag(struct rewrite *rewrite, const struct html_token *token) {
     struct rewrite_tag tag;
-    end_text(rewrite); /* a tag in a style or script, in XML */
+    rewrite_end_text(rewrite); /* a tag in a style or script, in XML */
     if (!rewrite_is_xml(rewrite)) {
         tree_tag(&rewrite->tree, &rewrite->html, token);
     }
@@ -321,11 +321,11 @@ static void on_start_tag(struct rewrite *rewrite, const struct html_token *token
     }
 }
 
-static void on_end_tag(struct rewrite *rewrite, const struct html_token *token) {
+static void rewrite_on_end_tag(struct rewrite *rewrite, const struct html_token *token) {
     if (!rewrite_is_xml(rewrite)) {
         tree_tag(&rewrite->tree, &rewrite->html, token);
     }
-    end_text(rewrite);
+    rewrite_end_text(rewrite);
     if (!rewrite->is_inserted && rewrite->has_root) {
         insert(rewrite);
     }
@@ -357,7 +357,7 @@ static void out_instruction(struct rewrite *rewrite, struct bytes source) {
 
 /* The frame of a CDATA section in a text that means something: what is before it comes out before it. */
 static void on_frame(struct rewrite *rewrite) {
-    struct rewrite_css css = css_of(rewrite);
+    struct rewrite_css css = rewrite_css_of(rewrite);
     if (rewrite->text == REWRITE_TEXT_SCRIPT) {
         rewrite_check(rewrite, rewrite_script_flush(&rewrite->script));
     } else if (rewrite->text == REWRITE_TEXT_STYLE) {
@@ -367,7 +367,7 @@ static void on_frame(struct rewrite *rewrite) {
     rewrite->is_after_bracket = false;
 }
 
-static void on_comment(struct rewrite *rewrite, const struct html_token *token) {
+static void rewrite_on_comment(struct rewrite *rewrite, const struct html_token *token) {
     bool is_first = rewrite_is_xml(rewrite) && bytes_starts_with(token->source, BYTES("<?"));
     if (rewrite->text != REWRITE_TEXT_PLAIN || (!is_first && !rewrite->in_instruction)) {
         on_frame(rewrite);
@@ -392,19 +392,19 @@ static void on_token(struct rewrite *rewrite, struct html_token *token) {
     }
     switch (token->kind) {
     case HTML_START_TAG:
-        on_start_tag(rewrite, token);
+        rewrite_on_start_tag(rewrite, token);
         break;
     case HTML_END_TAG:
-        on_end_tag(rewrite, token);
+        rewrite_on_end_tag(rewrite, token);
         break;
     case HTML_TEXT:
         if (!rewrite->is_inserted) {
             insert_before_text(rewrite, token);
         }
-        on_text(rewrite, token);
+        rewrite_on_text(rewrite, token);
         break;
     case HTML_COMMENT:
-        on_comment(rewrite, token);
+        rewrite_on_comment(rewrite, token);
         break;
     case HTML_DOCTYPE:
         rewrite_out(rewrite, token->source);
@@ -417,7 +417,7 @@ static void on_token(struct rewrite *rewrite, struct html_token *token) {
         rewrite_out(rewrite, token->source);
         break;
     case HTML_END:
-        end_text(rewrite);
+        rewrite_end_text(rewrite);
         if (!rewrite_is_xml(rewrite)) {
             insert(rewrite);
         }
@@ -425,7 +425,7 @@ static void on_token(struct rewrite *rewrite, struct html_token *token) {
     }
 }
 
-static void drain(struct rewrite *rewrite) {
+static void rewrite_drain(struct rewrite *rewrite) {
     struct html_token token;
     while (rewrite->err == ERR_OK && html_next(&rewrite->html, &token)) {
         on_token(rewrite, &token);
@@ -446,10 +446,10 @@ void rewrite_html_start(struct rewrite *rewrite) {
 
 void rewrite_html_feed(struct rewrite *rewrite, struct bytes piece) {
     html_feed(&rewrite->html, piece);
-    drain(rewrite);
+    rewrite_drain(rewrite);
 }
 
 void rewrite_html_end(struct rewrite *rewrite) {
     html_end(&rewrite->html);
-    drain(rewrite);
+    rewrite_drain(rewrite);
 }

@@ -101,8 +101,8 @@ static enum rewrite_form form_of(const struct links_rule *rule) {
     return REWRITE_AS_NOTHING;
 }
 
-static void add(struct rewrite_rules *rules, unsigned element, unsigned attribute,
-                const struct rewrite_rule *rule) {
+static void rules_add(struct rewrite_rules *rules, unsigned element, unsigned attribute,
+                      const struct rewrite_rule *rule) {
     if (element != LINKS_OTHER) {
         rules->rules[element][attribute] = *rule;
         return;
@@ -119,12 +119,12 @@ static void add_all(struct rewrite_rules *rules, bool is_other) {
         const struct links_rule *from = &links_rules[i];
         struct rewrite_rule rule = {(uint8_t)form_of(from), (uint8_t)modifier_of(from), REWRITE_ANYWHERE};
         if (rule.form != REWRITE_AS_NOTHING && (from->element == LINKS_OTHER) == is_other) {
-            add(rules, from->element, from->attribute, &rule);
+            rules_add(rules, from->element, from->attribute, &rule);
         }
     }
     for (size_t i = 0; i < MORE_RULES_COUNT; i++) {
         if ((more_rules[i].element == LINKS_OTHER) == is_other) {
-            add(rules, more_rules[i].element, more_rules[i].attribute, &more_rules[i].rule);
+            rules_add(rules, more_rules[i].element, more_rules[i].attribute, &more_rules[i].rule);
         }
     }
 }

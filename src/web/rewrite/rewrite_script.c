@@ -27,15 +27,15 @@ void rewrite_script_start(struct rewrite_script *script, const struct rewrite_sc
     script->frames[0] = (struct rewrite_script_frame){.kind = REWRITE_FRAME_BLOCK};
 }
 
-static void put(struct rewrite_script *script, struct bytes text) {
+static void script_put(struct rewrite_script *script, struct bytes text) {
     if (script->err == ERR_OK && text.size > 0) {
         script->err = script->place.put(script->place.context, text);
     }
 }
 
 void rewrite_script_replace(struct rewrite_script *script, size_t from, size_t to, struct bytes text) {
-    put(script, bytes_slice(script->tape.view, script->copied, from));
-    put(script, text);
+    script_put(script, bytes_slice(script->tape.view, script->copied, from));
+    script_put(script, text);
     script->copied = to;
 }
 
@@ -55,18 +55,19 @@ void rewrite_script_take(struct rewrite_script *script, const struct rewrite_scr
     script->is_line_start = false;
 }
 
-static void take(struct rewrite_script *script, enum rewrite_token_kind kind) {
+static void script_take(struct rewrite_script *script, enum rewrite_token_kind kind) {
     rewrite_script_take(script, &(struct rewrite_script_token){.kind = kind});
 }
 
-static enum rewrite_step enter(struct rewrite_script *script, enum rewrite_script_state state, size_t size) {
+static enum rewrite_step script_enter(struct rewrite_script *script, enum rewrite_script_state state,
+                                      size_t size) {
     script->state = state;
     script->at += size;
     return REWRITE_AGAIN;
 }
 
 enum rewrite_step rewrite_script_lose(struct rewrite_script *script) {
-    return enter(script, REWRITE_IN_LOST, 0);
+    return script_enter(script, REWRITE_IN_LOST, 0);
 }
 
 /*
@@ -76,7 +77,7 @@ enum rewrite_step rewrite_script_lose(struct rewrite_script *script) {
 /* "?" and ":" that belong together; the head of a class has none of these bytes. */
 static void punctuate(struct rewrite_script *script, enum rewrite_token_kind kind) {
     struct rewrite_script_frame *frame = rewrite_script_frame(script);
-    take(script, kind);
+    script_take(script, kind);
     if (kind == REWRITE_TOKEN_QUESTION) {
         frame->questions_count++;
     } else if (kind == REWRITE_TOKEN_COLON) {
@@ -104,7 +105,7 @@ static enum rewrite_step step_punctuator(struct rewrite_script *script, struct b
             return REWRITE_MORE;
         }
         if (is_close || bytes_starts_with(text, BYTES("<!--"))) {
-            return enter(script, REWRITE_IN_LINE_COMMENT, 3);
+            return script_enter(script, REWRITE_IN_LINE_COMMENT, 3);
         }
     }
     switch (text.data[0]) {
@@ -151,7 +152,7 @@ static enum rewrite_step step_specifier(struct rewrite_script *script, struct by
     }
     rewrite_script_replace(script, script->at + 1, script->at + 1 + end, buf_bytes(&script->text));
     script->at += end + 2;
-    take(script, REWRITE_TOKEN_LITERAL);
+    script_take(script, REWRITE_TOKEN_LITERAL);
     *ret_is_done = true;
     return REWRITE_AGAIN;
 }
@@ -167,8 +168,8 @@ static enum rewrite_step step_quote(struct rewrite_script *script, struct bytes 
         }
     }
     script->quote = text.data[0];
-    take(script, REWRITE_TOKEN_LITERAL);
-    return enter(script, REWRITE_IN_STRING, 1);
+    script_take(script, REWRITE_TOKEN_LITERAL);
+    return script_enter(script, REWRITE_IN_STRING, 1);
 }
 
 static bool is_newline(uint8_t byte) {
@@ -194,7 +195,7 @@ static enum rewrite_step step_string(struct rewrite_script *script, struct bytes
             return step_escape(script, view);
         }
         if (byte == script->quote) {
-            return enter(script, REWRITE_IN_CODE, 1);
+            return script_enter(script, REWRITE_IN_CODE, 1);
         }
         if (is_newline(byte)) { /* no string at all */
             return rewrite_script_lose(script);
@@ -211,15 +212,15 @@ static enum rewrite_step step_template(struct rewrite_script *script, struct byt
             return step_escape(script, view);
         }
         if (byte == '`') {
-            take(script, REWRITE_TOKEN_LITERAL);
-            return enter(script, REWRITE_IN_CODE, 1);
+            script_take(script, REWRITE_TOKEN_LITERAL);
+            return script_enter(script, REWRITE_IN_CODE, 1);
         }
         if (byte == '$' && script->at + 1 == view.size && !script->is_last) {
             return REWRITE_MORE;
         }
         if (byte == '$' && script->at + 1 < view.size && view.data[script->at + 1] == '{') {
-            enter(script, REWRITE_IN_CODE, 2);
-            take(script, REWRITE_TOKEN_OPEN_PARENTHESIS);
+            script_enter(script, REWRITE_IN_CODE, 2);
+            script_take(script, REWRITE_TOKEN_OPEN_PARENTHESIS);
             return rewrite_script_push(script,
                                        &(struct rewrite_script_frame){.kind = REWRITE_FRAME_TEMPLATE});
         }
@@ -239,7 +240,7 @@ static enum rewrite_step step_regex(struct rewrite_script *script, struct bytes 
             return rewrite_script_lose(script);
         }
         if (byte == '/' && !is_in_class) {
-            return enter(script, REWRITE_IN_REST_OF_NAME, 1);
+            return script_enter(script, REWRITE_IN_REST_OF_NAME, 1);
         }
         if (byte == (is_in_class ? ']' : '[')) {
             script->state = is_in_class ? REWRITE_IN_REGEX : REWRITE_IN_REGEX_CLASS;
@@ -253,17 +254,17 @@ static enum rewrite_step step_line_comment(struct rewrite_script *script, struct
     while (script->at < view.size && !is_newline(view.data[script->at])) {
         script->at++;
     }
-    return script->at == view.size ? REWRITE_MORE : enter(script, REWRITE_IN_CODE, 0);
+    return script->at == view.size ? REWRITE_MORE : script_enter(script, REWRITE_IN_CODE, 0);
 }
 
-static enum rewrite_step step_comment(struct rewrite_script *script, struct bytes view) {
+static enum rewrite_step script_step_comment(struct rewrite_script *script, struct bytes view) {
     size_t end = bytes_find(bytes_skip(view, script->at), BYTES("*/"));
     struct bytes comment = bytes_slice(view, script->at, script->at + end);
     if (bytes_find_byte(comment, '\n') < comment.size || bytes_find_byte(comment, '\r') < comment.size) {
         script->is_line_start = true;
     }
     if (script->at + end < view.size) {
-        return enter(script, REWRITE_IN_CODE, end + 2);
+        return script_enter(script, REWRITE_IN_CODE, end + 2);
     }
     bool has_star = view.size > script->at && view.data[view.size - 1] == '*' && !script->is_last;
     script->at = view.size - (has_star ? 1 : 0);
@@ -289,17 +290,17 @@ static enum rewrite_step step_slash(struct rewrite_script *script, struct bytes 
     }
     uint8_t next = text.size > 1 ? text.data[1] : '\0';
     if (next == '/') {
-        return enter(script, REWRITE_IN_LINE_COMMENT, 2);
+        return script_enter(script, REWRITE_IN_LINE_COMMENT, 2);
     }
     if (next == '*') {
-        return enter(script, REWRITE_IN_COMMENT, 2);
+        return script_enter(script, REWRITE_IN_COMMENT, 2);
     }
     if (regex_follows(&script->last)) {
-        take(script, REWRITE_TOKEN_LITERAL);
-        return enter(script, REWRITE_IN_REGEX, 1);
+        script_take(script, REWRITE_TOKEN_LITERAL);
+        return script_enter(script, REWRITE_IN_REGEX, 1);
     }
     script->at++;
-    take(script, REWRITE_TOKEN_OPERATOR);
+    script_take(script, REWRITE_TOKEN_OPERATOR);
     return REWRITE_AGAIN;
 }
 
@@ -312,15 +313,15 @@ static enum rewrite_step step_name(struct rewrite_script *script, struct bytes t
     text.size = is_cut ? REWRITE_NAME_SIZE_MAX : text.size;
     size_t size = rewrite_scan_name(text);
     if (size == text.size && is_cut) {
-        take(script, REWRITE_TOKEN_NAME);
-        return enter(script, REWRITE_IN_REST_OF_NAME, size);
+        script_take(script, REWRITE_TOKEN_NAME);
+        return script_enter(script, REWRITE_IN_REST_OF_NAME, size);
     }
     if (size == text.size && !script->is_last) {
         return REWRITE_MORE;
     }
     enum rewrite_word word = rewrite_scan_word(script->words, bytes_slice(text, 0, size));
     if (word == REWRITE_WORD_NONE) {
-        take(script, REWRITE_TOKEN_NAME);
+        script_take(script, REWRITE_TOKEN_NAME);
         script->at += size;
         return REWRITE_AGAIN;
     }
@@ -331,7 +332,7 @@ static enum rewrite_step step_rest_of_name(struct rewrite_script *script, struct
     while (script->at < view.size && rewrite_scan_is_name(view.data[script->at])) {
         script->at++;
     }
-    return script->at == view.size ? REWRITE_MORE : enter(script, REWRITE_IN_CODE, 0);
+    return script->at == view.size ? REWRITE_MORE : script_enter(script, REWRITE_IN_CODE, 0);
 }
 
 /* "1", ".5", "0x1f", "1e+5", "10n": letters and all. */
@@ -340,7 +341,7 @@ static enum rewrite_step step_number(struct rewrite_script *script, struct bytes
         uint8_t byte = view.data[script->at];
         bool is_sign = (byte == '+' || byte == '-') && script->is_number_sign;
         if (!rewrite_scan_is_name(byte) && byte != '.' && !is_sign) {
-            return enter(script, REWRITE_IN_CODE, 0);
+            return script_enter(script, REWRITE_IN_CODE, 0);
         }
         script->is_number_sign = byte_lower(byte) == 'e';
         script->at++;
@@ -355,12 +356,12 @@ static enum rewrite_step step_digit(struct rewrite_script *script, struct bytes 
     }
     bool is_hex = text.size > 1 && text.data[0] == '0' && byte_lower(text.data[1]) == 'x';
     if (is_hex) {
-        take(script, REWRITE_TOKEN_LITERAL);
-        return enter(script, REWRITE_IN_REST_OF_NAME, 2);
+        script_take(script, REWRITE_TOKEN_LITERAL);
+        return script_enter(script, REWRITE_IN_REST_OF_NAME, 2);
     }
     script->is_number_sign = false;
-    take(script, REWRITE_TOKEN_LITERAL);
-    return enter(script, REWRITE_IN_NUMBER, 1);
+    script_take(script, REWRITE_TOKEN_LITERAL);
+    return script_enter(script, REWRITE_IN_NUMBER, 1);
 }
 
 static enum rewrite_step step_hash(struct rewrite_script *script, struct bytes text) {
@@ -368,10 +369,10 @@ static enum rewrite_step step_hash(struct rewrite_script *script, struct bytes t
         return REWRITE_MORE;
     }
     if (script->tape.offset + script->at == 0 && bytes_starts_with(text, BYTES("#!"))) {
-        return enter(script, REWRITE_IN_LINE_COMMENT, 2);
+        return script_enter(script, REWRITE_IN_LINE_COMMENT, 2);
     }
-    take(script, REWRITE_TOKEN_NAME);
-    return enter(script, REWRITE_IN_REST_OF_NAME, 1);
+    script_take(script, REWRITE_TOKEN_NAME);
+    return script_enter(script, REWRITE_IN_REST_OF_NAME, 1);
 }
 
 static enum rewrite_step step_code(struct rewrite_script *script, struct bytes view) {
@@ -395,7 +396,7 @@ static enum rewrite_step step_code(struct rewrite_script *script, struct bytes v
     case '\'':
         return step_quote(script, text);
     case '`':
-        return enter(script, REWRITE_IN_TEMPLATE, 1);
+        return script_enter(script, REWRITE_IN_TEMPLATE, 1);
     case '/':
         return step_slash(script, text);
     case '#':
@@ -408,14 +409,14 @@ static enum rewrite_step step_code(struct rewrite_script *script, struct bytes v
     }
 }
 
-static enum rewrite_step step(struct rewrite_script *script, struct bytes view) {
+static enum rewrite_step script_step(struct rewrite_script *script, struct bytes view) {
     switch (script->state) {
     case REWRITE_IN_CODE:
         return step_code(script, view);
     case REWRITE_IN_LINE_COMMENT:
         return step_line_comment(script, view);
     case REWRITE_IN_COMMENT:
-        return step_comment(script, view);
+        return script_step_comment(script, view);
     case REWRITE_IN_STRING:
         return step_string(script, view);
     case REWRITE_IN_TEMPLATE:
@@ -435,7 +436,7 @@ static enum rewrite_step step(struct rewrite_script *script, struct bytes view) 
 }
 
 /* More bytes in the view, or the news that these are the last. False where it takes another piece. */
-static bool more(struct rewrite_script *script) {
+static bool script_more(struct rewrite_script *script) {
     if (script->at > 0) { /* without what is done, the view may reach further */
         rewrite_script_replace(script, script->at, script->at, (struct bytes){NULL, 0});
         tape_consume(&script->tape, script->at);
@@ -452,31 +453,31 @@ static bool more(struct rewrite_script *script) {
     return script->is_last = true;
 }
 
-static enum err run(struct rewrite_script *script) {
+static enum err script_run(struct rewrite_script *script) {
     do {
-        while (script->err == ERR_OK && step(script, script->tape.view) == REWRITE_AGAIN) {
+        while (script->err == ERR_OK && script_step(script, script->tape.view) == REWRITE_AGAIN) {
         }
-    } while (script->err == ERR_OK && more(script));
+    } while (script->err == ERR_OK && script_more(script));
     return script->err;
 }
 
 enum err rewrite_script_feed(struct rewrite_script *script, struct bytes piece) {
     tape_feed(&script->tape, piece);
-    return run(script);
+    return script_run(script);
 }
 
 enum err rewrite_script_flush(struct rewrite_script *script) {
     script->is_last = true;
-    run(script);
+    script_run(script);
     script->is_last = false;
     return script->err;
 }
 
 enum err rewrite_script_end(struct rewrite_script *script) {
     script->has_ended = true;
-    run(script);
+    script_run(script);
     if (script->has_export) {
-        put(script, BYTES("\nexport{" REWRITE_NAME_LOCATION " as location};"));
+        script_put(script, BYTES("\nexport{" REWRITE_NAME_LOCATION " as location};"));
     }
     return script->err;
 }

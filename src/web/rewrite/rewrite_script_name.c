@@ -9,16 +9,16 @@ struct name {
     struct rewrite_peek next;
 };
 
-static bool is_member(const struct rewrite_script *script) {
+static bool script_is_member(const struct rewrite_script *script) {
     return script->last.kind == REWRITE_TOKEN_DOT || script->last.kind == REWRITE_TOKEN_OPTIONAL;
 }
 
-static bool peek(const struct rewrite_script *script, size_t at, struct rewrite_peek *ret_peek) {
+static bool script_peek(const struct rewrite_script *script, size_t at, struct rewrite_peek *ret_peek) {
     return rewrite_scan_peek(script->words, script->tape.view, at, script->is_last, ret_peek);
 }
 
 /* The name is dealt with and stays. */
-static bool pass(const struct name *name) {
+static bool script_pass(const struct name *name) {
     struct rewrite_script *script = name->script;
     rewrite_script_take(script,
                         &(struct rewrite_script_token){.kind = REWRITE_TOKEN_NAME, .word = name->word});
@@ -28,7 +28,7 @@ static bool pass(const struct name *name) {
 
 static bool replace(const struct name *name, struct bytes text) {
     rewrite_script_replace(name->script, name->from, name->to, text);
-    return pass(name);
+    return script_pass(name);
 }
 
 static bool follows_modifier(const struct rewrite_script *script) {
@@ -61,7 +61,7 @@ static bool is_defined(const struct name *name) {
 }
 
 /* Whether it is a key or a label: "x:", but not of "a ? x : b" and "case x:". */
-static bool is_key(const struct name *name) {
+static bool script_is_key(const struct name *name) {
     const struct rewrite_script *script = name->script;
     return name->next.kind == REWRITE_TOKEN_COLON && script->frames[script->depth].questions_count == 0 &&
            script->last.word != REWRITE_WORD_CASE;
@@ -82,13 +82,13 @@ static bool member_location(const struct name *name) {
     bool is_kept = name->script->before.word == REWRITE_WORD_SUPER ||
                    name->next.kind == REWRITE_TOKEN_OPEN_PARENTHESIS ||
                    name->next.kind == REWRITE_TOKEN_BACKTICK;
-    return is_kept ? pass(name) : replace(name, BYTES(REWRITE_NAME_LOCATION));
+    return is_kept ? script_pass(name) : replace(name, BYTES(REWRITE_NAME_LOCATION));
 }
 
 /* import { location as a, b as location, location } */
 static bool imported_location(const struct name *name) {
     if (name->next.word == REWRITE_WORD_AS && name->script->last.word != REWRITE_WORD_AS) {
-        return pass(name);
+        return script_pass(name);
     }
     return name->script->last.word == REWRITE_WORD_AS
                ? replace(name, BYTES(REWRITE_NAME_LOCATION))
@@ -98,7 +98,7 @@ static bool imported_location(const struct name *name) {
 /* export { location as a, b as location, location }; the second name is for those who write a.location. */
 static bool exported_location(const struct name *name) {
     if (name->script->last.word == REWRITE_WORD_AS) {
-        return pass(name);
+        return script_pass(name);
     }
     return name->next.word == REWRITE_WORD_AS
                ? replace(name, BYTES(REWRITE_NAME_LOCATION))
@@ -127,10 +127,10 @@ static bool free_location(const struct name *name) {
     }
     if (frame == REWRITE_FRAME_EXPORT_FROM || is_jump || is_defined(name) ||
         name->next.kind == REWRITE_TOKEN_UNKNOWN) {
-        return pass(name);
+        return script_pass(name);
     }
-    if (is_key(name) && frame != REWRITE_FRAME_PATTERN) {
-        return pass(name);
+    if (script_is_key(name) && frame != REWRITE_FRAME_PATTERN) {
+        return script_pass(name);
     }
     if (frame == REWRITE_FRAME_OBJECT && is_shorthand(name)) {
         return replace(name, BYTES("location:" REWRITE_NAME_LOCATION));
@@ -140,10 +140,10 @@ static bool free_location(const struct name *name) {
 }
 
 static bool on_location(struct name *name) {
-    if (!peek(name->script, name->to, &name->next)) {
+    if (!script_peek(name->script, name->to, &name->next)) {
         return false;
     }
-    return is_member(name->script) ? member_location(name) : free_location(name);
+    return script_is_member(name->script) ? member_location(name) : free_location(name);
 }
 
 /*
@@ -183,7 +183,7 @@ static bool next_shows_window(const struct name *name, bool *ret_shows) {
         return true;
     }
     struct rewrite_peek other;
-    if (!peek(name->script, name->next.to, &other)) {
+    if (!script_peek(name->script, name->next.to, &other)) {
         return false;
     }
     *ret_shows = is_dot ? is_of_windows_only(other.word) : names_window(other.word);
@@ -201,12 +201,12 @@ static bool last_shows_window(const struct name *name) {
 
 static bool on_frame(struct name *name) {
     struct rewrite_script *script = name->script;
-    if (!peek(script, name->to, &name->next)) {
+    if (!script_peek(script, name->to, &name->next)) {
         return false;
     }
-    if (is_member(script)) {
+    if (script_is_member(script)) {
         bool is_of_window = script->before.is_window && name->next.kind != REWRITE_TOKEN_OPEN_PARENTHESIS;
-        return is_of_window ? replace_frame(name) : pass(name);
+        return is_of_window ? replace_frame(name) : script_pass(name);
     }
     bool shows;
     if (!next_shows_window(name, &shows)) {
@@ -215,7 +215,7 @@ static bool on_frame(struct name *name) {
     note_local(name);
     bool is_local = script->has_local[name->word == REWRITE_WORD_TOP ? 0 : 1];
     if (is_local || is_defined(name) || !(shows || last_shows_window(name))) {
-        return pass(name);
+        return script_pass(name);
     }
     return replace_frame(name);
 }
@@ -237,7 +237,7 @@ static bool meta_url(struct name *name, bool *ret_is_url) {
     struct rewrite_peek next;
     *ret_is_url = false;
     for (size_t i = 0; i < sizeof chain / sizeof *chain; i++) {
-        if (!peek(name->script, to, &next)) {
+        if (!script_peek(name->script, to, &next)) {
             return false;
         }
         if (next.kind != chain[i].kind || next.word != chain[i].word) {
@@ -245,7 +245,7 @@ static bool meta_url(struct name *name, bool *ret_is_url) {
         }
         to = next.to;
     }
-    if (!peek(name->script, to, &next)) {
+    if (!script_peek(name->script, to, &next)) {
         return false;
     }
     bool is_changed = next.kind == REWRITE_TOKEN_EQUALS || next.kind == REWRITE_TOKEN_INCREMENT ||
@@ -261,7 +261,7 @@ static bool replace_meta(const struct name *name) {
     struct rewrite_script *script = name->script;
     rewrite_script_replace(script, name->from, name->from, BYTES(REWRITE_NAME_META "("));
     rewrite_script_replace(script, name->to, name->to, BYTES(")"));
-    pass(name);
+    script_pass(name);
     script->last = (struct rewrite_script_token){.kind = REWRITE_TOKEN_VALUE_END};
     return true;
 }
@@ -283,12 +283,12 @@ static bool replace_import(const struct name *name) {
 static bool on_import(struct name *name) {
     struct rewrite_script *script = name->script;
     bool is_url = false;
-    if (!peek(script, name->to, &name->next) ||
-        (name->next.kind == REWRITE_TOKEN_DOT && !is_member(script) && !meta_url(name, &is_url))) {
+    if (!script_peek(script, name->to, &name->next) ||
+        (name->next.kind == REWRITE_TOKEN_DOT && !script_is_member(script) && !meta_url(name, &is_url))) {
         return false;
     }
-    if (is_member(script) || is_defined(name) || is_key(name)) {
-        return pass(name);
+    if (script_is_member(script) || is_defined(name) || script_is_key(name)) {
+        return script_pass(name);
     }
     if (is_url) {
         return replace_meta(name);
@@ -299,7 +299,7 @@ static bool on_import(struct name *name) {
     if (script->place.is_module && script->depth == 0 && name->next.kind != REWRITE_TOKEN_DOT) {
         script->statement = REWRITE_WORD_IMPORT;
     }
-    return pass(name);
+    return script_pass(name);
 }
 
 /*
@@ -308,11 +308,11 @@ static bool on_import(struct name *name) {
 
 static bool on_other(const struct name *name) {
     struct rewrite_script *script = name->script;
-    bool is_window = names_window(name->word) && (!is_member(script) || script->before.is_window);
-    if (is_member(script)) { /* a.return is no return */
+    bool is_window = names_window(name->word) && (!script_is_member(script) || script->before.is_window);
+    if (script_is_member(script)) { /* a.return is no return */
         struct name member = *name;
         member.word = REWRITE_WORD_NONE;
-        pass(&member);
+        script_pass(&member);
         script->last.is_window = is_window;
         return true;
     }
@@ -325,7 +325,7 @@ static bool on_other(const struct name *name) {
             script->last.kind == REWRITE_TOKEN_OPEN_BRACE || script->last.kind == REWRITE_TOKEN_COMMA;
         frame->has_class = frame->kind != REWRITE_FRAME_OBJECT || !is_first;
     }
-    pass(name);
+    script_pass(name);
     script->last.is_window = is_window;
     return true;
 }

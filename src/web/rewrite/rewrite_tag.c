@@ -54,7 +54,7 @@ static bool word_is(const struct rewrite_tag *tag, unsigned attribute, const cha
  */
 
 /* Whether the word is one of those in the value. */
-static bool has_word(struct bytes value, struct bytes word) {
+static bool rewrite_tag_has_word(struct bytes value, struct bytes word) {
     while (value.size > 0) {
         size_t size = 0;
         while (size < value.size && !byte_is_space(value.data[size])) {
@@ -86,10 +86,10 @@ static enum rewrite_modifier preload_modifier(struct bytes as) {
 
 static enum rewrite_modifier link_modifier(const struct rewrite *rewrite, const struct rewrite_tag *tag) {
     struct bytes rel = rewrite_tag_word(tag, LINKS_REL);
-    if (has_word(rel, BYTES("stylesheet"))) {
+    if (rewrite_tag_has_word(rel, BYTES("stylesheet"))) {
         return REWRITE_STYLE;
     }
-    if (has_word(rel, BYTES("modulepreload"))) {
+    if (rewrite_tag_has_word(rel, BYTES("modulepreload"))) {
         return REWRITE_MODULE;
     }
     if (rel.size == 0 && rewrite_is_xml(rewrite)) { /* Atom: an alternate */
@@ -143,8 +143,8 @@ static bool change_url(struct rewrite *rewrite, const struct rewrite_tag *tag,
 }
 
 /* True with the new value in rewrite->changed. */
-static bool change(struct rewrite *rewrite, const struct rewrite_tag *tag, const struct rewrite_rule *rule,
-                   struct bytes value) {
+static bool rewrite_tag_change(struct rewrite *rewrite, const struct rewrite_tag *tag,
+                               const struct rewrite_rule *rule, struct bytes value) {
     switch ((enum rewrite_form)rule->form) {
     case REWRITE_AS_SRCSET:
         return rewrite_value_srcset(rewrite, (enum rewrite_modifier)rule->modifier, value);
@@ -253,7 +253,7 @@ static void put_attribute(struct progress *progress, const struct rewrite_tag *t
     }
     struct bytes value =
         rewrite_decode(rewrite, html_attribute_value(tag->token, attribute), HTML_DECODING_VALUE);
-    if (id == 0 ? rewrite_value_script(rewrite, value) : change(rewrite, tag, rule, value)) {
+    if (id == 0 ? rewrite_value_script(rewrite, value) : rewrite_tag_change(rewrite, tag, rule, value)) {
         put_changed(progress, attribute);
     }
 }

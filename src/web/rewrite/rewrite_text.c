@@ -199,7 +199,7 @@ static enum err put_changed(void *context, struct bytes piece) {
 }
 
 /* Whether rewrite->changed is a new value, and whole. */
-static bool has_changed(struct rewrite *rewrite, struct bytes value) {
+static bool rewrite_has_changed(struct rewrite *rewrite, struct bytes value) {
     return rewrite_check(rewrite, rewrite->changed.err) && !bytes_equal(buf_bytes(&rewrite->changed), value);
 }
 
@@ -209,7 +209,7 @@ bool rewrite_value_script(struct rewrite *rewrite, struct bytes value) {
     rewrite_script_start(&rewrite->value_script, &place);
     enum err err = rewrite_script_feed(&rewrite->value_script, value);
     err = err == ERR_OK ? rewrite_script_end(&rewrite->value_script) : err;
-    return rewrite_check(rewrite, err) && has_changed(rewrite, value);
+    return rewrite_check(rewrite, err) && rewrite_has_changed(rewrite, value);
 }
 
 static bool is_javascript(struct bytes value) {
@@ -246,7 +246,7 @@ bool rewrite_value_srcset(struct rewrite *rewrite, enum rewrite_modifier modifie
     if (value.size > 0) {
         buf_put(&rewrite->changed, bytes_of(copied, (size_t)(value.data + value.size - copied)));
     }
-    return has_changed(rewrite, value);
+    return rewrite_has_changed(rewrite, value);
 }
 
 bool rewrite_value_refresh(struct rewrite *rewrite, struct bytes value) {
@@ -268,7 +268,7 @@ bool rewrite_value_refresh(struct rewrite *rewrite, struct bytes value) {
         }
     }
     buf_put(&rewrite->changed, bytes_skip(value, from + text.size));
-    return has_changed(rewrite, value);
+    return rewrite_has_changed(rewrite, value);
 }
 
 bool rewrite_value_css(struct rewrite *rewrite, struct bytes value) {
@@ -278,7 +278,7 @@ bool rewrite_value_css(struct rewrite *rewrite, struct bytes value) {
     css_start(&rewrite->value_css);
     rewrite_css_feed(rewrite, &where, value);
     rewrite_css_end(rewrite, &where);
-    return has_changed(rewrite, value);
+    return rewrite_has_changed(rewrite, value);
 }
 
 /* A document in the document, with a struct of its own, which is kept for the next. */
@@ -301,5 +301,5 @@ bool rewrite_value_html(struct rewrite *rewrite, struct bytes value) {
     rewrite_start(rewrite->inner, &place, put_changed, rewrite);
     enum err err = rewrite_feed(rewrite->inner, value);
     err = err == ERR_OK ? rewrite_finish(rewrite->inner) : err;
-    return rewrite_check(rewrite, err) && has_changed(rewrite, value);
+    return rewrite_check(rewrite, err) && rewrite_has_changed(rewrite, value);
 }

@@ -139,7 +139,7 @@ static bool needs_escape(uint8_t byte) {
 }
 
 /* Whether unescaping, escaping and lower case would change nothing, as for most paths and queries. */
-static bool is_plain(struct bytes text) {
+static bool canon_is_plain(struct bytes text) {
     unsigned changes = 0;
     for (size_t i = 0; i < text.size; i++) {
         changes |= needs_escape(text.data[i]) || byte_lower(text.data[i]) != text.data[i];
@@ -315,7 +315,7 @@ static size_t www_length(struct bytes host) {
     return i < host.size && host.data[i] == '.' ? i + 1 : 0;
 }
 
-static enum err put_host(struct buf *buf, struct bytes host) {
+static enum err canon_put_host(struct buf *buf, struct bytes host) {
     size_t from = buf->size;
     buf_put(buf, host);
     unescape(buf, from);
@@ -346,7 +346,7 @@ static enum err put_host(struct buf *buf, struct bytes host) {
 }
 
 /* The port, unless it is absent, zero or the scheme's own. */
-static enum err put_port(struct buf *buf, const struct parts *parts, struct err_detail *detail) {
+static enum err canon_put_port(struct buf *buf, const struct parts *parts, struct err_detail *detail) {
     uint64_t port = 0;
     if (parts->port.size > 0 && !bytes_to_u64(parts->port, UINT16_MAX, &port)) {
         return err_set(detail, ERR_INVALID, "the port is above 65535");
@@ -472,7 +472,7 @@ static enum err query_sort(struct buf *buf, size_t from) {
 
 static void put_path(struct buf *buf, struct bytes path, bool has_host) {
     size_t from = buf->size;
-    bool is_rough = !is_plain(path);
+    bool is_rough = !canon_is_plain(path);
     buf_put(buf, has_host && path.size == 0 ? BYTES("/") : path);
     if (is_rough) {
         unescape(buf, from);
@@ -502,7 +502,7 @@ static enum err put_query(struct buf *buf, struct bytes query) {
     buf_put_byte(buf, '?');
     size_t from = buf->size;
     buf_put(buf, query);
-    if (!is_plain(query)) {
+    if (!canon_is_plain(query)) {
         unescape(buf, from);
         escape(buf, from);
         lower(buf, from);
@@ -550,13 +550,13 @@ static enum err run_pass(struct canon *canon, struct err_detail *detail) {
     if (has_host) {
         buf_put(url, BYTES("//"));
         canon->host_start = url->size;
-        err = put_host(url, parts.host);
+        err = canon_put_host(url, parts.host);
         canon->host_end = url->size;
         if (err == ERR_OK && canon->host_end == canon->host_start) {
             err = err_set(detail, ERR_INVALID, "the host is missing");
         }
         if (err == ERR_OK) {
-            err = put_port(url, &parts, detail);
+            err = canon_put_port(url, &parts, detail);
         }
     }
     canon->path_start = url->size;
@@ -578,7 +578,7 @@ static enum err too_long(struct err_detail *detail) {
 }
 
 /* Pass after pass, until one changes nothing. */
-static enum err settle(struct canon *canon, struct err_detail *detail) {
+static enum err canon_settle(struct canon *canon, struct err_detail *detail) {
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         enum err err = run_pass(canon, detail);
         if (err != ERR_OK) {
@@ -602,7 +602,7 @@ enum err canon_run(struct canon *canon, struct bytes text, struct err_detail *de
         err = input_put_without_newlines(&canon->previous, input_trim(text));
     }
     if (err == ERR_OK) {
-        err = settle(canon, detail);
+        err = canon_settle(canon, detail);
     }
     if (err != ERR_OK) {
         buf_clear(&canon->url);

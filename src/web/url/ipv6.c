@@ -26,7 +26,7 @@ static bool parse_ipv4_tail(struct bytes text, uint16_t *pieces) {
 }
 
 /* Up to four hex digits at the start of the text; how many there were. */
-static size_t read_piece(struct bytes text, uint16_t *ret_piece) {
+static size_t ipv6_read_piece(struct bytes text, uint16_t *ret_piece) {
     unsigned piece = 0;
     size_t length = 0;
     while (length < 4 && length < text.size && hex_digit(text.data[length]) >= 0) {
@@ -57,7 +57,7 @@ static enum err parse_pieces(struct bytes text, uint16_t pieces[IPV6_PIECES], in
             *ret_reason = "the IPv6 address has more than eight pieces";
             return ERR_INVALID;
         }
-        size_t length = read_piece(text, &pieces[count]);
+        size_t length = ipv6_read_piece(text, &pieces[count]);
         if (length < text.size && text.data[length] == '.') {
             *ret_count = count + IPV4_PIECES;
             bool fits = *ret_count <= IPV6_PIECES;

@@ -3,7 +3,7 @@
 enum { ID_SIZE = 32, ASP_ID_SIZE = 24, ASP_SUFFIX_SIZE = 8 };
 
 /* Cut `count` bytes of a kind off *text. */
-static bool take(struct bytes *text, size_t count, bool (*is_kind)(uint8_t byte)) {
+static bool session_take(struct bytes *text, size_t count, bool (*is_kind)(uint8_t byte)) {
     if (text->size < count) {
         return false;
     }
@@ -16,7 +16,7 @@ static bool take(struct bytes *text, size_t count, bool (*is_kind)(uint8_t byte)
     return true;
 }
 
-static bool take_text(struct bytes *text, struct bytes prefix) {
+static bool session_take_text(struct bytes *text, struct bytes prefix) {
     if (!bytes_starts_with(*text, prefix)) {
         return false;
     }
@@ -25,7 +25,7 @@ static bool take_text(struct bytes *text, struct bytes prefix) {
 }
 
 /* One or more bytes up to '&' or the end. */
-static bool take_value(struct bytes *text) {
+static bool session_take_value(struct bytes *text) {
     size_t length = bytes_find_byte(*text, '&');
     *text = bytes_skip(*text, length);
     return length > 0;
@@ -34,17 +34,18 @@ static bool take_value(struct bytes *text) {
 static bool take_query_id(struct bytes *text) {
     switch (text->data[0]) {
     case 'j':
-        return take_text(text, BYTES("jsessionid=")) && take(text, ID_SIZE, byte_is_alnum);
+        return session_take_text(text, BYTES("jsessionid=")) && session_take(text, ID_SIZE, byte_is_alnum);
     case 'p':
-        return take_text(text, BYTES("phpsessid=")) && take(text, ID_SIZE, byte_is_alnum);
+        return session_take_text(text, BYTES("phpsessid=")) && session_take(text, ID_SIZE, byte_is_alnum);
     case 's':
-        return take_text(text, BYTES("sid=")) && take(text, ID_SIZE, byte_is_alnum);
+        return session_take_text(text, BYTES("sid=")) && session_take(text, ID_SIZE, byte_is_alnum);
     case 'a':
-        return take_text(text, BYTES("aspsessionid")) && take(text, ASP_SUFFIX_SIZE, byte_is_alpha) &&
-               take_text(text, BYTES("=")) && take(text, ASP_ID_SIZE, byte_is_alpha);
+        return session_take_text(text, BYTES("aspsessionid")) &&
+               session_take(text, ASP_SUFFIX_SIZE, byte_is_alpha) && session_take_text(text, BYTES("=")) &&
+               session_take(text, ASP_ID_SIZE, byte_is_alpha);
     case 'c':
-        return take_text(text, BYTES("cfid=")) && take_value(text) && take_text(text, BYTES("&cftoken=")) &&
-               take_value(text);
+        return session_take_text(text, BYTES("cfid=")) && session_take_value(text) &&
+               session_take_text(text, BYTES("&cftoken=")) && session_take_value(text);
     default:
         return false;
     }
@@ -53,7 +54,7 @@ static bool take_query_id(struct bytes *text) {
 /* Length of the session id at the start of the text with its '&', or 0. */
 static size_t query_id_length(struct bytes text) {
     struct bytes rest = text;
-    if (!take_query_id(&rest) || (rest.size > 0 && !take_text(&rest, BYTES("&")))) {
+    if (!take_query_id(&rest) || (rest.size > 0 && !session_take_text(&rest, BYTES("&")))) {
         return 0;
     }
     return text.size - rest.size;
@@ -75,23 +76,23 @@ size_t session_strip_query(uint8_t *query, size_t size) {
 
 /* "(24)/" or "(x(24)y(24)…)/". */
 static bool take_path_id(struct bytes *text) {
-    if (!take_text(text, BYTES("("))) {
+    if (!session_take_text(text, BYTES("("))) {
         return false;
     }
     struct bytes plain = *text;
-    if (take(&plain, ASP_ID_SIZE, byte_is_alnum) && take_text(&plain, BYTES(")/"))) {
+    if (session_take(&plain, ASP_ID_SIZE, byte_is_alnum) && session_take_text(&plain, BYTES(")/"))) {
         *text = plain;
         return true;
     }
     unsigned count = 0;
-    while (take(text, 1, byte_is_alpha)) {
-        if (!take_text(text, BYTES("(")) || !take(text, ASP_ID_SIZE, byte_is_alnum) ||
-            !take_text(text, BYTES(")"))) {
+    while (session_take(text, 1, byte_is_alpha)) {
+        if (!session_take_text(text, BYTES("(")) || !session_take(text, ASP_ID_SIZE, byte_is_alnum) ||
+            !session_take_text(text, BYTES(")"))) {
             return false;
         }
         count++;
     }
-    return count > 0 && take_text(text, BYTES(")/"));
+    return count > 0 && session_take_text(text, BYTES(")/"));
 }
 
 static size_t path_id_length(struct bytes text) {

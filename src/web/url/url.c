@@ -66,13 +66,13 @@ static bool path_starts_with_drive_letter(struct bytes text) {
 }
 
 /* The path as far as it is written. */
-static struct bytes written(const struct url *url) {
+static struct bytes url_written(const struct url *url) {
     return bytes_skip(url_href(url), url->path.from);
 }
 
 /* Drop the last segment; a drive letter at the root of a file URL stays. */
 static void path_shorten(struct url *url) {
-    struct bytes path = written(url);
+    struct bytes path = url_written(url);
     if (url->scheme_type == URL_SCHEME_FILE && path.size == 3 && is_drive_letter(bytes_skip(path, 1))) {
         return;
     }
@@ -94,7 +94,7 @@ static void put_segment(struct url *url, struct bytes segment, bool is_last) {
         }
         return;
     }
-    bool is_root_of_file = url->scheme_type == URL_SCHEME_FILE && written(url).size == 0;
+    bool is_root_of_file = url->scheme_type == URL_SCHEME_FILE && url_written(url).size == 0;
     buf_put_byte(&url->href, '/');
     if (is_root_of_file && is_drive_letter(segment)) {
         buf_put_byte(&url->href, segment.data[0]);
@@ -158,7 +158,7 @@ static size_t path_put_segments(struct url *url, struct bytes text) {
  * is not part of the path.
  */
 static void path_end(struct url *url) {
-    struct bytes path = written(url);
+    struct bytes path = url_written(url);
     if (url->host_type == URL_HOST_NONE && bytes_starts_with(path, BYTES("//")) &&
         buf_reserve(&url->href, 2) == ERR_OK) {
         uint8_t *at = url->href.data + url->path.from;
@@ -178,7 +178,7 @@ static void path_end(struct url *url) {
  * https://url.spec.whatwg.org/#concept-basic-url-parser
  */
 
-enum { END = -1 }; /* peek() past the last byte */
+enum { END = -1 }; /* url_peek() past the last byte */
 
 struct parse {
     struct url *url; /* written as we go; url->href.err is looked at once, at the end */
@@ -189,11 +189,11 @@ struct parse {
     struct err_detail *detail;
 };
 
-static int peek(const struct parse *parse) {
+static int url_peek(const struct parse *parse) {
     return parse->at < parse->input.size ? parse->input.data[parse->at] : END;
 }
 
-static struct bytes rest(const struct parse *parse) {
+static struct bytes url_rest(const struct parse *parse) {
     return bytes_skip(parse->input, parse->at);
 }
 
@@ -207,21 +207,22 @@ static bool ends_path(int byte) {
 }
 
 /* The next bytes of the href will be this part. */
-static void start(struct parse *parse, struct url_span *span) {
+static void url_start(struct parse *parse, struct url_span *span) {
     span->from = span->to = (uint32_t)parse->url->href.size;
 }
 
-static void end(struct parse *parse, struct url_span *span) {
+static void url_end(struct parse *parse, struct url_span *span) {
     span->to = (uint32_t)parse->url->href.size;
 }
 
-static void put_part(struct parse *parse, struct url_span *span, struct bytes text, enum percent_set set) {
-    start(parse, span);
+static void url_put_part(struct parse *parse, struct url_span *span, struct bytes text,
+                         enum percent_set set) {
+    url_start(parse, span);
     percent_put(&parse->url->href, text, set);
-    end(parse, span);
+    url_end(parse, span);
 }
 
-static enum err fail(const struct parse *parse, size_t offset, const char *reason) {
+static enum err url_fail(const struct parse *parse, size_t offset, const char *reason) {
     return err_set_at(parse->detail, ERR_INVALID, offset, "%s", reason);
 }
 
@@ -231,16 +232,17 @@ static enum err fail(const struct parse *parse, size_t offset, const char *reaso
 
 /* Returns ERR_OK, like all that ends in it: what can fail is url->href, and it says so itself. */
 static enum err put_query_and_fragment(struct parse *parse) {
-    if (peek(parse) == '?') {
-        struct bytes query = bytes_skip(rest(parse), 1);
+    if (url_peek(parse) == '?') {
+        struct bytes query = bytes_skip(url_rest(parse), 1);
         query.size = bytes_find_byte(query, '#');
         buf_put_byte(&parse->url->href, '?');
-        put_part(parse, &parse->url->query, query, parse->is_special ? PERCENT_SPECIAL_QUERY : PERCENT_QUERY);
+        url_put_part(parse, &parse->url->query, query,
+                     parse->is_special ? PERCENT_SPECIAL_QUERY : PERCENT_QUERY);
         parse->at += 1 + query.size;
     }
-    if (peek(parse) == '#') {
+    if (url_peek(parse) == '#') {
         buf_put_byte(&parse->url->href, '#');
-        put_part(parse, &parse->url->fragment, bytes_skip(rest(parse), 1), PERCENT_FRAGMENT);
+        url_put_part(parse, &parse->url->fragment, bytes_skip(url_rest(parse), 1), PERCENT_FRAGMENT);
     }
     return ERR_OK;
 }
@@ -251,16 +253,16 @@ static enum err put_query_and_fragment(struct parse *parse) {
 
 /* parse->at is behind the slash before the first segment, if there was one. */
 static enum err put_path_and_rest(struct parse *parse) {
-    parse->at += path_put_segments(parse->url, rest(parse));
+    parse->at += path_put_segments(parse->url, url_rest(parse));
     path_end(parse->url);
     return put_query_and_fragment(parse);
 }
 
 /* After a host: special URLs have a path of at least "/", others may have none. */
 static enum err put_path_after_host(struct parse *parse) {
-    start(parse, &parse->url->path);
-    bool has_slash = is_slash(parse, peek(parse));
-    if (!has_slash && !parse->is_special && ends_path(peek(parse))) {
+    url_start(parse, &parse->url->path);
+    bool has_slash = is_slash(parse, url_peek(parse));
+    if (!has_slash && !parse->is_special && ends_path(url_peek(parse))) {
         return put_query_and_fragment(parse);
     }
     parse->at += has_slash ? 1 : 0;
@@ -271,9 +273,9 @@ static enum err put_path_after_host(struct parse *parse) {
 static enum err put_opaque_path(struct parse *parse) {
     struct url *url = parse->url;
     url->path_is_opaque = true;
-    start(parse, &url->path);
+    url_start(parse, &url->path);
     size_t from = parse->at;
-    while (!ends_path(peek(parse))) {
+    while (!ends_path(url_peek(parse))) {
         parse->at++;
     }
     struct bytes path = bytes_slice(parse->input, from, parse->at);
@@ -282,7 +284,7 @@ static enum err put_opaque_path(struct parse *parse) {
     if (ends_in_space) {
         buf_put(&url->href, BYTES("%20"));
     }
-    end(parse, &url->path);
+    url_end(parse, &url->path);
     return put_query_and_fragment(parse);
 }
 
@@ -293,28 +295,28 @@ static enum err put_opaque_path(struct parse *parse) {
 static void put_credentials(struct parse *parse, struct bytes credentials) {
     struct url *url = parse->url;
     size_t colon = bytes_find_byte(credentials, ':');
-    put_part(parse, &url->username, bytes_slice(credentials, 0, colon), PERCENT_USERINFO);
+    url_put_part(parse, &url->username, bytes_slice(credentials, 0, colon), PERCENT_USERINFO);
     if (colon + 1 < credentials.size) {
         buf_put_byte(&url->href, ':');
-        put_part(parse, &url->password, bytes_skip(credentials, colon + 1), PERCENT_USERINFO);
+        url_put_part(parse, &url->password, bytes_skip(credentials, colon + 1), PERCENT_USERINFO);
     }
     if (url->href.size > url->username.from) {
         buf_put_byte(&url->href, '@');
     }
 }
 
-static enum err put_port(struct parse *parse, size_t from, size_t to) {
+static enum err url_put_port(struct parse *parse, size_t from, size_t to) {
     uint64_t port;
     if (from == to) {
         return ERR_OK;
     }
     for (size_t i = from; i < to; i++) {
         if (!byte_is_digit(parse->input.data[i])) {
-            return fail(parse, i, "the port is not a number");
+            return url_fail(parse, i, "the port is not a number");
         }
     }
     if (!bytes_to_u64(bytes_slice(parse->input, from, to), UINT16_MAX, &port)) {
-        return fail(parse, from, "the port is above 65535");
+        return url_fail(parse, from, "the port is above 65535");
     }
     if ((int32_t)port == schemes[parse->url->scheme_type].port) {
         return ERR_OK;
@@ -326,9 +328,9 @@ static enum err put_port(struct parse *parse, size_t from, size_t to) {
 }
 
 /* Append the host in input[from, to). An empty one is written as nothing. */
-static enum err put_host(struct parse *parse, size_t from, size_t to) {
+static enum err url_put_host(struct parse *parse, size_t from, size_t to) {
     struct url *url = parse->url;
-    start(parse, &url->host);
+    url_start(parse, &url->host);
     url->host_type = URL_HOST_EMPTY;
     if (from == to) {
         return ERR_OK;
@@ -338,7 +340,7 @@ static enum err put_host(struct parse *parse, size_t from, size_t to) {
     if (err == ERR_INVALID && parse->detail != NULL) {
         parse->detail->offset += from;
     }
-    end(parse, &url->host);
+    url_end(parse, &url->host);
     return err;
 }
 
@@ -359,23 +361,23 @@ static size_t find_port_colon(const struct parse *parse, size_t from, size_t to)
 static enum err put_authority_and_rest(struct parse *parse) {
     size_t from = parse->at;
     size_t host = from; /* behind the last '@' */
-    while (!ends_path(peek(parse)) && !is_slash(parse, peek(parse))) {
-        host = peek(parse) == '@' ? parse->at + 1 : host;
+    while (!ends_path(url_peek(parse)) && !is_slash(parse, url_peek(parse))) {
+        host = url_peek(parse) == '@' ? parse->at + 1 : host;
         parse->at++;
     }
     size_t to = parse->at;
     size_t colon = find_port_colon(parse, host, to);
     bool has_more = host > from || colon < to;
     if (colon == host && (parse->is_special || has_more)) {
-        return fail(parse, host, "the host is missing");
+        return url_fail(parse, host, "the host is missing");
     }
     buf_put(&parse->url->href, BYTES("//"));
     if (host > from) {
         put_credentials(parse, bytes_slice(parse->input, from, host - 1));
     }
-    enum err err = put_host(parse, host, colon);
+    enum err err = url_put_host(parse, host, colon);
     if (err == ERR_OK && colon < to) {
-        err = put_port(parse, colon + 1, to);
+        err = url_put_port(parse, colon + 1, to);
     }
     return err == ERR_OK ? put_path_after_host(parse) : err;
 }
@@ -396,7 +398,7 @@ static void copy_authority(struct parse *parse) {
     size_t size = base->path.from - (has_dot ? 2 : 0); /* see path_end() */
     buf_clear(&url->href);
     buf_put(&url->href, bytes_slice(url_href(base), 0, size));
-    start(parse, &url->path);
+    url_start(parse, &url->path);
     parse->is_special = url_is_special(url);
 }
 
@@ -407,9 +409,9 @@ static void copy_path(struct parse *parse) {
 static void copy_query(struct parse *parse) {
     if (url_has_query(parse->base)) {
         buf_put_byte(&parse->url->href, '?');
-        start(parse, &parse->url->query);
+        url_start(parse, &parse->url->query);
         buf_put(&parse->url->href, url_query(parse->base));
-        end(parse, &parse->url->query);
+        url_end(parse, &parse->url->query);
     }
 }
 
@@ -418,23 +420,23 @@ static enum err put_same_path(struct parse *parse) {
     copy_authority(parse);
     copy_path(parse);
     path_end(parse->url);
-    if (peek(parse) != '?') {
+    if (url_peek(parse) != '?') {
         copy_query(parse);
     }
     return put_query_and_fragment(parse);
 }
 
 static void skip_slashes_if_special(struct parse *parse) {
-    while (parse->is_special && is_slash(parse, peek(parse))) {
+    while (parse->is_special && is_slash(parse, url_peek(parse))) {
         parse->at++;
     }
 }
 
 /* The scheme is written. */
 static enum err put_relative(struct parse *parse) {
-    if (is_slash(parse, peek(parse))) {
+    if (is_slash(parse, url_peek(parse))) {
         parse->at++;
-        if (is_slash(parse, peek(parse))) {
+        if (is_slash(parse, url_peek(parse))) {
             parse->at++;
             skip_slashes_if_special(parse);
             return put_authority_and_rest(parse);
@@ -442,7 +444,7 @@ static enum err put_relative(struct parse *parse) {
         copy_authority(parse);
         return put_path_and_rest(parse);
     }
-    if (ends_path(peek(parse))) {
+    if (ends_path(url_peek(parse))) {
         return put_same_path(parse);
     }
     copy_authority(parse);
@@ -458,30 +460,30 @@ static enum err put_relative(struct parse *parse) {
 /* "file:" + "//" + empty host, and the path. */
 static enum err put_file_root(struct parse *parse) {
     buf_put(&parse->url->href, BYTES("//"));
-    start(parse, &parse->url->host);
+    url_start(parse, &parse->url->host);
     parse->url->host_type = URL_HOST_EMPTY;
-    start(parse, &parse->url->path);
+    url_start(parse, &parse->url->path);
     return put_path_and_rest(parse);
 }
 
 /* Behind "file://". */
 static enum err put_file_host_and_rest(struct parse *parse) {
     struct url *url = parse->url;
-    if (path_starts_with_drive_letter(rest(parse))) { /* file://c:/x has no host */
+    if (path_starts_with_drive_letter(url_rest(parse))) { /* file://c:/x has no host */
         return put_file_root(parse);
     }
     size_t from = parse->at;
-    while (!ends_path(peek(parse)) && !is_slash(parse, peek(parse))) {
+    while (!ends_path(url_peek(parse)) && !is_slash(parse, url_peek(parse))) {
         parse->at++;
     }
     buf_put(&url->href, BYTES("//"));
-    enum err err = put_host(parse, from, parse->at);
+    enum err err = url_put_host(parse, from, parse->at);
     if (err != ERR_OK) {
         return err;
     }
     if (bytes_equal(url_host(url), BYTES("localhost"))) {
         buf_truncate(&url->href, url->host.from);
-        end(parse, &url->host);
+        url_end(parse, &url->host);
         url->host_type = URL_HOST_EMPTY;
     }
     return put_path_after_host(parse);
@@ -494,7 +496,7 @@ static enum err put_file_absolute(struct parse *parse) {
     }
     copy_authority(parse);
     struct bytes path = url_path(parse->base);
-    if (!path_starts_with_drive_letter(rest(parse)) && path.size > 0 &&
+    if (!path_starts_with_drive_letter(url_rest(parse)) && path.size > 0 &&
         path_starts_with_drive_letter(bytes_skip(path, 1))) {
         buf_put(&parse->url->href, bytes_slice(path, 0, 3));
     }
@@ -502,10 +504,10 @@ static enum err put_file_absolute(struct parse *parse) {
 }
 
 /* The scheme is written; the base is a file URL or NULL. */
-static enum err put_file(struct parse *parse) {
-    if (is_slash(parse, peek(parse))) {
+static enum err url_put_file(struct parse *parse) {
+    if (is_slash(parse, url_peek(parse))) {
         parse->at++;
-        if (is_slash(parse, peek(parse))) {
+        if (is_slash(parse, url_peek(parse))) {
             parse->at++;
             return put_file_host_and_rest(parse);
         }
@@ -514,11 +516,11 @@ static enum err put_file(struct parse *parse) {
     if (parse->base == NULL) {
         return put_file_root(parse);
     }
-    if (ends_path(peek(parse))) {
+    if (ends_path(url_peek(parse))) {
         return put_same_path(parse);
     }
     copy_authority(parse);
-    if (!path_starts_with_drive_letter(rest(parse))) {
+    if (!path_starts_with_drive_letter(url_rest(parse))) {
         copy_path(parse);
         path_shorten(parse->url);
     }
@@ -544,7 +546,7 @@ static void put_scheme(struct parse *parse, struct bytes scheme) {
     for (size_t i = 0; i < url->href.size; i++) {
         url->href.data[i] = byte_lower(url->href.data[i]);
     }
-    end(parse, &url->scheme);
+    url_end(parse, &url->scheme);
     url->scheme_type = scheme_type_of(buf_bytes(&url->href));
     buf_put_byte(&url->href, ':');
     parse->is_special = url_is_special(url);
@@ -553,24 +555,24 @@ static void put_scheme(struct parse *parse, struct bytes scheme) {
 static enum err put_without_scheme(struct parse *parse) {
     const struct url *base = parse->base;
     if (base == NULL) {
-        return fail(parse, 0, "a URL without a scheme needs a base");
+        return url_fail(parse, 0, "a URL without a scheme needs a base");
     }
     if (base->path_is_opaque) {
-        if (peek(parse) != '#') {
-            return fail(parse, 0, "the base is of a kind that only a fragment can be resolved against");
+        if (url_peek(parse) != '#') {
+            return url_fail(parse, 0, "the base is of a kind that only a fragment can be resolved against");
         }
         return put_same_path(parse);
     }
     put_scheme(parse, url_scheme(base));
-    return base->scheme_type == URL_SCHEME_FILE ? put_file(parse) : put_relative(parse);
+    return base->scheme_type == URL_SCHEME_FILE ? url_put_file(parse) : put_relative(parse);
 }
 
 static enum err put_after_scheme(struct parse *parse) {
-    bool has_slashes = bytes_starts_with(rest(parse), BYTES("//"));
+    bool has_slashes = bytes_starts_with(url_rest(parse), BYTES("//"));
     bool has_same_scheme = parse->base != NULL && parse->base->scheme_type == parse->url->scheme_type;
     if (parse->url->scheme_type == URL_SCHEME_FILE) {
         parse->base = has_same_scheme ? parse->base : NULL;
-        return put_file(parse);
+        return url_put_file(parse);
     }
     if (parse->is_special) {
         if (has_same_scheme && !has_slashes) {
@@ -583,9 +585,9 @@ static enum err put_after_scheme(struct parse *parse) {
         parse->at += 2;
         return put_authority_and_rest(parse);
     }
-    if (peek(parse) == '/') {
+    if (url_peek(parse) == '/') {
         parse->at++;
-        start(parse, &parse->url->path);
+        url_start(parse, &parse->url->path);
         return put_path_and_rest(parse);
     }
     return put_opaque_path(parse);
