@@ -78,7 +78,7 @@ enum mnemon_flag {
 };
 
 /*
- * place: a data directory, whose file "connector" is used where there is one; or a connector file itself.
+ * place: a data directory, whose file "connector" is used if there is one; or a connector file itself.
  * Volumes that are down make their own documents unavailable and nothing else: see mnemon_stat.
  */
 MNEMON_CHECKED int mnemon_open(const char *place, unsigned flags, struct mnemon **ret_archive,
@@ -119,7 +119,7 @@ struct mnemon_stored {
 };
 
 /*
- * Durable on return. A duplicate goes to the volume that has it; where the chosen volume is down or full, the
+ * Durable on return. A duplicate goes to the volume that has it; if the chosen volume is down or full, the
  * next one takes the document: the key says which.
  */
 MNEMON_CHECKED int mnemon_store(struct mnemon_session *session, const struct mnemon_document *document,
@@ -129,7 +129,7 @@ MNEMON_CHECKED int mnemon_store(struct mnemon_session *session, const struct mne
 MNEMON_CHECKED int mnemon_retrieve(struct mnemon_session *session, const char *key, const void **ret_data,
                                    size_t *ret_size, struct mnemon_error *error);
 
-/* Drop one reference; durable on return. MNEMON_NOT_FOUND where there is no such document. */
+/* Drop one reference; durable on return. MNEMON_NOT_FOUND if there is no such document. */
 MNEMON_CHECKED int mnemon_delete(struct mnemon_session *session, const char *key, struct mnemon_error *error);
 
 /* ---- walks ---- */
@@ -151,9 +151,9 @@ struct mnemon_item {
     uint64_t size;             /* of it */
     uint64_t references;       /* to it */
     const char *url;           /* of a capture, as it was fetched; else NULL. Lasts until the next call */
-    const char *content_type;  /* likewise; "" where it is not known */
+    const char *content_type;  /* likewise; "" if it is not known */
     int64_t time_us;           /* of a capture */
-    int http_status;           /* of a capture; 0 where it is not of HTTP */
+    int http_status;           /* of a capture; 0 if it is not of HTTP */
 };
 
 /* 1: *ret_item is filled; 0: the walk is at its end; else a negative status. */

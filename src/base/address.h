@@ -27,7 +27,7 @@ bool address_equal(const struct address *a, const struct address *b);
 
 /*
  * "127.0.0.2:7070", "[::1]:7070"; with default_port "127.0.0.2", "[::1]", "::1". Numbers only: names are
- * for DNS. False where it is none of these, *ret_address untouched.
+ * for DNS. False if it is none of these, *ret_address untouched.
  */
 bool address_parse(struct bytes text, uint16_t default_port, struct address *ret_address);
 

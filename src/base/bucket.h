@@ -30,7 +30,7 @@ struct bucket_rate {
     uint32_t burst; /* tokens in a full bucket, 1 or more */
 };
 
-/* Take one token; false where there is none. */
+/* Take one token; false if there is none. */
 static inline bool bucket_take(struct bucket *bucket, struct bucket_rate rate, uint64_t now_us) {
     uint64_t token_ns = UINT64_C(1000000000) / (rate.per_second > 0 ? rate.per_second : 1);
     return bucket_take_one(&bucket->full_at_ns, now_us * 1000, token_ns, rate.burst);

@@ -68,7 +68,7 @@ size_t bytes_common_size(struct bytes a, struct bytes b);
 /* No byte above 0x7f. */
 bool bytes_are_ascii(struct bytes slice);
 
-/* Index of the first occurrence, or slice.size where there is none. */
+/* Index of the first occurrence, or slice.size if there is none. */
 size_t bytes_find_byte(struct bytes slice, uint8_t byte);
 size_t bytes_find(struct bytes slice, struct bytes needle);
 

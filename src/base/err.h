@@ -2,7 +2,7 @@
  * err - the operating errors of the whole program, and the sentence that explains one to a user.
  *
  * A function that can fail returns `enum err`: 0 or a negative value. What it hands back through `ret_`
- * arguments is untouched on failure. Where a person will read the reason, the function also takes a
+ * arguments is untouched on failure. If a person will read the reason, the function also takes a
  * `struct err_detail *` (may be NULL) and fills it by err_set().
  */
 #ifndef MNEMON_BASE_ERR_H
@@ -42,8 +42,8 @@ enum { ERR_TEXT_SIZE_MAX = 256 };
 
 struct err_detail {
     enum err err;
-    size_t offset;   /* byte in the input, from 0; meaningful where the function says so */
-    uint32_t line;   /* from 1; 0 where the input has no lines */
+    size_t offset;   /* byte in the input, from 0; meaningful if the function says so */
+    uint32_t line;   /* from 1; 0 if the input has no lines */
     uint32_t column; /* in bytes, from 1 */
     char text[ERR_TEXT_SIZE_MAX];
 };
@@ -65,7 +65,7 @@ enum err err_set(struct err_detail *detail, enum err err, const char *format, ..
 enum err err_set_at(struct err_detail *detail, enum err err, size_t offset, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The text of the detail, or err_text() where nobody filled it. */
+/* The text of the detail, or err_text() if nobody filled it. */
 const char *err_detail_text(const struct err_detail *detail, enum err err);
 
 #endif

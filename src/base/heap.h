@@ -34,12 +34,12 @@ void heap_move(struct heap *heap, struct heap_item *items, size_t count_max);
 /* False when the heap is full. */
 bool heap_push(struct heap *heap, struct heap_item item);
 
-/* The least item, or NULL where the heap is empty; valid until the next change. */
+/* The least item, or NULL if the heap is empty; valid until the next change. */
 static inline const struct heap_item *heap_peek(const struct heap *heap) {
     return heap->count == 0 ? NULL : heap->items;
 }
 
-/* False where the heap is empty. */
+/* False if the heap is empty. */
 bool heap_pop(struct heap *heap, struct heap_item *ret_item);
 
 #endif

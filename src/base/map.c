@@ -115,7 +115,7 @@ enum err map_reserve(struct map *map, size_t count) {
     return ERR_OK;
 }
 
-/* The slot that leads to the key, or slots_count where none does. */
+/* The slot that leads to the key, or slots_count if none does. */
 static size_t map_find_slot(const struct map *map, struct bytes key, uint32_t hash) {
     ASSERT(map->key_size == 0 || key.size == map->key_size);
     if (map->count == 0) {

@@ -45,10 +45,10 @@ enum err map_reserve(struct map *map, size_t count) MUST_CHECK;
 /* The value of the key, or NULL. */
 void *map_get(const struct map *map, struct bytes key);
 
-/* The value of the key; a new one is zeroed. NULL where there is no room: map_reserve() first. */
+/* The value of the key; a new one is zeroed. NULL if there is no room: map_reserve() first. */
 void *map_put(struct map *map, struct bytes key);
 
-/* False where the key is not there. */
+/* False if the key is not there. */
 bool map_remove(struct map *map, struct bytes key);
 
 void map_clear(struct map *map);

@@ -80,7 +80,7 @@ struct ringkey_set_table {
     enum err (*sum)(void *context, const struct ringkey_range *range, struct ringkey_sum *ret_sum);
 
     /*
-     * A bound inside of the range with rank keys before it, or up to slack fewer or more where that is
+     * A bound inside of the range with rank keys before it, or up to slack fewer or more if that is
      * cheaper, but at least one on either side. 0 < rank < count of the range.
      */
     enum err (*cut)(void *context, const struct ringkey_range *range, uint64_t rank, uint64_t slack,

@@ -43,7 +43,7 @@ enum err scratch_put(struct scratch *scratch, struct bytes bytes);
 /* All of it in one piece, read-only, until the next put, clear or done. */
 enum err scratch_bytes(struct scratch *scratch, struct bytes *ret_bytes) MUST_CHECK;
 
-/* A part of it, copied out: for who goes through it once and wants no mapping. It must be there. */
+/* A part of it, copied out: for a caller that goes through it once and wants no mapping. It must be there. */
 enum err scratch_read(const struct scratch *scratch, uint64_t offset, void *out, size_t size) MUST_CHECK;
 
 static inline bool scratch_is_in_memory(const struct scratch *scratch) {

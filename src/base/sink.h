@@ -12,7 +12,7 @@
 
 struct sink {
     enum err (*append)(struct sink *sink, struct bytes bytes, struct err_detail *detail);
-    /* Over bytes that were appended, counted from the first of them. NULL where that is not possible. */
+    /* Over bytes that were appended, counted from the first of them. NULL if that is not possible. */
     enum err (*rewrite)(struct sink *sink, uint64_t offset, struct bytes bytes, struct err_detail *detail);
 };
 

@@ -15,7 +15,7 @@ struct source {
     /* Read 1 to size bytes. *ret_size is 0 at the end and only there. */
     enum err (*read)(struct source *source, void *out, size_t size, size_t *ret_size,
                      struct err_detail *detail);
-    /* Read from this offset next; past the end is allowed. NULL where the source only goes forward. */
+    /* Read from this offset next; past the end is allowed. NULL if the source only goes forward. */
     enum err (*seek)(struct source *source, uint64_t offset, struct err_detail *detail);
 };
 
@@ -55,7 +55,7 @@ enum err source_file_open(struct source_file *file, const char *path, struct err
 void source_file_init(struct source_file *file, int descriptor);
 void source_file_done(struct source_file *file);
 
-/* Of a file that can seek, now. */
+/* The size that a file that can seek has now. */
 enum err source_file_size(const struct source_file *file, uint64_t *ret_size,
                           struct err_detail *detail) MUST_CHECK;
 

@@ -62,7 +62,7 @@ bool standing_holds(const struct standing *standing, enum standing_reason reason
 /* How often it was noted since it was last cleared, whether it still holds or not. */
 uint32_t standing_count(const struct standing *standing, enum standing_reason reason, struct bytes subject);
 
-/* Nothing is held against it any more. False where nothing was. */
+/* Nothing is held against it any more. False if nothing was. */
 bool standing_clear(struct standing *standing, enum standing_reason reason, struct bytes subject);
 
 #endif

@@ -37,14 +37,14 @@ struct event {
     uint64_t number;
     uint64_t now_us; /* monotonic; the only time a protocol knows */
     struct address from;
-    uint8_t from_key[PEER_KEY_SIZE]; /* whose the message really is; zeros where the driver has no keys */
+    uint8_t from_key[PEER_KEY_SIZE]; /* whose the message really is; zeros if the driver has no keys */
     struct bytes bytes;              /* borrowed for the call */
 };
 
-/* Is it from him: his address, and his key where both are known? */
+/* Does the event come from this peer: from its address and, if both are known, with its key? */
 bool event_is_from(const struct event *event, const struct peer *peer);
 
-/* Who sent the message. */
+/* The peer that sent the message. */
 struct peer event_sender(const struct event *event);
 
 enum action_kind {
@@ -93,7 +93,7 @@ void outbox_send_peer(struct outbox *out, const struct peer *to, struct bytes me
 void outbox_save(struct outbox *out, uint32_t slot, uint64_t number, struct bytes bytes);
 void outbox_notice(struct outbox *out, uint32_t code, struct bytes bytes);
 
-/* Wake at the given time, or earlier where an earlier one was asked for in this step. */
+/* Wake at the given time, or earlier if an earlier one was asked for in this step. */
 void outbox_wake_at(struct outbox *out, uint64_t at_us);
 
 #endif

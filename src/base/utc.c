@@ -264,7 +264,7 @@ static int64_t scan_offset(struct scan *scan) {
     return is_west ? -seconds : seconds;
 }
 
-/* False where the seconds are left out. */
+/* False if the seconds are left out. */
 static bool scan_time_of_day(struct scan *scan, struct utc *utc) {
     utc->hour = (uint8_t)scan_number(scan, 2);
     scan_expect(scan, ':');

@@ -36,7 +36,7 @@ struct utc {
 /* time_us must lie in UTC_MIN_US … UTC_MAX_US, here and below. */
 void utc_split(int64_t time_us, struct utc *ret_utc);
 
-/* False where there is no such date or time of day. */
+/* False if there is no such date or time of day. */
 bool utc_join(const struct utc *utc, int64_t *ret_time_us);
 
 /* Each ends out with a zero byte and returns it. */
@@ -45,9 +45,9 @@ const char *utc_format_rfc3339(int64_t time_us, char out[UTC_RFC3339_SIZE]); /* 
 const char *utc_format_rfc1123(int64_t time_us, char out[UTC_RFC1123_SIZE]);
 
 /*
- * 1 to 14 digits. What is missing is filled up to the earliest such time, or to the latest where
+ * 1 to 14 digits. What is missing is filled up to the earliest such time, or to the latest if
  * wants_latest: "2024" begins 2024-01-01 00:00:00 and ends 2024-12-31 23:59:59. A single leading digit of
- * month, day … is filled likewise ("20241" is October to December when latest). False where no such time
+ * month, day … is filled likewise ("20241" is October to December when latest). False if no such time
  * exists.
  */
 bool utc_parse_digits(struct bytes text, bool wants_latest, int64_t *ret_time_us);

@@ -9,7 +9,7 @@
 
 enum { UTF8_REPLACEMENT = 0xfffd, UTF8_LENGTH_MAX = 4 };
 
-/* Length of the well-formed sequence at the start of the slice, 1 to 4; 0 where there is none. */
+/* Length of the well-formed sequence at the start of the slice, 1 to 4; 0 if there is none. */
 size_t utf8_length(struct bytes text);
 
 /*

@@ -22,7 +22,7 @@ enum err whole_file_replace(const char *path, struct bytes bytes, mode_t mode,
 /* All of it, however often the system takes only a part; false with errno. */
 bool whole_file_write_all(int fd, struct bytes bytes) MUST_CHECK;
 
-/* One directory; ERR_OK where it is there. */
+/* One directory; ERR_OK if it is there. */
 enum err whole_file_make_directory(const char *path, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -132,7 +132,7 @@ void wire_writer_init(struct wire_writer *writer, void *memory, size_t capacity)
     *writer = (struct wire_writer){.data = memory, .capacity = capacity};
 }
 
-/* Room for size bytes, or NULL: after an error, or where there is nothing to write. */
+/* Room for size bytes, or NULL: after an error, or if there is nothing to write. */
 static uint8_t *wire_give(struct wire_writer *writer, size_t size) {
     if (writer->err != ERR_OK || size == 0) {
         return NULL;

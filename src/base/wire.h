@@ -55,7 +55,7 @@ static inline size_t wire_reader_left(const struct wire_reader *reader) {
     return reader->err != ERR_OK ? 0 : reader->input.size - reader->offset;
 }
 
-/* The first error; ERR_INVALID where bytes are left over. *detail (may be NULL) gets offset and reason. */
+/* The first error; ERR_INVALID if bytes are left over. *detail (may be NULL) gets offset and reason. */
 enum err wire_reader_finish(struct wire_reader *reader, struct err_detail *detail) MUST_CHECK;
 
 struct wire_writer {
@@ -76,7 +76,7 @@ void wire_write_varint(struct wire_writer *writer, uint64_t value);
 void wire_write_bytes(struct wire_writer *writer, struct bytes bytes);
 void wire_write_string(struct wire_writer *writer, struct bytes bytes); /* varint length, then the bytes */
 
-/* What was written; ERR_LIMIT where it did not fit. */
+/* What was written; ERR_LIMIT if it did not fit. */
 enum err wire_writer_finish(const struct wire_writer *writer, struct bytes *ret_message) MUST_CHECK;
 
 #endif

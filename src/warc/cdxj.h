@@ -28,7 +28,7 @@ struct cdxj {
     struct bytes filename;
 };
 
-/* Append the line with its line end. ERR_INVALID where the key is empty or has white space. */
+/* Append the line with its line end. ERR_INVALID if the key is empty or has white space. */
 enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) MUST_CHECK;
 
 /* The same with key and time inside the object, as CDX servers answer with output=json. */

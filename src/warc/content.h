@@ -53,13 +53,13 @@ void content_done(struct content *content);
 
 /*
  * Begin with a message whose head is whole; an empty head stands for a body that is not HTTP. ERR_UNSUPPORTED
- * where an encoding is unknown: the body cannot be read then.
+ * if an encoding is unknown: the body cannot be read then.
  */
 enum err content_start(struct content *content, struct bytes head, uint64_t size_max, struct sink *sink,
                        struct err_detail *detail) MUST_CHECK;
 enum err content_put(struct content *content, struct bytes body, struct err_detail *detail) MUST_CHECK;
 
-/* ERR_TRUNCATED where an encoding has no end. */
+/* ERR_TRUNCATED if an encoding has no end. */
 enum err content_finish(struct content *content, struct err_detail *detail) MUST_CHECK;
 
 #endif

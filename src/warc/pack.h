@@ -3,7 +3,7 @@
  *
  *      plain    the bytes
  *      gzip     one member (RFC 1952), no name, no time
- *      zstd     one frame with content size and checksum, and the dictionary's id where there is one; the
+ *      zstd     one frame with content size and checksum, and the dictionary's id if there is one; the
  * file starts with the dictionary (zdict.h)
  *
  * The size of each member is known before its first byte. Members of up to PACK_WHOLE_SIZE_MAX are collected,
@@ -32,7 +32,7 @@ struct pack_options {
 struct pack {
     struct pack_options options;
     struct sink *sink;
-    uint8_t *whole; /* the member as far as it was written, where it is small */
+    uint8_t *whole; /* the member as far as it was written, if it is small */
     size_t whole_size;
     uint8_t *out;
     uint64_t left;          /* of what pack_start() announced */

@@ -20,7 +20,7 @@ void payload_start(struct payload *payload, bool is_http) {
     }
 }
 
-/* The head is read, or there is none. True where what was taken for a head is payload. */
+/* The head is read, or there is none. True if what was taken for a head is payload. */
 static bool enter_body(struct payload *payload, struct bytes *ret_part) {
     payload->is_in_body = true;
     if (payload->head.state == HTTP_HEAD_NONE) {

@@ -80,7 +80,7 @@ void unpack_done(struct unpack *unpack);
 void unpack_open(struct unpack *unpack, struct source *source);
 
 /*
- * Say what comes next; where no bytes are ready, decode until there are. Damage is an error with the offset
+ * Say what comes next; if no bytes are ready, decode until there are. Damage is an error with the offset
  * of the member in detail->offset.
  */
 enum err unpack_fill(struct unpack *unpack, enum unpack_event *ret_event,
@@ -94,11 +94,11 @@ void unpack_consume(struct unpack *unpack, size_t count);
 enum err unpack_peek(struct unpack *unpack, size_t wanted, struct bytes *ret_bytes,
                      struct err_detail *detail) MUST_CHECK;
 
-/* Consume count bytes, which may be many, of this member. *ret_skipped is less where it ends before. */
+/* Consume count bytes, which may be many, of this member. *ret_skipped is less if it ends before. */
 enum err unpack_skip(struct unpack *unpack, uint64_t count, uint64_t *ret_skipped,
                      struct err_detail *detail) MUST_CHECK;
 
-/* In the file: of the next byte where it is plain, of the member that holds it where it is not. */
+/* In the file: of the next byte if it is plain, of the member that holds it if it is not. */
 uint64_t unpack_offset(const struct unpack *unpack);
 
 /* In the file: behind all that was decoded. At UNPACK_MEMBER_END that is where the member ends. */
@@ -110,7 +110,7 @@ static inline uint64_t unpack_stored_end(const struct unpack *unpack) {
 enum err unpack_seek(struct unpack *unpack, uint64_t offset, struct err_detail *detail) MUST_CHECK;
 
 /*
- * Look for the next member from the given offset on whose first bytes satisfy is_start, and go there. Where
+ * Look for the next member from the given offset on whose first bytes satisfy is_start, and go there. If
  * the input cannot go back, from as near as possible. *ret_found is false at the end of the file. Not for
  * plain files.
  */

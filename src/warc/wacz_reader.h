@@ -40,8 +40,8 @@ enum err wacz_reader_open(struct wacz_reader *wacz, struct source *source, uint6
 void wacz_reader_done(struct wacz_reader *wacz);
 
 /*
- * Read the file from its first byte to its last: ERR_CORRUPT where it is not what the ZIP file says,
- * ERR_MISMATCH where it is not what the package says. Any thread, with a source of its own.
+ * Read the file from its first byte to its last: ERR_CORRUPT if it is not what the ZIP file says,
+ * ERR_MISMATCH if it is not what the package says. Any thread, with a source of its own.
  */
 enum err wacz_reader_check(const struct wacz_resource *resource, struct source *source,
                            struct err_detail *detail) MUST_CHECK;

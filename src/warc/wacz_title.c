@@ -27,7 +27,7 @@ static bool is_tag(struct bytes text, struct bytes lower) {
     return next <= ' ' || next == '>' || next == '/';
 }
 
-/* What follows the next occurrence of a tag; nothing where there is none. */
+/* What follows the next occurrence of a tag; nothing if there is none. */
 static struct bytes behind(struct bytes text, struct bytes lower) {
     while (text.size > 0 && !is_tag(text, lower)) {
         text = bytes_skip(text, 1);
@@ -90,7 +90,7 @@ static bool names_other_charset(struct bytes text) {
            !bytes_starts_with_ignore_case(name, BYTES("utf8"));
 }
 
-/* "&#38;" and friends. 0 where it is none, and then it is text. */
+/* "&#38;" and friends. 0 if it is none, and then it is text. */
 static uint32_t read_reference(struct bytes text, size_t *ret_length) {
     static const struct {
         const char *name;

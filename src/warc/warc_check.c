@@ -17,7 +17,7 @@ void warc_check_done(struct warc_check *check) {
     payload_done(&check->parts);
 }
 
-/* True where there is something to compare with. */
+/* True if there is something to compare with. */
 static bool read_stated(const struct warc_record *record, struct bytes name, struct warc_digest *digest,
                         enum warc_check_result *result) {
     const struct field *field = fields_find(&record->fields, name, NULL);

@@ -31,7 +31,7 @@ struct warc_check {
     struct warc_digest payload_stated;
     struct warc_hash block_hash;
     struct warc_hash payload_hash;   /* of the body as received */
-    struct warc_hash unchunked_hash; /* used where the body is chunked */
+    struct warc_hash unchunked_hash; /* used if the body is chunked */
     struct payload parts;
     struct chunked chunked;
     bool hashes_block; /* the outcome is not known before the end */
@@ -46,7 +46,7 @@ void warc_check_start(struct warc_check *check, const struct warc_record *record
 void warc_check_feed(struct warc_check *check, struct bytes piece);
 void warc_check_finish(struct warc_check *check);
 
-/* False where something differs or is malformed. */
+/* False if something differs or is malformed. */
 static inline bool warc_check_is_good(const struct warc_check *check) {
     return check->block != WARC_CHECK_DIFFERENT && check->block != WARC_CHECK_MALFORMED &&
            check->payload != WARC_CHECK_DIFFERENT && check->payload != WARC_CHECK_MALFORMED;

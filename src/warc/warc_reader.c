@@ -55,7 +55,7 @@ static size_t count_newlines(struct bytes bytes) {
     return count;
 }
 
-/* Pass line ends. *ret_event is UNPACK_BYTES where another byte follows in the same member. */
+/* Pass line ends. *ret_event is UNPACK_BYTES if another byte follows in the same member. */
 static enum err pass_newlines(struct warc_reader *reader, enum unpack_event *ret_event,
                               struct err_detail *detail) {
     for (;;) {
@@ -99,7 +99,7 @@ static enum err cross_member(struct warc_reader *reader, bool *ret_goes_on, stru
 }
 
 /*
- * Ready bytes of this record. *ret_goes_on is false where the file, or what belongs to the record, has ended.
+ * Ready bytes of this record. *ret_goes_on is false if the file, or what belongs to the record, has ended.
  */
 static enum err fill_record(struct warc_reader *reader, bool *ret_goes_on, struct err_detail *detail) {
     enum unpack_event event;
@@ -174,7 +174,7 @@ static enum err read_lines(struct warc_reader *reader, struct err_detail *detail
     }
 }
 
-/* The place in the header is one in the file where the file is plain. */
+/* The place in the header is one in the file if the file is plain. */
 static enum err fail_header(struct warc_reader *reader, enum err err, struct err_detail *detail) {
     detail->offset = (size_t)reader->record.offset + (warc_is_plain(reader) ? detail->offset : 0);
     err = stop(reader, err, detail);
@@ -345,7 +345,7 @@ static size_t find_candidate(struct bytes text, bool is_arc, bool *ret_found) {
     return at < text.size ? at : text.size;
 }
 
-/* Look for a record from here on. Where the compression turns out to be damaged too, *ret_is_broken. */
+/* Look for a record from here on. If the compression turns out to be damaged too, *ret_is_broken. */
 static enum err find_start(struct warc_reader *reader, bool *ret_found, bool *ret_is_broken,
                            struct err_detail *detail) {
     struct unpack *unpack = &reader->unpack;

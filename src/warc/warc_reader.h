@@ -12,10 +12,10 @@
  * Constant memory whatever the file says: a header of at most 64 KiB and the buffers of unpack.h, taken once
  * and used again by the next warc_reader_open(). Bodies are passed through in pieces.
  *
- * Lenient where the field is: line ends, folding, case, blank lines between records or none, records that
- * share a gzip member or span several. Damage is an error with its reason and the offset in the file (for
- * compressed files that of the member), and sticks. The owner then stops, or calls warc_reader_recover() to
- * go on at the next record that can be found: verifying an archive names every damage and loses nothing
+ * Lenient wherever other readers are: line ends, folding, case, blank lines between records or none, records
+ * that share a gzip member or span several. Damage is an error with its reason and the offset in the file
+ * (for compressed files that of the member), and sticks. The owner then stops, or calls warc_reader_recover()
+ * to go on at the next record that can be found: verifying an archive names every damage and loses nothing
  * behind it.
  *
  * One thread at a time. reader.record is valid until the next call of next, recover, seek or open.
@@ -71,7 +71,7 @@ enum err warc_reader_finish(struct warc_reader *reader, struct err_detail *detai
 
 /*
  * After damage: look for the next place where a record starts; warc_reader_next() then reads it. *ret_found
- * is false where there is none up to the end of the file. Only for a source that can go back nothing is
+ * is false if there is none up to the end of the file. Only for a source that can go back nothing is
  * missed.
  */
 enum err warc_reader_recover(struct warc_reader *reader, bool *ret_found,

@@ -37,9 +37,8 @@ enum warc_type {
 
 struct warc_record {
     uint64_t offset; /* in the file: of the record, or of the member that it starts in */
-    uint64_t
-        length;    /* stored bytes from there to its end; 0 until that is known, and where it is not alone */
-    bool is_alone; /* no other record shares its members, so offset and length find it */
+    uint64_t length; /* stored bytes from there to its end; 0 until that is known, and if it is not alone */
+    bool is_alone;   /* no other record shares its members, so offset and length find it */
     bool is_arc;
     uint8_t version_major; /* 1 for WARC/1.1, and for ARC */
     uint8_t version_minor;
@@ -47,7 +46,7 @@ struct warc_record {
     uint64_t content_length;
     bool has_date;
     int64_t date_us;
-    struct bytes target_uri; /* without <> around it; empty where there is none */
+    struct bytes target_uri; /* without <> around it; empty if there is none */
     struct bytes content_type;
     struct fields fields; /* all of them, as they came */
 };
@@ -56,7 +55,7 @@ struct warc_record {
 const char *warc_type_name(enum warc_type type);
 
 /*
- * Parse a header with all of its lines. The text is changed where lines are folded, and borrowed. ERR_INVALID
+ * Parse a header with all of its lines. The text is changed if lines are folded, and borrowed. ERR_INVALID
  * with the byte of the text in detail->offset; offset, length and is_alone of the record are not touched.
  */
 enum err warc_record_parse(struct warc_record *record, uint8_t *text, size_t size,

@@ -28,7 +28,7 @@ enum warc_revisit {
     WARC_REVISIT_NOT_MODIFIED,      /* the server said so (304) */
 };
 
-/* What to write. Zero or empty where it does not apply; all of it is borrowed for the call. */
+/* What to write. Zero or empty if it does not apply; all of it is borrowed for the call. */
 struct warc_draft {
     enum warc_type type;
     int64_t date_us;                     /* the same for all records of one capture */
@@ -53,7 +53,7 @@ struct warc_draft {
     uint64_t source_offset; /* from here */
     uint64_t source_size;   /* so many bytes */
     bool is_incompressible; /* an image, an archive */
-    /* Leave the block digest out where only it would have to be computed: HTTP with a known payload digest,
+    /* Leave the block digest out if only it would have to be computed: HTTP with a known payload digest,
      * and what has no payload. The checksum of the gzip member or zstd frame then is what protects the block.
      */
     bool is_block_digest_optional;
@@ -95,8 +95,8 @@ enum err warc_writer_put_dictionary(struct warc_writer *writer, struct bytes dic
                                     struct err_detail *detail) MUST_CHECK;
 
 /*
- * Append a record. ERR_INVALID where the draft lacks something or holds line ends in a field; then nothing
- * was written. ERR_TRUNCATED where the source is shorter than it should be.
+ * Append a record. ERR_INVALID if the draft lacks something or holds line ends in a field; then nothing
+ * was written. ERR_TRUNCATED if the source is shorter than it should be.
  */
 enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *draft,
                          struct warc_written *ret_written, struct err_detail *detail) MUST_CHECK;
@@ -104,7 +104,7 @@ enum err warc_writer_put(struct warc_writer *writer, const struct warc_draft *dr
 /* The file has been cut to this size: go on there. */
 void warc_writer_resume(struct warc_writer *writer, uint64_t offset);
 
-/* Lines for the block of a warcinfo record; skipped where the value is empty. */
+/* Lines for the block of a warcinfo record; skipped if the value is empty. */
 void warc_put_info(struct buf *out, const char *name, struct bytes value);
 
 #endif

@@ -29,7 +29,7 @@ void window_done(struct window *window);
 void window_open(struct window *window, struct source *source);
 
 /*
- * Make at least `wanted` bytes ready, or all there are where the file ends before. May move what is ready.
+ * Make at least `wanted` bytes ready, or all there are if the file ends before. May move what is ready.
  * wanted is at most the capacity.
  */
 enum err window_fill(struct window *window, size_t wanted, struct err_detail *detail) MUST_CHECK;
@@ -43,19 +43,19 @@ static inline void window_consume(struct window *window, size_t count) {
     window->from += count;
 }
 
-/* Of the first byte that is ready, in the file. */
+/* The offset, in the file, of the first byte that is ready. */
 static inline uint64_t window_offset(const struct window *window) {
     return window->offset + window->from;
 }
 
 /*
- * Consume `count` bytes, ready or not; by seeking where that is possible. *ret_is_whole is false where the
+ * Consume `count` bytes, ready or not; by seeking if that is possible. *ret_is_whole is false if the
  * file ends before.
  */
 enum err window_skip(struct window *window, uint64_t count, bool *ret_is_whole,
                      struct err_detail *detail) MUST_CHECK;
 
-/* Go to an offset of the file. ERR_UNSUPPORTED where it is no longer ready and the source only goes forward.
+/* Go to an offset of the file. ERR_UNSUPPORTED if it is no longer ready and the source only goes forward.
  */
 enum err window_seek(struct window *window, uint64_t offset, struct err_detail *detail) MUST_CHECK;
 

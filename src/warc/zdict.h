@@ -32,14 +32,14 @@ enum { ZDICT_LEVEL_NONE = 0 };
 
 struct zdict {
     struct ZSTD_DDict_s *decoder;
-    struct ZSTD_CDict_s *encoder;       /* NULL where it is only for reading */
+    struct ZSTD_CDict_s *encoder;       /* NULL if it is only for reading */
     struct ZSTD_CDict_s *small_encoder; /* likewise; for records up to ZDICT_SMALL_SIZE_MAX */
-    uint32_t id;                        /* 0 where it is plain text without a header */
+    uint32_t id;                        /* 0 if it is plain text without a header */
 };
 
 /*
  * From the bytes of a dictionary, which are copied. level: 1 to 19 to write with it, or ZDICT_LEVEL_NONE.
- * ERR_INVALID where zstd does not take it, ERR_LIMIT above ZDICT_SIZE_MAX.
+ * ERR_INVALID if zstd does not take it, ERR_LIMIT above ZDICT_SIZE_MAX.
  */
 enum err zdict_init(struct zdict *zdict, struct bytes dictionary, int level,
                     struct err_detail *detail) MUST_CHECK;
@@ -51,7 +51,7 @@ enum err zdict_unpack(struct bytes content, struct buf *out, struct err_detail *
 enum err zdict_init_content(struct zdict *zdict, struct bytes content, struct err_detail *detail) MUST_CHECK;
 void zdict_done(struct zdict *zdict);
 
-/* Append the whole frame, the dictionary compressed where that makes it smaller. */
+/* Append the whole frame, the dictionary compressed if that makes it smaller. */
 enum err zdict_put_frame(struct buf *out, struct bytes dictionary) MUST_CHECK;
 
 #endif

@@ -20,7 +20,7 @@
  *      zip64 end       0 signature   4 size of the rest  12 made by  14 version  16 disk  20 disk of
  * directory 24 entries here           32 entries                   40 directory size 48 directory offset
  *      extra field     0 id          2 length    4 value; in ZIP_EXTRA_64 size, stored size, offset, each
- *                                                only where the header has ones
+ *                                                only if the header has ones
  */
 #ifndef MNEMON_WARC_ZIP_H
 #define MNEMON_WARC_ZIP_H

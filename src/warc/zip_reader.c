@@ -69,11 +69,11 @@ static enum err find_end(struct opening *opening) {
         return err_set_at(opening->detail, ERR_TRUNCATED, (size_t)opening->file_size,
                           "ZIP: no end of the directory: the file is cut off, or is no ZIP file");
     }
-    /* A second one hides in the comment: which is meant depends on who reads. */
+    /* A second one hides in the comment: which one is meant depends on the reader. */
     return found_count == 1 ? ERR_OK : zip_refuse(opening, opening->end_offset, "two ends of the directory");
 }
 
-/* The field of the end record, or the larger one where it is all ones. Both must not contradict. */
+/* The field of the end record, or the larger one if it is all ones. Both must not contradict. */
 static bool agree(uint64_t small, uint64_t ones, uint64_t large) {
     return small == ones || small == large;
 }
@@ -174,7 +174,7 @@ static bool is_safe_name(struct bytes name) {
     return true;
 }
 
-/* Replace what is all ones by what the extra field says; offset may be NULL. False where that lies. */
+/* Replace what is all ones by what the extra field says; offset may be NULL. False if that lies. */
 static bool read_extra(struct bytes extra, uint64_t *size, uint64_t *stored_size, uint64_t *offset) {
     uint64_t *values[] = {size, stored_size, offset};
     bool is_found = false;

@@ -25,7 +25,7 @@
 enum { ZIP_DIRECTORY_SIZE_MAX = 64 << 20, ZIP_NAME_SIZE_MAX = 1024 };
 
 struct zip_entry {
-    struct bytes name; /* of a directory where it ends in '/' */
+    struct bytes name; /* of a directory if it ends in '/' */
     uint16_t flags;    /* enum zip_flag */
     uint16_t method;   /* enum zip_method */
     uint32_t crc32;
@@ -49,7 +49,7 @@ enum err zip_reader_open(struct zip_reader *reader, struct source *source, uint6
                          struct err_detail *detail) MUST_CHECK;
 void zip_reader_done(struct zip_reader *reader);
 
-/* NULL where there is none of that name. */
+/* NULL if there is none of that name. */
 const struct zip_entry *zip_reader_find(const struct zip_reader *reader, struct bytes name);
 
 /* Could these be the first bytes of a ZIP file? */

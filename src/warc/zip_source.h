@@ -2,7 +2,7 @@
  * zip_source - the bytes of one entry of a ZIP file, as a source.
  *
  * A stored entry is a window on the file and can seek. A deflated one is undone on the way and only goes
- * forward. Never more comes out than the directory says: a bomb ends with ERR_CORRUPT where its size is
+ * forward. Never more comes out than the directory says: a bomb ends with ERR_CORRUPT when its size is
  * reached, and costs a buffer of 64 KiB. Whoever reads from the first byte to the end without seeking also
  * has CRC-32 checked: the read that would say "end" then says ERR_CORRUPT. Errors have the place in the ZIP
  * file.

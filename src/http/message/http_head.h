@@ -82,7 +82,7 @@ struct http_framing {
 const char *http_head_framing(const struct http_head *head, enum http_message message,
                               struct http_framing *ret_framing) MUST_CHECK;
 
-/* Of a recorded message. */
+/* Whether the body of a recorded message is chunked. */
 bool http_head_is_chunked(const struct http_head *head);
 
 /* ---- parts of heads ---- */

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 
 /*
- * Append the decoded value of the first field of that name; its own size_max bounds it. False where there is
+ * Append the decoded value of the first field of that name; its own size_max bounds it. False if there is
  * none. An empty value is one. Check out->err.
  */
 bool form_get(struct bytes form, const char *name, struct buf *out);

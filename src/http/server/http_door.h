@@ -7,8 +7,8 @@
  * then serves on one processor while the others sleep.
  *
  * Bounds: so many connections in all, the next ones wait outside until somebody leaves; so many of one
- * address, the next ones are closed. Who is inside is known by descriptor: where the server lost a connection
- * without a word, for want of memory, its place is free again when the descriptor comes back.
+ * address, the next ones are closed. Connections are known by their descriptor: if the server lost a
+ * connection without a word, for want of memory, its place is free again when the descriptor comes back.
  */
 #ifndef MNEMON_HTTP_SERVER_HTTP_DOOR_H
 #define MNEMON_HTTP_SERVER_HTTP_DOOR_H
@@ -33,7 +33,7 @@ struct http_door_config {
     void *context;
 };
 
-/* Of one descriptor. */
+/* The connection of one descriptor. */
 struct http_place {
     bool is_taken;
     unsigned thread;
@@ -57,14 +57,14 @@ struct http_door {
     unsigned loads[HTTP_DOOR_THREADS_MAX]; /* lock: connections of each thread */
 };
 
-/* Listens; nobody comes in yet. ERR_BUSY where the port is taken, … with a text that names the address. */
+/* Listens; nobody comes in yet. ERR_BUSY if the port is taken, … with a text that names the address. */
 enum err http_door_init(struct http_door *door, const struct http_door_config *config,
                         const struct address *address, struct err_detail *detail) MUST_CHECK;
 void http_door_done(struct http_door *door);
 
 enum err http_door_open(struct http_door *door) MUST_CHECK;
 
-/* Nobody comes in any more; who is inside stays. */
+/* No connection comes in any more; those that are inside stay. */
 void http_door_close(struct http_door *door);
 
 /* The address of a client; zeros for what is neither IPv4 nor IPv6. */

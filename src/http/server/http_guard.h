@@ -6,7 +6,7 @@
  * thread looks once a second and shuts down the sockets of those that have not. Their owner then finds them
  * closed by the other side.
  *
- * The same look ends connections that rest between two requests and whose client will send no more: where the
+ * The same look ends connections that rest between two requests and whose client will send no more: if the
  * end came together with the last request, libmicrohttpd does not see it before the connection has been idle
  * for long.
  *

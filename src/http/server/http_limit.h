@@ -1,9 +1,9 @@
 /*
  * http_limit - how often each address may do something: a bucket per address that drains at a steady rate.
  *
- * Of each address only one time is kept: when it would be back at rest if it did nothing more (the generic
+ * Only one time is kept for each address: when it would be back at rest if it did nothing more (the generic
  * cell rate algorithm). Addresses share a table of fixed size; in a full row the one closest to rest makes
- * room. Of IPv6 the first 64 bits count: they are what one customer gets. Any thread.
+ * room. In IPv6 the first 64 bits count: they are what one customer gets. Any thread.
  */
 #ifndef MNEMON_HTTP_SERVER_HTTP_LIMIT_H
 #define MNEMON_HTTP_SERVER_HTTP_LIMIT_H
@@ -33,7 +33,7 @@ void http_limit_init(struct http_limit *limit, uint64_t count, uint64_t per_us, 
                      uint64_t seed);
 void http_limit_done(struct http_limit *limit);
 
-/* Count one; false where it is too many, with the time until one is allowed again. */
+/* Count one; false if it is too many, with the time until one is allowed again. */
 bool http_limit_take(struct http_limit *limit, const struct address *address, uint64_t now_us,
                      uint64_t *ret_wait_us);
 

@@ -28,12 +28,12 @@ struct bytes http_request_path(const struct http_request *request);
 struct bytes http_request_rest(const struct http_request *request);  /* what the route's "*" stands for */
 struct bytes http_request_query(const struct http_request *request); /* without "?" */
 
-/* Empty where there is none; the first where there are several. */
+/* Empty if there is none; the first if there are several. */
 struct bytes http_request_header(const struct http_request *request, const char *name);
 
 uint16_t http_request_port(const struct http_request *request); /* of this server */
 
-/* Who asks; all zero where that is not known. */
+/* The client that asks; all zero if it is not known. */
 void http_request_client(const struct http_request *request, struct address *ret_client);
 
 /* In begin(): a smaller bound for the body than the route's. */
@@ -49,7 +49,7 @@ void http_add_header(struct http_request *request, const char *name, const char 
 
 void http_answer(struct http_request *request, unsigned status, const char *type, struct bytes body);
 
-/* The scratch is moved out of the caller's hands; his becomes empty. */
+/* The scratch is moved out of the caller's hands, where an empty one is left. */
 void http_answer_scratch(struct http_request *request, unsigned status, const char *type,
                          struct scratch *take_scratch);
 

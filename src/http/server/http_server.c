@@ -72,7 +72,7 @@ static bool is_fallback(const struct http_route *route) {
     return strcmp(route->path, "/*") == 0;
 }
 
-/* Answers where there is none. */
+/* Answers if there is none. */
 static void find_route(struct http_request *request, const char *method) {
     const struct http_server_config *config = &request->server->config;
     const struct http_route *other = NULL; /* of the right path for another method */
@@ -110,7 +110,7 @@ static uint64_t stated_size(const struct http_request *request) {
     return size;
 }
 
-/* False where the server is closing. */
+/* False if the server is closing. */
 static bool start_work(struct http_request *request) {
     struct http_server *server = request->server;
     pthread_mutex_lock(&server->lock);

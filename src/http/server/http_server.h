@@ -3,12 +3,12 @@
  *
  *      connections ──> door ──> epoll, threads_count threads ──> route ──> its functions, in the same thread
  *
- * A route's functions must not wait long, or the other connections of the thread wait with them: who waits
- * for a disk suspends the request and resumes it from another thread (http_request.h).
+ * A route's functions must not wait long, or the other connections of the thread wait with them: a
+ * function that waits for a disk suspends the request and resumes it from another thread (http_request.h).
  *
  * Bounds: connections, also per address; header and target of a request (connection_memory_size); bodies (per
  * route; above SCRATCH_MEMORY_MAX they lie in a file); time to send a request, to take an answer, to be idle.
- * Who breaks one is answered or cut off; the others do not notice.
+ * A client that breaks one is answered or cut off; the others do not notice.
  *
  * Every request passes config.check first, whatever it asks for: there a node refuses strangers.
  *
@@ -31,7 +31,7 @@ struct http_route {
     uint64_t body_size_max; /* 0: there must be none */
     void *context;          /* http_request_context() */
 
-    /* The header is there, the body is not: who answers now need not read it. */
+    /* The header is there, the body is not: a function that answers now need not read it. */
     void (*begin)(struct http_request *request);
 
     /* All of it is there: answer, or suspend. Called again after each resume. */
@@ -61,7 +61,7 @@ struct http_server_config {
     void *check_context;
 };
 
-/* ERR_BUSY where the port is taken, ERR_PERMISSION, ERR_INVALID … with a text that names the address. */
+/* ERR_BUSY if the port is taken, ERR_PERMISSION, ERR_INVALID … with a text that names the address. */
 enum err http_server_start(const struct http_server_config *config, struct http_server **ret_server,
                            struct err_detail *detail) MUST_CHECK;
 
@@ -83,7 +83,7 @@ enum { HTTP_DELAYS_COUNT = 12, HTTP_STATUSES_COUNT = 6 };
 /* Upper bounds of the delays that are counted apart, in microseconds. */
 extern const uint32_t http_delays_us[HTTP_DELAYS_COUNT];
 
-/* Of one route: how it answered, and how long after the header had come. */
+/* How one route answered, and how long after the header had come. */
 struct http_route_stat {
     uint64_t statuses[HTTP_STATUSES_COUNT]; /* by hundreds: [4] are 400 to 499 */
     uint64_t delays[HTTP_DELAYS_COUNT + 1]; /* up to the bound of each, and above the last; not summed up */

@@ -54,7 +54,7 @@ struct http_request {
     struct buf headers;      /* of the answer: name, zero byte, value, zero byte … */
     struct MHD_Response *response;
     unsigned status;
-    uint64_t answer_size; /* 0 where it is not known */
+    uint64_t answer_size; /* 0 if it is not known */
     uint64_t begun_us;    /* monotonic */
     bool has_begun;
     bool is_working; /* it is in working_count */

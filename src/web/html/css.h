@@ -85,7 +85,7 @@ void css_feed(struct css *css, struct bytes piece);
 /* There are no more pieces. */
 void css_end(struct css *css);
 
-/* The next token, valid until the next call. False where the piece is used up, after CSS_END, and after
+/* The next token, valid until the next call. False if the piece is used up, after CSS_END, and after
  * css_err(). */
 bool css_next(struct css *css, struct css_token *token);
 

@@ -3,7 +3,7 @@
 enum { LABEL_SIZE_MAX = 32 };
 
 /*
- * iconv's tables differ from the standard's in a few characters that hardly occur in URLs; where it has
+ * iconv's tables differ from the standard's in a few characters that hardly occur in URLs; if it has
  * several of one family, the one that browsers mean is named. The "replacement" encodings are those in which
  * text could hide from whoever does not know them: nothing of them is decoded.
  */
@@ -165,7 +165,7 @@ struct bytes encoding_charset(struct bytes content_type) {
  * https://html.spec.whatwg.org/multipage/parsing.html#prescan-a-byte-stream-to-determine-its-encoding
  */
 
-/* Up to a quote, or to a space or '>' where there is none. False where the quote is not closed. */
+/* Up to a quote, or to a space or '>' if there is none. False if the quote is not closed. */
 static bool encoding_take_value(struct bytes *text, struct bytes *ret_value) {
     uint8_t quote = text->data[0];
     if (quote == '"' || quote == '\'') {

@@ -15,7 +15,7 @@ enum { ENCODING_HEAD_SIZE = 1024 }; /* how much of a document is looked at */
 
 struct encoding {
     const char *name;
-    const char *iconv_name; /* NULL for UTF-8, and where all that is not ASCII is undecodable */
+    const char *iconv_name; /* NULL for UTF-8, and if all that is not ASCII is undecodable */
     const char *labels;     /* in lower case, separated by spaces */
     bool is_wide;           /* '<' may be part of another character: UTF-16, ISO-2022-JP */
 };

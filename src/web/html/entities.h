@@ -24,7 +24,7 @@ extern const struct entity entities_table[ENTITIES_COUNT]; /* by name, in the or
 
 /*
  * The longest name that the text (what follows a '&') starts with. Returns how many bytes of the text it is,
- * with its ';' where there is one, and the characters that it means; 0 where there is none.
+ * with its ';' if there is one, and the characters that it means; 0 if there is none.
  */
 size_t entities_find(struct bytes text, struct bytes *ret_value);
 

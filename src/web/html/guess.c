@@ -164,7 +164,7 @@ static void on_hex(struct guess *guess, uint8_t byte) {
     }
 }
 
-/* True where the string is over. */
+/* True if the string is over. */
 static bool on_string(struct guess *guess, uint8_t byte) {
     if (byte == guess->quote) {
         guess->state = GUESS_IN_CODE;
@@ -181,7 +181,7 @@ static bool on_string(struct guess *guess, uint8_t byte) {
     return false;
 }
 
-/* True where a string is over. */
+/* True if a string is over. */
 static bool on_byte(struct guess *guess, uint8_t byte) {
     switch (guess->state) {
     case GUESS_IN_CODE:

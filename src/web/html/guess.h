@@ -39,7 +39,7 @@ struct guess {
 
 struct guess_string {
     struct bytes text;
-    struct bytes key; /* "src" in {"src": "text"}; empty where there is none */
+    struct bytes key; /* "src" in {"src": "text"}; empty if there is none */
     uint64_t offset;
 };
 

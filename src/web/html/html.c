@@ -59,7 +59,7 @@ static enum step html_give(struct html *html, struct html_token *token, enum htm
     return STEP_TOKEN;
 }
 
-/* More bytes in the view, or the news that these are the last. False where it takes another piece. */
+/* More bytes in the view, or the news that these are the last. False if it takes another piece. */
 static bool html_more(struct html *html) {
     if (tape_more(&html->tape)) {
         return true;
@@ -485,7 +485,7 @@ static size_t comment_tail_size(struct bytes text) {
     return bytes_ends_with(text, BYTES("-")) ? 1 : 0;
 }
 
-/* Index of the end of a comment in its text and how long that end is; text.size where there is none. */
+/* Index of the end of a comment in its text and how long that end is; text.size if there is none. */
 static size_t find_comment_end(struct bytes text, bool is_first, size_t *ret_size) {
     for (size_t at = 0; at < text.size; at++) {
         at += bytes_find_byte(bytes_skip(text, at), '>');
@@ -583,7 +583,7 @@ static enum step html_step(struct html *html, struct html_token *token) {
     return STEP_MORE;
 }
 
-/* data[at] is a '<': the index behind an end tag without attributes, or `at` where there is none. */
+/* data[at] is a '<': the index behind an end tag without attributes, or `at` if there is none. */
 static size_t skip_end_tag(const uint8_t *data, size_t size, size_t at) {
     if (size - at < 4 || data[at + 1] != '/' || !byte_is_alpha(data[at + 2])) {
         return at;

@@ -6,15 +6,15 @@
  *      while (html_next(&html, &token)) …    until it is false, then the next piece
  *
  * Every token carries its source, the exact bytes it was made of. The sources of all tokens, one after the
- * other, are the input, so whoever rewrites a page copies the sources and changes only what he wants, such as
+ * other, are the input, so whoever rewrites a page copies the sources and changes only parts of them, such as
  * the value of an attribute, whose place and quotes are given. Text, names and values are slices of the
  * source; html_decode() turns them into what they mean (character references, line ends, lower case), and
- * only those who want it pay for it.
+ * only callers that want it pay for it.
  *
  * Text and comments come in as many tokens as the pieces make of them, but never cut in the middle of a
- * character reference or of CR LF. A tag is always whole. Its size is limited: of one above
- * HTML_TAG_SIZE_MAX the start is reported with the attributes that end in it (is_cut), the rest up to
- * its '>' as HTML_SKIPPED. Of more than HTML_ATTRIBUTES_MAX attributes only the first are reported. A
+ * character reference or of CR LF. A tag is always whole. Its size is limited: if it is above
+ * HTML_TAG_SIZE_MAX, its start is reported with the attributes that end in it (is_cut), the rest up to
+ * its '>' as HTML_SKIPPED. If it has more than HTML_ATTRIBUTES_MAX attributes, only the first are reported. A
  * character reference of more than HTML_REFERENCE_SIZE_MAX bytes is text.
  *
  * The input is UTF-8 or any encoding whose bytes below 0x80 mean ASCII in tags; other bytes pass untouched.
@@ -116,8 +116,8 @@ void html_feed(struct html *html, struct bytes piece);
 void html_end(struct html *html);
 
 /*
- * The next token; it and its slices hold until the next call. False where the piece is used up, after
- * HTML_END, and where memory ran out: html_err() then says so.
+ * The next token; it and its slices hold until the next call. False if the piece is used up, after
+ * HTML_END, and if memory ran out: html_err() then says so.
  */
 bool html_next(struct html *html, struct html_token *token);
 

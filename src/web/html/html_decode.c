@@ -27,7 +27,7 @@ bool html_is_plain(struct bytes text, unsigned decoding) {
     return find_change(text, 0, flags) == text.size;
 }
 
-/* What numbers from 0x80 to 0x9f mean: windows-1252; 0 where the number stays. */
+/* What numbers from 0x80 to 0x9f mean: windows-1252; 0 if the number stays. */
 static const uint16_t c1_replacements[32] = {
     0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
@@ -44,7 +44,7 @@ static uint32_t code_point_of_number(uint32_t number) {
     return number;
 }
 
-/* text starts with "&#". Returns how much of it is the reference, 0 where there is none. */
+/* text starts with "&#". Returns how much of it is the reference, 0 if there is none. */
 static size_t decode_put_number(struct buf *out, struct bytes text) {
     bool is_hex = text.size > 2 && byte_lower(text.data[2]) == 'x';
     uint32_t base = is_hex ? 16 : 10;
@@ -63,7 +63,7 @@ static size_t decode_put_number(struct buf *out, struct bytes text) {
     return at + (at < text.size && text.data[at] == ';' ? 1 : 0);
 }
 
-/* text starts with '&'. Returns how much of it is the reference, 0 where there is none. */
+/* text starts with '&'. Returns how much of it is the reference, 0 if there is none. */
 static size_t put_reference(struct buf *out, struct bytes text, unsigned decoding) {
     if (text.size > 1 && text.data[1] == '#') {
         return decode_put_number(out, text);

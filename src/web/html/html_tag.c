@@ -48,7 +48,7 @@ struct cursor {
     struct html_attribute *attribute;
 };
 
-/* From cursor->at up to a byte of that class, or the end; the key takes the bytes in. True where there is
+/* From cursor->at up to a byte of that class, or the end; the key takes the bytes in. True if there is
  * such a byte.
  */
 static inline bool scan_name(struct cursor *cursor, uint8_t ends) {
@@ -75,7 +75,7 @@ static inline bool skip_spaces(struct cursor *cursor) {
 }
 
 /*
- * The states. Each goes on from cursor->at and returns the state that it ends in; where the bytes suffice it
+ * The states. Each goes on from cursor->at and returns the state that it ends in; if the bytes suffice it
  * goes right on into the next.
  */
 

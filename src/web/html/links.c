@@ -155,7 +155,7 @@ enum links_format links_sniff(struct bytes head) {
  * From the text of a reference to a report
  */
 
-/* The bytes of a buffer that has just been written; nothing where they were too many. */
+/* The bytes of a buffer that has just been written; nothing if they were too many. */
 static struct bytes links_written(struct links *links, const struct buf *buf) {
     if (buf->err == ERR_OK) {
         return buf_bytes(buf);
@@ -191,7 +191,7 @@ static bool has_other_scheme(struct bytes text) {
            !bytes_equal_ignore_case(scheme, BYTES("https"));
 }
 
-/* In the document's encoding where the standard wants that. */
+/* In the document's encoding if the standard wants that. */
 static struct bytes encoded(struct links *links, struct bytes text) {
     if (links->encoding == encoding_utf8 || bytes_are_ascii(text)) {
         return text;
@@ -367,7 +367,7 @@ static struct bytes links_take_value(struct bytes *text) {
     return value;
 }
 
-/* "; name=value": false where no parameter follows. */
+/* "; name=value": false if no parameter follows. */
 static bool next_parameter(struct bytes *text, struct bytes *ret_name, struct bytes *ret_value) {
     skip_spaces(text);
     if (text->size == 0 || text->data[0] != ';') {

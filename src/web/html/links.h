@@ -59,17 +59,17 @@ enum links_format {
 
 struct links;
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 struct links *links_new(void);
 void links_free(struct links *links); /* may be NULL */
 
 /*
- * What links_feed() would make of a document of this Content-Type ("text/html; charset=utf-8"; empty where
+ * What links_feed() would make of a document of this Content-Type ("text/html; charset=utf-8"; empty if
  * there was none). For LINKS_NONE a caller may save itself the feeding.
  */
 enum links_format links_format_of(struct bytes content_type);
 
-/* What the first bytes look like, after the MIME Sniffing standard; LINKS_NONE where they say nothing. */
+/* What the first bytes look like, after the MIME Sniffing standard; LINKS_NONE if they say nothing. */
 enum links_format links_sniff(struct bytes head);
 
 /*

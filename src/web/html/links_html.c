@@ -138,7 +138,7 @@ static void link_element(struct links *links, const struct links_tag *tag) {
  * meta, base, forms
  */
 
-/* og:image and friends: no browser fetches them, but those who preview the page do. */
+/* og:image and friends: no browser fetches them, but programs that preview the page do. */
 static bool is_preview(struct bytes name) {
     static const char *const names[] = {"og:image",
                                         "og:image:url",

@@ -74,7 +74,7 @@ struct links {
     bool in_instruction;  /* <?…?> of XML */
     struct buf collected; /* that text, a processing instruction, or a line of a playlist */
     struct buf value;     /* of an attribute, decoded */
-    struct buf utf8;      /* the same before that, where it was not in UTF-8 */
+    struct buf utf8;      /* the same before that, if it was not in UTF-8 */
     struct buf reference; /* a URL as it is parsed */
     struct buf css_value;
     struct buf inner;      /* HTML from srcdoc and feeds, to be looked at in the end */

@@ -21,7 +21,7 @@ void once_init(struct once *once);
 /* Forget everything. */
 void once_clear(struct once *once);
 
-/* True where the bytes were added before, for the same kind. */
+/* True if the bytes were added before, for the same kind. */
 bool once_add(struct once *once, struct bytes bytes, unsigned kind);
 
 #endif

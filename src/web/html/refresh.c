@@ -1,6 +1,6 @@
 #include "web/html/refresh.h"
 
-/* "5", "5.0" and ".5"; false where there is nothing of it. */
+/* "5", "5.0" and ".5"; false if there is nothing of it. */
 static bool skip_time(struct bytes *text) {
     size_t size = 0;
     while (size < text->size && (byte_is_digit(text->data[size]) || text->data[size] == '.')) {
@@ -10,7 +10,7 @@ static bool skip_time(struct bytes *text) {
     return size > 0;
 }
 
-/* "url" and '='; nothing is skipped where either is missing. */
+/* "url" and '='; nothing is skipped if either is missing. */
 static void skip_key(struct bytes *text) {
     struct bytes rest = *text;
     if (!bytes_starts_with_ignore_case(rest, BYTES("url"))) {

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-/* The URL in the value, a slice of it; false where it has none and the page itself is meant, or makes no
+/* The URL in the value, a slice of it; false if it has none and the page itself is meant, or makes no
  * sense. */
 bool refresh_url(struct bytes value, struct bytes *ret_url);
 

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-/* Cut the next URL off *rest, a slice of it. False where there is none. Descriptors are passed over unread.
+/* Cut the next URL off *rest, a slice of it. False if there is none. Descriptors are passed over unread.
  */
 bool srcset_next(struct bytes *rest, struct bytes *ret_url);
 

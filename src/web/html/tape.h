@@ -37,12 +37,12 @@ void tape_start(struct tape *tape);
 void tape_feed(struct tape *tape, struct bytes piece);
 
 /*
- * Make the view longer. False where that takes another piece; what is not consumed is then held and the piece
- * is the caller's again. Where memory ran out, tape->held.err is set as well and the stream is lost.
+ * Make the view longer. False if that takes another piece; what is not consumed is then held and the piece
+ * is the caller's again. If memory ran out, tape->held.err is set as well and the stream is lost.
  */
 bool tape_more(struct tape *tape);
 
-/* Of a view that is held. */
+/* tape_consume() for a view that is held. */
 void tape_consume_held(struct tape *tape, size_t count);
 
 static inline void tape_consume(struct tape *tape, size_t count) {

@@ -351,7 +351,7 @@ static void start_skipping(struct text *text, const struct html_token *token, un
     text->skipped_depth = 1;
 }
 
-/* True where the tag is part of what is skipped. */
+/* True if the tag is part of what is skipped. */
 static bool skips_start_tag(struct text *text, const struct html_token *token, unsigned element) {
     if (text->skipped == ELEMENT_OTHER) {
         return false;

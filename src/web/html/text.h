@@ -13,7 +13,7 @@
  * media and the options of selections: nobody reads them as the text of the page. What style sheets and
  * scripts hide is not known here. Elements that do not stand in a line of text separate words.
  *
- * Bounds: TEXT_BODY_SIZE_MAX and so on, cut between characters. Of application/xhtml+xml elements end as XML
+ * Bounds: TEXT_BODY_SIZE_MAX and so on, cut between characters. In application/xhtml+xml elements end as XML
  * has it.
  */
 #ifndef MNEMON_WEB_HTML_TEXT_H

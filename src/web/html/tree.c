@@ -99,7 +99,7 @@ static void set_model(struct html *html, const struct html_token *token, unsigne
     }
 }
 
-/* <annotation-xml> holds HTML only where it says so. */
+/* <annotation-xml> holds HTML only if it says so. */
 static bool declares_html(const struct html_token *token) {
     const struct html_attribute *encoding = html_find_attribute(token, BYTES("encoding"));
     if (encoding == NULL) {

@@ -211,7 +211,7 @@ bool rewrite_check(struct rewrite *rewrite, enum err err) {
     return err == ERR_OK;
 }
 
-/* The bytes of a buffer that has just been written; nothing where they were too many. */
+/* The bytes of a buffer that has just been written; nothing if they were too many. */
 static struct bytes rewrite_written(struct rewrite *rewrite, const struct buf *buf) {
     return rewrite_check(rewrite, buf->err) ? buf_bytes(buf) : (struct bytes){NULL, 0};
 }
@@ -267,7 +267,7 @@ bool rewrite_is_absolute(struct bytes text) {
     return input_scheme_length(text) > 0 || (text.size > 0 && text.data[0] == '/');
 }
 
-/* Append the replay URL; false, and nothing appended, where the text is left alone. */
+/* Append the replay URL; false, and nothing appended, if the text is left alone. */
 static bool put_replay_url(struct rewrite *rewrite, const struct rewrite_place *place, const struct url *base,
                            enum rewrite_modifier modifier, struct bytes text, struct buf *out) {
     struct bytes trimmed = input_trim(text);
@@ -292,7 +292,7 @@ static bool put_replay_url(struct rewrite *rewrite, const struct rewrite_place *
     return rewrite_check(rewrite, out->err);
 }
 
-/* In the document's encoding where the standard wants that. */
+/* In the document's encoding if the standard wants that. */
 static struct bytes encoded(struct rewrite *rewrite, struct bytes text) {
     if (rewrite->encoding == encoding_utf8 || bytes_are_ascii(text)) {
         return text;

@@ -23,7 +23,7 @@
  *
  * In style sheets @import is "cs_" and every other URL "oe_": fonts and images cannot be told apart there. Of
  * scripts and styles in XML and in SVG, whose text has character references, the text is escaped anew; it
- * means the same. Where such a document is in an old encoding, that text stays as it is.
+ * means the same. If such a document is in an old encoding, that text stays as it is.
  *
  * A document is rewritten in its own bytes; replay URLs are ASCII. Only one in UTF-16 or ISO-2022-JP, where
  * '<' may be part of another character, comes out in UTF-8. rewrite_charset() says how to label it: always
@@ -61,7 +61,7 @@ enum { REWRITE_GROWTH_MAX = 4096, REWRITE_DEPTH_MAX = 4 /* of srcdoc in srcdoc *
 /* "mp_", "id_" … */
 const char *rewrite_modifier_name(enum rewrite_modifier modifier);
 
-/* Of the text behind the digits, "" included; unknown ones are REWRITE_PAGE. */
+/* The modifier that the text behind the digits names, "" included; unknown ones are REWRITE_PAGE. */
 enum rewrite_modifier rewrite_modifier_of(struct bytes name);
 
 /* How a document is rewritten. */
@@ -78,7 +78,7 @@ enum rewrite_format {
 };
 
 /*
- * From the Content-Type (empty where there was none), from what the document was asked for as, and where both
+ * From the Content-Type (empty if there was none), from what the document was asked for as, and if both
  * are vague (text/plain asked for as a script, no type at all) from its first bytes. Never rewritten: what
  * was asked for raw, and images, media, fonts and archives whatever they claim.
  */
@@ -116,14 +116,14 @@ enum err rewrite_feed(struct rewrite *rewrite, struct bytes piece) MUST_CHECK;
 enum err rewrite_finish(struct rewrite *rewrite) MUST_CHECK;
 
 /*
- * The charset to put in the Content-Type of what comes out: "UTF-8"; NULL where the document declares none
+ * The charset to put in the Content-Type of what comes out: "UTF-8"; NULL if the document declares none
  * (by byte order mark, Content-Type, <meta> or <?xml?>). Known once the first byte has come out, or
  * rewrite_finish() was called.
  */
 const char *rewrite_charset(const struct rewrite *rewrite);
 
 /*
- * Append the replay URL of one reference, as in a Location or Link header; itself where it is left alone.
+ * Append the replay URL of one reference, as in a Location or Link header; itself if it is left alone.
  * Needs no document.
  */
 enum err rewrite_reference(struct rewrite *rewrite, const struct rewrite_place *place,

@@ -7,7 +7,7 @@
  * Escapes
  */
 
-/* What has to stand for the byte at text[at], and how many bytes it stands for; NULL where it may stay. */
+/* What has to stand for the byte at text[at], and how many bytes it stands for; NULL if it may stay. */
 static const char *escape_of(const struct rewrite *rewrite, struct bytes text, size_t at,
                              enum html_quote quote, char number[16], size_t *ret_size) {
     uint8_t byte = text.data[at];
@@ -149,7 +149,7 @@ static void rewrite_feed_text(struct rewrite *rewrite, struct bytes text) {
 
 /*
  * In HTML the text of a style or script is as it is. In XML and SVG it has character references: they are
- * resolved for the one who reads it, and what comes out is escaped again.
+ * resolved before it is read, and what comes out is escaped again.
  */
 static void rewrite_on_text(struct rewrite *rewrite, const struct html_token *token) {
     rewrite->is_escaped = (token->decoding & HTML_DECODE_REFERENCES) != 0;
@@ -237,7 +237,7 @@ static enum rewrite_text start_url(const struct rewrite *rewrite, const struct r
 }
 
 /*
- * Of text with references in an old encoding nothing is rewritten: its pieces cannot be decoded one by one.
+ * Text with references in an old encoding is not rewritten: its pieces cannot be decoded one by one.
  */
 static void start_text(struct rewrite *rewrite, const struct rewrite_tag *tag) {
     bool is_xml = rewrite_is_xml(rewrite);

@@ -37,7 +37,7 @@ bool rewrite_scan_is_name(uint8_t byte) {
     return byte_is_alnum(byte) || byte == '_' || byte == '$' || byte == '\\' || byte >= 0x80;
 }
 
-/* Of "\u{1f600}" at the start of the text. */
+/* The size of "\u{1f600}" at the start of the text. */
 static size_t braced_escape_size(struct bytes text) {
     if (!bytes_starts_with(text, BYTES("\\u{"))) {
         return 1;
@@ -124,7 +124,7 @@ size_t rewrite_scan_punctuator(struct bytes text, bool is_last, enum rewrite_tok
  * What comes next
  */
 
-/* Behind the comment at text[at], or text.size where its end is not there; `at` where there is none. */
+/* Behind the comment at text[at], or text.size if its end is not there; `at` if there is none. */
 static size_t skip_comment(struct bytes text, size_t at) {
     struct bytes rest = bytes_skip(text, at);
     if (bytes_starts_with(rest, BYTES("//"))) {

@@ -106,10 +106,10 @@ enum rewrite_word rewrite_scan_word(const struct words *words, struct bytes name
 bool rewrite_scan_is_space(uint8_t byte);
 bool rewrite_scan_is_name(uint8_t byte); /* part of a name, '\' and all that is not ASCII included */
 
-/* Size of the name at the start, escapes and all; text.size where it may go on. */
+/* Size of the name at the start, escapes and all; text.size if it may go on. */
 size_t rewrite_scan_name(struct bytes text);
 
-/* The punctuator at the start of the text, which is no '/', and its size; 0 where more bytes would tell. */
+/* The punctuator at the start of the text, which is no '/', and its size; 0 if more bytes would tell. */
 size_t rewrite_scan_punctuator(struct bytes text, bool is_last, enum rewrite_token_kind *ret_kind);
 
 /* What comes next: where it is, and its kind; quotes and slashes are operators. */
@@ -120,7 +120,7 @@ struct rewrite_peek {
     size_t to;
 };
 
-/* The token behind spaces and comments from view[at] on. False where more bytes would tell. */
+/* The token behind spaces and comments from view[at] on. False if more bytes would tell. */
 bool rewrite_scan_peek(const struct words *words, struct bytes view, size_t at, bool is_last,
                        struct rewrite_peek *ret_peek);
 

@@ -435,7 +435,7 @@ static enum rewrite_step script_step(struct rewrite_script *script, struct bytes
     return REWRITE_MORE;
 }
 
-/* More bytes in the view, or the news that these are the last. False where it takes another piece. */
+/* More bytes in the view, or the news that these are the last. False if it takes another piece. */
 static bool script_more(struct rewrite_script *script) {
     if (script->at > 0) { /* without what is done, the view may reach further */
         rewrite_script_replace(script, script->at, script->at, (struct bytes){NULL, 0});

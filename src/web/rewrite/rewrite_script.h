@@ -23,7 +23,7 @@
  *                                                                         parent only
  *      import(x)                 __mnemon_import("BASE")(x)            G: a function of the original URL of
  *                                the script (of the document's base, if it is in one) that gives a function
- *                                (specifier, options) => Promise; "" where the URL is above 2,048 bytes
+ *                                (specifier, options) => Promise; "" if the URL is above 2,048 bytes
  *      import.meta.url           __mnemon_meta(import.meta.url)        G: a function of a replay URL that
  *                                gives the original one
  *
@@ -92,7 +92,7 @@ struct rewrite_script_token {
     bool ends_question; /* a ":" of "? :" */
 };
 
-/* The replay URL of a specifier, valid until the next call; false where it stays. */
+/* The replay URL of a specifier, valid until the next call; false if it stays. */
 typedef bool rewrite_specifier(void *context, struct bytes text, struct bytes *ret_url);
 
 struct rewrite_script_place {

@@ -95,7 +95,7 @@ static bool imported_location(const struct name *name) {
                : replace(name, BYTES("location as " REWRITE_NAME_LOCATION));
 }
 
-/* export { location as a, b as location, location }; the second name is for those who write a.location. */
+/* export { location as a, b as location, location }; the second name is for scripts that write a.location. */
 static bool exported_location(const struct name *name) {
     if (name->script->last.word == REWRITE_WORD_AS) {
         return script_pass(name);
@@ -175,7 +175,7 @@ static void note_local(const struct name *name) {
     }
 }
 
-/* "top.location", "top != self". False where more bytes would tell. */
+/* "top.location", "top != self". False if more bytes would tell. */
 static bool next_shows_window(const struct name *name, bool *ret_shows) {
     *ret_shows = false;
     bool is_dot = name->next.kind == REWRITE_TOKEN_DOT || name->next.kind == REWRITE_TOKEN_OPTIONAL;
@@ -224,7 +224,7 @@ static bool on_frame(struct name *name) {
  * import
  */
 
-/* "import.meta.url", if nobody assigns to it. False where more bytes would tell. */
+/* "import.meta.url", if nobody assigns to it. False if more bytes would tell. */
 static bool meta_url(struct name *name, bool *ret_is_url) {
     static const struct {
         enum rewrite_token_kind kind;
@@ -330,7 +330,7 @@ static bool on_other(const struct name *name) {
     return true;
 }
 
-/* False where more bytes would tell. */
+/* False if more bytes would tell. */
 static bool on_name(struct name *name) {
     switch (name->word) {
     case REWRITE_WORD_LOCATION:
@@ -386,7 +386,7 @@ static bool has_from(const struct rewrite_script *script, struct bytes text, boo
     return true;
 }
 
-/* What the "{" at script->at opens. False where more bytes would tell. */
+/* What the "{" at script->at opens. False if more bytes would tell. */
 static bool brace_kind(const struct rewrite_script *script, enum rewrite_frame_kind *ret_kind) {
     const struct rewrite_script_token *last = &script->last;
     *ret_kind = REWRITE_FRAME_BLOCK;

@@ -58,7 +58,7 @@ struct rewrite {
     bool has_own_base;
     struct url url;       /* of the reference that is resolved */
     struct buf replay;    /* its replay URL */
-    struct buf utf8;      /* text of the document, where that was not in UTF-8 */
+    struct buf utf8;      /* text of the document, if that was not in UTF-8 */
     struct buf value;     /* the same, references resolved */
     struct buf reference; /* a URL as it is parsed */
     struct buf css_value; /* of url() */
@@ -103,14 +103,14 @@ struct bytes rewrite_to_utf8(struct rewrite *rewrite, struct bytes raw);
 /* What the slice means, in UTF-8, by flags of enum html_decoding; itself, or in rewrite->value or ->utf8. */
 struct bytes rewrite_decode(struct rewrite *rewrite, struct bytes raw, unsigned decoding);
 
-/* The replay URL of the reference, in rewrite->replay; false where it is left alone. */
+/* The replay URL of the reference, in rewrite->replay; false if it is left alone. */
 bool rewrite_resolve(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes text,
                      struct bytes *ret_url);
 
 /* Whether the reference has a scheme or starts with '/'. */
 bool rewrite_is_absolute(struct bytes text);
 
-/* Remember a failure; true where there is none. A limit only means that something stays as it is. */
+/* Remember a failure; true if there is none. A limit only means that something stays as it is. */
 bool rewrite_check(struct rewrite *rewrite, enum err err);
 
 /* rewrite_html.c: tokens of HTML and XML, and the text in them */
@@ -145,10 +145,10 @@ static inline bool rewrite_tag_has(const struct rewrite_tag *tag, unsigned attri
     return (tag->mask >> attribute & 1) != 0;
 }
 
-/* The value of the attribute as it is written, without spaces at its ends; empty where there is none. */
+/* The value of the attribute as it is written, without spaces at its ends; empty if there is none. */
 struct bytes rewrite_tag_word(const struct rewrite_tag *tag, unsigned attribute);
 
-/* rewrite_text.c: true with the new value of an attribute in rewrite->changed, false where it stays. */
+/* rewrite_text.c: true with the new value of an attribute in rewrite->changed, false if it stays. */
 bool rewrite_value_url(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes value);
 bool rewrite_value_srcset(struct rewrite *rewrite, enum rewrite_modifier modifier, struct bytes value);
 bool rewrite_value_refresh(struct rewrite *rewrite, struct bytes value);
@@ -171,7 +171,7 @@ void rewrite_import_map(struct rewrite *rewrite, struct bytes text);
 void rewrite_playlist_feed(struct rewrite *rewrite, struct bytes piece);
 void rewrite_playlist_end(struct rewrite *rewrite);
 
-/* Of a script in this document; put gets the rewrite as its context. */
+/* The place of a script in this document; put gets the rewrite as its context. */
 struct rewrite_script_place rewrite_script_place_of(struct rewrite *rewrite, bool is_module,
                                                     rewrite_put *put);
 

@@ -26,7 +26,7 @@ static enum err put_css_url(const struct rewrite_css *where, const struct css_to
     return err == ERR_OK ? where->put(where->context, bytes_skip(url, from)) : err;
 }
 
-/* False where the token is to be copied. */
+/* False if the token is to be copied. */
 static bool resolve_css(struct rewrite *rewrite, const struct rewrite_css *where,
                         const struct css_token *token, struct bytes *ret_url) {
     if (token->kind == CSS_OTHER || token->kind == CSS_END) {

@@ -21,7 +21,7 @@ enum {
 /* A URL taken apart; slices of the text. */
 struct parts {
     struct bytes scheme;
-    struct bytes host; /* empty where there is none */
+    struct bytes host; /* empty if there is none */
     struct bytes port; /* digits, may be empty */
     struct bytes path;
     struct bytes query;
@@ -227,7 +227,7 @@ static void resolve_dots(struct buf *buf, size_t from) {
     buf_truncate(buf, kept);
 }
 
-/* Of a run of the byte keep one. */
+/* Keep one byte of each run of this byte. */
 static void collapse(struct buf *buf, size_t from, uint8_t byte) {
     size_t kept = from;
     for (size_t i = from; i < buf->size; i++) {
@@ -249,7 +249,7 @@ static void remove_range(struct buf *buf, size_t from, size_t count) {
  * Host
  */
 
-/* To ASCII where it is not; a host that has no ASCII form stays and gets escaped. */
+/* To ASCII if it is not; a host that has no ASCII form stays and gets escaped. */
 static enum err host_to_ascii(struct buf *buf, size_t from) {
     struct bytes host = bytes_skip(buf_bytes(buf), from);
     if (percent_find(host, PERCENT_CONTROL) == host.size || !utf8_is_valid(host)) {

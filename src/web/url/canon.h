@@ -9,7 +9,7 @@
  *   - unescape %XX until nothing is left to unescape, then escape once: controls, space, '#', '%', not ASCII
  *   - host: ASCII, lower case, single dots; IPv4 in any notation becomes dotted
  *   - path: resolve "." and "..", collapse "//", lower case, no session ids, no slash at its end
- *   - query: lower case, no session ids, arguments sorted, dropped where empty
+ *   - query: lower case, no session ids, arguments sorted, dropped if empty
  *   - without a host (dns:, urn:, mailto:) the path is just text, and its slashes and dots stay
  *
  * Input is any text, not only what url_parse() accepts: CDX queries leave out "http://", old indexes hold
@@ -32,7 +32,7 @@
 /* A result with its places; its memory is kept and used again by the next canon_run(). */
 struct canon {
     struct buf url;
-    size_t host_start; /* host_start == host_end where there is no host */
+    size_t host_start; /* host_start == host_end if there is no host */
     size_t host_end;   /* here ":port" may follow */
     size_t path_start;
     struct buf previous; /* work: the input of the last pass */
@@ -42,8 +42,8 @@ void canon_init(struct canon *canon);
 void canon_done(struct canon *canon);
 
 /*
- * Compute the canonical form of the text. ERR_INVALID where it has none (no host in an http: URL, a port that
- * is no number), with the reason; ERR_LIMIT where text or form are above URL_SIZE_MAX; ERR_MEMORY. After a
+ * Compute the canonical form of the text. ERR_INVALID if it has none (no host in an http: URL, a port that
+ * is no number), with the reason; ERR_LIMIT if text or form are above URL_SIZE_MAX; ERR_MEMORY. After a
  * failure the form is empty.
  */
 MUST_CHECK enum err canon_run(struct canon *canon, struct bytes text, struct err_detail *detail);

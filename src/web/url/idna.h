@@ -22,7 +22,7 @@
 enum { IDNA_DOMAIN_SIZE_MAX = 4096 };
 
 /*
- * Append the ASCII form of a domain that is well-formed UTF-8. ERR_INVALID, *ret_reason in English, where
+ * Append the ASCII form of a domain that is well-formed UTF-8. ERR_INVALID, *ret_reason in English, if
  * there is none; what was appended by then stays. The result may still hold forbidden domain code points.
  */
 MUST_CHECK enum err idna_put_ascii(struct buf *out, struct bytes domain, const char **ret_reason);

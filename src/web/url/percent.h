@@ -47,7 +47,7 @@ enum err percent_put_byte(struct buf *out, uint8_t byte);
 /* Append the text with every %XX turned into its byte. A '%' without two hex digits stays. */
 enum err percent_put_decoded(struct buf *out, struct bytes text);
 
-/* The value of "%XX" at the start of the slice; false where there is none. */
+/* The value of "%XX" at the start of the slice; false if there is none. */
 bool percent_decode(struct bytes text, uint8_t *ret_byte);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* Append the ASCII form. ERR_INVALID where the label is so long that its deltas overflow 32 bits. */
+/* Append the ASCII form. ERR_INVALID if the label is so long that its deltas overflow 32 bits. */
 MUST_CHECK enum err punycode_encode(struct buf *out, const uint32_t *label, size_t count);
 
 /*

@@ -6,7 +6,7 @@
  *     https://example.org:8080/                ->   org,example:8080)/
  *     dns:example.org                          ->   dns:example.org
  *
- * The scheme is not part of it, except where there is no host.
+ * The scheme is not part of it, except if there is no host.
  */
 #ifndef MNEMON_WEB_URL_SURT_H
 #define MNEMON_WEB_URL_SURT_H

@@ -54,7 +54,7 @@ struct url {
     struct url_span path;
     struct url_span query;    /* without '?' */
     struct url_span fragment; /* without '#' */
-    int32_t port;             /* URL_PORT_NONE where it is absent or the scheme's default */
+    int32_t port;             /* URL_PORT_NONE if it is absent or the scheme's default */
     enum url_scheme_type scheme_type;
     enum url_host_type host_type;
     bool path_is_opaque; /* no '/' at its start: mailto:x. Only a fragment can be resolved against it */
@@ -72,10 +72,10 @@ void url_done(struct url *url);
 MUST_CHECK enum err url_parse(struct url *url, struct bytes input, const struct url *base,
                               struct err_detail *detail);
 
-/* Append "https://example.com:8080", or "null" where the standard says that the origin is opaque. */
+/* Append "https://example.com:8080", or "null" if the standard says that the origin is opaque. */
 enum err url_put_origin(const struct url *url, struct buf *out);
 
-/* The port to connect to: the URL's own or its scheme's; URL_PORT_NONE where neither has one. */
+/* The port to connect to: the URL's own or its scheme's; URL_PORT_NONE if neither has one. */
 int32_t url_port_or_default(const struct url *url);
 
 static inline struct bytes url_slice(const struct url *url, struct url_span span) {

@@ -14,12 +14,12 @@
 
 enum { UTS46_MAPPED_MAX = 24 }; /* U+FDFA maps to 18 code points, the longest of Unicode */
 
-/* What a code point becomes: itself, others, nothing. False where it is disallowed. */
+/* What a code point becomes: itself, others, nothing. False if it is disallowed. */
 bool uts46_map(uint32_t code_point, uint32_t mapped[UTS46_MAPPED_MAX], size_t *ret_count);
 
 /*
  * The validity criteria of section 4.1 for a label that is mapped and in NFC, without the one on
- * direction: NULL where it meets them, else what is wrong with it.
+ * direction: NULL if it meets them, else what is wrong with it.
  */
 const char *uts46_check_label(const uint32_t *label, size_t count);
 
