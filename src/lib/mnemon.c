@@ -144,7 +144,7 @@ int mnemon_store(struct mnemon_session *session, const struct mnemon_document *d
 
 static enum err library_read_key(const char *text, struct key *ret_key, struct err_detail *detail) {
     if (!key_parse(bytes_of_string(text), ret_key)) {
-        return err_set(detail, ERR_INVALID, "this is no content key");
+        return err_set(detail, ERR_INVALID, "this is not a content key");
     }
     return ERR_OK;
 }

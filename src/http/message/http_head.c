@@ -61,16 +61,16 @@ static const char *http_head_read_request(struct http_head *head, struct bytes l
     struct bytes version = line;
     bytes_split(&version, ' ', &head->method);
     if (!http_is_token(head->method) || head->method.size > HTTP_METHOD_SIZE_MAX) {
-        return "a method that is none";
+        return "an invalid method";
     }
     if (!bytes_split(&version, ' ', &head->target) || head->target.size == 0 ||
         http_has_controls(head->target)) {
-        return "a target that is none";
+        return "an invalid target";
     }
     bool is_1_1 = bytes_equal(version, BYTES("HTTP/1.1"));
     head->minor_version = is_1_1 ? 1 : 0;
     return is_1_1 || bytes_equal(version, BYTES("HTTP/1.0")) ? NULL
-                                                             : "another version of HTTP than 1.0 and 1.1";
+                                                             : "a version of HTTP other than 1.0 and 1.1";
 }
 
 static const char *http_head_check_field(struct bytes line) {
@@ -155,7 +155,7 @@ void http_head_finish(struct http_head *head) {
     }
     struct bytes text = buf_bytes(&head->text);
     if (http_head_is_strict(head) || text.size < FIRST_LINE_SIZE_MIN || !http_head_is_first_line(text)) {
-        http_head_refuse(head, "a head that breaks off");
+        http_head_refuse(head, "an incomplete head");
         return;
     }
     http_head_parse(head);
@@ -212,17 +212,17 @@ const char *http_head_framing(const struct http_head *head, enum http_message me
         return NULL;
     }
     if (!http_head_read_length(head, &framing.size, &lengths_count)) {
-        return "a Content-Length that is none";
+        return "an invalid Content-Length";
     }
     if (is_request && codings_count + lengths_count > 1) {
-        return "a body whose end is said more than once";
+        return "a body whose length is stated more than once";
     }
     if (http_head_has_no_body(head, message)) {
         framing.kind = HTTP_BODY_NONE;
     } else if (codings_count > 0) {
         bool is_known = codings_count == 1 && bytes_equal_ignore_case(coding, BYTES("chunked"));
         if (!is_known || (is_request && head->minor_version == 0)) {
-            return "a transfer encoding that is not known";
+            return "an unknown transfer encoding";
         }
         framing.kind = HTTP_BODY_CHUNKED;
     } else if (lengths_count > 0) {
