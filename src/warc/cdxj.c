@@ -8,7 +8,7 @@ static void put_value(struct json *json, const char *name, struct bytes value) {
     }
 }
 
-static bool is_key(struct bytes key) {
+static bool cdxj_is_key(struct bytes key) {
     for (size_t i = 0; i < key.size; i++) {
         if (key.data[i] <= ' ') {
             return false;
@@ -18,10 +18,10 @@ static bool is_key(struct bytes key) {
 }
 
 static bool is_valid(const struct cdxj *cdxj) {
-    return is_key(cdxj->key) && cdxj->time_us >= UTC_MIN_US && cdxj->time_us <= UTC_MAX_US;
+    return cdxj_is_key(cdxj->key) && cdxj->time_us >= UTC_MIN_US && cdxj->time_us <= UTC_MAX_US;
 }
 
-static void put_members(struct json *json, const struct cdxj *cdxj) {
+static void cdxj_put_members(struct json *json, const struct cdxj *cdxj) {
     put_value(json, "url", cdxj->url);
     put_value(json, "mime", cdxj->mime);
     if (cdxj->status > 0) {
@@ -45,7 +45,7 @@ enum err cdxj_put(struct buf *out, const struct cdxj *cdxj) {
     buf_put(out, cdxj->key);
     buf_put_format(out, " %s ", utc_format_digits(cdxj->time_us, timestamp));
     json_open(&json, NULL);
-    put_members(&json, cdxj);
+    cdxj_put_members(&json, cdxj);
     json_close(&json);
     return buf_put_byte(out, '\n');
 }
@@ -58,7 +58,7 @@ enum err cdxj_put_json(struct buf *out, const struct cdxj *cdxj) {
     json_begin_spaced(&json, out);
     json_bytes(&json, "urlkey", cdxj->key);
     json_timestamp(&json, "timestamp", cdxj->time_us);
-    put_members(&json, cdxj);
+    cdxj_put_members(&json, cdxj);
     json_end(&json);
     return buf_put_byte(out, '\n');
 }

@@ -181,7 +181,7 @@ static enum err flush_idx(struct wacz_zipnum *zipnum, struct err_detail *detail)
 }
 
 /* "key time" of a line. */
-static struct bytes place_of(struct bytes line) {
+static struct bytes wacz_place_of(struct bytes line) {
     size_t key = bytes_find_byte(line, ' ');
     size_t time = key < line.size ? bytes_find_byte(bytes_skip(line, key + 1), ' ') : 0;
     return bytes_slice(line, 0, key < line.size ? key + 1 + time : line.size);
@@ -196,7 +196,7 @@ static enum err flush_block(struct wacz_zipnum *zipnum, struct err_detail *detai
     if (err != ERR_OK) {
         return err;
     }
-    buf_put(&zipnum->line, place_of(block));
+    buf_put(&zipnum->line, wacz_place_of(block));
     buf_put_byte(&zipnum->line, ' ');
     json_open(&zipnum->json, NULL);
     JSON_COUNTS(&zipnum->json, {"offset", zipnum->offset}, {"length", length});
