@@ -6,7 +6,171 @@
 #include <stdlib.h>
 
 #include "base/whole_file.h"
+#include "node/captures/capture_by_key.h"
 #include "node/copies/copies_state.h"
+#include "web/url/url.h"
+
+/* ---- captures of this node by their keys ---- */
+
+enum { SURT_SIZE_MAX = URL_SIZE_MAX + 16, BOUNDS_SIZE_MAX = 2 * SURT_SIZE_MAX + 64 };
+
+static enum err copies_reader_init(struct copies_reader *reader, struct instance *instance) {
+    buf_init(&reader->surt, SURT_SIZE_MAX);
+    buf_init(&reader->url, URL_SIZE_MAX);
+    buf_init(&reader->bounds, BOUNDS_SIZE_MAX);
+    reader->session = instance_session_new(instance);
+    enum err err = sha256_init(&reader->sha256);
+    return reader->session == NULL ? ERR_MEMORY : err;
+}
+
+static void copies_reader_done(struct copies_reader *reader) {
+    if (reader->session != NULL) {
+        instance_session_free(reader->session);
+    }
+    if (reader->sha256.context != NULL) {
+        sha256_done(&reader->sha256);
+    }
+    buf_done(&reader->surt);
+    buf_done(&reader->url);
+    buf_done(&reader->bounds);
+}
+
+enum err copies_find_surt(struct copies *copies, const struct ringkey *key, struct buf *out) {
+    struct keyset_entry entry;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_find(copies->keyset, key, &entry);
+    if (err == ERR_OK) {
+        err = buf_put(out, entry.surt);
+    }
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
+
+enum err copies_find_capture(struct copies *copies, struct copies_reader *reader, const struct ringkey *key,
+                             struct capture *ret_capture, struct err_detail *detail) {
+    buf_clear(&reader->surt);
+    enum err err = copies_find_surt(copies, key, &reader->surt);
+    if (err != ERR_OK) {
+        return err_set(detail, err, "no capture of that key");
+    }
+    return capture_by_key(reader->session, buf_bytes(&reader->surt), key, &reader->bounds, &reader->url,
+                          ret_capture, detail);
+}
+
+enum err copies_read_payload(struct copies *copies, struct copies_reader *reader, const struct ringkey *key,
+                             struct bytes *ret_payload, struct err_detail *detail) {
+    struct capture capture;
+    struct key located;
+    struct block block;
+    enum err err = copies_find_capture(copies, reader, key, &capture, detail);
+    err = err == ERR_OK ? instance_locate(reader->session, &capture, &located, &block, detail) : err;
+    return err == ERR_OK ? instance_get(reader->session, &located, ret_payload, detail) : err;
+}
+
+/* ---- lists ---- */
+
+static enum err list_range(struct copies *copies, const struct ringkey_range *range, struct ringkey *out,
+                           size_t count_max, size_t *count) {
+    size_t found = 0;
+    bool is_empty = range->has_upper && ringkey_compare(&range->lower, &range->upper) >= 0;
+    enum err err =
+        is_empty ? ERR_OK : keyset_list(copies->keyset, range, out + *count, count_max - *count, &found);
+    *count += err == ERR_OK ? found : 0;
+    return err;
+}
+
+static struct ringkey lowest_at(struct ring_id place) {
+    struct ringkey key = {0};
+    ring_id_write(place, key.bytes);
+    return key;
+}
+
+static struct ringkey next_key(const struct ringkey *key) {
+    struct ringkey next = *key;
+    for (size_t i = RINGKEY_SIZE; i > 0 && ++next.bytes[i - 1] == 0; i--) {
+    }
+    return next;
+}
+
+enum err copies_list(struct copies *copies, struct ring_id from, struct ring_id to,
+                     const struct ringkey *behind, struct ringkey *out, size_t count_max, size_t *ret_count) {
+    static const struct ring_id last = {UINT64_MAX, UINT64_MAX};
+    struct ring_id end = ring_id_add_power(to, 0);
+    struct ringkey_range first = {.lower = behind != NULL ? next_key(behind)
+                                                          : lowest_at(ring_id_add_power(from, 0))};
+    struct ringkey_range second = {.upper = lowest_at(end), .has_upper = true};
+    struct ring_id start = ring_id_read(first.lower.bytes);
+    size_t count = 0;
+    bool is_straight = ring_id_compare(start, to) <= 0 && !ring_id_equal(from, to);
+    first.has_upper = is_straight && !ring_id_equal(to, last);
+    first.upper = second.upper;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = list_range(copies, &first, out, count_max, &count);
+    if (err == ERR_OK && !is_straight && !ring_id_equal(from, to) && count < count_max) {
+        err = list_range(copies, &second, out, count_max, &count);
+    }
+    pthread_mutex_unlock(&copies->keys_lock);
+    *ret_count = count;
+    return err;
+}
+
+/* ---- the keys, for others: which captures of a position, or of a digest, does this node have? ---- */
+
+enum { LAST_COUNT = 64, LAST_SLACK = 16 };
+
+static struct ringkey_range range_of(const uint8_t place[RINGKEY_POSITION_SIZE], int64_t from_us,
+                                     int64_t before_us) {
+    static const uint8_t lowest[RINGKEY_DIGEST_SIZE];
+    return (struct ringkey_range){
+        .lower = ringkey_make(place, from_us, lowest),
+        .upper = ringkey_make(place, before_us, lowest),
+        .has_upper = true,
+    };
+}
+
+enum err copies_find_first(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE], int64_t from_us,
+                           struct ringkey *ret_key) {
+    struct ringkey_range range = range_of(place, from_us, INT64_MAX);
+    size_t count = 0;
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = from_us < INT64_MAX ? keyset_list(copies->keyset, &range, ret_key, 1, &count) : ERR_OK;
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err == ERR_OK && count == 0 ? ERR_NOT_FOUND : err;
+}
+
+/* Lists begin at their lower end, which is moved up first if there are many. */
+static enum err find_last(struct keyset *keyset, struct ringkey_range *range, struct ringkey *ret_key) {
+    struct ringkey keys[LAST_COUNT];
+    struct ringkey_sum sum;
+    size_t count = 0;
+    enum err err = keyset_sum(keyset, range, &sum);
+    if (err == ERR_OK && sum.count > LAST_COUNT - LAST_SLACK) {
+        err = keyset_cut(keyset, range, sum.count - LAST_COUNT / 2, LAST_SLACK, &range->lower);
+    }
+    err = err == ERR_OK ? keyset_list(keyset, range, keys, LAST_COUNT, &count) : err;
+    if (err != ERR_OK || count == 0) {
+        return err == ERR_OK ? ERR_NOT_FOUND : err;
+    }
+    *ret_key = keys[count - 1];
+    return ERR_OK;
+}
+
+enum err copies_find_last(struct copies *copies, const uint8_t place[RINGKEY_POSITION_SIZE],
+                          int64_t before_us, struct ringkey *ret_key) {
+    struct ringkey_range range = range_of(place, INT64_MIN, before_us);
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = before_us > INT64_MIN ? find_last(copies->keyset, &range, ret_key) : ERR_NOT_FOUND;
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
+
+enum err copies_find_digest(struct copies *copies, const uint8_t digest[RINGKEY_DIGEST_SIZE],
+                            struct ringkey *ret_key) {
+    pthread_mutex_lock(&copies->keys_lock);
+    enum err err = keyset_find_digest(copies->keyset, digest, NULL, ret_key);
+    pthread_mutex_unlock(&copies->keys_lock);
+    return err;
+}
 
 enum {
     FEED_RECORDS_MAX = 64, /* the set is locked meanwhile */
@@ -46,7 +210,13 @@ void copies_note(struct copies *copies, const char *format, ...) {
     }
 }
 
-/* ---- the ring as the keeper sees it ---- */
+void copies_count(struct copies *copies, uint64_t *counter, uint64_t more) {
+    pthread_mutex_lock(&copies->lock);
+    *counter += more;
+    pthread_mutex_unlock(&copies->lock);
+}
+
+/* ---- the ring, for the plan of copies ---- */
 
 static bool is_listed(const struct copy_plan_arc *arc, const struct peer *peer) {
     for (size_t i = 0; i < arc->count; i++) {
@@ -209,11 +379,6 @@ static enum err open_keys(struct copies *copies, struct err_detail *detail) {
     return ERR_OK;
 }
 
-static void init_locks(struct copies *copies) {
-    pthread_mutex_init(&copies->keys_lock, NULL);
-    pthread_mutex_init(&copies->lock, NULL);
-}
-
 static enum err make_parts(struct copies *copies) {
     const struct copies_config *config = &copies->config;
     size_t wanted = config->ring.copies(config->ring.context);
@@ -252,18 +417,15 @@ enum err copies_new(const struct copies_config *config, struct copies **ret_copi
     }
     copies->config = *config;
     copies->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    init_locks(copies);
+    pthread_mutex_init(&copies->keys_lock, NULL);
+    pthread_mutex_init(&copies->lock, NULL);
     enum err err = make_parts(copies);
     err = err == ERR_OK ? open_keys(copies, detail) : err;
     if (err != ERR_OK) {
         copies_free(copies);
         return err;
     }
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_COMPARE, copies_answer_compare, copies);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_OFFER, copies_answer_offer, copies);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_CONFIRM, copies_answer_confirm, copies);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_PROVE, copies_answer_prove, copies);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_FOLLOW, copies_answer_follow, copies);
+    copies_serve(copies);
     *ret_copies = copies;
     return ERR_OK;
 }
@@ -331,7 +493,7 @@ void copies_report_damage(struct copies *copies, const struct ringkey *key) {
 bool copies_is_compared(struct copies *copies, struct ring_id place) {
     const struct copies_ring *ring = &copies->config.ring;
     struct holders_arc arc;
-    /* Who was a holder until the ring changed was compared too, but does not get what is new. */
+    /* A node that was a holder until the ring changed was compared too, but is not told what is new. */
     if (!ring->know(ring->context, place, &arc) || arc.self_rank < 0) {
         return false;
     }

@@ -2,20 +2,20 @@
  * copies - this node's part in keeping the archive of the ring (decision 0011, "Who keeps what").
  *
  *      volumes ──feed──> keyset ──new keys──> offers to the other holders
- *                           ^                 comparisons of our arcs (protocol/copies/copy_plan.h says when,
- * with whom) └── what others offered or we found missing is fetched, checked and stored
+ *                           ^                 comparisons of our arcs, as protocol/copies/copy_plan.h plans
+ *                           └── what others offered or we found missing is fetched, checked, stored
  *
  * A node that keeps everything compares the arcs of others, too, with one of their holders at a time, and
- * fetches what it lacks; and it follows their primaries (PEER_RPC_FOLLOW), which offer it what is new. It is
- * no holder of them to anybody: nobody counts its copies.
+ * fetches what it lacks; and it follows their primaries (PEER_RPC_FOLLOW), which offer it what is new. It
+ * does not count as a holder of those arcs: nobody relies on its copies.
  *
- * One thread of its own does all that waits: it follows the volumes, offers, compares, fetches, challenges,
- * hands on and gives up what is surplus, repairs. Questions of others (PEER_RPC_COMPARE, PEER_RPC_OFFER,
- * PEER_RPC_CONFIRM, PEER_RPC_PROVE, PEER_RPC_FOLLOW) are answered on the bulk thread. What did not come is
- * found missing by the next comparison: nothing needs to be resumed but that.
+ * One task on a thread of its own does all the waiting: it follows the volumes, offers, compares, fetches,
+ * challenges, hands on and gives up surplus, repairs. Questions of others (PEER_RPC_COMPARE, PEER_RPC_OFFER,
+ * PEER_RPC_CONFIRM, PEER_RPC_PROVE, PEER_RPC_FOLLOW) are answered on the thread of peer_rpc. The next
+ * comparison finds what did not come, so nothing else needs to be resumed.
  *
- * Who has what is asked of a table of functions, so that it can be tested without a ring:
- * copies_ring_of_holders() makes it of node/ring/holders.h.
+ * The ring is a table of functions, so that copies can be tested without one: copies_ring_of_holders() makes
+ * it of node/ring/holders.h.
  */
 #ifndef MNEMON_NODE_COPIES_COPIES_H
 #define MNEMON_NODE_COPIES_COPIES_H
@@ -85,7 +85,7 @@ void copies_free(struct copies *copies);
 /* Append the SURT of a capture that this node has: for captures_config.find_surt. ERR_NOT_FOUND. */
 enum err copies_find_surt(struct copies *copies, const struct ringkey *key, struct buf *out) MUST_CHECK;
 
-/* May he be given copies now: for captures_config.may_copy. */
+/* May the node be given copies now? For captures_config.may_copy. */
 bool copies_may_copy(struct copies *copies, const struct peer *peer);
 
 /*
@@ -102,8 +102,8 @@ enum err copies_find_digest(struct copies *copies, const uint8_t digest[RINGKEY_
 /* A document could not be read: ERR_CORRUPT. It is fetched from another holder and stored again. */
 void copies_report_damage(struct copies *copies, const struct ringkey *key);
 
-/* He gave something that was false. For a while he counts as no copy: as a holder of our arcs, as the primary
- * before us (protocol/copies/primary_watch.h), and as one who confirms what is surplus here. */
+/* The node gave something false. For a while it does not count: neither as a holder of our arcs, nor as the
+ * primary before us (protocol/copies/primary_watch.h), nor when it confirms what is surplus here. */
 void copies_distrust(struct copies *copies, const struct peer *peer);
 
 /* Look now for what is new in the volumes and in the ring. */
@@ -122,7 +122,7 @@ struct copies_stat {
     uint64_t compared_by_count;   /* questions of others answered */
     uint64_t toured_count;        /* comparisons of arcs of others, to keep everything */
     uint64_t offered_count;       /* keys */
-    uint64_t handed_on_count;     /* of arcs that were ours, found missing at who has them now */
+    uint64_t handed_on_count;     /* captures of arcs that were ours, missing at their new holders */
     uint64_t fetched_count;       /* captures stored that others gave */
     uint64_t fetched_about_count; /* of them, without their payload */
     uint64_t fetched_size;        /* of payloads */

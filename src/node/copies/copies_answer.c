@@ -1,4 +1,4 @@
-/* Questions of other nodes, on the bulk thread. */
+/* Answers to other nodes, on the thread of peer_rpc. */
 #include "node/copies/copies_state.h"
 
 /* ---- comparison ---- */
@@ -9,7 +9,7 @@ static bool is_all_equal(struct bytes question, struct bytes answer) {
            answer.size == 1 && answer.data[0] == (RECONCILE_SKIP << 6 | RECONCILE_POSITION_SIZE);
 }
 
-/* Is he the primary of the end of that arc, as far as we know? Then we keep it for him. */
+/* If the node is the primary of the end of that arc, as far as we know, we keep the arc for it. */
 static void take_claim(struct copies *copies, const struct peer *from, struct ring_id arc_from,
                        struct ring_id arc_to, bool is_equal) {
     const struct copies_ring *ring = &copies->config.ring;
@@ -22,7 +22,7 @@ static void take_claim(struct copies *copies, const struct peer *from, struct ri
     pthread_mutex_unlock(&copies->lock);
 }
 
-enum err copies_answer_compare(void *context, const struct peer *from, struct bytes question,
+static enum err answer_compare(void *context, const struct peer *from, struct bytes question,
                                struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
     struct ring_id arc_from;
@@ -67,7 +67,7 @@ enum err copies_answer_compare(void *context, const struct peer *from, struct by
 
 /* ---- offers ---- */
 
-/* He says that something has changed at his side. */
+/* The other node says that something has changed there. */
 static void take_nudge(struct copies *copies, const struct peer *from) {
     pthread_mutex_lock(&copies->lock);
     for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
@@ -79,9 +79,9 @@ static void take_nudge(struct copies *copies, const struct peer *from) {
     copies_wake(copies);
 }
 
-/* Shall we have what he offers: are we a holder, or does one of them want us to be one, since he is the
- * primary or sees to what the primary does not (protocol/copies/primary_watch.h)? *ret_giver: where he is
- * reached, which an incoming stream does not show. */
+/* Shall we take the offer? Yes if we are a holder, or if the other node is one: it is the primary, or sees to
+ * what the primary neglects (protocol/copies/primary_watch.h), and wants a copy here. *ret_giver: the address
+ * at which it is reached, which an incoming stream does not show. */
 static bool is_ours(struct copies *copies, const struct peer *from, struct ring_id place,
                     struct holders_arc *arc, struct peer *ret_giver) {
     const struct copies_ring *ring = &copies->config.ring;
@@ -150,7 +150,7 @@ static void doubt_all(struct copies *copies, const struct peer *from, const stru
     pthread_mutex_unlock(&copies->lock);
 }
 
-enum err copies_answer_offer(void *context, const struct peer *from, struct bytes question,
+static enum err answer_offer(void *context, const struct peer *from, struct bytes question,
                              struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
     struct copies_keys keys;
@@ -179,7 +179,7 @@ enum err copies_answer_offer(void *context, const struct peer *from, struct byte
 
 /* ---- confirmations ---- */
 
-enum err copies_answer_confirm(void *context, const struct peer *from, struct bytes question,
+static enum err answer_confirm(void *context, const struct peer *from, struct bytes question,
                                struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
     struct copies_keys keys;
@@ -205,7 +205,7 @@ enum err copies_answer_confirm(void *context, const struct peer *from, struct by
 
 /* ---- challenges ---- */
 
-enum err copies_answer_prove(void *context, const struct peer *from, struct bytes question,
+static enum err answer_prove(void *context, const struct peer *from, struct bytes question,
                              struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
     struct copies_challenge challenge;
@@ -225,4 +225,13 @@ enum err copies_answer_prove(void *context, const struct peer *from, struct byte
     }
     copies_prove(&copies->answering.sha256, &challenge, payload, proof);
     return buf_put(answer, bytes_of(proof, sizeof proof));
+}
+
+void copies_serve(struct copies *copies) {
+    struct peer_rpc *peer_rpc = copies->config.peer_rpc;
+    peer_rpc_serve(peer_rpc, PEER_RPC_COMPARE, answer_compare, copies);
+    peer_rpc_serve(peer_rpc, PEER_RPC_OFFER, answer_offer, copies);
+    peer_rpc_serve(peer_rpc, PEER_RPC_CONFIRM, answer_confirm, copies);
+    peer_rpc_serve(peer_rpc, PEER_RPC_PROVE, answer_prove, copies);
+    peer_rpc_serve(peer_rpc, PEER_RPC_FOLLOW, copies_answer_follow, copies);
 }

@@ -6,7 +6,7 @@
  *      OFFER     question   count:varint<=4096 { key[40] }
  *                answer     two bits for each key, the first in the lowest of byte 0: enum copies_wish
  *      CONFIRM   question   count:varint<=4096 { key[40] }
- *                answer     one bit for each key: he has it
+ *                answer     one bit for each key: the node has it
  *      PROVE     question   nonce[32] key[40] offset:varint size:varint<=1 MiB
  *                answer     SHA-256 of the nonce and that part of the payload, [32]
  *
@@ -31,9 +31,9 @@ enum {
 
 enum copies_wish {
     COPIES_HAS,         /* nothing to do */
-    COPIES_WANTS,       /* he will fetch it */
-    COPIES_WANTS_ABOUT, /* he will, but has the payload */
-    COPIES_NOT_NOW,     /* not his, or too much at once */
+    COPIES_WANTS,       /* the node will fetch it */
+    COPIES_WANTS_ABOUT, /* likewise, but it has the payload */
+    COPIES_NOT_NOW,     /* not for this node, or too much at once */
 };
 
 /* The keys of a question, read one by one. */

@@ -1,10 +1,9 @@
 /*
- * What is wanted is fetched by a small crew, checked by node/captures/captures.h, and stored. Most of the
- * time of a fetch is waiting for the other node or for the disk; so a few threads do several at once, for one
- * batch at a time, and end with it.
+ * What is wanted of other nodes waits in two lanes (protocol/copies/transfer_order.h). A small crew fetches
+ * it batch by batch; node/captures/captures.h checks it, and it is stored. Most of the time of a fetch is
+ * waiting for the other node or for the disk, so a few threads do several at once.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
@@ -12,18 +11,132 @@
 #include "node/copies/copies_state.h"
 #include "run/bell.h"
 
+/* ---- what is wanted ---- */
+
 enum { FULL_S = 60, CREW_FROM_COUNT = 4 /* fewer are not worth threads */, SILENCES_MAX = 3 };
 static const uint64_t SPACE_MIN = UINT64_C(256) << 20;
 static const uint64_t SECOND_US = 1000000;
 static const uint64_t BUSY_US = 500000;
 
+/* A key of one giver: another one may have to give it after all. */
+struct waiting {
+    struct ringkey key;
+    uint8_t giver[PEER_KEY_SIZE];
+};
+_Static_assert(sizeof(struct waiting) == COPIES_WAITING_SIZE, "compared as bytes");
+
+enum err copies_want_init(struct copies *copies) {
+    size_t count_max = (size_t)TRANSFER_ORDER_LANES_COUNT * COPIES_WANTED_MAX;
+    map_init(&copies->waiting, COPIES_WAITING_SIZE, 1, count_max, copies->config.seed);
+    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
+        struct copies_lane *lane = &copies->lanes[i];
+        lane->wanted = malloc(COPIES_WANTED_MAX * sizeof *lane->wanted);
+        if (lane->wanted == NULL) {
+            return ERR_MEMORY;
+        }
+    }
+    return map_reserve(&copies->waiting, count_max);
+}
+
+void copies_want_done(struct copies *copies) {
+    for (size_t i = 0; i < TRANSFER_ORDER_LANES_COUNT; i++) {
+        free(copies->lanes[i].wanted);
+    }
+    map_done(&copies->waiting);
+}
+
+static struct waiting waiting_of(const struct ringkey *key, const struct peer *peer) {
+    struct waiting waiting = {.key = *key};
+    memcpy(waiting.giver, peer->key, sizeof waiting.giver);
+    return waiting;
+}
+
+static void append(struct copies_lane *lane, const struct copies_wanted *wanted) {
+    lane->wanted[(lane->first + lane->count++) % COPIES_WANTED_MAX] = *wanted;
+}
+
+/* Once from each giver, however often it offers it. */
+static bool copies_want_again(struct copies *copies, const struct copies_wanted *wanted) {
+    struct waiting waiting = waiting_of(&wanted->key, &wanted->peer);
+    if (map_get(&copies->waiting, bytes_of(&waiting, sizeof waiting)) != NULL) {
+        return true;
+    }
+    if (copies->lanes[wanted->lane].count == COPIES_WANTED_MAX) {
+        return false;
+    }
+    append(&copies->lanes[wanted->lane], wanted);
+    copies->wanted_count++;
+    void *place = map_put(&copies->waiting, bytes_of(&waiting, sizeof waiting));
+    ASSERT(place != NULL); /* there is room for as many */
+    return true;
+}
+
+bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
+                 const struct peer *peer) {
+    return copies_want_again(copies, &(struct copies_wanted){.key = *key, .peer = *peer, .lane = lane});
+}
+
+static struct copies_wanted take_first(struct copies_lane *lane) {
+    struct copies_wanted wanted = lane->wanted[lane->first];
+    lane->first = (lane->first + 1) % COPIES_WANTED_MAX;
+    lane->count--;
+    return wanted;
+}
+
+/* Those of other givers go to the end, in their order: their turn is next. */
+static size_t take_of_lane(struct copies *copies, enum transfer_order_lane index, struct copies_wanted *out,
+                           size_t count_max) {
+    struct copies_lane *lane = &copies->lanes[index];
+    struct peer giver = lane->wanted[lane->first].peer;
+    size_t count = 0;
+    for (size_t left = lane->count; left > 0 && count < count_max; left--) {
+        struct copies_wanted wanted = take_first(lane);
+        if (copies->config.has_slow_lines && !peer_equal(&wanted.peer, &giver)) {
+            append(lane, &wanted);
+            continue;
+        }
+        struct waiting waiting = waiting_of(&wanted.key, &wanted.peer);
+        map_remove(&copies->waiting, bytes_of(&waiting, sizeof waiting));
+        copies->wanted_count--;
+        out[count++] = wanted;
+    }
+    return count;
+}
+
+/* The next ones, at most count_max; on slow lines, from one lane and one giver. The lock is held. */
+static size_t copies_take_wanted(struct copies *copies, struct copies_wanted *out, size_t count_max) {
+    bool has_own = copies->lanes[TRANSFER_ORDER_OWN].count > 0;
+    bool has_offered = copies->lanes[TRANSFER_ORDER_OFFERED].count > 0;
+    if (!has_own && !has_offered) {
+        return 0;
+    }
+    enum transfer_order_lane lane = transfer_order_next(&copies->queue, has_own, has_offered);
+    enum transfer_order_lane other = lane == TRANSFER_ORDER_OWN ? TRANSFER_ORDER_OFFERED : TRANSFER_ORDER_OWN;
+    transfer_order_took(&copies->queue, lane);
+    size_t count = take_of_lane(copies, lane, out, count_max);
+    if (!copies->config.has_slow_lines && copies->lanes[other].count > 0) {
+        count += take_of_lane(copies, other, out + count, count_max - count);
+    }
+    return count;
+}
+
+bool copies_may_copy(struct copies *copies, const struct peer *peer) {
+    if (!copies->config.has_slow_lines) {
+        return true;
+    }
+    pthread_mutex_lock(&copies->lock);
+    bool may_copy = transfer_order_may_take(&copies->giving, peer, copies_now_us(copies));
+    pthread_mutex_unlock(&copies->lock);
+    return may_copy;
+}
+
 struct item {
     struct copies_wanted wanted;
-    struct peer giver; /* who was asked for it: where that one is busy, another holder */
+    struct peer giver; /* the node that was asked: another holder if wanted.peer is busy */
     bool has_payload;  /* we have it, of another capture */
     bool is_later;     /* another one of this batch brings the payload */
     enum err err;
-    bool is_lacking; /* he answered that he has it no more, or not yet: no silence */
+    bool is_lacking; /* the giver answered that it does not have it any more, or not yet: no silence */
     bool is_about;
     uint64_t size;
 };
@@ -34,7 +147,7 @@ struct copies_work {
     size_t count;
     atomic_size_t next;
     bool is_second;                         /* the second time over the batch */
-    struct peer silent[COPIES_BATCH_COUNT]; /* lock: who did not answer in this batch is not asked again */
+    struct peer silent[COPIES_BATCH_COUNT]; /* lock: did not answer in this batch, and are not asked again */
     size_t silent_count;
     size_t open_count; /* lock: handed to the disk, not durable yet */
     struct bell durable;
@@ -147,7 +260,7 @@ static enum err store(struct copies_hand *hand, const struct captured *captured,
     return err;
 }
 
-/* Somebody else than who said that he has it. */
+/* Was another node asked than the one that said it has it? */
 static bool is_of_another(const struct item *item) {
     return !peer_equal(&item->giver, &item->wanted.peer);
 }
@@ -173,7 +286,7 @@ static bool is_vain(struct copies *copies, const struct peer *peer) {
     return is_vain;
 }
 
-/* Another holder of the place, who may have it by now. */
+/* Another holder of the position, which may have it by now. */
 static bool find_other(struct copies *copies, const struct item *item, struct peer *ret_peer) {
     const struct copies_ring *ring = &copies->config.ring;
     struct holders_arc arc;
@@ -191,14 +304,15 @@ static bool find_other(struct copies *copies, const struct item *item, struct pe
     return false;
 }
 
-/* Where who has it gives to another one now, and that takes long, it is asked of others; what they lack waits
- * for him. */
+/* If the node that has it is busy giving to another one, which takes long on slow lines, other holders are
+ * asked; what they lack waits for the first. */
 static enum err choose_giver(struct copies *copies, struct item *item) {
     item->giver = item->wanted.peer;
     if (is_vain(copies, &item->giver)) {
         return ERR_CANCELLED;
     }
-    if (!peer_rpc_is_busy(copies->config.peer_rpc, &item->giver)) { /* once: he may become so at any time */
+    if (!peer_rpc_is_busy(copies->config.peer_rpc,
+                          &item->giver)) { /* asked once: it may become busy at any time */
         return ERR_OK;
     }
     bool is_worth_it = copies->config.has_slow_lines && find_other(copies, item, &item->giver);
@@ -321,9 +435,9 @@ static void take_batch(struct copies *copies) {
 }
 
 /*
- * Of one who is too busy: always, and at once where others give something meanwhile. Of one who is silent, or
- * has not got yet what he offered: a few times, and a moment later. Nobody would ask for it again but the
- * next comparison, and that takes long.
+ * If the giver is too busy: always, and at once if others give something meanwhile. If it is silent, or has
+ * not yet got what it offered: a few times, and a moment later. Otherwise only the next comparison would ask
+ * again, and that takes long.
  */
 static bool is_wanted_still(struct item *item, bool came, bool *ret_is_later) {
     bool is_silent = is_silence(item->err);
@@ -331,7 +445,7 @@ static bool is_wanted_still(struct item *item, bool came, bool *ret_is_later) {
     return is_silent ? item->wanted.silences_count++ < SILENCES_MAX : item->err == ERR_BUSY;
 }
 
-/* Where there is no room, a comparison finds it. */
+/* If there is no room, a comparison finds it. */
 static void want_again(struct copies *copies, bool came) {
     pthread_mutex_lock(&copies->lock);
     for (size_t i = 0; i < copies->work->count; i++) {
@@ -344,7 +458,7 @@ static void want_again(struct copies *copies, bool came) {
     pthread_mutex_unlock(&copies->lock);
 }
 
-/* What did not come must be asked of others by who reads it here, until a comparison finds it. */
+/* What did not come must be read from other nodes until a comparison finds it. */
 static void doubt_missing(struct copies *copies, bool is_all) {
     pthread_mutex_lock(&copies->lock);
     for (size_t i = 0; i < copies->work->count; i++) {

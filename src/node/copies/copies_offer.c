@@ -1,14 +1,23 @@
-/* New captures are offered to the other holders at once, and to those who follow. */
+/*
+ * New captures are offered to the other holders at once, and to followers: nodes that keep everything and
+ * have asked the primaries to be told what is new.
+ */
 #include <stdlib.h>
 
 #include "node/copies/copies_state.h"
 
-enum { PEERS_MAX = 64, SHUN_S = 10, AGAIN_S = 10 };
+enum {
+    PEERS_MAX = 64,
+    SHUN_S = 10,
+    AGAIN_S = 10,
+    FOLLOW_S_MIN = 900, /* three rounds at the default interval */
+};
 static const uint64_t SECOND_US = 1000000;
 
-/* ---- who does not answer, or lies ---- */
+/* ---- nodes that do not answer, or lie ---- */
 
-void copies_shun(struct copies *copies, const struct peer *peer, bool is_false) {
+/* Any thread. */
+static void copies_shun(struct copies *copies, const struct peer *peer, bool is_false) {
     pthread_mutex_lock(&copies->lock);
     uint64_t now_us = copies_now_us(copies);
     standing_note(&copies->standing, STANDING_SILENT, peer_key(peer), now_us, now_us + SHUN_S * SECOND_US);
@@ -54,6 +63,89 @@ bool copies_take_falsehood(struct copies *copies, const struct peer *peer) {
     return is_false;
 }
 
+/* ---- following ---- */
+
+enum err copies_follow(struct copies *copies, const struct peer *primary) {
+    struct err_detail detail = {0};
+    if (copies_is_shunned(copies, primary)) {
+        return ERR_REFUSED;
+    }
+    enum err err = peer_rpc_ask(copies->config.peer_rpc, primary, PEER_RPC_FOLLOW, bytes_of(NULL, 0),
+                                COPIES_ASK_MS, &copies->answer, &detail);
+    if (err != ERR_OK && err != ERR_BUSY && err != ERR_UNSUPPORTED) {
+        copies_shun(copies, primary, false); /* silent: the next stop does not wait for it again */
+    }
+    return err;
+}
+
+/* ---- being followed, as a primary ---- */
+
+/* A follower asks again in each of its rounds; one that does not answer an offer is dropped anyhow. */
+static uint64_t until_us(const struct copies *copies, uint64_t now_us) {
+    uint64_t least_us = FOLLOW_S_MIN * SECOND_US;
+    uint64_t long_us = 3 * copies->config.compare_interval_us;
+    return now_us + (long_us > least_us ? long_us : least_us);
+}
+
+static bool add_follower(struct copies *copies, const struct peer *peer) {
+    uint64_t now_us = copies_now_us(copies);
+    struct copies_follower *place = NULL;
+    for (size_t i = 0; i < COPIES_FOLLOWERS_MAX; i++) {
+        struct copies_follower *follower = &copies->followers[i];
+        if (memcmp(follower->peer.key, peer->key, PEER_KEY_SIZE) == 0) {
+            place = follower;
+            break;
+        }
+        place = place == NULL && follower->until_us <= now_us ? follower : place;
+    }
+    if (place != NULL) {
+        *place = (struct copies_follower){.peer = *peer, .until_us = until_us(copies, now_us)};
+    }
+    return place != NULL;
+}
+
+enum err copies_answer_follow(void *context, const struct peer *from, struct bytes question,
+                              struct buf *answer, struct err_detail *detail) {
+    struct copies *copies = context;
+    const struct copies_ring *ring = &copies->config.ring;
+    struct peer peer;
+    (void)answer;
+    if (question.size > 0) {
+        copies_blame(copies, from, "wants to follow with bytes left over");
+        return err_set(detail, ERR_INVALID, "bytes left over");
+    }
+    if (!ring->locate(ring->context, from->key, &peer)) {
+        peer = *from; /* good for as long as its stream is open */
+    }
+    pthread_mutex_lock(&copies->lock);
+    bool is_added = add_follower(copies, &peer);
+    pthread_mutex_unlock(&copies->lock);
+    return is_added ? ERR_OK : err_set(detail, ERR_BUSY, "too many follow this node already");
+}
+
+static void copies_unfollow(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    for (size_t i = 0; i < COPIES_FOLLOWERS_MAX; i++) {
+        if (peer_equal(&copies->followers[i].peer, peer)) {
+            copies->followers[i] = (struct copies_follower){.until_us = 0};
+        }
+    }
+    pthread_mutex_unlock(&copies->lock);
+}
+
+static size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]) {
+    size_t count = 0;
+    pthread_mutex_lock(&copies->lock);
+    uint64_t now_us = copies_now_us(copies);
+    for (size_t i = 0; i < COPIES_FOLLOWERS_MAX; i++) {
+        if (now_us < copies->followers[i].until_us) {
+            out[count++] = copies->followers[i].peer;
+        }
+    }
+    pthread_mutex_unlock(&copies->lock);
+    return count;
+}
+
 /* ---- one offer ---- */
 
 enum err copies_offer(struct copies *copies, const struct peer *peer, const struct ringkey *keys,
@@ -76,9 +168,7 @@ enum err copies_offer(struct copies *copies, const struct peer *peer, const stru
         copies_blame(copies, peer, "answers an offer with something else");
         return err;
     }
-    pthread_mutex_lock(&copies->lock);
-    copies->stat.offered_count += count;
-    pthread_mutex_unlock(&copies->lock);
+    copies_count(copies, &copies->stat.offered_count, count);
     return ERR_OK;
 }
 
@@ -97,7 +187,7 @@ void copies_take_fresh(void *context, const struct ringkey *key) {
 /* Keys for one node. */
 struct parcel {
     struct peer peer;
-    bool is_primary; /* of some of them, and we are not: what he does not take is offered again */
+    bool is_primary; /* of some of the keys, and we are not: what it does not take is offered again */
     size_t count;
     struct ringkey *keys; /* COPIES_KEYS_MAX */
 };
@@ -172,7 +262,7 @@ static void offer_again(struct copies *copies, const struct parcel *parcel) {
     copies->again_us = copies_now_us(copies) + AGAIN_S * SECOND_US;
 }
 
-/* Of our own arcs a comparison finds what he has not got. */
+/* In our own arcs, a comparison finds what the node lacks. */
 static void touch(struct copies *copies, const struct parcel *parcel) {
     pthread_mutex_lock(&copies->lock);
     for (size_t i = 0; i < parcel->count; i++) {
@@ -232,7 +322,7 @@ void copies_offer_fresh(struct copies *copies) {
         deliver(copies, &parcels->parcels[i]);
         if (copies->has_lost_fresh && parcels->parcels[i].is_primary &&
             copies_offer(copies, &parcels->parcels[i].peer, NULL, 0) != ERR_OK) {
-            continue; /* he compares at his next interval */
+            continue; /* the node compares at its next interval */
         }
     }
     if (copies->has_lost_fresh) {

@@ -1,6 +1,7 @@
 /*
- * Surplus: captures of places that no primary has seen to with us for the grace time. Each of the holders is
- * asked whether it has them, and for a proof; who has not is offered them; what all R have is given up here.
+ * Surplus: captures of positions that no primary has compared with us for the grace time. Each holder is
+ * asked whether it has them, and for a proof; what a holder lacks is offered to it; what all R holders have
+ * is given up here.
  */
 #include <sodium.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ static enum err ask_holder(struct copies *copies, const struct peer *peer, const
     return err;
 }
 
-/* Words are cheap: of what he says that he has he must prove one, drawn by lot. Who was found false lately is
- * not believed at all. */
+/* Words are cheap: a holder must prove one of the captures that it says it has, drawn by lot. A node that was
+ * found false lately is not believed at all. */
 static bool is_proved(struct copies *copies, const struct peer *peer, const struct surplus *surplus,
                       const uint8_t *has) {
     size_t had[LIST_COUNT];
@@ -100,12 +101,10 @@ static void give_up(struct copies *copies, const struct ringkey *key) {
     if (err != ERR_OK && err != ERR_NOT_FOUND) {
         copies_note(copies, "a surplus capture cannot be removed: %s", err_detail_text(&detail, err));
     }
-    pthread_mutex_lock(&copies->lock);
-    copies->stat.released_count += err == ERR_OK;
-    pthread_mutex_unlock(&copies->lock);
+    copies_count(copies, &copies->stat.released_count, err == ERR_OK);
 }
 
-/* ERR_BUSY where not all holders could be asked: nothing was given up. */
+/* ERR_BUSY: not all holders could be asked, and nothing was given up. */
 static enum err release_keys(struct surplus *surplus) {
     struct copies *copies = surplus->copies;
     const struct copies_ring *ring = &copies->config.ring;

@@ -1,4 +1,15 @@
-/* copies_state - what the files of copies*.c share. Private to them. */
+/*
+ * copies_state - one machine in several files, which share struct copies and are its only readers:
+ *
+ *      copies.c          begin and end, the task that runs the rest, captures by their keys
+ *      copies_offer.c    new captures are offered to other holders and to followers
+ *      copies_fetch.c    captures that are wanted here are fetched and stored
+ *      copies_compare.c  comparisons with other holders, challenges, the primaries before us
+ *      copies_release.c  surplus is handed over and given up
+ *      copies_repair.c   damage is found and repaired
+ *      copies_answer.c   answers to the questions of other nodes
+ *      copies_json.c     the state for people
+ */
 #ifndef MNEMON_NODE_COPIES_COPIES_STATE_H
 #define MNEMON_NODE_COPIES_COPIES_STATE_H
 
@@ -25,7 +36,7 @@ enum {
     COPIES_DAMAGED_MAX = 1024,
     COPIES_CREW_COUNT = 4,       /* threads that fetch */
     COPIES_BATCH_COUNT = 256,    /* captures fetched before the thread looks at anything else */
-    COPIES_CAME_COUNT = 1 << 14, /* keys of which it is known that they came from others; a power of 2 */
+    COPIES_CAME_COUNT = 1 << 14, /* keys that are known to have come from others; a power of 2 */
     COPIES_SHUNNED_MAX = 192,    /* up to three reasons each */
     COPIES_FOLLOWERS_MAX = 16,
     COPIES_WANTED_BUSY = 1024, /* with more to fetch, nothing else is begun */
@@ -35,9 +46,9 @@ enum {
 
 struct copies_wanted {
     struct ringkey key;
-    struct peer peer; /* who has it */
+    struct peer peer; /* a node that has it */
     enum transfer_order_lane lane;
-    uint8_t silences_count; /* how often he did not give it */
+    uint8_t silences_count; /* how often that node did not give it */
 };
 
 /* What is wanted, a circle. */
@@ -64,7 +75,7 @@ struct copies_hand {
     struct pool_job job;
 };
 
-/* Somebody who keeps everything: what is new in our arcs is offered to him. */
+/* A node that keeps everything: what is new in our arcs is offered to it. */
 struct copies_follower {
     struct peer peer;
     uint64_t until_us;
@@ -76,7 +87,7 @@ struct copies {
     struct task task;
     struct pool crew; /* fetches beside the task */
 
-    /* The set of keys and its feed; locked for short times, before `lock` where both are. */
+    /* The set of keys and its feed; locked for short times, and before `lock` if both are. */
     pthread_mutex_t keys_lock;
     struct keyset *keyset;
     struct keyset_feed *feed;
@@ -84,7 +95,7 @@ struct copies {
     pthread_mutex_t lock;
     struct copy_plan *copy_plan;                          /* lock */
     struct primary_watch primary_watch;                   /* lock */
-    struct full_sync full_sync;                           /* lock: where everything is kept */
+    struct full_sync full_sync;                           /* lock: if everything is kept */
     struct copies_lane lanes[TRANSFER_ORDER_LANES_COUNT]; /* lock */
     size_t wanted_count;                                  /* lock: in both */
     struct transfer_order_queue queue;                    /* lock: which of them is next */
@@ -92,14 +103,14 @@ struct copies {
     struct map waiting;                                   /* lock: what is wanted */
     struct ringkey damaged[COPIES_DAMAGED_MAX];           /* lock */
     size_t damaged_count;                                 /* lock */
-    struct standing standing;                             /* lock: who did not answer or gave what is false */
-    struct standing_entry shunned[COPIES_SHUNNED_MAX];    /* lock */
+    struct standing standing; /* lock: nodes that did not answer or gave something false */
+    struct standing_entry shunned[COPIES_SHUNNED_MAX];      /* lock */
     struct copies_follower followers[COPIES_FOLLOWERS_MAX]; /* lock */
     uint64_t full_until_us;                                 /* lock */
     uint64_t busy_until_us;                                 /* lock: nothing is fetched before */
     struct copies_stat stat;                                /* lock */
 
-    struct copies_reader answering; /* the bulk thread's */
+    struct copies_reader answering; /* of the thread of peer_rpc */
 
     /* The task's. */
     struct copies_reader reading;
@@ -112,7 +123,7 @@ struct copies {
     size_t again_count;
     uint64_t again_us;
     uint64_t came[COPIES_CAME_COUNT]; /* keys, shortened */
-    uint64_t generation;              /* of the ring, as the keeper knows it */
+    uint64_t generation;              /* of the ring, as it was looked at last */
     uint64_t failing;                 /* primary_watch_failing(), likewise */
     bool has_ring;
     struct buf question;
@@ -125,23 +136,19 @@ struct copies {
     uint64_t list_us;  /* when a list of damaged captures is looked for */
 };
 
-/* ---- copies.c ---- */
+/* ---- copies.c: begin and end, the task, captures of this node by their keys ---- */
 
 uint64_t copies_now_us(const struct copies *copies);
 bool copies_is_stopping(struct copies *copies);
 void copies_blame(struct copies *copies, const struct peer *peer, const char *sentence);
 void copies_note(struct copies *copies, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void copies_count(struct copies *copies, uint64_t *counter, uint64_t more); /* one of copies->stat */
 struct ring_id copies_place_of(const struct ringkey *key);
 
 /* Take in what is new in the volumes. */
 void copies_feed(struct copies *copies);
 
-/* ---- copies_read.c ---- */
-
-enum err copies_reader_init(struct copies_reader *reader, struct instance *instance) MUST_CHECK;
-void copies_reader_done(struct copies_reader *reader);
-
-/* The capture of a key; SURT and URL last until the next call, it has no media type. ERR_NOT_FOUND. */
+/* The capture of a key, without its media type; SURT and URL last until the next call. ERR_NOT_FOUND. */
 enum err copies_find_capture(struct copies *copies, struct copies_reader *reader, const struct ringkey *key,
                              struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 
@@ -149,20 +156,16 @@ enum err copies_find_capture(struct copies *copies, struct copies_reader *reader
 enum err copies_read_payload(struct copies *copies, struct copies_reader *reader, const struct ringkey *key,
                              struct bytes *ret_payload, struct err_detail *detail) MUST_CHECK;
 
-/* Keys of the set in (from, to], behind *behind where it is not NULL; at most count_max. */
+/* Keys of the set in (from, to], those after *behind if it is not NULL; at most count_max. */
 enum err copies_list(struct copies *copies, struct ring_id from, struct ring_id to,
                      const struct ringkey *behind, struct ringkey *out, size_t count_max,
                      size_t *ret_count) MUST_CHECK;
 
-/* ---- copies_answer.c: on the bulk thread ---- */
+/* ---- copies_answer.c: on the thread of peer_rpc ---- */
 
-peer_rpc_handler copies_answer_compare;
-peer_rpc_handler copies_answer_offer;
-peer_rpc_handler copies_answer_confirm;
-peer_rpc_handler copies_answer_prove;
-peer_rpc_handler copies_answer_follow; /* copies_follow.c */
+void copies_serve(struct copies *copies);
 
-/* ---- copies_want.c ---- */
+/* ---- copies_fetch.c ---- */
 
 enum err copies_want_init(struct copies *copies) MUST_CHECK;
 void copies_want_done(struct copies *copies);
@@ -170,12 +173,6 @@ void copies_want_done(struct copies *copies);
 /* False: there is no room. The lock is held. */
 bool copies_want(struct copies *copies, enum transfer_order_lane lane, const struct ringkey *key,
                  const struct peer *peer);
-bool copies_want_again(struct copies *copies, const struct copies_wanted *wanted);
-
-/* The next ones, at most count_max: where the lines are slow, of one lane and giver. The lock is held. */
-size_t copies_take_wanted(struct copies *copies, struct copies_wanted *out, size_t count_max);
-
-/* ---- copies_fetch.c ---- */
 
 enum err copies_crew_init(struct copies *copies) MUST_CHECK;
 void copies_crew_done(struct copies *copies);
@@ -185,86 +182,65 @@ bool copies_came(const struct copies *copies, const struct ringkey *key);
 
 /* ---- copies_repair.c ---- */
 
-void copies_repair(struct copies *copies); /* what was reported as damaged */
-
-/* ---- copies_scrub.c ---- */
-
 enum err copies_scrub_init(struct copies *copies, struct err_detail *detail) MUST_CHECK;
-void copies_scrub(struct copies *copies); /* a step, when it is time for one */
+void copies_scrub(struct copies *copies);  /* a step, when it is time for one */
+void copies_repair(struct copies *copies); /* what was reported as damaged */
 
 /* ---- copies_offer.c ---- */
 
 void copies_take_fresh(void *context, const struct ringkey *key); /* keyset_feed_added */
 void copies_offer_fresh(struct copies *copies);
 
-/* At most COPIES_KEYS_MAX keys to one node; his wishes are in keeping->wishes. */
+/* Offer one node at most COPIES_KEYS_MAX keys; its wishes are in copies->wishes then. */
 enum err copies_offer(struct copies *copies, const struct peer *peer, const struct ringkey *keys,
                       size_t count) MUST_CHECK;
 
 /* Any thread. */
-void copies_shun(struct copies *copies, const struct peer *peer, bool is_false);
 bool copies_is_shunned(struct copies *copies, const struct peer *peer);
 bool copies_take_falsehood(struct copies *copies, const struct peer *peer); /* once for each time */
 
-/* Something of his was found false: for half the grace time nobody relies on what he says that he has. */
+/* The node gave something false: for half the grace time, what it says it has does not count. */
 void copies_note_false(struct copies *copies, const struct peer *peer);
 bool copies_is_false(struct copies *copies, const struct peer *peer);
 
-/* ---- copies_primary_watch.c ---- */
+/* Ask a primary to be told what is new; and answer a node that asks for it. */
+enum err copies_follow(struct copies *copies, const struct peer *primary) MUST_CHECK;
+peer_rpc_handler copies_answer_follow;
+
+/* ---- copies_compare.c ---- */
+
+void copies_run_task(struct copies *copies, const struct copy_plan_task *task);
+
+/*
+ * ERR_OK: the node holds it, or we cannot know. ERR_MISMATCH: it does not, and is blamed. ERR_NOT_FOUND,
+ * ERR_CORRUPT: it says so itself. Otherwise there was no answer.
+ */
+enum err copies_challenge_key(struct copies *copies, const struct peer *peer,
+                              const struct ringkey *key) MUST_CHECK;
 
 uint64_t copies_grace_us(const struct copies *copies);
 void copies_primary_watch_init(struct copies *copies);
 
-/* Who is watched, while the arcs are described. */
+/* The nodes that are watched, while the arcs are described. */
 struct copies_watch {
     struct primary_watch_arc arcs[PRIMARY_WATCH_WATCHED_MAX];
     size_t count;
 };
 
-/* An own arc, with who is before it: he is watched, and where he fails, his arc is ours too, and so on. */
+/* An own arc and the primary before it, which is watched: if it fails, its arc is ours too, and so on. */
 void copies_primary_watch_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
                                 struct copies_watch *watch);
 uint64_t copies_primary_watch_failing(struct copies *copies);
 void copies_primary_watch_run(struct copies *copies); /* a challenge, when it is time for one */
 
-/* ---- copies_challenge.c: ERR_OK: he holds it, or we cannot know; ERR_MISMATCH: he does not, and is blamed;
- * ERR_NOT_FOUND, ERR_CORRUPT: he says so himself; else there was no answer ---- */
-
-enum err copies_challenge_key(struct copies *copies, const struct peer *peer,
-                              const struct ringkey *key) MUST_CHECK;
-
-/* With a key of ours in (from, to], drawn by lot. */
-enum err copies_challenge_arc(struct copies *copies, const struct peer *peer, struct ring_id from,
-                              struct ring_id to) MUST_CHECK;
-
-/* Whatever error the other side chose to answer with is no proof of anything. */
-enum err copies_err_of_others(enum err err);
-
-/* ---- copies_task.c, copies_release.c ---- */
-
-void copies_run_task(struct copies *copies, const struct copy_plan_task *task);
-
-/* What follows from a comparison: what is missing here is wanted, what is missing there is offered. */
-enum copies_aim { COPIES_FETCH = 1, COPIES_GIVE = 2, COPIES_BOTH = 3 };
-
-/* The arc of the task with its peer. Only what is aimed at counts as missing. */
-struct copy_plan_outcome copies_compare(struct copies *copies, const struct copy_plan_task *task,
-                                        enum copies_aim aim);
-void copies_release(struct copies *copies, const struct copy_plan_task *task,
-                    struct copy_plan_outcome *ret_outcome);
-
-/* ---- copies_follow.c ---- */
-
-/* Ask to be told; and who wants to be told. */
-enum err copies_follow(struct copies *copies, const struct peer *primary) MUST_CHECK;
-size_t copies_followers(struct copies *copies, struct peer out[COPIES_FOLLOWERS_MAX]);
-void copies_unfollow(struct copies *copies, const struct peer *peer); /* until he asks again */
-
-/* ---- copies_full_sync.c ---- */
-
 void copies_full_sync_init(struct copies *copies);
 bool copies_full_sync(struct copies *copies);              /* a stop; false: none is due */
 uint64_t copies_full_sync_at(const struct copies *copies); /* when; UINT64_MAX: never. The lock is held */
 void copies_full_sync_put_json(const struct copies *copies, struct json *json); /* the lock is held */
+
+/* ---- copies_release.c ---- */
+
+void copies_release(struct copies *copies, const struct copy_plan_task *task,
+                    struct copy_plan_outcome *ret_outcome);
 
 #endif

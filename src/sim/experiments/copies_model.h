@@ -21,7 +21,7 @@ enum {
     COPIES_MODEL_WANTED_MAX = 16384, /* as in node/copies/copies_state.h */
     COPIES_MODEL_WANTED_BUSY = 1024,
     KEEP_BATCH_COUNT = 256,
-    COPIES_MODEL_FOUND_MAX = 8192, /* as in node/copies/copies_task.c */
+    COPIES_MODEL_FOUND_MAX = 8192, /* as in node/copies/copies_compare.c */
 };
 
 struct copies_model_config {

@@ -1,4 +1,4 @@
-/* What a keeper's tasks do in a small ring: as node/copies/copies_task.c and node/copies/copies_release.c.
+/* What a keeper's tasks do in a small ring: as node/copies/copies_compare.c and node/copies/copies_release.c.
  */
 #include "base/assert.h"
 #include "sim/experiments/copies_model.h"
