@@ -151,11 +151,8 @@ static int read_proxy(const struct cli *cli, const struct serve_options *options
 static struct ring_services_crowd crowd_of(const struct settings *settings) {
     return (struct ring_services_crowd){
         .is_off = !settings->crowd_enabled,
-        .overlay = (uint8_t)settings->crowd_overlay,
         .part = (uint8_t)settings->crowd_part,
         .shuffle_us = settings->crowd_shuffle_us,
-        .view_size = (uint8_t)settings->crowd_view,
-        .fanout = (uint8_t)settings->crowd_fanout,
         .cache_size = settings->crowd_cache,
         .offers_kept = settings->crowd_offers == SETTINGS_OFFERS_KEPT,
     };
@@ -209,9 +206,7 @@ static int run_node(struct cli *cli, const struct data *data, const struct serve
         .leads_away = settings->ring_redirect,
         .public_origin = text_or_null(settings->http_public),
         .crowd = crowd_of(settings),
-        .groups = {.period_us = settings->group_period_us,
-                   .silence_us = settings->group_silence_us,
-                   .probe_size = (uint32_t)settings->group_probe},
+        .groups = {.period_us = settings->group_period_us, .silence_us = settings->group_silence_us},
         .mirrors = {.gather_us = settings->mirror_gather_us,
                     .ask_us = settings->mirror_period_us,
                     .limit = &down,

@@ -47,7 +47,6 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
         .directory = config->directory,
         .period_us = config->groups.period_us,
         .silence_us = config->groups.silence_us,
-        .probe_size = config->groups.probe_size,
         .clock = config->clock,
         .note = on_note,
         .context = ring_services,
@@ -226,7 +225,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
     struct host_leases_config host_leases = {
         .peer_rpc = ring_services->peer_rpc,
         .self = ring_services->self,
-        .homes = host_leases_homes_of(ring_services->holders),
+        .homes = holders_source(ring_services->holders),
         .clock = ring_services->config.clock,
     };
     ring_services->route = (struct route){.ask = ask_route,
@@ -348,7 +347,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .directory = ring_services->config.directory,
         .instance = ring_services->config.instance,
         .peer_rpc = ring_services->peer_rpc,
-        .ring = copies_ring_of_holders(ring_services->holders),
+        .ring = holders_source(ring_services->holders),
         .mapping = mapping,
         .grace_us = ring_services->config.copies.grace_us,
         .compare_interval_us = ring_services->config.copies.compare_us,

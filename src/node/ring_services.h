@@ -47,10 +47,7 @@ struct ring_services_copies {
 /* Of the crowd. 0 stands for the default in parentheses. */
 struct ring_services_crowd {
     bool is_off;
-    uint8_t overlay;   /* (CROWD_CYCLON) enum crowd_kind */
-    uint8_t part;      /* (CROWD_FULL) enum crowd_part */
-    uint8_t view_size; /* (node/crowd/crowd_driver.h), as the next */
-    uint8_t fanout;
+    uint8_t part;        /* (CROWD_FULL) enum crowd_part */
     bool offers_kept;    /* also what the store keeps for the ring */
     uint64_t shuffle_us; /* (10 s) */
     uint64_t cache_size; /* (node/crowd/offers.h) */
@@ -60,7 +57,6 @@ struct ring_services_crowd {
 struct ring_services_groups {
     uint64_t period_us;
     uint64_t silence_us;
-    uint32_t probe_size;
 };
 
 /* Of the collections, likewise: node/mirror/mirror_driver.h. */

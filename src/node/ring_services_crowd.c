@@ -78,11 +78,8 @@ static enum err make_crowd_driver(struct ring_services *ring_services) {
         .transport = ring_services->transport,
         .crowd =
             {
-                .kind = (enum crowd_kind)crowd->overlay,
                 .part = (enum crowd_part)crowd->part,
-                .view_size = crowd->view_size,
                 .shuffle_us = crowd->shuffle_us,
-                .fanout = crowd->fanout,
             },
         .clock = ring_services->config.clock,
         .have = have,

@@ -27,16 +27,12 @@ struct settings {
     uint64_t ring_scrub_us;
     bool ring_redirect;
     bool crowd_enabled;
-    uint32_t crowd_part;    /* enum crowd_part */
-    uint32_t crowd_overlay; /* enum crowd_kind */
+    uint32_t crowd_part; /* enum crowd_part */
     uint64_t crowd_shuffle_us;
-    uint64_t crowd_view;
-    uint64_t crowd_fanout;
     uint64_t crowd_cache;
     uint32_t crowd_offers; /* enum settings_offers */
     uint64_t group_period_us;
     uint64_t group_silence_us;
-    uint64_t group_probe; /* bytes */
     uint64_t mirror_gather_us;
     uint64_t mirror_period_us;
     struct bytes mirror_limit; /* as node/mirror/mirror_driver_rates.h reads them, as the next three */
@@ -61,14 +57,12 @@ struct settings {
     uint64_t crawl_connections;
     bool crawl_allow_private;
     struct bytes crawl_nameservers;
+    struct bytes retired; /* what is not a setting any more */
 };
-
-/* The keys, for config_read() and for a template. */
-extern const struct config_key settings_keys[];
 
 extern const char *const settings_keeps[]; /* the words of enum settings_keep */
 
-/* The defaults where there is no such file, unless it must exist. *detail names file, line and column. */
+/* The defaults if there is no such file, unless it must exist. *detail names file, line and column. */
 enum err settings_read(struct settings *settings, const char *path, bool must_exist,
                        struct err_detail *detail) MUST_CHECK;
 void settings_done(struct settings *settings);

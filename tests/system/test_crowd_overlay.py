@@ -115,10 +115,10 @@ def test_a_node_may_stay_out_of_it(node):
 @pytest.mark.parametrize("part", ["query-only", "tunnel", "mute"])
 def test_a_node_that_does_less_for_others_is_part_of_the_overlay(node, part):
     a, b = node(2, ip="127.0.12.2"), node(3, ip="127.0.12.3")
-    settings(b, f"part = {part}", "overlay = proofs", "view = 10", "fanout = 2")
+    settings(b, f"part = {part}", "overlay = proofs", "view = 10", "fanout = 2")  # only the first is a setting still
     found(a, "--open")
     a.start()
     b.start("--join", a.place)
     await_views([a, b], 1)
     said = crowd(b)
-    assert (said["part"], said["overlay"], said["view_size"], said["fanout"]) == (part, "proofs", 10, 2)
+    assert (said["part"], said["overlay"], said["view_size"], said["fanout"]) == (part, "cyclon", 25, 5)

@@ -3,12 +3,12 @@
  * polite as one. The loop of the test is the crawl's loop of all of them; each has its own bulk thread.
  */
 #include "node/leases/host_leases.h"
+#include "node/leases/host_leases_code.h"
 
 #include <stdatomic.h>
 
 #include "crawl/engine/crawler_state.h"
 #include "net/stream.h"
-#include "node/leases/host_leases_state.h"
 #include "node/rpc/peer_rpc_state.h"
 #include "scratch.h"
 #include "store/instance/instance.h"

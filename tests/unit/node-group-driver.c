@@ -59,7 +59,7 @@ static void start_node(struct node *node, unsigned number) {
     struct err_detail detail = {0};
     struct ring_services_config ring_services = {
         .directory = node->directory,
-        .groups = {.period_us = 1000000, .silence_us = 60000000, .probe_size = PROBE_SIZE},
+        .groups = {.period_us = 1000000, .silence_us = 60000000},
         .clock = &clock_system,
     };
     node->ring_services = ring_services_new(&ring_services);

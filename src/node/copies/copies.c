@@ -14,7 +14,7 @@
 
 enum { SURT_SIZE_MAX = URL_SIZE_MAX + 16, BOUNDS_SIZE_MAX = 2 * SURT_SIZE_MAX + 64 };
 
-static enum err copies_reader_init(struct copies_reader *reader, struct instance *instance) {
+enum err copies_reader_init(struct copies_reader *reader, struct instance *instance) {
     buf_init(&reader->surt, SURT_SIZE_MAX);
     buf_init(&reader->url, URL_SIZE_MAX);
     buf_init(&reader->bounds, BOUNDS_SIZE_MAX);
@@ -23,7 +23,7 @@ static enum err copies_reader_init(struct copies_reader *reader, struct instance
     return reader->session == NULL ? ERR_MEMORY : err;
 }
 
-static void copies_reader_done(struct copies_reader *reader) {
+void copies_reader_done(struct copies_reader *reader) {
     if (reader->session != NULL) {
         instance_session_free(reader->session);
     }
@@ -240,7 +240,7 @@ static void add_peers(struct copy_plan_arc *out, const struct holders_arc *arc, 
 /* Our arc with its holders, and some that follow them in case one is full. */
 static void describe_arc(struct copies *copies, const struct holders_arc *arc, struct copies_watch *watch,
                          struct copy_plan_arc *out) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     const struct peer *self = &arc->peers[0];
     size_t count_max = ring->copies(ring->context) + COPY_PLAN_SPARES_MAX - 1;
     struct holders_arc next = *arc;
@@ -259,7 +259,7 @@ static void describe_arc(struct copies *copies, const struct holders_arc *arc, s
 }
 
 static void look_at_ring(struct copies *copies) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     uint64_t generation = ring->generation(ring->context);
     if (copies->has_ring && generation == copies->generation &&
         copies->failing == copies_primary_watch_failing(copies)) {
@@ -491,7 +491,7 @@ void copies_report_damage(struct copies *copies, const struct ringkey *key) {
 }
 
 bool copies_is_compared(struct copies *copies, struct ring_id place) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     /* A node that was a holder until the ring changed was compared too, but is not told what is new. */
     if (!ring->know(ring->context, place, &arc) || arc.self_rank < 0) {
@@ -513,34 +513,4 @@ void copies_stat(struct copies *copies, struct copies_stat *ret_stat) {
     ret_stat->keys_count = keys_count;
     ret_stat->wanted_count = copies->wanted_count;
     pthread_mutex_unlock(&copies->lock);
-}
-
-/* ---- the ring by node/ring/holders.h ---- */
-
-static size_t ask_own(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]) {
-    return holders_own(context, out);
-}
-
-static bool ask_known(void *context, struct ring_id place, struct holders_arc *ret_arc) {
-    return holders_know(context, place, ret_arc);
-}
-
-static enum err ask_find(void *context, struct ring_id place, struct holders_arc *ret_arc) {
-    return holders_find(context, place, ret_arc);
-}
-
-static size_t ask_copies(void *context) {
-    return holders_copies(context);
-}
-
-static uint64_t ask_generation(void *context) {
-    return holders_generation(context);
-}
-
-static bool locate(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
-    return holders_locate(context, key, ret_peer);
-}
-
-struct copies_ring copies_ring_of_holders(struct holders *holders) {
-    return (struct copies_ring){ask_own, ask_known, ask_find, ask_copies, ask_generation, locate, holders};
 }

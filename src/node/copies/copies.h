@@ -13,9 +13,6 @@
  * challenges, hands on and gives up surplus, repairs. Questions of others (PEER_RPC_COMPARE, PEER_RPC_OFFER,
  * PEER_RPC_CONFIRM, PEER_RPC_PROVE, PEER_RPC_FOLLOW) are answered on the thread of peer_rpc. The next
  * comparison finds what did not come, so nothing else needs to be resumed.
- *
- * The ring is a table of functions, so that copies can be tested without one: copies_ring_of_holders() makes
- * it of node/ring/holders.h.
  */
 #ifndef MNEMON_NODE_COPIES_COPIES_H
 #define MNEMON_NODE_COPIES_COPIES_H
@@ -28,25 +25,12 @@
 
 struct copies;
 
-/* As the functions of node/ring/holders.h. Any thread. */
-struct copies_ring {
-    size_t (*own)(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]);
-    bool (*know)(void *context, struct ring_id place, struct holders_arc *ret_arc);
-    enum err (*find)(void *context, struct ring_id place, struct holders_arc *ret_arc);
-    size_t (*copies)(void *context);
-    uint64_t (*generation)(void *context);
-    bool (*locate)(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
-    void *context;
-};
-
-struct copies_ring copies_ring_of_holders(struct holders *holders);
-
 /* 0 or NULL stands for the default in parentheses. Texts and modules outlive it. */
 struct copies_config {
     const char *directory; /* of the data: the keys are in DIR/ring/keys */
     struct instance *instance;
     struct peer_rpc *peer_rpc;
-    struct copies_ring ring;
+    struct holders_source ring;
     uint8_t mapping;                /* enum charter_mapping */
     uint64_t grace_us;              /* (1 h) */
     uint64_t compare_interval_us;   /* (5 min) */

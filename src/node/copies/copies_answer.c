@@ -12,7 +12,7 @@ static bool is_all_equal(struct bytes question, struct bytes answer) {
 /* If the node is the primary of the end of that arc, as far as we know, we keep the arc for it. */
 static void take_claim(struct copies *copies, const struct peer *from, struct ring_id arc_from,
                        struct ring_id arc_to, bool is_equal) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     if (!ring->know(ring->context, arc_to, &arc) || arc.count == 0 || !peer_same_key(&arc.peers[0], from)) {
         return;
@@ -84,7 +84,7 @@ static void take_nudge(struct copies *copies, const struct peer *from) {
  * at which it is reached, which an incoming stream does not show. */
 static bool is_ours(struct copies *copies, const struct peer *from, struct ring_id place,
                     struct holders_arc *arc, struct peer *ret_giver) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     bool is_known = arc->count > 0 && ring_id_is_owned(arc->from, place, arc->to);
     if (!is_known && !ring->know(ring->context, place, arc)) {
         arc->count = 0;

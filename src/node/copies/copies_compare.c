@@ -121,7 +121,7 @@ void copies_primary_watch_init(struct copies *copies) {
 /* The arc that ends where ours begins, and its primary. False: that is this node, or it is not known. */
 static bool find_before(struct copies *copies, struct ring_id from, const struct peer *self,
                         struct primary_watch_arc *ret_arc) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     if (!ring->know(ring->context, from, &arc) || arc.count == 0 || !ring_id_equal(arc.to, from) ||
         address_equal(&arc.peers[0].address, &self->address)) {
@@ -141,7 +141,7 @@ static bool fails(struct copies *copies, const struct peer *peer) {
 /* Once around the ring, nobody is left who could take it. */
 void copies_primary_watch_reach(struct copies *copies, const struct peer *self, struct copy_plan_arc *arc,
                                 struct copies_watch *watch) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct primary_watch_arc before;
     size_t wanted = ring->copies(ring->context);
     arc->has_predecessor = find_before(copies, arc->from, self, &before);
@@ -358,7 +358,7 @@ static struct copy_plan_outcome run_comparison(struct copies *copies, const stru
 
 /* What was ours until the ring changed: the primary of its first part gets what it lacks. */
 static struct copy_plan_outcome run_hand_on(struct copies *copies, const struct copy_plan_task *task) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct copy_plan_outcome outcome = {.err = ERR_OK};
     struct copy_plan_task part = *task;
     struct holders_arc arc;
@@ -457,7 +457,7 @@ static struct full_sync_outcome sync_with(struct copies *copies, const struct fu
 }
 
 bool copies_full_sync(struct copies *copies) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     struct ring_id place;
     struct full_sync_stop stop;

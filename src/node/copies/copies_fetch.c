@@ -288,7 +288,7 @@ static bool is_vain(struct copies *copies, const struct peer *peer) {
 
 /* Another holder of the position, which may have it by now. */
 static bool find_other(struct copies *copies, const struct item *item, struct peer *ret_peer) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     if (!ring->know(ring->context, copies_place_of(&item->wanted.key), &arc)) {
         return false;

@@ -107,7 +107,7 @@ static bool add_follower(struct copies *copies, const struct peer *peer) {
 enum err copies_answer_follow(void *context, const struct peer *from, struct bytes question,
                               struct buf *answer, struct err_detail *detail) {
     struct copies *copies = context;
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct peer peer;
     (void)answer;
     if (question.size > 0) {
@@ -225,7 +225,7 @@ static bool is_holder(const struct holders_arc *arc, const struct peer *peer) {
 static void pack(struct copies *copies, struct parcels *parcels) {
     struct peer followers[COPIES_FOLLOWERS_MAX];
     size_t followers_count = copies_followers(copies, followers);
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc = {.count = 0};
     for (size_t i = 0; i < copies->fresh_count; i++) {
         const struct ringkey *key = &copies->fresh[i];

@@ -107,7 +107,7 @@ static void give_up(struct copies *copies, const struct ringkey *key) {
 /* ERR_BUSY: not all holders could be asked, and nothing was given up. */
 static enum err release_keys(struct surplus *surplus) {
     struct copies *copies = surplus->copies;
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     const struct holders_arc *arc = &surplus->arc;
     uint8_t has[LIST_COUNT];
     size_t wanted = ring->copies(ring->context);
@@ -139,7 +139,7 @@ static enum err release_keys(struct surplus *surplus) {
 }
 
 static enum err release_list(struct copies *copies, const struct ringkey *keys, size_t count) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct surplus *surplus = calloc(1, sizeof *surplus);
     enum err err = surplus != NULL ? ERR_OK : ERR_MEMORY;
     for (size_t i = 0; i < count && err == ERR_OK; i += surplus->count) {

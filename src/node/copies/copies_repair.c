@@ -95,7 +95,7 @@ static bool take_damaged(struct copies *copies, struct ringkey *ret_key) {
 }
 
 static size_t other_holders(struct copies *copies, const struct ringkey *key, struct peer out[HOLDERS_MAX]) {
-    const struct copies_ring *ring = &copies->config.ring;
+    const struct holders_source *ring = &copies->config.ring;
     struct holders_arc arc;
     size_t count = 0;
     if (!ring->know(ring->context, copies_place_of(key), &arc)) {

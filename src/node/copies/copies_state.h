@@ -148,6 +148,9 @@ struct ring_id copies_place_of(const struct ringkey *key);
 /* Take in what is new in the volumes. */
 void copies_feed(struct copies *copies);
 
+enum err copies_reader_init(struct copies_reader *reader, struct instance *instance) MUST_CHECK;
+void copies_reader_done(struct copies_reader *reader);
+
 /* The capture of a key, without its media type; SURT and URL last until the next call. ERR_NOT_FOUND. */
 enum err copies_find_capture(struct copies *copies, struct copies_reader *reader, const struct ringkey *key,
                              struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;

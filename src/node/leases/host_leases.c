@@ -1,41 +1,143 @@
 #include "node/leases/host_leases.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "crawl/engine/crawler.h"
-#include "node/leases/host_leases_state.h"
+#include "node/leases/host_leases_code.h"
+#include "run/loop.h"
+#include "run/task.h"
 #include "store/keyset/position.h"
+#include "web/url/canon.h"
 #include "web/url/surt.h"
 
-enum { SURT_SIZE_MAX = 1024, URL_TEXT_SIZE_MAX = PERMIT_HOST_SIZE_MAX + 16 };
-static const uint64_t LOOKUP_WAIT_US =
-    UINT64_C(1000000); /* before a home that was not found is asked again */
+enum {
+    PARCELS_MAX = 4096,
+    EVENTS_MAX = 4096,
+    WISHES_MAX = 1024,
+    TIMEOUT_MS = 5000, /* of a message */
+    TICK_US = 500000,
+    SURT_SIZE_MAX = 1024,
+    URL_TEXT_SIZE_MAX = PERMIT_HOST_SIZE_MAX + 16,
+    LOOKUP_WAIT_US = 1000000, /* before a home that was not found is asked again */
+};
 
-uint64_t host_leases_now_us(const struct host_leases *host_leases) {
+/* A message on its way out. The bulk thread's, once it was posted. */
+struct host_leases_parcel {
+    struct host_leases_parcel *next; /* of the late ones */
+    struct host_leases *host_leases;
+    struct peer to;
+    enum host_leases_kind kind;
+    uint64_t number; /* of the lease */
+    struct buf host;
+    struct buf message;
+};
+
+/* What the crawl's loop has to hear. */
+struct host_leases_event {
+    struct host_leases *host_leases;
+    struct loop_post post;
+    struct peer from; /* of a loss: whom it was for */
+    bool is_loss;     /* a message of ours was not delivered; kind, host and number say which */
+    bool is_certain;  /* of a loss: he did not get it */
+    struct buf bytes; /* what the message borrows */
+    struct host_leases_message message;
+};
+
+/* A place whose home has to be looked up. */
+struct host_leases_wish {
+    struct host_leases_wish *next;
+    struct ring_id place;
+};
+
+/* An arc of ours, and since when. */
+struct host_leases_arc {
+    struct ring_id from;
+    struct ring_id to;
+    uint64_t since_us;
+};
+
+struct host_leases {
+    struct host_leases_config config;
+    struct permits permits;
+    struct task finder;
+
+    /* The bulk thread's. */
+    struct host_leases_parcel *late; /* more than the other side takes for now; in order */
+
+    /* The crawl's loop's. */
+    struct crawler *crawler; /* NULL: detached */
+    struct loop_timer tick;
+    struct canon canon; /* work space */
+    struct buf surt;
+    struct sha256 sha256;
+    struct host_leases_arc arcs[HOLDERS_ARCS_MAX];
+    size_t arcs_count;
+
+    pthread_mutex_t lock;
+    struct loop *loop; /* lock, as all below; the crawl's; NULL: detached */
+    size_t events_count;
+    size_t parcels_count;
+    struct host_leases_wish *wishes;
+    size_t wishes_count;
+    struct host_leases_stat stat;
+};
+
+static uint64_t host_leases_now_us(const struct host_leases *host_leases) {
     return clock_monotonic_us(host_leases->config.clock);
 }
 
-int64_t host_leases_wall_us(const struct host_leases *host_leases) {
+static int64_t host_leases_wall_us(const struct host_leases *host_leases) {
     return clock_wall_us(host_leases->config.clock);
 }
 
+static void host_leases_count(struct host_leases *host_leases, uint64_t *counter) {
+    pthread_mutex_lock(&host_leases->lock);
+    (*counter)++;
+    pthread_mutex_unlock(&host_leases->lock);
+}
+
+/* ---- the finder: looks homes up ---- */
+
+/* What it finds, the next question for the place knows (holders.h keeps it). */
+static uint64_t host_leases_find_first(void *context) {
+    struct host_leases *host_leases = context;
+    const struct holders_source *homes = &host_leases->config.homes;
+    pthread_mutex_lock(&host_leases->lock);
+    struct host_leases_wish *wish = host_leases->wishes;
+    pthread_mutex_unlock(&host_leases->lock);
+    if (wish == NULL) {
+        return TASK_FOR_EVER_US;
+    }
+    struct holders_arc arc;
+    enum err err = homes->find(homes->context, wish->place, &arc);
+    (void)err; /* who still wants it will wish again */
+    pthread_mutex_lock(&host_leases->lock);
+    host_leases->wishes = wish->next; /* only now: meanwhile nobody wishes for the same */
+    host_leases->wishes_count--;
+    pthread_mutex_unlock(&host_leases->lock);
+    free(wish);
+    return 0;
+}
+
+static void host_leases_find(struct host_leases *host_leases, struct ring_id place) {
+    pthread_mutex_lock(&host_leases->lock);
+    struct host_leases_wish **end = &host_leases->wishes;
+    while (*end != NULL && !ring_id_equal((*end)->place, place)) {
+        end = &(*end)->next;
+    }
+    bool is_new = *end == NULL && host_leases->wishes_count < WISHES_MAX;
+    struct host_leases_wish *wish = is_new ? calloc(1, sizeof *wish) : NULL;
+    if (wish != NULL) {
+        wish->place = place;
+        *end = wish;
+        host_leases->wishes_count++;
+        task_poke(&host_leases->finder);
+    }
+    pthread_mutex_unlock(&host_leases->lock);
+}
+
 /* ---- whose home ---- */
-
-static bool know(void *context, struct ring_id place, struct holders_arc *ret_arc) {
-    return holders_know(context, place, ret_arc);
-}
-
-static enum err find(void *context, struct ring_id place, struct holders_arc *ret_arc) {
-    return holders_find(context, place, ret_arc);
-}
-
-static size_t own(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]) {
-    return holders_own(context, out);
-}
-
-struct host_leases_homes host_leases_homes_of(struct holders *holders) {
-    return (struct host_leases_homes){.know = know, .find = find, .own = own, .context = holders};
-}
 
 /* False: it has none, as it is no host. */
 static bool find_place(struct host_leases *host_leases, struct bytes host, struct ring_id *ret_place) {
@@ -59,7 +161,7 @@ static bool find_place(struct host_leases *host_leases, struct bytes host, struc
 /* Not known, or nobody: it is looked up, and the host has to wait. */
 static bool know_home(struct host_leases *host_leases, struct bytes host, struct ring_id *ret_place,
                       struct holders_arc *ret_arc) {
-    const struct host_leases_homes *homes = &host_leases->config.homes;
+    const struct holders_source *homes = &host_leases->config.homes;
     if (!find_place(host_leases, host, ret_place)) {
         return false;
     }
@@ -91,7 +193,7 @@ static uint64_t arc_since_us(const struct host_leases *host_leases, const struct
 }
 
 static void look_at_arcs(struct host_leases *host_leases) {
-    const struct host_leases_homes *homes = &host_leases->config.homes;
+    const struct holders_source *homes = &host_leases->config.homes;
     struct holders_arc *owned = calloc(HOLDERS_ARCS_MAX, sizeof *owned); /* large for a stack */
     struct host_leases_arc arcs[HOLDERS_ARCS_MAX];
     uint64_t now_us = host_leases_now_us(host_leases);
@@ -116,6 +218,224 @@ static uint64_t home_since_us(const struct host_leases *host_leases, struct ring
         }
     }
     return host_leases_now_us(host_leases);
+}
+
+/* ---- events: to the crawl's loop ---- */
+
+/* On the crawl's loop, while it is attached. */
+static void host_leases_on_event(struct host_leases *host_leases, struct host_leases_event *event);
+
+static void free_event(struct host_leases_event *event) {
+    buf_done(&event->bytes);
+    free(event);
+}
+
+static void host_leases_run_event(void *context) {
+    struct host_leases_event *event = context;
+    struct host_leases *host_leases = event->host_leases;
+    pthread_mutex_lock(&host_leases->lock);
+    host_leases->events_count--;
+    pthread_mutex_unlock(&host_leases->lock);
+    if (host_leases->crawler != NULL) {
+        host_leases_on_event(host_leases, event);
+    }
+    free_event(event);
+}
+
+/* False: there is no room, or nobody to hear it. */
+static bool push_event(struct host_leases *host_leases, struct host_leases_event *event) {
+    event->host_leases = host_leases;
+    event->post = (struct loop_post){.run = host_leases_run_event, .context = event};
+    pthread_mutex_lock(&host_leases->lock);
+    bool is_taken = host_leases->loop != NULL && host_leases->events_count < EVENTS_MAX &&
+                    loop_post(host_leases->loop, &event->post);
+    host_leases->events_count += is_taken;
+    pthread_mutex_unlock(&host_leases->lock);
+    return is_taken;
+}
+
+static enum err host_leases_answer(void *context, const struct peer *from, struct bytes question,
+                                   struct buf *answer, struct err_detail *detail) {
+    struct host_leases *host_leases = context;
+    struct host_leases_event *event = calloc(1, sizeof *event);
+    (void)answer;
+    if (event == NULL) {
+        return ERR_MEMORY;
+    }
+    event->from = *from;
+    buf_init(&event->bytes, PEER_RPC_QUESTION_SIZE_MAX);
+    enum err err = buf_put(&event->bytes, question);
+    if (err == ERR_OK) {
+        err = host_leases_read(buf_bytes(&event->bytes), host_leases_now_us(host_leases),
+                               host_leases_wall_us(host_leases), &event->message, detail);
+    }
+    if (err == ERR_OK && !push_event(host_leases, event)) {
+        err = ERR_BUSY;
+    }
+    if (err != ERR_OK) {
+        free_event(event);
+    }
+    return err;
+}
+
+/* ---- parcels: to another node ---- */
+
+static void free_parcel(struct host_leases_parcel *parcel) {
+    struct host_leases *host_leases = parcel->host_leases;
+    pthread_mutex_lock(&host_leases->lock);
+    host_leases->parcels_count--;
+    pthread_mutex_unlock(&host_leases->lock);
+    buf_done(&parcel->host);
+    buf_done(&parcel->message);
+    free(parcel);
+}
+
+/* Of these, nothing reached him: there was no connection, or he took nothing. */
+static bool is_undelivered(enum err err) {
+    return err == ERR_REFUSED || err == ERR_UNREACHABLE || err == ERR_BUSY || err == ERR_INVALID ||
+           err == ERR_UNSUPPORTED;
+}
+
+static void tell_loss(const struct host_leases_parcel *parcel, enum err err) {
+    struct host_leases *host_leases = parcel->host_leases;
+    struct host_leases_event *event = calloc(1, sizeof *event);
+    host_leases_count(host_leases, &host_leases->stat.lost_count);
+    if (event == NULL) {
+        return; /* as if it had been lost on the way */
+    }
+    event->from = parcel->to;
+    event->is_loss = true;
+    event->is_certain = is_undelivered(err);
+    buf_init(&event->bytes, PERMIT_HOST_SIZE_MAX);
+    buf_put(&event->bytes, buf_bytes(&parcel->host));
+    event->message = (struct host_leases_message){
+        .kind = parcel->kind, .host = buf_bytes(&event->bytes), .number = parcel->number};
+    if (event->bytes.err != ERR_OK || !push_event(host_leases, event)) {
+        free_event(event);
+    }
+}
+
+/* ---- the bulk thread: parcels for whom too many questions wait already are sent later, in order ---- */
+
+static struct host_leases_parcel **find_late(struct host_leases *host_leases, const struct peer *to) {
+    struct host_leases_parcel **link = &host_leases->late;
+    while (*link != NULL && memcmp((*link)->to.key, to->key, PEER_KEY_SIZE) != 0) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+static void on_sent(void *context, enum err err, struct bytes answer);
+
+/* False: he has enough for now, and it stays ours. */
+static bool try_parcel(struct host_leases_parcel *parcel) {
+    enum err err = peer_rpc_call(parcel->host_leases->config.peer_rpc, &parcel->to, PEER_RPC_LEND,
+                                 buf_bytes(&parcel->message), TIMEOUT_MS, on_sent, parcel);
+    if (err == ERR_BUSY) {
+        return false;
+    }
+    if (err != ERR_OK) {
+        tell_loss(parcel, err);
+        free_parcel(parcel);
+    }
+    return true;
+}
+
+static void on_sent(void *context, enum err err, struct bytes answer) {
+    struct host_leases_parcel *parcel = context;
+    (void)answer;
+    struct host_leases_parcel **link = find_late(parcel->host_leases, &parcel->to);
+    struct host_leases_parcel *late = *link;
+    struct host_leases_parcel *next = late != NULL ? late->next : NULL;
+    if (late != NULL && err == ERR_OK && try_parcel(late)) {
+        *link = next;
+    }
+    if (err != ERR_OK) {
+        tell_loss(parcel, err);
+    }
+    free_parcel(parcel);
+}
+
+static void send_parcel(void *context) {
+    struct host_leases_parcel *parcel = context;
+    struct host_leases *host_leases = parcel->host_leases;
+    if (*find_late(host_leases, &parcel->to) != NULL || !try_parcel(parcel)) {
+        struct host_leases_parcel **end = &host_leases->late;
+        while (*end != NULL) {
+            end = &(*end)->next;
+        }
+        *end = parcel;
+    }
+}
+
+static void send_late(void *context) {
+    struct host_leases *host_leases = context;
+    struct host_leases_parcel **link = &host_leases->late;
+    while (*link != NULL) {
+        struct host_leases_parcel *next = (*link)->next;
+        if (try_parcel(*link)) {
+            *link = next;
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}
+
+static void host_leases_send_late(struct host_leases *host_leases) {
+    pthread_mutex_lock(&host_leases->lock);
+    bool has_parcels = host_leases->parcels_count > 0;
+    pthread_mutex_unlock(&host_leases->lock);
+    if (has_parcels) {
+        enum err err = peer_rpc_post(host_leases->config.peer_rpc, send_late, host_leases);
+        (void)err; /* the next tick tries again */
+    }
+}
+
+static void host_leases_drop_late(struct host_leases *host_leases) {
+    while (host_leases->late != NULL) {
+        struct host_leases_parcel *next = host_leases->late->next;
+        free_parcel(host_leases->late);
+        host_leases->late = next;
+    }
+}
+
+/* ---- the crawl's loop ---- */
+
+static struct host_leases_parcel *new_parcel(struct host_leases *host_leases) {
+    pthread_mutex_lock(&host_leases->lock);
+    bool has_room = host_leases->parcels_count < PARCELS_MAX;
+    struct host_leases_parcel *parcel = has_room ? calloc(1, sizeof *parcel) : NULL;
+    host_leases->parcels_count += parcel != NULL;
+    pthread_mutex_unlock(&host_leases->lock);
+    if (parcel != NULL) {
+        parcel->host_leases = host_leases;
+        buf_init(&parcel->host, PERMIT_HOST_SIZE_MAX);
+        buf_init(&parcel->message, HOST_LEASES_SIZE_MAX);
+    }
+    return parcel;
+}
+
+static bool host_leases_send(struct host_leases *host_leases, const struct peer *to,
+                             const struct host_leases_message *message) {
+    struct host_leases_parcel *parcel = new_parcel(host_leases);
+    if (parcel == NULL) {
+        return false;
+    }
+    parcel->to = *to;
+    parcel->kind = message->kind;
+    parcel->number = message->lease.lender.number;
+    enum err err = buf_put(&parcel->host, message->host);
+    if (err == ERR_OK) {
+        err = host_leases_write(message, host_leases_now_us(host_leases), host_leases_wall_us(host_leases),
+                                &parcel->message);
+    }
+    if (err == ERR_OK) {
+        err = peer_rpc_post(host_leases->config.peer_rpc, send_parcel, parcel);
+    }
+    if (err != ERR_OK) {
+        free_parcel(parcel);
+    }
+    return err == ERR_OK;
 }
 
 /* ---- what the crawler wants ---- */
@@ -196,12 +516,6 @@ static void refuse(void *context, struct bytes host, const struct peer *borrower
     host_leases_send(host_leases, borrower, &message);
 }
 
-static void count(struct host_leases *host_leases, uint64_t *counter) {
-    pthread_mutex_lock(&host_leases->lock);
-    (*counter)++;
-    pthread_mutex_unlock(&host_leases->lock);
-}
-
 static void host_lender(void *context, struct bytes host, const struct peer *borrower,
                         const struct permit_lease *lease) {
     struct host_leases *host_leases = context;
@@ -216,7 +530,7 @@ static void host_lender(void *context, struct bytes host, const struct peer *bor
     } else if (peer_same_key(borrower, &host_leases->config.self)) {
         crawler_lend(host_leases->crawler, host, &message.lease);
     } else if (host_leases_send(host_leases, borrower, &message)) {
-        count(host_leases, &host_leases->stat.lent_count);
+        host_leases_count(host_leases, &host_leases->stat.lent_count);
     } else {
         take_back_unused(host_leases, host, borrower, lease->lender.number);
     }
@@ -246,7 +560,7 @@ static void on_lend(struct host_leases *host_leases, const struct peer *from,
         give_back(host_leases, message->host, &message->lease.lender, &message->lease.pace, 0);
         return;
     }
-    count(host_leases, &host_leases->stat.borrowed_count);
+    host_leases_count(host_leases, &host_leases->stat.borrowed_count);
     crawler_lend(host_leases->crawler, message->host, &message->lease);
 }
 
@@ -257,7 +571,7 @@ static void on_refuse(struct host_leases *host_leases, const struct peer *from,
     if (!know_home(host_leases, message->host, &place, &arc) || !peer_same_key(&arc.peers[0], from)) {
         return; /* we have asked another since */
     }
-    count(host_leases, &host_leases->stat.refused_count);
+    host_leases_count(host_leases, &host_leases->stat.refused_count);
     if (message->reason == PERMIT_NOT_HOME) {
         host_leases_find(host_leases, place);
     }
@@ -278,7 +592,7 @@ static void on_loss(struct host_leases *host_leases, const struct host_leases_ev
     }
 }
 
-void host_leases_on_event(struct host_leases *host_leases, struct host_leases_event *event) {
+static void host_leases_on_event(struct host_leases *host_leases, struct host_leases_event *event) {
     struct host_leases_message *message = &event->message;
     if (event->is_loss) {
         on_loss(host_leases, event);
@@ -325,7 +639,8 @@ enum err host_leases_new(const struct host_leases_config *config, struct host_le
     canon_init(&host_leases->canon);
     buf_init(&host_leases->surt, SURT_SIZE_MAX);
     pthread_mutex_init(&host_leases->lock, NULL);
-    if (host_leases_find_start(host_leases) != ERR_OK) {
+    if (task_start(&host_leases->finder, "lease-finder", PRIORITY_USUAL, host_leases_find_first,
+                   host_leases) != ERR_OK) {
         host_leases_free(host_leases);
         return err_set(detail, ERR_SYSTEM, "no thread to find the homes of hosts");
     }
@@ -343,7 +658,7 @@ void host_leases_attach(struct host_leases *host_leases, struct loop *loop, stru
     host_leases->crawler = crawler;
     look_at_arcs(host_leases);
     loop_timer_init(loop, &host_leases->tick, host_leases_tick, host_leases);
-    loop_timer_set(&host_leases->tick, HOST_LEASES_TICK_US, HOST_LEASES_TICK_US);
+    loop_timer_set(&host_leases->tick, TICK_US, TICK_US);
     pthread_mutex_lock(&host_leases->lock);
     host_leases->loop = loop;
     pthread_mutex_unlock(&host_leases->lock);
@@ -360,7 +675,12 @@ void host_leases_detach(struct host_leases *host_leases) {
 
 void host_leases_free(struct host_leases *host_leases) {
     ASSERT(host_leases->crawler == NULL && host_leases->events_count == 0);
-    host_leases_find_stop(host_leases);
+    task_stop(&host_leases->finder);
+    while (host_leases->wishes != NULL) {
+        struct host_leases_wish *next = host_leases->wishes->next;
+        free(host_leases->wishes);
+        host_leases->wishes = next;
+    }
     host_leases_drop_late(host_leases);
     ASSERT(host_leases->parcels_count == 0);
     pthread_mutex_destroy(&host_leases->lock);

@@ -24,21 +24,11 @@ struct crawler;
 struct host_leases;
 struct loop;
 
-/* Who is the home of a place: as holders.h, which is the usual one. */
-struct host_leases_homes {
-    bool (*know)(void *context, struct ring_id place, struct holders_arc *ret_arc); /* without waiting */
-    enum err (*find)(void *context, struct ring_id place, struct holders_arc *ret_arc);
-    size_t (*own)(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]); /* without waiting */
-    void *context;
-};
-
-struct host_leases_homes host_leases_homes_of(struct holders *holders);
-
 struct host_leases_config {
     struct peer_rpc *peer_rpc; /* not started yet; outlives it */
     struct peer self;
-    struct host_leases_homes homes;
-    const struct clock *clock; /* (clock_system) */
+    struct holders_source homes; /* know, find and own of it: the home of a position is its first holder */
+    const struct clock *clock;   /* (clock_system) */
 };
 
 struct host_leases_stat {

@@ -484,3 +484,34 @@ enum err holders_find(struct holders *holders, struct ring_id vnode, struct hold
     *ret_arc = arc;
     return ERR_OK;
 }
+
+/* ---- as a table ---- */
+
+static size_t ask_own(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]) {
+    return holders_own(context, out);
+}
+
+static bool ask_known(void *context, struct ring_id place, struct holders_arc *ret_arc) {
+    return holders_know(context, place, ret_arc);
+}
+
+static enum err ask_find(void *context, struct ring_id place, struct holders_arc *ret_arc) {
+    return holders_find(context, place, ret_arc);
+}
+
+static size_t ask_copies(void *context) {
+    return holders_copies(context);
+}
+
+static uint64_t ask_generation(void *context) {
+    return holders_generation(context);
+}
+
+static bool ask_locate(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer) {
+    return holders_locate(context, key, ret_peer);
+}
+
+struct holders_source holders_source(struct holders *holders) {
+    return (struct holders_source){ask_own,        ask_known,  ask_find, ask_copies,
+                                   ask_generation, ask_locate, holders};
+}

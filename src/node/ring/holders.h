@@ -68,4 +68,17 @@ size_t holders_copies(struct holders *holders);
 /* Counts up with every change of an arc or a holder near us. Any thread. */
 uint64_t holders_generation(struct holders *holders);
 
+/* These functions as a table, so that modules can be tested without a ring. */
+struct holders_source {
+    size_t (*own)(void *context, struct holders_arc out[HOLDERS_ARCS_MAX]);
+    bool (*know)(void *context, struct ring_id position, struct holders_arc *ret_arc);
+    enum err (*find)(void *context, struct ring_id position, struct holders_arc *ret_arc);
+    size_t (*copies)(void *context);
+    uint64_t (*generation)(void *context);
+    bool (*locate)(void *context, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
+    void *context;
+};
+
+struct holders_source holders_source(struct holders *holders);
+
 #endif
