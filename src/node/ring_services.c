@@ -6,19 +6,27 @@
 #include "net/datagram.h"
 #include "node/ring_services_state.h"
 #include "replay/admin/ring_text.h"
+#include "store/keyset/position.h"
 
 enum {
     SENTENCE_SIZE_MAX = 4096,
     MANY_PLACES = 1024,
     MANY_PLACES_US = 2000000,
     ASK_MS = 5000,
+    LEADS_MAX = 2,    /* holders that are asked: waiting for more would take as long as fetching */
     SETTLED_BEATS = 2 /* quiet seconds before the crawl looks through its URLs */
 };
 
-static void say(const struct ring_services *ring_services, const char *sentence) {
+void ring_services_note(void *context, const char *sentence) {
+    const struct ring_services *ring_services = context;
     if (ring_services->config.note != NULL) {
         ring_services->config.note(ring_services->config.context, sentence);
     }
+}
+
+void ring_services_blame(void *context, const struct peer *peer, const char *sentence) {
+    const struct ring_services *ring_services = context;
+    transport_blame(ring_services->transport, peer, sentence);
 }
 
 /* ---- making ---- */
@@ -30,10 +38,6 @@ static void on_jobs(void *context) {
     }
 }
 
-static void on_note(void *context, const char *sentence) {
-    say(context, sentence);
-}
-
 struct ring_services *ring_services_new(const struct ring_services_config *config) {
     struct ring_services *ring_services = calloc(1, sizeof *ring_services);
     if (ring_services == NULL) {
@@ -41,14 +45,16 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
     }
     ring_services->config = *config;
     pthread_mutex_init(&ring_services->lock, NULL);
-    struct decrees_config decrees = {
-        .directory = config->directory, .note = on_note, .changed = on_jobs, .context = ring_services};
+    struct decrees_config decrees = {.directory = config->directory,
+                                     .note = ring_services_note,
+                                     .changed = on_jobs,
+                                     .context = ring_services};
     struct group_driver_config group_driver = {
         .directory = config->directory,
         .period_us = config->groups.period_us,
         .silence_us = config->groups.silence_us,
         .clock = config->clock,
-        .note = on_note,
+        .note = ring_services_note,
         .context = ring_services,
     };
     ring_services->decrees = decrees_new(&decrees);
@@ -61,7 +67,9 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
 }
 
 void ring_services_free(struct ring_services *ring_services) {
-    ring_services_free_mirrors(ring_services);
+    if (ring_services->mirror_driver != NULL) {
+        mirror_driver_free(ring_services->mirror_driver);
+    }
     ring_services_free_crowd(ring_services);
     link_sender_free(ring_services->link_sender);
     if (ring_services->copies != NULL) {
@@ -151,11 +159,6 @@ static bool serves(void *context, const struct peer *peer, enum peer_rpc_service
            (service == PEER_RPC_MIRROR && ring_services_hears(ring_services, peer));
 }
 
-static void blame(void *context, const struct peer *peer, const char *sentence) {
-    const struct ring_services *ring_services = context;
-    transport_blame(ring_services->transport, peer, sentence);
-}
-
 static void meet(void *context, const struct peer *peer) {
     const struct ring_services *ring_services = context;
     bool is_of_group = group_driver_is_member(ring_services->group_driver, peer);
@@ -198,7 +201,7 @@ enum err ring_services_make_peer_rpc(struct ring_services *ring_services, struct
         .admits = admits,
         .serves = serves,
         .meet = meet,
-        .blame = blame,
+        .blame = ring_services_blame,
         .context = ring_services,
     };
     enum err err = peer_rpc_new(&config, &peer_rpc, detail);
@@ -243,7 +246,7 @@ static enum err prepare_ring(struct ring_services *ring_services, struct err_det
         .identity = transport_identity(ring_services->transport),
         .own = ring_services->config.public_origin,
         .clock = ring_services->config.clock,
-        .blame = blame,
+        .blame = ring_services_blame,
         .context = ring_services,
     };
     ring_services->public_urls = public_urls_new(&public_urls);
@@ -358,8 +361,8 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .keeps_but_of = transport_identity(ring_services->transport)->key,
         .seed = randombytes_random(),
         .clock = ring_services->config.clock,
-        .blame = blame,
-        .note = on_note,
+        .blame = ring_services_blame,
+        .note = ring_services_note,
         .context = ring_services,
     };
     struct captures_config captures = {
@@ -399,7 +402,7 @@ static enum err begin_reading(struct ring_services *ring_services, uint8_t mappi
         .is_current = is_current,
         .has_any = has_any,
         .has_everything = has_everything,
-        .blame = blame,
+        .blame = ring_services_blame,
         .context = ring_services,
     };
     memcpy(backend.self, ring_services->self.key, PEER_KEY_SIZE);
@@ -449,7 +452,7 @@ static void begin_if_possible(struct ring_services *ring_services) {
         ring_services_share_crowd(ring_services);
         ring_services->is_told = true;
         if (err != ERR_OK) {
-            say(ring_services, err_detail_text(&detail, err));
+            ring_services_note(ring_services, err_detail_text(&detail, err));
         } else {
             (void)transport_post(ring_services->transport, ring_services_begin_crowd,
                                  ring_services); /* else with its news */
@@ -554,7 +557,9 @@ void ring_services_stop(struct ring_services *ring_services) {
     if (ring_services->peer_rpc != NULL) {
         peer_rpc_stop(ring_services->peer_rpc);
     }
-    ring_services_stop_mirrors(ring_services);
+    if (ring_services->mirror_driver != NULL) {
+        mirror_driver_stop(ring_services->mirror_driver);
+    }
     ring_services_stop_mirrored(ring_services);
     if (ring_services->guest != NULL) {
         ring_reader_end(ring_services->guest);
@@ -562,6 +567,34 @@ void ring_services_stop(struct ring_services *ring_services) {
     if (ring_services->copies != NULL) {
         copies_stop(ring_services->copies);
     }
+}
+
+/* Readers are led to the node that is responsible if its operator wants that (ring.redirect). */
+bool ring_services_lead(void *context, struct bytes surt, struct buf *out) {
+    struct ring_services *ring_services = context;
+    uint8_t place[RINGKEY_POSITION_SIZE];
+    char text[PUBLIC_URLS_TEXT_SIZE];
+    struct holders_arc arc;
+    struct sha256 sha256;
+    if (!ring_services->is_begun || sha256_init(&sha256) != ERR_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&ring_services->lock);
+    enum position_mapping mapping = (enum position_mapping)ring_services->charter.mapping;
+    pthread_mutex_unlock(&ring_services->lock);
+    position_of_surt(&sha256, surt, mapping, place);
+    sha256_done(&sha256);
+    enum err err = holders_find(ring_services->holders, ring_id_read(place), &arc);
+    if (err != ERR_OK || arc.self_rank >= 0) {
+        return false; /* a responsible node leads nobody away */
+    }
+    for (size_t i = 0; i < arc.count && i < LEADS_MAX; i++) {
+        if (public_urls_find(ring_services->public_urls, &arc.peers[i], text)) {
+            buf_put_string(out, text);
+            return out->err == ERR_OK;
+        }
+    }
+    return false;
 }
 
 static void put_links(const struct link_relay_counters *links, struct json *json) {

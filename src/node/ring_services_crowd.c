@@ -30,11 +30,6 @@ static bool trusts(void *context, const uint8_t signer[PEER_KEY_SIZE]) {
     return !is_removed && (has_shown || holders_have_key(ring_services->holders, signer));
 }
 
-static void blame(void *context, const struct peer *peer, const char *sentence) {
-    const struct ring_services *ring_services = context;
-    transport_blame(ring_services->transport, peer, sentence);
-}
-
 static size_t have(void *context, struct bytes wish, uint8_t *memory) {
     const struct ring_services *ring_services = context;
     return offers_have(ring_services->offers, wish, memory);
@@ -84,7 +79,7 @@ static enum err make_crowd_driver(struct ring_services *ring_services) {
         .clock = ring_services->config.clock,
         .have = have,
         .look = crowd->offers_kept ? look : NULL,
-        .blame = blame,
+        .blame = ring_services_blame,
         .context = ring_services,
     };
     ring_services->crowd_driver = crowd_driver_new(&crowd_driver);
@@ -98,7 +93,7 @@ static enum err make_crowd_reader(struct ring_services *ring_services) {
         .captures = ring_services->captures,
         .peer_rpc = ring_services->peer_rpc,
         .trusts = trusts,
-        .blame = blame,
+        .blame = ring_services_blame,
         .context = ring_services,
     };
     ring_services->crowd_reader = crowd_reader_new(&crowd_reader);

@@ -1,4 +1,8 @@
-/* ring_services_state - what the files of ring_services*.c share. Private to them. */
+/*
+ * ring_services_state - one machine in several files: ring_services.c makes, starts and ends all services and
+ * wires copies, readers and the crawl; ring_services_links.c wires the links between crawls,
+ * ring_services_crowd.c the crowd, ring_services_groups.c what needs no ring. Private to them.
+ */
 #ifndef MNEMON_NODE_RING_SERVICES_STATE_H
 #define MNEMON_NODE_RING_SERVICES_STATE_H
 
@@ -47,7 +51,7 @@ struct ring_services {
     bool is_group_told;                /* that they cannot */
     bool is_mirror_told;               /* that collections cannot */
     struct group_driver *group_driver;
-    struct mirror_driver *_Atomic mirror_driver;         /* NULL: bulk does not run yet */
+    struct mirror_driver *_Atomic mirror_driver;         /* NULL: peer_rpc does not run yet */
     struct mirrored_archives *_Atomic mirrored_archives; /* NULL: before the first beat */
     bool is_mirrored_told;                               /* that archives of others cannot be served */
 
@@ -90,7 +94,8 @@ void ring_services_add_links(struct ring_services *ring_services);
 void ring_services_add_crowd(struct ring_services *ring_services);
 void ring_services_add_groups(struct ring_services *ring_services);
 
-/* ring_services_crowd.c. The beat's thread, before the bulk thread starts; a failure leaves the node without.
+/* ring_services_crowd.c. The beat's thread, before peer_rpc starts; after a failure the node is without a
+ * crowd.
  */
 void ring_services_make_crowd(struct ring_services *ring_services, uint8_t mapping);
 void ring_services_share_crowd(struct ring_services *ring_services); /* if it has begun */
@@ -98,46 +103,44 @@ void ring_services_beat_crowd(struct ring_services *ring_services);
 void ring_services_stop_crowd(struct ring_services *ring_services);
 void ring_services_free_crowd(struct ring_services *ring_services);
 
-/* Any thread; NULL in no ring, before there is a charter, and where the crowd is switched off. */
+/* Any thread; NULL in no ring, before there is a charter, and if the crowd is switched off. */
 struct crowd_driver *ring_services_crowd_driver(struct ring_services *ring_services);
 
 /* The ring's loop; more than once does no harm. context: the struct ring_services. */
 void ring_services_begin_crowd(void *context);
 
-/* ring_services_groups.c: as ring_services_prepare(), where there is a group; then, the beat: looks at the
- * files. */
+/*
+ * ring_services_groups.c. As ring_services_prepare(): the groups, if there is one; the collections, if one
+ * comes from or is for a node that is in no group and no ring with us. Then the beats: they look at the
+ * files, and begin what can begin. Archives of others begin with the first beat and stop after the
+ * collections, which ask for them.
+ */
 enum err ring_services_prepare_groups(struct ring_services *ring_services,
                                       struct err_detail *detail) MUST_CHECK;
-void ring_services_beat_groups(struct ring_services *ring_services);
-
-/* ring_services_mirror.c: as ring_services_prepare(), where a collection comes from, or is for, somebody who
- * is in no group and no ring with us; then, the beat: begins where bulk runs; before bulk is freed. */
 enum err ring_services_prepare_mirrors(struct ring_services *ring_services,
                                        struct err_detail *detail) MUST_CHECK;
+void ring_services_beat_groups(struct ring_services *ring_services);
 void ring_services_beat_mirrors(struct ring_services *ring_services);
-void ring_services_stop_mirrors(struct ring_services *ring_services);
-void ring_services_free_mirrors(struct ring_services *ring_services);
-
-/* ring_services_mirrored.c: from the first beat on; stopped after mirroring, which asks what there is to be
- * told.
- */
 void ring_services_beat_mirrored(struct ring_services *ring_services);
 void ring_services_stop_mirrored(struct ring_services *ring_services);
-void ring_services_put_mirrored(void *context, const char *name, struct json *json);
 
 /* Any thread: node/mirror/mirror_driver.h. */
 bool ring_services_hears(struct ring_services *ring_services, const struct peer *peer);
 
-/* ring_services.c: bulk is made, or started, where it was not. */
+/* ring_services.c. Any thread; context: the struct ring_services. */
+void ring_services_note(void *context, const char *sentence);
+void ring_services_blame(void *context, const struct peer *peer, const char *sentence);
+
+/* The connections between nodes are made, or started, unless they were. */
 enum err ring_services_make_peer_rpc(struct ring_services *ring_services,
                                      struct err_detail *detail) MUST_CHECK;
 enum err ring_services_start_peer_rpc(struct ring_services *ring_services,
                                       struct err_detail *detail) MUST_CHECK;
 
-/* ring_services_links.c: what walking asks for; context: the struct ring_services. */
+/* ring_services_links.c: what link_sender asks for; context: the struct ring_services. */
 extern const struct link_sender_table ring_services_links;
 
-/* The jobs that are shared, as the disk has them now; new ones are walked for. By the beat. */
+/* The jobs that are shared, as the disk has them now; links of new ones are sent. By the beat. */
 void ring_services_look_at_jobs(struct ring_services *ring_services);
 
 /* The route's: there are outgoing links. */

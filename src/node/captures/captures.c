@@ -4,8 +4,287 @@
 #include <stdlib.h>
 
 #include "crawl/engine/attest.h"
+#include "node/captures/capture_by_key.h"
 #include "node/captures/captures_state.h"
+#include "store/remote/backend_code.h"
+#include "store/volume/volume_record.h"
 #include "web/url/url.h"
+
+/* ---- the service: a capture of this node's volumes, described, and its payload in pieces ---- */
+
+/* ---- what it works with; made with the first question, since that is the bulk thread's ---- */
+
+static void captures_give_done(struct captures *captures) {
+    if (!captures->has_kit) {
+        return;
+    }
+    for (size_t i = 0; i < CAPTURES_GIVERS_COUNT; i++) {
+        if (captures->givers[i].session != NULL) {
+            instance_session_free(captures->givers[i].session);
+        }
+        captures->givers[i] = (struct captures_giver){0};
+    }
+    if (captures->session != NULL) {
+        instance_session_free(captures->session);
+    }
+    record_done(&captures->record);
+    sha256_done(&captures->sha256);
+    pack_payload_done(&captures->pack_payload);
+    buf_done(&captures->surt);
+    buf_done(&captures->bounds);
+    buf_done(&captures->message);
+    buf_done(&captures->description);
+    scratch_done(&captures->piece);
+    captures->has_kit = false;
+}
+
+static enum err prepare(struct captures *captures) {
+    if (captures->has_kit) {
+        return ERR_OK;
+    }
+    const char *directory = captures->config.scratch_directory;
+    buf_init(&captures->surt, URL_SIZE_MAX + 16);
+    buf_init(&captures->bounds, BACKEND_CODE_WALK_SIZE_MAX);
+    buf_init(&captures->message, ATTEST_MESSAGE_SIZE_MAX);
+    buf_init(&captures->description, BACKEND_CODE_META_SIZE_MAX + BACKEND_CODE_META_PREFIX_SIZE);
+    scratch_init(&captures->piece, directory, 2 * PEER_RPC_PIECE_SIZE_MAX, 2 * PEER_RPC_PIECE_SIZE_MAX);
+    captures->session = instance_session_new(captures->config.instance);
+    bool is_ready = captures->session != NULL;
+    is_ready = record_init(&captures->record) == ERR_OK && is_ready;
+    is_ready = sha256_init(&captures->sha256) == ERR_OK && is_ready;
+    if (pack_payload_init(&captures->pack_payload) != ERR_OK) {
+        captures->pack_payload = (struct pack_payload){0};
+        is_ready = false;
+    }
+    captures->has_kit = true;
+    if (!is_ready) {
+        captures_give_done(captures);
+        return ERR_MEMORY;
+    }
+    return ERR_OK;
+}
+
+/* ---- finding ---- */
+
+/* Into captures->surt; ERR_NOT_FOUND where the key is of another place than the SURT that was said. */
+static enum err find_surt(struct captures *captures, const struct captures_question *question) {
+    uint8_t place[RINGKEY_POSITION_SIZE];
+    buf_clear(&captures->surt);
+    enum err err = ERR_NOT_FOUND;
+    if (question->surt.size > 0) {
+        err = buf_put(&captures->surt, question->surt);
+    } else if (captures->config.find_surt != NULL) {
+        err = captures->config.find_surt(captures->config.context, &question->key, &captures->surt);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    position_of_surt(&captures->sha256, buf_bytes(&captures->surt), captures->config.mapping, place);
+    return memcmp(place, question->key.bytes, RINGKEY_POSITION_SIZE) == 0 ? ERR_OK : ERR_NOT_FOUND;
+}
+
+/* ---- describing ---- */
+
+static struct bytes field(const struct record *record, struct bytes name) {
+    return fields_get(&record->header.fields, name);
+}
+
+/* What the record says, as a document without its body. The request is in the other session's hands. */
+static struct document read_document(const struct captures *captures, const struct capture *capture,
+                                     struct bytes request, const struct document_sum *sum) {
+    const struct record *record = &captures->record;
+    bool is_revisit = (capture->flags & CAPTURE_REVISIT) != 0;
+    bool has_head = record->head.size > 0;
+    return (struct document){
+        .url = record->header.target_uri,
+        .time_us = capture->time_us,
+        .head = record->head,
+        .content_type = has_head ? bytes_of(NULL, 0) : record->header.content_type,
+        .request = request,
+        .ip_address = field(record, BYTES("WARC-IP-Address")),
+        .tls = field(record, BYTES(VOLUME_TLS_FIELD)),
+        /* A head that is too long to be taken apart is part of the payload, and was signed as a head. */
+        .signature = has_head ? field(record, BYTES(VOLUME_SIGNATURE_FIELD)) : bytes_of(NULL, 0),
+        /* Every revisit's record is marked as truncated, for want of a body. */
+        .truncated = is_revisit ? bytes_of(NULL, 0) : field(record, BYTES("WARC-Truncated")),
+        .sum = sum,
+        .is_not_modified = is_revisit && record_is_not_modified(&record->header),
+        .is_body_left_out = true,
+    };
+}
+
+/*
+ * The request may be lost: a crash tore its record, or the file that was imported had none. The signature is
+ * false then, through no fault of ours; the rest is given as what nobody vouches for.
+ */
+static enum err drop_false_signature(struct captures *captures, struct document *document) {
+    uint8_t signer[PEER_KEY_SIZE];
+    bool covers_request;
+    if (document->signature.size == 0 || document->request.size > 0) {
+        return ERR_OK;
+    }
+    enum err err =
+        attest_verify(&captures->sha256, &captures->message, document, signer, &covers_request, NULL);
+    if (err == ERR_MISMATCH) {
+        document->signature = bytes_of(NULL, 0);
+        return ERR_OK;
+    }
+    return err;
+}
+
+static enum err describe(struct captures *captures, struct instance_session *session,
+                         const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
+    struct document_sum sum = {.size = payload_size};
+    struct bytes request;
+    memcpy(sum.digest, capture->digest, sizeof sum.digest);
+    enum err err =
+        record_read(&captures->record, captures->session, capture->volume, &capture->location, detail);
+    if (err == ERR_OK) {
+        err = instance_get_request(session, capture->volume, &capture->location, &request, detail);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    struct document document = read_document(captures, capture, request, &sum);
+    err = drop_false_signature(captures, &document);
+    if (err == ERR_OK) {
+        err = backend_code_put_meta(&captures->description, &document, STORE_REGULAR, BACKEND_CODE_LEFT_OUT);
+    }
+    if (err == ERR_OK && captures->description.size > CAPTURES_CODE_DESCRIPTION_SIZE_MAX) {
+        err = err_set(detail, ERR_LIMIT, "its description is too long");
+    }
+    return err;
+}
+
+/* ---- giving ---- */
+
+/* The one that has it open, or the one that was idle longest. */
+static struct captures_giver *choose_giver(struct captures *captures, const struct ringkey *key) {
+    struct captures_giver *oldest = &captures->givers[0];
+    for (size_t i = 0; i < CAPTURES_GIVERS_COUNT; i++) {
+        struct captures_giver *giver = &captures->givers[i];
+        if (giver->is_open && ringkey_compare(&giver->key, key) == 0) {
+            return giver;
+        }
+        oldest = giver->used_at < oldest->used_at ? giver : oldest;
+    }
+    oldest->is_open = false;
+    return oldest;
+}
+
+/* Whole captures are looked up anew, so that what was removed is not given from memory. */
+static enum err open_giver(struct captures *captures, struct captures_giver *giver,
+                           const struct captures_question *question, uint64_t *ret_size,
+                           struct err_detail *detail) {
+    bool goes_on = giver->is_open && !question->wants_description && question->offset > 0;
+    *ret_size = giver->payload.size;
+    if (goes_on) {
+        return ERR_OK;
+    }
+    giver->is_open = false;
+    if (giver->session == NULL &&
+        (giver->session = instance_session_new(captures->config.instance)) == NULL) {
+        return ERR_MEMORY;
+    }
+    struct capture capture;
+    struct block block;
+    struct key key;
+    enum err err = find_surt(captures, question);
+    if (err == ERR_OK) {
+        err = capture_by_key(captures->session, buf_bytes(&captures->surt), &question->key, &captures->bounds,
+                             NULL, &capture, detail);
+    }
+    if (err == ERR_OK) {
+        err = instance_locate(captures->session, &capture, &key, &block, detail);
+    }
+    if (err == ERR_OK && question->wants_description) {
+        err = describe(captures, giver->session, &capture, block.size, detail);
+    }
+    if (err == ERR_OK && question->size_max > 0) {
+        err = instance_get(giver->session, &key, &giver->payload, detail);
+        giver->is_open = err == ERR_OK;
+        giver->key = question->key;
+    }
+    if (err == ERR_OK) {
+        *ret_size = giver->is_open ? giver->payload.size : block.size;
+    }
+    return err;
+}
+
+/* The part that was asked for; with a description in front, as much of it as fits. */
+static enum err cut_piece(struct captures *captures, const struct captures_giver *giver,
+                          const struct captures_question *question, struct captures_answer *answer) {
+    size_t room = PEER_RPC_PIECE_SIZE_MAX - captures->description.size;
+    size_t size = question->size_max < room ? question->size_max : room;
+    scratch_clear(&captures->piece);
+    if (!giver->is_open || question->offset >= giver->payload.size) {
+        return ERR_OK;
+    }
+    struct bytes rest = bytes_skip(giver->payload, (size_t)question->offset);
+    struct bytes piece = bytes_slice(rest, 0, rest.size < size ? rest.size : size);
+    enum err err = pack_payload_put(&captures->pack_payload, piece, &captures->piece, &answer->is_packed);
+    return err == ERR_OK ? scratch_bytes(&captures->piece, &answer->piece) : err;
+}
+
+static enum err captures_give(void *context, const struct peer *from, struct bytes in, struct buf *out,
+                              struct err_detail *detail) {
+    struct captures *captures = context;
+    struct captures_question question;
+    struct captures_answer answer = {0};
+    enum err err = captures_code_read_question(in, &question, detail);
+    if (err == ERR_OK && question.surt.size == 0 && question.wants_description &&
+        captures->config.may_copy != NULL && !captures->config.may_copy(captures->config.context, from)) {
+        err = err_set(detail, ERR_BUSY, "copies are given to another node now");
+    }
+    if (err == ERR_OK) {
+        enum peer_rpc_read read = question.wants_description ? PEER_RPC_READ_CAPTURE : PEER_RPC_READ_ON;
+        err = peer_rpc_begin_read(captures->config.peer_rpc, from, read, detail);
+    }
+    if (err == ERR_OK) {
+        err = prepare(captures);
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    buf_clear(&captures->description);
+    struct captures_giver *giver = choose_giver(captures, &question.key);
+    giver->used_at = ++captures->questions_count;
+    err = open_giver(captures, giver, &question, &answer.size, detail);
+    if (err == ERR_NOT_FOUND) {
+        return captures_code_put_answer(out, &answer);
+    }
+    if (err == ERR_OK) {
+        err = cut_piece(captures, giver, &question, &answer);
+    }
+    if (err == ERR_OK) {
+        answer.is_there = true;
+        answer.description = buf_bytes(&captures->description);
+        err = captures_code_put_answer(out, &answer);
+    }
+    return err;
+}
+
+enum err captures_read_own(struct captures *captures, const struct ringkey *key,
+                           struct bytes *ret_description, struct bytes *ret_payload,
+                           struct err_detail *detail) {
+    struct captures_question question = {.key = *key, .wants_description = true, .size_max = 1};
+    uint64_t size;
+    ASSERT(captures->config.peer_rpc == NULL);
+    enum err err = prepare(captures);
+    if (err != ERR_OK) {
+        return err;
+    }
+    buf_clear(&captures->description);
+    struct captures_giver *giver = choose_giver(captures, key);
+    err = open_giver(captures, giver, &question, &size, detail);
+    if (err == ERR_OK) {
+        *ret_description = buf_bytes(&captures->description);
+        *ret_payload = giver->payload;
+    }
+    return err;
+}
+
+/* ---- begin and end ---- */
 
 enum { TIMEOUT_MS = 2000, PIECE_SIZE_FIRST = 256 << 10 };
 

@@ -1,4 +1,10 @@
-/* captures_state - what the files of captures*.c share. Private to them. */
+/*
+ * captures_state - one machine in several files, which share what is below. Private to them:
+ *
+ *      captures.c         begin and end; the service: gives captures of this node
+ *      captures_fetch.c   fetches a capture from its holders, and checks its description
+ *      captures_pieces.c  the payload of a fetch: piece by piece, from several holders at once
+ */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURES_STATE_H
 #define MNEMON_NODE_CAPTURES_CAPTURES_STATE_H
 
@@ -114,7 +120,7 @@ void captures_note_referral(struct captures_fetching *fetching, size_t index,
                             const struct captures_answer *answer);
 void captures_adopt(struct captures_fetching *fetching); /* who was named is asked, too */
 
-/* captures_body.c: what has come of the payload. */
+/* captures_pieces.c: what has come of the payload. */
 enum err captures_body_begin(struct captures_fetching *fetching) MUST_CHECK;
 uint64_t captures_body_size(const struct captures_fetching *fetching);
 
@@ -132,18 +138,9 @@ void captures_body_settle(struct captures_fetching *fetching);
 enum err captures_body_end(struct captures_fetching *fetching) MUST_CHECK;
 
 /*
- * captures_pieces.c: several holders at once, until all has come or none of them gives any more. What is
+ * Several holders at once, until all has come or none of them gives any more. What is
  * missing then comes from one after the other.
  */
 enum err captures_pieces_run(struct captures_fetching *fetching) MUST_CHECK;
-
-/* captures_give.c: the service. */
-peer_rpc_handler captures_give;
-void captures_give_done(struct captures *captures);
-
-/* captures_check.c: is the description that of the key? Fills all but the body. ERR_MISMATCH with a sentence.
- */
-enum err captures_check(struct captures_session *session, const struct ringkey *key, struct bytes description,
-                        struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -1,4 +1,11 @@
-/* ring_reader_state - what the files of ring_reader*.c share. Private to them. */
+/*
+ * ring_reader_state - one machine in several files, which share struct ring_reader. Private to them:
+ *
+ *      ring_reader.c         begin and end, sessions, who waits, captures by location
+ *      ring_reader_walk.c    walks over one node or many, page by page
+ *      ring_reader_url.c     listings of one URL: from its holders, else from the crowd
+ *      ring_reader_record.c  records, fetched from holders or the crowd
+ */
 #ifndef MNEMON_NODE_READING_RING_READER_STATE_H
 #define MNEMON_NODE_READING_RING_READER_STATE_H
 
@@ -21,6 +28,8 @@ enum {
     RING_READER_OWN = 1,   /* the capture's own record */
     RING_READER_WHOLE = 2, /* the same with its document, as the original of a revisit */
 };
+
+struct ring_reader_cursor;
 
 struct ring_reader {
     struct backend backend; /* first */
@@ -79,7 +88,7 @@ void ring_reader_blame(struct ring_reader *backend, const struct peer *peer, con
 size_t ring_reader_put_busy_last(struct ring_reader *backend, struct peer *peers, size_t count,
                                  const struct peer *kept);
 
-/* ring_reader_ask.c: many nodes at the same time, each another question. */
+/* Many nodes at the same time, each another question. */
 struct ring_reader_question {
     struct peer peer;
     struct buf question;
@@ -117,22 +126,27 @@ enum err ring_reader_fetch(struct ring_reader_session *session, const struct rin
 enum err ring_reader_list_url(struct ring_reader_session *session, struct bytes surt, int64_t time_us,
                               struct ring_reader_listing **ret_listing) MUST_CHECK;
 
-/* ring_reader_crowd.c: is there a crowd to turn to? Its config is in use. */
+/* Is there a crowd to turn to? Its config is in use. */
 bool ring_reader_has_crowd(const struct ring_reader *backend);
 
 /* How long the holders are waited for before the crowd is asked beside them. */
 uint64_t ring_reader_patience_us(struct ring_reader *backend, const struct peer *holders, size_t count);
-
-/* Into the listing what somebody has of this URL, nearest to listing->wished_us. */
-enum err ring_reader_crowd_list(struct ring_reader_session *session, struct bytes surt,
-                                struct ring_reader_listing *listing) MUST_CHECK;
 
 /* The very capture; lasts until the next call for the session. */
 enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
                                  const struct ring_reader_capture *capture, struct captured *ret_captured,
                                  struct err_detail *detail) MUST_CHECK;
 
-/* ring_reader_walk.c: as in struct backend_table. */
+/* ring_reader_walk.c: page by page, whatever is known already. */
+enum err ring_reader_walk_open(struct backend_session *session, struct bytes from, struct bytes to,
+                               bool in_reverse, bool asks_busy,
+                               struct ring_reader_cursor **ret_cursor) MUST_CHECK;
+
+/* The next one, until the next call. ERR_NOT_FOUND: there is none; ERR_UNREACHABLE: some were not heard. */
+enum err ring_reader_walk_next(struct ring_reader_cursor *cursor,
+                               const struct ring_reader_member **ret_member) MUST_CHECK;
+
+/* As in struct backend_table. */
 enum err ring_reader_captures_open(struct backend_session *session, struct bytes from, struct bytes to,
                                    bool in_reverse, struct backend_cursor **ret_cursor,
                                    struct err_detail *detail) MUST_CHECK;

@@ -1,4 +1,7 @@
-/* peer_rpc_state - what the files of peer_rpc*.c share. Private to them. */
+/*
+ * peer_rpc_state - one machine in two files, which share struct peer_rpc: peer_rpc_line.c does the streams
+ * and the messages on them, peer_rpc.c all that is above one stream. Private to them.
+ */
 #ifndef MNEMON_NODE_RPC_PEER_RPC_STATE_H
 #define MNEMON_NODE_RPC_PEER_RPC_STATE_H
 
@@ -128,16 +131,8 @@ bool peer_rpc_line_needs_ticks(const struct peer_rpc_line *line);
 /* End it; its calls end with the error. */
 void peer_rpc_line_end(struct peer_rpc_line *line, enum err err);
 
-/* peer_rpc.c: ask over the peer's line, which is made if need be. */
-enum err peer_rpc_start_call(struct peer_rpc *peer_rpc, const struct peer *peer,
-                             enum peer_rpc_service service, struct bytes question, uint64_t deadline_us,
-                             peer_rpc_done *done, void *context, uint32_t *ret_number) MUST_CHECK;
-
-/* peer_rpc_read.c: he has answered a question of ours, after so long. */
+/* peer_rpc.c: the peer has answered a question of ours, after so long. */
 void peer_rpc_learn(struct peer_rpc *peer_rpc, const struct peer *peer, enum peer_rpc_service service,
                     enum err err, uint64_t took_us);
-
-/* peer_rpc_race.c */
-void peer_rpc_races_tick(struct peer_rpc *peer_rpc, uint64_t now_us);
 
 #endif

@@ -1,4 +1,11 @@
-/* transport_state - what the files of transport*.c share. Private to them. */
+/*
+ * transport_state - one machine in several files, which share struct transport. Private to them:
+ *
+ *      transport.c       begin and end, the beat, what tenants may ask for
+ *      transport_loop.c  the loop: datagrams, charters, and what the ring makes of them
+ *      transport_ask.c   questions to the ring
+ *      transport_text.c  the state, as JSON and for pages
+ */
 #ifndef MNEMON_NODE_TRANSPORT_TRANSPORT_STATE_H
 #define MNEMON_NODE_TRANSPORT_TRANSPORT_STATE_H
 
@@ -167,11 +174,10 @@ static inline uint64_t transport_now_us(const struct transport *transport) {
     return clock_monotonic_us(transport->config.clock);
 }
 
-/* transport_step.c: the time is set, and what follows from it is done. */
+/* transport_loop.c: the time is set, and what follows from it is done. */
 void transport_step(struct transport *transport, struct event *event);
 void transport_on_wake(void *context);
 
-/* transport_loop.c */
 void transport_begin(struct transport *transport);
 void transport_note(struct transport *transport, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -194,11 +200,9 @@ void transport_start_questions(void *transport);
 void transport_on_answer(struct transport *transport, struct bytes bytes);
 void transport_ask_cancel(struct transport *transport);
 
-/* transport_share.c, on the loop but for the first and the last. */
-void transport_share_init(struct transport *transport);
+/* transport.c, on the loop. */
 void transport_share_charter(struct transport *transport);
 void transport_share_admitted(struct transport *transport, const struct peer *peer);
-void transport_share_done(struct transport *transport);
 
 /* transport_text.c: make the copy. */
 void transport_copy(struct transport *transport);
