@@ -159,12 +159,12 @@ static size_t count_given(struct fixture *fixture, const char *surt, bool in_rev
 
 /* So much time has passed that what was listed is not fresh, or not even of use where nobody answers. */
 static void age_listings(struct fixture *fixture, bool is_gone) {
-    struct ring_reader_listings *listings = &((struct ring_reader *)fixture->backend)->listings;
+    struct ring_reader_cache *listings = &((struct ring_reader *)fixture->backend)->listings;
     size_t cursor = 0;
     struct bytes key;
     void *value;
     pthread_mutex_lock(&listings->lock);
-    while (map_next(&listings->by_hash, &cursor, &key, &value)) {
+    while (map_next(&listings->by_key, &cursor, &key, &value)) {
         struct ring_reader_listing *listing = *(struct ring_reader_listing **)value;
         listing->fresh_until_us = 0;
         listing->made_at_us = is_gone ? 0 : listing->made_at_us;

@@ -226,8 +226,8 @@ static enum err cut_piece(struct captures *captures, const struct captures_giver
     return err == ERR_OK ? scratch_bytes(&captures->piece, &answer->piece) : err;
 }
 
-static enum err captures_give(void *context, const struct peer *from, struct bytes in, struct buf *out,
-                              struct err_detail *detail) {
+enum err captures_give(void *context, const struct peer *from, struct bytes in, struct buf *out,
+                       struct err_detail *detail) {
     struct captures *captures = context;
     struct captures_question question;
     struct captures_answer answer = {0};

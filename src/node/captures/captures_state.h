@@ -143,4 +143,7 @@ enum err captures_body_end(struct captures_fetching *fetching) MUST_CHECK;
  */
 enum err captures_pieces_run(struct captures_fetching *fetching) MUST_CHECK;
 
+/* captures.c: the service. */
+peer_rpc_handler captures_give;
+
 #endif

@@ -189,7 +189,14 @@ void ring_reader_ask(struct ring_reader *backend, struct ring_reader_question **
     }
 }
 
-enum { TIMEOUT_MS = 2000, WAITERS_MAX = 24, STATUS_NOT_MODIFIED = 304 };
+enum {
+    TIMEOUT_MS = 2000,
+    WAITERS_MAX = 24,
+    STATUS_NOT_MODIFIED = 304,
+    KEPT_COUNT_MAX = 512,
+    KEPT_SIZE_MAX = 8 << 20,
+    KEPT_SIZES_MAX = 64 << 20
+};
 
 enum err ring_reader_holders(struct ring_reader *backend, const uint8_t position[RINGKEY_POSITION_SIZE],
                              const struct peer *first, struct peer out[RING_READER_HOLDERS_MAX],
@@ -321,11 +328,55 @@ static enum err find_original(struct ring_reader_session *session, const struct 
     return err;
 }
 
-static bool take_kept(struct ring_reader_session *session, struct ring_reader_parcel wanted) {
-    session->is_known =
-        ring_reader_cache_take(&session->backend->cache, &wanted, &session->record, &session->request);
-    if (session->is_known) {
-        session->parcel = wanted;
+/* A record that was fetched and checked, with the request that goes with it. */
+struct ring_reader_kept {
+    struct ring_reader_cached cached; /* first */
+    struct ring_reader_parcel parcel;
+    size_t record_size;
+    size_t size;
+    uint8_t bytes[]; /* the record, then the request */
+};
+
+/* For the cache, and for who else wants it at the same time. */
+static void put_record_key(uint64_t number, bool is_whole, uint8_t out[RING_READER_CACHE_KEY_SIZE]) {
+    memset(out, 0, RING_READER_CACHE_KEY_SIZE);
+    out[0] = is_whole;
+    memcpy(out + 1, &number, sizeof number);
+}
+
+/* What is too large, or finds no memory, is not kept. */
+static void keep_record(struct ring_reader_session *session, struct bytes record) {
+    struct bytes request = buf_bytes(&session->request);
+    size_t size = record.size + request.size;
+    struct ring_reader_kept *kept =
+        record.size > 0 && size <= KEPT_SIZE_MAX ? malloc(sizeof *kept + size) : NULL;
+    if (kept == NULL) {
+        return;
+    }
+    *kept = (struct ring_reader_kept){.cached = {.size = size, .users_count = 1},
+                                      .parcel = session->parcel,
+                                      .record_size = record.size,
+                                      .size = size};
+    put_record_key(session->parcel.number, session->parcel.is_whole, kept->cached.key);
+    memcpy(kept->bytes, record.data, record.size);
+    if (request.size > 0) {
+        memcpy(kept->bytes + record.size, request.data, request.size);
+    }
+    ring_reader_cache_put(&session->backend->cache, kept);
+    ring_reader_cache_release(&session->backend->cache, kept);
+}
+
+static bool take_kept(struct ring_reader_session *session, const uint8_t key[RING_READER_CACHE_KEY_SIZE]) {
+    struct ring_reader_kept *kept = ring_reader_cache_take(&session->backend->cache, key);
+    session->is_known = false;
+    if (kept != NULL) {
+        struct bytes all = bytes_of(kept->bytes, kept->size);
+        scratch_clear(&session->record);
+        buf_clear(&session->request);
+        session->is_known = scratch_put(&session->record, bytes_slice(all, 0, kept->record_size)) == ERR_OK &&
+                            buf_put(&session->request, bytes_skip(all, kept->record_size)) == ERR_OK;
+        session->parcel = kept->parcel;
+        ring_reader_cache_release(&session->backend->cache, kept);
     }
     return session->is_known;
 }
@@ -351,7 +402,7 @@ static enum err go_for(struct ring_reader_session *session, uint64_t number, boo
     if (err == ERR_OK) {
         session->is_known = true;
         session->parcel.number = number;
-        ring_reader_cache_put(&backend->cache, &session->parcel, record, buf_bytes(&session->request));
+        keep_record(session, record);
     }
     return err;
 }
@@ -360,21 +411,20 @@ static enum err go_for(struct ring_reader_session *session, uint64_t number, boo
 static enum err know(struct ring_reader_session *session, uint64_t number, bool is_whole,
                      struct err_detail *detail) {
     struct ring_reader *backend = session->backend;
-    struct ring_reader_parcel wanted = {.number = number, .is_whole = is_whole};
-    uint8_t key[RING_READER_FLIGHT_KEY_SIZE] = {is_whole};
+    uint8_t key[RING_READER_CACHE_KEY_SIZE];
     enum err err = ERR_OK;
     if (session->is_known && session->parcel.number == number && session->parcel.is_whole == is_whole) {
         return ERR_OK;
     }
-    if (take_kept(session, wanted)) {
+    put_record_key(number, is_whole, key);
+    if (take_kept(session, key)) {
         return ERR_OK;
     }
-    memcpy(key + 1, &number, sizeof number);
     struct ring_reader_flight *flight = ring_reader_flight_begin(&backend->records, key, &err);
     if (flight == NULL && err != ERR_OK) {
         return err_set(detail, err, "another node's capture cannot be had now: %s", err_text(err));
     }
-    if (take_kept(session, wanted)) {
+    if (take_kept(session, key)) {
         err = ERR_OK;
     } else { /* also where what the other one brought is too large to be kept */
         err = go_for(session, number, is_whole, detail);
@@ -484,7 +534,7 @@ static void close_backend(struct backend *generic) {
     ring_reader_listed_done(&backend->listed);
     ring_reader_cache_done(&backend->cache);
     ring_reader_doubts_done(&backend->doubts);
-    ring_reader_listings_done(&backend->listings);
+    ring_reader_cache_done(&backend->listings);
     ring_reader_flights_done(&backend->lists);
     ring_reader_flights_done(&backend->records);
     pthread_mutex_destroy(&backend->lock);
@@ -522,8 +572,11 @@ struct backend *ring_reader_new(const char *scratch_directory) {
     backend->backend.table = &ring_table;
     backend->scratch_directory = scratch_directory;
     randombytes_buf(&seed, sizeof seed);
-    ring_reader_cache_init(&backend->cache);
-    ring_reader_listings_init(&backend->listings, seed);
+    ring_reader_cache_init(&backend->cache,
+                           &(struct ring_reader_cache_config){KEPT_COUNT_MAX, KEPT_SIZES_MAX, free, seed});
+    ring_reader_cache_init(&backend->listings, &(struct ring_reader_cache_config){
+                                                   RING_READER_LISTINGS_MAX, RING_READER_LISTINGS_SIZE_MAX,
+                                                   ring_reader_listing_free, seed});
     ring_reader_flights_init(&backend->lists);
     ring_reader_flights_init(&backend->records);
     pthread_mutex_init(&backend->lock, NULL);

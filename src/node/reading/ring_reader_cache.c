@@ -1,99 +1,103 @@
 #include "node/reading/ring_reader_cache.h"
 
-#include <stdlib.h>
-
-void ring_reader_cache_init(struct ring_reader_cache *cache) {
-    *cache = (struct ring_reader_cache){0};
+void ring_reader_cache_init(struct ring_reader_cache *cache, const struct ring_reader_cache_config *config) {
+    *cache = (struct ring_reader_cache){.config = *config};
+    map_init(&cache->by_key, RING_READER_CACHE_KEY_SIZE, sizeof(struct ring_reader_cached *),
+             config->count_max, config->seed);
     pthread_mutex_init(&cache->lock, NULL);
 }
 
 void ring_reader_cache_done(struct ring_reader_cache *cache) {
-    for (size_t i = 0; i < RING_READER_CACHE_COUNT_MAX; i++) {
-        free(cache->slots[i].bytes);
-    }
+    ring_reader_cache_clear(cache);
+    map_done(&cache->by_key);
     pthread_mutex_destroy(&cache->lock);
 }
 
-static struct ring_reader_cached *find(struct ring_reader_cache *cache,
-                                       const struct ring_reader_parcel *parcel) {
-    for (size_t i = 0; i < RING_READER_CACHE_COUNT_MAX; i++) {
-        struct ring_reader_cached *slot = &cache->slots[i];
-        if (slot->bytes != NULL && slot->parcel.number == parcel->number &&
-            slot->parcel.is_whole == parcel->is_whole) {
-            return slot;
-        }
-    }
-    return NULL;
+/* ---- within the lock ---- */
+
+static struct ring_reader_cached *cache_find(struct ring_reader_cache *cache, const uint8_t *key) {
+    struct ring_reader_cached **item = map_get(&cache->by_key, bytes_of(key, RING_READER_CACHE_KEY_SIZE));
+    return item != NULL ? *item : NULL;
 }
 
-static void drop(struct ring_reader_cache *cache, struct ring_reader_cached *slot) {
-    cache->size -= slot->size;
-    free(slot->bytes);
-    *slot = (struct ring_reader_cached){0};
-}
-
-/* An empty slot, after what was used longest ago has made room. */
-static struct ring_reader_cached *make_room(struct ring_reader_cache *cache, size_t size) {
-    for (;;) {
-        struct ring_reader_cached *empty = NULL;
-        struct ring_reader_cached *oldest = NULL;
-        for (size_t i = 0; i < RING_READER_CACHE_COUNT_MAX; i++) {
-            struct ring_reader_cached *slot = &cache->slots[i];
-            if (slot->bytes == NULL) {
-                empty = slot;
-            } else if (oldest == NULL || slot->used_at < oldest->used_at) {
-                oldest = slot;
-            }
-        }
-        if (empty != NULL && cache->size + size <= RING_READER_CACHE_SIZE_MAX) {
-            return empty;
-        }
-        drop(cache, oldest); /* there is one: no item is as large as the cache */
+static void cache_let_go(struct ring_reader_cache *cache, struct ring_reader_cached *item) {
+    item->users_count--;
+    if (item->users_count == 0) {
+        cache->config.free(item);
     }
 }
 
-void ring_reader_cache_put(struct ring_reader_cache *cache, const struct ring_reader_parcel *parcel,
-                           struct bytes record, struct bytes request) {
-    size_t size = record.size + request.size;
-    if (record.size == 0 || size > RING_READER_CACHE_ITEM_SIZE_MAX) {
-        return;
+static void cache_drop(struct ring_reader_cache *cache, struct ring_reader_cached *item) {
+    cache->size -= item->size;
+    map_remove(&cache->by_key, bytes_of(item->key, RING_READER_CACHE_KEY_SIZE));
+    cache_let_go(cache, item);
+}
+
+static struct ring_reader_cached *cache_oldest(struct ring_reader_cache *cache) {
+    struct ring_reader_cached *oldest = NULL;
+    size_t cursor = 0;
+    struct bytes key;
+    void *value;
+    while (map_next(&cache->by_key, &cursor, &key, &value)) {
+        struct ring_reader_cached *item = *(struct ring_reader_cached **)value;
+        oldest = oldest == NULL || item->used_at < oldest->used_at ? item : oldest;
     }
-    uint8_t *bytes = malloc(size);
-    if (bytes == NULL) {
-        return;
-    }
-    memcpy(bytes, record.data, record.size);
-    if (request.size > 0) {
-        memcpy(bytes + record.size, request.data, request.size);
-    }
+    return oldest;
+}
+
+/* ---- any thread ---- */
+
+void ring_reader_cache_put(struct ring_reader_cache *cache, void *generic) {
+    struct ring_reader_cached *item = generic;
     pthread_mutex_lock(&cache->lock);
-    struct ring_reader_cached *slot = find(cache, parcel);
-    if (slot != NULL) { /* somebody else was faster */
-        free(bytes);
-    } else {
-        slot = make_room(cache, size);
-        *slot = (struct ring_reader_cached){
-            .parcel = *parcel, .bytes = bytes, .record_size = record.size, .size = size};
-        cache->size += size;
+    struct ring_reader_cached *old = cache_find(cache, item->key);
+    if (old != NULL) { /* may be the same: its maker uses it still */
+        cache_drop(cache, old);
     }
-    slot->used_at = ++cache->uses_count;
+    while (cache->by_key.count > 0 && (cache->by_key.count == cache->config.count_max ||
+                                       cache->size + item->size > cache->config.size_max)) {
+        cache_drop(cache, cache_oldest(cache));
+    }
+    if (map_reserve(&cache->by_key, cache->by_key.count + 1) == ERR_OK) {
+        *(struct ring_reader_cached **)map_put(&cache->by_key, bytes_of(item->key, sizeof item->key)) = item;
+        cache->size += item->size;
+        item->users_count++;
+        item->used_at = ++cache->uses_count;
+    }
     pthread_mutex_unlock(&cache->lock);
 }
 
-bool ring_reader_cache_take(struct ring_reader_cache *cache, struct ring_reader_parcel *parcel,
-                            struct scratch *record, struct buf *request) {
+void *ring_reader_cache_take(struct ring_reader_cache *cache, const uint8_t key[RING_READER_CACHE_KEY_SIZE]) {
     pthread_mutex_lock(&cache->lock);
-    struct ring_reader_cached *slot = find(cache, parcel);
-    bool is_there = slot != NULL;
-    if (is_there) {
-        slot->used_at = ++cache->uses_count;
-        *parcel = slot->parcel;
-        scratch_clear(record);
-        buf_clear(request);
-        is_there = scratch_put(record, bytes_of(slot->bytes, slot->record_size)) == ERR_OK &&
-                   buf_put(request, bytes_of(slot->bytes + slot->record_size,
-                                             slot->size - slot->record_size)) == ERR_OK;
+    struct ring_reader_cached *item = cache_find(cache, key);
+    if (item != NULL) {
+        item->users_count++;
+        item->used_at = ++cache->uses_count;
     }
     pthread_mutex_unlock(&cache->lock);
-    return is_there;
+    return item;
+}
+
+void ring_reader_cache_release(struct ring_reader_cache *cache, void *item) {
+    pthread_mutex_lock(&cache->lock);
+    cache_let_go(cache, item);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void ring_reader_cache_forget(struct ring_reader_cache *cache,
+                              const uint8_t key[RING_READER_CACHE_KEY_SIZE]) {
+    pthread_mutex_lock(&cache->lock);
+    struct ring_reader_cached *item = cache_find(cache, key);
+    if (item != NULL) {
+        cache_drop(cache, item);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void ring_reader_cache_clear(struct ring_reader_cache *cache) {
+    pthread_mutex_lock(&cache->lock);
+    while (cache->by_key.count > 0) {
+        cache_drop(cache, cache_oldest(cache));
+    }
+    pthread_mutex_unlock(&cache->lock);
 }

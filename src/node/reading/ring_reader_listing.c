@@ -5,20 +5,19 @@
 enum { MEMBERS_COUNT_FIRST = 4 };
 static const uint64_t STALE_US = UINT64_C(600) * 1000000;
 
-/* ---- one ---- */
-
-static void listing_free(struct ring_reader_listing *listing) {
+void ring_reader_listing_free(void *item) {
+    struct ring_reader_listing *listing = item;
     free(listing->members);
     buf_done(&listing->text);
     free(listing);
 }
 
-struct ring_reader_listing *ring_reader_listing_new(const uint8_t hash[RING_READER_LISTING_HASH_SIZE]) {
+struct ring_reader_listing *ring_reader_listing_new(const uint8_t hash[RING_READER_CACHE_KEY_SIZE]) {
     struct ring_reader_listing *listing = calloc(1, sizeof *listing);
     if (listing != NULL) {
-        memcpy(listing->hash, hash, sizeof listing->hash);
+        memcpy(listing->cached.key, hash, sizeof listing->cached.key);
         buf_init(&listing->text, RING_READER_LISTING_SIZE_MAX);
-        listing->users_count = 1;
+        listing->cached.users_count = 1;
     }
     return listing;
 }
@@ -63,123 +62,27 @@ void ring_reader_listing_finish(struct ring_reader_listing *listing) {
     }
 }
 
-static size_t size_of(const struct ring_reader_listing *listing) {
-    return sizeof *listing + listing->text.capacity + 2 * listing->count * sizeof listing->members[0];
-}
+/* ---- in the cache ---- */
 
-/* ---- the table ---- */
-
-void ring_reader_listings_init(struct ring_reader_listings *listings, uint64_t seed) {
-    *listings = (struct ring_reader_listings){0};
-    map_init(&listings->by_hash, RING_READER_LISTING_HASH_SIZE, sizeof(struct ring_reader_listing *),
-             RING_READER_LISTINGS_MAX, seed);
-    pthread_mutex_init(&listings->lock, NULL);
-}
-
-void ring_reader_listings_done(struct ring_reader_listings *listings) {
-    size_t cursor = 0;
-    struct bytes key;
-    void *value;
-    while (map_next(&listings->by_hash, &cursor, &key, &value)) {
-        listing_free(*(struct ring_reader_listing **)value);
-    }
-    map_done(&listings->by_hash);
-    pthread_mutex_destroy(&listings->lock);
-}
-
-static void let_go(struct ring_reader_listing *listing) {
-    listing->users_count--;
-    if (listing->users_count == 0) {
-        listing_free(listing);
-    }
-}
-
-static void drop(struct ring_reader_listings *listings, struct ring_reader_listing *listing) {
-    listings->size -= size_of(listing);
-    map_remove(&listings->by_hash, bytes_of(listing->hash, sizeof listing->hash));
-    let_go(listing);
-}
-
-static struct ring_reader_listing *find(struct ring_reader_listings *listings,
-                                        const uint8_t hash[RING_READER_LISTING_HASH_SIZE]) {
-    struct ring_reader_listing **position =
-        map_get(&listings->by_hash, bytes_of(hash, RING_READER_LISTING_HASH_SIZE));
-    return position != NULL ? *position : NULL;
-}
-
-static void drop_oldest(struct ring_reader_listings *listings) {
-    struct ring_reader_listing *oldest = NULL;
-    size_t cursor = 0;
-    struct bytes key;
-    void *value;
-    while (map_next(&listings->by_hash, &cursor, &key, &value)) {
-        struct ring_reader_listing *listing = *(struct ring_reader_listing **)value;
-        oldest = oldest == NULL || listing->used_at < oldest->used_at ? listing : oldest;
-    }
-    if (oldest != NULL) {
-        drop(listings, oldest);
-    }
-}
-
-void ring_reader_listings_put(struct ring_reader_listings *listings, struct ring_reader_listing *listing,
-                              uint64_t fresh_until_us) {
-    size_t size = size_of(listing);
-    pthread_mutex_lock(&listings->lock);
-    struct ring_reader_listing *old = find(listings, listing->hash);
-    if (old != NULL) { /* may be the same: its maker uses it still */
-        drop(listings, old);
-    }
-    while (listings->by_hash.count > 0 && (listings->by_hash.count == RING_READER_LISTINGS_MAX ||
-                                           listings->size + size > RING_READER_LISTINGS_SIZE_MAX)) {
-        drop_oldest(listings);
-    }
-    if (map_reserve(&listings->by_hash, listings->by_hash.count + 1) == ERR_OK) {
-        *(struct ring_reader_listing **)map_put(&listings->by_hash,
-                                                bytes_of(listing->hash, sizeof listing->hash)) = listing;
-        listings->size += size;
-        listing->users_count++;
-        listing->used_at = ++listings->uses_count;
-        listing->fresh_until_us = fresh_until_us;
-    }
-    pthread_mutex_unlock(&listings->lock);
-}
-
-struct ring_reader_listing *ring_reader_listings_take(struct ring_reader_listings *listings,
-                                                      const uint8_t hash[RING_READER_LISTING_HASH_SIZE],
-                                                      uint64_t now_us, bool may_be_stale) {
-    pthread_mutex_lock(&listings->lock);
-    struct ring_reader_listing *listing = find(listings, hash);
-    bool is_good =
-        listing != NULL && (now_us < listing->fresh_until_us ||
-                            (may_be_stale && listing->count > 0 && now_us < listing->made_at_us + STALE_US));
-    if (is_good) {
-        listing->users_count++;
-        listing->used_at = ++listings->uses_count;
-    }
-    pthread_mutex_unlock(&listings->lock);
-    return is_good ? listing : NULL;
-}
-
-void ring_reader_listings_prolong(struct ring_reader_listings *listings, struct ring_reader_listing *listing,
-                                  uint64_t fresh_until_us) {
-    pthread_mutex_lock(&listings->lock);
+void ring_reader_listing_put(struct ring_reader_cache *cache, struct ring_reader_listing *listing,
+                             uint64_t fresh_until_us) {
     listing->fresh_until_us = fresh_until_us;
-    pthread_mutex_unlock(&listings->lock);
+    listing->cached.size =
+        sizeof *listing + listing->text.capacity + 2 * listing->count * sizeof listing->members[0];
+    ring_reader_cache_put(cache, listing);
 }
 
-void ring_reader_listings_forget(struct ring_reader_listings *listings,
-                                 const uint8_t hash[RING_READER_LISTING_HASH_SIZE]) {
-    pthread_mutex_lock(&listings->lock);
-    struct ring_reader_listing *listing = find(listings, hash);
-    if (listing != NULL) {
-        drop(listings, listing);
+struct ring_reader_listing *ring_reader_listing_take(struct ring_reader_cache *cache,
+                                                     const uint8_t hash[RING_READER_CACHE_KEY_SIZE],
+                                                     uint64_t now_us, bool may_be_stale) {
+    struct ring_reader_listing *listing = ring_reader_cache_take(cache, hash);
+    if (listing == NULL) {
+        return NULL;
     }
-    pthread_mutex_unlock(&listings->lock);
-}
-
-void ring_reader_listings_release(struct ring_reader_listings *listings,
-                                  struct ring_reader_listing *listing) {
-    pthread_mutex_lock(&listings->lock);
-    let_go(listing);
-    pthread_mutex_unlock(&listings->lock);
+    bool is_good = now_us < listing->fresh_until_us ||
+                   (may_be_stale && listing->count > 0 && now_us < listing->made_at_us + STALE_US);
+    if (!is_good) {
+        ring_reader_cache_release(cache, listing);
+    }
+    return is_good ? listing : NULL;
 }

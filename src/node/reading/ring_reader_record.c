@@ -303,7 +303,7 @@ static void doubt(struct ring_reader_session *session, const struct ring_reader_
     ring_reader_doubts_add(&backend->doubts, capture->number, is_listed ? &capture->from : NULL,
                            clock_monotonic_us(&clock_system));
     ring_reader_listed_pass_over(&backend->listed, capture->number);
-    ring_reader_listings_forget(&backend->listings, hash);
+    ring_reader_cache_forget(&backend->listings, hash);
 }
 
 /* ---- */

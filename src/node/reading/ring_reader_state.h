@@ -29,6 +29,14 @@ enum {
     RING_READER_WHOLE = 2, /* the same with its document, as the original of a revisit */
 };
 
+/* What is known of a record. */
+struct ring_reader_parcel {
+    uint64_t number; /* of the capture */
+    bool is_whole;   /* with its document; else as the revisit that it is */
+    size_t payload_start;
+    size_t payload_size;
+};
+
 struct ring_reader_cursor;
 
 struct ring_reader {
@@ -36,9 +44,9 @@ struct ring_reader {
     const char *scratch_directory;
     struct ring_reader_config config; /* set once, before is_active */
     struct ring_reader_listed listed;
-    struct ring_reader_cache cache;
+    struct ring_reader_cache cache; /* of struct ring_reader_kept: the parts of a page come once */
     struct ring_reader_doubts doubts;
-    struct ring_reader_listings listings;
+    struct ring_reader_cache listings;  /* of struct ring_reader_listing */
     struct ring_reader_flights lists;   /* listings under way */
     struct ring_reader_flights records; /* records under way */
     pthread_mutex_t lock;

@@ -122,7 +122,7 @@ static enum err obtain_near(struct ring_reader_session *session, struct bytes su
 
 /* Into the listing what somebody has of this URL, nearest to listing->wished_us. */
 static enum err ring_reader_crowd_list(struct ring_reader_session *session, struct bytes surt,
-                                struct ring_reader_listing *listing) {
+                                       struct ring_reader_listing *listing) {
     struct obtained obtained;
     struct ring_reader_member member;
     struct payload head;
@@ -183,7 +183,7 @@ static void errand_release(void *context) {
     struct ring_reader *backend = errand->backend;
     bool is_aside = errand->is_aside;
     if (errand->listing != NULL) {
-        ring_reader_listings_release(&backend->listings, errand->listing);
+        ring_reader_cache_release(&backend->listings, errand->listing);
     }
     buf_done(&errand->surt);
     free(errand);
@@ -248,7 +248,7 @@ static void run(struct errand *errand) {
         enum err err = walk(errand, session, listing);
         if (err == ERR_OK && !listing->is_partial) {
             uint64_t fresh_us = listing->count > 0 || listing->is_long ? FRESH_US : EMPTY_US;
-            ring_reader_listings_put(&backend->listings, listing, now_us() + fresh_us);
+            ring_reader_listing_put(&backend->listings, listing, now_us() + fresh_us);
         }
         listing->is_partial = listing->is_partial || err != ERR_OK;
     }
@@ -306,9 +306,9 @@ static bool is_about(const struct ring_reader_listing *listing, int64_t time_us)
 static struct ring_reader_listing *list_known(struct ring_reader *backend, const struct subject *subject,
                                               bool may_be_stale) {
     struct ring_reader_listing *known =
-        ring_reader_listings_take(&backend->listings, subject->hash, now_us(), may_be_stale);
+        ring_reader_listing_take(&backend->listings, subject->hash, now_us(), may_be_stale);
     if (known != NULL && !is_about(known, subject->time_us)) {
-        ring_reader_listings_release(&backend->listings, known);
+        ring_reader_cache_release(&backend->listings, known);
         return NULL;
     }
     return known;
@@ -318,7 +318,7 @@ static struct ring_reader_listing *list_known(struct ring_reader *backend, const
 static struct ring_reader_listing *list_old(struct ring_reader *backend, const struct subject *subject) {
     struct ring_reader_listing *old = list_known(backend, subject, true);
     if (old != NULL) {
-        ring_reader_listings_prolong(&backend->listings, old, now_us() + AGAIN_US);
+        old->fresh_until_us = now_us() + AGAIN_US;
     }
     return old;
 }
@@ -331,7 +331,7 @@ static struct ring_reader_listing *better(struct ring_reader *backend, struct ri
     bool takes_a = b == NULL || (a != NULL && (!a->is_partial || (b->is_partial && a->count >= b->count)));
     struct ring_reader_listing *other = takes_a ? b : a;
     if (other != NULL) {
-        ring_reader_listings_release(&backend->listings, other);
+        ring_reader_cache_release(&backend->listings, other);
     }
     return takes_a ? a : b;
 }
@@ -352,7 +352,7 @@ static struct ring_reader_listing *list_of_crowd(struct ring_reader_session *ses
     enum err err = ring_reader_crowd_list(session, subject->surt, listing);
     ring_reader_listing_finish(listing);
     if (err != ERR_OK) {
-        ring_reader_listings_release(&session->backend->listings, listing);
+        ring_reader_cache_release(&session->backend->listings, listing);
         return NULL;
     }
     return listing;
@@ -430,7 +430,7 @@ static struct ring_reader_listing *make(struct ring_reader_session *session, con
     }
     if (listing != NULL && listing->is_partial) {
         uint64_t fresh_us = listing->count > 0 ? AGAIN_US : NOTHING_US;
-        ring_reader_listings_put(&backend->listings, listing, now_us() + fresh_us);
+        ring_reader_listing_put(&backend->listings, listing, now_us() + fresh_us);
     }
     return listing;
 }

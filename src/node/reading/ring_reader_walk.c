@@ -631,7 +631,7 @@ void ring_reader_cursor_close(struct backend_cursor *generic) {
         ring_reader_lane_free(cursor->lanes[i]);
     }
     if (cursor->listing != NULL) {
-        ring_reader_listings_release(&cursor->backend->listings, cursor->listing);
+        ring_reader_cache_release(&cursor->backend->listings, cursor->listing);
     }
     free(cursor->lanes);
     free(cursor->group);
@@ -709,7 +709,7 @@ static enum err find_listing(struct ring_reader_cursor *cursor, struct bytes sur
         cursor->listing = listing;
         return ERR_OK;
     }
-    ring_reader_listings_release(&cursor->backend->listings, listing);
+    ring_reader_cache_release(&cursor->backend->listings, listing);
     return ERR_OK;
 }
 
