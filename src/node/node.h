@@ -1,18 +1,17 @@
 /*
  * node - the running node: the archive of a data directory, and what it offers to others.
  *
- *      HTTP   / /web/ /cdx …          the archive, for people and programs (replay/routes.h)
- *             /jobs /save /dashboard … what it does, and what it may be told (replay/admin/admin_pages.h,
- * node/admin/admin_api.h) /api/v1/volumes…        its local volumes (replay/volumes/volume_service.h), for
- * who has the token
+ *      HTTP   / /web/ /cdx …           the archive, for people and programs (replay/routes.h)
+ *             /jobs /save /dashboard …  the work of the node, and its orders (replay/admin/, node/admin/)
+ *             /api/v1/volumes…          its local volumes, for clients with the token (replay/volumes/)
  *
- *      proxy  the web for one's own browser, where that is wanted (node/proxy/proxy.h)
+ *      proxy  the web for one's own browser, if that is wanted (node/proxy/proxy.h)
  *
  * and it runs the jobs of the data directory (node/crawl/crawl_loop.h) and is part of its ring
- * (node/transport/transport.h). Where it is found, DIR/node.json says (node/node_file.h).
+ * (node/transport/transport.h). DIR/node.json says where it is found (node/node_file.h).
  *
  * Threads: the ring's loop, the crawl's loop and its workers, those of the HTTP server, one committer per
- * volume, the pulse (node/admin/monitor.h), those of search and survey, and the caller's, which only waits.
+ * volume, the monitor (node/admin/monitor.h), those of search and survey, and the caller's, which only waits.
  */
 #ifndef MNEMON_NODE_NODE_H
 #define MNEMON_NODE_NODE_H
@@ -68,7 +67,7 @@ struct node_config {
     const struct clock *clock; /* (clock_system) */
 };
 
-/* ERR_BUSY where the port is taken; the errors of node/admin/token.h. */
+/* ERR_BUSY: the port is taken; the errors of node/admin/token.h. */
 enum err node_start(const struct node_config *config, struct node **ret_node,
                     struct err_detail *detail) MUST_CHECK;
 
@@ -80,11 +79,11 @@ const char *node_token_path(const struct node *node);
 const char *node_token(const struct node *node);
 size_t node_volumes_count(const struct node *node); /* that it offers */
 
-/* Where its socket for other nodes is. False: it is in no ring, and in no group yet. */
+/* The address of its socket for other nodes. False: it is in no ring, and in no group yet. */
 bool node_ring_address(const struct node *node, struct address *ret_address);
 bool node_has_ring(const struct node *node);
 
-/* Where browsers find the proxy. False: there is none. */
+/* The address at which browsers find the proxy. False: there is none. */
 bool node_proxy_address(const struct node *node, struct address *ret_address);
 
 /*

@@ -3,7 +3,7 @@
  *
  *      {"url":"http://127.0.0.1:8080","pid":4711,"started":"2026-01-02T03:04:05Z"}
  *
- * After a crash it stays behind; who reads it asks whether that process is still there.
+ * After a crash it stays behind; a reader checks whether that process is still there.
  */
 #ifndef MNEMON_NODE_NODE_FILE_H
 #define MNEMON_NODE_NODE_FILE_H

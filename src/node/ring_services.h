@@ -2,17 +2,17 @@
  * ring_services - what makes the nodes of a ring one archive: the parts of decision 0011, made, started and
  * ended in their order.
  *
- *      ringing ── news of the ring ──> holders      who holds what
- *              ── charter ──────────>  decrees      jobs and rules of the ring
- *                                      bulk         questions between nodes, on a thread of its own
- *      crawl ── whose is this URL? ──> routing      of the holders of its place
- *            ── may I ask this host? > lending      of its home
- *            ── links for others ───>  walking      round the ring
- *      store ── what is new ────────>  keeping      copies on all holders
- *      readers ─────────────────────>  ring_reader   what the others have, checked by captures
- *              ─────────────────────>  obtaining    what the crowd has: crowding, offers (decision 0012)
- *                                      grouping     groups, which need no ring
- *                                      mirroring    collections, in groups or rings (decision 0013)
+ *      transport ── news of the ring ─> holders       which node holds what
+ *                ── charter ──────────> decrees       jobs and rules of the ring
+ *                                       peer_rpc      questions between nodes, on a thread of its own
+ *      crawl ── whose is this URL? ───> routing       asks the holders of its position
+ *            ── may I ask this host? ─> host_leases   asks the host's home
+ *            ── links for others ─────> link_sender   round the ring
+ *      store ── what is new ──────────> copies        on all holders
+ *      readers ───────────────────────> ring_reader   what other nodes have, checked by captures
+ *              ───────────────────────> crowd_reader  what the crowd has: crowd_driver, offers (decision
+ * 0012) group_driver  groups, which need no ring mirror_driver collections, in groups or rings (decision
+ * 0013)
  *
  * It begins when there is a charter and an address, which may be long after the node has started: a node that
  * joins learns both from others. Until then, and in no ring at all, it does nothing; but for the groups,
@@ -36,7 +36,7 @@ struct mirror_limit;
 struct transport;
 struct ring_services;
 
-/* Of keeping, node/copies/copies.h. 0 stands for the default there. */
+/* For node/copies/copies.h. 0 stands for the default there. */
 struct ring_services_copies {
     bool keeps_everything;
     uint64_t grace_us;
@@ -44,7 +44,7 @@ struct ring_services_copies {
     uint64_t scrub_us;
 };
 
-/* Of the crowd. 0 stands for the default in parentheses. */
+/* For the crowd. 0 stands for the default in parentheses. */
 struct ring_services_crowd {
     bool is_off;
     uint8_t part;        /* (CROWD_FULL) enum crowd_part */
@@ -53,13 +53,13 @@ struct ring_services_crowd {
     uint64_t cache_size; /* (node/crowd/offers.h) */
 };
 
-/* Of the groups, likewise: node/group/group_driver.h. */
+/* For the groups, likewise: node/group/group_driver.h. */
 struct ring_services_groups {
     uint64_t period_us;
     uint64_t silence_us;
 };
 
-/* Of the collections, likewise: node/mirror/mirror_driver.h. */
+/* For the collections, likewise: node/mirror/mirror_driver.h. */
 struct ring_services_mirrors {
     uint64_t gather_us;
     uint64_t ask_us;
@@ -75,7 +75,8 @@ struct ring_services_config {
     uint64_t download_rate; /* (any) */
     uint32_t reads_rate;    /* (any) node/rpc/peer_rpc.h */
     struct ring_services_copies copies;
-    const char *public_origin; /* (none) where browsers find this node: node/reading/public_urls.h */
+    const char
+        *public_origin; /* (none) the origin at which browsers find this node: node/reading/public_urls.h */
     struct ring_services_crowd crowd;
     struct ring_services_groups groups;
     struct ring_services_mirrors mirrors;
@@ -91,7 +92,7 @@ struct ring_services *ring_services_new(const struct ring_services_config *confi
 enum err ring_services_set_transport(struct ring_services *ring_services,
                                      struct transport *transport) MUST_CHECK;
 
-/* When the ring has its socket: what the crawl needs of it. ERR_BUSY where the port is taken. */
+/* When the ring has its socket: what the crawl needs of it. ERR_BUSY: the port is taken. */
 enum err ring_services_prepare(struct ring_services *ring_services, struct err_detail *detail) MUST_CHECK;
 
 /* Then, for the crawl; and when it runs. */
@@ -114,16 +115,16 @@ void ring_services_stop(struct ring_services *ring_services);
 void ring_services_free(struct ring_services *ring_services);
 
 /*
- * For the node, which hands them to those who need them: what the crowd will be, and the groups, which are
- * there whether the node is in any or not. They last until ring_services_free().
+ * For the node, which hands them to other modules: what the crowd will be, and the groups, which are there
+ * even if the node is in none. They last until ring_services_free().
  */
 const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_services);
 struct group_driver *ring_services_group_driver(const struct ring_services *ring_services);
 
 /* ---- any thread; context: the struct ring_services ---- */
 
-/* May wait: append the origin of the pages of a node that is responsible for a SURT. False: this node is it,
- * or nobody says where that one is. */
+/* May wait: append the origin of the pages of a node that is responsible for a SURT. False: this node is
+ * responsible itself, or none of the others has a public URL. */
 bool ring_services_lead(void *context, struct bytes surt, struct buf *out);
 
 /* Append what /api/v1/ring/together, /api/v1/crowd and /api/v1/mirrors say (docs/api.md). */

@@ -1,4 +1,4 @@
-/* capture_by_key - a capture of this node by its key on the ring (base/ringkey.h), where its SURT is known.
+/* capture_by_key - a capture of this node by its key on the ring (base/ringkey.h), if its SURT is known.
  */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURE_BY_KEY_H
 #define MNEMON_NODE_CAPTURES_CAPTURE_BY_KEY_H

@@ -1,16 +1,16 @@
 /*
  * captures - captures on their way between nodes: given in pieces, fetched, checked before anybody sees them.
  *
- * The key of a capture (base/ringkey.h): place, time, digest of the payload, 40 bytes. A capture travels as
- * its description (store/remote/backend_code.h: URL, time, HTTP head, request, signature …) and its payload,
- * the payload in pieces of at most PEER_RPC_PIECE_SIZE_MAX, so that a transfer that broke goes on where it
- * was, with another holder if need be. Who has the payload already asks for the description alone. The
- * payload and not the body: holders may have it with its chunks, or as a revisit without; the payload is the
- * same everywhere. A copy of what came in chunks has one large chunk.
+ * The key of a capture (base/ringkey.h) is position, time and digest of the payload, 40 bytes. A capture
+ * travels as its description (store/remote/backend_code.h: URL, time, HTTP head, request, signature …) and
+ * its payload, the payload in pieces of at most PEER_RPC_PIECE_SIZE_MAX, so that a broken transfer goes on
+ * from where it was, with another holder if need be. A node that has the payload asks for the description
+ * alone. The payload travels and not the body: a holder may have the body in chunks, or none for a revisit;
+ * the payload is the same everywhere. A copy of what came in chunks has one large chunk.
  *
  * Nothing is believed: the digest of the payload must be that of the key, time and URL must give the key, and
- * the signature (crawl/engine/attest.h) must be right where there is one. A holder who gives something else
- * is blamed, and the next one is asked. A request that the signature does not cover, as those of the first
+ * the signature (crawl/engine/attest.h) must be right if there is one. A holder that gives something else is
+ * blamed, and the next one is asked. A request that the signature does not cover, as those of the first
  * version do not, is left out. What has no signature was imported by some member: is_signed says so.
  */
 #ifndef MNEMON_NODE_CAPTURES_CAPTURES_H
@@ -33,18 +33,18 @@ struct captures_config {
     uint32_t timeout_ms;           /* of a question; 0: 2,000 */
     /*
      * Append the SURT of a capture that this node has, by its key (store/keyset/keyset.h); ERR_NOT_FOUND. On
-     * the bulk thread. NULL: only those are answered who say the SURT too.
+     * the thread of peer_rpc. NULL: only questions that name the SURT are answered.
      */
     enum err (*find_surt)(void *context, const struct ringkey *key, struct buf *out);
-    /* He asks for a copy, without the SURT as readers do not: may he have it now? Else he is told that we are
-     * busy. On the bulk thread. NULL: yes. */
+    /* The node asks for a copy: its question has no SURT, as those of readers have. May it have it now? If
+     * not, it is told that we are busy. On the thread of peer_rpc. NULL: yes. */
     bool (*may_copy)(void *context, const struct peer *peer);
-    /* What he gave is not what he promised; any thread. */
+    /* What the node gave is not what it promised; any thread. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;
 };
 
-/* Also answers PEER_RPC_CAPTURE. Before peer_rpc_start(). Without a bulk, only captures_read_own() can be
+/* Also answers PEER_RPC_CAPTURE. Before peer_rpc_start(). Without a peer_rpc, only captures_read_own() can be
  * called. */
 struct captures *captures_new(const struct captures_config *config); /* NULL: out of memory */
 void captures_free(struct captures *captures);
@@ -55,29 +55,29 @@ void captures_session_free(struct captures_session *session);
 /* A capture that has come and is sound. All of it lasts until the next fetch of the session. */
 struct captured {
     /*
-     * Ready for instance_put(); sum is set, and was computed here where there is a body. What the server said
+     * Ready for instance_put(); sum is set, and was computed here if there is a body. What the server said
      * was not modified comes without its body: the archive can hold it only beside its original.
      */
     struct document document;
     struct document_sum sum;
-    struct bytes payload; /* the body without its transfer encoding; empty where it was not asked for */
+    struct bytes payload; /* the body without its transfer encoding; empty if it was not asked for */
     struct bytes surt;    /* of its URL */
     bool is_signed;
     uint8_t signer[PEER_KEY_SIZE];
-    struct peer from;      /* who gave most of it */
+    struct peer from;      /* the node that gave most of it */
     uint8_t holders_count; /* that gave a part of it */
 };
 
 /*
- * Fetch one from any of the peers, the first ones at once, and check it. Waits; not on the bulk thread.
- * with_payload false: the description alone, as of a duplicate (is_body_left_out). ERR_NOT_FOUND: none of
- * those that answered has it; ERR_MISMATCH: what they gave was false; the errors of peer_rpc_ask().
+ * Fetch one from any of the peers, the first ones at once, and check it. Waits; not on the thread of
+ * peer_rpc. with_payload false: the description alone, as of a duplicate (is_body_left_out). ERR_NOT_FOUND:
+ * none of those that answered has it; ERR_MISMATCH: what they gave was false; the errors of peer_rpc_ask().
  */
 enum err captures_fetch(struct captures_session *session, const struct peer *peers, size_t peers_count,
                         const struct ringkey *key, bool with_payload, struct captured *ret_captured,
                         struct err_detail *detail) MUST_CHECK;
 
-/* The same where the SURT is known: a holder then needs no list of keys to find it, and it must be that of
+/* The same if the SURT is known: a holder then needs no list of keys to find it, and it must be that of
  * the URL. */
 enum err captures_fetch_at(struct captures_session *session, const struct peer *peers, size_t peers_count,
                            const struct ringkey *key, struct bytes surt, bool with_payload,
@@ -94,7 +94,7 @@ struct captures_request {
     uint64_t deadline_us;          /* (none) of clock_system, monotonic */
     /* Is the capture that is described so wanted? If not, the next holder may describe it otherwise. */
     bool (*takes)(void *context, const struct captured *captured);
-    /* Is this peer, whom another has named, better not asked? Any thread; must not wait. (no) */
+    /* Is this peer, which another has named, better not asked? Any thread; must not wait. (no) */
     bool (*avoids)(void *context, const struct peer *peer);
     void (*blame)(void *context, const struct peer *peer, const char *sentence); /* (as of all fetches) */
     void *context;
@@ -102,15 +102,15 @@ struct captures_request {
 
 /*
  * Likewise. Of PEER_RPC_HAND, large payloads come in pieces from several peers at once, and peers that were
- * named by the first ones are asked, too. ERR_BUSY: those who have it have named others, who have not got it
- * yet; ERR_PERMISSION: takes() took none.
+ * named by the first ones are asked, too. ERR_BUSY: peers that have it have named others, which have not got
+ * it yet; ERR_PERMISSION: takes() took none.
  */
 enum err captures_fetch_by(struct captures_session *session, const struct captures_request *request,
                            struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
 
 /*
- * What this node has on its volumes, as others are given it. Lasts until the next call; one thread of those
- * who may wait for the disk, with a struct captures that nobody else uses (without a bulk). ERR_NOT_FOUND.
+ * What this node has on its volumes, as others are given it. Lasts until the next call; on a thread that may
+ * wait for the disk, with a struct captures that nobody else uses (without a peer_rpc). ERR_NOT_FOUND.
  */
 enum err captures_read_own(struct captures *captures, const struct ringkey *key,
                            struct bytes *ret_description, struct bytes *ret_payload,

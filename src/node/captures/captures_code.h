@@ -3,16 +3,16 @@
  * PEER_RPC_CAPTURE, and PEER_RPC_HAND, which alone has what is marked with *.
  *
  *      question   key[40] surt:string wants_description:bool offset:varint size_max:varint [*address]
- *      answer     0:u8                                               he does not have it
+ *      answer     0:u8                                               the node does not have it
  *                 1:u8 description:string size:varint is_packed:bool piece          the piece to the end
- *               * 2:u8 count:u8 { address key[32] }           he gives it to no more nodes now; these took it
+ *               * 2:u8 count:u8 { address key[32] }           it gives it to no more nodes now; these took it
  *      address    ip[16] port:u16
  *
- * The address is where others reach who asks, so that he can be named to them; left out where it is not said.
- * The SURT may be empty: then he looks it up by the key. The description is the meta part of a document in
- * store/remote/backend_code.h, its body left out; empty where it was not wanted. The size is that of the
- * whole payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame
- * where that helps.
+ * The address is that of the asking node, so that it can be named to others; it may be left out. The SURT may
+ * be empty: then the giver looks it up by the key. The description is the meta part of a document in
+ * store/remote/backend_code.h, its body left out; empty if it was not wanted. The size is that of the
+ * whole payload. The piece begins at the offset and has at most size_max bytes, packed in one zstd frame if
+ * that helps.
  *
  * Readers take any bytes. Slices borrow from them.
  */
@@ -31,7 +31,7 @@ struct captures_question {
     bool wants_description;
     uint64_t offset;
     uint32_t size_max;      /* 0: nothing of the payload */
-    struct address address; /* of who asks; port 0: not said */
+    struct address address; /* of the asking node; port 0: not said */
 };
 
 struct captures_answer {

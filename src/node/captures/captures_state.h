@@ -19,8 +19,8 @@
 enum {
     CAPTURES_GIVERS_COUNT = 4,
     CAPTURES_PEERS_MAX = 32,
-    CAPTURES_HAND_PEERS_MAX = 16, /* of a fetch by PEER_RPC_HAND, with those who were named by others */
-    CAPTURES_LEVELS_MAX = 2,      /* who was named by one who was named names nobody else */
+    CAPTURES_HAND_PEERS_MAX = 16, /* of a fetch by PEER_RPC_HAND, with those that others named */
+    CAPTURES_LEVELS_MAX = 2,      /* a peer named by a named peer names no further ones */
 };
 
 /* A payload that somebody is fetching in pieces: it is read from the disk once, not once for each of them. */
@@ -35,7 +35,7 @@ struct captures_giver {
 struct captures {
     struct captures_config config;
 
-    /* The bulk thread's. */
+    /* Of the thread of peer_rpc. */
     bool has_kit; /* what follows is there */
     struct captures_giver givers[CAPTURES_GIVERS_COUNT];
     uint64_t questions_count;
@@ -59,7 +59,7 @@ struct captures_session {
     struct buf surt;
     struct buf question;
     struct buf answer;
-    struct buf kept; /* an answer that is used where none is better */
+    struct buf kept; /* an answer that is used if none is better */
     struct buf message;
     struct buf description; /* what *ret_captured borrows */
     struct scratch body;    /* likewise */
@@ -68,7 +68,7 @@ struct captures_session {
     uint64_t seed;       /* of marks */
 };
 
-/* Who gave a piece of a body, and what it was. */
+/* A piece of a body, and the node that gave it. */
 struct captures_mark {
     struct peer giver;
     size_t size;
@@ -81,7 +81,8 @@ struct captures_fetching {
     const struct captures_request *request;
     struct captured *captured;
     struct peer peers[CAPTURES_PEERS_MAX]; /* that are worth asking still, the next first */
-    uint8_t levels[CAPTURES_PEERS_MAX];    /* of each: 0 where the caller named it, else who named it + 1 */
+    uint8_t
+        levels[CAPTURES_PEERS_MAX]; /* of each: 0 if the caller named it, else that of the naming peer + 1 */
     size_t peers_count;
     struct peer known[CAPTURES_PEERS_MAX]; /* all that are or were in the list */
     size_t known_count;
@@ -95,7 +96,7 @@ struct captures_fetching {
     bool tries_again;       /* what failed may go better with the others */
     size_t absent_count;    /* holders that do not have it */
     bool has_kept;          /* session->kept is an answer without a signature */
-    size_t kept_index;      /* of who gave it */
+    size_t kept_index;      /* of the peer that gave it */
     bool is_slow;           /* the first piece did not come in time: the description comes alone */
     size_t chunk_head_size; /* before the payload in the body */
     struct {
@@ -118,19 +119,19 @@ enum err captures_put_question(struct captures_fetching *fetching, struct buf *o
 uint32_t captures_time_left_ms(const struct captures_fetching *fetching); /* of a question; 0: too late */
 void captures_note_referral(struct captures_fetching *fetching, size_t index,
                             const struct captures_answer *answer);
-void captures_adopt(struct captures_fetching *fetching); /* who was named is asked, too */
+void captures_adopt(struct captures_fetching *fetching); /* named peers are asked, too */
 
 /* captures_pieces.c: what has come of the payload. */
 enum err captures_body_begin(struct captures_fetching *fetching) MUST_CHECK;
 uint64_t captures_body_size(const struct captures_fetching *fetching);
 
-/* The piece of an answer, into the session's hands. ERR_INVALID where it is more than size_max, or none. */
+/* The piece of an answer, into the session's hands. ERR_INVALID: it is more than size_max, or none. */
 enum err captures_unpack(struct captures_session *session, const struct captures_answer *answer,
                          uint32_t size_max, struct bytes *ret_piece) MUST_CHECK;
 enum err captures_body_put(struct captures_fetching *fetching, const struct peer *giver,
                            struct bytes piece) MUST_CHECK;
 
-/* What several gave is false: who it was will be seen when the true payload is here. */
+/* What several gave is false; the culprit is found when the true payload is here. */
 void captures_body_doubt(struct captures_fetching *fetching);
 void captures_body_settle(struct captures_fetching *fetching);
 

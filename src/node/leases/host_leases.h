@@ -2,16 +2,16 @@
  * host_leases - hosts are lent and borrowed between the nodes of a ring, so that a host is asked by one node
  * at a time: what stands between two crawlers (crawl/rules/permit.h).
  *
- * The home of a host is the first holder of the place of its SURT's host part, "org,example)". Messages
- * (host_leases_code.h) go over streams (peer_rpc.h); between the crawl's loop and the bulk thread they are
- * handed over in both directions, and a thread of its own looks homes up, since that waits for the ring.
+ * The home of a host is the first holder of the position of its SURT's host part, "org,example)". Messages
+ * (host_leases_code.h) go over streams (peer_rpc.h); between the crawl's loop and the thread of peer_rpc they
+ * are handed over in both directions, and a task looks homes up, since that waits for the ring.
  *
- *      crawl's loop        permits ─> home known? ─> parcel ────> bulk thread ──> home
+ *      crawl's loop        permits ─> home known? ─> parcel ────> peer_rpc ─────> home
  *                          crawler <── event <────────────────── handler     <── borrower
- *      finder's thread     a home that is not known, did not answer or says it is none
+ *      the finder          a home that is not known, did not answer or says it is none
  *
- * What is lost on the way counts as refused after a while (crawler), or as not given back (host_lender.h).
- * Bounded: parcels and events under way, hosts to look up; what is above is dropped.
+ * A message that is lost counts as a refusal after a while (crawler), or as a lease not given back
+ * (host_lender.h). Parcels and events under way and hosts to look up are bounded; any more are dropped.
  */
 #ifndef MNEMON_NODE_LEASES_HOST_LEASES_H
 #define MNEMON_NODE_LEASES_HOST_LEASES_H
@@ -53,7 +53,7 @@ const struct permits *host_leases_permits(struct host_leases *host_leases);
 void host_leases_attach(struct host_leases *host_leases, struct loop *loop, struct crawler *crawler);
 void host_leases_detach(struct host_leases *host_leases);
 
-/* Detached, and bulk is stopped. Waits for a lookup that is under way. */
+/* Detached, and peer_rpc is stopped. Waits for a lookup that is under way. */
 void host_leases_free(struct host_leases *host_leases);
 
 /* Any thread. */

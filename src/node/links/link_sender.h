@@ -29,7 +29,7 @@ enum { LINK_SENDER_JOBS_MAX = 64, LINK_SENDER_JOB_NAME_SIZE_MAX = 128 };
 struct link_sender_delivery {
     uint64_t number; /* for link_sender_took() */
     struct peer from;
-    bool is_primary;    /* he takes us for their primary: if we are not, LINK_RELAY_MOVED */
+    bool is_primary;    /* the sender takes us for their primary: if we are not, LINK_RELAY_MOVED */
     const uint8_t *job; /* link_sender_job_id() of its name */
     const struct links_code_link *links;
     size_t count;
@@ -56,7 +56,7 @@ struct link_sender_table {
     /* A datagram of kind DATAGRAM_LINKS; may be lost. */
     void (*send)(void *context, const struct peer *to, struct bytes message);
 
-    /* He sent what makes no sense. */
+    /* The node sent something that makes no sense. */
     void (*blame)(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why);
 };
 

@@ -1,11 +1,10 @@
 /*
- * public_urls - where the pages of other nodes are for browsers, for who leads readers to the node that is
- * responsible (ring.redirect) instead of fetching for them.
+ * public_urls - the origins at which browsers find other nodes, so that this one can lead readers to the node
+ * that is responsible (ring.redirect) instead of fetching for them.
  *
- * A node says it of itself, when it is asked (PEER_RPC_ENTRANCE), and signs it with its key: nobody can say
- * it of another, and what nobody has signed is led to by nobody. It is an origin,
- * "https://archive.example.org", and nothing else: no path, no name, no password. What was said counts for
- * ten minutes, silence for half a one.
+ * A node tells its own when it is asked (PEER_RPC_ENTRANCE), and signs it with its key: no node can speak for
+ * another, and readers are not led to what is not signed. It is an origin, "https://archive.example.org", and
+ * nothing else: no path, no name, no password. An answer counts for ten minutes, silence for half a minute.
  */
 #ifndef MNEMON_NODE_READING_PUBLIC_URLS_H
 #define MNEMON_NODE_READING_PUBLIC_URLS_H
@@ -35,7 +34,8 @@ struct public_urls *public_urls_new(const struct public_urls_config *config);
 void public_urls_free(struct public_urls *public_urls); /* after peer_rpc_stop() */
 
 /*
- * False: he has none, does not say, or too many wait already. Any thread but the bulk thread; waits for him.
+ * False: the node has none, does not say, or too many wait already. Any thread but that of peer_rpc; waits
+ * for the node.
  */
 bool public_urls_find(struct public_urls *public_urls, const struct peer *peer,
                       char out[PUBLIC_URLS_TEXT_SIZE]);

@@ -1,39 +1,39 @@
 /*
- * ring_reader - what the other nodes of the ring hold, as one more shelf to read from
+ * ring_reader - what the other nodes of the ring hold, as one more backend to read from
  * (store/backend/backend.h).
  *
- *      a walk over one SURT      the holders of its place: the first that was compared answers for all
+ *      a walk over one SURT      the holders of its position: the first that was compared answers for all
  *      mapping `host`, one host  likewise; `section`, one directory of it, too
  *      any other walk            all nodes at the same time, merged; what several have is given once
  *      a record, a document      from any holder, checked before it is given (node/captures/captures.h)
  *
- * A node that is itself a holder that was compared asks nobody; one that keeps everything neither. But that
- * there is nothing at a place nobody says for all, this node included: what is new may not have come to him
- * yet. All holders are asked then, and where none of them has anything, or answers, it is so. A node that
- * does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of ERR_NOT_FOUND, so that
- * whoever walks knows that it is partial. Who listed a capture is asked for it first, then its other holders.
- * One that was listed and that nobody can give is not listed again for a minute, and who listed it does not
- * answer for all then (ring_reader_doubt.h).
+ * A node that is itself a compared holder asks no other, nor does one that keeps everything. But no single
+ * node, this one included, can say for all that there is nothing at a position: something new may not have
+ * reached it yet. All holders are asked then, and only if none of them has anything, or answers, is there
+ * nothing. A node that does not answer is left out, and the walk ends with ERR_UNREACHABLE instead of
+ * ERR_NOT_FOUND, so that the caller knows that it is partial. The node that listed a capture is asked for it
+ * first, then its other holders. A capture that was listed and that no node can give is not listed again for
+ * a minute, and the node that listed it does not answer for all then (ring_reader_doubt.h).
  *
- * Captures have no location here. What stands for it is a hash of the ring's key of the capture, the same in
- * every walk and after every start; a table of the captures that were listed last leads back from it. What is
- * not in the table any more is ERR_NOT_FOUND at its location, as after a compaction: it is found by walking.
- * A record is made of what came: a response, a resource, or a revisit whose document is "elsewhere", at
- * another location of the same capture.
+ * Captures have no location here. A hash of the ring's key of the capture stands for it, the same in every
+ * walk and after every start; a table of the captures that were listed last leads back from it. A capture
+ * that is not in the table any more is ERR_NOT_FOUND at its location, as after a compaction: it is found by
+ * walking. A record is made of what came: a response, a resource, or a revisit whose document is "elsewhere",
+ * at another location of the same capture.
  *
  * Nothing is stored. Records that were fetched are kept in memory, 64 MiB of them, for the parts of a page;
- * listings of single URLs for five seconds, within which what is new at its holders is not seen here. Of
- * several threads that want the same, one asks and the others wait for it.
+ * listings of single URLs for five seconds, within which new captures at its holders are not seen here. If
+ * several threads want the same, one asks and the others wait for it.
  *
- * Holders may be busy (node/rpc/peer_rpc.h): they are left alone for a moment, others are asked. Where none
+ * Holders may be busy (node/rpc/peer_rpc.h): they are left alone for a moment, and others are asked. If none
  * of them answers, a listing may be up to ten minutes old, and the crowd is asked
- * (node/crowd/crowd_reader.h): also beside them, when they take longer than usual. What was read from the
- * ring is offered to the crowd in turn. A record says in its field Mnemon-Source where it came from: "ring
- * ADDRESS", "crowd ADDRESS", or "crowd this-node" where it was read here before.
+ * (node/crowd/crowd_reader.h), also beside holders that take longer than usual. Captures that were read from
+ * the ring are offered to the crowd in turn. A record says in its field Mnemon-Source where it came from:
+ * "ring ADDRESS", "crowd ADDRESS", or "crowd this-node" if it was read here before.
  *
- * Any thread that may wait, but not the bulk thread: each question takes up to config.timeout_ms. So that
+ * Any thread that may wait, but not that of peer_rpc: each question takes up to config.timeout_ms. So that
  * slow nodes never take all threads of a server, only some may wait at a time (config.waiters_max); others go
- * on with what is here. Who waits for what somebody else has gone for does not count.
+ * on with what is here. A thread that waits for another's question does not count.
  */
 #ifndef MNEMON_NODE_READING_RING_READER_H
 #define MNEMON_NODE_READING_RING_READER_H
@@ -68,7 +68,7 @@ struct ring_reader_config {
     bool (*has_any)(void *context, const uint8_t position[RINGKEY_POSITION_SIZE]);
     /* Is this node current at all places? Must not wait. NULL: no. */
     bool (*has_everything)(void *context);
-    /* What he gave is not what he promised. */
+    /* What the node gave is not what it promised. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;
 };
@@ -84,7 +84,7 @@ void ring_reader_begin(struct backend *backend, const struct ring_reader_config 
 
 /*
  * Nobody is asked any more; returns when nobody waits. After peer_rpc_stop(), so that it does not take long,
- * and before what the config names is freed. Also where it never began.
+ * and before what the config names is freed. Also if it never began.
  */
 void ring_reader_end(struct backend *backend);
 

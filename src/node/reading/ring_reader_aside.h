@@ -1,9 +1,9 @@
 /*
- * ring_reader_aside - work that waits for other nodes, on a pool's thread: who wants its result can look
- * elsewhere meanwhile, and leave it behind.
+ * ring_reader_aside - work that waits for other nodes, on a pool's thread, so that the thread that wants its
+ * result can look elsewhere meanwhile, and leave it behind.
  *
- * What it works with belongs to the thread while it runs, then to who waits for it; left behind, it is freed
- * by whoever is last.
+ * Its context belongs to the pool's thread while it runs, then to the thread that waits for it; left behind,
+ * it is freed by the last of them.
  */
 #ifndef MNEMON_NODE_READING_RING_READER_ASIDE_H
 #define MNEMON_NODE_READING_RING_READER_ASIDE_H
@@ -24,7 +24,7 @@ struct ring_reader_aside *ring_reader_aside_start(struct pool *pool, void (*run)
 /* Is it over, now or within this time? UINT64_MAX: as long as it takes. */
 bool ring_reader_aside_wait(struct ring_reader_aside *aside, uint64_t wait_us);
 
-/* The end of it for who started it: with or without its result, the context is released. */
+/* The thread that started it is done with it, with or without its result: the context is released. */
 void ring_reader_aside_leave(struct ring_reader_aside *aside);
 
 #endif

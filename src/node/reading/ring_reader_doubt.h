@@ -1,12 +1,12 @@
 /*
- * ring_reader_doubt - captures that somebody listed and nobody could give, who listed them, and who is
- * silent.
+ * ring_reader_doubt - captures that were listed and that no node could give, the nodes that listed them, and
+ * silent nodes.
  *
  * For a minute such a capture is left out of all walks, so that the next nearest is found in its place; and
- * who listed it does not answer for the other holders any more, but is only one of them. Who listed several
- * is not asked for listings at all. It is no judgement: a holder may have lost what it lists. A lie that can
- * be proved is blamed where it is found (node/captures/captures.h). A node that did not answer is not asked
- * again for ten seconds, so that not every walk waits for it.
+ * the node that listed it does not answer for the other holders any more, but is only one of them. A node
+ * that listed several is not asked for listings at all. It is no judgement: a holder may have lost what it
+ * lists. A lie that can be proved is blamed where it is found (node/captures/captures.h). A node that did not
+ * answer is not asked again for ten seconds, so that not every walk waits for it.
  *
  * Bounded, as base/standing.h is. Any thread.
  */
@@ -22,7 +22,7 @@
 enum {
     RING_READER_DOUBT_CAPTURES_MAX = 4096,
     RING_READER_DOUBT_PEERS_MAX = 512,
-    RING_READER_DOUBT_LISTED_MAX = 3, /* in vain within the minute; then he is not asked */
+    RING_READER_DOUBT_LISTED_MAX = 3, /* in vain within the minute; then the node is not asked */
 };
 
 enum ring_reader_trust {
@@ -40,11 +40,11 @@ struct ring_reader_doubts {
     struct standing_entry peer_entries[RING_READER_DOUBT_PEERS_MAX];
 };
 
-/* Of zeroed memory. */
+/* In zeroed memory. */
 void ring_reader_doubts_init(struct ring_reader_doubts *doubts, uint64_t seed);
 void ring_reader_doubts_done(struct ring_reader_doubts *doubts);
 
-/* Nobody could give it. lister: who listed it last; NULL: not known. */
+/* Nobody could give it. lister: the node that listed it last; NULL: not known. */
 void ring_reader_doubts_add(struct ring_reader_doubts *doubts, uint64_t number, const struct peer *lister,
                             uint64_t now_us);
 

@@ -17,7 +17,7 @@ struct ring_reader_flight {
     uint8_t key[RING_READER_FLIGHT_KEY_SIZE];
     bool is_used;
     bool is_over;           /* but some have not seen it yet */
-    uint32_t waiters_count; /* beside who went */
+    uint32_t waiters_count; /* beside the thread that went */
     enum err err;           /* how it ended */
 };
 

@@ -21,7 +21,7 @@ enum { RING_READER_LISTED_MAX = 1 << 14, RING_READER_LISTED_SIZE_MAX = 16 << 20 
 struct ring_reader_capture {
     uint64_t number;
     struct ringkey key;
-    struct peer from;      /* who listed it last */
+    struct peer from;      /* the node that listed it last */
     uint64_t listed_at_us; /* and when; 0: nobody did */
     uint8_t digest[KEY_DIGEST_SIZE];
     uint32_t length; /* of its frame there, for people */
@@ -59,7 +59,7 @@ bool ring_reader_listed_find(struct ring_reader_listed *listed, uint64_t number,
 /* Nobody gave it: another that has the same document leads to that when it is listed again. */
 void ring_reader_listed_pass_over(struct ring_reader_listed *listed, uint64_t number);
 
-/* The number of one with this signature. */
+/* The number of one with this digest. */
 bool ring_reader_listed_find_digest(struct ring_reader_listed *listed, const uint8_t digest[KEY_DIGEST_SIZE],
                                     uint64_t *ret_number, uint32_t *ret_length);
 

@@ -31,7 +31,7 @@ struct ring_reader_member {
 
 struct ring_reader_listing {
     struct ring_reader_cached cached;   /* first; the key: the first bytes of the SHA-256 of the SURT */
-    bool is_partial;                    /* not all who should were heard */
+    bool is_partial;                    /* not all nodes that should be heard were */
     bool is_long;                       /* too long to be here: nothing is */
     bool is_of_crowd;                   /* what somebody had that is near to this time */
     int64_t wished_us;                  /* INT64_MAX: the newest */

@@ -1,8 +1,8 @@
 /*
- * ring_reader_scope - where on the ring the captures of a walk lie: at one place, or anywhere.
+ * ring_reader_scope - where on the ring the captures of a walk lie: at one position, or anywhere.
  *
- * At one place where both bounds are keys of one SURT, with the mapping `host` where all between them begin
- * with the same host, and with `section` where they do with the same part of it.
+ * They lie at one position if both bounds are keys of one SURT; with the mapping `host`, if all keys between
+ * them begin with the same host; with `section`, if they begin with the same part of it.
  */
 #ifndef MNEMON_NODE_READING_RING_READER_SCOPE_H
 #define MNEMON_NODE_READING_RING_READER_SCOPE_H

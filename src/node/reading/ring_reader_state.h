@@ -50,8 +50,8 @@ struct ring_reader {
     struct ring_reader_flights lists;   /* listings under way */
     struct ring_reader_flights records; /* records under way */
     pthread_mutex_t lock;
-    uint32_t users_count;   /* lock: who uses the config */
-    uint32_t waiters_count; /* lock: of them, who count as waiting */
+    uint32_t users_count;   /* lock: threads that use the config */
+    uint32_t waiters_count; /* lock: of them, those that count as waiting */
     uint32_t asides_count;  /* lock: of them, threads of their own */
     bool is_active;         /* lock */
     struct bell idle;
@@ -111,7 +111,7 @@ struct ring_reader_question {
 enum err ring_reader_enter(struct ring_reader *backend) MUST_CHECK;
 void ring_reader_leave(struct ring_reader *backend);
 
-/* Likewise where only the config is used, and nobody is waited for. False: there is no ring. */
+/* Likewise if only the config is used, and nothing is waited for. False: there is no ring. */
 bool ring_reader_use(struct ring_reader *backend) MUST_CHECK;
 void ring_reader_unuse(struct ring_reader *backend);
 
@@ -128,8 +128,8 @@ enum err ring_reader_fetch(struct ring_reader_session *session, const struct rin
                            bool is_whole, struct err_detail *detail) MUST_CHECK;
 
 /*
- * ring_reader_url.c: the captures of one URL, until it is let go; where only the crowd has any, those near to
- * a time (INT64_MAX: the newest). ERR_UNREACHABLE: nobody can be asked.
+ * ring_reader_url.c: the captures of one URL, until it is let go; if only the crowd has any, those near to a
+ * time (INT64_MAX: the newest). ERR_UNREACHABLE: nobody can be asked.
  */
 enum err ring_reader_list_url(struct ring_reader_session *session, struct bytes surt, int64_t time_us,
                               struct ring_reader_listing **ret_listing) MUST_CHECK;

@@ -6,9 +6,9 @@
  * shared with the ring DIR/access/ring-NAME.aclj     of rules that count
  *
  * Nodes ask each other now and then (PEER_RPC_DECREES): they say what they have and get what they miss.
- * Everything is checked before it is kept: signature, ring, who may; rules are parsed. Bounds: DECREES_MAX in
- * all, DECREES_PER_AUTHOR_MAX of one author. Where two authors give jobs of one name, the founder's counts,
- * else the lower id.
+ * Everything is checked before it is kept: signature, ring, whether its author may; rules are parsed. Bounds:
+ * DECREES_MAX in all, DECREES_PER_AUTHOR_MAX of one author. If two authors give jobs of one name, the
+ * founder's counts, else the lower id.
  *
  * Any thread; decrees_beat() belongs to the thread that writes files.
  */
@@ -54,7 +54,7 @@ peer_rpc_handler decrees_answer;
 /* Append the question: what we have. */
 void decrees_put_question(struct decrees *decrees, struct buf *out);
 
-/* The answer of a peer: add what is in it. ERR_INVALID where he is to be blamed. */
+/* The answer of a peer: add what is in it. ERR_INVALID: the peer is to be blamed. */
 enum err decrees_take_answer(struct decrees *decrees, struct bytes answer,
                              struct err_detail *detail) MUST_CHECK;
 

@@ -1,9 +1,9 @@
 /*
- * holders - which nodes shall hold a place of the ring: the first R distinct ones clockwise from it.
+ * holders - which nodes shall hold a position of the ring: the first R distinct ones clockwise from it.
  *
- * Three sources, the surest first: of our own arcs, our successor lists; of others, a lookup that was made
- * within the last seconds; else what we have heard of (the location table), which near us is nearly always
- * right and further away may name somebody who has gone. Two places of one node count once.
+ * Three sources, the surest first: our successor lists, for our own arcs; a lookup of the last seconds, for
+ * others; else what we have heard of (the location table), which near us is nearly always right and further
+ * away may name a node that has gone. Two virtual nodes of one node count once.
  *
  * Any thread may ask. The ring's loop brings the news with holders_update().
  */
@@ -22,16 +22,16 @@ struct transport;
 
 enum { HOLDERS_MAX = CHARTER_REPLICAS_MAX, HOLDERS_ARCS_MAX = RING_VIRTUAL_MAX, HOLDERS_ALL_MAX = 1 << 15 };
 
-/* Places in (from, to] have these holders, the primary first. */
+/* Positions in (from, to] have these holders, the primary first. */
 struct holders_arc {
     struct ring_id from;
     struct ring_id to;
-    size_t count; /* fewer than R only where the ring has fewer nodes */
+    size_t count; /* fewer than R only if the ring has fewer nodes */
     struct peer peers[HOLDERS_MAX];
     int self_rank; /* our own position among them; -1: none */
 };
 
-/* `ringing` outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
+/* The transport outlives it, and may be NULL: then nothing is ever looked up. NULL: out of memory. */
 struct holders *holders_new(struct transport *transport);
 void holders_free(struct holders *holders);
 
@@ -45,7 +45,7 @@ bool holders_know(struct holders *holders, struct ring_id vnode, struct holders_
  * no ring; ERR_BUSY: not in it yet; ERR_UNREACHABLE: nobody could say. */
 enum err holders_find(struct holders *holders, struct ring_id vnode, struct holders_arc *ret_arc) MUST_CHECK;
 
-/* The arcs that are ours as primary, with their holders; as many as we have places. Any thread. */
+/* The arcs that are ours as primary, with their holders; as many as we have virtual nodes. Any thread. */
 size_t holders_own(struct holders *holders, struct holders_arc out[HOLDERS_ARCS_MAX]);
 
 /* All nodes that are known, ourselves included. Any thread. Returns how many there are; writes at most
@@ -56,10 +56,11 @@ size_t holders_all(struct holders *holders, struct peer *out, size_t peers_max);
 bool holders_have_key(struct holders *holders, const uint8_t key[PEER_KEY_SIZE]);
 bool holders_locate(struct holders *holders, const uint8_t key[PEER_KEY_SIZE], struct peer *ret_peer);
 
-/* The places behind one of our own, clockwise, as we know them; of any other ID none. Any thread. */
+/* The virtual nodes behind one of our own, clockwise, as we know them; none behind any other ID. Any thread.
+ */
 size_t holders_after(struct holders *holders, struct ring_id own_vnode, struct vnode *out, size_t vnodes_max);
 
-/* Places of the ring that are known. */
+/* How many virtual nodes of the ring are known. */
 size_t holders_vnodes_count(struct holders *holders);
 
 /* How many nodes hold a key; 0: we are in no ring. */

@@ -1,9 +1,9 @@
 /*
- * routing - whose a URL is, for the crawl (crawl/rules/route.h): asked of the holders of its place
+ * routing - which nodes a URL belongs to, for the crawl (crawl/rules/route.h): the holders of its position
  * (holders.h).
  *
- * Among the holders the first `witnesses` fetch, the others keep. Where nothing is known yet (the node is not
- * in its ring), a URL is kept and nobody fetches it: it is looked at again when the ring has changed.
+ * Among the holders the first `witnesses` fetch, the others keep. While nothing is known (the node is not yet
+ * in its ring), a URL is kept and not fetched; it is looked at again when the ring has changed.
  *
  * Any thread.
  */

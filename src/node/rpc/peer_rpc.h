@@ -2,13 +2,13 @@
  * peer_rpc - questions and answers between nodes over encrypted streams, on a thread of its own.
  *
  *      any thread            peer_rpc_ask(peer, service, question) ── waits ──> answer
- *      the bulk thread       peer_rpc_call(…, done)                           the same without waiting
+ *      its own thread        peer_rpc_call(…, done)                           the same without waiting
  *                            services: question ─> handler ─> answer      handlers may wait for the disk
  *
  * One stream per peer (net/stream.h), opened when it is first needed, closed when it was idle for a while, in
- * both directions: who connected makes no difference. Many questions may be under way on one; each answer
- * names its question. What is large is asked for in pieces (every service that gives bodies takes an offset),
- * so that a transfer that broke goes on where it was and no answer is larger than PEER_RPC_ANSWER_SIZE_MAX.
+ * both directions, whichever side connected. Many questions may be under way on one; each answer names its
+ * question. Large things are asked for in pieces (every service that gives bodies takes an offset), so that a
+ * broken transfer goes on from where it was and no answer is larger than PEER_RPC_ANSWER_SIZE_MAX.
  *
  * Only members of the ring and of groups are heard (config.admits), each for what they may ask
  * (config.serves). Rates: upload_rate and download_rate bound all streams together. Bounds: questions waiting
@@ -16,7 +16,8 @@
  * cut off and blamed.
  *
  * What readers ask has a rate of its own (reads_rate): above it they are told ERR_BUSY at once, instead of
- * waiting in a queue that grows. Who was told so leaves that peer alone for a while (peer_rpc_is_busy()).
+ * waiting in a queue that grows. A node that was told so leaves that peer alone for a while
+ * (peer_rpc_is_busy()).
  *
  * On the wire, in each stream, after net/frame.h: docs/protocol/ring-services.md, "Questions over streams".
  */
@@ -42,31 +43,32 @@ enum {
 enum peer_rpc_service {
     PEER_RPC_PING,    /* answers what it got */
     PEER_RPC_COMPARE, /* keeping: protocol/copies/reconcile.h */
-    PEER_RPC_OFFER, /* keeping: keys that he should have; answer: which he wants, and of which he has the body
-                     */
-    PEER_RPC_CONFIRM,  /* keeping: does he hold these keys? */
-    PEER_RPC_PROVE,    /* keeping: a challenge */
-    PEER_RPC_CAPTURE,  /* keeping, reading: a capture by its key, its body in pieces */
-    PEER_RPC_WALK,     /* reading: a page of captures (store/remote/backend_code.h) */
-    PEER_RPC_DECREES,  /* decrees: digest of the set, missing ones */
-    PEER_RPC_LEND,     /* lending: hosts are borrowed, lent and given back (host_leases_code.h) */
-    PEER_RPC_HAND,     /* the crowd: a capture that somebody offers, as PEER_RPC_CAPTURE, or who took it
-                          (offers.h) */
-    PEER_RPC_PROBE,    /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
-    PEER_RPC_MIRROR,   /* groups: pieces of collections (mirror_driver.h) */
-    PEER_RPC_FOLLOW,   /* keeping: offer me what is new in your arcs */
+    PEER_RPC_OFFER,   /* copies: keys that the other node should have; answer: which it wants, and of which it
+                       * has the body
+                       */
+    PEER_RPC_CONFIRM, /* copies: does the other node hold these keys? */
+    PEER_RPC_PROVE,   /* keeping: a challenge */
+    PEER_RPC_CAPTURE, /* keeping, reading: a capture by its key, its body in pieces */
+    PEER_RPC_WALK,    /* reading: a page of captures (store/remote/backend_code.h) */
+    PEER_RPC_DECREES, /* decrees: digest of the set, missing ones */
+    PEER_RPC_LEND,    /* lending: hosts are borrowed, lent and given back (host_leases_code.h) */
+    PEER_RPC_HAND,    /* the crowd: a capture that somebody offers, as PEER_RPC_CAPTURE, or who took it
+                         (offers.h) */
+    PEER_RPC_PROBE,   /* groups, as the next: random bytes, as many as asked for (group_driver.h) */
+    PEER_RPC_MIRROR,  /* groups: pieces of collections (mirror_driver.h) */
+    PEER_RPC_FOLLOW,  /* keeping: offer me what is new in your arcs */
     PEER_RPC_ENTRANCE, /* reading: where are your pages for browsers? (public_urls.h) */
     PEER_RPC_SERVICES_COUNT,
 };
 
 /*
- * Answer a question: append to *answer, or say an error with a sentence for the asker's log. Runs on the bulk
- * thread; may wait for the disk, not for another node. The question is borrowed for the call.
+ * Answer a question: append to *answer, or say an error with a sentence for the asker's log. Runs on the
+ * thread of peer_rpc; may wait for the disk, not for another node. The question is borrowed for the call.
  */
 typedef enum err peer_rpc_handler(void *context, const struct peer *from, struct bytes question,
                                   struct buf *answer, struct err_detail *detail);
 
-/* The answer is borrowed for the call and empty unless err is ERR_OK; on the bulk thread. */
+/* The answer is borrowed for the call and empty unless err is ERR_OK; on the thread of peer_rpc. */
 typedef void peer_rpc_done(void *context, enum err err, struct bytes answer);
 
 /* 0 or NULL stands for the default in parentheses. */
@@ -81,11 +83,11 @@ struct peer_rpc_config {
     uint32_t streams_max;            /* (256) */
     /* Is the owner of this key a member? Any thread; must not wait. */
     bool (*admits)(void *context, const struct peer *peer);
-    /* And may he ask this? The bulk thread; NULL: whoever is admitted may. */
+    /* And may it ask this? The thread of peer_rpc; NULL: every admitted node may. */
     bool (*serves)(void *context, const struct peer *peer, enum peer_rpc_service service);
-    /* We are about to connect to him: he must know us by then. The bulk thread; may be NULL. */
+    /* We are about to connect to the node: it must know us by then. The thread of peer_rpc; may be NULL. */
     void (*meet)(void *context, const struct peer *peer);
-    /* What he did is against the rules: for `mnemon ring status`. Any thread. */
+    /* What the node did is against the rules: for `mnemon ring status`. Any thread. */
     void (*blame)(void *context, const struct peer *peer, const char *sentence);
     void *context;
 };
@@ -102,7 +104,7 @@ struct peer_rpc_stat {
     uint32_t streams_count;
 };
 
-/* ERR_BUSY where the port is taken. Nothing runs yet. */
+/* ERR_BUSY: the port is taken. Nothing runs yet. */
 enum err peer_rpc_new(const struct peer_rpc_config *config, struct peer_rpc **ret_peer_rpc,
                       struct err_detail *detail) MUST_CHECK;
 
@@ -116,7 +118,7 @@ enum err peer_rpc_start(struct peer_rpc *peer_rpc, struct err_detail *detail) MU
 void peer_rpc_stop(struct peer_rpc *peer_rpc);
 void peer_rpc_free(struct peer_rpc *peer_rpc);
 
-/* ---- any thread but the bulk thread ---- */
+/* ---- any thread but that of peer_rpc ---- */
 
 /*
  * Ask and wait. ERR_TIMEOUT, ERR_UNREACHABLE, ERR_CLOSED, ERR_REFUSED, ERR_BUSY: there was no answer;
@@ -136,10 +138,10 @@ enum err peer_rpc_ask_any(struct peer_rpc *peer_rpc, const struct peer *peers, s
                           bool (*is_good)(void *context, size_t index, struct bytes answer), void *context,
                           struct buf *answer, size_t *ret_index, struct err_detail *detail) MUST_CHECK;
 
-/* Run it on the bulk thread soon; any thread. ERR_CLOSED after peer_rpc_stop(). */
+/* Run it on the thread of peer_rpc soon; any thread. ERR_CLOSED after peer_rpc_stop(). */
 enum err peer_rpc_post(struct peer_rpc *peer_rpc, void (*run)(void *context), void *context) MUST_CHECK;
 
-/* ---- the bulk thread ---- */
+/* ---- the thread of peer_rpc ---- */
 
 /* done() is called once, never from inside this call. ERR_BUSY: too many wait; ERR_INVALID: our own address.
  */
@@ -164,15 +166,15 @@ enum err peer_rpc_begin_read(struct peer_rpc *peer_rpc, const struct peer *from,
 
 void peer_rpc_stat(struct peer_rpc *peer_rpc, struct peer_rpc_stat *ret_stat);
 
-/* Where it listens. */
+/* The address it listens at. */
 struct address peer_rpc_address(const struct peer_rpc *peer_rpc);
 
 /* Usual time of answer of that peer in microseconds; 0: not known. */
 uint64_t peer_rpc_round_trip_us(struct peer_rpc *peer_rpc, const struct peer *peer);
 
 /*
- * Did he say ERR_BUSY to PEER_RPC_WALK or PEER_RPC_CAPTURE a moment ago? 200 ms after the first time, up to 2
- * s where he says nothing else. What he is asked all the same is sent.
+ * Did the node say ERR_BUSY to PEER_RPC_WALK or PEER_RPC_CAPTURE a moment ago? That counts for 200 ms after
+ * the first time, and for up to 2 s if it says nothing else. Questions are sent to it all the same.
  */
 bool peer_rpc_is_busy(struct peer_rpc *peer_rpc, const struct peer *peer);
 

@@ -44,14 +44,14 @@ struct peer_rpc_call {
 
 /* One stream, with whoever is at its other end. */
 struct peer_rpc_line {
-    struct peer_rpc_line *next; /* of the bulk */
+    struct peer_rpc_line *next; /* of the peer_rpc */
     struct peer_rpc *peer_rpc;
     struct stream *stream;
     struct peer peer;
     bool is_open;
     bool is_over;      /* it is being ended */
     bool is_ours;      /* we connected */
-    bool is_held_back; /* its input: by the rate, or by answers that he does not take */
+    bool is_held_back; /* its input: by the rate, or by answers that the peer does not take */
     uint64_t used_at_us;
     struct buf input;  /* a message that has not come whole */
     struct buf output; /* from output_start on, not yet given to the stream */
@@ -69,7 +69,7 @@ struct peer_rpc_meter {
 /* What was learnt of a peer. */
 struct peer_rpc_habit {
     struct rtt rtt;
-    uint32_t lists_count; /* that he was given here, and has not followed up yet */
+    uint32_t lists_count; /* that it was given here, and has not followed up yet */
     uint64_t lists_until_us;
 };
 
@@ -82,7 +82,7 @@ struct peer_rpc {
     } services[PEER_RPC_SERVICES_COUNT];
     struct loop loop;
     struct loop_timer tick;
-    uv_prepare_t prepare; /* stops the tick where nobody needs it */
+    uv_prepare_t prepare; /* stops the tick when nothing needs it */
     bool is_running;
 
     /* The thread's. */
@@ -100,7 +100,7 @@ struct peer_rpc {
     pthread_mutex_t lock;
     struct peer_rpc_stat stat; /* lock */
     struct map habits;         /* lock: key of a peer -> struct peer_rpc_habit */
-    struct standing standing;  /* lock: who said that it is busy, by key */
+    struct standing standing;  /* lock: peers that said they are busy, by key */
     struct standing_entry busy[PEER_RPC_BUSY_MAX];
 };
 
@@ -115,11 +115,11 @@ enum err peer_rpc_line_ask(struct peer_rpc_line *line, enum peer_rpc_service ser
                            uint64_t deadline_us, peer_rpc_done *done, void *context,
                            uint32_t *ret_number) MUST_CHECK;
 
-/* done() is not called; nothing happens where the call is over. */
+/* done() is not called; does nothing if the call is over. */
 void peer_rpc_cancel(struct peer_rpc *peer_rpc, uint32_t number);
 
 /*
- * The two parts of a tick. Each returns true where it has called somebody, so that any line may be gone: look
+ * The two parts of a tick. Each returns true if it has called a callback: any line may be gone then, so look
  * at the list anew.
  */
 bool peer_rpc_line_end_late(struct peer_rpc_line *line, uint64_t now_us);

@@ -1,8 +1,8 @@
 /*
- * complaints - who was refused by whom, and who sent what makes no sense, for people to read.
+ * complaints - nodes that were refused, that refused this one, or that sent nonsense, for people to read.
  *
  * Equal sentences are one entry with a count; the oldest makes room. A sentence is told at once when it is
- * new, and again at most every COMPLAINTS_PAUSE_S, however often it comes: who floods does not fill the log.
+ * new, and again at most every COMPLAINTS_PAUSE_S, however often it comes: a flood does not fill the log.
  * Nothing follows from it for anybody; what does is in base/standing.h.
  */
 #ifndef MNEMON_NODE_TRANSPORT_COMPLAINTS_H
@@ -26,7 +26,7 @@ struct complaints {
     size_t count;
 };
 
-/* True where it shall be told. */
+/* True: it shall be told. */
 bool complaints_add(struct complaints *complaints, const char *sentence, int64_t now_us);
 
 /* Append an array of objects, the newest first. */

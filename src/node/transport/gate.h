@@ -1,13 +1,14 @@
 /*
- * gate - whom this node talks to: it shows its membership to others, judges theirs, and learns new charters.
+ * gate - which nodes this one talks to: it shows its membership to others, judges theirs, and learns new
+ * charters.
  *
  *      message of the ring ─ gate_admits() ─ a member ──────────────────────────────> the ring
  *                                          └ unknown: HELLO, "and who are you?"       dropped, asked again
  *      HELLO ─ judged by the charter ─ good: remembered; else REFUSE                  both sides are told
- *            └ his version is higher ─ ASK, PIECE, ASK, PIECE … ─ signature ────────> learned()
+ *            └ its version is higher ─ ASK, PIECE, ASK, PIECE … ─ signature ────────> learned()
  *
- * In an open ring everybody is admitted who has not been removed, and nobody need show anything. Under a new
- * charter everybody is judged again. Memory is bounded: strangers push out strangers only.
+ * In an open ring every node is admitted that has not been removed, and none need show anything. Under a new
+ * charter every node is judged again. Memory is bounded: strangers push out strangers only.
  * docs/protocol/charter.md. All functions belong to the loop's thread; no disk.
  */
 #ifndef MNEMON_NODE_TRANSPORT_GATE_H
@@ -29,9 +30,9 @@ struct gate_config {
     /* A charter came, signed by its founder: the first one, or one that succeeds ours. */
     void (*learned)(void *context, const struct peer *from, const struct charter *charter,
                     struct bytes encoded);
-    /* He spoke: an address now has a key. */
+    /* A node spoke: its address now has a key. */
     void (*met)(void *context, const struct peer *peer);
-    /* For people: who was refused by whom, and why. */
+    /* For people: which node was refused by which, and why. */
     void (*complain)(void *context, const struct address *address, const char *sentence);
     void *context;
 };
@@ -41,7 +42,7 @@ struct gate_stat {
     uint64_t refused_count;     /* by us */
     uint64_t refusals_count;    /* by others */
     uint64_t malformed_count;   /* greetings that are none */
-    uint64_t turned_away_count; /* messages of the ring from who has not shown a membership yet */
+    uint64_t turned_away_count; /* messages of the ring from nodes that have not shown a membership yet */
 };
 
 enum err gate_new(const struct gate_config *config, struct gate **ret_gate) MUST_CHECK;
@@ -57,7 +58,7 @@ void gate_receive(struct gate *gate, const struct datagram_message *message);
 /* May this one talk to the ring? If not, what follows from it has been done. */
 bool gate_admits(struct gate *gate, const struct peer *from);
 
-/* Before a message of the ring goes there: who needs to see our membership first is shown it. */
+/* Before a message of the ring goes there: a node that needs to see our membership first is shown it. */
 void gate_introduce(struct gate *gate, const struct peer *to);
 
 /* "This is me, and who are you?" */

@@ -2,7 +2,7 @@
  * ring_files - what a data directory keeps of its ring:
  *
  *      DIR/ring/charter       the newest version that this node has seen (docs/formats/charter.md)
- *      DIR/ring/membership    its invitation, where it has one
+ *      DIR/ring/membership    its invitation, if it has one
  *      DIR/ring/peers         places of the ring where it was last reached, to come back after a restart
  *
  * Each is written beside its place, synced and renamed: whole or not at all. What is damaged is named, and

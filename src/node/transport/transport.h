@@ -7,11 +7,11 @@
  *      notices      ──> the copy that others read, every second and after each change of an arc
  *      files (ring_files.h) are read and written by transport_beat(), on another thread: the loop never waits
  *
- * The thread is not the crawl's, which gives way to people who read: a question of the ring that waits behind
- * pages is a node that others take for dead.
+ * The thread is not the crawl's, which gives way to readers: a node whose answers to the ring wait behind
+ * pages is taken for dead.
  *
- * A node is in a ring where its data directory has a charter, or where it is told to join: then it asks the
- * contact for the charter first, checks the founder's signature, and keeps it. From then on it comes back by
+ * A node is in a ring if its data directory has a charter, or if it is told to join one: then it first asks
+ * the contact for the charter, checks the founder's signature, and keeps it. From then on it comes back by
  * itself, by the peers it remembers. A charter that changes on the disk ("mnemon ring amend") is taken at
  * once.
  *
@@ -49,7 +49,7 @@ struct transport_config {
 };
 
 /*
- * One of those who live on the transport: the ring itself, the crowd, groups, links. Each has a kind of
+ * A tenant of the transport: the ring itself, the crowd, groups, links. Each has a kind of
  * datagrams of its own. All of it is called on the loop, and may be NULL.
  */
 struct transport_tenant {
@@ -67,17 +67,17 @@ struct transport_tenant {
 enum err transport_new(const struct transport_config *config, struct transport **ret_transport,
                        struct err_detail *detail) MUST_CHECK;
 
-/* Where it is stopped, or was never started. What is to be kept is written. */
+/* After it was stopped, or if it was never started. Writes what is to be kept. */
 void transport_free(struct transport *transport);
 
 /* Before it starts: copied. */
 void transport_add(struct transport *transport, const struct transport_tenant *tenant);
 
-/* Nothing happens where the node is in no ring and shall not join one. ERR_BUSY where the port is taken. */
+/* Does nothing if the node is in no ring and shall not join one. ERR_BUSY: the port is taken. */
 enum err transport_start(struct transport *transport, struct err_detail *detail) MUST_CHECK;
 
-/* The socket and the loop also where the node is in no ring: groups live there, too. The thread that will
- * stop it, or one that has ended by then. Nothing happens where it runs. ERR_BUSY where the port is taken. */
+/* The socket and the loop, also without a ring: groups live there, too. The thread that will
+ * stop it, or one that has ended by then. Does nothing if it runs. ERR_BUSY: the port is taken. */
 enum err transport_open(struct transport *transport, struct err_detail *detail) MUST_CHECK;
 
 /* Whoever waits for an answer gets ERR_CANCELLED. May be called more than once, by one thread. */
@@ -94,10 +94,10 @@ void transport_put(struct transport *transport, struct buf *out);
 /* The part of it that pages show: the text, the neighbours, the complaints … */
 void transport_view(struct transport *transport, struct arena *arena, struct ring_view *view);
 
-/* Where its socket is bound, once started. False: there is none. */
+/* The address its socket is bound to, once started. False: there is none. */
 bool transport_address(struct transport *transport, struct address *ret_address);
 
-/* Where any port would do: the socket that holds its twin for streams (net/held_port.h), until
+/* If any port would do: the socket that holds its twin for streams (net/held_port.h), until
  * transport_stop(). NULL: the port was named, and nothing is held. */
 const int *transport_held(const struct transport *transport);
 
@@ -111,10 +111,10 @@ const struct identity *transport_identity(const struct transport *transport);
 /* Has this key shown that it is a member's, or need it not? */
 bool transport_admits(struct transport *transport, const struct peer *peer);
 
-/* Show him our membership, so that he admits us. */
+/* Show the node our membership, so that it admits us. */
 void transport_greet(struct transport *transport, const struct peer *peer);
 
-/* What he did is against the rules: for people to see. */
+/* What the node did is against the rules: for people to see. */
 void transport_blame(struct transport *transport, const struct peer *peer, const char *sentence);
 
 /* Run it on the ring's loop soon. False: there is none. */
@@ -156,7 +156,7 @@ void transport_ask(struct transport *transport, struct transport_question *quest
 
 /*
  * The place of a URL, by the mapping of the charter: of its SURT, or of its host (store/keyset/vnode.h). Any
- * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND where there is no charter yet.
+ * text that canon.h takes. ERR_INVALID; ERR_NOT_FOUND: there is no charter yet.
  */
 enum err transport_key(struct transport *transport, struct bytes url, struct ring_id *ret_key,
                        struct err_detail *detail) MUST_CHECK;

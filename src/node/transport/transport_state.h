@@ -50,12 +50,12 @@ struct transport_contact {
     struct dns_question question;
     struct address addresses[DNS_ADDRESSES_MAX]; /* of the name, as far as this node can send there */
     size_t addresses_count;
-    bool is_found; /* peer.address is known; its key is zeros until he has spoken */
+    bool is_found; /* peer.address is known; its key is zeros until it has spoken */
     struct peer peer;
     bool has_spoken;
-    uint64_t since_us; /* when he was first asked; 0: not yet */
+    uint64_t since_us; /* when it was first asked; 0: not yet */
     struct retry retry;
-    bool is_told; /* that he is silent */
+    bool is_told; /* that it is silent */
 };
 
 /* What travels between the loop and the thread of the beat. */
@@ -143,8 +143,8 @@ struct transport {
     uint64_t keep_at_us;  /* peers */
     uint64_t blame_at_us; /* not before, for what makes no sense */
     struct complaints complaints;
-    struct peer blamed;       /* the last one, as the ring knows him; port 0: it does not */
-    uint64_t blamed_until_us; /* then he is looked up again */
+    struct peer blamed;       /* the last one, as the ring knows it; port 0: it does not */
+    uint64_t blamed_until_us; /* then it is looked up again */
     struct loop_post asked;   /* there is room for questions that wait */
     struct transport_queue waiting;
     struct transport_slot slots[TRANSPORT_QUESTIONS_MAX];
@@ -153,7 +153,7 @@ struct transport {
 
     pthread_mutex_t lock;
     bool is_running;                        /* lock: the handles of the loop are open */
-    struct map admitted;                    /* lock: keys of who was admitted */
+    struct map admitted;                    /* lock: keys of admitted nodes */
     bool admits_all;                        /* lock: the ring is open; admitted are then those removed */
     int mapping;                            /* lock: of the charter; -1: there is none */
     struct buf text;                        /* lock: the copy, as JSON */
