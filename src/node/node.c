@@ -228,7 +228,7 @@ static void beat(void *context) {
     ring_services_beat(node->ring_services);
 }
 
-/* What the routes of HTTP need: who may, who does, who knows. */
+/* What the routes of HTTP need: permissions, actions, knowledge. */
 static enum err open_admin_pages(struct node *node) {
     const struct node_config *config = &node->config;
     struct admin_config admin = {

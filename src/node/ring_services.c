@@ -102,7 +102,7 @@ void ring_services_free(struct ring_services *ring_services) {
 
 /* ---- the ring's loop ---- */
 
-/* To look at all known places takes milliseconds where they are many: less often then. */
+/* Looking at all known virtual nodes takes milliseconds if they are many: less often then. */
 static void on_news(void *shared, const struct ring *ring) {
     struct ring_services *ring_services = shared;
     uint64_t now_us = clock_monotonic_us(ring_services->config.clock);
@@ -337,7 +337,7 @@ static bool may_copy(void *context, const struct peer *peer) {
     return copies_may_copy(ring_services->copies, peer);
 }
 
-/* Of a capture: whoever reads or keeps it, what its giver says that he has is worth nothing for a while. */
+/* A false capture, read or copied: for a while, what its giver says it has counts for nothing. */
 static void blame_giver(void *context, const struct peer *peer, const char *sentence) {
     const struct ring_services *ring_services = context;
     copies_distrust(ring_services->copies, peer);

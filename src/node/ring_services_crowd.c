@@ -12,8 +12,8 @@ enum { HOT_MAX = 20, HOT_SIZE_MAX = 4 << 20 };
 /* ---- making ---- */
 
 /*
- * Who vouches for a capture by his signature: ourselves, or a member that we know. To be admitted is not
- * enough where the ring is open: then whoever makes himself a key is.
+ * Does this signer vouch for a capture? We do, and members that we know. To be admitted is not enough in an
+ * open ring: anybody with a fresh key is.
  */
 static bool trusts(void *context, const uint8_t signer[PEER_KEY_SIZE]) {
     struct ring_services *ring_services = context;

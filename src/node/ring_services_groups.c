@@ -163,7 +163,7 @@ static enum err begin_mirrors(struct ring_services *ring_services, struct err_de
     return err;
 }
 
-/* The socket and bulk, where neither a ring nor a group has brought them but a collection needs them. */
+/* The socket and peer_rpc, if a collection needs them and neither a ring nor a group has brought them. */
 enum err ring_services_prepare_mirrors(struct ring_services *ring_services, struct err_detail *detail) {
     if (ring_services->is_peer_rpc_started ||
         !collection_setup_any_needs_no_group(ring_services->config.directory)) {

@@ -73,8 +73,8 @@ static void take_parcel(void *context, struct jobs *jobs) {
     free(parcel);
 }
 
-/* Who does not know of a place in between takes the next one for their primary, and the true one would never
- * hear of them. What we keep for it is good all the same. */
+/* A node that has not yet learned of a member in between mistakes the next one for the primary; the real
+ * primary would never hear of the links. What we keep for it is good all the same. */
 static bool is_misled(struct ring_services *ring_services, const struct link_sender_delivery *delivery) {
     bool is_misled = false;
     for (size_t i = 0; i < delivery->count && delivery->is_primary && !is_misled; i++) {

@@ -12,7 +12,7 @@
 
 /* ---- the service: a capture of this node's volumes, described, and its payload in pieces ---- */
 
-/* ---- what it works with; made with the first question, since that is the bulk thread's ---- */
+/* ---- what it works with; made with the first question, on the thread of peer_rpc ---- */
 
 static void captures_give_done(struct captures *captures) {
     if (!captures->has_kit) {
@@ -66,7 +66,7 @@ static enum err prepare(struct captures *captures) {
 
 /* ---- finding ---- */
 
-/* Into captures->surt; ERR_NOT_FOUND where the key is of another place than the SURT that was said. */
+/* Into captures->surt; ERR_NOT_FOUND: the key is of another position than the given SURT. */
 static enum err find_surt(struct captures *captures, const struct captures_question *question) {
     uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&captures->surt);

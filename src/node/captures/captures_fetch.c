@@ -31,8 +31,8 @@ static enum err check_key(struct captures_session *session, const struct ringkey
 }
 
 /*
- * A request that the signature does not cover may be anybody's: it is left out. Where nobody signed anything,
- * it is believed where the head is (is_good() in captures_fetch.c).
+ * A request that the signature does not cover may be anybody's: it is left out. If nobody signed anything, it
+ * is believed if the head is (is_good()).
  */
 static enum err check_signature(struct captures_session *session, struct captured *captured,
                                 struct err_detail *detail) {
@@ -115,7 +115,7 @@ void captures_accuse(struct captures_fetching *fetching, const struct peer *peer
     }
 }
 
-/* What he gave is not what he promised. */
+/* What the holder gave is not what it promised. */
 void captures_blame(struct captures_fetching *fetching, size_t index, const char *sentence) {
     fetching->was_false = true;
     captures_accuse(fetching, &fetching->peers[index], sentence);
@@ -198,9 +198,9 @@ uint32_t captures_time_left_ms(const struct captures_fetching *fetching) {
 /* ---- which of several answers ---- */
 
 /*
- * Who does not have it loses to who does, and a description without a signature to one with: a single holder
- * that leaves the signature out, so as to change what it covers, is not believed while others answer. Two
- * that say the same without one are. On the bulk thread, while the fetching thread waits.
+ * A holder that does not have it loses to one that does, and a description without a signature to one with: a
+ * single holder that leaves the signature out, so as to change what it covers, is not believed while others
+ * answer. Two that say the same without one are. On the thread of peer_rpc, while the fetching thread waits.
  */
 static bool is_good(void *context, size_t index, struct bytes bytes) {
     struct captures_fetching *fetching = context;
@@ -233,7 +233,7 @@ static bool is_good(void *context, size_t index, struct bytes bytes) {
     return false;
 }
 
-/* The best answer of those who are asked, in session->answer. */
+/* The best answer of the peers that are asked, in session->answer. */
 static enum err ask_first(struct captures_fetching *fetching, uint32_t size, size_t *ret_index,
                           struct err_detail *detail) {
     struct captures_session *session = fetching->session;
@@ -268,7 +268,7 @@ static uint32_t first_size(const struct captures_fetching *fetching) {
     return is_wanted && (comes_once || fetching->request->service == PEER_RPC_CAPTURE) ? FIRST_SIZE : 0;
 }
 
-/* The first piece, where one came with the description. */
+/* The first piece, if one came with the description. */
 static enum err take_first(struct captures_fetching *fetching, const struct captures_answer *answer,
                            size_t index, uint32_t size) {
     struct bytes piece;
@@ -282,7 +282,8 @@ static enum err take_first(struct captures_fetching *fetching, const struct capt
 
 /*
  * Description and first piece, of the first holders at once. ERR_MISMATCH: it was false, its giver has been
- * blamed and is gone from the list. ERR_PERMISSION: he is gone from it since the caller does not want it.
+ * blamed and is gone from the list. ERR_PERMISSION: it is gone from it since the caller does not want what it
+ * described.
  */
 static enum err begin(struct captures_fetching *fetching, struct err_detail *detail) {
     struct captures_session *session = fetching->session;
@@ -300,7 +301,7 @@ static enum err begin(struct captures_fetching *fetching, struct err_detail *det
         err = captures_check(session, request->key, answer.description, fetching->captured, &reason);
     }
     if (err == ERR_OK && request->surt.size > 0 && !bytes_equal(fetching->captured->surt, request->surt)) {
-        /* Where the place is that of a host, all of its URLs have it. */
+        /* If the position is that of a host, all of its URLs have it. */
         err = err_set(&reason, ERR_MISMATCH, "a capture of another URL than was asked for");
     }
     bool is_whole = err == ERR_OK && answer.size == fetching->captured->sum.size;
@@ -339,7 +340,7 @@ static void learn(struct captures_session *session, bool is_late, uint64_t took_
     }
 }
 
-/* The answer about one piece of the first holder. ERR_MISMATCH: another size than he who described it said.
+/* The answer about one piece of the first holder. ERR_MISMATCH: another size than the description said.
  */
 static enum err take_piece(struct captures_fetching *fetching, uint32_t size, bool *ret_is_false) {
     struct captures_session *session = fetching->session;
@@ -414,14 +415,14 @@ static enum err go_on(struct captures_fetching *fetching) {
     return err == ERR_OK ? captures_body_end(fetching) : err;
 }
 
-/* Where a payload is large, several give at once; but where many want it, each takes from one. */
+/* Several holders give a large payload at once; but if many nodes want it, each takes from one. */
 static bool is_for_several(const struct captures_fetching *fetching) {
     return fetching->request->service == PEER_RPC_HAND && fetching->peers_count > 1 && !fetching->is_alone &&
            !fetching->was_referred &&
            fetching->captured->sum.size - captures_body_size(fetching) > SEVERAL_SIZE_MIN;
 }
 
-/* What came was false. Whose fault it is, is plain at once only where all of it was of one holder. */
+/* What came was false. The culprit is plain at once only if all of it came from one holder. */
 static void judge(struct captures_fetching *fetching) {
     if (fetching->givers_count > 1 && !fetching->is_alone) {
         captures_body_doubt(fetching);
@@ -434,8 +435,9 @@ static void judge(struct captures_fetching *fetching) {
 /* The beginning failed. */
 static void begin_again(struct captures_fetching *fetching, enum err err) {
     bool is_slow = err == ERR_TIMEOUT && first_size(fetching) > 0;
-    bool is_gone = err == ERR_MISMATCH || err == ERR_PERMISSION; /* who gave that is dropped already */
-    if (is_slow) { /* the description alone, then small pieces */
+    bool is_gone =
+        err == ERR_MISMATCH || err == ERR_PERMISSION; /* the holder that gave that is dropped already */
+    if (is_slow) {                                    /* the description alone, then small pieces */
         fetching->is_slow = true;
         learn(fetching->session, true, 0);
     } else if (!is_gone && fetching->is_alone) {

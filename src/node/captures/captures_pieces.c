@@ -83,7 +83,7 @@ enum err captures_body_put(struct captures_fetching *fetching, const struct peer
     note_giver(fetching, giver, piece.size);
     struct captures_mark mark = {
         .giver = *giver, .size = piece.size, .hash = map_hash(piece, fetching->session->seed)};
-    buf_put(&fetching->marks, bytes_of(&mark, sizeof mark)); /* where they are too many, they are not used */
+    buf_put(&fetching->marks, bytes_of(&mark, sizeof mark)); /* if they are too many, they are not used */
     return scratch_put(&fetching->session->body, piece);
 }
 
@@ -113,7 +113,7 @@ void captures_body_settle(struct captures_fetching *fetching) {
     }
 }
 
-/* Who gave most is named. */
+/* The holder that gave most is named. */
 static void name_givers(const struct captures_fetching *fetching) {
     uint64_t most = 0;
     fetching->captured->holders_count = (uint8_t)fetching->givers_count;
@@ -160,10 +160,10 @@ enum err captures_body_end(struct captures_fetching *fetching) {
  *      window                  | . | 4 | . | 6 | . |   pieces that came before their turn wait here
  *      lanes                     A       B       C     each asks one holder for one piece at a time
  *
- * The fetching thread chooses pieces, takes answers apart and appends; the bulk thread only asks and wakes it
- * up. A lane whose holder fails goes on with another one that is not in use; its piece is free again. A piece
- * that is late is asked of a second holder. The lanes are left behind when the fetch ends before their
- * answers: so they live on the heap, and the last who lets go frees them.
+ * The fetching thread chooses pieces, takes answers apart and appends; the thread of peer_rpc only asks and
+ * wakes it up. A lane whose holder fails goes on with another one that is not in use; its piece is free
+ * again. A piece that is late is asked of a second holder. The lanes are left behind when the fetch ends
+ * before their answers: so they live on the heap, and the last to let go frees them.
  */
 
 enum {
@@ -256,7 +256,7 @@ static void let_go(struct gathering *gathering) {
     }
 }
 
-/* ---- the bulk thread ---- */
+/* ---- the thread of peer_rpc ---- */
 
 static void on_done(void *context, enum err err, struct bytes answer) {
     struct lane *lane = context;
@@ -321,7 +321,7 @@ static bool choose_piece(const struct gathering *gathering, uint64_t now_us, uin
     return false;
 }
 
-/* ---- whom to ask ---- */
+/* ---- which holder to ask ---- */
 
 static bool is_in_use(const struct gathering *gathering, const struct peer *peer) {
     for (size_t i = 0; i < LANES_COUNT; i++) {

@@ -67,18 +67,6 @@ static enum err answer_compare(void *context, const struct peer *from, struct by
 
 /* ---- offers ---- */
 
-/* The other node says that something has changed there. */
-static void take_nudge(struct copies *copies, const struct peer *from) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
-        struct copy_plan_piece_status piece;
-        copy_plan_piece(copies->copy_plan, i, &piece);
-        copy_plan_touch(copies->copy_plan, piece.to, from, copies_now_us(copies));
-    }
-    pthread_mutex_unlock(&copies->lock);
-    copies_wake(copies);
-}
-
 /* Shall we take the offer? Yes if we are a holder, or if the other node is one: it is the primary, or sees to
  * what the primary neglects (protocol/copies/primary_watch.h), and wants a copy here. *ret_giver: the address
  * at which it is reached, which an incoming stream does not show. */
@@ -161,7 +149,8 @@ static enum err answer_offer(void *context, const struct peer *from, struct byte
         return err;
     }
     if (keys.count == 0) {
-        take_nudge(copies, from);
+        copies_touch_all(copies, from); /* something has changed there */
+        copies_wake(copies);
         return ERR_OK;
     }
     if (copies_is_full(copies)) {

@@ -502,3 +502,13 @@ void copies_full_sync_put_json(const struct copies *copies, struct json *json) {
         json_close(json);
     }
 }
+
+void copies_touch_all(struct copies *copies, const struct peer *peer) {
+    pthread_mutex_lock(&copies->lock);
+    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
+        struct copy_plan_piece_status piece;
+        copy_plan_piece(copies->copy_plan, i, &piece);
+        copy_plan_touch(copies->copy_plan, piece.to, peer, copies_now_us(copies));
+    }
+    pthread_mutex_unlock(&copies->lock);
+}

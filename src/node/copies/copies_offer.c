@@ -286,17 +286,6 @@ static void deliver(struct copies *copies, const struct parcel *parcel) {
     }
 }
 
-/* More than can be offered: our arcs are compared, and other primaries are asked to compare theirs. */
-static void compare_all(struct copies *copies) {
-    pthread_mutex_lock(&copies->lock);
-    for (size_t i = 0; i < copy_plan_pieces_count(copies->copy_plan); i++) {
-        struct copy_plan_piece_status piece;
-        copy_plan_piece(copies->copy_plan, i, &piece);
-        copy_plan_touch(copies->copy_plan, piece.to, NULL, copies_now_us(copies));
-    }
-    pthread_mutex_unlock(&copies->lock);
-}
-
 static void take_again(struct copies *copies) {
     if (copies->again_count == 0 || copies_now_us(copies) < copies->again_us) {
         return;
@@ -327,7 +316,7 @@ void copies_offer_fresh(struct copies *copies) {
     }
     if (copies->has_lost_fresh) {
         copies->has_lost_fresh = false;
-        compare_all(copies);
+        copies_touch_all(copies, NULL); /* other primaries were asked to compare theirs */
     }
     for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
         free(parcels->parcels[i].keys);

@@ -214,6 +214,9 @@ peer_rpc_handler copies_answer_follow;
 
 void copies_run_task(struct copies *copies, const struct copy_plan_task *task);
 
+/* Our arcs are compared soon, with this peer or, for NULL, with all holders. */
+void copies_touch_all(struct copies *copies, const struct peer *peer);
+
 /*
  * ERR_OK: the node holds it, or we cannot know. ERR_MISMATCH: it does not, and is blamed. ERR_NOT_FOUND,
  * ERR_CORRUPT: it says so itself. Otherwise there was no answer.

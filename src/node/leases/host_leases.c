@@ -22,7 +22,7 @@ enum {
     LOOKUP_WAIT_US = 1000000, /* before a home that was not found is asked again */
 };
 
-/* A message on its way out. The bulk thread's, once it was posted. */
+/* A message on its way out. It belongs to the thread of peer_rpc once it was posted. */
 struct host_leases_parcel {
     struct host_leases_parcel *next; /* of the late ones */
     struct host_leases *host_leases;
@@ -37,9 +37,9 @@ struct host_leases_parcel {
 struct host_leases_event {
     struct host_leases *host_leases;
     struct loop_post post;
-    struct peer from; /* of a loss: whom it was for */
+    struct peer from; /* of a loss: the node it was for */
     bool is_loss;     /* a message of ours was not delivered; kind, host and number say which */
-    bool is_certain;  /* of a loss: he did not get it */
+    bool is_certain;  /* of a loss: the node did not get it */
     struct buf bytes; /* what the message borrows */
     struct host_leases_message message;
 };
@@ -62,7 +62,7 @@ struct host_leases {
     struct permits permits;
     struct task finder;
 
-    /* The bulk thread's. */
+    /* Of the thread of peer_rpc. */
     struct host_leases_parcel *late; /* more than the other side takes for now; in order */
 
     /* The crawl's loop's. */
@@ -111,7 +111,7 @@ static uint64_t host_leases_find_first(void *context) {
     }
     struct holders_arc arc;
     enum err err = homes->find(homes->context, wish->place, &arc);
-    (void)err; /* who still wants it will wish again */
+    (void)err; /* if it is still wanted, it will be wished again */
     pthread_mutex_lock(&host_leases->lock);
     host_leases->wishes = wish->next; /* only now: meanwhile nobody wishes for the same */
     host_leases->wishes_count--;
@@ -290,7 +290,7 @@ static void free_parcel(struct host_leases_parcel *parcel) {
     free(parcel);
 }
 
-/* Of these, nothing reached him: there was no connection, or he took nothing. */
+/* Nothing reached the other node: there was no connection, or it took nothing. */
 static bool is_undelivered(enum err err) {
     return err == ERR_REFUSED || err == ERR_UNREACHABLE || err == ERR_BUSY || err == ERR_INVALID ||
            err == ERR_UNSUPPORTED;
@@ -315,7 +315,8 @@ static void tell_loss(const struct host_leases_parcel *parcel, enum err err) {
     }
 }
 
-/* ---- the bulk thread: parcels for whom too many questions wait already are sent later, in order ---- */
+/* ---- the thread of peer_rpc: parcels for a node with too many questions waiting are sent later, in order
+ * ---- */
 
 static struct host_leases_parcel **find_late(struct host_leases *host_leases, const struct peer *to) {
     struct host_leases_parcel **link = &host_leases->late;
@@ -327,7 +328,7 @@ static struct host_leases_parcel **find_late(struct host_leases *host_leases, co
 
 static void on_sent(void *context, enum err err, struct bytes answer);
 
-/* False: he has enough for now, and it stays ours. */
+/* False: the node has enough for now, and the parcel stays ours. */
 static bool try_parcel(struct host_leases_parcel *parcel) {
     enum err err = peer_rpc_call(parcel->host_leases->config.peer_rpc, &parcel->to, PEER_RPC_LEND,
                                  buf_bytes(&parcel->message), TIMEOUT_MS, on_sent, parcel);
@@ -493,7 +494,7 @@ static void give_back(void *context, struct bytes host, const struct permit_lend
     }
 }
 
-/* It did not reach him, and so was not used. */
+/* It did not reach the borrower, and so was not used. */
 static void take_back_unused(struct host_leases *host_leases, struct bytes host, const struct peer *borrower,
                              uint64_t number) {
     struct pace pace;
@@ -524,7 +525,8 @@ static void host_lender(void *context, struct bytes host, const struct peer *bor
         return;
     }
     message.lease.lender.peer = host_leases->config.self;
-    if (!is_home_of(host_leases, &host_leases->config.self, host)) { /* not any more, while he waited */
+    if (!is_home_of(host_leases, &host_leases->config.self,
+                    host)) { /* not any more, while the borrower waited */
         refuse(host_leases, host, borrower, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         take_back_unused(host_leases, host, borrower, lease->lender.number);
     } else if (peer_same_key(borrower, &host_leases->config.self)) {

@@ -235,7 +235,7 @@ static void owner_give_back(void *context, uint64_t link, bool is_done) {
     link_sender->waiting_count += !is_done;
 }
 
-/* Of those on the disk we see a part; how many there are in all follows from how much of the circle it
+/* We see a part of those on the disk; how many there are in all follows from how much of the circle it
  * covers. */
 static uint64_t owner_waiting(void *context) {
     const struct link_sender *link_sender = context;

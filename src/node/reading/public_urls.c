@@ -46,7 +46,7 @@ bool public_urls_is_origin(struct bytes text) {
 
 /* ---- our own ---- */
 
-/* The signature, then the text; nothing where there is none. */
+/* The signature, then the text; nothing if there is none. */
 static enum err answer_entrance(void *context, const struct peer *from, struct bytes question,
                                 struct buf *answer, struct err_detail *detail) {
     const struct public_urls *public_urls = context;
@@ -111,7 +111,7 @@ static void keep(struct public_urls *public_urls, const struct peer *peer, const
     pthread_mutex_unlock(&public_urls->lock);
 }
 
-/* True: *ret_text is what he said, empty for nothing. */
+/* True: *ret_text is what the node said, empty for nothing. */
 static bool read_answer(const struct peer *peer, struct bytes answer, char ret_text[PUBLIC_URLS_TEXT_SIZE]) {
     ret_text[0] = '\0';
     if (answer.size == 0) {

@@ -10,7 +10,7 @@
 
 enum { AT_ONCE_MAX = 64 };
 
-/* ---- who waits ---- */
+/* ---- threads that wait ---- */
 
 /* Within the lock; count may be NULL. */
 static void begin_use(struct ring_reader *backend, uint32_t *count) {
@@ -337,7 +337,7 @@ struct ring_reader_kept {
     uint8_t bytes[]; /* the record, then the request */
 };
 
-/* For the cache, and for who else wants it at the same time. */
+/* For the cache, and for threads that want the same at the same time. */
 static void put_record_key(uint64_t number, bool is_whole, uint8_t out[RING_READER_CACHE_KEY_SIZE]) {
     memset(out, 0, RING_READER_CACHE_KEY_SIZE);
     out[0] = is_whole;
@@ -426,7 +426,7 @@ static enum err know(struct ring_reader_session *session, uint64_t number, bool 
     }
     if (take_kept(session, key)) {
         err = ERR_OK;
-    } else { /* also where what the other one brought is too large to be kept */
+    } else { /* also if the record that the other thread brought is too large to be kept */
         err = go_for(session, number, is_whole, detail);
     }
     if (flight != NULL) {
@@ -498,7 +498,7 @@ static enum err get(struct backend_session *generic, const struct key *key, stru
     return err;
 }
 
-/* ---- what a shelf of many nodes does not do ---- */
+/* ---- what a backend of many nodes does not do ---- */
 
 static enum err refuse(struct err_detail *detail) {
     return err_set(detail, ERR_UNSUPPORTED, "the documents of a ring are not listed");

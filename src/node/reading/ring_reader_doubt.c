@@ -25,7 +25,7 @@ void ring_reader_doubts_add(struct ring_reader_doubts *doubts, uint64_t number, 
     if (lister != NULL && !is_doubted) {
         standing_clear(&doubts->peers, STANDING_DOUBTED, peer_key(lister)); /* counted from here on */
     }
-    if (lister != NULL && !(is_known && is_doubted)) { /* many who read the same at once count as one */
+    if (lister != NULL && !(is_known && is_doubted)) { /* many readers of the same at once count as one */
         standing_note(&doubts->peers, STANDING_DOUBTED, peer_key(lister), now_us, until_us);
     }
     doubts->last_until_us = until_us;

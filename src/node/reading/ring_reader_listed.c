@@ -21,7 +21,7 @@ void ring_reader_listed_done(struct ring_reader_listed *listed) {
     pthread_mutex_destroy(&listed->lock);
 }
 
-/* The top bit is left free, for those who print it as a signed number. */
+/* The top bit is left free, for programs that print it as a signed number. */
 uint64_t ring_reader_number(struct sha256 *sha256, const struct ringkey *key) {
     return ringkey_sum_of(sha256, key).low >> 1;
 }

@@ -91,7 +91,7 @@ static void errand_release(void *context) {
     }
     buf_done(&errand->surt);
     free(errand);
-    ring_reader_leave_aside(backend); /* from here on the shelf may be gone */
+    ring_reader_leave_aside(backend); /* from here on the backend may be gone */
 }
 
 static void errand_run(void *context) {
@@ -101,7 +101,7 @@ static void errand_run(void *context) {
                           buf_bytes(&errand->surt), errand->with_payload, &errand->captured, &errand->detail);
 }
 
-/* It takes the session's fetches along, and the place of who has entered aside. NULL: out of memory. */
+/* It takes the session's fetches along, and the seat that was entered aside. NULL: out of memory. */
 static struct errand *errand_new(struct ring_reader_session *session, const struct peer *peers, size_t count,
                                  const struct ringkey *key, bool with_payload) {
     struct errand *errand = calloc(1, sizeof *errand);
@@ -142,11 +142,11 @@ static enum err errand_take(struct ring_reader_session *session, struct errand *
 
 /* ---- from whoever has it ---- */
 
-/* What is asked for, and what is known of who may have it. */
+/* What is asked for, and the nodes that may have it. */
 struct wanted {
     const struct ring_reader_capture *capture;
     bool with_payload;
-    struct peer peers[RING_READER_HOLDERS_MAX]; /* who listed it, its holders; the busy ones last */
+    struct peer peers[RING_READER_HOLDERS_MAX]; /* the node that listed it, its holders; the busy ones last */
     size_t count;
     size_t ready_count;
     char source[SOURCE_SIZE_MAX];
@@ -219,7 +219,7 @@ static enum err need_captures(struct ring_reader_session *session) {
     return session->captures == NULL ? ERR_MEMORY : ERR_OK;
 }
 
-/* A busy holder is asked last, where nobody else has it. */
+/* A busy holder is asked last, if no other has it. */
 static enum err ask_others(struct ring_reader_session *session, struct wanted *wanted,
                            struct captured *ret_captured, struct err_detail *detail) {
     struct ring_reader *backend = session->backend;
@@ -229,7 +229,7 @@ static enum err ask_others(struct ring_reader_session *session, struct wanted *w
     if (err != ERR_OK) {
         return err;
     }
-    /* Who has just listed it gives it, too (peer_rpc_begin_read()). */
+    /* A node that has just listed it gives it, too (peer_rpc_begin_read()). */
     bool is_just_listed = clock_monotonic_us(&clock_system) < capture->listed_at_us + JUST_US;
     wanted->ready_count =
         ring_reader_put_busy_last(backend, wanted->peers, wanted->count, is_just_listed ? lister : NULL);

@@ -13,7 +13,7 @@ enum { PAGE_SIZE_MAX = 768 << 10 };
 
 struct ring_reader_service {
     struct ring_reader_service_config config;
-    struct instance_session *session; /* the bulk thread's; NULL: not used yet */
+    struct instance_session *session; /* of the thread of peer_rpc; NULL: not used yet */
     struct sha256 sha256;
     struct buf surt; /* of the capture before */
     struct buf next;

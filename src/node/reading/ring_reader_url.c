@@ -7,7 +7,7 @@
 #include "node/reading/ring_reader_state.h"
 #include "store/instance/record.h"
 
-/* The crowd, where the holders are busy, silent or slow. */
+/* ---- the crowd, if the holders are busy, silent or slow ---- */
 
 enum { CROWD_MS = 700 };
 static const uint64_t PATIENCE_US_MIN = 300000;
@@ -149,10 +149,10 @@ static enum err ring_reader_crowd_list(struct ring_reader_session *session, stru
  * them. */
 
 static const uint64_t FRESH_US = 5000000;
-static const uint64_t EMPTY_US = 1000000; /* who asks for a page to be archived soon looks for it */
+static const uint64_t EMPTY_US = 1000000; /* a reader who asks for a page to be archived soon looks for it */
 static const uint64_t AGAIN_US = 1000000; /* before the holders that did not answer are asked again */
 static const uint64_t NOTHING_US =
-    300000; /* where nobody had anything: those who come meanwhile do not wait */
+    300000; /* if nobody had anything: readers that come meanwhile do not wait */
 
 enum { NEAR_US = 1000000 };
 
@@ -175,7 +175,7 @@ struct errand {
     bool is_aside; /* in a thread of its own, which counts until this is released */
     struct buf surt;
     bool asks_busy;
-    struct ring_reader_listing *listing; /* as it was made, partial or not; NULL where that failed */
+    struct ring_reader_listing *listing; /* as it was made, partial or not; NULL: that failed */
 };
 
 static void errand_release(void *context) {
@@ -188,7 +188,7 @@ static void errand_release(void *context) {
     buf_done(&errand->surt);
     free(errand);
     if (is_aside) {
-        ring_reader_leave_aside(backend); /* from here on the shelf may be gone */
+        ring_reader_leave_aside(backend); /* from here on the backend may be gone */
     }
 }
 
@@ -233,7 +233,7 @@ static enum err walk(struct errand *errand, struct backend_session *session,
     return err;
 }
 
-/* What is whole goes to the others, too; also where nobody waits for it any more. */
+/* A whole listing goes to the others, too, even if nobody waits for it any more. */
 static void run(struct errand *errand) {
     struct ring_reader *backend = errand->backend;
     struct backend_session *session;

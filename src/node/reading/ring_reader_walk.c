@@ -25,11 +25,11 @@ struct ring_reader_cursor {
     struct buf to;
     bool in_reverse;
     bool asks_busy;                      /* those too that said lately that they are busy */
-    bool is_counted;                     /* who walks has entered: its pages need not do so again */
+    bool is_counted;                     /* the walking thread has entered: its pages need not do so again */
     struct ring_reader_listing *listing; /* of one URL; NULL: page by page, by what follows */
     size_t listing_next;
     bool is_partial;
-    bool is_denied; /* one who was compared has nothing: unless somebody else has, that is all there is */
+    bool is_denied; /* a compared holder has nothing: unless another has, that is all there is */
     uint32_t page_count;
     struct ring_reader_lane **lanes; /* a heap: the first has the next capture */
     size_t lanes_count;
@@ -109,7 +109,7 @@ static enum err end_page(const struct ring_reader_cursor *cursor, struct ring_re
     return buf_put(&lane->bound, end->next);
 }
 
-/* Within the walk, and not before the one that he gave last. */
+/* Within the walk, and not before the one that the node gave last. */
 static bool is_in_order(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
     buf_clear(&cursor->key);
     index_put_capture_prefix(&cursor->key, lane->capture.surt, lane->capture.time_us);
@@ -437,8 +437,8 @@ static bool has_nothing(const struct ring_reader_lane *lane) {
 }
 
 /*
- * Of the holders of one place the first that answers for all. ERR_NOT_FOUND: none of them does. One who has
- * nothing goes from the list: the others are to be asked, too.
+ * The first holder of a position that answers for all. ERR_NOT_FOUND: none does. A holder that has nothing
+ * goes from the list: the others are to be asked, too.
  */
 static enum err ask_holders(struct ring_reader_cursor *cursor, struct peer *peers, size_t *holders_count) {
     const struct ring_reader_config *config = &cursor->backend->config;
@@ -488,7 +488,7 @@ static bool is_worth_asking(const struct ring_reader_cursor *cursor, const struc
            !ring_reader_doubts_is_silent(doubts, peer, now_us);
 }
 
-/* All of them at the same time, a page of each. Who does not answer is left out. */
+/* All of them at the same time, a page of each. Nodes that do not answer are left out. */
 static enum err ask_all(struct ring_reader_cursor *cursor, const struct peer *peers, size_t count) {
     size_t share = PAGES_COUNT / (count > 0 ? count : 1);
     struct ring_reader_question **questions = calloc(count + 1, sizeof *questions);
@@ -564,7 +564,7 @@ static enum knowledge knowledge_of(const struct ring_reader_config *config,
     return has_any ? KNOWS_ALL : KNOWS_OF_NOTHING;
 }
 
-/* Who has captures of this walk. No peers: nobody but ourselves. */
+/* The nodes that have captures of this walk. No peers: nobody but ourselves. */
 static enum err find_peers(struct ring_reader_cursor *cursor, struct peer **ret_peers, size_t *ret_count,
                            bool *ret_is_one_position) {
     struct ring_reader *backend = cursor->backend;
@@ -713,7 +713,7 @@ static enum err find_listing(struct ring_reader_cursor *cursor, struct bytes sur
     return ERR_OK;
 }
 
-/* A holder that was compared needs none; where it has nothing, it asks, and does not depend on an answer. */
+/* A compared holder needs none; if it has nothing, it asks, and does not depend on an answer. */
 static enum err open_listing(struct ring_reader_cursor *cursor, struct bytes surt) {
     enum knowledge knowledge = knowledge_of_url(cursor, surt);
     cursor->is_denied = knowledge == KNOWS_OF_NOTHING;

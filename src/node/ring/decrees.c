@@ -15,7 +15,7 @@ enum {
     VERSION_SIZE = 8,
     LISTED_SIZE = DECREE_ID_SIZE + VERSION_SIZE, /* of one decree in a question */
     ANSWER_SIZE_MAX = PEER_RPC_PIECE_SIZE_MAX,
-    AGAIN_BEATS = 5, /* where the disk did not take what they say */
+    AGAIN_BEATS = 5, /* if the disk did not take what they say */
 };
 
 static void say(const struct decrees *decrees, const char *sentence) {
@@ -105,7 +105,7 @@ static enum err make_entry(struct decrees *decrees, size_t position, const uint8
     return ERR_OK;
 }
 
-/* The bytes are taken where it is a success. */
+/* The bytes are taken if it succeeds. */
 static enum err put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], const struct decree *decree,
                     uint8_t *take_encoded, size_t size, bool is_on_disk, struct err_detail *detail) {
     size_t position = position_of(decrees, id);

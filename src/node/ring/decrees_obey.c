@@ -1,4 +1,4 @@
-/* Decrees become jobs and access rules in the files where a node has its own. */
+/* Decrees become jobs and access rules, in the files that hold the node's own. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static bool is_outranked(const struct decrees *decrees, size_t index) {
     for (size_t i = 0; i < decrees->count; i++) {
         const struct decrees_entry *other = &decrees->entries[i];
         bool is_other_founders = memcmp(other->decree.author, decrees->charter.founder, PEER_KEY_SIZE) == 0;
-        bool is_word = other->decree.text.size > 0 || /* he may withdraw what members want, too */
+        bool is_word = other->decree.text.size > 0 || /* the founder may withdraw what members want, too */
                        (is_other_founders && other->decree.version > mine->version);
         bool is_rival = i != index && other->counts && is_word && other->decree.kind == mine->kind &&
                         bytes_equal(other->decree.name, mine->name);
@@ -128,7 +128,7 @@ static void put_mark(struct buf *out, const struct order *order) {
     buf_put_format(out, " %ju", (uintmax_t)order->version);
 }
 
-/* Then it stays as it is, also where somebody has paused it here: a crawl begins again with what is written
+/* Then it stays as it is, even if somebody has paused it here: a crawl begins again with what is written
  * anew. */
 static bool is_obeyed(const char *directory, const struct order *order) {
     char path[DECREES_PATH_SIZE_MAX];

@@ -11,7 +11,8 @@
 enum { CACHE_MAX = 256, ROUNDS_MAX = 8 /* of one search, past places of the same nodes */ };
 static const uint64_t CACHE_US = 5 * 1000000;
 
-/* Where an answer holds, and how long. Apart from it: to look through them all reads 10 KB, not 300. */
+/* The arc that an answer holds for, and how long. Kept apart from the answer, so that looking through them
+ * all reads 10 KB, not 300. */
 struct found {
     struct ring_id from;
     struct ring_id to;
@@ -127,7 +128,7 @@ static void put_vnode(struct view *view, const struct vnode *vnode) {
     }
 }
 
-/* Everybody we have heard of who is not silent, our lists, ourselves; each place once. */
+/* All nodes we have heard of that are not silent, our lists, ourselves; each virtual node once. */
 static bool collect(const struct ring *ring, struct view *view) {
     uint32_t known_count = ring_known_count(ring);
     size_t own = ring_vnodes_count(ring);
@@ -286,8 +287,8 @@ static void keep_found(struct holders *holders, const struct holders_arc *arc) {
     holders->cache_next = (i + 1) % CACHE_MAX;
 }
 
-/* A lookup says who holds a place and all behind it, not where the arc begins: whoever wants to know of the
- * whole arc would take a part for it. */
+/* A lookup says which nodes hold a position and all behind it, not where the arc begins: a part would be
+ * taken for the whole arc. */
 static void widen(const struct view *view, struct ring_id vnode, struct holders_arc *arc) {
     struct holders_arc guessed;
     if (guess(view, vnode, &guessed) && ring_id_equal(guessed.to, arc->to)) {

@@ -15,7 +15,7 @@ struct admin_pages {
     struct sha256 sha256;
 };
 
-/* The scope of one charter. Constant: who matches need not hold the lock, so an old one stays until the end.
+/* The scope of one charter. Constant: matching needs no lock, so an old one stays until the end.
  */
 struct area {
     struct area *previous;
@@ -153,7 +153,7 @@ static enum route_verdict routing_judge(struct routing *routing, const uint8_t p
     return (size_t)arc.self_rank < witnesses ? ROUTE_FETCH : ROUTE_ELSEWHERE;
 }
 
-/* Zeros where it has none. */
+/* Zeros if it has none. */
 static bool find_place(struct routing *routing, struct bytes url, uint8_t ret_place[ROUTE_POSITION_SIZE]) {
     enum position_mapping mapping;
     struct admin_pages *admin_pages = take_admin_pages(routing, &mapping);

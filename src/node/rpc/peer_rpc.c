@@ -6,7 +6,7 @@
 #include "node/rpc/peer_rpc_state.h"
 #include "run/bell.h"
 
-/* What readers ask: how much of it, and who has too much of it. */
+/* ---- readers: how much they may ask, and which peers have too many of them ---- */
 
 enum { STREAMS_MAX_DEFAULT = 256, HABITS_MAX = 4096, STREAMS_PER_ADDRESS_MAX = 64 };
 
@@ -18,7 +18,7 @@ static const uint64_t BURST_US = 100000; /* the rate may be ahead by so much */
 static const uint64_t LISTS_US = 2000000;
 enum { BUSY_US_MIN = 200000, BUSY_US_MAX = 2000000, LISTS_MAX = 8 };
 
-/* Of him; NULL: out of memory. Within the lock. */
+/* Of this peer; NULL: out of memory. Within the lock. */
 static struct peer_rpc_habit *habit_of(struct peer_rpc *peer_rpc, const struct peer *peer) {
     if (map_reserve(&peer_rpc->habits, peer_rpc->habits.count + 1) != ERR_OK) {
         map_clear(&peer_rpc->habits); /* too many peers for one table: begin anew */
@@ -28,7 +28,7 @@ static struct peer_rpc_habit *habit_of(struct peer_rpc *peer_rpc, const struct p
 
 /* ---- what others read here ---- */
 
-/* Has he been given a listing a moment ago, and read nothing of it yet? */
+/* Was the peer given a listing a moment ago, and has it read nothing of it yet? */
 static bool follows_list(struct peer_rpc_habit *habit, uint64_t now_us) {
     if (habit == NULL || habit->lists_count == 0 || now_us > habit->lists_until_us) {
         return false;
@@ -156,7 +156,7 @@ struct runner {
     uint32_t number; /* of the question under way; 0: none */
 };
 
-/* The caller's thread waits for it; everything else is the bulk thread's. */
+/* The caller's thread waits for it; everything else runs on the thread of peer_rpc. */
 struct peer_rpc_race {
     struct peer_rpc_race *next;
     struct peer_rpc *peer_rpc;
@@ -344,7 +344,7 @@ static bool needs_ticks(const struct peer_rpc *peer_rpc) {
     return is_needed;
 }
 
-/* Before the loop sleeps: it is woken again only where somebody waits for something. */
+/* Before the loop sleeps: it is woken again only if something waits. */
 static void on_prepare(uv_prepare_t *prepare) {
     struct peer_rpc *peer_rpc = prepare->data;
     bool is_ticking = loop_timer_is_set(&peer_rpc->tick);

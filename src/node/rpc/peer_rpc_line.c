@@ -94,7 +94,7 @@ static void remove_line(struct peer_rpc_line *line) {
 
 void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
     struct peer_rpc *peer_rpc = line->peer_rpc;
-    line->is_over = true; /* those who are told now may ask again, but not here */
+    line->is_over = true; /* callers that are told now may ask again, but not here */
     if (line->stream != NULL) {
         stream_free(line->stream);
         line->stream = NULL;
@@ -220,7 +220,7 @@ static bool has_message(const struct peer_rpc_line *line, size_t used, size_t *r
     return *ret_is_sound && rest.size >= PEER_RPC_HEAD_SIZE + *ret_size;
 }
 
-/* Whole messages at the start of the input, while he takes our answers. False: the line is no more. */
+/* Whole messages at the start of the input, while the peer takes our answers. False: the line is no more. */
 static bool take_input(struct peer_rpc_line *line) {
     size_t used = 0;
     size_t size;
@@ -287,7 +287,7 @@ static void on_open(void *context, struct stream *stream) {
 
 static void on_finish(void *context, struct stream *stream) {
     (void)context;
-    stream_finish(stream); /* he has nothing more to say, so neither have we */
+    stream_finish(stream); /* the peer has nothing more to say, so neither have we */
 }
 
 static void on_closed(void *context, struct stream *stream, enum err err) {

@@ -19,7 +19,7 @@ static const uint64_t FETCH_US = 120 * UINT64_C(1000000);
 static const uint64_t STRANGER_US = 1000000; /* between two greetings, or refusals, of a stranger */
 static const uint64_t FAILED_US =
     60 * UINT64_C(1000000); /* before somebody is believed again to have a newer charter */
-static const uint64_t INTRODUCE_US = 600 * UINT64_C(1000000); /* he may have been started again since */
+static const uint64_t INTRODUCE_US = 600 * UINT64_C(1000000); /* the node may have been started again since */
 
 static const uint8_t no_id[CHARTER_ID_SIZE];
 static const uint8_t no_key[PEER_KEY_SIZE];
@@ -29,7 +29,7 @@ static const uint8_t no_key[PEER_KEY_SIZE];
 struct acquaintance {
     uint64_t introduced_at_us; /* our membership was shown; 0: never */
     uint64_t refused_at_us;    /* 0: never */
-    uint64_t failed_at_us;     /* a fetch from him came to nothing; 0: never */
+    uint64_t failed_at_us;     /* a fetch from it came to nothing; 0: never */
     uint64_t until_s;          /* of a member: 0: no end */
     uint32_t version;          /* of a member: of the charter that it was judged by */
 };
@@ -43,7 +43,7 @@ struct fetch {
     uint32_t size;
     uint32_t offset;
     struct retry retry;
-    uint64_t ends_at_us; /* however lively he is */
+    uint64_t ends_at_us; /* however lively the node is */
     uint8_t bytes[CHARTER_SIZE_MAX];
 };
 
@@ -105,7 +105,7 @@ static void complain(struct gate *gate, const struct address *address, bool is_b
     gate->config.complain(gate->config.context, address, sentence);
 }
 
-/* ---- who is who ---- */
+/* ---- known nodes ---- */
 
 static struct acquaintance *find(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
     struct acquaintance *member = lru_find(&gate->members, key);
@@ -198,7 +198,7 @@ void gate_greet(struct gate *gate, const struct peer *to) {
 
 /* ---- charters of others ---- */
 
-/* Whoever boasts of a version that he does not have must not keep us from those who have it. */
+/* A node that boasts of a version it does not have must not keep us from nodes that have it. */
 static void note_failure(struct gate *gate, const struct peer *from) {
     if (memcmp(from->key, no_key, PEER_KEY_SIZE) != 0) {
         find_or_add(gate, from->key)->failed_at_us = now_us(gate);
@@ -293,7 +293,7 @@ static void on_piece(struct gate *gate, const struct peer *from, const struct gr
         return;
     }
     if (fetch->offset > 0 && (greeting->version != fetch->version || greeting->size != fetch->size)) {
-        ask_first_piece(gate, from); /* he has a newer one meanwhile */
+        ask_first_piece(gate, from); /* the node has a newer one meanwhile */
         return;
     }
     fetch->from = *from;

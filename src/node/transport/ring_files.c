@@ -28,7 +28,7 @@ static enum err fail(const char *path, struct err_detail *detail) {
 
 /* ---- files ---- */
 
-/* ERR_LIMIT where it holds more than size_max bytes. */
+/* ERR_LIMIT: it holds more than size_max bytes. */
 static enum err read_file(const char *path, uint8_t *memory, size_t size_max, struct bytes *ret_bytes,
                           struct err_detail *detail) {
     struct buf text;

@@ -12,7 +12,7 @@
 #include "net/held_port.h"
 #include "node/transport/transport_state.h"
 
-/* ---- for the tenants: who is a member, errands on the loop, blame ---- */
+/* ---- for the tenants: members, errands on the loop, blame ---- */
 
 static const uint64_t LOOK_UP_US = 1000000;
 
@@ -20,7 +20,7 @@ static const uint64_t LOOK_UP_US = 1000000;
 /* The lock is held. */
 static void put_key(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
     if (map_reserve(&transport->admitted, transport->admitted.count + 1) != ERR_OK) {
-        map_clear(&transport->admitted); /* those who are still here will be seen again */
+        map_clear(&transport->admitted); /* nodes that are still here will be seen again */
     }
     map_put(&transport->admitted, bytes_of(key, PEER_KEY_SIZE));
 }
@@ -65,9 +65,9 @@ bool transport_admits(struct transport *transport, const struct peer *peer) {
 /* ---- blame ---- */
 
 /*
- * Where the owner of a key answers as a member. A stream that he opened has another port; and what only
- * others say of him could be another's address. Some thousand places are looked at: who breaks the rules all
- * the time is looked up once a second.
+ * The address at which the owner of a key answers as a member. A stream that it opened has another port, and
+ * what only others say of it could be another's address. Some thousand virtual nodes are looked at, so a node
+ * that breaks the rules all the time is looked up once a second.
  */
 static const struct peer *find_member(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
     uint64_t now_us = transport_now_us(transport);
@@ -109,7 +109,7 @@ static void accuse(struct transport *transport, const struct peer *peer, const c
 struct errand {
     struct transport *transport;
     struct peer peer;
-    char sentence[COMPLAINT_SIZE_MAX]; /* blame him for it; empty: greet him */
+    char sentence[COMPLAINT_SIZE_MAX]; /* blame the node for it; empty: greet it */
 };
 
 static void transport_run_errand(void *context) {
@@ -137,7 +137,7 @@ void transport_blame(struct transport *transport, const struct peer *peer, const
         snprintf(errand->sentence, sizeof errand->sentence, "%s", sentence);
     }
     if (errand != NULL && !transport_post(transport, transport_run_errand, errand)) {
-        free(errand); /* where there are too many, the first ones are enough */
+        free(errand); /* if there are too many, the first ones are enough */
     }
 }
 
@@ -534,7 +534,7 @@ static void write_files(struct transport *transport) {
     transport->kept_count = 0;
     pthread_mutex_unlock(&transport->lock);
     enum err err = ERR_OK;
-    if (has_membership) { /* before the charter: who has one has all that it needs to come back */
+    if (has_membership) { /* before the charter: a node with a charter has all that it needs to come back */
         err = ring_files_write_membership(directory, &transport->membership, &detail);
     }
     if (err == ERR_OK && post->has_charter) {

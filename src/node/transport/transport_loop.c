@@ -46,7 +46,7 @@ static void on_ring_blamed(struct transport *transport, struct bytes bytes) {
     transport_on_complaint(transport, &vnode.peer.address, sentence);
 }
 
-/* A founder who finds his place taken is not alone: he does not begin anew. */
+/* A founder that finds its position taken is not alone: it does not begin anew. */
 static void on_ring_taken(struct transport *transport, struct bytes bytes) {
     struct wire_reader reader;
     struct vnode holder;
@@ -173,11 +173,11 @@ enum { CONTACTS_MAX = 16 /* of RING_JOIN */, US_PER_S = 1000000 };
 static const uint64_t TRY_US = 1000000;          /* to ask a contact that is silent */
 static const uint64_t TRY_US_MAX = 30 * 1000000; /* with back-off */
 static const uint64_t SILENT_US = 5 * 1000000;   /* before people are told */
-static const uint64_t FOUND_US = 30 * 1000000;   /* a founder whom nobody answers begins alone */
-static const uint64_t GREET_US = 60 * 1000000;   /* to one neighbour: has he a newer charter? */
+static const uint64_t FOUND_US = 30 * 1000000;   /* a founder that gets no answer begins alone */
+static const uint64_t GREET_US = 60 * 1000000;   /* to one neighbour: has it a newer charter? */
 static const uint64_t HEAL_US = 30 * 1000000;    /* parts of a ring look for each other: 0.3 kbit/s */
 static const uint64_t COPY_US = 1000000;
-static const uint64_t KEEP_US = 5 * 1000000; /* between two writes of the peers, where they change */
+static const uint64_t KEEP_US = 5 * 1000000; /* between two writes of the peers, if they change */
 
 void transport_note(struct transport *transport, const char *format, ...) {
     char sentence[TRANSPORT_SENTENCE_SIZE_MAX];
@@ -341,7 +341,8 @@ static void tell_silence(struct transport *transport) {
     transport_on_complaint(transport, &contact->peer.address, sentence);
 }
 
-/* The charter where there is none yet; else only a word, since its key must be known before one can join. */
+/* Ask for the charter if there is none yet; else say only a word, since its key must be known before one can
+ * join. */
 static void try_contact(struct transport *transport) {
     struct transport_contact *contact = &transport->contact;
     uint64_t now = transport_now_us(transport);
@@ -435,7 +436,7 @@ static void keep_charter(struct transport *transport, struct bytes encoded) {
     pthread_mutex_unlock(&transport->lock);
 }
 
-/* What the ring is made of does not change between versions, only who is in it and what it shall do. */
+/* The ring's parameters do not change between versions, only its members and what it shall do. */
 void transport_take_charter(struct transport *transport, const struct charter *charter,
                             struct bytes encoded) {
     struct peer peers[RING_FILES_PEERS_MAX];
@@ -587,7 +588,7 @@ void transport_on_noise(void *context, const struct address *from, enum datagram
 
 /* ---- the tick ---- */
 
-/* One neighbour, at random: so that a version reaches also who was away when it was signed. */
+/* One neighbour, at random, so that a version also reaches nodes that were away when it was signed. */
 static void greet_somebody(struct transport *transport) {
     struct peer peers[RING_FILES_PEERS_MAX];
     size_t count = transport_peers(transport, peers);
@@ -596,7 +597,7 @@ static void greet_somebody(struct transport *transport) {
     }
 }
 
-/* Those of now, where they are others than those that were written last. */
+/* Those of now, if they differ from those that were written last. */
 static void keep_peers(struct transport *transport) {
     struct peer peers[RING_FILES_PEERS_MAX];
     size_t count = transport_peers(transport, peers);

@@ -63,7 +63,7 @@ size_t transport_peers(const struct transport *transport, struct peer out[RING_F
 
 /* ---- JSON ---- */
 
-/* Of the whole ring, 0 to 1; from a to a: all. */
+/* The part of the ring between them, 0 to 1; from a to a: all. */
 static double share_of(struct ring_id from, struct ring_id to) {
     struct ring_id way = ring_id_distance(from, to);
     bool is_all = way.high == 0 && way.low == 0;
