@@ -50,7 +50,7 @@ struct node {
 
 /* ---- what it tells ---- */
 
-static void note(void *context, const char *sentence) {
+static void node_note(void *context, const char *sentence) {
     const struct node *node = context;
     if (node->config.note != NULL) {
         node->config.note(node->config.context, sentence);
@@ -60,7 +60,7 @@ static void note(void *context, const char *sentence) {
 static void note_search(void *context, const char *name, const char *sentence) {
     char text[NOTE_SIZE_MAX];
     snprintf(text, sizeof text, "%s: %s", name, sentence);
-    note(context, text);
+    node_note(context, text);
 }
 
 /* A save may be over. */
@@ -73,7 +73,7 @@ static void hurry(void *context) {
 }
 
 /* Saves come and go without a line each. */
-static void tell(void *context, const char *name, const char *sentence) {
+static void node_tell(void *context, const char *name, const char *sentence) {
     const struct node *node = context;
     if (node->config.tell != NULL && !save_requests_is_name(bytes_of_string(name))) {
         node->config.tell(node->config.context, name, sentence);
@@ -110,7 +110,7 @@ static enum err offer_volumes(struct node *node, const struct node_config *confi
 
 static enum err open_archive(struct node *node, struct err_detail *detail) {
     const struct node_config *config = &node->config;
-    enum err err = access_open(config->directory, config->clock, note, node, &node->access, detail);
+    enum err err = access_open(config->directory, config->clock, node_note, node, &node->access, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -162,7 +162,7 @@ static enum err make_ring_services(struct node *node) {
         .groups = config->groups,
         .mirrors = config->mirrors,
         .clock = config->clock,
-        .note = note,
+        .note = node_note,
         .jobs_changed = look_at_jobs,
         .context = node,
     };
@@ -181,7 +181,7 @@ static enum err start_ring(struct node *node, struct err_detail *detail) {
         .first_vnode = config->ring_first_place,
         .nameservers = config->crawl_nameservers,
         .clock = config->clock,
-        .note = note,
+        .note = node_note,
         .context = node,
     };
     enum err err = transport_new(&transport, &node->transport, detail);
@@ -202,7 +202,7 @@ static enum err start_crawl(struct node *node, struct err_detail *detail) {
         .connections_max = config->crawl_connections_max,
         .nameservers = config->crawl_nameservers,
         .clock = config->clock,
-        .tell = tell,
+        .tell = node_tell,
         .changed = hurry,
         .context = node,
     };
@@ -271,7 +271,7 @@ static enum err open_admin_pages(struct node *node) {
         .title = config->title,
         .lead = config->leads_away ? ring_services_lead : NULL,
         .lead_context = node->ring_services,
-        .tell = note,
+        .tell = node_note,
         .tell_context = node,
     };
     volume_service_routes(node->volumes, node->routes);

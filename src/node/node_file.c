@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE_MAX = 4096 + 32 };
 
-static void path_of(const char *directory, char out[PATH_SIZE_MAX]) {
+static void node_file_path_of(const char *directory, char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/node.json", directory);
 }
 
@@ -34,7 +34,7 @@ enum err node_file_write(const char *directory, const struct address *http, int6
     char part[PATH_SIZE_MAX + 8];
     char text[ADDRESS_TEXT_SIZE_MAX];
     struct address address = reachable(http);
-    path_of(directory, path);
+    node_file_path_of(directory, path);
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "we");
     if (file != NULL) {
@@ -57,13 +57,13 @@ enum err node_file_write(const char *directory, const struct address *http, int6
 
 void node_file_remove(const char *directory) {
     char path[PATH_SIZE_MAX];
-    path_of(directory, path);
+    node_file_path_of(directory, path);
     unlink(path);
 }
 
 enum err node_file_read(const char *directory, struct node_file *ret_file, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    path_of(directory, path);
+    node_file_path_of(directory, path);
     if (access(path, F_OK) != 0) {
         return err_set(detail, ERR_NOT_FOUND, "no node runs on %.180s", directory);
     }

@@ -327,7 +327,7 @@ static bool has_everything(void *context) {
     return copies_has_everything(ring_services->copies);
 }
 
-static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
+static enum err services_find_surt(void *context, const struct ringkey *key, struct buf *out) {
     const struct ring_services *ring_services = context;
     return copies_find_surt(ring_services->copies, key, out);
 }
@@ -370,7 +370,7 @@ static enum err begin_copies(struct ring_services *ring_services, uint8_t mappin
         .peer_rpc = ring_services->peer_rpc,
         .scratch_directory = ring_services->config.directory,
         .mapping = mapping,
-        .find_surt = find_surt,
+        .find_surt = services_find_surt,
         .may_copy = may_copy,
         .blame = blame_giver,
         .context = ring_services,
@@ -414,8 +414,8 @@ static enum err begin_reading(struct ring_services *ring_services, uint8_t mappi
     return ERR_OK;
 }
 
-static enum err begin(struct ring_services *ring_services, const struct charter *charter,
-                      struct err_detail *detail) {
+static enum err services_begin(struct ring_services *ring_services, const struct charter *charter,
+                               struct err_detail *detail) {
     struct link_sender_config link_sender = {
         .self = ring_services->self,
         .holders_count =
@@ -447,7 +447,7 @@ static void begin_if_possible(struct ring_services *ring_services) {
     *charter = ring_services->charter;
     pthread_mutex_unlock(&ring_services->lock);
     if (has_charter && !ring_services->is_told) {
-        enum err err = begin(ring_services, charter, &detail);
+        enum err err = services_begin(ring_services, charter, &detail);
         ring_services->is_begun = err == ERR_OK;
         ring_services_share_crowd(ring_services);
         ring_services->is_told = true;
@@ -597,7 +597,7 @@ bool ring_services_lead(void *context, struct bytes surt, struct buf *out) {
     return false;
 }
 
-static void put_links(const struct link_relay_counters *links, struct json *json) {
+static void services_put_links(const struct link_relay_counters *links, struct json *json) {
     json_open(json, "links");
     JSON_COUNTS(json, {"sent", links->offered_count}, {"sent_size", links->sent_size},
                 {"datagrams", links->sent_count}, {"repeated", links->repeated_count},
@@ -608,7 +608,7 @@ static void put_links(const struct link_relay_counters *links, struct json *json
     json_close(json);
 }
 
-static void put_sentences(const struct ring_view *view, struct json *json) {
+static void services_put_sentences(const struct ring_view *view, struct json *json) {
     struct buf sentence;
     buf_init(&sentence, SENTENCE_SIZE_MAX);
     json_open(json, "sentences");
@@ -643,10 +643,10 @@ void ring_services_put(void *context, const struct ring_view *view, struct json 
         JSON_COUNTS(json, {"lent", leases.lent_count}, {"borrowed", leases.borrowed_count},
                     {"refused", leases.refused_count}, {"lost", leases.lost_count});
         json_close(json);
-        put_links(&links, json);
+        services_put_links(&links, json);
         copies_put_json(ring_services->copies, json, "keeping");
     }
-    put_sentences(view, json);
+    services_put_sentences(view, json);
     json_close(json);
 }
 

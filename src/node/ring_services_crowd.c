@@ -36,7 +36,7 @@ static size_t have(void *context, struct bytes wish, uint8_t *memory) {
 }
 
 /* Without rules, which is most often, there is nothing to look up. */
-static bool is_hidden(void *context, struct bytes surt, int64_t time_us) {
+static bool crowd_is_hidden(void *context, struct bytes surt, int64_t time_us) {
     const struct ring_services *ring_services = context;
     struct access *access = ring_services->access;
     return access != NULL && access_has_rules(access) && access_check(access, surt, time_us) != ACCESS_ALLOW;
@@ -49,7 +49,7 @@ static enum err make_offers(struct ring_services *ring_services, struct err_deta
         .peer_rpc = ring_services->peer_rpc,
         .size_max = crowd->cache_size,
         .is_closed = crowd->part == CROWD_QUERY_ONLY || crowd->part == CROWD_MUTE,
-        .is_hidden = is_hidden,
+        .is_hidden = crowd_is_hidden,
         .context = ring_services,
         .clock = ring_services->config.clock,
     };
@@ -60,7 +60,7 @@ static enum err make_offers(struct ring_services *ring_services, struct err_deta
     return err;
 }
 
-static bool look(void *context, uint64_t number, struct bytes wish) {
+static bool crowd_look(void *context, uint64_t number, struct bytes wish) {
     const struct ring_services *ring_services = context;
     return ring_services->stored_offers != NULL &&
            stored_offers_look(ring_services->stored_offers, number, wish);
@@ -78,7 +78,7 @@ static enum err make_crowd_driver(struct ring_services *ring_services) {
             },
         .clock = ring_services->config.clock,
         .have = have,
-        .look = crowd->offers_kept ? look : NULL,
+        .look = crowd->offers_kept ? crowd_look : NULL,
         .blame = ring_services_blame,
         .context = ring_services,
     };
@@ -105,7 +105,7 @@ static void on_looked(void *context, uint64_t number, struct bytes finding) {
     crowd_driver_looked(ring_services->crowd_driver, number, finding);
 }
 
-static enum err find_surt(void *context, const struct ringkey *key, struct buf *out) {
+static enum err crowd_find_surt(void *context, const struct ringkey *key, struct buf *out) {
     const struct ring_services *ring_services = context;
     return copies_find_surt(ring_services->copies, key, out);
 }
@@ -119,7 +119,7 @@ static enum err make_stored_offers(struct ring_services *ring_services, uint8_t 
                 .instance = ring_services->config.instance,
                 .scratch_directory = ring_services->config.directory,
                 .mapping = mapping,
-                .find_surt = find_surt,
+                .find_surt = crowd_find_surt,
                 .context = ring_services,
             },
         .looked = on_looked,
@@ -211,7 +211,7 @@ const struct crowd_parts *ring_services_crowd(const struct ring_services *ring_s
     return &ring_services->crowd;
 }
 
-static void put_hot(struct offers *offers, struct json *json) {
+static void crowd_put_hot(struct offers *offers, struct json *json) {
     struct arena arena;
     struct crowd_view_hot *hot;
     arena_init(&arena, HOT_SIZE_MAX);
@@ -244,7 +244,7 @@ static void put_offers(struct ring_services *ring_services, struct json *json) {
                 {"count", obtained.obtained_count}, {"size", obtained.obtained_size},
                 {"lost", obtained.lost_count}, {"false", obtained.false_count});
     json_close(json);
-    put_hot(ring_services->offers, json);
+    crowd_put_hot(ring_services->offers, json);
 }
 
 void ring_services_put_crowd(void *context, struct buf *out) {

@@ -125,7 +125,7 @@ static size_t neighbours(void *context, struct mirror_source out[MIRROR_DRIVER_S
     return count;
 }
 
-static bool is_member(void *context, const struct peer *peer) {
+static bool groups_is_member(void *context, const struct peer *peer) {
     const struct ring_services *ring_services = context;
     return transport_admits(ring_services->transport, peer) ||
            group_driver_is_member(ring_services->group_driver, peer);
@@ -147,7 +147,7 @@ static enum err begin_mirrors(struct ring_services *ring_services, struct err_de
         .limit = ring_services->config.mirrors.limit,
         .upload_limit = ring_services->config.mirrors.upload_limit,
         .clock = ring_services->config.clock,
-        .is_member = is_member,
+        .is_member = groups_is_member,
         .neighbours = neighbours,
         .learned = learned,
         .blame = ring_services_blame,

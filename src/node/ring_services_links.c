@@ -10,9 +10,10 @@ enum { LINKS_MAX = LINK_RELAY_LINKS_MAX };
 
 /* ---- outgoing ---- */
 
-static enum err read_links(void *context, const char *job, const uint8_t after_position[ROUTE_POSITION_SIZE],
-                           struct bytes after_url, struct buf *work, struct frontier_outgoing *ret_links,
-                           size_t count_max, size_t *ret_count) {
+static enum err links_read_links(void *context, const char *job,
+                                 const uint8_t after_position[ROUTE_POSITION_SIZE], struct bytes after_url,
+                                 struct buf *work, struct frontier_outgoing *ret_links, size_t count_max,
+                                 size_t *ret_count) {
     const struct ring_services *ring_services = context;
     return crawl_loop_read_outgoing(ring_services->crawl_loop, job, after_position, after_url, work,
                                     ret_links, count_max, ret_count);
@@ -42,8 +43,8 @@ struct parcel {
     struct buf urls;
 };
 
-static bool find_job(struct ring_services *ring_services, const uint8_t id[LINKS_CODE_JOB_SIZE],
-                     char *ret_name) {
+static bool links_find_job(struct ring_services *ring_services, const uint8_t id[LINKS_CODE_JOB_SIZE],
+                           char *ret_name) {
     bool is_found = false;
     pthread_mutex_lock(&ring_services->lock);
     for (size_t i = 0; i < ring_services->jobs_count && !is_found; i++) {
@@ -116,11 +117,11 @@ static struct parcel *make_parcel(struct ring_services *ring_services,
     return parcel;
 }
 
-static void deliver(void *context, const struct link_sender_delivery *delivery) {
+static void links_deliver(void *context, const struct link_sender_delivery *delivery) {
     struct ring_services *ring_services = context;
     char name[LINK_SENDER_JOB_NAME_SIZE_MAX];
     struct parcel *parcel =
-        find_job(ring_services, delivery->job, name) ? make_parcel(ring_services, delivery) : NULL;
+        links_find_job(ring_services, delivery->job, name) ? make_parcel(ring_services, delivery) : NULL;
     if (parcel == NULL) {
         link_sender_took(ring_services->link_sender, delivery->number, LINK_RELAY_BUSY, 0);
         return;
@@ -144,7 +145,7 @@ static void on_answered(struct transport_question *transport, const struct trans
     free(question);
 }
 
-static void find(void *context, uint64_t number, struct ring_id key, size_t vnodes_wanted) {
+static void links_find(void *context, uint64_t number, struct ring_id key, size_t vnodes_wanted) {
     struct ring_services *ring_services = context;
     struct question *question = calloc(1, sizeof *question);
     if (question == NULL) {
@@ -201,7 +202,7 @@ static void send_links(void *context, const struct peer *to, struct bytes messag
     }
 }
 
-static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why) {
+static void links_blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes why) {
     struct ring_services *ring_services = context;
     char sentence[ERR_TEXT_SIZE_MAX];
     struct peer *peers = malloc(HOLDERS_ALL_MAX * sizeof *peers);
@@ -218,19 +219,19 @@ static void blame(void *context, const uint8_t key[PEER_KEY_SIZE], struct bytes 
 }
 
 const struct link_sender_table ring_services_links = {
-    .read = read_links,
+    .read = links_read_links,
     .drop = drop_links,
-    .deliver = deliver,
-    .find = find,
+    .deliver = links_deliver,
+    .find = links_find,
     .after = after,
     .arcs = arcs,
     .send = send_links,
-    .blame = blame,
+    .blame = links_blame,
 };
 
 /* ---- which jobs there are ---- */
 
-static bool add_job(struct ring_services *ring_services, const char *name) {
+static bool links_add_job(struct ring_services *ring_services, const char *name) {
     struct ring_services_job job = {0};
     snprintf(job.name, sizeof job.name, "%s", name);
     if (link_sender_job_id(name, job.id) != ERR_OK) {
@@ -253,7 +254,7 @@ void ring_services_look_at_jobs(struct ring_services *ring_services) {
     size_t count = names != NULL ? job_files_names(ring_services->config.directory, names) : 0;
     for (size_t i = 0; i < count; i++) {
         bool is_shared = strncmp(names[i], "ring-", 5) == 0;
-        if (is_shared && add_job(ring_services, names[i])) {
+        if (is_shared && links_add_job(ring_services, names[i])) {
             link_sender_outgoing(ring_services->link_sender, names[i]);
         }
         free(names[i]);

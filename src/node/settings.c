@@ -86,7 +86,7 @@ static const struct config_key settings_keys[] = {
 };
 
 /* What keys say together. */
-static enum err check(const struct settings *settings, struct err_detail *reason) {
+static enum err settings_check(const struct settings *settings, struct err_detail *reason) {
     if (settings->ring_grace_us < 2 * settings->ring_compare_us) {
         return err_set(reason, ERR_INVALID, "ring.grace is less than twice ring.compare");
     }
@@ -111,7 +111,7 @@ enum err settings_read(struct settings *settings, const char *path, bool must_ex
             settings->arena; /* config_read() fills all of the struct's fields but this one */
         err = config_read(settings_keys, buf_bytes(&text), &arena, settings, &reason);
         settings->arena = arena;
-        err = err == ERR_OK ? check(settings, &reason) : err;
+        err = err == ERR_OK ? settings_check(settings, &reason) : err;
     }
     buf_done(&text);
     if (err != ERR_OK) {

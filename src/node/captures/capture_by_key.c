@@ -2,8 +2,8 @@
 
 #include "store/instance/merge.h"
 
-static enum err walk(struct merge *merge, const struct ringkey *key, struct capture *ret_capture,
-                     struct err_detail *detail) {
+static enum err by_key_walk(struct merge *merge, const struct ringkey *key, struct capture *ret_capture,
+                            struct err_detail *detail) {
     enum err err = ERR_OK;
     bool is_it = false;
     while (!is_it && (err = merge_next(merge, ret_capture, detail)) == ERR_OK) {
@@ -35,7 +35,7 @@ enum err capture_by_key(struct instance_session *session, struct bytes surt, con
         return err;
     }
     struct capture capture;
-    err = walk(merge, key, &capture, detail);
+    err = by_key_walk(merge, key, &capture, detail);
     if (err == ERR_OK && url != NULL) {
         buf_clear(url);
         err = buf_put(url, capture.url);

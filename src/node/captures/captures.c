@@ -38,7 +38,7 @@ static void captures_give_done(struct captures *captures) {
     captures->has_kit = false;
 }
 
-static enum err prepare(struct captures *captures) {
+static enum err captures_prepare(struct captures *captures) {
     if (captures->has_kit) {
         return ERR_OK;
     }
@@ -67,7 +67,7 @@ static enum err prepare(struct captures *captures) {
 /* ---- finding ---- */
 
 /* Into captures->surt; ERR_NOT_FOUND: the key is of another position than the given SURT. */
-static enum err find_surt(struct captures *captures, const struct captures_question *question) {
+static enum err captures_find_surt(struct captures *captures, const struct captures_question *question) {
     uint8_t place[RINGKEY_POSITION_SIZE];
     buf_clear(&captures->surt);
     enum err err = ERR_NOT_FOUND;
@@ -132,8 +132,9 @@ static enum err drop_false_signature(struct captures *captures, struct document 
     return err;
 }
 
-static enum err describe(struct captures *captures, struct instance_session *session,
-                         const struct capture *capture, uint64_t payload_size, struct err_detail *detail) {
+static enum err captures_describe(struct captures *captures, struct instance_session *session,
+                                  const struct capture *capture, uint64_t payload_size,
+                                  struct err_detail *detail) {
     struct document_sum sum = {.size = payload_size};
     struct bytes request;
     memcpy(sum.digest, capture->digest, sizeof sum.digest);
@@ -189,7 +190,7 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
     struct capture capture;
     struct block block;
     struct key key;
-    enum err err = find_surt(captures, question);
+    enum err err = captures_find_surt(captures, question);
     if (err == ERR_OK) {
         err = capture_by_key(captures->session, buf_bytes(&captures->surt), &question->key, &captures->bounds,
                              NULL, &capture, detail);
@@ -198,7 +199,7 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
         err = instance_locate(captures->session, &capture, &key, &block, detail);
     }
     if (err == ERR_OK && question->wants_description) {
-        err = describe(captures, giver->session, &capture, block.size, detail);
+        err = captures_describe(captures, giver->session, &capture, block.size, detail);
     }
     if (err == ERR_OK && question->size_max > 0) {
         err = instance_get(giver->session, &key, &giver->payload, detail);
@@ -212,8 +213,8 @@ static enum err open_giver(struct captures *captures, struct captures_giver *giv
 }
 
 /* The part that was asked for; with a description in front, as much of it as fits. */
-static enum err cut_piece(struct captures *captures, const struct captures_giver *giver,
-                          const struct captures_question *question, struct captures_answer *answer) {
+static enum err captures_cut_piece(struct captures *captures, const struct captures_giver *giver,
+                                   const struct captures_question *question, struct captures_answer *answer) {
     size_t room = PEER_RPC_PIECE_SIZE_MAX - captures->description.size;
     size_t size = question->size_max < room ? question->size_max : room;
     scratch_clear(&captures->piece);
@@ -241,7 +242,7 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
         err = peer_rpc_begin_read(captures->config.peer_rpc, from, read, detail);
     }
     if (err == ERR_OK) {
-        err = prepare(captures);
+        err = captures_prepare(captures);
     }
     if (err != ERR_OK) {
         return err;
@@ -254,7 +255,7 @@ enum err captures_give(void *context, const struct peer *from, struct bytes in, 
         return captures_code_put_answer(out, &answer);
     }
     if (err == ERR_OK) {
-        err = cut_piece(captures, giver, &question, &answer);
+        err = captures_cut_piece(captures, giver, &question, &answer);
     }
     if (err == ERR_OK) {
         answer.is_there = true;
@@ -270,7 +271,7 @@ enum err captures_read_own(struct captures *captures, const struct ringkey *key,
     struct captures_question question = {.key = *key, .wants_description = true, .size_max = 1};
     uint64_t size;
     ASSERT(captures->config.peer_rpc == NULL);
-    enum err err = prepare(captures);
+    enum err err = captures_prepare(captures);
     if (err != ERR_OK) {
         return err;
     }

@@ -11,12 +11,12 @@ enum {
 };
 enum status { STATUS_ABSENT, STATUS_THERE, STATUS_REFERRAL };
 
-static enum err finish(const struct wire_writer *writer, struct buf *out) {
+static enum err captures_finish(const struct wire_writer *writer, struct buf *out) {
     out->size += writer->err == ERR_OK ? writer->size : 0;
     return writer->err;
 }
 
-static enum err start(struct wire_writer *writer, struct buf *out, size_t size) {
+static enum err captures_start(struct wire_writer *writer, struct buf *out, size_t size) {
     enum err err = buf_reserve(out, size);
     if (err == ERR_OK) {
         wire_writer_init(writer, out->data + out->size, size);
@@ -26,7 +26,7 @@ static enum err start(struct wire_writer *writer, struct buf *out, size_t size) 
 
 enum err captures_code_put_question(struct buf *out, const struct captures_question *question) {
     struct wire_writer writer;
-    enum err err = start(&writer, out, question->surt.size + SMALL_SIZE_MAX);
+    enum err err = captures_start(&writer, out, question->surt.size + SMALL_SIZE_MAX);
     if (err != ERR_OK) {
         return err;
     }
@@ -38,7 +38,7 @@ enum err captures_code_put_question(struct buf *out, const struct captures_quest
     if (question->address.port != 0) {
         peer_write_address(&writer, PEER_PLAIN, &question->address);
     }
-    return finish(&writer, out);
+    return captures_finish(&writer, out);
 }
 
 enum err captures_code_read_question(struct bytes in, struct captures_question *ret_question,
@@ -82,10 +82,10 @@ enum err captures_code_put_answer(struct buf *out, const struct captures_answer 
     enum status status = answer->is_referral ? STATUS_REFERRAL
                          : answer->is_there  ? STATUS_THERE
                                              : STATUS_ABSENT;
-    enum err err = start(&writer, out,
-                         status == STATUS_THERE    ? size
-                         : status == STATUS_ABSENT ? 1
-                                                   : REFERRAL_SIZE_MAX);
+    enum err err = captures_start(&writer, out,
+                                  status == STATUS_THERE    ? size
+                                  : status == STATUS_ABSENT ? 1
+                                                            : REFERRAL_SIZE_MAX);
     if (err != ERR_OK) {
         return err;
     }
@@ -98,7 +98,7 @@ enum err captures_code_put_answer(struct buf *out, const struct captures_answer 
         wire_write_bool(&writer, answer->is_packed);
         wire_write_bytes(&writer, answer->piece);
     }
-    return finish(&writer, out);
+    return captures_finish(&writer, out);
 }
 
 enum err captures_code_read_answer(struct bytes in, struct captures_answer *ret_answer,

@@ -10,7 +10,7 @@
 
 /* ---- is the description of a capture true? ---- */
 
-static enum err refuse(struct err_detail *detail, const char *sentence) {
+static enum err captures_refuse(struct err_detail *detail, const char *sentence) {
     return err_set(detail, ERR_MISMATCH, "%s", sentence);
 }
 
@@ -22,12 +22,13 @@ static enum err check_key(struct captures_session *session, const struct ringkey
     buf_clear(&session->surt);
     if (document->url.size == 0 || canon_run(&session->canon, document->url, NULL) != ERR_OK ||
         surt_put(&session->surt, &session->canon) != ERR_OK) {
-        return refuse(detail, "a capture of no URL");
+        return captures_refuse(detail, "a capture of no URL");
     }
     position_of_surt(&session->hasher.sha256, buf_bytes(&session->surt), session->captures->config.mapping,
                      place);
     struct ringkey given = ringkey_make(place, document->time_us, sum->digest);
-    return ringkey_compare(&given, key) == 0 ? ERR_OK : refuse(detail, "another capture than was asked for");
+    return ringkey_compare(&given, key) == 0 ? ERR_OK
+                                             : captures_refuse(detail, "another capture than was asked for");
 }
 
 /*
@@ -62,7 +63,7 @@ static enum err captures_check(struct captures_session *session, const struct ri
     }
     if (backend_code_read_document(buf_bytes(&session->description), &received, NULL) != ERR_OK ||
         received.form != BACKEND_CODE_LEFT_OUT) {
-        return refuse(detail, "a description of a capture that is none");
+        return captures_refuse(detail, "a description of a capture that is none");
     }
     *ret_captured = (struct captured){.document = received.document, .sum = received.sum};
     struct document *document = &ret_captured->document;
@@ -70,7 +71,7 @@ static enum err captures_check(struct captures_session *session, const struct ri
     bool is_whole_head =
         document->head.size == 0 || record_split(&session->head, document->head) == document->head.size;
     if (!is_whole_head || (document->is_not_modified && document->head.size == 0)) {
-        return refuse(detail, "a capture with an HTTP head that is none");
+        return captures_refuse(detail, "a capture with an HTTP head that is none");
     }
     err = check_key(session, key, document, &ret_captured->sum, detail);
     ret_captured->surt = buf_bytes(&session->surt);
@@ -285,7 +286,7 @@ static enum err take_first(struct captures_fetching *fetching, const struct capt
  * blamed and is gone from the list. ERR_PERMISSION: it is gone from it since the caller does not want what it
  * described.
  */
-static enum err begin(struct captures_fetching *fetching, struct err_detail *detail) {
+static enum err captures_begin(struct captures_fetching *fetching, struct err_detail *detail) {
     struct captures_session *session = fetching->session;
     const struct captures_request *request = fetching->request;
     struct captures_answer answer;
@@ -330,7 +331,7 @@ static enum err begin(struct captures_fetching *fetching, struct err_detail *det
 }
 
 /* How large pieces may be: the way may be slow, or its rate limited. */
-static void learn(struct captures_session *session, bool is_late, uint64_t took_us) {
+static void captures_learn(struct captures_session *session, bool is_late, uint64_t took_us) {
     uint64_t usual_us = (uint64_t)session->captures->config.timeout_ms * 1000;
     if (is_late) {
         session->piece_size =
@@ -381,13 +382,13 @@ static enum err ask_piece(struct captures_fetching *fetching, bool *ret_is_false
                                captures_time_left_ms(fetching), &session->answer, NULL);
             err = captures_err_of_others(err);
         }
-        learn(session, err == ERR_TIMEOUT, clock_monotonic_us(&clock_system) - from_us);
+        captures_learn(session, err == ERR_TIMEOUT, clock_monotonic_us(&clock_system) - from_us);
     }
     return err == ERR_OK ? take_piece(fetching, size, ret_is_false) : err;
 }
 
 /* The rest of the payload, of one holder after the other. ERR_MISMATCH: it is false. */
-static enum err go_on(struct captures_fetching *fetching) {
+static enum err captures_go_on(struct captures_fetching *fetching) {
     enum err err = ERR_OK;
     while (captures_body_size(fetching) < fetching->captured->sum.size) {
         bool is_false = false;
@@ -423,7 +424,7 @@ static bool is_for_several(const struct captures_fetching *fetching) {
 }
 
 /* What came was false. The culprit is plain at once only if all of it came from one holder. */
-static void judge(struct captures_fetching *fetching) {
+static void captures_judge(struct captures_fetching *fetching) {
     if (fetching->givers_count > 1 && !fetching->is_alone) {
         captures_body_doubt(fetching);
     } else if (fetching->peers_count > 0) {
@@ -439,7 +440,7 @@ static void begin_again(struct captures_fetching *fetching, enum err err) {
         err == ERR_MISMATCH || err == ERR_PERMISSION; /* the holder that gave that is dropped already */
     if (is_slow) {                                    /* the description alone, then small pieces */
         fetching->is_slow = true;
-        learn(fetching->session, true, 0);
+        captures_learn(fetching->session, true, 0);
     } else if (!is_gone && fetching->is_alone) {
         captures_drop(fetching, 0);
     } else if (!is_gone && fetching->named_count > 0) {
@@ -452,7 +453,7 @@ static void begin_again(struct captures_fetching *fetching, enum err err) {
 
 /* Each attempt but the last drops a holder, or is the first of its kind: so they come to an end. */
 static enum err attempt(struct captures_fetching *fetching, struct err_detail *detail) {
-    enum err err = begin(fetching, detail);
+    enum err err = captures_begin(fetching, detail);
     if (err != ERR_OK) {
         begin_again(fetching, err);
         return err;
@@ -461,15 +462,16 @@ static enum err attempt(struct captures_fetching *fetching, struct err_detail *d
         return ERR_OK;
     }
     err = is_for_several(fetching) ? captures_pieces_run(fetching) : ERR_OK;
-    err = err == ERR_OK ? go_on(fetching) : err;
+    err = err == ERR_OK ? captures_go_on(fetching) : err;
     if (err == ERR_MISMATCH) {
-        judge(fetching);
+        captures_judge(fetching);
     }
     fetching->tries_again = err != ERR_OK && !captures_err_is_ours(err);
     return err;
 }
 
-static enum err explain(const struct captures_fetching *fetching, enum err err, struct err_detail *detail) {
+static enum err captures_explain(const struct captures_fetching *fetching, enum err err,
+                                 struct err_detail *detail) {
     if (fetching->was_referred && !captures_err_is_ours(err)) {
         return err_set(detail, ERR_BUSY, "other nodes have the capture and are busy");
     }
@@ -518,7 +520,7 @@ enum err captures_fetch_by(struct captures_session *session, const struct captur
     buf_done(&fetching.marks);
     buf_done(&fetching.doubted);
     if (err != ERR_OK) {
-        return explain(&fetching, err, detail);
+        return captures_explain(&fetching, err, detail);
     }
     *ret_captured = captured;
     ret_captured->document.sum = &ret_captured->sum;

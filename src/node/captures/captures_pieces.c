@@ -247,7 +247,7 @@ static void gathering_free(struct gathering *gathering) {
 }
 
 /* One user less; the lock is held, and given back. */
-static void let_go(struct gathering *gathering) {
+static void pieces_let_go(struct gathering *gathering) {
     ASSERT(gathering->users_count > 0);
     bool is_last = --gathering->users_count == 0;
     pthread_mutex_unlock(&gathering->lock);
@@ -258,7 +258,7 @@ static void let_go(struct gathering *gathering) {
 
 /* ---- the thread of peer_rpc ---- */
 
-static void on_done(void *context, enum err err, struct bytes answer) {
+static void pieces_on_done(void *context, enum err err, struct bytes answer) {
     struct lane *lane = context;
     struct gathering *gathering = lane->gathering;
     pthread_mutex_lock(&gathering->lock);
@@ -266,16 +266,16 @@ static void on_done(void *context, enum err err, struct bytes answer) {
     lane->err = err == ERR_OK ? buf_put(&lane->answer, answer) : captures_err_of_others(err);
     lane->is_answered = true;
     bell_ring(&gathering->answered);
-    let_go(gathering);
+    pieces_let_go(gathering);
 }
 
-static void ask(void *context) {
+static void pieces_ask(void *context) {
     struct lane *lane = context;
     struct gathering *gathering = lane->gathering;
     enum err err = peer_rpc_call(gathering->peer_rpc, &lane->peer, gathering->service,
-                                 buf_bytes(&lane->question), lane->timeout_ms, on_done, lane);
+                                 buf_bytes(&lane->question), lane->timeout_ms, pieces_on_done, lane);
     if (err != ERR_OK) {
-        on_done(lane, err, bytes_of(NULL, 0));
+        pieces_on_done(lane, err, bytes_of(NULL, 0));
     }
 }
 
@@ -370,7 +370,7 @@ static enum err start_lane(struct captures_fetching *fetching, struct gathering 
     lane->is_answered = false;
     gathering->users_count++;
     pthread_mutex_unlock(&gathering->lock);
-    err = peer_rpc_post(gathering->peer_rpc, ask, lane);
+    err = peer_rpc_post(gathering->peer_rpc, pieces_ask, lane);
     if (err != ERR_OK) {
         lane->is_asking = false;
         pthread_mutex_lock(&gathering->lock);
@@ -417,8 +417,8 @@ static void end_lane(struct captures_fetching *fetching, struct lane *lane, enum
 }
 
 /* The answer of a lane, into the window. ERR_INVALID: it is no piece. */
-static enum err take_answer(struct captures_fetching *fetching, struct gathering *gathering,
-                            struct lane *lane) {
+static enum err pieces_take_answer(struct captures_fetching *fetching, struct gathering *gathering,
+                                   struct lane *lane) {
     struct captures_answer answer;
     struct bytes piece;
     uint32_t size = piece_size(fetching, gathering, lane->piece);
@@ -451,7 +451,7 @@ static enum err take_answer(struct captures_fetching *fetching, struct gathering
 }
 
 /* What comes next in the window goes to the body. */
-static enum err append(struct captures_fetching *fetching, struct gathering *gathering) {
+static enum err pieces_append(struct captures_fetching *fetching, struct gathering *gathering) {
     enum err err = ERR_OK;
     size_t slot;
     while (err == ERR_OK && gathering->next < gathering->pieces_count &&
@@ -491,7 +491,7 @@ static enum err take_answers(struct captures_fetching *fetching, struct gatherin
         if (!is_answered) {
             continue;
         }
-        enum err err = lane->err == ERR_OK ? take_answer(fetching, gathering, lane) : lane->err;
+        enum err err = lane->err == ERR_OK ? pieces_take_answer(fetching, gathering, lane) : lane->err;
         lane->is_asking = false;
         if (captures_err_is_ours(err)) {
             return err;
@@ -500,7 +500,7 @@ static enum err take_answers(struct captures_fetching *fetching, struct gatherin
             end_lane(fetching, lane, err, lane->err == ERR_OK && err == ERR_INVALID);
         }
     }
-    return append(fetching, gathering);
+    return pieces_append(fetching, gathering);
 }
 
 enum err captures_pieces_run(struct captures_fetching *fetching) {
@@ -518,6 +518,6 @@ enum err captures_pieces_run(struct captures_fetching *fetching) {
         }
     }
     pthread_mutex_lock(&gathering->lock);
-    let_go(gathering);
+    pieces_let_go(gathering);
     return err;
 }

@@ -90,7 +90,7 @@ static bool is_ours(struct copies *copies, const struct peer *from, struct ring_
 }
 
 /* What the set says alone. keys_lock is held. */
-static enum err judge(struct copies *copies, const struct ringkey *key, uint8_t *ret_wish) {
+static enum err answer_judge(struct copies *copies, const struct ringkey *key, uint8_t *ret_wish) {
     bool has_it = false;
     struct ringkey same;
     enum err err = keyset_contains(copies->keyset, key, &has_it);
@@ -110,7 +110,7 @@ static enum err judge_all(struct copies *copies, const struct peer *from, const 
         struct ringkey key = copies_keys_at(keys, i);
         struct peer giver;
         pthread_mutex_lock(&copies->keys_lock);
-        enum err err = judge(copies, &key, &wishes[i]);
+        enum err err = answer_judge(copies, &key, &wishes[i]);
         pthread_mutex_unlock(&copies->keys_lock);
         if (err != ERR_OK) {
             return err;

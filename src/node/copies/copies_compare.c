@@ -295,8 +295,8 @@ static enum err turn(struct comparison *comparison, const struct copy_plan_task 
 }
 
 /* *ret_is_whole: the arc was looked at up to its end. */
-static enum err compare(struct comparison *comparison, const struct copy_plan_task *task,
-                        bool *ret_is_whole) {
+static enum err compare_arc_of(struct comparison *comparison, const struct copy_plan_task *task,
+                               bool *ret_is_whole) {
     struct copies *copies = comparison->copies;
     struct reconcile_report report = {on_need, on_have, comparison};
     struct reconcile_arc arc;
@@ -335,7 +335,7 @@ static struct copy_plan_outcome copies_compare(struct copies *copies, const stru
     bool is_whole = false;
     comparison.haves = malloc(FOUND_MAX * sizeof *comparison.haves);
     if (comparison.haves != NULL) {
-        outcome.err = compare(&comparison, task, &is_whole);
+        outcome.err = compare_arc_of(&comparison, task, &is_whole);
         outcome.missing_here_count = comparison.need_count;
         outcome.missing_there_count = comparison.have_count;
         outcome.coming_count = comparison.coming_count;

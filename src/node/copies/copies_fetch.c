@@ -51,7 +51,7 @@ static struct waiting waiting_of(const struct ringkey *key, const struct peer *p
     return waiting;
 }
 
-static void append(struct copies_lane *lane, const struct copies_wanted *wanted) {
+static void fetch_append(struct copies_lane *lane, const struct copies_wanted *wanted) {
     lane->wanted[(lane->first + lane->count++) % COPIES_WANTED_MAX] = *wanted;
 }
 
@@ -64,7 +64,7 @@ static bool copies_want_again(struct copies *copies, const struct copies_wanted 
     if (copies->lanes[wanted->lane].count == COPIES_WANTED_MAX) {
         return false;
     }
-    append(&copies->lanes[wanted->lane], wanted);
+    fetch_append(&copies->lanes[wanted->lane], wanted);
     copies->wanted_count++;
     void *place = map_put(&copies->waiting, bytes_of(&waiting, sizeof waiting));
     ASSERT(place != NULL); /* there is room for as many */
@@ -92,7 +92,7 @@ static size_t take_of_lane(struct copies *copies, enum transfer_order_lane index
     for (size_t left = lane->count; left > 0 && count < count_max; left--) {
         struct copies_wanted wanted = take_first(lane);
         if (copies->config.has_slow_lines && !peer_equal(&wanted.peer, &giver)) {
-            append(lane, &wanted);
+            fetch_append(lane, &wanted);
             continue;
         }
         struct waiting waiting = waiting_of(&wanted.key, &wanted.peer);
@@ -240,7 +240,8 @@ static void on_stored(void *context, enum err err, const struct stored *stored) 
 }
 
 /* Durable when work->open_count is 0 again; what comes without its body at once, since it may be refused. */
-static enum err store(struct copies_hand *hand, const struct captured *captured, struct err_detail *detail) {
+static enum err fetch_store(struct copies_hand *hand, const struct captured *captured,
+                            struct err_detail *detail) {
     struct copies *copies = hand->copies;
     struct stored stored;
     if (captured->document.is_body_left_out) {
@@ -276,7 +277,7 @@ static enum err fetch_and_store(struct copies_hand *hand, struct item *item, boo
     }
     item->is_about = captured.document.is_body_left_out;
     item->size = captured.sum.size;
-    return store(hand, &captured, detail);
+    return fetch_store(hand, &captured, detail);
 }
 
 static bool is_vain(struct copies *copies, const struct peer *peer) {

@@ -10,7 +10,8 @@ static uint64_t seconds_since(uint64_t now_us, uint64_t at_us) {
     return at_us > 0 && now_us > at_us ? (now_us - at_us) / 1000000 : 0;
 }
 
-static void put_member(struct json *json, const struct copy_plan_member_status *member, uint64_t now_us) {
+static void copies_put_member(struct json *json, const struct copy_plan_member_status *member,
+                              uint64_t now_us) {
     char address[ADDRESS_TEXT_SIZE_MAX];
     json_open(json, NULL);
     json_text(json, "address", address_format(&member->peer.address, address));
@@ -49,7 +50,7 @@ static void put_piece(const struct copies *copies, size_t index, uint64_t now_us
     for (size_t i = 0; i < piece.members_count && i < MEMBERS_SHOWN_MAX; i++) {
         struct copy_plan_member_status member;
         copy_plan_member(copies->copy_plan, index, i, &member);
-        put_member(json, &member, now_us);
+        copies_put_member(json, &member, now_us);
     }
     json_close(json);
     json_close(json);

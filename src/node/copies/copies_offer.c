@@ -222,7 +222,7 @@ static bool is_holder(const struct holders_arc *arc, const struct peer *peer) {
 }
 
 /* Keys of others' arcs that came from others are theirs to spread. */
-static void pack(struct copies *copies, struct parcels *parcels) {
+static void offer_pack(struct copies *copies, struct parcels *parcels) {
     struct peer followers[COPIES_FOLLOWERS_MAX];
     size_t followers_count = copies_followers(copies, followers);
     const struct holders_source *ring = &copies->config.ring;
@@ -272,7 +272,7 @@ static void touch(struct copies *copies, const struct parcel *parcel) {
     pthread_mutex_unlock(&copies->lock);
 }
 
-static void deliver(struct copies *copies, const struct parcel *parcel) {
+static void offer_deliver(struct copies *copies, const struct parcel *parcel) {
     bool is_taken = !copies_is_shunned(copies, &parcel->peer) &&
                     copies_offer(copies, &parcel->peer, parcel->keys, parcel->count) == ERR_OK;
     for (size_t i = 0; i < parcel->count && is_taken; i++) {
@@ -304,11 +304,11 @@ void copies_offer_fresh(struct copies *copies) {
     }
     struct parcels *parcels = calloc(1, sizeof *parcels);
     if (parcels != NULL) {
-        pack(copies, parcels);
+        offer_pack(copies, parcels);
     }
     copies->fresh_count = 0;
     for (size_t i = 0; parcels != NULL && i < parcels->count; i++) {
-        deliver(copies, &parcels->parcels[i]);
+        offer_deliver(copies, &parcels->parcels[i]);
         if (copies->has_lost_fresh && parcels->parcels[i].is_primary &&
             copies_offer(copies, &parcels->parcels[i].peer, NULL, 0) != ERR_OK) {
             continue; /* the node compares at its next interval */

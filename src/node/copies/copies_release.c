@@ -90,7 +90,7 @@ static bool is_of_others(struct copies *copies, const struct capture *capture) {
 }
 
 /* The feed takes it out of the keys, unless there is another capture of the same key. */
-static void give_up(struct copies *copies, const struct ringkey *key) {
+static void release_give_up(struct copies *copies, const struct ringkey *key) {
     struct capture capture;
     struct err_detail detail = {0};
     enum err err = copies_find_capture(copies, &copies->reading, key, &capture, &detail);
@@ -132,7 +132,7 @@ static enum err release_keys(struct surplus *surplus) {
     bool may_go = is_complete && !copies->config.keeps_surplus;
     for (size_t i = 0; i < surplus->count && may_go; i++) {
         if (surplus->confirmed[i] >= wanted) {
-            give_up(copies, &surplus->keys[i]);
+            release_give_up(copies, &surplus->keys[i]);
         }
     }
     return is_complete ? ERR_OK : ERR_BUSY;

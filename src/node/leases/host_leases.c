@@ -441,7 +441,8 @@ static bool host_leases_send(struct host_leases *host_leases, const struct peer 
 
 /* ---- what the crawler wants ---- */
 
-static void ask(void *context, struct bytes host, bool is_https, const uint8_t digest[PERMIT_DIGEST_SIZE]) {
+static void leases_ask(void *context, struct bytes host, bool is_https,
+                       const uint8_t digest[PERMIT_DIGEST_SIZE]) {
     struct host_leases *host_leases = context;
     struct ring_id place;
     struct holders_arc arc;
@@ -465,8 +466,8 @@ static void ask(void *context, struct bytes host, bool is_https, const uint8_t d
     }
 }
 
-static void give_back(void *context, struct bytes host, const struct permit_lender *lender,
-                      const struct pace *pace, uint32_t requests_count) {
+static void leases_give_back(void *context, struct bytes host, const struct permit_lender *lender,
+                             const struct pace *pace, uint32_t requests_count) {
     struct host_leases *host_leases = context;
     struct ring_id place;
     struct holders_arc arc;
@@ -502,8 +503,8 @@ static void take_back_unused(struct host_leases *host_leases, struct bytes host,
     crawler_home_take_back(host_leases->crawler, host, borrower, number, &pace, 0);
 }
 
-static void refuse(void *context, struct bytes host, const struct peer *borrower, uint64_t wait_us,
-                   enum permit_reason reason) {
+static void leases_refuse(void *context, struct bytes host, const struct peer *borrower, uint64_t wait_us,
+                          enum permit_reason reason) {
     struct host_leases *host_leases = context;
     if (host_leases->crawler == NULL) {
         return;
@@ -527,7 +528,7 @@ static void host_lender(void *context, struct bytes host, const struct peer *bor
     message.lease.lender.peer = host_leases->config.self;
     if (!is_home_of(host_leases, &host_leases->config.self,
                     host)) { /* not any more, while the borrower waited */
-        refuse(host_leases, host, borrower, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
+        leases_refuse(host_leases, host, borrower, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         take_back_unused(host_leases, host, borrower, lease->lender.number);
     } else if (peer_same_key(borrower, &host_leases->config.self)) {
         crawler_lend(host_leases->crawler, host, &message.lease);
@@ -546,7 +547,7 @@ static void on_borrow(struct host_leases *host_leases, const struct peer *from,
     struct holders_arc arc;
     if (!know_home(host_leases, message->host, &place, &arc) ||
         !peer_same_key(&arc.peers[0], &host_leases->config.self)) {
-        refuse(host_leases, message->host, from, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
+        leases_refuse(host_leases, message->host, from, LOOKUP_WAIT_US, PERMIT_NOT_HOME);
         return;
     }
     struct host_lender_borrower borrower = {.peer = *from, .is_https = message->is_https};
@@ -559,7 +560,7 @@ static void on_lend(struct host_leases *host_leases, const struct peer *from,
                     struct host_leases_message *message) {
     message->lease.lender.peer = *from;
     if (!is_home_of(host_leases, from, message->host)) {
-        give_back(host_leases, message->host, &message->lease.lender, &message->lease.pace, 0);
+        leases_give_back(host_leases, message->host, &message->lease.lender, &message->lease.pace, 0);
         return;
     }
     host_leases_count(host_leases, &host_leases->stat.borrowed_count);
@@ -633,10 +634,10 @@ enum err host_leases_new(const struct host_leases_config *config, struct host_le
     }
     host_leases->config = *config;
     host_leases->config.clock = config->clock != NULL ? config->clock : &clock_system;
-    host_leases->permits = (struct permits){.ask = ask,
-                                            .give_back = give_back,
+    host_leases->permits = (struct permits){.ask = leases_ask,
+                                            .give_back = leases_give_back,
                                             .host_lender = host_lender,
-                                            .refuse = refuse,
+                                            .refuse = leases_refuse,
                                             .context = host_leases};
     canon_init(&host_leases->canon);
     buf_init(&host_leases->surt, SURT_SIZE_MAX);

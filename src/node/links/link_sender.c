@@ -88,7 +88,7 @@ enum err link_sender_job_id(const char *job, uint8_t ret_id[LINKS_CODE_JOB_SIZE]
     return err;
 }
 
-static uint64_t now_us(const struct link_sender *link_sender) {
+static uint64_t sender_now_us(const struct link_sender *link_sender) {
     return clock_monotonic_us(link_sender->config.clock);
 }
 
@@ -129,7 +129,7 @@ static void load_job(struct link_sender *link_sender, uint32_t index, size_t cou
 }
 
 /* All anew, while nothing is in hand. */
-static void load(struct link_sender *link_sender) {
+static void sender_load(struct link_sender *link_sender) {
     pthread_mutex_lock(&link_sender->lock);
     size_t jobs_count = link_sender->jobs_count;
     link_sender->has_news = false;
@@ -269,7 +269,7 @@ static const struct link_relay_owner link_sender_owner = {
 
 /* ---- what the walk says ---- */
 
-static void on_find(struct link_sender *link_sender, struct bytes bytes) {
+static void sender_on_find(struct link_sender *link_sender, struct bytes bytes) {
     struct wire_reader reader;
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
@@ -296,10 +296,10 @@ static void on_take(struct link_sender *link_sender, struct bytes bytes) {
     link_sender->config.table->deliver(link_sender->config.context, &delivery);
 }
 
-static void on_notice(struct link_sender *link_sender, const struct action *action) {
+static void sender_on_notice(struct link_sender *link_sender, const struct action *action) {
     switch ((enum link_relay_notice)action->code) {
     case LINK_RELAY_FIND:
-        on_find(link_sender, action->bytes);
+        sender_on_find(link_sender, action->bytes);
         break;
     case LINK_RELAY_TAKE:
         on_take(link_sender, action->bytes);
@@ -311,9 +311,9 @@ static void on_notice(struct link_sender *link_sender, const struct action *acti
     }
 }
 
-static void step(struct link_sender *link_sender, struct event *event) {
+static void sender_step(struct link_sender *link_sender, struct event *event) {
     struct outbox *out = &link_sender->out;
-    event->now_us = now_us(link_sender);
+    event->now_us = sender_now_us(link_sender);
     outbox_clear(out);
     link_relay_step(link_sender->link_relay, event, out);
     for (size_t i = 0; i < out->actions_count; i++) {
@@ -323,7 +323,7 @@ static void step(struct link_sender *link_sender, struct event *event) {
             memcpy(to.key, action->to_key, PEER_KEY_SIZE);
             link_sender->config.table->send(link_sender->config.context, &to, action->bytes);
         } else if (action->kind == ACTION_NOTICE) {
-            on_notice(link_sender, action);
+            sender_on_notice(link_sender, action);
         }
     }
     link_sender->wake_at_us = out->wake_at_us;
@@ -340,7 +340,7 @@ static void take_post(struct link_sender *link_sender, const struct post *post) 
     } else {
         event.code = post->kind == POST_FOUND ? LINK_RELAY_FOUND : LINK_RELAY_TOOK;
     }
-    step(link_sender, &event);
+    sender_step(link_sender, &event);
 }
 
 static bool next_post(struct link_sender *link_sender, struct post *ret_post) {
@@ -357,8 +357,8 @@ static bool next_post(struct link_sender *link_sender, struct post *ret_post) {
 }
 
 /* Between rounds: what was taken leaves the disk, what is new comes from there. */
-static void look(struct link_sender *link_sender) {
-    uint64_t now = now_us(link_sender);
+static void sender_look(struct link_sender *link_sender) {
+    uint64_t now = sender_now_us(link_sender);
     pthread_mutex_lock(&link_sender->lock);
     bool has_news = link_sender->has_news;
     pthread_mutex_unlock(&link_sender->lock);
@@ -369,15 +369,15 @@ static void look(struct link_sender *link_sender) {
         return;
     }
     drop_done(link_sender);
-    load(link_sender);
+    sender_load(link_sender);
     bool is_plenty = link_sender->items_count >= MANY_COUNT && !link_sender->is_full;
     link_sender->look_at_us = now + (is_plenty ? LOOK_MANY_US : LOOK_US);
-    step(link_sender, &(struct event){.kind = EVENT_COMMAND, .code = LINK_RELAY_WAITING});
+    sender_step(link_sender, &(struct event){.kind = EVENT_COMMAND, .code = LINK_RELAY_WAITING});
 }
 
 /* How long until it is time for something. */
 static uint64_t wait_us(struct link_sender *link_sender) {
-    uint64_t now = now_us(link_sender);
+    uint64_t now = sender_now_us(link_sender);
     pthread_mutex_lock(&link_sender->lock);
     uint64_t at_us = now + IDLE_US;
     bool is_looking = link_relay_is_idle(link_sender->link_relay) &&
@@ -394,15 +394,15 @@ static uint64_t link_sender_run(void *context) {
     struct post post;
     if (!link_sender->has_begun) {
         link_sender->has_begun = true;
-        step(link_sender, &(struct event){.kind = EVENT_START});
+        sender_step(link_sender, &(struct event){.kind = EVENT_START});
     }
     while (next_post(link_sender, &post)) {
         take_post(link_sender, &post);
     }
-    if (now_us(link_sender) >= link_sender->wake_at_us) {
-        step(link_sender, &(struct event){.kind = EVENT_WAKE});
+    if (sender_now_us(link_sender) >= link_sender->wake_at_us) {
+        sender_step(link_sender, &(struct event){.kind = EVENT_WAKE});
     }
-    look(link_sender);
+    sender_look(link_sender);
     return wait_us(link_sender);
 }
 
@@ -490,7 +490,7 @@ struct link_relay_counters link_sender_counters(struct link_sender *link_sender)
 
 /* ---- life ---- */
 
-static enum err prepare(struct link_sender *link_sender) {
+static enum err sender_prepare(struct link_sender *link_sender) {
     struct link_relay_config config = {
         .self = link_sender->config.self,
         .holders_count = link_sender->config.holders_count,
@@ -521,7 +521,7 @@ enum err link_sender_start(const struct link_sender_config *config, struct link_
     link_sender->config = *config;
     link_sender->config.clock = config->clock != NULL ? config->clock : &clock_system;
     pthread_mutex_init(&link_sender->lock, NULL);
-    enum err err = prepare(link_sender);
+    enum err err = sender_prepare(link_sender);
     if (err == ERR_OK) {
         err = task_start(&link_sender->task, "link-sender", PRIORITY_USUAL, link_sender_run, link_sender);
     }

@@ -97,8 +97,8 @@ static struct known *find_known(struct public_urls *public_urls, const struct pe
     return NULL;
 }
 
-static void keep(struct public_urls *public_urls, const struct peer *peer, const char *text,
-                 uint64_t seconds) {
+static void urls_keep(struct public_urls *public_urls, const struct peer *peer, const char *text,
+                      uint64_t seconds) {
     pthread_mutex_lock(&public_urls->lock);
     struct known *known = find_known(public_urls, peer);
     if (known == NULL) {
@@ -112,7 +112,8 @@ static void keep(struct public_urls *public_urls, const struct peer *peer, const
 }
 
 /* True: *ret_text is what the node said, empty for nothing. */
-static bool read_answer(const struct peer *peer, struct bytes answer, char ret_text[PUBLIC_URLS_TEXT_SIZE]) {
+static bool urls_read_answer(const struct peer *peer, struct bytes answer,
+                             char ret_text[PUBLIC_URLS_TEXT_SIZE]) {
     ret_text[0] = '\0';
     if (answer.size == 0) {
         return true;
@@ -128,17 +129,18 @@ static bool read_answer(const struct peer *peer, struct bytes answer, char ret_t
     return true;
 }
 
-static void ask(struct public_urls *public_urls, const struct peer *peer, char out[PUBLIC_URLS_TEXT_SIZE]) {
+static void urls_ask(struct public_urls *public_urls, const struct peer *peer,
+                     char out[PUBLIC_URLS_TEXT_SIZE]) {
     const struct public_urls_config *config = &public_urls->config;
     struct buf answer;
     buf_init(&answer, PEER_RPC_ANSWER_SIZE_MAX);
     enum err err = peer_rpc_ask(config->peer_rpc, peer, PEER_RPC_ENTRANCE, bytes_of(NULL, 0),
                                 config->timeout_ms, &answer, NULL);
-    bool is_said = err == ERR_OK && read_answer(peer, buf_bytes(&answer), out);
+    bool is_said = err == ERR_OK && urls_read_answer(peer, buf_bytes(&answer), out);
     if (err == ERR_OK && !is_said) {
         config->blame(config->context, peer, "says of its pages what is not signed by it, or no origin");
     }
-    keep(public_urls, peer, is_said ? out : "", is_said ? SAID_S : SILENT_S);
+    urls_keep(public_urls, peer, is_said ? out : "", is_said ? SAID_S : SILENT_S);
     buf_done(&answer);
 }
 
@@ -155,7 +157,7 @@ bool public_urls_find(struct public_urls *public_urls, const struct peer *peer,
     public_urls->waiters_count += may_ask;
     pthread_mutex_unlock(&public_urls->lock);
     if (may_ask) {
-        ask(public_urls, peer, out);
+        urls_ask(public_urls, peer, out);
         pthread_mutex_lock(&public_urls->lock);
         public_urls->waiters_count--;
         pthread_mutex_unlock(&public_urls->lock);

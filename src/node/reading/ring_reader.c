@@ -124,7 +124,7 @@ static void count_down(struct batch *batch) {
     pthread_mutex_unlock(&batch->lock);
 }
 
-static void on_answer(void *context, enum err err, struct bytes answer) {
+static void reader_on_answer(void *context, enum err err, struct bytes answer) {
     struct asked *asked = context;
     struct ring_reader_question *question = asked->question;
     question->err = err;
@@ -148,8 +148,9 @@ static void start_batch(void *context) {
     for (size_t i = 0; i < count; i++) {
         struct asked *asked = &start->asked[i];
         struct ring_reader_question *question = asked->question;
-        enum err err = peer_rpc_call(config->peer_rpc, &question->peer, PEER_RPC_WALK,
-                                     buf_bytes(&question->question), config->timeout_ms, on_answer, asked);
+        enum err err =
+            peer_rpc_call(config->peer_rpc, &question->peer, PEER_RPC_WALK, buf_bytes(&question->question),
+                          config->timeout_ms, reader_on_answer, asked);
         if (err != ERR_OK) {
             question->err = err;
             count_down(batch);
@@ -479,8 +480,8 @@ static enum err find_block(struct backend_session *generic, const uint8_t digest
     return ERR_OK;
 }
 
-static enum err get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
-                    struct err_detail *detail) {
+static enum err reader_get(struct backend_session *generic, const struct key *key, struct bytes *ret_document,
+                           struct err_detail *detail) {
     struct ring_reader_session *session = ring_reader_session(generic);
     struct block block;
     struct bytes record;
@@ -500,7 +501,7 @@ static enum err get(struct backend_session *generic, const struct key *key, stru
 
 /* ---- what a backend of many nodes does not do ---- */
 
-static enum err refuse(struct err_detail *detail) {
+static enum err reader_refuse(struct err_detail *detail) {
     return err_set(detail, ERR_UNSUPPORTED, "the documents of a ring are not listed");
 }
 
@@ -509,7 +510,7 @@ static enum err blocks_open(struct backend_session *session, struct bytes from,
     (void)session;
     (void)from;
     (void)ret_cursor;
-    return refuse(detail);
+    return reader_refuse(detail);
 }
 
 static enum err blocks_next(struct backend_cursor *cursor, struct key *ret_key, struct block *ret_block,
@@ -517,14 +518,14 @@ static enum err blocks_next(struct backend_cursor *cursor, struct key *ret_key, 
     (void)cursor;
     (void)ret_key;
     (void)ret_block;
-    return refuse(detail);
+    return reader_refuse(detail);
 }
 
 static enum err stat_backend(struct backend_session *session, struct backend_stat *ret_stat,
                              struct err_detail *detail) {
     (void)session;
     (void)ret_stat;
-    return refuse(detail);
+    return reader_refuse(detail);
 }
 
 /* ---- opening ---- */
@@ -550,7 +551,7 @@ static const struct backend_table ring_table = {
     .put = backend_read_only_put,
     .submit = backend_read_only_submit,
     .remove = backend_read_only_remove,
-    .get = get,
+    .get = reader_get,
     .get_record = get_record,
     .get_request = get_request,
     .find_block = find_block,

@@ -9,8 +9,8 @@ void ring_reader_flights_done(struct ring_reader_flights *flights) {
     pthread_mutex_destroy(&flights->lock);
 }
 
-static struct ring_reader_flight *find(struct ring_reader_flights *flights,
-                                       const uint8_t key[RING_READER_FLIGHT_KEY_SIZE]) {
+static struct ring_reader_flight *flight_find(struct ring_reader_flights *flights,
+                                              const uint8_t key[RING_READER_FLIGHT_KEY_SIZE]) {
     for (size_t i = 0; i < RING_READER_FLIGHTS_MAX; i++) {
         struct ring_reader_flight *flight = &flights->flights[i];
         if (flight->is_used && !flight->is_over && memcmp(flight->key, key, sizeof flight->key) == 0) {
@@ -33,7 +33,7 @@ struct ring_reader_flight *ring_reader_flight_begin(struct ring_reader_flights *
                                                     const uint8_t key[RING_READER_FLIGHT_KEY_SIZE],
                                                     enum err *ret_err) {
     pthread_mutex_lock(&flights->lock);
-    struct ring_reader_flight *other = find(flights, key);
+    struct ring_reader_flight *other = flight_find(flights, key);
     struct ring_reader_flight *mine = other == NULL ? find_unused(flights) : NULL;
     if (other != NULL) {
         other->waiters_count++;

@@ -51,8 +51,8 @@ static bool is_bare(const struct ring_reader_capture *capture) {
     return capture->is_passed_over || (capture->flags & CAPTURE_REVISIT && capture->status == 304);
 }
 
-static enum err add(struct ring_reader_listed *listed, uint64_t number, const struct ringkey *key,
-                    const struct capture *capture, const struct peer *from, uint64_t listed_at_us) {
+static enum err listed_add(struct ring_reader_listed *listed, uint64_t number, const struct ringkey *key,
+                           const struct capture *capture, const struct peer *from, uint64_t listed_at_us) {
     uint8_t *surt = malloc(capture->surt.size + 1);
     while (listed->count > 0 && (listed->count == RING_READER_LISTED_MAX ||
                                  listed->size + capture->surt.size > RING_READER_LISTED_SIZE_MAX)) {
@@ -83,7 +83,7 @@ static enum err add(struct ring_reader_listed *listed, uint64_t number, const st
     return ERR_OK;
 }
 
-static struct ring_reader_capture *find(struct ring_reader_listed *listed, uint64_t number) {
+static struct ring_reader_capture *listed_find(struct ring_reader_listed *listed, uint64_t number) {
     const uint32_t *index = map_get(&listed->by_number, number_key(&number));
     return index != NULL ? &listed->captures[*index] : NULL;
 }
@@ -91,7 +91,7 @@ static struct ring_reader_capture *find(struct ring_reader_listed *listed, uint6
 static void add_digest(struct ring_reader_listed *listed, const struct ring_reader_capture *capture) {
     struct bytes digest = bytes_of(capture->digest, KEY_DIGEST_SIZE);
     const uint64_t *number = map_get(&listed->by_digest, digest);
-    const struct ring_reader_capture *other = number != NULL ? find(listed, *number) : NULL;
+    const struct ring_reader_capture *other = number != NULL ? listed_find(listed, *number) : NULL;
     if (other == NULL || is_bare(other) || !is_bare(capture)) {
         *(uint64_t *)map_put(&listed->by_digest, digest) = capture->number;
     }
@@ -101,16 +101,16 @@ enum err ring_reader_listed_put(struct ring_reader_listed *listed, uint64_t numb
                                 const struct capture *capture, const struct peer *from,
                                 uint64_t listed_at_us) {
     pthread_mutex_lock(&listed->lock);
-    struct ring_reader_capture *old = find(listed, number);
+    struct ring_reader_capture *old = listed_find(listed, number);
     enum err err = ERR_OK;
     if (old != NULL) {
         old->from = *from;
         old->listed_at_us = listed_at_us;
     } else {
-        err = add(listed, number, key, capture, from, listed_at_us);
+        err = listed_add(listed, number, key, capture, from, listed_at_us);
     }
     if (err == ERR_OK) {
-        add_digest(listed, find(listed, number));
+        add_digest(listed, listed_find(listed, number));
     }
     pthread_mutex_unlock(&listed->lock);
     return err;
@@ -119,7 +119,7 @@ enum err ring_reader_listed_put(struct ring_reader_listed *listed, uint64_t numb
 bool ring_reader_listed_find(struct ring_reader_listed *listed, uint64_t number, struct buf *surt,
                              struct ring_reader_capture *ret_capture) {
     pthread_mutex_lock(&listed->lock);
-    const struct ring_reader_capture *capture = find(listed, number);
+    const struct ring_reader_capture *capture = listed_find(listed, number);
     bool is_found = false;
     if (capture != NULL) {
         buf_clear(surt);
@@ -133,7 +133,7 @@ bool ring_reader_listed_find(struct ring_reader_listed *listed, uint64_t number,
 
 void ring_reader_listed_pass_over(struct ring_reader_listed *listed, uint64_t number) {
     pthread_mutex_lock(&listed->lock);
-    struct ring_reader_capture *capture = find(listed, number);
+    struct ring_reader_capture *capture = listed_find(listed, number);
     if (capture != NULL) {
         capture->is_passed_over = true;
     }
@@ -144,7 +144,7 @@ bool ring_reader_listed_find_digest(struct ring_reader_listed *listed, const uin
                                     uint64_t *ret_number, uint32_t *ret_length) {
     pthread_mutex_lock(&listed->lock);
     const uint64_t *number = map_get(&listed->by_digest, bytes_of(digest, KEY_DIGEST_SIZE));
-    const struct ring_reader_capture *capture = number != NULL ? find(listed, *number) : NULL;
+    const struct ring_reader_capture *capture = number != NULL ? listed_find(listed, *number) : NULL;
     if (capture != NULL) {
         *ret_number = capture->number;
         *ret_length = capture->length;

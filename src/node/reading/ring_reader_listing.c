@@ -22,7 +22,7 @@ struct ring_reader_listing *ring_reader_listing_new(const uint8_t hash[RING_READ
     return listing;
 }
 
-static bool reserve(struct ring_reader_listing *listing) {
+static bool listing_reserve(struct ring_reader_listing *listing) {
     bool is_full = listing->count >= MEMBERS_COUNT_FIRST && (listing->count & (listing->count - 1)) == 0;
     if (listing->members != NULL && !is_full) {
         return true;
@@ -40,7 +40,7 @@ enum err ring_reader_listing_add(struct ring_reader_listing *listing,
     if (listing->count == RING_READER_LISTING_COUNT_MAX) {
         return ERR_LIMIT;
     }
-    if (!reserve(listing)) {
+    if (!listing_reserve(listing)) {
         return ERR_MEMORY;
     }
     listing->members[listing->count++] = *member;

@@ -264,8 +264,8 @@ static enum err ask_offers(struct ring_reader_session *session, struct wanted *w
 }
 
 /* It was checked, and a person here wanted it. */
-static void offer(struct ring_reader_session *session, const struct wanted *wanted,
-                  const struct captured *captured) {
+static void record_offer(struct ring_reader_session *session, const struct wanted *wanted,
+                         const struct captured *captured) {
     struct offers *offers = session->backend->config.offers;
     struct bytes title = bytes_of(NULL, 0);
     if (offers == NULL) {
@@ -289,7 +289,7 @@ static enum err ask_anybody(struct ring_reader_session *session, struct wanted *
     }
     bool is_of_ring = strncmp(wanted->source, "ring", 4) == 0;
     if (err == ERR_OK && is_of_ring && !ret_captured->document.is_body_left_out) {
-        offer(session, wanted, ret_captured);
+        record_offer(session, wanted, ret_captured);
     }
     return err;
 }

@@ -43,7 +43,7 @@ bool ring_reader_scope(struct sha256 *sha256, struct bytes from, struct bytes to
 enum { TIME_SIZE = 8, FRACTION_BITS = 24, SECOND_US = 1000000 };
 
 /* As store/index/index_code.h writes it. False: it is before or after all captures. */
-static bool read_time(struct bytes bound, int64_t *ret_us) {
+static bool scope_read_time(struct bytes bound, int64_t *ret_us) {
     struct bytes rest = bytes_skip(bound, bytes_find_byte(bound, 0x00));
     uint64_t value = 0;
     if (rest.size <= TIME_SIZE) {
@@ -66,5 +66,5 @@ static bool read_time(struct bytes bound, int64_t *ret_us) {
 
 int64_t ring_reader_scope_time(struct bytes from, struct bytes to) {
     int64_t time_us;
-    return read_time(to, &time_us) || read_time(from, &time_us) ? time_us : INT64_MAX;
+    return scope_read_time(to, &time_us) || scope_read_time(from, &time_us) ? time_us : INT64_MAX;
 }

@@ -66,8 +66,8 @@ static bool is_sure(struct ring_reader_service *service, const struct backend_co
            config->is_current(config->context, position);
 }
 
-static enum err answer(void *context, const struct peer *from, struct bytes question, struct buf *out,
-                       struct err_detail *detail) {
+static enum err service_answer(void *context, const struct peer *from, struct bytes question, struct buf *out,
+                               struct err_detail *detail) {
     struct ring_reader_service *service = context;
     struct backend_code_walk walk;
     struct merge *merge;
@@ -108,7 +108,7 @@ struct ring_reader_service *ring_reader_service_new(const struct ring_reader_ser
     service->config = *config;
     buf_init(&service->surt, INDEX_SURT_SIZE_MAX);
     buf_init(&service->next, BACKEND_CODE_KEY_SIZE_MAX);
-    peer_rpc_serve(config->peer_rpc, PEER_RPC_WALK, answer, service);
+    peer_rpc_serve(config->peer_rpc, PEER_RPC_WALK, service_answer, service);
     return service;
 }
 

@@ -74,8 +74,8 @@ enum err ring_reader_crowd_fetch(struct ring_reader_session *session,
 /* ---- a listing of what can be had ---- */
 
 /* As a volume would list it; the type is in *head. */
-static enum err describe(const struct captured *captured, struct bytes surt, struct payload *head,
-                         struct capture *ret_capture) {
+static enum err url_describe(const struct captured *captured, struct bytes surt, struct payload *head,
+                             struct capture *ret_capture) {
     const struct document *document = &captured->document;
     struct bytes type = document->content_type;
     *ret_capture = (struct capture){
@@ -133,7 +133,7 @@ static enum err ring_reader_crowd_list(struct ring_reader_session *session, stru
     if (err != ERR_OK) {
         return err;
     }
-    err = describe(&obtained.captured, surt, &head, &member.capture);
+    err = url_describe(&obtained.captured, surt, &head, &member.capture);
     if (err == ERR_OK) {
         member.key = obtained.key;
         member.number = ring_reader_number(&session->sha256, &member.key);
@@ -156,7 +156,7 @@ static const uint64_t NOTHING_US =
 
 enum { NEAR_US = 1000000 };
 
-static uint64_t now_us(void) {
+static uint64_t url_now_us(void) {
     return clock_monotonic_us(&clock_system);
 }
 
@@ -192,7 +192,7 @@ static void errand_release(void *context) {
     }
 }
 
-static enum err fill(struct ring_reader_cursor *cursor, struct ring_reader_listing *listing) {
+static enum err url_fill(struct ring_reader_cursor *cursor, struct ring_reader_listing *listing) {
     const struct ring_reader_member *member;
     enum err err;
     while ((err = ring_reader_walk_next(cursor, &member)) == ERR_OK) {
@@ -210,8 +210,8 @@ static enum err fill(struct ring_reader_cursor *cursor, struct ring_reader_listi
     return err == ERR_NOT_FOUND || err == ERR_UNREACHABLE || err == ERR_LIMIT ? ERR_OK : err;
 }
 
-static enum err walk(struct errand *errand, struct backend_session *session,
-                     struct ring_reader_listing *listing) {
+static enum err url_walk(struct errand *errand, struct backend_session *session,
+                         struct ring_reader_listing *listing) {
     struct buf from;
     struct buf to;
     struct ring_reader_cursor *cursor;
@@ -225,7 +225,7 @@ static enum err walk(struct errand *errand, struct backend_session *session,
                                     &cursor);
     }
     if (err == ERR_OK) {
-        err = fill(cursor, listing);
+        err = url_fill(cursor, listing);
         ring_reader_cursor_close((struct backend_cursor *)cursor);
     }
     buf_done(&from);
@@ -244,11 +244,11 @@ static void run(struct errand *errand) {
     sha256_digest(&ring_reader_session(session)->sha256, buf_bytes(&errand->surt), hash);
     struct ring_reader_listing *listing = ring_reader_listing_new(hash);
     if (listing != NULL) {
-        listing->made_at_us = now_us();
-        enum err err = walk(errand, session, listing);
+        listing->made_at_us = url_now_us();
+        enum err err = url_walk(errand, session, listing);
         if (err == ERR_OK && !listing->is_partial) {
             uint64_t fresh_us = listing->count > 0 || listing->is_long ? FRESH_US : EMPTY_US;
-            ring_reader_listing_put(&backend->listings, listing, now_us() + fresh_us);
+            ring_reader_listing_put(&backend->listings, listing, url_now_us() + fresh_us);
         }
         listing->is_partial = listing->is_partial || err != ERR_OK;
     }
@@ -306,7 +306,7 @@ static bool is_about(const struct ring_reader_listing *listing, int64_t time_us)
 static struct ring_reader_listing *list_known(struct ring_reader *backend, const struct subject *subject,
                                               bool may_be_stale) {
     struct ring_reader_listing *known =
-        ring_reader_listing_take(&backend->listings, subject->hash, now_us(), may_be_stale);
+        ring_reader_listing_take(&backend->listings, subject->hash, url_now_us(), may_be_stale);
     if (known != NULL && !is_about(known, subject->time_us)) {
         ring_reader_cache_release(&backend->listings, known);
         return NULL;
@@ -318,7 +318,7 @@ static struct ring_reader_listing *list_known(struct ring_reader *backend, const
 static struct ring_reader_listing *list_old(struct ring_reader *backend, const struct subject *subject) {
     struct ring_reader_listing *old = list_known(backend, subject, true);
     if (old != NULL) {
-        old->fresh_until_us = now_us() + AGAIN_US;
+        old->fresh_until_us = url_now_us() + AGAIN_US;
     }
     return old;
 }
@@ -348,7 +348,7 @@ static struct ring_reader_listing *list_of_crowd(struct ring_reader_session *ses
     }
     listing->is_partial = listing->is_of_crowd = true;
     listing->wished_us = subject->time_us;
-    listing->made_at_us = now_us();
+    listing->made_at_us = url_now_us();
     enum err err = ring_reader_crowd_list(session, subject->surt, listing);
     ring_reader_listing_finish(listing);
     if (err != ERR_OK) {
@@ -420,7 +420,8 @@ static struct ring_reader_listing *list_with_crowd(struct ring_reader_session *s
 }
 
 /* NULL: out of memory. */
-static struct ring_reader_listing *make(struct ring_reader_session *session, const struct subject *subject) {
+static struct ring_reader_listing *url_make(struct ring_reader_session *session,
+                                            const struct subject *subject) {
     struct ring_reader *backend = session->backend;
     struct ring_reader_listing *listing = ring_reader_has_crowd(backend)
                                               ? list_with_crowd(session, subject)
@@ -430,7 +431,7 @@ static struct ring_reader_listing *make(struct ring_reader_session *session, con
     }
     if (listing != NULL && listing->is_partial) {
         uint64_t fresh_us = listing->count > 0 ? AGAIN_US : NOTHING_US;
-        ring_reader_listing_put(&backend->listings, listing, now_us() + fresh_us);
+        ring_reader_listing_put(&backend->listings, listing, url_now_us() + fresh_us);
     }
     return listing;
 }
@@ -444,7 +445,7 @@ static enum err list(struct ring_reader_session *session, const struct subject *
     if (err != ERR_OK) {
         return err;
     }
-    struct ring_reader_listing *listing = make(session, subject);
+    struct ring_reader_listing *listing = url_make(session, subject);
     ring_reader_leave(backend);
     *ret_listing = listing;
     return listing != NULL ? ERR_OK : ERR_MEMORY;

@@ -135,7 +135,7 @@ static bool is_of_url(struct ring_reader_cursor *cursor, const struct capture *c
 }
 
 /* The next capture of the page. ERR_NOT_FOUND: another page is needed, or it was the last; ERR_INVALID. */
-static enum err read_entry(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
+static enum err walk_read_entry(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
     struct backend_code_page_end end;
     enum err err = backend_code_next_capture(&lane->reader, &lane->capture, &end, NULL);
     if (err == ERR_OK) {
@@ -167,7 +167,7 @@ static bool replace(struct ring_reader_cursor *cursor, struct ring_reader_lane *
 
 static enum err ring_reader_lane_advance(struct ring_reader_cursor *cursor, struct ring_reader_lane *lane) {
     for (;;) {
-        enum err err = lane->has_page ? read_entry(cursor, lane) : ERR_NOT_FOUND;
+        enum err err = lane->has_page ? walk_read_entry(cursor, lane) : ERR_NOT_FOUND;
         if (err == ERR_OK) {
             return ERR_OK;
         }
@@ -214,17 +214,17 @@ enum {
 
 /* ---- the heap ---- */
 
-static int compare(const struct capture *a, const struct capture *b) {
+static int walk_compare(const struct capture *a, const struct capture *b) {
     int order = bytes_compare(a->surt, b->surt);
     return order != 0 ? order : (a->time_us > b->time_us) - (a->time_us < b->time_us);
 }
 
 static bool comes_first(const struct ring_reader_cursor *cursor, size_t a, size_t b) {
-    int order = compare(&cursor->lanes[a]->capture, &cursor->lanes[b]->capture);
+    int order = walk_compare(&cursor->lanes[a]->capture, &cursor->lanes[b]->capture);
     return cursor->in_reverse ? order > 0 : order < 0;
 }
 
-static void sift(struct ring_reader_cursor *cursor, size_t position) {
+static void walk_sift(struct ring_reader_cursor *cursor, size_t position) {
     for (;;) {
         size_t best = position;
         for (size_t child = 2 * position + 1; child <= 2 * position + 2 && child < cursor->lanes_count;
@@ -242,7 +242,7 @@ static void sift(struct ring_reader_cursor *cursor, size_t position) {
 }
 
 /* The first lane goes on to its next capture, or ends. */
-static enum err go_on(struct ring_reader_cursor *cursor) {
+static enum err walk_go_on(struct ring_reader_cursor *cursor) {
     enum err err = ring_reader_lane_advance(cursor, cursor->lanes[0]);
     if (err == ERR_NOT_FOUND) {
         ring_reader_lane_free(cursor->lanes[0]);
@@ -250,14 +250,14 @@ static enum err go_on(struct ring_reader_cursor *cursor) {
         err = ERR_OK;
     }
     if (err == ERR_OK) {
-        sift(cursor, 0);
+        walk_sift(cursor, 0);
     }
     return err;
 }
 
 /* ---- groups: what several nodes have is given once, in an order that is the same every time ---- */
 
-static enum err add_member(struct ring_reader_cursor *cursor, const struct ring_reader_lane *lane) {
+static enum err walk_add_member(struct ring_reader_cursor *cursor, const struct ring_reader_lane *lane) {
     const struct capture *capture = &lane->capture;
     struct ring_reader_session *session = ring_reader_session(cursor->cursor.session);
     for (size_t i = 0; i < cursor->group_count; i++) {
@@ -320,8 +320,8 @@ static enum err fill_group(struct ring_reader_cursor *cursor) {
         if (!is_same) {
             break;
         }
-        err = add_member(cursor, cursor->lanes[0]);
-        err = err == ERR_OK ? go_on(cursor) : err;
+        err = walk_add_member(cursor, cursor->lanes[0]);
+        err = err == ERR_OK ? walk_go_on(cursor) : err;
     }
     if (err != ERR_OK) {
         return err;
@@ -351,8 +351,8 @@ static bool is_doubted(struct ring_reader *backend, const struct ring_reader_mem
            ring_reader_doubts_has(&backend->doubts, member->number, clock_monotonic_us(&clock_system));
 }
 
-static enum err give(struct ring_reader_cursor *cursor, const struct ring_reader_member *member,
-                     struct capture *ret_capture) {
+static enum err walk_give(struct ring_reader_cursor *cursor, const struct ring_reader_member *member,
+                          struct capture *ret_capture) {
     struct capture capture = member->capture;
     enum err err = ring_reader_listed_put(&cursor->backend->listed, member->number, &member->key, &capture,
                                           &member->from, member->listed_at_us);
@@ -401,7 +401,7 @@ enum err ring_reader_captures_next(struct backend_cursor *generic, struct captur
         }
     } while (cursor->err == ERR_OK && is_doubted(cursor->backend, member));
     if (cursor->err == ERR_OK) {
-        cursor->err = give(cursor, member, ret_capture);
+        cursor->err = walk_give(cursor, member, ret_capture);
     }
     if (cursor->err == ERR_UNREACHABLE) {
         return err_set(detail, ERR_UNREACHABLE, "not all nodes of the ring have answered");
@@ -531,7 +531,7 @@ static enum err ask_all(struct ring_reader_cursor *cursor, const struct peer *pe
 }
 
 /* The first capture of each lane; those that have none end. Then the heap. */
-static enum err start(struct ring_reader_cursor *cursor) {
+static enum err walk_start(struct ring_reader_cursor *cursor) {
     size_t kept_count = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; i < cursor->lanes_count; i++) {
@@ -547,7 +547,7 @@ static enum err start(struct ring_reader_cursor *cursor) {
     cursor->lanes_count = kept_count;
     cursor->is_partial = cursor->is_partial && !(cursor->is_denied && kept_count == 0);
     for (size_t i = cursor->lanes_count / 2; i-- > 0;) {
-        sift(cursor, i);
+        walk_sift(cursor, i);
     }
     return err;
 }
@@ -622,7 +622,7 @@ static enum err open_lanes(struct ring_reader_cursor *cursor) {
         }
     }
     free(peers);
-    return err == ERR_OK ? start(cursor) : err;
+    return err == ERR_OK ? walk_start(cursor) : err;
 }
 
 void ring_reader_cursor_close(struct backend_cursor *generic) {

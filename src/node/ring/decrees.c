@@ -18,7 +18,7 @@ enum {
     AGAIN_BEATS = 5, /* if the disk did not take what they say */
 };
 
-static void say(const struct decrees *decrees, const char *sentence) {
+static void decrees_say(const struct decrees *decrees, const char *sentence) {
     if (decrees->config.note != NULL) {
         decrees->config.note(decrees->config.context, sentence);
     }
@@ -48,7 +48,7 @@ void decrees_free(struct decrees *decrees) {
 /* ---- the set; the lock is held ---- */
 
 /* Where the id is, or would be. */
-static size_t position_of(const struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
+static size_t decrees_position_of(const struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE]) {
     size_t from = 0;
     size_t to = decrees->count;
     while (from < to) {
@@ -66,7 +66,7 @@ static bool is_at(const struct decrees *decrees, size_t position, const uint8_t 
     return position < decrees->count && memcmp(decrees->entries[position].id, id, DECREE_ID_SIZE) == 0;
 }
 
-static void judge(struct decrees *decrees, struct decrees_entry *entry) {
+static void decrees_judge(struct decrees *decrees, struct decrees_entry *entry) {
     struct err_detail detail = {.err = ERR_OK};
     if (!decrees->has_charter) {
         entry->counts = false;
@@ -87,7 +87,8 @@ static enum err check_room(const struct decrees *decrees, const struct decree *d
     return is_full ? err_set(detail, ERR_LIMIT, "there are too many decrees") : ERR_OK;
 }
 
-static enum err make_entry(struct decrees *decrees, size_t position, const uint8_t id[DECREE_ID_SIZE]) {
+static enum err decrees_make_entry(struct decrees *decrees, size_t position,
+                                   const uint8_t id[DECREE_ID_SIZE]) {
     if (decrees->count == decrees->capacity) {
         size_t capacity = decrees->capacity > 0 ? 2 * decrees->capacity : 16;
         struct decrees_entry *entries = realloc(decrees->entries, capacity * sizeof *entries);
@@ -106,16 +107,17 @@ static enum err make_entry(struct decrees *decrees, size_t position, const uint8
 }
 
 /* The bytes are taken if it succeeds. */
-static enum err put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], const struct decree *decree,
-                    uint8_t *take_encoded, size_t size, bool is_on_disk, struct err_detail *detail) {
-    size_t position = position_of(decrees, id);
+static enum err decrees_put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE],
+                            const struct decree *decree, uint8_t *take_encoded, size_t size, bool is_on_disk,
+                            struct err_detail *detail) {
+    size_t position = decrees_position_of(decrees, id);
     if (is_at(decrees, position, id)) {
         if (decrees->entries[position].decree.version >= decree->version) {
             return ERR_EXISTS;
         }
     } else {
         enum err err = check_room(decrees, decree, detail);
-        err = err == ERR_OK ? make_entry(decrees, position, id) : err;
+        err = err == ERR_OK ? decrees_make_entry(decrees, position, id) : err;
         if (err != ERR_OK) {
             return err;
         }
@@ -126,7 +128,7 @@ static enum err put(struct decrees *decrees, const uint8_t id[DECREE_ID_SIZE], c
     entry->size = size;
     entry->decree = *decree;
     entry->is_on_disk = is_on_disk;
-    judge(decrees, entry);
+    decrees_judge(decrees, entry);
     decrees->is_obeyed = false;
     return ERR_OK;
 }
@@ -149,7 +151,7 @@ static enum err add(struct decrees *decrees, struct bytes encoded, bool is_on_di
         if (!is_on_disk && decrees->has_charter) {
             err = decree_counts(&decree, &decrees->charter, decrees->ring, detail);
         }
-        err = err == ERR_OK ? put(decrees, id, &decree, copy, encoded.size, is_on_disk, detail) : err;
+        err = err == ERR_OK ? decrees_put(decrees, id, &decree, copy, encoded.size, is_on_disk, detail) : err;
         pthread_mutex_unlock(&decrees->lock);
     }
     sha256_done(&sha256);
@@ -170,7 +172,7 @@ void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
     decrees->charter = *charter;
     memcpy(decrees->ring, ring, CHARTER_ID_SIZE);
     for (size_t i = 0; i < decrees->count; i++) {
-        judge(decrees, &decrees->entries[i]);
+        decrees_judge(decrees, &decrees->entries[i]);
     }
     decrees->is_obeyed = false;
     pthread_mutex_unlock(&decrees->lock);
@@ -178,7 +180,7 @@ void decrees_set_charter(struct decrees *decrees, const struct charter *charter,
 
 /* ---- the disk ---- */
 
-static void path_of(const char *directory, const char *name, char out[DECREES_PATH_SIZE_MAX]) {
+static void decrees_path_of(const char *directory, const char *name, char out[DECREES_PATH_SIZE_MAX]) {
     snprintf(out, DECREES_PATH_SIZE_MAX, "%s/ring/decrees/%s", directory, name);
 }
 
@@ -187,13 +189,13 @@ static void take_file(struct decrees *decrees, const char *name) {
     char sentence[ERR_TEXT_SIZE_MAX + 64];
     struct err_detail detail = {.err = ERR_OK};
     struct buf text;
-    path_of(decrees->config.directory, name, path);
+    decrees_path_of(decrees->config.directory, name, path);
     buf_init(&text, DECREE_SIZE_MAX);
     enum err err = whole_file_read(path, &text, &detail);
     err = err == ERR_OK ? add(decrees, buf_bytes(&text), true, &detail) : err;
     if (err != ERR_OK && err != ERR_EXISTS) {
         snprintf(sentence, sizeof sentence, "decree %.32s: %s", name, err_detail_text(&detail, err));
-        say(decrees, sentence);
+        decrees_say(decrees, sentence);
     }
     buf_done(&text);
 }
@@ -230,7 +232,7 @@ static enum err write_one(const char *directory, const uint8_t id[DECREE_ID_SIZE
     enum err err = whole_file_make_directory(path, detail);
     snprintf(path, sizeof path, "%s/ring/decrees", directory);
     err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
-    path_of(directory, hex_encode(bytes_of(id, DECREE_ID_SIZE), digits), path);
+    decrees_path_of(directory, hex_encode(bytes_of(id, DECREE_ID_SIZE), digits), path);
     return err == ERR_OK ? whole_file_replace(path, encoded, FILE_MODE, detail) : err;
 }
 
@@ -254,7 +256,7 @@ static bool write_next(struct decrees *decrees) {
     if (is_found) {
         enum err err = write_one(decrees->config.directory, id, buf_bytes(&encoded), &detail);
         if (err != ERR_OK) {
-            say(decrees, err_detail_text(&detail, err)); /* others have it, and give it again */
+            decrees_say(decrees, err_detail_text(&detail, err)); /* others have it, and give it again */
         }
     }
     buf_done(&encoded);
@@ -398,8 +400,8 @@ void decrees_view(struct decrees *decrees, struct arena *arena, struct ring_view
 
 /* ---- for commands ---- */
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+static void decrees_sign(const void *signer, const char *context, struct bytes message,
+                         uint8_t out[CHARTER_SIGNATURE_SIZE]) {
     identity_sign(signer, context, message, out);
 }
 
@@ -420,7 +422,7 @@ enum err decrees_publish(const char *directory, const struct identity *identity,
     enum err err = decree_counts(&decree, charter, decree.ring, detail);
     if (err == ERR_OK) {
         decree_id(&decree, &sha256, id);
-        err = write_one(directory, id, decree_write(&decree, sign, identity, memory), detail);
+        err = write_one(directory, id, decree_write(&decree, decrees_sign, identity, memory), detail);
     }
     sha256_done(&sha256);
     free(memory);

@@ -82,7 +82,7 @@ static bool is_outranked(const struct decrees *decrees, size_t index) {
     return false;
 }
 
-static struct order *collect(struct decrees *decrees, size_t *ret_count) {
+static struct order *obey_collect(struct decrees *decrees, size_t *ret_count) {
     size_t count = 0;
     pthread_mutex_lock(&decrees->lock);
     struct order *orders = calloc(decrees->count + 1, sizeof *orders);
@@ -293,7 +293,7 @@ bool decrees_obey(struct decrees *decrees) {
     bool is_done = true;
     bool is_changed = false;
     size_t count;
-    struct order *orders = collect(decrees, &count);
+    struct order *orders = obey_collect(decrees, &count);
     for (size_t i = 0; i < count; i++) {
         struct err_detail detail = {.err = ERR_OK};
         enum err err = orders[i].kind == DECREE_JOB ? obey_job(directory, &orders[i], &is_changed, &detail)

@@ -1,4 +1,7 @@
-/* decrees_state - what the files of decrees*.c share. Private to them. */
+/*
+ * decrees_state - one machine in two files: decrees.c keeps, checks and signs decrees, decrees_obey.c makes
+ * jobs and access rules of them. Private to them.
+ */
 #ifndef MNEMON_NODE_RING_DECREES_STATE_H
 #define MNEMON_NODE_RING_DECREES_STATE_H
 

@@ -62,7 +62,7 @@ void holders_free(struct holders *holders) {
 
 /* ---- distinct nodes ---- */
 
-static void add(struct holders_arc *arc, const struct peer *peer, const struct address *self) {
+static void holders_add(struct holders_arc *arc, const struct peer *peer, const struct address *self) {
     for (size_t i = 0; i < arc->count; i++) {
         if (address_equal(&arc->peers[i].address, &peer->address)) {
             return;
@@ -92,7 +92,7 @@ static size_t first_from(const struct view *view, struct ring_id id) {
 /* Fill up with the nodes that follow in the view. */
 static void add_from_view(struct holders_arc *arc, const struct view *view, size_t position) {
     for (size_t i = 0; i < view->count && arc->count < view->copies; i++) {
-        add(arc, &view->vnodes[(position + i) % view->count].peer, &view->self);
+        holders_add(arc, &view->vnodes[(position + i) % view->count].peer, &view->self);
     }
 }
 
@@ -129,7 +129,7 @@ static void put_vnode(struct view *view, const struct vnode *vnode) {
 }
 
 /* All nodes we have heard of that are not silent, our lists, ourselves; each virtual node once. */
-static bool collect(const struct ring *ring, struct view *view) {
+static bool holders_collect(const struct ring *ring, struct view *view) {
     uint32_t known_count = ring_known_count(ring);
     size_t own = ring_vnodes_count(ring);
     size_t max = known_count + own * (2 + (size_t)ring_list_size(ring));
@@ -196,11 +196,11 @@ static void collect_own(const struct ring *ring, struct view *view) {
         const struct vnode *self = ring_vnode_at(ring, i);
         struct holders_arc *arc = &view->own[view->own_count++];
         *arc = (struct holders_arc){.from = ring_predecessor(ring, i)->id, .to = self->id, .self_rank = -1};
-        add(arc, &self->peer, &view->self);
+        holders_add(arc, &self->peer, &view->self);
         for (uint8_t j = 0; j < ring_list_size(ring) && arc->count < view->copies; j++) {
             const struct vnode *next = ring_successor(ring, i, j);
             if (next->peer.address.port != 0) {
-                add(arc, &next->peer, &view->self);
+                holders_add(arc, &next->peer, &view->self);
             }
         }
         add_from_view(arc, view, first_from(view, ring_id_add_power(self->id, 0)));
@@ -233,7 +233,7 @@ void holders_update(struct holders *holders, const struct ring *ring, size_t cop
     }
     view->copies = copies < HOLDERS_MAX ? copies : HOLDERS_MAX;
     view->self = ring_vnode_at(ring, 0)->peer.address;
-    if (collect(ring, view) && collect_nodes(view)) {
+    if (holders_collect(ring, view) && collect_nodes(view)) {
         collect_own(ring, view);
         pthread_mutex_lock(&holders->lock);
         if (is_changed(&holders->view, view)) {
@@ -410,7 +410,7 @@ static void on_answered(struct transport_question *question, const struct transp
 
 /* The ring answers every question by itself, at the latest after its own time-outs: nothing is left behind.
  */
-static void look_up(struct holders *holders, struct search *search, struct ring_id key) {
+static void holders_look_up(struct holders *holders, struct search *search, struct ring_id key) {
     search->is_over = false;
     search->question = (struct transport_question){
         .key = key, .vnodes_wanted = TRANSPORT_VNODES_MAX, .answered = on_answered, .context = search};
@@ -433,7 +433,7 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
     struct ring_id first = {0};
     *arc = (struct holders_arc){.from = before(vnode), .self_rank = -1};
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        look_up(holders, search, key);
+        holders_look_up(holders, search, key);
         const struct transport_answer *answer = &search->answer;
         if (answer->err != ERR_OK) {
             return arc->count > 0 ? ERR_OK : answer->err;
@@ -448,7 +448,7 @@ static enum err search_ring(struct holders *holders, struct search *search, stru
                 return ERR_OK;
             }
             if (answer->vnodes[i].peer.address.port != 0) {
-                add(arc, &answer->vnodes[i].peer, self);
+                holders_add(arc, &answer->vnodes[i].peer, self);
             }
         }
         if (arc->count >= copies || answer->vnodes_count < 2) {

@@ -181,7 +181,7 @@ struct peer_rpc_race {
     bool is_over; /* lock */
 };
 
-static void finish(struct peer_rpc_race *race, enum err err) {
+static void rpc_finish(struct peer_rpc_race *race, enum err err) {
     for (struct peer_rpc_race **at = &race->peer_rpc->races; *at != NULL; at = &(*at)->next) {
         if (*at == race) {
             *at = race->next;
@@ -200,7 +200,7 @@ static void finish(struct peer_rpc_race *race, enum err err) {
     pthread_mutex_unlock(&race->lock); /* from here on it may be gone */
 }
 
-static void on_done(void *context, enum err err, struct bytes answer);
+static void rpc_on_done(void *context, enum err err, struct bytes answer);
 
 /* Ask one more; false: there is none left. */
 static bool ask_next(struct peer_rpc_race *race) {
@@ -210,7 +210,7 @@ static bool ask_next(struct peer_rpc_race *race) {
         const struct peer *peer = &race->peers[index];
         runner->race = race;
         enum err err = peer_rpc_start_call(race->peer_rpc, peer, race->service, race->question,
-                                           race->deadline_us, on_done, runner, &runner->number);
+                                           race->deadline_us, rpc_on_done, runner, &runner->number);
         if (err == ERR_OK) {
             uint64_t usual_us = peer_rpc_round_trip_us(race->peer_rpc, peer);
             uint64_t patience_us = usual_us == 0 ? PATIENCE_US_FIRST : 3 * usual_us;
@@ -224,7 +224,7 @@ static bool ask_next(struct peer_rpc_race *race) {
     return false;
 }
 
-static void on_done(void *context, enum err err, struct bytes answer) {
+static void rpc_on_done(void *context, enum err err, struct bytes answer) {
     struct runner *runner = context;
     struct peer_rpc_race *race = runner->race;
     size_t index = (size_t)(runner - race->runners);
@@ -234,16 +234,16 @@ static void on_done(void *context, enum err err, struct bytes answer) {
     if (is_good) {
         buf_clear(race->answer);
         race->winner = index;
-        finish(race, buf_put(race->answer, answer));
+        rpc_finish(race, buf_put(race->answer, answer));
         return;
     }
     race->err = err == ERR_OK ? ERR_MISMATCH : err;
     if (!ask_next(race) && race->running_count == 0) {
-        finish(race, race->err);
+        rpc_finish(race, race->err);
     }
 }
 
-static void start(void *context) {
+static void rpc_start(void *context) {
     struct peer_rpc_race *race = context;
     race->next = race->peer_rpc->races;
     race->peer_rpc->races = race;
@@ -253,7 +253,7 @@ static void start(void *context) {
         ask_next(race);
     }
     if (race->running_count == 0) {
-        finish(race, race->err);
+        rpc_finish(race, race->err);
     }
 }
 
@@ -263,9 +263,9 @@ static void peer_rpc_races_tick(struct peer_rpc *peer_rpc, uint64_t now_us) {
     while (race != NULL) {
         struct peer_rpc_race *next = race->next;
         if (peer_rpc->is_ending) {
-            finish(race, ERR_CANCELLED);
+            rpc_finish(race, ERR_CANCELLED);
         } else if (now_us >= race->deadline_us) {
-            finish(race, ERR_TIMEOUT);
+            rpc_finish(race, ERR_TIMEOUT);
         } else if (now_us >= race->next_at_us && !ask_next(race)) {
             race->next_at_us = UINT64_MAX;
         }
@@ -293,7 +293,7 @@ enum err peer_rpc_ask_any(struct peer_rpc *peer_rpc, const struct peer *peers, s
         .err = ERR_UNREACHABLE,
     };
     pthread_mutex_init(&race.lock, NULL);
-    enum err err = peer_rpc_post(peer_rpc, start, &race);
+    enum err err = peer_rpc_post(peer_rpc, rpc_start, &race);
     if (err == ERR_OK) {
         pthread_mutex_lock(&race.lock);
         while (!race.is_over) {

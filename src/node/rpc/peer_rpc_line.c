@@ -42,7 +42,7 @@ static void pump(struct peer_rpc_line *line) {
         struct bytes rest = bytes_slice(buf_bytes(&line->output), line->output_start, line->output.size);
         struct bytes chunk = bytes_of(rest.data, rest.size < CHUNK_SIZE ? rest.size : CHUNK_SIZE);
         if (stream_write(line->stream, chunk) != ERR_OK) {
-            break; /* on_room() goes on */
+            break; /* line_on_room() goes on */
         }
         line->output_start += chunk.size;
         meter_pass(&peer_rpc->upload, chunk.size, now_us);
@@ -115,7 +115,7 @@ void peer_rpc_line_end(struct peer_rpc_line *line, enum err err) {
     free(line);
 }
 
-static void blame(struct peer_rpc_line *line, const char *sentence) {
+static void line_blame(struct peer_rpc_line *line, const char *sentence) {
     const struct peer_rpc_config *config = &line->peer_rpc->config;
     if (config->blame != NULL) {
         config->blame(config->context, &line->peer, sentence);
@@ -125,7 +125,7 @@ static void blame(struct peer_rpc_line *line, const char *sentence) {
 
 /* ---- input ---- */
 
-static void on_answer(struct peer_rpc_line *line, uint32_t number, enum err err, struct bytes contents) {
+static void line_on_answer(struct peer_rpc_line *line, uint32_t number, enum err err, struct bytes contents) {
     for (struct peer_rpc_call **at = &line->calls; *at != NULL; at = &(*at)->next) {
         struct peer_rpc_call *call = *at;
         if (call->number == number) {
@@ -183,10 +183,11 @@ static bool take_message(struct peer_rpc_line *line, struct wire_reader *head, s
         }
         return true;
     case PEER_RPC_ANSWER:
-        on_answer(line, number, ERR_OK, contents);
+        line_on_answer(line, number, ERR_OK, contents);
         return true;
     default:
-        on_answer(line, number, code > 0 && code <= -ERR_SYSTEM ? (enum err) - code : ERR_REFUSED, contents);
+        line_on_answer(line, number, code > 0 && code <= -ERR_SYSTEM ? (enum err) - code : ERR_REFUSED,
+                       contents);
         return true;
     }
 }
@@ -236,7 +237,7 @@ static bool take_input(struct peer_rpc_line *line) {
         pump(line);
     }
     if (!is_sound) {
-        blame(line, "sent a message over a stream that is none");
+        line_blame(line, "sent a message over a stream that is none");
         return false;
     }
     buf_consume(&line->input, used);
@@ -267,7 +268,7 @@ static void on_data(void *context, struct stream *stream, struct bytes bytes) {
     }
 }
 
-static void on_room(void *context, struct stream *stream) {
+static void line_on_room(void *context, struct stream *stream) {
     struct peer_rpc_line *line = context;
     (void)stream;
     peer_rpc_line_go_on(line, peer_rpc_now_us(line->peer_rpc));
@@ -290,7 +291,7 @@ static void on_finish(void *context, struct stream *stream) {
     stream_finish(stream); /* the peer has nothing more to say, so neither have we */
 }
 
-static void on_closed(void *context, struct stream *stream, enum err err) {
+static void line_on_closed(void *context, struct stream *stream, enum err err) {
     struct peer_rpc_line *line = context;
     (void)stream;
     line->stream = NULL;
@@ -300,9 +301,9 @@ static void on_closed(void *context, struct stream *stream, enum err err) {
 static const struct stream_events events = {
     .on_open = on_open,
     .on_data = on_data,
-    .on_room = on_room,
+    .on_room = line_on_room,
     .on_finish = on_finish,
-    .on_closed = on_closed,
+    .on_closed = line_on_closed,
 };
 
 /* ---- making ---- */
@@ -331,7 +332,7 @@ static bool is_idle(const struct peer_rpc_line *line) {
 }
 
 /* Room for one more, if need be in place of the one that was idle for longest. */
-static bool make_room(struct peer_rpc *peer_rpc) {
+static bool line_make_room(struct peer_rpc *peer_rpc) {
     if (peer_rpc->lines_count < peer_rpc->config.streams_max) {
         return true;
     }
@@ -366,7 +367,7 @@ struct peer_rpc_line *peer_rpc_line_find(struct peer_rpc *peer_rpc, const struct
 enum err peer_rpc_line_connect(struct peer_rpc *peer_rpc, const struct peer *peer,
                                struct peer_rpc_line **ret_line) {
     struct stream_config config = {.loop = &peer_rpc->loop.uv, .identity = peer_rpc->config.identity};
-    if (!make_room(peer_rpc)) {
+    if (!line_make_room(peer_rpc)) {
         return ERR_BUSY;
     }
     struct peer_rpc_line *line = add_line(peer_rpc, peer);
@@ -390,7 +391,7 @@ void peer_rpc_line_accept(void *context, struct stream *stream) {
     struct peer_rpc *peer_rpc = context;
     const struct peer_rpc_config *config = &peer_rpc->config;
     bool is_admitted = config->admits == NULL || config->admits(config->context, stream_peer(stream));
-    struct peer_rpc_line *line = is_admitted && !peer_rpc->is_ending && make_room(peer_rpc)
+    struct peer_rpc_line *line = is_admitted && !peer_rpc->is_ending && line_make_room(peer_rpc)
                                      ? add_line(peer_rpc, stream_peer(stream))
                                      : NULL;
     if (line == NULL) {

@@ -4,7 +4,7 @@
 
 #include "base/utc.h"
 
-static struct complaint *find(struct complaints *complaints, const char *sentence) {
+static struct complaint *complaints_find(struct complaints *complaints, const char *sentence) {
     for (size_t i = 0; i < complaints->count; i++) {
         if (strcmp(complaints->items[i].sentence, sentence) == 0) {
             return &complaints->items[i];
@@ -13,7 +13,7 @@ static struct complaint *find(struct complaints *complaints, const char *sentenc
     return NULL;
 }
 
-static struct complaint *make_room(struct complaints *complaints) {
+static struct complaint *complaints_make_room(struct complaints *complaints) {
     if (complaints->count < COMPLAINTS_MAX) {
         return &complaints->items[complaints->count++];
     }
@@ -29,9 +29,9 @@ static struct complaint *make_room(struct complaints *complaints) {
 bool complaints_add(struct complaints *complaints, const char *sentence, int64_t now_us) {
     char text[COMPLAINT_SIZE_MAX];
     snprintf(text, sizeof text, "%s", sentence);
-    struct complaint *complaint = find(complaints, text);
+    struct complaint *complaint = complaints_find(complaints, text);
     if (complaint == NULL) {
-        complaint = make_room(complaints);
+        complaint = complaints_make_room(complaints);
         *complaint = (struct complaint){.first_us = now_us};
         memcpy(complaint->sentence, text, sizeof text);
     }

@@ -63,7 +63,7 @@ struct gate {
 
 /* ---- helpers ---- */
 
-static uint64_t now_us(const struct gate *gate) {
+static uint64_t gate_now_us(const struct gate *gate) {
     return clock_monotonic_us(gate->config.clock);
 }
 
@@ -76,7 +76,7 @@ static bool has_charter(const struct gate *gate) {
 }
 
 /* What does not leave, or not arrive, is said again when it is needed. */
-static void say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
+static void gate_say(struct gate *gate, const struct peer *to, struct greeting *greeting) {
     uint8_t memory[GREETING_SIZE_MAX];
     memcpy(greeting->ring, gate->ring, CHARTER_ID_SIZE);
     greeting->version = has_charter(gate) ? gate->charter.version : 0;
@@ -90,7 +90,7 @@ static void send_hello(struct gate *gate, const struct peer *to, bool wants_answ
         .membership = membership_write(&gate->config.membership, memory),
         .wants_answer = wants_answer,
     };
-    say(gate, to, &greeting);
+    gate_say(gate, to, &greeting);
 }
 
 static void complain(struct gate *gate, const struct address *address, bool is_by_us, const char *reason) {
@@ -107,17 +107,17 @@ static void complain(struct gate *gate, const struct address *address, bool is_b
 
 /* ---- known nodes ---- */
 
-static struct acquaintance *find(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+static struct acquaintance *gate_find(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
     struct acquaintance *member = lru_find(&gate->members, key);
     return member != NULL ? member : lru_find(&gate->strangers, key);
 }
 
 static struct acquaintance *find_or_add(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
-    struct acquaintance *known = find(gate, key);
+    struct acquaintance *known = gate_find(gate, key);
     return known != NULL ? known : lru_add(&gate->strangers, key);
 }
 
-static bool is_member(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
+static bool gate_is_member(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
     const struct acquaintance *member = lru_find(&gate->members, key);
     return member != NULL && member->version == gate->charter.version &&
            (member->until_s == 0 || wall_s(gate) <= member->until_s);
@@ -125,7 +125,7 @@ static bool is_member(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
 
 static void admit(struct gate *gate, const uint8_t key[PEER_KEY_SIZE], const struct membership *membership) {
     struct acquaintance known = {0};
-    const struct acquaintance *before = find(gate, key);
+    const struct acquaintance *before = gate_find(gate, key);
     if (before != NULL) {
         known = *before;
     }
@@ -139,23 +139,24 @@ static void admit(struct gate *gate, const uint8_t key[PEER_KEY_SIZE], const str
 }
 
 /* At most once in a while to each, so that nobody can make us talk. */
-static void refuse(struct gate *gate, const struct peer *to, uint8_t reason) {
+static void gate_refuse(struct gate *gate, const struct peer *to, uint8_t reason) {
     struct acquaintance *stranger = find_or_add(gate, to->key);
-    uint64_t now = now_us(gate);
+    uint64_t now = gate_now_us(gate);
     if (stranger->refused_at_us != 0 && now - stranger->refused_at_us < STRANGER_US) {
         return;
     }
     stranger->refused_at_us = now;
     struct greeting greeting = {.kind = GREETING_REFUSE, .reason = reason};
     memcpy(greeting.name, gate->charter.name, sizeof greeting.name);
-    say(gate, to, &greeting);
+    gate_say(gate, to, &greeting);
     gate->stat.refused_count++;
     complain(gate, &to->address, true, greeting_reason_text(reason));
 }
 
 static bool is_muted(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
-    const struct acquaintance *known = find(gate, key);
-    return known != NULL && known->refused_at_us != 0 && now_us(gate) - known->refused_at_us < STRANGER_US;
+    const struct acquaintance *known = gate_find(gate, key);
+    return known != NULL && known->refused_at_us != 0 &&
+           gate_now_us(gate) - known->refused_at_us < STRANGER_US;
 }
 
 bool gate_admits(struct gate *gate, const struct peer *from) {
@@ -163,15 +164,15 @@ bool gate_admits(struct gate *gate, const struct peer *from) {
         return false;
     }
     if (charter_is_removed(&gate->charter, from->key)) {
-        refuse(gate, from, GREETING_NO_MEMBER + MEMBERSHIP_REMOVED);
+        gate_refuse(gate, from, GREETING_NO_MEMBER + MEMBERSHIP_REMOVED);
         return false;
     }
-    if (gate->charter.is_open || is_member(gate, from->key)) {
+    if (gate->charter.is_open || gate_is_member(gate, from->key)) {
         return true;
     }
     gate->stat.turned_away_count++;
     struct acquaintance *stranger = find_or_add(gate, from->key);
-    uint64_t now = now_us(gate);
+    uint64_t now = gate_now_us(gate);
     if (stranger->introduced_at_us == 0 || now - stranger->introduced_at_us >= STRANGER_US) {
         stranger->introduced_at_us = now;
         send_hello(gate, from, true);
@@ -184,11 +185,11 @@ void gate_introduce(struct gate *gate, const struct peer *to) {
         return;
     }
     struct acquaintance *known = find_or_add(gate, to->key);
-    uint64_t now = now_us(gate);
-    uint64_t pause_us = is_member(gate, to->key) ? INTRODUCE_US : STRANGER_US;
+    uint64_t now = gate_now_us(gate);
+    uint64_t pause_us = gate_is_member(gate, to->key) ? INTRODUCE_US : STRANGER_US;
     if (known->introduced_at_us == 0 || now - known->introduced_at_us >= pause_us) {
         known->introduced_at_us = now;
-        send_hello(gate, to, !is_member(gate, to->key));
+        send_hello(gate, to, !gate_is_member(gate, to->key));
     }
 }
 
@@ -201,20 +202,20 @@ void gate_greet(struct gate *gate, const struct peer *to) {
 /* A node that boasts of a version it does not have must not keep us from nodes that have it. */
 static void note_failure(struct gate *gate, const struct peer *from) {
     if (memcmp(from->key, no_key, PEER_KEY_SIZE) != 0) {
-        find_or_add(gate, from->key)->failed_at_us = now_us(gate);
+        find_or_add(gate, from->key)->failed_at_us = gate_now_us(gate);
     }
 }
 
 static bool has_failed(struct gate *gate, const uint8_t key[PEER_KEY_SIZE]) {
-    const struct acquaintance *known = find(gate, key);
-    return known != NULL && known->failed_at_us != 0 && now_us(gate) - known->failed_at_us < FAILED_US;
+    const struct acquaintance *known = gate_find(gate, key);
+    return known != NULL && known->failed_at_us != 0 && gate_now_us(gate) - known->failed_at_us < FAILED_US;
 }
 
 static void ask_piece(struct gate *gate) {
     struct fetch *fetch = &gate->fetch;
     struct greeting greeting = {.kind = GREETING_ASK, .offset = fetch->offset};
-    retry_sent_doubling(&fetch->retry, RETRY_US, RETRY_US, now_us(gate));
-    say(gate, &fetch->from, &greeting);
+    retry_sent_doubling(&fetch->retry, RETRY_US, RETRY_US, gate_now_us(gate));
+    gate_say(gate, &fetch->from, &greeting);
 }
 
 static void ask_first_piece(struct gate *gate, const struct peer *from) {
@@ -229,7 +230,7 @@ void gate_fetch(struct gate *gate, const struct peer *from, const uint8_t *wante
     struct fetch *fetch = &gate->fetch;
     fetch->is_running = true;
     memcpy(fetch->wanted, wanted != NULL ? wanted : no_id, CHARTER_ID_SIZE);
-    fetch->ends_at_us = now_us(gate) + FETCH_US;
+    fetch->ends_at_us = gate_now_us(gate) + FETCH_US;
     ask_first_piece(gate, from);
 }
 
@@ -239,8 +240,8 @@ bool gate_is_fetching(const struct gate *gate) {
 
 void gate_tick(struct gate *gate) {
     struct fetch *fetch = &gate->fetch;
-    bool is_over = fetch->is_running && now_us(gate) >= fetch->ends_at_us;
-    if (!fetch->is_running || (!is_over && !retry_is_due(&fetch->retry, now_us(gate)))) {
+    bool is_over = fetch->is_running && gate_now_us(gate) >= fetch->ends_at_us;
+    if (!fetch->is_running || (!is_over && !retry_is_due(&fetch->retry, gate_now_us(gate)))) {
         return;
     }
     if (is_over || fetch->retry.tries_count >= FETCH_TRIES_MAX) {
@@ -315,7 +316,7 @@ static void on_ask(struct gate *gate, const struct peer *from, const struct gree
         return;
     }
     if (!is_any && memcmp(greeting->ring, gate->ring, CHARTER_ID_SIZE) != 0) {
-        refuse(gate, from, GREETING_OTHER_RING);
+        gate_refuse(gate, from, GREETING_OTHER_RING);
         return;
     }
     if (greeting->offset >= gate->encoded_size) {
@@ -329,7 +330,7 @@ static void on_ask(struct gate *gate, const struct peer *from, const struct gree
         .piece = bytes_of(gate->encoded + greeting->offset,
                           left < GREETING_PIECE_SIZE_MAX ? left : GREETING_PIECE_SIZE_MAX),
     };
-    say(gate, from, &answer);
+    gate_say(gate, from, &answer);
 }
 
 /* ---- greetings ---- */
@@ -341,18 +342,18 @@ static void on_hello(struct gate *gate, const struct peer *from, const struct gr
         return;
     }
     if (memcmp(greeting->ring, gate->ring, CHARTER_ID_SIZE) != 0) {
-        refuse(gate, from, GREETING_OTHER_RING);
+        gate_refuse(gate, from, GREETING_OTHER_RING);
         return;
     }
     if (membership_read(greeting->membership, &membership, NULL) != ERR_OK) {
         gate->stat.malformed_count++;
         return;
     }
-    if (!is_member(gate, from->key)) {
+    if (!gate_is_member(gate, from->key)) {
         enum membership_verdict verdict = membership_judge(&membership, &gate->charter, gate->ring, from->key,
                                                            wall_s(gate), identity_verify);
         if (verdict != MEMBERSHIP_GOOD) {
-            refuse(gate, from, (uint8_t)(GREETING_NO_MEMBER + verdict));
+            gate_refuse(gate, from, (uint8_t)(GREETING_NO_MEMBER + verdict));
             return;
         }
         admit(gate, from->key, &membership);

@@ -16,12 +16,12 @@ enum {
 static const char peers_mark[] = "mnpe";
 _Static_assert((int)RING_FILES_PEERS_MAX <= (int)PEERS_FILE_COUNT_MAX, "a list has room for them");
 
-static const char *path_of(const char *directory, const char *name, char out[PATH_SIZE_MAX]) {
+static const char *ring_files_path_of(const char *directory, const char *name, char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/ring/%s", directory, name);
     return out;
 }
 
-static enum err fail(const char *path, struct err_detail *detail) {
+static enum err ring_files_fail(const char *path, struct err_detail *detail) {
     int number = errno;
     return err_set(detail, err_from_errno(number), "%.180s: %s", path, strerror(number));
 }
@@ -29,8 +29,8 @@ static enum err fail(const char *path, struct err_detail *detail) {
 /* ---- files ---- */
 
 /* ERR_LIMIT: it holds more than size_max bytes. */
-static enum err read_file(const char *path, uint8_t *memory, size_t size_max, struct bytes *ret_bytes,
-                          struct err_detail *detail) {
+static enum err ring_files_read_file(const char *path, uint8_t *memory, size_t size_max,
+                                     struct bytes *ret_bytes, struct err_detail *detail) {
     struct buf text;
     buf_init(&text, size_max);
     enum err err = whole_file_read(path, &text, detail);
@@ -42,13 +42,14 @@ static enum err read_file(const char *path, uint8_t *memory, size_t size_max, st
     return err;
 }
 
-static enum err write_file(const char *directory, const char *name, struct bytes bytes,
-                           struct err_detail *detail) {
+static enum err ring_files_write_file(const char *directory, const char *name, struct bytes bytes,
+                                      struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/ring", directory);
     enum err err = whole_file_make_directory(directory, detail);
     err = err == ERR_OK ? whole_file_make_directory(path, detail) : err;
-    return err == ERR_OK ? whole_file_replace(path_of(directory, name, path), bytes, MODE, detail) : err;
+    return err == ERR_OK ? whole_file_replace(ring_files_path_of(directory, name, path), bytes, MODE, detail)
+                         : err;
 }
 
 /* ---- the charter and the membership ---- */
@@ -59,7 +60,8 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
     char path[PATH_SIZE_MAX];
     struct bytes encoded;
     struct err_detail reason = {0};
-    enum err err = read_file(path_of(directory, "charter", path), memory, CHARTER_SIZE_MAX, &encoded, detail);
+    enum err err = ring_files_read_file(ring_files_path_of(directory, "charter", path), memory,
+                                        CHARTER_SIZE_MAX, &encoded, detail);
     if (err == ERR_NOT_FOUND) {
         return err_set(detail, err, "%.200s is in no ring", directory);
     }
@@ -75,7 +77,7 @@ enum err ring_files_read_charter(const char *directory, struct charter *ret_char
 }
 
 enum err ring_files_write_charter(const char *directory, struct bytes charter, struct err_detail *detail) {
-    return write_file(directory, "charter", charter, detail);
+    return ring_files_write_file(directory, "charter", charter, detail);
 }
 
 enum err ring_files_read_membership(const char *directory, struct membership *ret_membership,
@@ -85,7 +87,8 @@ enum err ring_files_read_membership(const char *directory, struct membership *re
     struct bytes bytes;
     struct err_detail reason = {0};
     *ret_membership = (struct membership){0};
-    enum err err = read_file(path_of(directory, "membership", path), memory, sizeof memory, &bytes, detail);
+    enum err err = ring_files_read_file(ring_files_path_of(directory, "membership", path), memory,
+                                        sizeof memory, &bytes, detail);
     if (err != ERR_OK) {
         return err == ERR_NOT_FOUND ? ERR_OK : err;
     }
@@ -99,7 +102,7 @@ enum err ring_files_read_membership(const char *directory, struct membership *re
 enum err ring_files_write_membership(const char *directory, const struct membership *membership,
                                      struct err_detail *detail) {
     uint8_t memory[MEMBERSHIP_SIZE_MAX];
-    return write_file(directory, "membership", membership_write(membership, memory), detail);
+    return ring_files_write_file(directory, "membership", membership_write(membership, memory), detail);
 }
 
 /* ---- peers ---- */
@@ -108,14 +111,16 @@ size_t ring_files_read_peers(const char *directory, struct peer out[RING_FILES_P
     char path[PATH_SIZE_MAX];
     uint8_t memory[PEERS_FILE_SIZE_MAX];
     struct bytes bytes;
-    enum err err = read_file(path_of(directory, "peers", path), memory, sizeof memory, &bytes, NULL);
+    enum err err = ring_files_read_file(ring_files_path_of(directory, "peers", path), memory, sizeof memory,
+                                        &bytes, NULL);
     return err == ERR_OK ? peers_file_read(peers_mark, bytes, out, RING_FILES_PEERS_MAX) : 0;
 }
 
 enum err ring_files_write_peers(const char *directory, const struct peer *peers, size_t count,
                                 struct err_detail *detail) {
     uint8_t memory[PEERS_FILE_SIZE_MAX];
-    return write_file(directory, "peers", peers_file_write(peers_mark, peers, count, memory), detail);
+    return ring_files_write_file(directory, "peers", peers_file_write(peers_mark, peers, count, memory),
+                                 detail);
 }
 
 /* ---- leaving ---- */
@@ -124,13 +129,13 @@ enum err ring_files_leave(const char *directory, struct err_detail *detail) {
     static const char *const names[] = {"peers", "membership", "charter"}; /* the charter last: it counts */
     char path[PATH_SIZE_MAX];
     char left[PATH_SIZE_MAX + 8];
-    if (access(path_of(directory, "charter", path), F_OK) != 0) {
+    if (access(ring_files_path_of(directory, "charter", path), F_OK) != 0) {
         return err_set(detail, ERR_NOT_FOUND, "%.200s is in no ring", directory);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(left, sizeof left, "%s.left", path_of(directory, names[i], path));
+        snprintf(left, sizeof left, "%s.left", ring_files_path_of(directory, names[i], path));
         if (rename(path, left) != 0 && errno != ENOENT) {
-            return fail(path, detail);
+            return ring_files_fail(path, detail);
         }
     }
     return ERR_OK;

@@ -18,7 +18,7 @@ static const uint64_t LOOK_UP_US = 1000000;
 
 /* transport_share.c, on the loop but for the first and the last. */
 /* The lock is held. */
-static void put_key(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
+static void transport_put_key(struct transport *transport, const uint8_t key[PEER_KEY_SIZE]) {
     if (map_reserve(&transport->admitted, transport->admitted.count + 1) != ERR_OK) {
         map_clear(&transport->admitted); /* nodes that are still here will be seen again */
     }
@@ -31,7 +31,7 @@ void transport_share_charter(struct transport *transport) {
     map_clear(&transport->admitted);
     transport->admits_all = charter->is_open;
     for (uint32_t i = 0; charter->is_open && i < charter->removed_count; i++) {
-        put_key(transport, charter->removed[i]);
+        transport_put_key(transport, charter->removed[i]);
     }
     pthread_mutex_unlock(&transport->lock);
     for (size_t i = 0; i < transport->tenants_count; i++) {
@@ -45,7 +45,7 @@ void transport_share_charter(struct transport *transport) {
 void transport_share_admitted(struct transport *transport, const struct peer *peer) {
     pthread_mutex_lock(&transport->lock);
     if (!transport->admits_all && map_get(&transport->admitted, bytes_of(peer->key, PEER_KEY_SIZE)) == NULL) {
-        put_key(transport, peer->key);
+        transport_put_key(transport, peer->key);
     }
     pthread_mutex_unlock(&transport->lock);
 }
@@ -239,7 +239,7 @@ static enum err read_files(struct transport *transport, struct err_detail *detai
     return ring_files_read_membership(directory, &transport->membership, detail);
 }
 
-static enum err prepare(struct transport *transport, struct err_detail *detail) {
+static enum err transport_prepare(struct transport *transport, struct err_detail *detail) {
     const struct transport_config *config = &transport->config;
     if (config->first_vnode < RING_VIRTUAL_MAX &&
         config->first_vnode + config->vnodes_count > RING_VIRTUAL_MAX) {
@@ -278,7 +278,7 @@ enum err transport_new(const struct transport_config *config, struct transport *
     uint64_t seed;
     randombytes_buf(&seed, sizeof seed);
     map_init(&transport->admitted, PEER_KEY_SIZE, 1, TRANSPORT_ADMITTED_MAX, seed);
-    enum err err = prepare(transport, detail);
+    enum err err = transport_prepare(transport, detail);
     if (err != ERR_OK) {
         transport_free(transport);
         return err;
@@ -546,7 +546,7 @@ static void write_files(struct transport *transport) {
     note_failure(transport, err, &detail);
 }
 
-static bool has_changed(struct transport *transport) {
+static bool transport_has_changed(struct transport *transport) {
     char path[PATH_SIZE_MAX];
     struct stat now;
     snprintf(path, sizeof path, "%s/ring/charter", transport->config.directory);
@@ -585,7 +585,7 @@ void transport_beat(struct transport *transport) {
     pthread_mutex_lock(&transport->lock);
     bool is_awaited = transport->is_running && transport->has_ring && !transport->from_disk.has_charter;
     pthread_mutex_unlock(&transport->lock);
-    if (is_awaited && has_changed(transport)) {
+    if (is_awaited && transport_has_changed(transport)) {
         read_charter(transport);
     }
 }

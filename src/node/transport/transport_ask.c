@@ -25,7 +25,7 @@ static struct transport_question *queue_take(struct transport_queue *queue) {
     return question;
 }
 
-static void fail(struct transport_question *question, enum err err) {
+static void ask_fail(struct transport_question *question, enum err err) {
     question->answered(question, &(struct transport_answer){.err = err});
 }
 
@@ -47,7 +47,7 @@ void transport_ask(struct transport *transport, struct transport_question *quest
     bool is_taken = transport->is_running && loop_post(&transport->loop, &question->post);
     pthread_mutex_unlock(&transport->lock);
     if (!is_taken) {
-        fail(question, ERR_NOT_FOUND);
+        ask_fail(question, ERR_NOT_FOUND);
     }
 }
 
@@ -91,11 +91,11 @@ void transport_ask_init(struct transport *transport) {
 }
 
 /* The answer may come from within the step. */
-static void start(struct transport *transport, struct transport_question *question) {
+static void ask_start(struct transport *transport, struct transport_question *question) {
     uint8_t memory[RING_ID_SIZE + 1];
     struct wire_writer writer;
     if (transport->state != TRANSPORT_MEMBER) {
-        fail(question, ERR_BUSY);
+        ask_fail(question, ERR_BUSY);
         return;
     }
     uint32_t index = transport->free_slots[--transport->free_slots_count];
@@ -121,12 +121,12 @@ void transport_start_questions(void *context) {
         if (question == NULL) {
             return;
         }
-        start(transport, question);
+        ask_start(transport, question);
     }
 }
 
-static void read_answer(const struct transport *transport, struct wire_reader *reader,
-                        struct transport_answer *answer) {
+static void ask_read_answer(const struct transport *transport, struct wire_reader *reader,
+                            struct transport_answer *answer) {
     answer->hops_count = wire_read_u8(reader);
     answer->vnodes_count = wire_read_u8_max(reader, TRANSPORT_VNODES_MAX);
     for (uint8_t i = 0; i < answer->vnodes_count; i++) {
@@ -140,7 +140,7 @@ void transport_on_answer(struct transport *transport, struct bytes bytes) {
     struct transport_answer answer;
     wire_reader_init(&reader, bytes);
     uint64_t number = wire_read_u64(&reader);
-    read_answer(transport, &reader, &answer);
+    ask_read_answer(transport, &reader, &answer);
     size_t index = number & (((size_t)1 << SLOT_BITS) - 1);
     ASSERT(reader.err == ERR_OK && index < TRANSPORT_QUESTIONS_MAX);
     struct transport_slot *slot = &transport->slots[index];
@@ -161,10 +161,10 @@ void transport_ask_cancel(struct transport *transport) {
         question = transport->slots[i].question;
         transport->slots[i].question = NULL;
         if (question != NULL) {
-            fail(question, ERR_CANCELLED);
+            ask_fail(question, ERR_CANCELLED);
         }
     }
     while ((question = queue_take(&transport->waiting)) != NULL) {
-        fail(question, ERR_CANCELLED);
+        ask_fail(question, ERR_CANCELLED);
     }
 }

@@ -83,7 +83,7 @@ static void on_member(struct transport *transport, bool is_member) {
                    transport->charter.name, address_format(&transport->self.address, address));
 }
 
-static void on_notice(struct transport *transport, const struct action *action) {
+static void transport_on_notice(struct transport *transport, const struct action *action) {
     switch ((enum ring_notice)action->code) {
     case RING_MEMBER:
         on_member(transport, action->bytes.size > 0 && action->bytes.data[0] != 0);
@@ -131,7 +131,7 @@ static void send_to(struct transport *transport, const struct action *action) {
     transport_send(transport, &to, DATAGRAM_RING, action->bytes);
 }
 
-static void step_once(struct transport *transport, struct event *event) {
+static void transport_step_once(struct transport *transport, struct event *event) {
     struct outbox *out = &transport->out;
     event->now_us = transport_now_us(transport);
     outbox_clear(out);
@@ -140,14 +140,14 @@ static void step_once(struct transport *transport, struct event *event) {
         if (out->actions[i].kind == ACTION_SEND) {
             send_to(transport, &out->actions[i]);
         } else if (out->actions[i].kind == ACTION_NOTICE) {
-            on_notice(transport, &out->actions[i]);
+            transport_on_notice(transport, &out->actions[i]);
         }
     }
 }
 
 void transport_step(struct transport *transport, struct event *event) {
     size_t heard = 0;
-    step_once(transport, event);
+    transport_step_once(transport, event);
     while (heard < transport->own.size) {
         uint8_t memory[STEP_MESSAGE_SIZE_MAX];
         const uint8_t *said = transport->own.data + heard;
@@ -156,7 +156,7 @@ void transport_step(struct transport *transport, struct event *event) {
         memcpy(memory, said + 2, message.bytes.size); /* the buffer may move */
         memcpy(message.from_key, transport->self.key, PEER_KEY_SIZE);
         heard += 2 + message.bytes.size;
-        step_once(transport, &message);
+        transport_step_once(transport, &message);
     }
     buf_clear(&transport->own);
     transport_wake_at(transport, DATAGRAM_RING, transport->out.wake_at_us);
@@ -200,7 +200,7 @@ void transport_on_complaint(void *context, const struct address *address, const 
 }
 
 /* None: a new ring. */
-static void join(struct transport *transport, const struct peer *peers, size_t count) {
+static void transport_join(struct transport *transport, const struct peer *peers, size_t count) {
     uint8_t memory[STEP_MESSAGE_SIZE_MAX];
     struct event event = {.kind = EVENT_COMMAND, .code = RING_JOIN};
     event.bytes = ring_write_contacts(peers, count < CONTACTS_MAX ? count : CONTACTS_MAX, memory);
@@ -253,7 +253,7 @@ static void begin(struct transport *transport) {
     }
     transport_step(transport, &(struct event){.kind = EVENT_START});
     if (is_founder(transport) && transport->remembered_count == 0 && transport->contact.host[0] == '\0') {
-        join(transport, NULL, 0);
+        transport_join(transport, NULL, 0);
     }
 }
 
@@ -270,11 +270,11 @@ static void try_to_join(struct transport *transport) {
     }
     transport->join_at_us = now + TRANSPORT_JOIN_US;
     if (count > 0) {
-        join(transport, peers, count);
+        transport_join(transport, peers, count);
     }
     if (is_founder(transport) && transport->state == TRANSPORT_JOINING &&
         now - transport->joined_at_us >= FOUND_US) {
-        join(transport, NULL, 0);
+        transport_join(transport, NULL, 0);
     }
 }
 
@@ -315,7 +315,7 @@ static void on_found(void *context, const struct dns_answer *answer) {
     transport->state = transport->state == TRANSPORT_LOOKING ? TRANSPORT_ASKING : transport->state;
 }
 
-static void look_up(struct transport *transport) {
+static void transport_look_up(struct transport *transport) {
     struct transport_contact *contact = &transport->contact;
     if (contact->question.entry != NULL) {
         return; /* still waiting */
@@ -354,7 +354,7 @@ static void try_contact(struct transport *transport) {
         return;
     }
     if (!contact->is_found) {
-        look_up(transport);
+        transport_look_up(transport);
         return;
     }
     if (contact->addresses_count > 0) { /* of several, perhaps the next one answers */
@@ -370,7 +370,7 @@ static void try_contact(struct transport *transport) {
 }
 
 /* Whom a restart will turn to. */
-static void remember(struct transport *transport) {
+static void transport_remember(struct transport *transport) {
     pthread_mutex_lock(&transport->lock);
     memcpy(transport->kept, transport->remembered, transport->remembered_count * sizeof *transport->kept);
     transport->kept_count = transport->remembered_count;
@@ -385,7 +385,7 @@ static void note_contact(struct transport *transport, const struct peer *peer) {
         transport->join_at_us = 0;
         if (transport->remembered_count == 0) {
             transport->remembered[transport->remembered_count++] = *peer;
-            remember(transport);
+            transport_remember(transport);
         }
     }
 }
@@ -396,8 +396,8 @@ void transport_on_met(void *context, const struct peer *peer) {
 
 /* ---- charters ---- */
 
-static void sign(const void *signer, const char *context, struct bytes message,
-                 uint8_t out[CHARTER_SIGNATURE_SIZE]) {
+static void transport_sign(const void *signer, const char *context, struct bytes message,
+                           uint8_t out[CHARTER_SIGNATURE_SIZE]) {
     identity_sign(signer, context, message, out);
 }
 
@@ -418,7 +418,8 @@ static void use_token(struct transport *transport) {
         *membership = (struct membership){.is_there = true, .invitation = transport->token};
     } else if (identity_from_seed(&bearer, transport->token_seed) == ERR_OK) {
         uint64_t now_s = (uint64_t)(clock_wall_us(transport->config.clock) / US_PER_S);
-        membership_bind(membership, &transport->token, transport->identity.key, now_s, sign, &bearer);
+        membership_bind(membership, &transport->token, transport->identity.key, now_s, transport_sign,
+                        &bearer);
         identity_done(&bearer);
     }
     gate_set_membership(transport->gate, membership);
@@ -506,7 +507,8 @@ static void blame_address(struct transport *transport, const struct address *add
 }
 
 /* Once a second is enough to be seen. */
-static void blame(struct transport *transport, const struct address *address, const char *not_this) {
+static void loop_blame(struct transport *transport, const struct address *address,
+                            const char *not_this) {
     char what[COMPLAINT_SIZE_MAX / 2];
     uint64_t now = transport_now_us(transport);
     if (now >= transport->blame_at_us) {
@@ -521,7 +523,7 @@ void transport_receive_greeting(void *context, const struct datagram_message *me
     uint64_t malformed_count = gate_stat(transport->gate)->malformed_count;
     gate_receive(transport->gate, message);
     if (gate_stat(transport->gate)->malformed_count > malformed_count) {
-        blame(transport, &message->from.address, "no greeting");
+        loop_blame(transport, &message->from.address, "no greeting");
     }
 }
 
@@ -532,7 +534,7 @@ void transport_receive_ring(void *context, const struct datagram_message *messag
     uint64_t malformed_count = ring_counters(transport->ring)->malformed_count;
     transport_step(transport, &event);
     if (ring_counters(transport->ring)->malformed_count > malformed_count) {
-        blame(transport, &message->from.address, "no message of the ring");
+        loop_blame(transport, &message->from.address, "no message of the ring");
     }
 }
 
@@ -608,7 +610,7 @@ static void keep_peers(struct transport *transport) {
     }
     memcpy(transport->remembered, peers, count * sizeof *peers);
     transport->remembered_count = count;
-    remember(transport);
+    transport_remember(transport);
     transport->keep_at_us = transport_now_us(transport) + KEEP_US;
 }
 

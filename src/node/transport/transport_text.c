@@ -104,7 +104,7 @@ static void list_vnode(struct transport *transport, const struct vnode *vnode, c
     snprintf(neighbour->role, sizeof neighbour->role, "%s", role);
 }
 
-static void put_neighbours(struct transport *transport, struct json *json) {
+static void text_put_neighbours(struct transport *transport, struct json *json) {
     const struct ring *ring = transport->ring;
     transport->shown.neighbours_count = 0;
     for (uint8_t vnode = 0; vnode < ring_vnodes_count(ring); vnode++) {
@@ -197,7 +197,7 @@ static void put_vnodes(struct transport *transport, struct json *json) {
     }
 }
 
-static void put_counters(const struct ring_counters *ring, struct json *json) {
+static void text_put_counters(const struct ring_counters *ring, struct json *json) {
     json_open(json, "counters");
     JSON_COUNTS(json, {"received", ring->received_count}, {"malformed", ring->malformed_count},
                 {"foreign", ring->foreign_count}, {"unasked", ring->unasked_count},
@@ -277,7 +277,7 @@ static void put_ring(struct transport *transport, struct json *json) {
         const char *name;
         void (*put)(struct transport *transport, struct json *json);
     } lists[] = {{"places", put_vnodes},
-                 {"neighbours", put_neighbours},
+                 {"neighbours", text_put_neighbours},
                  {"fingers", put_fingers},
                  {"others", put_others},
                  {"blamed", put_blamed}};
@@ -289,7 +289,7 @@ static void put_ring(struct transport *transport, struct json *json) {
         lists[i].put(transport, json);
         json_close(json);
     }
-    put_counters(ring_counters(ring), json);
+    text_put_counters(ring_counters(ring), json);
 }
 
 void transport_copy(struct transport *transport) {
