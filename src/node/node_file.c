@@ -9,8 +9,9 @@
 
 #include "base/json.h"
 #include "base/utc.h"
+#include "base/whole_file.h"
 
-enum { PATH_SIZE_MAX = 4096 + 32 };
+enum { PATH_SIZE_MAX = 4096 + 32, FILE_SIZE_MAX = 1024, MODE = 0644 };
 
 static void node_file_path_of(const char *directory, char out[PATH_SIZE_MAX]) {
     snprintf(out, PATH_SIZE_MAX, "%s/node.json", directory);
@@ -31,28 +32,21 @@ static struct address reachable(const struct address *http) {
 enum err node_file_write(const char *directory, const struct address *http, int64_t now_us,
                          struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
-    char part[PATH_SIZE_MAX + 8];
     char text[ADDRESS_TEXT_SIZE_MAX];
     struct address address = reachable(http);
+    struct buf out;
+    struct json json;
+    buf_init(&out, FILE_SIZE_MAX);
+    json_begin(&json, &out);
+    json_format(&json, "url", "http://%s", address_format(&address, text));
+    json_signed(&json, "pid", getpid());
+    json_time(&json, "started", now_us);
+    json_end(&json);
+    buf_put_byte(&out, '\n');
     node_file_path_of(directory, path);
-    snprintf(part, sizeof part, "%s.part", path);
-    FILE *file = fopen(part, "we");
-    if (file != NULL) {
-        struct json json;
-        json_begin_file(&json, file);
-        json_format(&json, "url", "http://%s", address_format(&address, text));
-        json_signed(&json, "pid", getpid());
-        json_time(&json, "started", now_us);
-        json_end(&json);
-    }
-    bool is_good = file != NULL && ferror(file) == 0;
-    if (file != NULL && fclose(file) != 0) {
-        is_good = false;
-    }
-    if (is_good && rename(part, path) == 0) {
-        return ERR_OK;
-    }
-    return err_set(detail, err_from_errno(errno), "%.150s: %s", path, strerror(errno));
+    enum err err = out.err == ERR_OK ? whole_file_replace(path, buf_bytes(&out), MODE, detail) : out.err;
+    buf_done(&out);
+    return err;
 }
 
 void node_file_remove(const char *directory) {
