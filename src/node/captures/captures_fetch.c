@@ -51,10 +51,8 @@ static enum err check_signature(struct captures_session *session, struct capture
     return err;
 }
 
-/* Is the description that of the key? Fills all but the body. ERR_MISMATCH with a sentence. */
-static enum err captures_check(struct captures_session *session, const struct ringkey *key,
-                               struct bytes description, struct captured *ret_captured,
-                               struct err_detail *detail) {
+enum err captures_check(struct captures_session *session, const struct ringkey *key, struct bytes description,
+                        struct captured *ret_captured, struct err_detail *detail) {
     struct backend_code_document received;
     buf_clear(&session->description);
     enum err err = buf_put(&session->description, description);

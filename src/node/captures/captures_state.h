@@ -108,7 +108,11 @@ struct captures_fetching {
     struct buf doubted; /* those of a body that was false */
 };
 
-/* captures_fetch.c */
+/* captures_fetch.c: is the description that of the key? Fills all but the body. ERR_MISMATCH with a sentence.
+ */
+enum err captures_check(struct captures_session *session, const struct ringkey *key, struct bytes description,
+                        struct captured *ret_captured, struct err_detail *detail) MUST_CHECK;
+
 bool captures_err_is_ours(enum err err);
 enum err captures_err_of_others(enum err err);
 void captures_drop(struct captures_fetching *fetching, size_t index);
