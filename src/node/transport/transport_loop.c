@@ -507,8 +507,7 @@ static void blame_address(struct transport *transport, const struct address *add
 }
 
 /* Once a second is enough to be seen. */
-static void loop_blame(struct transport *transport, const struct address *address,
-                            const char *not_this) {
+static void loop_blame(struct transport *transport, const struct address *address, const char *not_this) {
     char what[COMPLAINT_SIZE_MAX / 2];
     uint64_t now = transport_now_us(transport);
     if (now >= transport->blame_at_us) {
