@@ -56,6 +56,17 @@ struct option {
     const char *help;           /* one sentence without its stop; wrapped by the help page */
 };
 
+/*
+ * One row of a table of options: `kind` is an option_type without its prefix. The help comes last, and after
+ * it
+ * `.letter`, `.choices`, `.min` and `.max` if the option has them.
+ */
+#define OPTION(kind, options, field, name_, argument_, ...)                                                  \
+    {                                                                                                        \
+        .name = (name_), .type = OPTION_##kind, .offset = offsetof(options, field), .argument = (argument_), \
+        .help = __VA_ARGS__                                                                                  \
+    }
+
 struct command {
     const char *name;
     const char *summary;          /* one line for the list of commands */

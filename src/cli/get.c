@@ -117,26 +117,13 @@ static int get_run(struct cli *cli, const void *values, char **arguments, size_t
 }
 
 static const struct option get_options[] = {
-    {.name = "data",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct get_options, data),
-     .argument = "DIR",
-     .help = DATA_HELP},
-    {.name = "at",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct get_options, at),
-     .argument = "TIME",
-     .help = "the capture closest to this time, 1 to 14 digits (the newest)"},
-    {.name = "headers",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct get_options, headers),
-     .help = "print the HTTP head as received before the payload"},
-    {.name = "output",
-     .letter = 'o',
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct get_options, output),
-     .argument = "FILE",
-     .help = "write here instead of standard output"},
+    OPTION(TEXT, struct get_options, data, "data", "DIR", DATA_HELP),
+    OPTION(TEXT, struct get_options, at, "at", "TIME",
+           "the capture closest to this time, 1 to 14 digits (the newest)"),
+    OPTION(FLAG, struct get_options, headers, "headers", NULL,
+           "print the HTTP head as received before the payload"),
+    OPTION(TEXT, struct get_options, output, "output", "FILE", "write here instead of standard output",
+           .letter = 'o'),
     {0},
 };
 

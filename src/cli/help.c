@@ -255,10 +255,7 @@ static int help_run(struct cli *cli, const void *values, char **arguments, size_
 }
 
 static const struct option help_options[] = {
-    {.name = "man",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct help_options, man),
-     .help = "print the man page, in roff"},
+    OPTION(FLAG, struct help_options, man, "man", NULL, "print the man page, in roff"),
     {0},
 };
 

@@ -152,30 +152,17 @@ static int links_run(struct cli *cli, const void *values, char **arguments, size
 }
 
 static const struct option links_command_options[] = {
-    {.name = "base",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct links_command_options, base),
-     .argument = "URL",
-     .help = "the URL that the document is from; what it refers to is resolved against it"},
-    {.name = "type",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct links_command_options, type),
-     .argument = "MIME",
-     .help =
-         "what the document is, as in the Content-Type header: \"text/html; charset=utf-8\"; by default the "
-         "name of the file and its first bytes decide"},
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct links_command_options, json),
-     .help = "print one JSON object a line"},
-    {.name = "guesses",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct links_command_options, guesses),
-     .help = "also print what looks like a URL in scripts and JSON"},
-    {.name = "forms",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct links_command_options, forms),
-     .help = "also print where forms with the method GET lead"},
+    OPTION(TEXT, struct links_command_options, base, "base", "URL",
+           "the URL that the document is from; what it refers to is resolved against it"),
+    OPTION(
+        TEXT, struct links_command_options, type, "type", "MIME",
+        "what the document is, as in the Content-Type header: \"text/html; charset=utf-8\"; by default the "
+        "name of the file and its first bytes decide"),
+    OPTION(FLAG, struct links_command_options, json, "json", NULL, "print one JSON object a line"),
+    OPTION(FLAG, struct links_command_options, guesses, "guesses", NULL,
+           "also print what looks like a URL in scripts and JSON"),
+    OPTION(FLAG, struct links_command_options, forms, "forms", NULL,
+           "also print where forms with the method GET lead"),
     {0},
 };
 

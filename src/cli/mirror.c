@@ -420,40 +420,21 @@ static int mirror_run(struct cli *cli, const void *values, char **arguments, siz
 }
 
 static const struct option mirror_options[] = {
-    {.name = "data",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct mirror_options, data),
-     .argument = "DIR",
-     .help = DATA_HELP},
-    {.name = "from",
-     .type = OPTION_LIST,
-     .offset = offsetof(struct mirror_options, from),
-     .argument = "ADDRESS[:PORT]",
-     .help = "subscribe: a node that has it, or will; may be given several times. The neighbours in this "
-             "node's groups are asked anyway"},
-    {.name = "reader",
-     .type = OPTION_LIST,
-     .offset = offsetof(struct mirror_options, readers),
-     .argument = "KEY",
-     .help = "publish, subscribe: the node with this key may read the collection here, though it is in no "
-             "group and no ring with this one; may be given several times, and adds to those of before"},
-    {.name = "public",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct mirror_options, is_public),
-     .help = "publish, subscribe: whoever reaches this node may read it"},
-    {.name = "private",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct mirror_options, is_private),
-     .help = "publish, subscribe: only members of this node's groups and ring may (the default; takes back "
-             "--reader and --public)"},
-    {.name = "archive",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct mirror_options, archive),
-     .help = "publish: this node's archive: its segments and access rules"},
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct mirror_options, json),
-     .help = "status: as JSON"},
+    OPTION(TEXT, struct mirror_options, data, "data", "DIR", DATA_HELP),
+    OPTION(LIST, struct mirror_options, from, "from", "ADDRESS[:PORT]",
+           "subscribe: a node that has it, or will; may be given several times. The neighbours in this "
+           "node's groups are asked anyway"),
+    OPTION(LIST, struct mirror_options, readers, "reader", "KEY",
+           "publish, subscribe: the node with this key may read the collection here, though it is in no "
+           "group and no ring with this one; may be given several times, and adds to those of before"),
+    OPTION(FLAG, struct mirror_options, is_public, "public", NULL,
+           "publish, subscribe: whoever reaches this node may read it"),
+    OPTION(FLAG, struct mirror_options, is_private, "private", NULL,
+           "publish, subscribe: only members of this node's groups and ring may (the default; takes back "
+           "--reader and --public)"),
+    OPTION(FLAG, struct mirror_options, archive, "archive", NULL,
+           "publish: this node's archive: its segments and access rules"),
+    OPTION(FLAG, struct mirror_options, json, "json", NULL, "status: as JSON"),
     {0},
 };
 

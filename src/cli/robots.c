@@ -159,15 +159,9 @@ static int robots_run(struct cli *cli, const void *values, char **arguments, siz
 }
 
 static const struct option robots_options[] = {
-    {.name = "agent",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct robots_options, agent),
-     .argument = "NAME",
-     .help = "the crawler to ask for, by its product token or its whole User-Agent (mnemon)"},
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct robots_options, json),
-     .help = "print one JSON object a line"},
+    OPTION(TEXT, struct robots_options, agent, "agent", "NAME",
+           "the crawler to ask for, by its product token or its whole User-Agent (mnemon)"),
+    OPTION(FLAG, struct robots_options, json, "json", NULL, "print one JSON object a line"),
     {0},
 };
 

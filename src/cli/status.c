@@ -158,15 +158,9 @@ static int status_run(struct cli *cli, const void *values, char **arguments, siz
 }
 
 static const struct option status_options[] = {
-    {.name = "data",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct status_options, data),
-     .argument = "DIR",
-     .help = DATA_HELP},
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct status_options, json),
-     .help = "as JSON, with everything that the dashboard shows"},
+    OPTION(TEXT, struct status_options, data, "data", "DIR", DATA_HELP),
+    OPTION(FLAG, struct status_options, json, "json", NULL,
+           "as JSON, with everything that the dashboard shows"),
     {0},
 };
 

@@ -193,15 +193,8 @@ static int url_run(struct cli *cli, const void *values, char **arguments, size_t
 }
 
 static const struct option url_options[] = {
-    {.name = "base",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct url_options, base),
-     .argument = "URL",
-     .help = "resolve relative URLs against this one"},
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct url_options, json),
-     .help = "print one JSON object a line"},
+    OPTION(TEXT, struct url_options, base, "base", "URL", "resolve relative URLs against this one"),
+    OPTION(FLAG, struct url_options, json, "json", NULL, "print one JSON object a line"),
     {0},
 };
 

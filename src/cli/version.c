@@ -28,10 +28,7 @@ static int version_run(struct cli *cli, const void *values, char **arguments, si
 }
 
 static const struct option version_options[] = {
-    {.name = "json",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct version_options, json),
-     .help = "print one JSON object"},
+    OPTION(FLAG, struct version_options, json, "json", NULL, "print one JSON object"),
     {0},
 };
 
