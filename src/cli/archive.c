@@ -120,7 +120,7 @@ int archive_make_job(struct cli *cli, const struct command *command, const struc
         status = read_seeds_file(cli, options->seeds, arena, &job);
     }
     if (status == CLI_DONE && job.seeds.count == 0) {
-        status = cli_usage(cli, command, "no URL is given");
+        status = cli_usage(cli, command, "name at least one URL");
     }
     *ret_job = job;
     return status;
@@ -203,86 +203,89 @@ static int archive_main(struct cli *cli, const void *values, char **arguments, s
 const struct option archive_option_table[] = {
     OPTION(TEXT, struct archive_options, data, "data", "DIR", DATA_HELP),
     OPTION(CHOICE, struct archive_options, scope, "scope", "SCOPE",
-           "which links belong to it: the page alone, what lies below the URL, its host (default), its "
-           "registrable domain, or any; embedded objects always do",
+           "which links to follow: none (page), those below the URL (prefix), on its host (the default), in "
+           "its registrable domain, or any; embedded objects are always fetched",
            .choices = job_scopes),
     OPTION(NUMBER, struct archive_options, depth, "depth", "N",
-           "follow no more than so many page links from a seed, at most 510; without it what is more than "
-           "500 away counts as a trap",
+           "follow at most N page links from a seed (up to 510); by default a page more than 500 links away "
+           "counts as a trap",
            .max = SCOPE_DEPTH_MAX),
     OPTION(NUMBER, struct archive_options, limit, "limit", "N",
-           "stop after so many URLs; the same command goes on from there", .max = UINT64_MAX),
+           "stop after N URLs; the same command continues from there", .max = UINT64_MAX),
     OPTION(SIZE, struct archive_options, limit_bytes, "limit-bytes", "SIZE",
-           "stop after so many bytes were received", .max = UINT64_MAX),
+           "stop when this many bytes have been received", .max = UINT64_MAX),
     OPTION(DURATION, struct archive_options, limit_time_us, "limit-time", "TIME", "stop after this time",
            .max = UINT64_MAX),
     OPTION(SIZE, struct archive_options, limit_body, "limit-body", "SIZE", "cut documents at this size",
            .max = UINT64_MAX),
-    OPTION(NUMBER, struct archive_options, limit_host, "limit-host", "N",
-           "no more than so many URLs of one host", .max = UINT32_MAX),
+    OPTION(NUMBER, struct archive_options, limit_host, "limit-host", "N", "fetch at most N URLs of one host",
+           .max = UINT32_MAX),
     OPTION(NUMBER, struct archive_options, limit_domain, "limit-domain", "N",
-           "no more than so many URLs of one registrable domain", .max = UINT32_MAX),
+           "fetch at most N URLs of one registrable domain", .max = UINT32_MAX),
     OPTION(LIST, struct archive_options, include, "include", "PATTERN",
-           "only pages that match, as 'https://example.org/a*' or 're:/20[0-9]{2}/'; may be repeated"),
+           "fetch only pages that match, such as 'https://example.org/a*' or 're:/20[0-9]{2}/'; may be "
+           "repeated"),
     OPTION(LIST, struct archive_options, exclude, "exclude", "PATTERN",
-           "nothing that matches; may be repeated"),
+           "fetch nothing that matches; may be repeated"),
     OPTION(TEXT, struct archive_options, seeds, "seeds", "FILE",
-           "more URLs, one a line; - reads standard input"),
+           "read more URLs from a file, one per line; - reads standard input"),
     OPTION(TEXT, struct archive_options, delay, "delay", "TIME",
-           "between two requests to a host, as \"2 s\" or 0; auto follows how fast it answers"),
+           "pause between two requests to a host, such as \"2 s\" or 0; auto adapts to how fast the host "
+           "answers"),
     OPTION(NUMBER, struct archive_options, connections, "connections", "N",
-           "how many requests may be under way at once (200); each host gets one", .min = 1,
+           "how many requests may be under way at once (200), at most one per host", .min = 1,
            .max = CONNECTIONS_MAX),
     OPTION(
         DURATION, struct archive_options, timeout_us, "timeout", "TIME",
         "how long a host may take to connect (20 s), to answer (30 s) and to pause within an answer (30 s)",
         .min = 1000, .max = UINT64_C(3600) * 1000000),
     OPTION(TEXT, struct archive_options, user_agent, "user-agent", "TEXT",
-           "what servers are told who asks; its first word is looked for in robots.txt"),
+           "the User-Agent that servers see; rules of robots.txt are looked up by its first word"),
     OPTION(LIST, struct archive_options, headers, "header", "'NAME: VALUE'",
            "send this header with every request; may be repeated"),
     OPTION(TEXT, struct archive_options, proxy, "proxy", "URL",
            "fetch through this proxy: http://… or socks5h://…"),
     OPTION(FLAG, struct archive_options, allow_private, "allow-private", NULL,
-           "loopback, private and other special addresses too"),
+           "also fetch from loopback, private and other special addresses"),
     OPTION(FLAG, struct archive_options, refuse_bad_certificates, "refuse-bad-certificates", NULL,
-           "do not archive what a host with a bad certificate sends"),
+           "do not archive answers of hosts with a bad certificate"),
     OPTION(FLAG, struct archive_options, ignore_robots, "ignore-robots", NULL,
-           "do not ask for robots.txt; for your own sites"),
+           "do not ask for robots.txt; only for sites of your own"),
     OPTION(FLAG, struct archive_options, no_sitemaps, "no-sitemaps", NULL, "do not read sitemaps"),
     OPTION(FLAG, struct archive_options, forms, "forms", NULL, "follow forms that are sent by GET"),
     OPTION(FLAG, struct archive_options, guesses, "guesses", NULL,
-           "follow what looks like a URL in scripts and JSON, last"),
+           "also follow strings in scripts and JSON that look like URLs, after everything else"),
     OPTION(CHOICE, struct archive_options, revisit, "revisit", "HOW",
-           "the next visit asks for all known URLs, or only for those whose history says they may have "
-           "changed",
+           "ask for all known URLs on the next visit, or only for those that have probably changed, judging "
+           "by their history",
            .choices = job_revisits),
     OPTION(DURATION, struct archive_options, period_us, "period", "TIME",
-           "what adaptive visits are counted in (1 d)", .min = 1000000, .max = UINT64_MAX),
+           "the period of the visits (1 d): a job is due once in it, and adaptive visits count in it",
+           .min = 1000000, .max = UINT64_MAX),
     OPTION(TEXT, struct archive_options, nameserver, "nameserver", "ADDRESS",
-           "ask this one for names, as 192.0.2.1:53"),
+           "resolve names with this server, such as 192.0.2.1:53"),
     OPTION(TEXT, struct archive_options, explain, "explain", "URL",
-           "fetch nothing; say why this URL is or is not fetched, and what is known of it"),
-    OPTION(FLAG, struct archive_options, quiet, "quiet", NULL, "no progress", .letter = 'q'),
+           "fetch nothing; explain why this URL is or is not fetched, and show what is known about it"),
+    OPTION(FLAG, struct archive_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct archive_options, json, "json", NULL, "print the summary as JSON"),
     OPTION(FLAG, struct archive_options, ring, "ring", NULL,
-           "of \"mnemon job add\" and \"remove\": for all nodes of the ring together"),
+           "for \"mnemon job add\" and \"remove\": all nodes of the ring share the job"),
     {0},
 };
 
 const struct command archive_command = {
     .name = "archive",
-    .summary = "crawl a site to its end",
+    .summary = "archive a whole site",
     .synopsis = "URL… [OPTION…]",
-    .details = "Fetches the URLs and what they lead to within the scope, politely (robots.txt, one request "
-               "at a time "
-               "to a host, pauses), and stores every request and response. Ctrl-C stops it cleanly; the same "
-               "command again goes on where it stopped. After the end it begins the next visit: what has not "
-               "changed is not stored again.\n\n"
-               "  mnemon archive https://example.org/                    the whole host\n"
-               "  mnemon archive https://example.org/docs/ --scope prefix\n"
-               "  mnemon archive https://example.org/a.html --scope page  one page with all it embeds\n"
-               "  mnemon archive --seeds list.txt --scope page",
+    .details =
+        "Fetches the URLs and all pages in scope that they link to, and stores every request and response. "
+        "It is polite: it obeys robots.txt, sends a host one request at a time and pauses in between. Ctrl-C "
+        "stops it cleanly; the same command then continues where it stopped. Once a site is complete, the "
+        "command begins the next visit; unchanged documents are not stored again.\n\n"
+        "  mnemon archive https://example.org/                    the whole host\n"
+        "  mnemon archive https://example.org/docs/ --scope prefix\n"
+        "  mnemon archive https://example.org/a.html --scope page  one page and everything it embeds\n"
+        "  mnemon archive --seeds list.txt --scope page",
     .options = archive_option_table,
     .options_size = sizeof(struct archive_options),
     .defaults = &archive_defaults,

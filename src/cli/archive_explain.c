@@ -47,8 +47,7 @@ static void explain_scope(struct explanation *explanation) {
     buf_done(&sentence);
     explanation->is_fetched = explanation->is_fetched && is_in;
     if (!is_in && campaign_check(explanation->campaign, &explanation->url, SCOPE_VIA_EMBED, 0, &verdict)) {
-        fprintf(explanation->cli->out,
-                "%-9s      but as an embedded object of a page in scope it is fetched\n", "");
+        fprintf(explanation->cli->out, "%-9s      but it is fetched if a page in scope embeds it\n", "");
     }
 }
 
@@ -56,7 +55,7 @@ static void explain_traps(struct explanation *explanation) {
     enum trap_reason reason =
         trap_check_url(&trap_defaults, &explanation->url, 1, clock_wall_us(explanation->cli->clock));
     say(explanation, "traps", reason == TRAP_NONE,
-        reason == TRAP_NONE ? "nothing about it looks endless" : trap_reason_text(reason));
+        reason == TRAP_NONE ? "no sign of a trap" : trap_reason_text(reason));
     explanation->is_fetched = explanation->is_fetched && reason == TRAP_NONE;
 }
 
@@ -109,13 +108,13 @@ static void explain_robots(struct explanation *explanation) {
     struct query query;
     struct capture capture;
     if (explanation->campaign->job.ignores_robots) {
-        say(explanation, "robots", true, "it is not asked for");
+        say(explanation, "robots", true, "robots.txt is not asked for");
     } else if (find_robots(explanation, &capture, &query) == ERR_OK) {
         check_robots(explanation, &capture);
         query_done(&query);
     } else {
         say(explanation, "robots", true,
-            "no robots.txt of this host is in the archive yet; it is asked first");
+            "the archive has no robots.txt of this host yet; it is fetched first");
     }
 }
 
@@ -133,7 +132,7 @@ static void put_entry(const struct explanation *explanation, const struct fronti
     char time[UTC_DIGITS_SIZE];
     fprintf(out, "%-9s yes  ", "known");
     if (entry->is_waiting) {
-        fprintf(out, "it waits for its turn; %u page links from a seed\n",
+        fprintf(out, "waiting for its turn, %u page links from a seed\n",
                 scope_depth_pages(entry->url.depth));
     } else if (entry->state == FRONTIER_DONE) {
         fprintf(out, "fetched at %s, status %u; %u visits, %u changes\n",
@@ -189,7 +188,7 @@ int archive_explain(struct cli *cli, const struct archive_options *options, stru
     enum err err = url_parse(&explanation.url, bytes_of_string(url), NULL, &detail);
     if (err != ERR_OK) {
         url_done(&explanation.url);
-        return cli_fail(cli, "\"%s\" is no URL: %s", url, err_detail_text(&detail, err));
+        return cli_fail(cli, "\"%s\" is not a URL: %s", url, err_detail_text(&detail, err));
     }
     explanation.href = url_href(&explanation.url);
     if (url_has_fragment(&explanation.url)) {

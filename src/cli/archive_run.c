@@ -66,7 +66,7 @@ static void put_note(const struct run *run, struct buf *note) {
         buf_put_string(note, " failed  ");
     }
     if (stat.hold == CRAWLER_DISK_FULL) {
-        buf_put_string(note, "waiting: the archive takes nothing (disk full?)  ");
+        buf_put_string(note, "waiting: the archive cannot store anything (disk full?)  ");
     }
     if (stat.hosts_waiting_count > 0) {
         crawler_put_waiting(run->crawler, 2, note);
@@ -114,10 +114,10 @@ static void on_show(uv_timer_t *timer) {
     progress_update(&run->progress, text[0] != '\0' ? text : NULL);
     if (crawler.hold == CRAWLER_DISK_FULL && !run->is_told_full) {
         run->is_told_full = true;
-        fprintf(run->cli->err, "\nmnemon: the archive does not take more; waiting until there is room\n");
+        fprintf(run->cli->err, "\nmnemon: the archive cannot store any more; waiting until there is room\n");
     } else if (crawler.hold == CRAWLER_FLOWING && run->is_told_full) {
         run->is_told_full = false;
-        fprintf(run->cli->err, "\nmnemon: there is room again; going on\n");
+        fprintf(run->cli->err, "\nmnemon: there is room again; continuing\n");
     }
     hurry_at_limit(run);
     write_state(run);

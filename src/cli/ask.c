@@ -28,7 +28,7 @@ static int fail(struct cli *cli, const struct node_file *node, long code, const 
     json_t *object = json_loadb((const char *)answer->data, answer->size, 0, NULL);
     const char *text = json_string_value(json_object_get(object, "text"));
     int status = text != NULL ? cli_fail(cli, "%s", text)
-                              : cli_fail(cli, "the node at %s answers with status %ld", node->url, code);
+                              : cli_fail(cli, "the node at %s answered with status %ld", node->url, code);
     json_decref(object);
     return status;
 }
@@ -69,7 +69,7 @@ int ask_show(struct cli *cli, const struct data *data, const struct node_file *n
     int status = fetch(cli, data, node, path, &answer);
     json_t *object = status == CLI_DONE ? json_loadb((const char *)answer.data, answer.size, 0, NULL) : NULL;
     if (status == CLI_DONE && !json_is_object(object)) {
-        status = cli_fail(cli, "what answers at %s is no node of this version", node->url);
+        status = cli_fail(cli, "the server at %s is not a node of this version", node->url);
     }
     if (status == CLI_DONE && is_json) {
         fwrite(answer.data, 1, answer.size, cli->out);

@@ -43,7 +43,7 @@ static void put_members(struct buf *line, const char *title, const json_t *objec
 static void put_hot(struct buf *line, const json_t *hot) {
     for (size_t i = 0; i < json_array_size(hot) && i < HOT_SHOWN_MAX; i++) {
         const json_t *object = json_array_get(hot, i);
-        buf_put_format(line, "%-10s%.0f times asked for, given %.0f times, ", i == 0 ? "hot" : "",
+        buf_put_format(line, "%-10sasked for %.0f times, served %.0f times, ", i == 0 ? "hot" : "",
                        ask_number(object, "asked"), ask_number(object, "given"));
         value_put_size(line, (uint64_t)ask_number(object, "size"));
         buf_put_format(line, ": %s\n", ask_text(object, "url"));
@@ -55,7 +55,7 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
     struct buf line;
     (void)node;
     if (strcmp(ask_text(crowd, "state"), "none") == 0) {
-        fputs("no crowd: this node is in no ring, or crowd.enabled is \"no\"\n", cli->out);
+        fputs("no crowd: this node is not in a ring, or crowd.enabled is \"no\"\n", cli->out);
         return;
     }
     const json_t *view = json_object_get(crowd, "view");
@@ -85,7 +85,7 @@ static void print_capture(struct cli *cli, const struct node_file *node, const j
     value_put_size(&line, (uint64_t)ask_number(capture, "size"));
     buf_put_format(&line, "\nsha256     %s\n", ask_text(capture, "digest"));
     if (strcmp(ask_text(capture, "source"), "own") == 0) {
-        buf_put_string(&line, "from       this node: it was here\n");
+        buf_put_string(&line, "from       this node, which had it already\n");
     } else {
         buf_put_format(
             &line, "from       %s, %.0f hops away, %.0f holders; found in %.0f ms, fetched in %.0f ms\n",
@@ -115,7 +115,7 @@ static int locate(struct cli *cli, const struct data *data, const struct node_fi
     }
     buf_put_byte(&path, '\0');
     if (path.err != ERR_OK) {
-        status = cli_fail(cli, "that is too long to be asked for");
+        status = cli_fail(cli, "this is too long to search for");
     } else if (options->output != NULL) {
         status = ask_save(cli, data, node, (const char *)path.data, options->output);
     } else {
@@ -135,11 +135,11 @@ static int crowd_run(struct cli *cli, const void *values, char **arguments, size
     }
     if (arguments_count != (is_locate ? 2 : 1)) {
         return cli_usage(cli, &crowd_command, "%s",
-                         is_locate ? "what is wanted? mnemon crowd locate URL"
+                         is_locate ? "name what to search for: mnemon crowd locate URL"
                                    : "\"status\" takes no arguments");
     }
     if (options->digest && options->words) {
-        return cli_usage(cli, &crowd_command, "either --digest or --words");
+        return cli_usage(cli, &crowd_command, "use either --digest or --words");
     }
     int status = data_find(&data, cli, options->data);
     if (status != CLI_DONE) {
@@ -154,33 +154,33 @@ static int crowd_run(struct cli *cli, const void *values, char **arguments, size
 
 static const struct option crowd_options[] = {
     OPTION(TEXT, struct crowd_options, data, "data", "DIR", DATA_HELP),
-    OPTION(TEXT, struct crowd_options, at, "at", "TIME",
-           "locate: the capture nearest to that time, 1 to 14 digits as 20260102030405 (the newest)"),
+    OPTION(
+        TEXT, struct crowd_options, at, "at", "TIME",
+        "locate: find the capture closest to this time, 1 to 14 digits such as 20260102030405 (the newest)"),
     OPTION(DURATION, struct crowd_options, since_us, "since", "TIME",
-           "locate: only a capture that is not older than that, as 5m",
+           "locate: accept only captures younger than this, such as 5m",
            .max = UINT64_C(1000000) * 86400 * 36600),
     OPTION(FLAG, struct crowd_options, digest, "digest", NULL,
-           "locate: what is wanted is the SHA-256 of its content"),
+           "locate: the argument is the SHA-256 digest of the content"),
     OPTION(FLAG, struct crowd_options, words, "words", NULL,
-           "locate: what is wanted are words that are all in its title"),
+           "locate: the arguments are words that all occur in the title"),
     OPTION(TEXT, struct crowd_options, output, "output", "FILE",
-           "locate: write the content to a file, or to standard output where it is \"-\""),
-    OPTION(FLAG, struct crowd_options, json, "json", NULL, "as JSON"),
+           "locate: write the content to this file; - is standard output"),
+    OPTION(FLAG, struct crowd_options, json, "json", NULL, "print JSON"),
     {0},
 };
 
 const struct command crowd_command = {
     .name = "crowd",
-    .summary = "what everybody wants: get it from others who have read it",
+    .summary = "fetch a capture from other nodes that have read it recently",
     .synopsis = "ACTION [OPTION…] [URL]",
-    .details =
-        "Every node of a ring hands on what was read through it. So a page that everybody wants comes from "
-        "everybody, and not from the few nodes that keep it. A running node turns to the crowd by itself "
-        "when those are slow or busy.\n\n"
-        "  status       the neighbours, searches, what is handed on\n"
-        "  locate URL   search for a capture, fetch and check it, and hand it on from here too\n\n"
-        "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
-        "  mnemon crowd locate --words \"annual report\"",
+    .details = "Every node of a ring passes on the pages that were read through it. A page in high demand "
+               "therefore comes from many nodes, not only from the few that keep it. A running node asks the "
+               "crowd by itself if those few are slow or busy.\n\n"
+               "  status       show the neighbours, the searches and the captures passed on\n"
+               "  locate URL   find a capture, fetch it, check it, and pass it on from here too\n\n"
+               "  mnemon crowd locate https://example.org/ --since 5m --output page.html\n"
+               "  mnemon crowd locate --words \"annual report\"",
     .options = crowd_options,
     .options_size = sizeof(struct crowd_options),
     .arguments_min = 1,

@@ -24,7 +24,7 @@ int data_find(struct data *data, struct cli *cli, const char *option) {
     if (given != NULL && given[0] != '\0') {
         size = snprintf(data->directory, sizeof data->directory, "%s", given);
     } else if (option != NULL) {
-        return cli_fail(cli, "--data names no directory");
+        return cli_fail(cli, "--data must name a directory");
     } else if (home != NULL && home[0] != '\0') {
         size = snprintf(data->directory, sizeof data->directory, "%s/.local/share/mnemon", home);
     } else {
@@ -38,14 +38,15 @@ static int explain(const struct data *data, const struct cli *cli, bool must_exi
                    const struct err_detail *detail) {
     struct node_file node;
     if (err == ERR_BUSY && node_file_read(data->directory, &node, NULL) == ERR_OK) {
-        return cli_fail(cli, "the node at %s (process %jd) is using %s; stop it for this", node.url,
+        return cli_fail(cli, "the node at %s (process %jd) is using %s; stop it first", node.url,
                         (intmax_t)node.pid, data->directory);
     }
     if (err == ERR_BUSY) {
         return cli_fail(cli, "another process is using %s; wait for it or stop it", data->directory);
     }
     if (err == ERR_NOT_FOUND && must_exist) {
-        return cli_fail(cli, "there is no archive in %s; \"mnemon import\" or \"mnemon archive\" makes one",
+        return cli_fail(cli,
+                        "there is no archive in %s; create one with \"mnemon import\" or \"mnemon archive\"",
                         data->directory);
     }
     return cli_fail(cli, "cannot open the archive in %s: %s", data->directory, err_detail_text(detail, err));
@@ -61,7 +62,7 @@ static void tell_recovery(const struct data *data, const struct instance_volume 
         return;
     }
     bool is_alone = instance_volumes_count(data->instance) == 1;
-    fprintf(err, "mnemon: mended the archive in %s: %ju records indexed again%s",
+    fprintf(err, "mnemon: repaired the archive in %s: %ju records indexed again%s",
             is_alone ? data->directory : volume->place, (uintmax_t)recovery->records_count,
             recovery->is_rebuilt ? " (the whole index was lost)" : "");
     if (recovery->cut_size > 0) {

@@ -20,9 +20,9 @@ static enum err check_seeds(const struct charter *charter, const struct job *job
     routing_read_scope(charter, &patterns);
     for (size_t i = 0; charter->scope_count > 0 && err == ERR_OK && i < job->seeds.count; i++) {
         if (pattern_list_find(&patterns, job->seeds.items[i]) == PATTERN_NONE) {
-            err = err_set(detail, ERR_INVALID,
-                          "%.*s is outside of the scope of the ring (\"mnemon ring status\")",
-                          BYTES_ARG(job->seeds.items[i]));
+            err =
+                err_set(detail, ERR_INVALID, "%.*s is outside the scope of the ring (\"mnemon ring status\")",
+                        BYTES_ARG(job->seeds.items[i]));
         }
     }
     pattern_list_done(&patterns);
@@ -125,7 +125,7 @@ static int rule_for(struct cli *cli, const struct data *data, const char *url, b
     buf_init(&text, DECREE_TEXT_SIZE_MAX);
     if (!put_rule_key(url, &key) || sha256_init(&sha256) != ERR_OK) {
         buf_done(&key);
-        return cli_fail(cli, "\"%s\" is no URL, or URL*", url);
+        return cli_fail(cli, "\"%s\" is not a URL or URL*", url);
     }
     sha256_digest(&sha256, buf_bytes(&key), digest);
     sha256_done(&sha256);

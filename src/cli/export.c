@@ -65,7 +65,7 @@ static int select_captures(struct cli *cli, const struct export_options *options
         enum err err = query_init(query, bytes_of_string(text), QUERY_BY_URL, &detail);
         if (err != ERR_OK) {
             free_selection(&selection);
-            return cli_usage(cli, &export_command, "\"%s\" is no URL: %s", text,
+            return cli_usage(cli, &export_command, "\"%s\" is not a URL: %s", text,
                              err_detail_text(&detail, err));
         }
         query->from_us = from_us;
@@ -244,10 +244,11 @@ static int export_run(struct cli *cli, const void *values, char **arguments, siz
     struct export export = {.cli = cli};
     struct selection selection = {0};
     if (options->output == NULL) {
-        return cli_usage(cli, &export_command, "--output is missing: which file shall be written?");
+        return cli_usage(cli, &export_command, "--output is missing: name the file to write");
     }
     if (choose_format(options) == FORMAT_WACZ && strcmp(options->output, "-") == 0) {
-        return cli_usage(cli, &export_command, "a WACZ goes into a file: its headers are written last");
+        return cli_usage(cli, &export_command,
+                         "a WACZ file cannot go to standard output, because its headers are written last");
     }
     int status = select_captures(cli, options, arguments, arguments_count, &selection);
     if (status != CLI_DONE) {
@@ -268,11 +269,12 @@ static const struct option export_options[] = {
     OPTION(TEXT, struct export_options, data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct export_options, output, "output", "FILE", "the file to write; - is standard output",
            .letter = 'o'),
-    OPTION(CHOICE, struct export_options, format, "format", "FORMAT", "auto goes by the name, else warc.gz",
-           .choices = formats),
+    OPTION(CHOICE, struct export_options, format, "format", "FORMAT",
+           "the format of the file; auto decides by its name, otherwise warc.gz", .choices = formats),
     OPTION(TEXT, struct export_options, from, "from", "TIME",
-           "captures not before: 1 to 14 digits, 2026 or 20260102030405"),
-    OPTION(TEXT, struct export_options, to, "to", "TIME", "captures not after; 2026 is the end of that year"),
+           "only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
+    OPTION(TEXT, struct export_options, to, "to", "TIME",
+           "only captures up to this time; 2026 means the end of that year"),
     OPTION(FLAG, struct export_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct export_options, json, "json", NULL, "print a summary as one JSON object"),
     {0},
@@ -282,12 +284,11 @@ const struct command export_command = {
     .name = "export",
     .summary = "write captures to a WARC or WACZ file",
     .synopsis = "[URL[*]…] -o FILE",
-    .details =
-        "Writes all captures, or those of the URLs (as mnemon list understands them), with their requests. "
-        "The file stands on its own: a payload that several captures share is written in full with the "
-        "first of them, and no revisit record points outside the file.\n\n"
-        "A WACZ file (1.1.1) also has an index, a list of its pages with their titles, and digests: "
-        "ReplayWeb.page shows it as it is.",
+    .details = "Writes all captures, or those of the URLs given (written as for \"mnemon list\"), together "
+               "with their requests. The file is self-contained: a payload that several captures share is "
+               "written in full with the first of them, and no revisit record points outside the file.\n\n"
+               "A WACZ file (1.1.1) also contains an index, a list of its pages with their titles, and "
+               "digests. ReplayWeb.page can open it directly.",
     .options = export_options,
     .options_size = sizeof(struct export_options),
     .arguments_max = SIZE_MAX,

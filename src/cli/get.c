@@ -94,14 +94,15 @@ static int get_run(struct cli *cli, const void *values, char **arguments, size_t
     struct getter getter = {.cli = cli, .options = options, .url = arguments[0]};
     int64_t time_us = INT64_MAX; /* the newest is the closest to the end of time */
     if (options->at != NULL && !utc_parse_digits(bytes_of_string(options->at), false, &time_us)) {
-        return cli_usage(cli, &get_command, "--at: \"%s\" is no time; write 1 to 14 digits: 20260102030405",
+        return cli_usage(cli, &get_command,
+                         "--at: \"%s\" is not a time; write 1 to 14 digits, such as 20260102030405",
                          options->at);
     }
     struct query query;
     struct err_detail detail = {0};
     enum err err = query_init(&query, bytes_of_string(getter.url), QUERY_EXACT, &detail);
     if (err != ERR_OK) {
-        return cli_usage(cli, &get_command, "\"%s\" is no URL: %s", getter.url,
+        return cli_usage(cli, &get_command, "\"%s\" is not a URL: %s", getter.url,
                          err_detail_text(&detail, err));
     }
     struct data data;
@@ -122,8 +123,8 @@ static const struct option get_options[] = {
            "the capture closest to this time, 1 to 14 digits (the newest)"),
     OPTION(FLAG, struct get_options, headers, "headers", NULL,
            "print the HTTP head as received before the payload"),
-    OPTION(TEXT, struct get_options, output, "output", "FILE", "write here instead of standard output",
-           .letter = 'o'),
+    OPTION(TEXT, struct get_options, output, "output", "FILE",
+           "write to this file instead of standard output", .letter = 'o'),
     {0},
 };
 
@@ -131,10 +132,9 @@ const struct command get_command = {
     .name = "get",
     .summary = "write the payload of a capture to standard output",
     .synopsis = "URL [--at TIME] [-o FILE]",
-    .details =
-        "Writes the bytes of the page, image or file as the server sent them: transfer encodings (chunks) "
-        "are undone, content encodings (gzip, br) stay.\n\n"
-        "The exit status is 1 where the archive holds no capture of the URL.",
+    .details = "Writes the bytes of the page, image or file as the server sent them. Transfer encodings "
+               "(chunks) are removed, content encodings (gzip, br) are kept.\n\n"
+               "The exit status is 1 if the archive holds no capture of the URL.",
     .options = get_options,
     .options_size = sizeof(struct get_options),
     .arguments_min = 1,

@@ -15,13 +15,14 @@ enum { CREATE, CHANGE, JOIN, LEAVE, INVITE, APPROVE, REFUSE, STATUS, ACTIONS_COU
 
 static const struct group_action actions[ACTIONS_COUNT] = {
     [CREATE] = {"create", 1, 1, "a group needs a name: mnemon group create NAME"},
-    [CHANGE] = {"change", 1, 1, "which group? mnemon group change NAME --open"},
-    [JOIN] = {"join", 1, 1, "which group, and where is a member? mnemon group join NAME@HOST"},
-    [LEAVE] = {"leave", 1, 1, "which group? mnemon group leave NAME"},
-    [INVITE] = {"invite", 1, 1, "to which group? mnemon group invite NAME"},
+    [CHANGE] = {"change", 1, 1, "name the group: mnemon group change NAME --open"},
+    [JOIN] = {"join", 1, 1, "name the group and the address of a member: mnemon group join NAME@HOST"},
+    [LEAVE] = {"leave", 1, 1, "name the group: mnemon group leave NAME"},
+    [INVITE] = {"invite", 1, 1, "name the group: mnemon group invite NAME"},
     [APPROVE] = {"approve", 2, 2,
-                 "whom? mnemon group approve NAME KEY; \"mnemon group status\" shows who asks"},
-    [REFUSE] = {"refuse", 2, 2, "whom? mnemon group refuse NAME KEY"},
+                 "name the group and the node's key: mnemon group approve NAME KEY; \"mnemon group status\" "
+                 "shows which nodes ask"},
+    [REFUSE] = {"refuse", 2, 2, "name the group and the node's key: mnemon group refuse NAME KEY"},
     [STATUS] = {"status", 0, 1, ""},
 };
 
@@ -68,7 +69,7 @@ static int group_run(struct cli *cli, const void *values, char **arguments, size
         return cli_usage(cli, &group_command, "%s", actions[action].needs);
     }
     if (count > actions[action].arguments_max) {
-        return cli_usage(cli, &group_command, "\"%s\" takes fewer arguments", arguments[0]);
+        return cli_usage(cli, &group_command, "too many arguments for \"%s\"", arguments[0]);
     }
     int status = data_find(&data, cli, options->data);
     return status == CLI_DONE ? run_action(cli, &data, options, action, arguments + 1, count) : status;
@@ -79,49 +80,53 @@ static const struct group_options group_defaults = {.expires_us = UINT64_MAX,
 
 static const struct option group_options[] = {
     OPTION(TEXT, struct group_options, data, "data", "DIR", DATA_HELP),
-    OPTION(FLAG, struct group_options, open, "open", NULL, "create, change: everybody may join"),
-    OPTION(
-        FLAG, struct group_options, approve, "approve", NULL,
-        "create, change: who wants to join waits for \"mnemon group approve\" at the master (the default)"),
+    OPTION(FLAG, struct group_options, open, "open", NULL, "create, change: any node may join"),
+    OPTION(FLAG, struct group_options, approve, "approve", NULL,
+           "create, change: a node that wants to join waits for \"mnemon group approve\" at the master (the "
+           "default)"),
     OPTION(FLAG, struct group_options, invite, "invite", NULL,
-           "create, change: only who has a token may join"),
+           "create, change: only nodes with a token may join"),
     OPTION(CHOICE, struct group_options, generator, "generator", "WHICH",
-           "create, change: how topologies are made: sparse, without a member or link whose failure cuts "
-           "the group "
-           "(the default), or tree, as flood-d has it",
+           "create, change: the kind of topology: sparse, which no single failed member or link splits (the "
+           "default), or tree, as in flood-d",
            .choices = group_files_generators),
     OPTION(NUMBER, struct group_options, k, "k", "N",
-           "create, change: how many members may fail less one (2)", .min = 1, .max = TOPOLOGY_K_MAX),
+           "create, change: the topology survives the failure of any K - 1 members (2)", .min = 1,
+           .max = TOPOLOGY_K_MAX),
     OPTION(TEXT, struct group_options, token, "token", "TOKEN",
-           "join: the invitation (\"mnemon group invite\")"),
+           "join: the token that \"mnemon group invite\" printed"),
     OPTION(TEXT, struct group_options, key, "for", "KEY",
-           "invite: only the node with this key; \"mnemon ring status\" on its machine shows it"),
+           "invite: make a token for the node with this key only; \"mnemon ring status\" on its machine "
+           "shows the key"),
     OPTION(DURATION, struct group_options, expires_us, "expires", "TIME",
-           "invite: how long the token can be used (7 d)", .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
+           "invite: how long the token is valid (7 d)", .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
     OPTION(TEXT, struct group_options, dot, "dot", "FILE",
            "status: write the topology for Graphviz to a file, or to standard output where it is \"-\""),
-    OPTION(TEXT, struct group_options, svg, "svg", "FILE", "status: the same as a drawing"),
-    OPTION(FLAG, struct group_options, json, "json", NULL, "status: as JSON"),
+    OPTION(TEXT, struct group_options, svg, "svg", "FILE", "status: write the topology as a drawing"),
+    OPTION(FLAG, struct group_options, json, "json", NULL, "status: print JSON"),
     {0},
 };
 
 const struct command group_command = {
     .name = "group",
-    .summary = "keep everything with others: found a group, join one, see it",
+    .summary = "create, join and manage groups of nodes that share collections",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
     .details =
-        "The nodes of a group hand whole collections on to each other, over a topology that is measured, "
-        "computed and repaired by itself. A group needs no ring; a node may be in several groups, and then "
-        "hands on from one to the other. A running node sees what is changed here within a second.\n\n"
-        "  create NAME            found a group; this data directory's node is its founder and first master\n"
-        "  change NAME            let others in by --open, --approve or --invite from now on; another "
-        "--generator or --k (founder)\n"
-        "  join NAME@HOST[:PORT]  ask a member, any, to be let in\n"
-        "  leave NAME             say good-bye; the others compute a topology without this node\n"
+        "The nodes of a group pass whole collections on to each other. They measure the network, compute a "
+        "topology and repair it by themselves. A group needs no ring. A node may be in several groups and "
+        "then passes collections on between them. A running node notices changes made here within a "
+        "second.\n\n"
+        "  create NAME            create a group; the node of this data directory is its founder and first "
+        "master\n"
+        "  change NAME            change who may join (--open, --approve, --invite), the --generator or --k "
+        "(founder)\n"
+        "  join NAME@HOST[:PORT]  ask any member to be let in\n"
+        "  leave NAME             leave the group; the others compute a topology without this node\n"
         "  invite NAME            print a token that lets a node in (founder)\n"
-        "  approve NAME KEY       let in who asked (master)\n"
-        "  refuse NAME KEY        keep him out, or put him out; also who came by a token (master)\n"
-        "  status [NAME]          members, topology and what it costs, who is master, who asks\n\n"
+        "  approve NAME KEY       let in a node that asked (master)\n"
+        "  refuse NAME KEY        keep a node out or remove it, even if it came with a token (master)\n"
+        "  status [NAME]          show the members, the topology and its cost, the master, and nodes that "
+        "ask\n\n"
         "  mnemon group create libraries --open && mnemon serve --address 192.0.2.1\n"
         "  mnemon group join libraries@192.0.2.1 && mnemon serve --address 192.0.2.2",
     .options = group_options,

@@ -27,7 +27,8 @@ static int keep(struct cli *cli, const struct data *data, const struct group_wis
 static int begin(struct cli *cli, const struct data *data, struct bytes name, struct group_wish *wish) {
     char names[GROUP_DRIVER_GROUPS_MAX][GROUP_FILES_NAME_SIZE_MAX];
     if (!group_files_name_is_valid(name)) {
-        return cli_usage(cli, &group_command, "\"%.*s\" is no name: 1 to %d letters, digits, '.', '_' or '-'",
+        return cli_usage(cli, &group_command,
+                         "\"%.*s\" is not a valid name: use 1 to %d letters, digits, '.', '_' or '-'",
                          BYTES_ARG(name), GROUP_FILES_NAME_SIZE_MAX - 1);
     }
     memset(wish, 0, sizeof *wish);
@@ -35,19 +36,19 @@ static int begin(struct cli *cli, const struct data *data, struct bytes name, st
     size_t count = group_files_list(data->directory, names, GROUP_DRIVER_GROUPS_MAX);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(names[i], wish->name) == 0) {
-            return cli_fail(cli, "%s is in a group \"%s\" already; \"mnemon group leave %s\" first",
+            return cli_fail(cli, "%s is already in a group \"%s\"; leave it first: mnemon group leave %s",
                             data->directory, wish->name, wish->name);
         }
     }
     return count < GROUP_DRIVER_GROUPS_MAX
                ? CLI_DONE
-               : cli_fail(cli, "a node is in %d groups at most", GROUP_DRIVER_GROUPS_MAX);
+               : cli_fail(cli, "a node can be in at most %d groups", GROUP_DRIVER_GROUPS_MAX);
 }
 
 static int read(struct cli *cli, const struct data *data, const char *name, struct group_wish *wish) {
     struct err_detail detail = {0};
     if (!group_files_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &group_command, "\"%s\" is no name of a group", name);
+        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
     enum err err = group_files_read_wish(data->directory, name, wish, &detail);
     return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
@@ -57,7 +58,7 @@ static int read(struct cli *cli, const struct data *data, const char *name, stru
 static void print_next(struct cli *cli, const struct data *data) {
     struct node_file node;
     if (node_file_read(data->directory, &node, NULL) == ERR_OK) {
-        fprintf(cli->out, "the running node begins at once; \"mnemon group status\" tells how it is\n");
+        fprintf(cli->out, "the running node begins at once; see \"mnemon group status\"\n");
     } else {
         fprintf(cli->out, "start it:         mnemon serve --address IP\n");
     }
@@ -81,7 +82,7 @@ static int make_key(struct cli *cli, const struct data *data, uint8_t ret_key[PE
 /* What the options say of the rules; the rest stays. */
 static int set_rules(struct cli *cli, const struct group_options *options, struct group_rules *rules) {
     if (options->open + options->approve + options->invite > 1) {
-        return cli_usage(cli, &group_command, "one of --open, --approve and --invite");
+        return cli_usage(cli, &group_command, "use only one of --open, --approve and --invite");
     }
     rules->admission = options->open      ? GROUP_ADMISSION_OPEN
                        : options->invite  ? GROUP_ADMISSION_INVITE
@@ -123,7 +124,7 @@ int group_change(struct cli *cli, const struct data *data, const struct group_op
         return status;
     }
     if (memcmp(wish.rules.founder, nobody, PEER_KEY_SIZE) == 0 || wish.contact.port != 0) {
-        return cli_fail(cli, "only the founder of \"%s\" changes its rules", name);
+        return cli_fail(cli, "only the founder of \"%s\" can change its rules", name);
     }
     status = set_rules(cli, options, &wish.rules);
     status = status == CLI_DONE ? keep(cli, data, &wish) : status;
@@ -151,7 +152,7 @@ static int look_up(struct cli *cli, struct bytes text, struct address *ret_addre
         is_sound = is_sound && bytes_to_u64(bytes_skip(text, colon + 1), UINT16_MAX, &port) && port > 0;
     }
     if (!is_sound) {
-        return cli_usage(cli, &group_command, "\"%.*s\" is no HOST or HOST:PORT", BYTES_ARG(text));
+        return cli_usage(cli, &group_command, "\"%.*s\" is not HOST or HOST:PORT", BYTES_ARG(text));
     }
     snprintf(host, sizeof host, "%.*s", (int)colon, (const char *)text.data);
     int result = getaddrinfo(host, NULL, &hints, &found);
@@ -170,14 +171,14 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
     struct bytes text = bytes_of_string(where);
     size_t at = bytes_find_byte(text, '@');
     if (at >= text.size) {
-        return cli_usage(cli, &group_command, "\"%s\" is no NAME@HOST", where);
+        return cli_usage(cli, &group_command, "\"%s\" is not NAME@HOST", where);
     }
     int status = begin(cli, data, bytes_slice(text, 0, at), &wish);
     status = status == CLI_DONE ? look_up(cli, bytes_skip(text, at + 1), &wish.contact) : status;
     if (status == CLI_DONE && options->token != NULL) {
         struct bytes token = bytes_trim(bytes_of_string(options->token));
         if (!group_files_token_is_possible(token)) {
-            return cli_usage(cli, &group_command, "--token: this is none");
+            return cli_usage(cli, &group_command, "--token: this is not a valid token");
         }
         memcpy(wish.token, token.data, token.size);
     }
@@ -205,7 +206,7 @@ int group_leave(struct cli *cli, const struct data *data, const char *name) {
     status = keep(cli, data, &wish);
     if (status == CLI_DONE) {
         bool is_running = node_file_read(data->directory, &node, NULL) == ERR_OK;
-        fprintf(cli->out, is_running ? "leaving \"%s\"\n" : "\"%s\" is left when the node runs again\n",
+        fprintf(cli->out, is_running ? "leaving \"%s\"\n" : "the node leaves \"%s\" when it runs again\n",
                 name);
     }
     return status;
@@ -219,14 +220,14 @@ int group_judge(struct cli *cli, const struct data *data, const char *name, cons
         return status;
     }
     if (!identity_key_parse(bytes_of_string(text), key)) {
-        return cli_usage(cli, &group_command, "\"%s\" is no key", text);
+        return cli_usage(cli, &group_command, "\"%s\" is not a key", text);
     }
     group_keys_list_remove(is_good ? &wish.refused : &wish.approved, key);
     struct group_keys_list *list = is_good ? &wish.approved : &wish.refused;
     enum err err = group_keys_list_add(list, key);
     if (err == ERR_LIMIT) {
         return cli_fail(
-            cli, "at most %d keys are approved, and as many refused; take some out of %s/groups/%s.group",
+            cli, "at most %d keys can be approved, and as many refused; remove some from %s/groups/%s.group",
             GROUP_FILES_KEYS_MAX, data->directory, name);
     }
     if (err == ERR_EXISTS) {

@@ -21,7 +21,7 @@ static int choose_key(struct cli *cli, const struct group_options *options, stru
     if (options->key != NULL) {
         return identity_key_parse(bytes_of_string(options->key), invitation->key)
                    ? CLI_DONE
-                   : cli_usage(cli, &group_command, "--for: \"%s\" is no key", options->key);
+                   : cli_usage(cli, &group_command, "--for: \"%s\" is not a key", options->key);
     }
     randombytes_buf(seed, INVITATION_SEED_SIZE);
     if (identity_from_seed(&bearer, seed) != ERR_OK) {
@@ -52,7 +52,7 @@ static int print_token(struct cli *cli, const struct group_options *options, con
         invitation_sign(&invitation, sign, identity);
         fprintf(cli->out, "%s\n",
                 invitation_format(&invitation, invitation.is_bearer ? seed : NULL, &sha256, token));
-        fprintf(cli->err, "\"mnemon group refuse %s %s\" makes it worthless\n", wish->name,
+        fprintf(cli->err, "to revoke it: mnemon group refuse %s %s\n", wish->name,
                 identity_key_format(invitation.key, key));
         sha256_done(&sha256);
     }
@@ -66,7 +66,7 @@ int group_invite(struct cli *cli, const struct data *data, const struct group_op
     struct group_wish wish;
     struct identity identity;
     if (!group_files_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &group_command, "\"%s\" is no name of a group", name);
+        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
     enum err err = group_files_read_wish(data->directory, name, &wish, &detail);
     err = err == ERR_OK ? identity_load(&identity, data->directory, &detail) : err;

@@ -53,7 +53,7 @@ static void put_neighbours(struct buf *line, const json_t *group) {
             buf_put_string(line, " a second, ");
         }
         if (json_object_get(neighbour, "heard_seconds_ago") != NULL) {
-            buf_put_format(line, "heard %.0f s ago\n", ask_number(neighbour, "heard_seconds_ago"));
+            buf_put_format(line, "last heard %.0f s ago\n", ask_number(neighbour, "heard_seconds_ago"));
         } else {
             buf_put_string(line, "not heard yet\n");
         }
@@ -123,10 +123,10 @@ int group_status(struct cli *cli, const struct data *data, const struct group_op
     char path[PATH_SIZE_MAX];
     bool wants_picture = options->dot != NULL || options->svg != NULL;
     if (wants_picture && name == NULL) {
-        return cli_usage(cli, &group_command, "of which group? mnemon group status NAME --dot FILE");
+        return cli_usage(cli, &group_command, "name the group: mnemon group status NAME --dot FILE");
     }
     if (name != NULL && !group_files_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &group_command, "\"%s\" is no name of a group", name);
+        return cli_usage(cli, &group_command, "\"%s\" is not a valid name of a group", name);
     }
     if (node_file_read(data->directory, &node, NULL) != ERR_OK) {
         return wants_picture || options->json

@@ -61,7 +61,10 @@ void help_put_overview(FILE *out, const struct command *const *commands) {
     for (; *commands != NULL; commands++) {
         fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
     }
-    fputs("\nmnemon COMMAND --help explains a command. Exit status: 0 done, 1 failed, 2 wrong usage.\n", out);
+    fputs("\n"
+          "Run \"mnemon COMMAND --help\" for the help of a command. Exit status: 0 done, 1 failed, 2 wrong "
+          "usage.\n",
+          out);
 }
 
 static void option_heading(const struct option *option, char out[80]) {
@@ -172,18 +175,26 @@ static void put_man_page(FILE *out, const struct command *const *commands) {
     fprintf(out, ".TH MNEMON 1 \"\" \"mnemon %s\" \"User Commands\"\n", MNEMON_VERSION);
     fputs(".SH NAME\n", out);
     put_roff(out, about);
-    fputs("\n.SH SYNOPSIS\n.B mnemon\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
-          ".SH DESCRIPTION\nmnemon archives web sites in plain WARC files and lets one browse their past. "
-          "Several nodes crawl, keep and serve the web together, with no server in the middle.\n"
-          "Options may stand before, between and behind the arguments; \\fB\\-\\-\\fR ends them.\n"
+    fputs("\n"
+          ".SH SYNOPSIS\n"
+          ".B mnemon\n"
+          ".I COMMAND\n"
+          "[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
+          ".SH DESCRIPTION\n"
+          "mnemon archives web sites in plain WARC files and lets you browse their past. Several nodes can "
+          "crawl, keep and serve the web together, without a central server.\n"
+          "Options may stand before, between and after the arguments; \\fB\\-\\-\\fR ends them.\n"
           ".SH COMMANDS\n",
           out);
     for (; *commands != NULL; commands++) {
         put_roff_command(out, *commands);
     }
     fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n", out);
-    fputs(".SH ENVIRONMENT\n.TP\n.B MNEMON_DATA\nThe data directory, where \\fB\\-\\-data\\fR is not given; "
-          "otherwise \\fI~/.local/share/mnemon\\fR.\n",
+    fputs(".SH ENVIRONMENT\n"
+          ".TP\n"
+          ".B MNEMON_DATA\n"
+          "The data directory, unless \\fB\\-\\-data\\fR is given. The default is "
+          "\\fI~/.local/share/mnemon\\fR.\n",
           out);
     fputs(".SH SEE ALSO\n.BR wget (1),\n.BR curl (1)\n", out);
 }
@@ -261,7 +272,7 @@ static const struct option help_options[] = {
 
 const struct command help_command = {
     .name = "help",
-    .summary = "show what mnemon can do, or explain a command",
+    .summary = "list the commands, or explain one",
     .synopsis = "[COMMAND]",
     .options = help_options,
     .options_size = sizeof(struct help_options),
@@ -273,7 +284,7 @@ static int completion_run(struct cli *cli, const void *values, char **arguments,
     (void)values;
     (void)arguments_count;
     if (strcmp(arguments[0], "bash") != 0) {
-        return cli_usage(cli, &completion_command, "there is completion for bash only, not for \"%s\"",
+        return cli_usage(cli, &completion_command, "completion exists only for bash, not for \"%s\"",
                          arguments[0]);
     }
     put_bash_completion(cli->out, cli->commands);
@@ -286,9 +297,9 @@ static const char *completion_word(size_t index) {
 
 const struct command completion_command = {
     .name = "completion",
-    .summary = "print the completion script of a shell",
+    .summary = "print the completion script for a shell",
     .synopsis = "bash",
-    .details = "For the running shell:\n\n  source <(mnemon completion bash)",
+    .details = "To enable completion in the running shell:\n\n  source <(mnemon completion bash)",
     .arguments_min = 1,
     .arguments_max = 1,
     .word = completion_word,

@@ -318,9 +318,10 @@ static int conclude(const struct import *import, bool json) {
     const struct import_tally *tally = &import->tally;
     (json ? print_json : print_text)(tally, import->cli->out);
     if (import->err != ERR_OK) {
-        return cli_fail(import->cli,
-                        "the import stopped: %s; what is counted is stored, run it again to go on",
-                        err_text(import->err));
+        return cli_fail(
+            import->cli,
+            "the import stopped: %s; the captures counted so far are stored, run it again to continue",
+            err_text(import->err));
     }
     bool is_whole = tally->damaged_count + tally->refused_count + tally->mismatched_count +
                         tally->unresolved_count + tally->files_failed_count ==
@@ -368,10 +369,10 @@ static int import_run(struct cli *cli, const void *values, char **arguments, siz
 static const struct option import_options[] = {
     OPTION(TEXT, struct import_options, data, "data", "DIR", DATA_HELP),
     OPTION(NUMBER, struct import_options, jobs, "jobs", "N",
-           "how many threads store, and how many files are read at once (2)", .letter = 'j', .min = 1,
+           "how many threads store, and how many files are read, at once (2)", .letter = 'j', .min = 1,
            .max = IMPORT_JOBS_MAX),
     OPTION(FLAG, struct import_options, ignore_digests, "ignore-digests", NULL,
-           "take files of a WACZ whose digest is not what its package says"),
+           "import files of a WACZ even if their digests differ from those in its package"),
     OPTION(FLAG, struct import_options, quiet, "quiet", NULL, "show no progress", .letter = 'q'),
     OPTION(FLAG, struct import_options, json, "json", NULL, "print the summary as one JSON object"),
     {0},
@@ -379,17 +380,16 @@ static const struct option import_options[] = {
 
 const struct command import_command = {
     .name = "import",
-    .summary = "take WARC, ARC and WACZ files into the archive",
+    .summary = "import WARC, ARC and WACZ files into the archive",
     .synopsis = "[OPTION…] FILE…",
     .details =
-        "Every response, resource and revisit record becomes a capture, with its request where the file has "
-        "one. Payloads that the archive holds are not stored again. Files may be plain or compressed (gzip, "
-        "zstd); - is standard input. Of a WACZ file all WARC files are taken, after their digests were "
-        "checked.\n\n"
-        "An import can be repeated, and goes on where it was interrupted: captures that are there already "
-        "are "
-        "passed over. Damaged places are named and the rest of the file is imported; the exit status is then "
-        "1, as it is for revisits whose original is neither in the archive nor in the files.",
+        "Every response, resource and revisit record becomes a capture, with its request if the file has "
+        "one. Payloads that the archive already holds are not stored again. Files may be plain or compressed "
+        "(gzip, zstd); - is standard input. From a WACZ file all WARC files are imported after their digests "
+        "have been checked.\n\n"
+        "An import can be repeated, and an interrupted one continues: captures that are already in the "
+        "archive are skipped. Damaged records are reported and the rest of the file is imported. The exit "
+        "status is then 1, and also for revisits whose original is neither in the archive nor in the files.",
     .options = import_options,
     .options_size = sizeof(struct import_options),
     .defaults = &import_defaults,

@@ -244,7 +244,7 @@ static void defer(struct import_job *job) {
             return;
         }
     }
-    import_report(job, job->capture.offset, "%.*s is a revisit of what the archive does not hold",
+    import_report(job, job->capture.offset, "%.*s is a revisit of a capture that the archive does not hold",
                   BYTES_ARG(job->capture.header.target_uri));
 }
 

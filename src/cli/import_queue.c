@@ -117,7 +117,7 @@ static void check_digests(struct import_job *job) {
     warc_check_finish(&job->check);
     if (!warc_check_is_good(&job->check)) {
         import_count(job, &job->import->tally.mismatched_count);
-        import_report(job, job->capture.offset, "%.*s is not what its digest says; imported as it is",
+        import_report(job, job->capture.offset, "%.*s does not match its digest; imported as it is",
                       BYTES_ARG(job->capture.header.target_uri));
     }
 }

@@ -155,7 +155,7 @@ static enum err check_member(const struct import_job *job, struct source *source
     enum err err = wacz_reader_check(&resource, source, detail);
     if (err == ERR_MISMATCH) {
         size_t size = strlen(detail->text);
-        snprintf(detail->text + size, sizeof detail->text - size, "; --ignore-digests takes it all the same");
+        snprintf(detail->text + size, sizeof detail->text - size, "; --ignore-digests imports it anyway");
     }
     return err;
 }

@@ -22,7 +22,7 @@ static int find_job(struct cli *cli, const struct data *data, const char *name, 
     struct stat status;
     snprintf(path, PATH_SIZE_MAX, "%s/jobs/%s/job.conf", data->directory, name);
     if (!job_name_is_valid(bytes_of_string(name)) || stat(path, &status) != 0) {
-        return cli_fail(cli, "there is no job \"%s\"; \"mnemon job list\" names them", name);
+        return cli_fail(cli, "there is no job \"%s\"; \"mnemon job list\" lists them", name);
     }
     snprintf(path, PATH_SIZE_MAX, "%s/jobs/%s", data->directory, name);
     return CLI_DONE;
@@ -42,7 +42,7 @@ static int set_paused(struct cli *cli, const char *directory, const char *name, 
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
-    fprintf(cli->out, "%s %s\n", name, is_paused ? "paused" : "goes on when a node runs");
+    fprintf(cli->out, "%s %s\n", name, is_paused ? "paused" : "continues when a node runs");
     return CLI_DONE;
 }
 
@@ -224,7 +224,7 @@ static int job_run(struct cli *cli, const void *values, char **arguments, size_t
                          action);
     }
     if (arguments_count < 2) {
-        return cli_usage(cli, &job_command, "which job? \"mnemon job list\" names them");
+        return cli_usage(cli, &job_command, "name a job; \"mnemon job list\" lists them");
     }
     bool is_removal = strcmp(action, "remove") == 0;
     for (size_t i = 1; options->ring && is_removal && i < arguments_count && status == CLI_DONE; i++) {
@@ -242,20 +242,17 @@ static int job_run(struct cli *cli, const void *values, char **arguments, size_t
 
 const struct command job_command = {
     .name = "job",
-    .summary = "what a node shall archive by itself, and how often",
+    .summary = "manage the sites that a node archives again and again",
     .synopsis = "add|list|pause|resume|remove [URL…|NAME…] [OPTION…]",
     .details =
-        "A job is a site to archive again and again: each period (--period, one day by default) all of its "
-        "known "
-        "URLs are due. \"mnemon serve\" runs the jobs of its data directory and sees changes within a "
-        "second. "
-        "What \"mnemon archive\" was told once is listed here too, paused: \"resume\" makes it a job.\n\n"
+        "A job is a site to archive again and again: in each period (--period, one day by default) all of "
+        "its known URLs are due. \"mnemon serve\" runs the jobs of its data directory and notices changes "
+        "within a second. Sites that \"mnemon archive\" has crawled are listed here too, as paused; "
+        "\"resume\" makes a node archive them again.\n\n"
         "  mnemon job add https://example.org/ --scope host --period '6 h'\n"
         "  mnemon job list\n"
         "  mnemon job pause example.org-1f3a9c00\n\n"
-        "With --ring a job is given to all nodes of the ring, who do it together: each URL is fetched by one "
-        "of them "
-        "and kept by several.",
+        "With --ring all nodes of the ring share the job: one of them fetches each URL and several keep it.",
     .options = archive_option_table,
     .options_size = sizeof(struct archive_options),
     .defaults = &archive_defaults,

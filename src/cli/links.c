@@ -153,14 +153,13 @@ static int links_run(struct cli *cli, const void *values, char **arguments, size
 
 static const struct option links_command_options[] = {
     OPTION(TEXT, struct links_command_options, base, "base", "URL",
-           "the URL that the document is from; what it refers to is resolved against it"),
-    OPTION(
-        TEXT, struct links_command_options, type, "type", "MIME",
-        "what the document is, as in the Content-Type header: \"text/html; charset=utf-8\"; by default the "
-        "name of the file and its first bytes decide"),
-    OPTION(FLAG, struct links_command_options, json, "json", NULL, "print one JSON object a line"),
+           "the URL of the document; its links are resolved against it"),
+    OPTION(TEXT, struct links_command_options, type, "type", "MIME",
+           "the type of the document, as in a Content-Type header: \"text/html; charset=utf-8\"; by default "
+           "the name of the file and its first bytes decide"),
+    OPTION(FLAG, struct links_command_options, json, "json", NULL, "print one JSON object per line"),
     OPTION(FLAG, struct links_command_options, guesses, "guesses", NULL,
-           "also print what looks like a URL in scripts and JSON"),
+           "also print strings in scripts and JSON that look like URLs"),
     OPTION(FLAG, struct links_command_options, forms, "forms", NULL,
            "also print where forms with the method GET lead"),
     {0},
@@ -168,14 +167,12 @@ static const struct option links_command_options[] = {
 
 const struct command links_command = {
     .name = "links",
-    .summary = "show what a page refers to",
+    .summary = "show the links of a page",
     .synopsis = "--base URL [--type MIME] [--guesses] [--forms] [--json] FILE",
-    .details = "Prints what the crawler would follow: the kind of link (page, embed, refresh, form, guess), "
-               "the element and "
-               "the attribute it was found in, and the URL, resolved and normalised. HTML, XHTML, SVG, RSS, "
-               "Atom, CSS, "
-               "web manifests, JSON, scripts and HLS playlists are understood. FILE may be \"-\" for "
-               "standard input.\n\n"
+    .details = "Prints the links that the crawler would follow: the kind of link (page, embed, refresh, "
+               "form, guess), the element and the attribute in which it was found, and the URL, resolved and "
+               "normalised. It understands HTML, XHTML, SVG, RSS, Atom, CSS, web manifests, JSON, scripts "
+               "and HLS playlists. FILE may be \"-\" for standard input.\n\n"
                "Each URL is printed once per kind. URLs that are not http or https are left out.",
     .options = links_command_options,
     .options_size = sizeof(struct links_command_options),

@@ -55,7 +55,7 @@ static int list_run(struct cli *cli, const void *values, char **arguments, size_
     enum err err =
         query_init(&query, bytes_of_string(arguments[0]), (enum query_match)options->match, &detail);
     if (err != ERR_OK) {
-        return cli_usage(cli, &list_command, "\"%s\" is no URL: %s", arguments[0],
+        return cli_usage(cli, &list_command, "\"%s\" is not a URL: %s", arguments[0],
                          err_detail_text(&detail, err));
     }
     query.from_us = from_us;
@@ -74,13 +74,14 @@ static int list_run(struct cli *cli, const void *values, char **arguments, size_
 
 static const struct option list_options[] = {
     OPTION(TEXT, struct list_options, data, "data", "DIR", DATA_HELP),
-    OPTION(CHOICE, struct list_options, match, "match", "HOW", "which URLs; auto goes by the star",
+    OPTION(CHOICE, struct list_options, match, "match", "HOW", "which URLs to list; auto decides by the star",
            .choices = query_matches),
     OPTION(TEXT, struct list_options, from, "from", "TIME",
-           "not before: 1 to 14 digits, 2026 or 20260102030405"),
-    OPTION(TEXT, struct list_options, to, "to", "TIME", "not after; 2026 is the end of that year"),
-    OPTION(NUMBER, struct list_options, limit, "limit", "N", "print no more than so many", .max = UINT64_MAX),
-    OPTION(FLAG, struct list_options, json, "json", NULL, "print one JSON object a line"),
+           "only captures from this time on: 1 to 14 digits, such as 2026 or 20260102030405"),
+    OPTION(TEXT, struct list_options, to, "to", "TIME",
+           "only captures up to this time; 2026 means the end of that year"),
+    OPTION(NUMBER, struct list_options, limit, "limit", "N", "print at most N captures", .max = UINT64_MAX),
+    OPTION(FLAG, struct list_options, json, "json", NULL, "print one JSON object per line"),
     {0},
 };
 
@@ -88,14 +89,13 @@ const struct command list_command = {
     .name = "list",
     .summary = "list the captures of a URL",
     .synopsis = "URL[*] [OPTION…]",
-    .details =
-        "Prints the captures that the archive holds as CDXJ, sorted by URL and time: SURT, timestamp and "
-        "a JSON object with url, mime, status, digest, length, offset and filename. A capture whose "
-        "payload is stored with an earlier one has the mime type warc/revisit.\n\n"
-        "  mnemon list http://example.org/page      this URL\n"
-        "  mnemon list 'http://example.org/dir/*'   all URLs that begin so\n"
-        "  mnemon list '*.example.org'              the host and its subdomains\n"
-        "  mnemon list '*'                          everything",
+    .details = "Prints captures as CDXJ lines, sorted by URL and time: SURT, timestamp, and a JSON object "
+               "with url, mime, status, digest, length, offset and filename. A capture whose payload is "
+               "stored with an earlier one has the mime type warc/revisit.\n\n"
+               "  mnemon list http://example.org/page      this URL\n"
+               "  mnemon list 'http://example.org/dir/*'   all URLs that begin like this\n"
+               "  mnemon list '*.example.org'              the host and its subdomains\n"
+               "  mnemon list '*'                          everything",
     .options = list_options,
     .options_size = sizeof(struct list_options),
     .defaults = &list_defaults,

@@ -34,7 +34,7 @@ static int change_readers(struct cli *cli, const struct mirror_options *options,
                           struct collection_readers *readers) {
     uint8_t key[PEER_KEY_SIZE];
     if (options->is_private && (options->is_public || options->readers.count > 0)) {
-        return cli_usage(cli, &mirror_command, "--private goes with neither --public nor --reader");
+        return cli_usage(cli, &mirror_command, "--private cannot be combined with --public or --reader");
     }
     if (options->is_private) {
         *readers = (struct collection_readers){0};
@@ -42,10 +42,10 @@ static int change_readers(struct cli *cli, const struct mirror_options *options,
     readers->is_public = readers->is_public || options->is_public;
     for (size_t i = 0; i < options->readers.count; i++) {
         if (!identity_key_parse(bytes_of_string(options->readers.items[i]), key)) {
-            return cli_fail(cli, "--reader %s: not the key of a node", options->readers.items[i]);
+            return cli_fail(cli, "--reader: \"%s\" is not the key of a node", options->readers.items[i]);
         }
         if (collection_readers_add(readers, key) != ERR_OK) {
-            return cli_fail(cli, "at most %d readers of a collection", COLLECTION_SETUP_READERS_MAX);
+            return cli_fail(cli, "a collection can have at most %d readers", COLLECTION_SETUP_READERS_MAX);
         }
     }
     return CLI_DONE;
@@ -80,7 +80,7 @@ static void print_published(struct cli *cli, const char *name,
     value_put_count(&line, result->stat.read_count);
     buf_put_string(&line, " of them read (");
     value_put_size(&line, result->stat.read_size);
-    buf_put_format(&line, ")\nothers get it by: mnemon mirror subscribe %s@%s\n", name,
+    buf_put_format(&line, ")\nothers get it with: mnemon mirror subscribe %s@%s\n", name,
                    identity_key_format(version->publisher, key));
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
@@ -94,11 +94,13 @@ static int publish(struct cli *cli, const struct data *data, const struct mirror
     struct collection_publish_result result;
     struct collection_setup before = {0};
     if (options->archive && source != NULL) {
-        return cli_usage(cli, &mirror_command, "either a directory or --archive");
+        return cli_usage(cli, &mirror_command, "use either a directory or --archive");
     }
     enum err err = collection_setup_read(data->directory, name, &before, NULL);
     if (err == ERR_INVALID) {
-        return cli_fail(cli, "names of collections are 1 to %d of a-z 0-9 . _ -, without a dot in front",
+        return cli_fail(cli,
+                        "the name of a collection is 1 to %d of the characters a-z 0-9 . _ - and does not "
+                        "begin with a dot",
                         VERSION_NAME_SIZE_MAX);
     }
     int status = change_readers(cli, options, &before.readers);
@@ -137,11 +139,11 @@ static int publish(struct cli *cli, const struct data *data, const struct mirror
 
 static int read_sources(struct cli *cli, const struct option_list *from, struct collection_setup *setup) {
     if (from->count > COLLECTION_SETUP_SOURCES_MAX) {
-        return cli_fail(cli, "at most %d times --from", COLLECTION_SETUP_SOURCES_MAX);
+        return cli_fail(cli, "use --from at most %d times", COLLECTION_SETUP_SOURCES_MAX);
     }
     for (size_t i = 0; i < from->count; i++) {
         if (!address_parse(bytes_of_string(from->items[i]), TRANSPORT_PORT, &setup->sources[i])) {
-            return cli_fail(cli, "--from %s: not an address like 192.0.2.1:7070", from->items[i]);
+            return cli_fail(cli, "--from: \"%s\" is not an address such as 192.0.2.1:7070", from->items[i]);
         }
     }
     setup->sources_count = from->count;
@@ -155,12 +157,14 @@ static int read_wish(struct cli *cli, const char *text, struct collection_setup 
     if (at < name.size) {
         setup->has_publisher = true;
         if (!identity_key_parse(bytes_skip(name, at + 1), setup->publisher)) {
-            return cli_fail(cli, "%s: what follows the @ is no key of a publisher", text);
+            return cli_fail(cli, "%s: the text after the @ is not the key of a publisher", text);
         }
         name = bytes_slice(name, 0, at);
     }
     if (!version_name_is_valid(name)) {
-        return cli_fail(cli, "names of collections are 1 to %d of a-z 0-9 . _ -, without a dot in front",
+        return cli_fail(cli,
+                        "the name of a collection is 1 to %d of the characters a-z 0-9 . _ - and does not "
+                        "begin with a dot",
                         VERSION_NAME_SIZE_MAX);
     }
     memcpy(setup->name, name.data, name.size);
@@ -183,7 +187,8 @@ static int subscribe(struct cli *cli, const struct data *data, const struct mirr
     }
     if (err == ERR_OK && before.has_publisher && setup.has_publisher &&
         memcmp(before.publisher, setup.publisher, PEER_KEY_SIZE) != 0) {
-        return cli_fail(cli, "\"%s\" is here already, of another publisher: mnemon mirror unsubscribe %s",
+        return cli_fail(cli,
+                        "\"%s\" is already here, from another publisher; first: mnemon mirror unsubscribe %s",
                         setup.name, setup.name);
     }
     if (err == ERR_OK && !setup.has_publisher) {
@@ -210,7 +215,7 @@ static int unsubscribe(struct cli *cli, const struct data *data, const char *nam
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
-    fprintf(cli->out, "no longer kept up to date; what is here stays in %s/collections/%s\n", data->directory,
+    fprintf(cli->out, "no longer kept up to date; its files stay in %s/collections/%s\n", data->directory,
             name);
     return CLI_DONE;
 }
@@ -362,7 +367,7 @@ static void print_status(struct cli *cli, const struct node_file *node, const js
         put_mirror(&line, json_array_get(mirrors, i), answer);
     }
     if (json_array_size(mirrors) == 0) {
-        buf_put_string(&line, "no collections; \"mnemon mirror subscribe\" gets one\n");
+        buf_put_string(&line, "no collections; get one with \"mnemon mirror subscribe\"\n");
     }
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
@@ -385,9 +390,9 @@ static int mirror_run(struct cli *cli, const void *values, char **arguments, siz
         size_t max;
         const char *needs;
     } needed[ACTIONS_COUNT] = {
-        [PUBLISH] = {1, 2, "which collection, and from where? mnemon mirror publish COLLECTION DIR"},
-        [SUBSCRIBE] = {1, 1, "to which collection? mnemon mirror subscribe COLLECTION@KEY"},
-        [UNSUBSCRIBE] = {1, 1, "which collection? mnemon mirror unsubscribe COLLECTION"},
+        [PUBLISH] = {1, 2, "name the collection and its directory: mnemon mirror publish COLLECTION DIR"},
+        [SUBSCRIBE] = {1, 1, "name the collection: mnemon mirror subscribe COLLECTION@KEY"},
+        [UNSUBSCRIBE] = {1, 1, "name the collection: mnemon mirror unsubscribe COLLECTION"},
         [STATUS] = {0, 0, "\"status\" takes no arguments"},
     };
     size_t action = 0;
@@ -422,43 +427,42 @@ static int mirror_run(struct cli *cli, const void *values, char **arguments, siz
 static const struct option mirror_options[] = {
     OPTION(TEXT, struct mirror_options, data, "data", "DIR", DATA_HELP),
     OPTION(LIST, struct mirror_options, from, "from", "ADDRESS[:PORT]",
-           "subscribe: a node that has it, or will; may be given several times. The neighbours in this "
-           "node's groups are asked anyway"),
+           "subscribe: the address of a node that has the collection or will have it; may be repeated. The "
+           "neighbours in this node's groups are asked anyway"),
     OPTION(LIST, struct mirror_options, readers, "reader", "KEY",
-           "publish, subscribe: the node with this key may read the collection here, though it is in no "
-           "group and no ring with this one; may be given several times, and adds to those of before"),
+           "publish, subscribe: let the node with this key read the collection here, even if it shares no "
+           "group and no ring with this node; may be repeated, and adds to the readers named before"),
     OPTION(FLAG, struct mirror_options, is_public, "public", NULL,
-           "publish, subscribe: whoever reaches this node may read it"),
+           "publish, subscribe: let every node that reaches this one read it"),
     OPTION(FLAG, struct mirror_options, is_private, "private", NULL,
-           "publish, subscribe: only members of this node's groups and ring may (the default; takes back "
-           "--reader and --public)"),
+           "publish, subscribe: let only members of this node's groups and ring read it (the default; "
+           "revokes --reader and --public)"),
     OPTION(FLAG, struct mirror_options, archive, "archive", NULL,
-           "publish: this node's archive: its segments and access rules"),
-    OPTION(FLAG, struct mirror_options, json, "json", NULL, "status: as JSON"),
+           "publish: publish this node's archive, its segments and access rules"),
+    OPTION(FLAG, struct mirror_options, json, "json", NULL, "status: print JSON"),
     {0},
 };
 
 const struct command mirror_command = {
     .name = "mirror",
-    .summary = "whole collections on many nodes: publish one, subscribe to one",
+    .summary = "publish a collection, or keep a copy of another node's",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
     .details =
-        "A collection is a directory that one node publishes, version after version, and others keep copies "
-        "of. Only what has changed travels, from whoever has it; nobody but the publisher can make a "
-        "version. A running node sees what is changed here within a second. Nodes that are in a group or in "
-        "a ring together may read all collections of each other; for others there are --from where they "
-        "subscribe, and --reader or --public where they are to be let in.\n\n"
-        "  publish COLLECTION [DIR]      make a version of what is in the directory now\n"
-        "  publish COLLECTION --archive  make one of this node's archive\n"
+        "A collection is a directory that one node publishes, version after version, and of which other "
+        "nodes keep copies. Only changes are transferred, from any node that has them; only the publisher "
+        "can make a version. A running node notices changes made here within a second. Nodes that share a "
+        "group or a ring may read each other's collections. Other subscribers name a node with --from, and "
+        "that node lets them in with --reader or --public.\n\n"
+        "  publish COLLECTION [DIR]      make a version of the directory's present contents\n"
+        "  publish COLLECTION --archive  make a version of this node's archive\n"
         "  subscribe COLLECTION[@KEY]    keep a copy up to date\n"
-        "  unsubscribe COLLECTION        or stop publishing; the files stay\n"
-        "  status                        who has which version, and what is on its way\n\n"
-        "What is published is read in place when others fetch it; publish again after changes. Without the "
-        "publisher's key, whoever is first to offer a collection of that name is believed. The files of a "
-        "subscriber are in DIR/collections/COLLECTION/current. An archive is indexed and served beside the "
-        "node's own, marked with where it comes from; \"mnemon list\" and \"mnemon export\" have only what "
-        "is the "
-        "node's own, to which files of others can be added with \"mnemon import\".\n\n"
+        "  unsubscribe COLLECTION        stop updating it, or stop publishing it; the files stay\n"
+        "  status                        show which node has which version, and running transfers\n\n"
+        "Published files are read in place when others fetch them; publish again after changing them. "
+        "Without a publisher's key, a subscriber believes the first node that offers a collection of that "
+        "name. The files of a subscriber are in DIR/collections/COLLECTION/current. A mirrored archive is "
+        "indexed and served beside the node's own and marked with its source. \"mnemon list\" and \"mnemon "
+        "export\" show only the node's own archive; add files of a mirrored one with \"mnemon import\".\n\n"
         "  mnemon mirror publish papers /srv/papers --reader KEY\n"
         "  mnemon mirror subscribe papers@KEY --from 192.0.2.1:7070",
     .options = mirror_options,

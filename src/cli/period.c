@@ -8,7 +8,8 @@ static int read_time(struct cli *cli, const struct command *command, const char 
         return CLI_DONE;
     }
     if (!utc_parse_digits(bytes_of_string(text), wants_latest, ret_time_us)) {
-        return cli_usage(cli, command, "--%s: \"%s\" is no time; write 1 to 14 digits: 2026, 20260102030405",
+        return cli_usage(cli, command,
+                         "--%s: \"%s\" is not a time; write 1 to 14 digits, such as 2026 or 20260102030405",
                          name, text);
     }
     return CLI_DONE;

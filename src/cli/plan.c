@@ -106,21 +106,19 @@ static int plan_run(struct cli *cli, const void *values, char **arguments, size_
 
 const struct command plan_command = {
     .name = "plan",
-    .summary = "reckon nodes, disks and bandwidth for an archive",
+    .summary = "estimate the nodes, disks and bandwidth an archive needs",
     .synopsis = "[OPTION…]",
-    .details =
-        "Prints what an archive on a ring needs: storage over time, nodes or disks, requests and bandwidth "
-        "of "
-        "each node, how safe the copies are, what links cost. It starts from a preset and changes what is "
-        "given; with --measured, or --data DIR, also what one's own archive shows (sizes, changes, "
-        "duplicates, "
-        "links). The formulas and where the figures come from are in docs/plan.md.\n\n"
-        "  mnemon plan --disk '4 TB'                 how many nodes\n"
-        "  mnemon plan --nodes 12 --pages 5M         what each of 12 nodes needs\n"
-        "  mnemon plan --measured --pages 20M        a larger archive like mine\n"
-        "  mnemon plan --preset thesis --json        the figures of the Herodotus thesis\n\n"
-        "Counts may be written as 2.5M or 3B, shares as 5%, sizes as 12 KB, times as 30 d, rates as 100 "
-        "Mbit/s. --nodes without --disk asks for the disks, --disk without --nodes for the nodes.",
+    .details = "Prints what an archive on a ring needs: storage over time, nodes or disks, requests and "
+               "bandwidth of each node, the safety of the copies, and the cost of links. It starts from the "
+               "figures of a preset. Options replace single figures; --measured, or --data DIR, replaces "
+               "those that your own archive shows (sizes, changes, duplicates, links). docs/plan.md explains "
+               "the formulas and the sources of the figures.\n\n"
+               "  mnemon plan --disk '4 TB'                 how many nodes\n"
+               "  mnemon plan --nodes 12 --pages 5M         what each of 12 nodes needs\n"
+               "  mnemon plan --measured --pages 20M        a larger archive like your own\n"
+               "  mnemon plan --preset thesis --json        the figures of the Herodotus thesis\n\n"
+               "Counts may be written as 2.5M or 3B, shares as 5%, sizes as 12 KB, times as 30 d, rates as "
+               "100 Mbit/s. --nodes without --disk estimates the disks, --disk without --nodes the nodes.",
     .options = plan_options,
     .options_size = sizeof(struct plan_options),
     .defaults = &plan_defaults,

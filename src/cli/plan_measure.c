@@ -237,7 +237,7 @@ int plan_measure(struct cli *cli, const struct plan_options *options, struct dat
         return cli_fail(cli, "%s cannot be measured: %s", data->directory, err_text(err));
     }
     if (ret_measure->pages.urls_count == 0) {
-        return cli_fail(cli, "%s holds no pages that could be measured", data->directory);
+        return cli_fail(cli, "%s holds no pages to measure", data->directory);
     }
     return CLI_DONE;
 }

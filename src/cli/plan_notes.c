@@ -86,7 +86,7 @@ void plan_put_notes(struct plan *plan) {
     }
     if (plan->preset == CAPACITY_TODAY) {
         buf_put_string(out, "Today's figures are assumptions, with their sources in docs/plan.md; --measured "
-                            "takes those of your own archive.\n");
+                            "uses those of your own archive.\n");
     } else {
         note_thesis(plan, out);
     }

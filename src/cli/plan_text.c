@@ -143,7 +143,7 @@ static void put_measured(const struct plan *plan, struct buf *out) {
     if (distances_count > 0) {
         put_line(out, "unchanged since the one before", share_cell(1 - changes_count / distances_count));
     }
-    put_line(out, "contents it had from elsewhere",
+    put_line(out, "contents it had from other URLs",
              share_cell((double)measure->duplicates_count / (double)measure->contents_count));
 }
 
@@ -232,7 +232,7 @@ static void put_links(const struct plan *plan, struct buf *out) {
     put_line(out, "a lookup and a message for each", count_cell(capacity->link_direct_size));
     put_line(out, "batches that walk the ring", count_cell(capacity->link_walk_size));
     put_line(out, "the same, compressed (mnemon)", count_cell(CAPACITY_LINK_SIZE));
-    put_line(out, "reckoned with above", count_cell(plan->inputs.link_size));
+    put_line(out, "assumed above", count_cell(plan->inputs.link_size));
     put_line(out, "links gathered for a walk", count_cell(capacity->walk_links_count));
     put_line(out, "memory for them", size_cell(capacity->walk_buffer_size));
 }

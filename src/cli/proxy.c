@@ -47,31 +47,31 @@ static const struct proxy_options proxy_defaults = {
 static const struct option proxy_options[] = {
     OPTION(TEXT, struct proxy_options, serve.data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct proxy_options, serve.proxy_listen, "listen", "IP[:PORT]",
-           "where browsers find it (127.0.0.1:8118); with any other than a loopback address others can use "
-           "it, too"),
+           "the address of the proxy (127.0.0.1:8118); unless it is a loopback address, others can use the "
+           "proxy too"),
     OPTION(DURATION, struct proxy_options, serve.proxy_timeout_us, "timeout", "TIME",
-           "for the first byte of a server (3 s); then the crowd and the archive are asked, too", .min = 1000,
-           .max = UINT64_C(60) * 1000000),
+           "how long to wait for a server's first byte (3 s) before the crowd and the archive are asked too",
+           .min = 1000, .max = UINT64_C(60) * 1000000),
     OPTION(FLAG, struct proxy_options, serve.proxy_intercept, "intercept", NULL,
-           "take https: apart, with certificates of its own; see --print-ca"),
+           "decrypt https: connections, with certificates of its own; see --print-ca"),
     OPTION(FLAG, struct proxy_options, print_ca, "print-ca", NULL,
-           "only print the certificate that the browser must trust for --intercept"),
+           "only print the certificate that your browser must trust for --intercept"),
     OPTION(FLAG, struct proxy_options, serve.proxy_archive, "archive", NULL,
-           "store what may be public of what passes through"),
+           "archive the public pages that pass through"),
     OPTION(TEXT, struct proxy_options, serve.join, "join", "HOST[:PORT]",
-           "join the ring of the node there, and so its crowd; needed once"),
+           "join the ring of the node at this address, and so its crowd; needed only once"),
     OPTION(TEXT, struct proxy_options, serve.token, "token", "TOKEN",
-           "the invitation to that ring (\"mnemon ring invite\"); likewise"),
+           "the token for that ring, from \"mnemon ring invite\"; needed only once"),
     OPTION(TEXT, struct proxy_options, serve.address, "address", "IP",
-           "where the node listens (127.0.0.1), for its pages and its ring"),
+           "the address at which the node listens for its pages and its ring (127.0.0.1)"),
     OPTION(NUMBER, struct proxy_options, serve.port, "port", "PORT",
            "the port of the ring, UDP and TCP (7070)", .max = UINT16_MAX),
     OPTION(NUMBER, struct proxy_options, serve.http, "http", "PORT", "the port of the node's pages (8080)",
            .max = UINT16_MAX),
     OPTION(TEXT, struct proxy_options, serve.config, "config", "FILE",
-           "settings (mnemon.conf in the data directory); options win over them"),
+           "read settings from this file (mnemon.conf in the data directory); options override them"),
     OPTION(FLAG, struct proxy_options, serve.allow_private, "allow-private", NULL,
-           "names may lead to private addresses, and what is there is offered like everything else"),
+           "allow names that lead to private addresses, and offer pages from there like all others"),
     {0},
 };
 
@@ -81,16 +81,16 @@ const struct command proxy_command = {
     .synopsis = "[OPTION…]",
     .details =
         "Runs a node as \"mnemon serve\" does, and beside it an HTTP proxy for your own browser (and \"curl "
-        "-x\"). Every request goes to the server that it names. Where a page cannot be had there, because "
-        "the "
-        "name leads nowhere, nobody answers in time or a gateway says so, other nodes that have just read it "
-        "are asked (the crowd), then the archive. Such answers carry X-Mnemon-Source and "
-        "Memento-Datetime.\n\n"
-        "What you read is offered to the crowd where everybody would have got it: requests without cookies "
-        "and logins, answers that set none and are not marked as private, from public addresses.\n\n"
-        "https: passes through as a tunnel that is not looked into. With --intercept it is taken apart: the "
+        "-x\"). Every request goes to the server that it names. If that server cannot provide the page, "
+        "because its name does not resolve, it does not answer in time or a gateway reports an error, the "
+        "proxy asks other nodes that have just read the page (the crowd), then the archive. Such answers "
+        "carry the headers X-Mnemon-Source and Memento-Datetime.\n\n"
+        "The pages you read are offered to the crowd only if everybody would have received the same: "
+        "requests without cookies and logins, answers that set no cookies and are not marked as private, "
+        "from public addresses.\n\n"
+        "https: connections pass through unread, as tunnels. With --intercept the proxy decrypts them: the "
         "browser must then trust the certificate that --print-ca prints, which is made for this data "
-        "directory alone. Whoever has its file proxy-ca.pem can read all that browser's connections.",
+        "directory alone. Anybody who has its file proxy-ca.pem can read all connections of that browser.",
     .options = proxy_options,
     .options_size = sizeof(struct proxy_options),
     .defaults = &proxy_defaults,

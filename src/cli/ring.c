@@ -26,7 +26,7 @@ static int leave(struct cli *cli, const struct data *data) {
     if (err != ERR_OK) {
         return cli_fail(cli, "%s", err_detail_text(&detail, err));
     }
-    fprintf(cli->out, "left; what was known of the ring is kept in %s/ring/*.left\n", data->directory);
+    fprintf(cli->out, "left the ring; its files are kept as %s/ring/*.left\n", data->directory);
     return CLI_DONE;
 }
 
@@ -43,11 +43,11 @@ static int check_arguments(struct cli *cli, const char *action, size_t count) {
     }
     if (count < min) {
         return cli_usage(cli, &ring_command, "%s",
-                         action[0] == 'c'   ? "a ring needs a name: mnemon ring create NAME"
-                         : action[2] != 'm' ? "which URL? mnemon ring lookup|takedown|restore URL"
-                                            : "which key? \"mnemon ring status\" shows them");
+                         action[0] == 'c'   ? "name the ring: mnemon ring create NAME"
+                         : action[2] != 'm' ? "name a URL: mnemon ring lookup|takedown|restore URL"
+                                            : "name a key; \"mnemon ring status\" shows them");
     }
-    return count <= max ? CLI_DONE : cli_usage(cli, &ring_command, "\"%s\" takes fewer arguments", action);
+    return count <= max ? CLI_DONE : cli_usage(cli, &ring_command, "too many arguments for \"%s\"", action);
 }
 
 static int ring_run(struct cli *cli, const void *values, char **arguments, size_t arguments_count) {
@@ -102,60 +102,59 @@ static const struct ring_options ring_defaults = {
 static const struct option ring_options[] = {
     OPTION(TEXT, struct ring_options, data, "data", "DIR", DATA_HELP),
     OPTION(NUMBER, struct ring_options, replicas, "replicas", "N",
-           "create, amend: how many nodes keep a document (6)", .min = 1, .max = CHARTER_REPLICAS_MAX),
+           "create, amend: how many nodes keep each document (6)", .min = 1, .max = CHARTER_REPLICAS_MAX),
     OPTION(NUMBER, struct ring_options, witnesses, "witnesses", "N",
-           "create, amend: how many of them fetch it from its origin; the others copy (1)", .min = 1,
+           "create, amend: how many of them fetch it from its origin (1); the others copy it", .min = 1,
            .max = CHARTER_REPLICAS_MAX),
     OPTION(NUMBER, struct ring_options, list_size, "list-size", "N",
-           "create: how many places after its own a node watches (8); cannot be changed later", .min = 2,
+           "create: how many positions after its own a node watches (8); cannot be changed later", .min = 2,
            .max = CHARTER_LIST_SIZE_MAX),
     OPTION(CHOICE, struct ring_options, mapping, "mapping", "WHAT",
-           "create: what decides who keeps a document: its url (the default), its host, or its section, the "
-           "host and the first part of the path; cannot be changed later",
+           "create: what decides which nodes keep a document: its url (the default), its host, or its "
+           "section, which is the host and the first part of the path; cannot be changed later",
            .choices = charter_mappings),
     OPTION(DURATION, struct ring_options, period_us, "period", "TIME",
            "create, amend: how often everything is crawled (1 d)",
            .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
     OPTION(LIST, struct ring_options, scope, "scope", "PATTERN",
-           "create, amend: archive only URLs that match, as \"mnemon archive --include\"; may be given "
-           "several times; \"any\": all URLs (the default)"),
-    OPTION(FLAG, struct ring_options, open, "open", NULL, "create, amend: everybody may join"),
+           "create, amend: archive only URLs that match, as with \"mnemon archive --include\"; may be "
+           "repeated; \"any\" means all URLs (the default)"),
+    OPTION(FLAG, struct ring_options, open, "open", NULL, "create, amend: any node may join"),
     OPTION(FLAG, struct ring_options, invited, "invite", NULL,
-           "create, amend: only who is invited may join (the default)"),
+           "create, amend: only invited nodes may join (the default)"),
     OPTION(CHOICE, struct ring_options, jobs, "jobs", "WHOSE",
-           "create, amend: who may add jobs for the ring: members (the default) or its founder only",
+           "create, amend: who may add jobs for the ring: all members (the default) or only its founder",
            .choices = jobs_words),
     OPTION(TEXT, struct ring_options, key, "for", "KEY",
-           "invite: only the node with this key; \"mnemon ring status\" on its machine shows it"),
+           "invite: make a token for the node with this key only; \"mnemon ring status\" on its machine "
+           "shows the key"),
     OPTION(DURATION, struct ring_options, expires_us, "expires", "TIME",
-           "invite: how long the token can be used (7 d); with --for: how long the membership lasts "
-           "(for ever)",
+           "invite: how long the token is valid (7 d); with --for: how long the membership lasts (for ever)",
            .max = UINT64_C(1000000) * CHARTER_PERIOD_S_MAX),
     OPTION(NUMBER, struct ring_options, places, "places", "N",
-           "lookup: how many places: the owner of the URL and those after it (1)", .min = 1,
+           "lookup: how many positions to show: the owner of the URL and those after it (1)", .min = 1,
            .max = TRANSPORT_VNODES_MAX),
-    OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup: as JSON"),
+    OPTION(FLAG, struct ring_options, json, "json", NULL, "status, lookup: print JSON"),
     {0},
 };
 
 const struct command ring_command = {
     .name = "ring",
-    .summary = "found a ring of nodes, invite others, see how it is",
+    .summary = "create and manage a ring of nodes that share one archive",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
     .details =
-        "Nodes of a ring find each other and agree who is responsible for which part of the web, whatever "
-        "dies. "
-        "They crawl, keep and serve one archive together. What they have agreed on is the charter, "
-        "which its founder signs.\n\n"
-        "  create NAME   found a ring; this data directory's node is its founder\n"
+        "The nodes of a ring find each other and divide the web among themselves, even if nodes fail. "
+        "Together they crawl, keep and serve one archive. The rules of a ring are its charter, which its "
+        "founder signs.\n\n"
+        "  create NAME   create a ring; the node of this data directory is its founder\n"
         "  invite        print a token that lets a node in (founder)\n"
-        "  status        the neighbours, what this node is responsible for, and how well it is kept\n"
-        "  lookup URL    which node is responsible for a URL, as this node finds it\n"
-        "  amend         sign a new version of the charter, which then spreads (founder)\n"
-        "  takedown URL  show no capture of it on any node; URL* for all below it (founder)\n"
+        "  status        show the neighbours, this node's share of the web, and how well it is kept\n"
+        "  lookup URL    find the node that is responsible for a URL\n"
+        "  amend         sign a new version of the charter, which then spreads to all nodes (founder)\n"
+        "  takedown URL  hide its captures on all nodes; URL* hides everything below it (founder)\n"
         "  restore URL   show them again (founder)\n"
-        "  remove KEY…   refuse members, or tokens, from now on (founder)\n"
-        "  leave         be a node of its own again\n\n"
+        "  remove KEY…   refuse members or tokens from now on (founder)\n"
+        "  leave         leave the ring\n\n"
         "  mnemon ring create films --open && mnemon serve --address 192.0.2.1\n"
         "  mnemon serve --address 192.0.2.2 --join 192.0.2.1",
     .options = ring_options,

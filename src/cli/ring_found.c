@@ -96,7 +96,7 @@ static int set_scope(struct cli *cli, const struct option_list *given, struct ch
     bool is_any = given->count == 1 && strcmp(given->items[0], "any") == 0;
     size_t count = is_any ? 0 : given->count;
     if (count > CHARTER_SCOPE_COUNT_MAX) {
-        return cli_usage(cli, &ring_command, "at most %d patterns", CHARTER_SCOPE_COUNT_MAX);
+        return cli_usage(cli, &ring_command, "use at most %d patterns", CHARTER_SCOPE_COUNT_MAX);
     }
     pattern_list_init(&patterns);
     for (size_t i = 0; i < count && err == ERR_OK; i++) {
@@ -120,7 +120,7 @@ static int set_scope(struct cli *cli, const struct option_list *given, struct ch
 static int set_rules(struct cli *cli, const struct ring_options *options, struct charter *charter) {
     struct err_detail detail = {0};
     if (options->open && options->invited) {
-        return cli_usage(cli, &ring_command, "either --open or --invite");
+        return cli_usage(cli, &ring_command, "use either --open or --invite");
     }
     charter->replicas = options->replicas > 0 ? (uint8_t)options->replicas : charter->replicas;
     charter->witnesses = options->witnesses > 0 ? (uint8_t)options->witnesses : charter->witnesses;
@@ -161,7 +161,7 @@ static void print_created(struct cli *cli, const struct founding *founding) {
     } else {
         fprintf(cli->out,
                 "invite others:    mnemon ring invite\n"
-                "and they join:    mnemon serve --address THEIR_IP --join IP:%d --token TOKEN\n",
+                "they join with:   mnemon serve --address THEIR_IP --join IP:%d --token TOKEN\n",
                 PORT_DEFAULT);
     }
 }
@@ -170,8 +170,9 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
                 const char *name) {
     struct err_detail detail = {0};
     if (!charter_name_is_valid(bytes_of_string(name))) {
-        return cli_usage(cli, &ring_command, "\"%s\" is no name: 1 to %d letters, digits, '.', '_' or '-'",
-                         name, CHARTER_NAME_SIZE_MAX);
+        return cli_usage(cli, &ring_command,
+                         "\"%s\" is not a valid name: use 1 to %d letters, digits, '.', '_' or '-'", name,
+                         CHARTER_NAME_SIZE_MAX);
     }
     if (mkdir(data->directory, 0777) != 0 && errno != EEXIST) {
         return cli_fail(cli, "%s: %s", data->directory, strerror(errno));
@@ -184,7 +185,7 @@ int ring_create(struct cli *cli, const struct data *data, const struct ring_opti
     int status = CLI_DONE;
     enum err err = read_charter(founding, &detail);
     if (err == ERR_OK) {
-        status = cli_fail(cli, "%s is in the ring \"%s\" already; \"mnemon ring leave\" first",
+        status = cli_fail(cli, "%s is already in the ring \"%s\"; leave it first: mnemon ring leave",
                           data->directory, charter->name);
     } else if (err != ERR_NOT_FOUND) {
         status = fail(cli, err, &detail);
@@ -213,7 +214,7 @@ static void print_version(struct cli *cli, const struct founding *founding) {
 
 int ring_amend(struct cli *cli, const struct data *data, const struct ring_options *options) {
     if (options->list_size > 0 || options->mapping != RING_NOT_GIVEN) {
-        return cli_usage(cli, &ring_command, "the size of the lists and the mapping cannot be changed later");
+        return cli_usage(cli, &ring_command, "the size of the lists and the mapping cannot be changed");
     }
     struct founding *founding = founding_open(cli, data);
     if (founding == NULL) {
@@ -235,10 +236,10 @@ static int remove_key(struct founding *founding, const char *text) {
     uint8_t key[PEER_KEY_SIZE];
     struct cli *cli = founding->cli;
     if (!identity_key_parse(bytes_of_string(text), key)) {
-        return cli_usage(cli, &ring_command, "\"%s\" is no key", text);
+        return cli_usage(cli, &ring_command, "\"%s\" is not a key", text);
     }
     if (memcmp(key, founding->identity.key, PEER_KEY_SIZE) == 0) {
-        return cli_fail(cli, "that is the founder's own key");
+        return cli_fail(cli, "this is the founder's own key");
     }
     switch (charter_remove(&founding->charter, key)) {
     case ERR_OK:
@@ -246,7 +247,7 @@ static int remove_key(struct founding *founding, const char *text) {
     case ERR_EXISTS:
         return cli_fail(cli, "%s was removed before", text);
     default:
-        return cli_fail(cli, "a charter names at most %d removed keys", CHARTER_REMOVED_COUNT_MAX);
+        return cli_fail(cli, "a charter can name at most %d removed keys", CHARTER_REMOVED_COUNT_MAX);
     }
 }
 
@@ -277,7 +278,7 @@ static int choose_key(struct cli *cli, const struct ring_options *options, struc
     struct identity bearer;
     if (options->key != NULL) {
         bool is_key = identity_key_parse(bytes_of_string(options->key), invitation->key);
-        return is_key ? CLI_DONE : cli_usage(cli, &ring_command, "--for: \"%s\" is no key", options->key);
+        return is_key ? CLI_DONE : cli_usage(cli, &ring_command, "--for: \"%s\" is not a key", options->key);
     }
     invitation->is_bearer = true;
     enum err err = identity_random(&bearer);
@@ -297,7 +298,7 @@ static void print_invitation(struct cli *cli, const struct invitation *invitatio
     if (!invitation->is_bearer) {
         fprintf(cli->err, "for the node %s only", key);
     } else {
-        fprintf(cli->err, "for whoever has it (to take it back: mnemon ring remove %s)", key);
+        fprintf(cli->err, "for any node that has it (to revoke it: mnemon ring remove %s)", key);
     }
     if (invitation->until_s > 0) {
         fprintf(cli->err, ", until %s", utc_format_rfc3339((int64_t)invitation->until_s * US_PER_S, until));

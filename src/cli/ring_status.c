@@ -139,7 +139,7 @@ static void print_ring(struct cli *cli, const struct node_file *node, const json
     if (json_is_array(json_object_get(ring, "places"))) {
         buf_put_format(&line, "size      about %.0f places, %.0f known, %s\n",
                        ask_number(ring, "estimated_size"), ask_number(ring, "known"),
-                       strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: everybody knows everybody"
+                       strcmp(ask_text(ring, "mode"), "small") == 0 ? "small: all nodes know each other"
                                                                     : ask_text(ring, "mode"));
     }
     put_sentences(&line, ring);

@@ -160,20 +160,19 @@ static int robots_run(struct cli *cli, const void *values, char **arguments, siz
 
 static const struct option robots_options[] = {
     OPTION(TEXT, struct robots_options, agent, "agent", "NAME",
-           "the crawler to ask for, by its product token or its whole User-Agent (mnemon)"),
-    OPTION(FLAG, struct robots_options, json, "json", NULL, "print one JSON object a line"),
+           "the crawler's product token or whole User-Agent (mnemon)"),
+    OPTION(FLAG, struct robots_options, json, "json", NULL, "print one JSON object per line"),
     {0},
 };
 
 const struct command robots_command = {
     .name = "robots",
-    .summary = "say what a robots.txt allows",
+    .summary = "show what a robots.txt allows",
     .synopsis = "FILE [--agent NAME] [--json] URL…",
     .details =
         "Prints allow or deny for each URL (or path), by the rules of RFC 9309, and the line that decides: "
-        "the "
-        "longest rule that matches, Allow where two are equally long. FILE may be - for standard input.\n\n"
-        "The exit status is 1 where any URL is invalid.",
+        "the longest matching rule, or Allow if two are equally long. FILE may be - for standard input.\n\n"
+        "The exit status is 1 if any URL is invalid.",
     .options = robots_options,
     .options_size = sizeof(struct robots_options),
     .defaults = &robots_defaults,

@@ -64,7 +64,8 @@ static void print_proxy(const struct cli *cli, const struct node *node) {
     }
     fprintf(cli->out, "a proxy for browsers at %s\n", address_format(&address, text));
     if (!address_is_loopback(&address)) {
-        fprintf(cli->err, "%s is no loopback address: whoever reaches it can use the web through this node\n",
+        fprintf(cli->err,
+                "%s is not a loopback address: anybody who can reach it can use the web through this node\n",
                 text);
     }
 }
@@ -76,13 +77,14 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     char text[ADDRESS_TEXT_SIZE_MAX];
     node_http_address(node, &address);
     fprintf(cli->out, "serving %s at http://%s\n", data->directory, address_format(&address, text));
-    fprintf(cli->out, "its volumes: %zu, for who has the token in %s\n", node_volumes_count(node),
-            node_token_path(node));
+    size_t volumes = node_volumes_count(node);
+    fprintf(cli->out, "%zu volume%s, open to clients that hold the token in %s\n", volumes,
+            volumes == 1 ? "" : "s", node_token_path(node));
     if (node_ring_address(node, &ring)) {
         char names[1][GROUP_FILES_NAME_SIZE_MAX];
         bool is_in_group = group_files_list(data->directory, names, 1) > 0;
         const char *what = node_has_ring(node) ? "ring" : is_in_group ? "group" : "mirror";
-        fprintf(cli->out, "%s at %s; \"mnemon %s status\" tells how it is\n",
+        fprintf(cli->out, "%s at %s; see \"mnemon %s status\"\n",
                 node_has_ring(node) ? "in its ring"
                 : is_in_group       ? "in its group"
                                     : "exchanges collections",
@@ -90,7 +92,7 @@ static void print_start(const struct cli *cli, const struct node *node, const st
     }
     print_proxy(cli, node);
     if (isatty(fileno(cli->out))) { /* no secret into logs */
-        fprintf(cli->out, "to change things from its pages: http://%s/login?token=%s\n",
+        fprintf(cli->out, "log in to make changes from its pages: http://%s/login?token=%s\n",
                 address_format(&address, text), node_token(node));
     }
     fflush(cli->out);
@@ -114,7 +116,7 @@ static const char *text_or_null(struct bytes text) {
 static int read_address(const struct cli *cli, struct bytes text, uint64_t port,
                         struct address *ret_address) {
     if (!address_parse(text, ANY_PORT, ret_address) || ret_address->port != ANY_PORT) {
-        return cli_fail(cli, "\"%.*s\" is no IP address", BYTES_ARG(text));
+        return cli_fail(cli, "\"%.*s\" is not an IP address", BYTES_ARG(text));
     }
     ret_address->port = (uint16_t)port;
     return CLI_DONE;
@@ -145,7 +147,7 @@ static int read_proxy(const struct cli *cli, const struct serve_options *options
     }
     return parse_listen(bytes_of_string(options->proxy_listen), &config->proxy)
                ? CLI_DONE
-               : cli_fail(cli, "\"%s\" is no IP address with a port", options->proxy_listen);
+               : cli_fail(cli, "\"%s\" is not an IP address with a port", options->proxy_listen);
 }
 
 static struct ring_services_crowd crowd_of(const struct settings *settings) {
@@ -274,49 +276,50 @@ static const struct serve_options serve_defaults = {
 static const struct option serve_options[] = {
     OPTION(TEXT, struct serve_options, data, "data", "DIR", DATA_HELP),
     OPTION(TEXT, struct serve_options, address, "address", "IP",
-           "where to listen (127.0.0.1); 0.0.0.0 or :: for everybody"),
+           "the address to listen at (127.0.0.1); 0.0.0.0 or :: for all"),
     OPTION(NUMBER, struct serve_options, http, "http", "PORT",
-           "the port of HTTP (8080); 0: any that is free, which is then printed", .max = UINT16_MAX),
+           "the HTTP port (8080); 0 chooses a free one and prints it", .max = UINT16_MAX),
     OPTION(TEXT, struct serve_options, join, "join", "HOST[:PORT]",
-           "join the ring of the node there; needed once: the next start finds it again"),
+           "join the ring of the node at this address; needed only once"),
     OPTION(TEXT, struct serve_options, token, "token", "TOKEN",
-           "the invitation to that ring (\"mnemon ring invite\"); likewise"),
+           "the token for that ring, from \"mnemon ring invite\"; needed only once"),
     OPTION(NUMBER, struct serve_options, port, "port", "PORT", "the port of the ring, UDP and TCP (7070)",
            .max = UINT16_MAX),
     OPTION(NUMBER, struct serve_options, capacity, "capacity", "N",
-           "how many places of the ring this node takes (1): twice as many, twice the work", .min = 1,
+           "how many virtual nodes this node runs (1); twice as many are twice the work", .min = 1,
            .max = 32),
     OPTION(SIZE, struct serve_options, upload_limit, "upload-limit", "SIZE",
-           "bytes a second for other nodes of the ring, as 2MB (any)", .min = 1024, .max = UINT64_C(1) << 40),
-    OPTION(SIZE, struct serve_options, download_limit, "download-limit", "SIZE", "and from them (any)",
+           "send other nodes of the ring at most this many bytes per second, such as 2MB (no limit)",
            .min = 1024, .max = UINT64_C(1) << 40),
+    OPTION(SIZE, struct serve_options, download_limit, "download-limit", "SIZE",
+           "receive at most this many bytes per second from them (no limit)", .min = 1024,
+           .max = UINT64_C(1) << 40),
     OPTION(CHOICE, struct serve_options, keep, "keep", "WHAT",
-           "of a ring: this node's part of it, or everything that it holds (arc)", .choices = settings_keeps),
+           "in a ring: keep only this node's share, or a copy of everything (arc)",
+           .choices = settings_keeps),
     OPTION(TEXT, struct serve_options, config, "config", "FILE",
-           "settings (mnemon.conf in the data directory); options win over them"),
+           "read settings from this file (mnemon.conf in the data directory); options override them"),
     OPTION(FLAG, struct serve_options, allow_private, "allow-private", NULL,
-           "jobs may archive loopback, private and other special addresses too"),
+           "let jobs archive from loopback, private and other special addresses too"),
     {0},
 };
 
 const struct command serve_command = {
     .name = "serve",
-    .summary = "run a node: show the archive, crawl its jobs, offer it to others",
+    .summary = "run a node: serve the archive, crawl its jobs, share with others",
     .synopsis = "[OPTION…]",
-    .details =
-        "Runs the jobs of the data directory (\"mnemon job\") and serves until it is told to stop (Ctrl-C, "
-        "SIGTERM); requests that have begun are then answered "
-        "first.\n\n"
-        "A browser at the address that it prints shows the archive, the jobs and a dashboard. Everybody who "
-        "can "
-        "reach it may read; to change something one needs the token that lies in the data directory. "
-        "\"mnemon status\" tells what the node does.\n\n"
-        "The volumes of the archive are open to whoever shows the token that lies in the data directory: "
-        "another machine names this node in its connector file and stores and reads documents here. "
-        "While a node runs, other commands cannot open its archive.\n\n"
-        "A node whose data directory has a charter (\"mnemon ring create\", --join) is part of that ring. "
-        "Others reach it at --address. So is one that is in a group (\"mnemon group\"), and one that "
-        "exchanges collections with nodes that it names (\"mnemon mirror\").",
+    .details = "Runs the jobs of the data directory (\"mnemon job\") and serves the archive until it is "
+               "stopped (Ctrl-C, SIGTERM). Requests that have begun are still answered.\n\n"
+               "Open the address that it prints in a browser to see the archive, the jobs and a dashboard. "
+               "Everybody who can reach it may read; making changes requires the token in the data "
+               "directory. \"mnemon status\" shows what the node is doing.\n\n"
+               "The volumes of the archive are open to clients that hold the same token: another machine can "
+               "name this node in its connector file and then store and read documents here. While a node "
+               "runs, \"archive\", \"import\", \"list\", \"get\" and \"export\" work through it; maintenance "
+               "such as \"mnemon store verify\" needs the node to be stopped.\n\n"
+               "A node takes part in a ring if its data directory has a charter (\"mnemon ring create\", "
+               "--join), in groups that it has joined (\"mnemon group\"), and in the exchange of collections "
+               "(\"mnemon mirror\"). Other nodes reach it at --address.",
     .options = serve_options,
     .options_size = sizeof(struct serve_options),
     .defaults = &serve_defaults,

@@ -85,7 +85,7 @@ static int write_to(struct cli *cli, FILE *file, const char *name, const struct 
     enum err err = writer(report, &out);
     int status = CLI_DONE;
     if (err == ERR_UNSUPPORTED) {
-        status = cli_fail(cli, "%s: this experiment has nothing to plot", name);
+        status = cli_fail(cli, "%s: this experiment has no plot", name);
     } else if (err != ERR_OK) {
         status = cli_fail(cli, "%s: %s", name, err_text(err));
     } else if (fwrite(out.data, 1, out.size, file) != out.size) {
@@ -158,13 +158,13 @@ static const char *sim_word(size_t index) {
 
 static const struct option sim_options[] = {
     OPTION(NUMBER, struct sim_options, seed, "seed", "S",
-           "where all randomness comes from (1); equal seeds give equal runs", .max = UINT64_MAX),
-    OPTION(NUMBER, struct sim_options, nodes, "nodes", "N", "how many nodes; the experiment has a default",
+           "the seed of all randomness (1); equal seeds give equal runs", .max = UINT64_MAX),
+    OPTION(NUMBER, struct sim_options, nodes, "nodes", "N", "how many nodes; each experiment has a default",
            .min = 1, .max = 1 << 24),
-    OPTION(NUMBER, struct sim_options, runs, "runs", "R", "how many runs; the experiment has a default",
+    OPTION(NUMBER, struct sim_options, runs, "runs", "R", "how many runs; each experiment has a default",
            .min = 1, .max = 100000000),
     OPTION(TEXT, struct sim_options, breakage, "break", "RULE",
-           "only without this rule, to see the checks fail; ring-invariants: guard, padding or none"),
+           "leave out a rule, to see the checks fail; ring-invariants: guard, padding or none"),
     OPTION(TEXT, struct sim_options, csv, "csv", "FILE", "also write the table as CSV"),
     OPTION(TEXT, struct sim_options, svg, "svg", "FILE", "also draw the table as a plot"),
     OPTION(FLAG, struct sim_options, json, "json", NULL, "print JSON instead of a table"),
@@ -175,11 +175,10 @@ const struct command sim_command = {
     .name = "sim",
     .summary = "run an experiment in the deterministic simulator",
     .synopsis = "EXPERIMENT|list [OPTION…]",
-    .details =
-        "Runs the same protocol code as a real node, in a virtual world with thousands of nodes, a network "
-        "that loses, delays and repeats, and disks that tear and fill up. Prints a table and the digest of "
-        "all that happened: equal arguments give an equal digest.\n\n"
-        "mnemon sim list names the experiments.",
+    .details = "Runs the same protocol code as a real node, in a virtual world with thousands of nodes, a "
+               "network that loses, delays and repeats, and disks that tear and fill up. Prints a table and "
+               "a digest of all events: equal arguments give an equal digest.\n\n"
+               "\"mnemon sim list\" lists the experiments.",
     .options = sim_options,
     .options_size = sizeof(struct sim_options),
     .defaults = &sim_defaults,

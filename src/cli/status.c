@@ -132,7 +132,7 @@ static void show_archive(struct cli *cli, const struct status_options *options) 
     value_put_count(&line, captures_count);
     buf_put_string(&line, " captures, ");
     value_put_size(&line, size);
-    buf_put_string(&line, "; \"mnemon serve\" shows them\n");
+    buf_put_string(&line, "; run \"mnemon serve\" to browse them\n");
     fwrite(line.data, 1, line.size, cli->out);
     buf_done(&line);
 }
@@ -160,16 +160,17 @@ static int status_run(struct cli *cli, const void *values, char **arguments, siz
 static const struct option status_options[] = {
     OPTION(TEXT, struct status_options, data, "data", "DIR", DATA_HELP),
     OPTION(FLAG, struct status_options, json, "json", NULL,
-           "as JSON, with everything that the dashboard shows"),
+           "print JSON, with everything that the dashboard shows"),
     {0},
 };
 
 const struct command status_command = {
     .name = "status",
-    .summary = "what a running node is doing, what is slow and why",
+    .summary = "show what a running node is doing, what is slow and why",
     .synopsis = "[OPTION…]",
-    .details = "Asks the node that runs on the data directory. Rates are those of the last ten seconds.\n\n"
-               "Without a running node it says so, and what the archive holds; its exit status is then 1.",
+    .details =
+        "Asks the node that runs on the data directory. Rates are those of the last ten seconds.\n\n"
+        "If no node is running, it says so and shows what the archive holds; the exit status is then 1.",
     .options = status_options,
     .options_size = sizeof(struct status_options),
     .run = status_run,

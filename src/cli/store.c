@@ -11,7 +11,7 @@ static int parse_key(struct cli *cli, const char *text, struct key *ret_key) {
     if (key_parse(bytes_of_string(text), ret_key)) {
         return CLI_DONE;
     }
-    return cli_usage(cli, &store_command, "\"%s\" is no content key, such as \"mnemon store put\" prints",
+    return cli_usage(cli, &store_command, "\"%s\" is not a content key as \"mnemon store put\" prints them",
                      text);
 }
 
@@ -160,18 +160,20 @@ static const struct store_options store_defaults = {.dead = 20, .volume = STORE_
 static const struct option store_options[] = {
     OPTION(TEXT, struct store_options, data, "data", "DIR", DATA_HELP),
     OPTION(CHOICE, struct store_options, mode, "mode", "MODE",
-           "put: what counts as a duplicate: equal digest and size, equal bytes, nothing", .choices = modes),
+           "put: what counts as a duplicate: equal digest and size, equal bytes, or nothing",
+           .choices = modes),
     OPTION(TEXT, struct store_options, url, "url", "URL", "put: store it as a capture of this URL, made now"),
     OPTION(TEXT, struct store_options, type, "type", "MIME",
            "put: the media type (application/octet-stream)"),
     OPTION(NUMBER, struct store_options, volume, "volume", "N",
-           "put: where a new document goes (by its digest); a duplicate goes to where it is",
+           "put: the volume for a new document (chosen by its digest); a duplicate stays in its volume",
            .max = KEY_VOLUMES_MAX - 1),
-    OPTION(TEXT, struct store_options, output, "output", "FILE", "get: write here instead of standard output",
-           .letter = 'o'),
-    OPTION(NUMBER, struct store_options, dead, "dead", "PERCENT",
-           "compact: rewrite segments of which at least so much is dead (20); 0: all that have any",
-           .max = 100),
+    OPTION(TEXT, struct store_options, output, "output", "FILE",
+           "get: write to this file instead of standard output", .letter = 'o'),
+    OPTION(
+        NUMBER, struct store_options, dead, "dead", "PERCENT",
+        "compact: rewrite segments of which at least this percentage is dead (20); 0: all with anything dead",
+        .max = 100),
     OPTION(FLAG, struct store_options, quiet, "quiet", NULL, "verify, reindex: show no progress",
            .letter = 'q'),
     OPTION(FLAG, struct store_options, json, "json", NULL, "put, stat, verify, compact, reindex: print JSON"),
@@ -180,17 +182,17 @@ static const struct option store_options[] = {
 
 const struct command store_command = {
     .name = "store",
-    .summary = "put, get and remove documents by content key",
+    .summary = "store, read, remove and check documents by content key",
     .synopsis = "ACTION [OPTION…] [ARGUMENT…]",
-    .details = "The content store below the archive: every document is kept once and known by the SHA-256 of "
-               "its bytes.\n\n"
-               "  put FILE…|-   store files, or standard input; prints a content key each\n"
+    .details = "The content store below the archive: every document is stored once and identified by the "
+               "SHA-256 of its bytes.\n\n"
+               "  put FILE…|-   store files, or standard input, and print a content key for each\n"
                "  get KEY       write a document to standard output\n"
-               "  rm KEY…       drop one reference each; at none the document is gone\n"
-               "  stat          how much there is, and what it takes on the disk\n"
-               "  verify        read everything again and name what is damaged\n"
-               "  compact       give the bytes of removed documents back to the disk\n"
-               "  reindex       build the index again from the segments alone",
+               "  rm KEY…       drop one reference each; a document without references is gone\n"
+               "  stat          show how many documents there are and how much disk they take\n"
+               "  verify        read everything again and report damage\n"
+               "  compact       free the disk space of removed documents\n"
+               "  reindex       rebuild the index from the segments alone",
     .options = store_options,
     .options_size = sizeof(struct store_options),
     .defaults = &store_defaults,

@@ -150,7 +150,8 @@ static bool leave_list(const struct data *data, struct watch *watch) {
         cli_fail(watch->cli, "verify: %s", err_detail_text(&detail, err));
         return false;
     }
-    fprintf(watch->cli->err, "mnemon: what is damaged is listed for the node, which gets it from others\n");
+    fprintf(watch->cli->err,
+            "mnemon: the damaged captures are listed for the node, which fetches them from others\n");
     return true;
 }
 

@@ -194,7 +194,7 @@ static int url_run(struct cli *cli, const void *values, char **arguments, size_t
 
 static const struct option url_options[] = {
     OPTION(TEXT, struct url_options, base, "base", "URL", "resolve relative URLs against this one"),
-    OPTION(FLAG, struct url_options, json, "json", NULL, "print one JSON object a line"),
+    OPTION(FLAG, struct url_options, json, "json", NULL, "print one JSON object per line"),
     {0},
 };
 
@@ -203,10 +203,10 @@ const struct command url_command = {
     .summary = "show how a URL is understood",
     .synopsis = "[--base URL] [--json] [URL…]",
     .details =
-        "Prints the parts of each URL as browsers see them (WHATWG URL standard), the domain that somebody "
-        "registered, the canonical form and the SURT, the sort key of archive indexes; or why it is not a "
-        "URL, and at which byte. Without a URL, reads one from each line of standard input.\n\n"
-        "The exit status is 1 where any URL is invalid.",
+        "Prints the parts of each URL as browsers see them (WHATWG URL standard), its registrable domain, "
+        "its canonical form and its SURT, the sort key of archive indexes. For invalid input it prints the "
+        "reason and the byte. Without arguments, it reads one URL per line from standard input.\n\n"
+        "The exit status is 1 if any URL is invalid.",
     .options = url_options,
     .options_size = sizeof(struct url_options),
     .arguments_max = SIZE_MAX,

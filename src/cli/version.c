@@ -34,7 +34,7 @@ static const struct option version_options[] = {
 
 const struct command version_command = {
     .name = "version",
-    .summary = "show the version of mnemon and of what it stands on",
+    .summary = "show the versions of mnemon and its libraries",
     .synopsis = "[--json]",
     .options = version_options,
     .options_size = sizeof(struct version_options),

@@ -286,15 +286,15 @@ def test_a_ring_and_a_group_side_by_side(make):
 def test_mistakes_are_told(make):
     node = make(1)[0]
     for arguments, sentence in [
-        (("create", "a/b"), "is no name"),
+        (("create", "a/b"), "is not a valid name"),
         (("create", "lib", "--open", "--invite"), "one of --open"),
         (("join", "lib"), "NAME@HOST"),
-        (("join", "lib@127.0.0.1:99999"), "no HOST"),
-        (("join", "lib@127.0.0.1", "--token", "a#b"), "--token: this is none"),
+        (("join", "lib@127.0.0.1:99999"), "not HOST"),
+        (("join", "lib@127.0.0.1", "--token", "a#b"), "--token: this is not a valid token"),
         (("leave", "lib"), "in no group"),
         (("change", "lib", "--open"), "in no group"),
-        (("approve", "lib"), "whom?"),
-        (("status", "--dot", "x"), "of which group?"),
+        (("approve", "lib"), "name the group"),
+        (("status", "--dot", "x"), "name the group"),
         (("dance",), "unknown action"),
     ]:
         done = node.run("group", *arguments)

@@ -214,7 +214,7 @@ def test_an_export_has_no_revisit_that_points_outside(data, raw, summary, tmp_pa
 def test_revisits_find_their_original_in_an_earlier_import(data, raw, summary):
     alone = summary(FILES / "20130729-heritrix-revisit-with-http-headers.warc.gz", status=1)
     assert (alone["captures"], alone["unresolved"]) == (0, 1)
-    assert "http://www.bl.uk/ is a revisit of what the archive does not hold" in alone["stderr"]
+    assert "http://www.bl.uk/ is a revisit of a capture that the archive does not hold" in alone["stderr"]
     # In one run the order of the files does not matter.
     names = [
         "20130729-heritrix-revisit-with-http-headers.warc.gz",
@@ -417,8 +417,8 @@ def test_files_that_are_not_there_or_no_archive(data, summary, tmp_path):
         (["import"], "an argument is missing"),
         (["import", "a", "--jobs", "0"], "--jobs"),
         (["export"], "--output is missing"),
-        (["export", "-o", "-", "--format", "wacz"], "a WACZ goes into a file"),
-        (["export", "-o", "a.warc", "http://a:b/"], "is no URL"),
+        (["export", "-o", "-", "--format", "wacz"], "a WACZ file cannot go to standard output"),
+        (["export", "-o", "a.warc", "http://a:b/"], "is not a URL"),
         (["list"], "an argument is missing"),
         (["get"], "an argument is missing"),
     ],

@@ -90,7 +90,7 @@ def test_mistakes_are_told(nodes, tmp_path):
     (tmp_path / "source").mkdir()
     for arguments, sentence in [
         (("--reader", "nobody"), "not the key of a node"),
-        (("--private", "--public"), "goes with neither"),
+        (("--private", "--public"), "cannot be combined with"),
     ]:
         done = origin.node.run("mirror", "publish", NAME, str(tmp_path / "source"), *arguments)
         assert done.returncode != 0 and sentence in done.stderr, done.stderr

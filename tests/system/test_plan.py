@@ -172,8 +172,8 @@ def test_values_are_read_with_their_units(plan):
         (["--pages", "nan"], "is not understood"),
         (["--pages", "1.2.3"], "is not understood"),
         (["--pages", ""], "is not understood"),
-        (["--nodes", "0"], "--nodes: an archive cannot be kept on nothing"),
-        (["--disk", "0"], "--disk: an archive cannot be kept on nothing"),
+        (["--nodes", "0"], "--nodes: an archive needs at least some room"),
+        (["--disk", "0"], "--disk: an archive needs at least some room"),
         (["--nodes", "2.5"], '"2.5" is not a whole number'),
         (["--disk", "5"], '"5" is not a number with a unit'),
         (["--disk", "99999999999999 TB"], "--disk: "),
@@ -283,7 +283,7 @@ def test_measured_figures_are_shown_to_people(mnemon, archive):
     squeezed = re.sub(" +", " ", result.stdout)
     assert result.returncode == 0 and result.stderr == ""
     for line in ("URLs with contents 20", "captures of them 30", "captures per URL 1.5",
-                 "unchanged since the one before 50 %", "contents it had from elsewhere 20 %"):
+                 "unchanged since the one before 50 %", "contents it had from other URLs 20 %"):
         assert f"\n {line}\n" in squeezed, line
     assert "is not measured" in squeezed
 

@@ -377,7 +377,7 @@ def test_a_web_page_cannot_reach_what_it_could_not_without_the_proxy(mnemon, tmp
 def test_who_listens_to_everybody_is_warned_and_reaches_nothing_private(mnemon, tmp_path, origin):
     origin.put("/", b"inside")
     with running(mnemon, tmp_path, "--listen", "0.0.0.0:0") as node:
-        assert "is no loopback address" in node.said
+        assert "is not a loopback address" in node.said
         node.proxy = node.proxy.replace("0.0.0.0", "127.0.0.1")
         assert node.curl(origin.link("/"))[0] == 403
 

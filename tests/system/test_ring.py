@@ -34,12 +34,12 @@ def test_a_ring_is_created_once(node):
 def test_wrong_usage_is_explained(node):
     a = node(2)
     for arguments, text in [
-        (("create", "two words"), "is no name"),
+        (("create", "two words"), "is not a valid name"),
         (("create", "films", "--witnesses", "7"), "witness"),
         (("create", "films", "--open", "--invite"), "either --open or --invite"),
         (("create", "films", "--scope", "re:["), "--scope"),
-        (("create",), "needs a name"),
-        (("remove",), "which key"),
+        (("create",), "name the ring"),
+        (("remove",), "name a key"),
         (("frobnicate",), "unknown action"),
     ]:
         done = a.run("ring", *arguments)

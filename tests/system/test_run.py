@@ -35,7 +35,7 @@ def run(root, mnemon, tmp_path):
         process.said = ""
         while line := process.stdout.readline():
             process.said += line
-            if line.startswith("its volumes"):
+            if "open to clients" in line:
                 break
         process.url = f"http://127.0.0.1:{port}"
         return process

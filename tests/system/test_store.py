@@ -118,7 +118,7 @@ def test_a_torn_record_is_cut_off_and_said(data, mnemon):
         file.write(segment.read_bytes()[:40])
     result = mnemon("store", "get", key)
     assert result.stdout == "whole"
-    assert "mended the archive" in result.stderr and "40 bytes" in result.stderr
+    assert "repaired the archive" in result.stderr and "40 bytes" in result.stderr
     assert segment.stat().st_size == size
     assert mnemon("store", "get", key).stderr == ""
 

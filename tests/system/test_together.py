@@ -318,7 +318,7 @@ def test_the_charter_bounds_what_is_archived(node, web):
     inside, outside = origin.names
     nodes = start_ring(node, 3, "--replicas", "2", "--scope", f"http://{inside}/*", serve=SERVE)
     refused = nodes[1].run("job", "add", "--ring", f"http://{outside}/")
-    assert refused.returncode == 1 and "outside of the scope of the ring" in refused.stderr
+    assert refused.returncode == 1 and "outside the scope of the ring" in refused.stderr
     assert nodes[1].run("job", "add", "--ring", f"http://{inside}/", "--scope", "any", "--delay", "0").returncode == 0
     wanted = {url for url in origin.urls() if url.startswith(f"http://{inside}/")}
     wait_for(lambda: set(origin.fetched()) >= wanted, lambda: f"{len(set(origin.fetched()))} of {len(wanted)}")
