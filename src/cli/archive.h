@@ -1,4 +1,7 @@
-/* archive - what the files of `mnemon archive` share: its options, and a run of the crawler. */
+/*
+ * archive - `mnemon archive`. One command in several files: archive.c has its options (also those of `mnemon
+ * job add`) and makes the job, archive_run.c runs the crawler, archive_explain.c explains one URL.
+ */
 #ifndef MNEMON_CLI_ARCHIVE_H
 #define MNEMON_CLI_ARCHIVE_H
 

@@ -1,9 +1,10 @@
 /*
- * cli - what a subcommand is, how its flags are read, and how it ends.
+ * cli - what a subcommand is, how its options are described, and how it ends.
  *
- * Each subcommand is one file of this folder that exports one `const struct command`. The table of its
- * options is the only description of them: parsing, --help, the man page and the shell completion all come
- * from it. Options may stand before, between and behind the arguments; "--" ends them.
+ * Each subcommand is one file of this folder that exports one `const struct command`; a family of actions
+ * (ring, group, store, import, plan, archive) is several files that share the header of its name. The table
+ * of options is their only description: parsing (commands.h), --help, the man page and the shell completion
+ * all come from it.
  *
  * Exit status: 0 done, 1 failed, 2 wrong usage.
  */
@@ -80,9 +81,6 @@ struct command {
     const char *(*word)(size_t index); /* what completion offers as argument, then NULL; may be NULL */
     int (*run)(struct cli *cli, const void *options, char **arguments, size_t arguments_count);
 };
-
-/* Run the command that argv names. Returns the exit status. */
-int cli_main(struct cli *cli, int argc, char **argv);
 
 /* The command of that name, or NULL. */
 const struct command *cli_find(const struct cli *cli, const char *name);

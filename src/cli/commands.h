@@ -1,4 +1,7 @@
-/* commands - the subcommands of mnemon, one file each; the order is that of the help page. */
+/*
+ * commands - the subcommands of mnemon, and how one is run from the words of a command line. Options may
+ * stand before, between and after the arguments; "--" ends them.
+ */
 #ifndef MNEMON_CLI_COMMANDS_H
 #define MNEMON_CLI_COMMANDS_H
 
@@ -25,7 +28,10 @@ extern const struct command plan_command;
 extern const struct command sim_command;
 extern const struct command version_command;
 
-/* All of them, ended by NULL. */
+/* All of them in the order of the help page, ended by NULL. */
 extern const struct command *const commands[];
+
+/* Run the command that argv names. Returns the exit status. */
+int commands_main(struct cli *cli, int argc, char **argv);
 
 #endif

@@ -100,42 +100,43 @@ static bool is_page(const struct capture *capture) {
 }
 
 /* The body of the capture: in its record, or with another. */
-static enum err find_body(struct export *export, const struct capture *capture, struct bytes *ret_body,
+static enum err find_body(const struct capture *capture, const struct record *record,
+                          struct instance_session *session, struct bytes *ret_body,
                           struct err_detail *detail) {
     struct key key;
     struct block block;
     if ((capture->flags & CAPTURE_REVISIT) == 0) {
-        *ret_body = export->record.body;
+        *ret_body = record->body;
         return ERR_OK;
     }
-    enum err err = instance_locate(export->payload_session, capture, &key, &block, detail);
-    return err == ERR_OK ? instance_get(export->payload_session, &key, ret_body, detail) : err;
+    enum err err = instance_locate(session, capture, &key, &block, detail);
+    return err == ERR_OK ? instance_get(session, &key, ret_body, detail) : err;
 }
 
 /* What cannot be decoded has no title, or that of the part that could. */
-static enum err find_title(struct export *export, const struct capture *capture, struct err_detail *detail) {
-    struct export_wacz *wacz = export->wacz;
+static enum err find_title(struct export_wacz *wacz, const struct capture *capture,
+                           const struct record *record, struct instance_session *session,
+                           struct err_detail *detail) {
     struct sink_buf sink;
     struct bytes body;
     buf_clear(&wacz->title);
     buf_clear(&wacz->html);
     sink_buf_init(&sink, &wacz->html);
-    enum err err = find_body(export, capture, &body, detail);
+    enum err err = find_body(capture, record, session, &body, detail);
     if (err != ERR_OK) {
         return err;
     }
-    if (content_start(&wacz->content, export->record.head, WACZ_TITLE_HTML_SIZE, &sink.sink, NULL) ==
-            ERR_OK &&
+    if (content_start(&wacz->content, record->head, WACZ_TITLE_HTML_SIZE, &sink.sink, NULL) == ERR_OK &&
         content_put(&wacz->content, body, NULL) == ERR_OK) {
         (void)!content_finish(&wacz->content, NULL);
     }
-    struct bytes content_type = fields_get(&export->record.payload.head.fields, BYTES("Content-Type"));
+    struct bytes content_type = fields_get(&record->payload.head.fields, BYTES("Content-Type"));
     return wacz_title_put(&wacz->title, buf_bytes(&wacz->html), content_type);
 }
 
-static enum err add_page(struct export *export, const struct capture *capture, struct err_detail *detail) {
-    struct export_wacz *wacz = export->wacz;
-    enum err err = find_title(export, capture, detail);
+static enum err add_page(struct export_wacz *wacz, const struct capture *capture, const struct record *record,
+                         struct instance_session *session, struct err_detail *detail) {
+    enum err err = find_title(wacz, capture, record, session, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -151,13 +152,14 @@ static enum err add_page(struct export *export, const struct capture *capture, s
     return explain(err, "pages", detail);
 }
 
-enum err export_wacz_add(struct export *export, const struct capture *capture,
-                         const struct warc_written *written, bool is_revisit, struct err_detail *detail) {
-    enum err err = add_to_index(export->wacz, capture, written, is_revisit);
+enum err export_wacz_add(struct export_wacz *wacz, const struct capture *capture, const struct record *record,
+                         struct instance_session *session, const struct warc_written *written,
+                         bool is_revisit, struct err_detail *detail) {
+    enum err err = add_to_index(wacz, capture, written, is_revisit);
     if (err != ERR_OK) {
         return explain(err, "index", detail);
     }
-    return is_page(capture) ? add_page(export, capture, detail) : ERR_OK;
+    return is_page(capture) ? add_page(wacz, capture, record, session, detail) : ERR_OK;
 }
 
 /* ---- behind the WARC file ---- */

@@ -2,9 +2,9 @@
  * export_wacz - what a WACZ file has beside the WARC file that export writes: index, pages, package.
  *
  *      archive/data.warc.gz    written first, as the captures come
- *      indexes/                index.cdxj up to EXPORT_WACZ_INDEX_SIZE_MAX; above it index.cdx.gz with
- * index.idx pages/pages.jsonl       every capture of HTML with status 200, with its title datapackage.json
- * names, sizes and digests of all of them
+ *      indexes/index.cdxj      up to EXPORT_WACZ_INDEX_SIZE_MAX, above it index.cdx.gz and index.idx
+ *      pages/pages.jsonl       every capture of HTML with status 200, with its title
+ *      datapackage.json        names, sizes and digests of all of them
  *
  * Index and pages wait in scratch files beside the output until the WARC file has ended: memory does not grow
  * with the archive.
@@ -12,10 +12,11 @@
 #ifndef MNEMON_CLI_EXPORT_WACZ_H
 #define MNEMON_CLI_EXPORT_WACZ_H
 
-#include "cli/export.h"
 #include "cli/line_runs.h"
+#include "store/instance/record.h"
 #include "warc/content.h"
 #include "warc/wacz_writer.h"
+#include "warc/warc_writer.h"
 
 /* Readers load a plain index at once; one in blocks they search, by a key that they compute themselves. */
 enum { EXPORT_WACZ_INDEX_SIZE_MAX = 8 << 20, EXPORT_WACZ_DIRECTORY_SIZE_MAX = 4096 };
@@ -41,10 +42,10 @@ enum err export_wacz_init(struct export_wacz *wacz, struct sink *file, const cha
                           struct err_detail *detail) MUST_CHECK;
 void export_wacz_done(struct export_wacz *wacz);
 
-/* The capture, as export_capture() has just written it. */
-enum err export_wacz_add(struct export *export, const struct capture *capture,
-                         const struct warc_written *written, bool is_revisit,
-                         struct err_detail *detail) MUST_CHECK;
+/* The capture that has just been written, and its record; the session reads the payload of a revisit. */
+enum err export_wacz_add(struct export_wacz *wacz, const struct capture *capture, const struct record *record,
+                         struct instance_session *session, const struct warc_written *written,
+                         bool is_revisit, struct err_detail *detail) MUST_CHECK;
 
 /* All captures are written: the rest of the file. */
 enum err export_wacz_finish(struct export_wacz *wacz, struct err_detail *detail) MUST_CHECK;

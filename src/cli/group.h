@@ -1,4 +1,7 @@
-/* group - what the files of "mnemon group" share. */
+/*
+ * group - `mnemon group`. One command in several files: group.c has its options and actions, group_change.c
+ * what changes DIR/groups or signs for it, group_status.c the questions to a running node.
+ */
 #ifndef MNEMON_CLI_GROUP_H
 #define MNEMON_CLI_GROUP_H
 
@@ -28,7 +31,7 @@ struct group_options {
     const char *svg;
 };
 
-/* group_change.c: what changes DIR/groups. CLI_DONE, or the status after the error, as all of these. */
+/* group_change.c: CLI_DONE, or the status after the error, as all of these. */
 int group_create(struct cli *cli, const struct data *data, const struct group_options *options,
                  const char *name);
 int group_change(struct cli *cli, const struct data *data, const struct group_options *options,
@@ -37,8 +40,6 @@ int group_join(struct cli *cli, const struct data *data, const struct group_opti
                const char *where);
 int group_leave(struct cli *cli, const struct data *data, const char *name);
 int group_judge(struct cli *cli, const struct data *data, const char *name, const char *key, bool is_good);
-
-/* group_invite.c */
 int group_invite(struct cli *cli, const struct data *data, const struct group_options *options,
                  const char *name);
 

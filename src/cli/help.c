@@ -61,9 +61,8 @@ void help_put_overview(FILE *out, const struct command *const *commands) {
     for (; *commands != NULL; commands++) {
         fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
     }
-    fputs("\n"
-          "Run \"mnemon COMMAND --help\" for the help of a command. Exit status: 0 done, 1 failed, 2 wrong "
-          "usage.\n",
+    fputs("\nRun \"mnemon COMMAND --help\" for the help of a command.\n"
+          "Exit status: 0 done, 1 failed, 2 wrong usage.\n",
           out);
 }
 

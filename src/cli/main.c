@@ -21,5 +21,5 @@ int main(int argc, char **argv) {
     give_back_large_allocations();
     struct cli cli = {
         .in = stdin, .out = stdout, .err = stderr, .clock = &clock_system, .commands = commands};
-    return cli_main(&cli, argc, argv);
+    return commands_main(&cli, argc, argv);
 }

@@ -41,7 +41,7 @@ static bool sync_file(FILE *file) {
     return fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-/* Standard output is flushed and checked by cli_main(). */
+/* Standard output is flushed and checked by commands_main(). */
 int output_close(struct output *output, bool is_good) {
     if (output->path == NULL) {
         return CLI_DONE;

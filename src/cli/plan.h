@@ -1,5 +1,6 @@
 /*
- * plan - the parts of `mnemon plan`: what was asked for, what an archive shows, and how it is printed.
+ * plan - `mnemon plan`. One command in several files: plan_options.c reads its options, plan_measure.c
+ * measures an archive, plan_text.c and plan_json.c print the result, plan.c joins them.
  *
  * The arithmetic is protocol/copies/capacity.h.
  */

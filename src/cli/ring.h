@@ -1,4 +1,7 @@
-/* ring - what the files of "mnemon ring" share. */
+/*
+ * ring - `mnemon ring`. One command in several files: ring.c has its options and actions, ring_found.c what
+ * only a founder does, ring_status.c the questions to a running node.
+ */
 #ifndef MNEMON_CLI_RING_H
 #define MNEMON_CLI_RING_H
 
@@ -36,11 +39,9 @@ int ring_amend(struct cli *cli, const struct data *data, const struct ring_optio
 int ring_remove(struct cli *cli, const struct data *data, char **keys, size_t keys_count);
 int ring_invite(struct cli *cli, const struct data *data, const struct ring_options *options);
 
-/* ring_lookup.c */
+/* ring_status.c */
 int ring_lookup(struct cli *cli, const struct data *data, const struct ring_options *options,
                 const char *url);
-
-/* ring_status.c */
 int ring_status(struct cli *cli, const struct data *data, const struct ring_options *options);
 
 #endif

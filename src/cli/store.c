@@ -1,11 +1,309 @@
 #include "cli/store.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/nearest.h"
+#include "base/scratch.h"
+#include "base/value.h"
 #include "cli/commands.h"
 #include "cli/data.h"
 #include "cli/output.h"
+#include "store/index/index_cursor.h"
+
+/* ---- stat ---- */
+
+/* What is counted one by one, in a moment; above it the index's own estimate has to do. */
+enum { COUNT_MAX = 1 << 18 };
+
+/* One line of the report: a volume, or all of them. */
+struct tally {
+    struct backend_stat stat;
+    struct instance_volume volume; /* not set in the sum */
+    bool is_estimate;              /* of documents and captures */
+    enum err err;                  /* the volume cannot say */
+    struct err_detail detail;
+};
+
+/* ---- counting ---- */
+
+static uint64_t count_documents(const struct index *index, uint64_t estimate) {
+    struct index_cursor *cursor;
+    uint8_t digest[KEY_DIGEST_SIZE];
+    uint16_t number;
+    struct block block;
+    uint64_t seen = 0;
+    uint64_t count = 0;
+    if (index_blocks_open(index, &cursor) != ERR_OK) {
+        return estimate;
+    }
+    while (seen < COUNT_MAX && index_blocks_next(cursor, digest, &number, &block) == ERR_OK) {
+        seen++;
+        count += block.references > 0 ? 1 : 0;
+    }
+    index_cursor_close(cursor);
+    return seen < COUNT_MAX || estimate < count ? count : estimate;
+}
+
+static uint64_t count_captures(const struct index *index, uint64_t estimate) {
+    struct index_cursor *cursor;
+    struct capture capture;
+    uint64_t count = 0;
+    if (index_cursor_open(index, bytes_of(NULL, 0), bytes_of(NULL, 0), false, &cursor) != ERR_OK) {
+        return estimate;
+    }
+    while (count < COUNT_MAX && index_cursor_next(cursor, &capture) == ERR_OK) {
+        count++;
+    }
+    index_cursor_close(cursor);
+    return count < COUNT_MAX || estimate < count ? count : estimate;
+}
+
+static void read_tally(struct data *data, size_t index, struct tally *tally) {
+    *tally = (struct tally){0};
+    tally->err = instance_stat(data->session, index, &tally->stat, &tally->detail);
+    instance_volume(data->instance, index, &tally->volume);
+    if (tally->volume.volume != NULL) {
+        const struct index *volume_entries = volume_index(tally->volume.volume);
+        tally->stat.blocks_count = count_documents(volume_entries, tally->stat.blocks_count);
+        tally->stat.captures_count = count_captures(volume_entries, tally->stat.captures_count);
+    }
+    tally->is_estimate = tally->volume.is_remote || tally->stat.blocks_count >= COUNT_MAX ||
+                         tally->stat.captures_count >= COUNT_MAX;
+}
+
+static void add_stat(struct backend_stat *sum, const struct backend_stat *stat) {
+    sum->segments_count += stat->segments_count;
+    sum->size += stat->size;
+    sum->dead_size += stat->dead_size;
+    sum->blocks_count += stat->blocks_count;
+    sum->captures_count += stat->captures_count;
+    sum->index_size += stat->index_size;
+}
+
+/* ---- printing ---- */
+
+static void put_line(struct buf *out, const char *name, void (*put)(struct buf *buf, uint64_t value),
+                     uint64_t value) {
+    buf_put_format(out, "%-12s ", name);
+    put(out, value);
+    buf_put_byte(out, '\n');
+}
+
+static void put_about(struct buf *out, uint64_t count) {
+    buf_put_string(out, "about ");
+    value_put_count(out, count);
+}
+
+static void put_text(struct buf *out, const struct backend_stat *stat, bool is_estimate) {
+    put_line(out, "documents", is_estimate ? put_about : value_put_count, stat->blocks_count);
+    put_line(out, "captures", is_estimate ? put_about : value_put_count, stat->captures_count);
+    put_line(out, "segments", value_put_count, stat->segments_count);
+    put_line(out, "size", value_put_size, stat->size);
+    put_line(out, "dead", value_put_size, stat->dead_size);
+    put_line(out, "index", value_put_size, stat->index_size);
+}
+
+static void put_volume_text(struct buf *out, const struct tally *tally) {
+    buf_put_format(out, "\nvolume %-5u %s%s%s\n", tally->volume.number, tally->volume.place,
+                   tally->volume.is_remote ? " (maintained by its server)" : "",
+                   tally->volume.is_writable ? "" : " (takes no new documents)");
+    if (tally->err == ERR_OK) {
+        put_text(out, &tally->stat, tally->is_estimate);
+    } else {
+        buf_put_format(out, "%-12s %s\n", "down", err_detail_text(&tally->detail, tally->err));
+    }
+}
+
+static void put_json(struct json *json, const struct backend_stat *stat) {
+    JSON_COUNTS(json, {"documents", stat->blocks_count}, {"captures", stat->captures_count},
+                {"segments", stat->segments_count}, {"size", stat->size}, {"dead_size", stat->dead_size},
+                {"index_size", stat->index_size});
+}
+
+static void put_volume_json(struct json *json, const struct tally *tally) {
+    json_open(json, NULL);
+    json_count(json, "volume", tally->volume.number);
+    json_text(json, "place", tally->volume.place);
+    json_bool(json, "remote", tally->volume.is_remote);
+    json_bool(json, "writable", tally->volume.is_writable);
+    if (tally->err == ERR_OK) {
+        put_json(json, &tally->stat);
+    } else {
+        json_text(json, "down", err_detail_text(&tally->detail, tally->err));
+    }
+    json_close(json);
+}
+
+static void put_report(struct buf *out, struct data *data, bool is_json) {
+    struct backend_stat sum = {0};
+    bool is_estimate = false;
+    struct buf volumes;
+    struct json json;
+    size_t count = instance_volumes_count(data->instance);
+    buf_init(&volumes, out->size_max);
+    json_init(&json, &volumes);
+    if (is_json) {
+        json_open_list(&json, NULL);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct tally tally;
+        read_tally(data, i, &tally);
+        add_stat(&sum, &tally.stat);
+        is_estimate = is_estimate || (tally.err == ERR_OK && tally.is_estimate);
+        if (is_json) {
+            put_volume_json(&json, &tally);
+        } else if (count > 1) {
+            put_volume_text(&volumes, &tally);
+        }
+    }
+    if (is_json) {
+        json_close(&json);
+        json_begin(&json, out);
+        json_text(&json, "directory", data->directory);
+        put_json(&json, &sum);
+        json_raw(&json, "volumes", buf_bytes(&volumes));
+        json_end(&json);
+        buf_put_byte(out, '\n');
+    } else {
+        buf_put_format(out, "%-12s %s\n", "directory", data->directory);
+        put_text(out, &sum, is_estimate);
+        buf_put(out, buf_bytes(&volumes));
+    }
+    buf_done(&volumes);
+}
+
+static int stat_action(struct cli *cli, const struct store_options *options, char **arguments,
+                       size_t arguments_count) {
+    (void)arguments;
+    (void)arguments_count;
+    struct data data;
+    int status = data_open(&data, cli, options->data, DATA_READ);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    struct buf out;
+    buf_init(&out, (size_t)1 << 20);
+    put_report(&out, &data, options->json);
+    fwrite(out.data, 1, out.size, cli->out);
+    buf_done(&out);
+    data_close(&data);
+    return CLI_DONE;
+}
+
+/* ---- put ---- */
+
+enum { READ_SIZE = 256 << 10 };
+
+/* One run of `store put`. */
+struct putter {
+    struct cli *cli;
+    const struct store_options *options;
+    struct data data;
+    struct scratch document; /* a copy: the file may change or shrink while it is being stored */
+    uint8_t *piece;
+};
+
+static int read_all(struct putter *putter, FILE *file, const char *name) {
+    enum err err = ERR_OK;
+    scratch_clear(&putter->document);
+    for (size_t got = READ_SIZE; got > 0 && err == ERR_OK;) {
+        got = fread(putter->piece, 1, READ_SIZE, file);
+        err = scratch_put(&putter->document, bytes_of(putter->piece, got));
+    }
+    if (err == ERR_LIMIT) {
+        return cli_fail(putter->cli, "%s: documents above %ju bytes are not stored", name,
+                        (uintmax_t)VOLUME_DOCUMENT_SIZE_MAX);
+    }
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s: %s", name, err_text(err));
+    }
+    return ferror(file) ? cli_fail(putter->cli, "%s: %s", name, strerror(errno)) : CLI_DONE;
+}
+
+static void print_stored(const struct putter *putter, const char *name, const struct stored *stored) {
+    char key[KEY_TEXT_SIZE_MAX];
+    key_format(&stored->key, key);
+    if (!putter->options->json) {
+        fprintf(putter->cli->out, "%s\n", key);
+        return;
+    }
+    struct json line;
+    json_begin_file(&line, putter->cli->out);
+    json_text(&line, "key", key);
+    json_bool(&line, "duplicate", stored->is_duplicate);
+    json_count(&line, "size", stored->document_size);
+    json_text(&line, "file", name);
+    json_end(&line);
+}
+
+static int put_document(struct putter *putter, const char *name) {
+    const struct store_options *options = putter->options;
+    struct bytes body;
+    enum err err = scratch_bytes(&putter->document, &body);
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s: %s", name, err_text(err));
+    }
+    struct document document = {
+        .url = bytes_of_string(options->url == NULL ? "" : options->url),
+        .time_us = clock_wall_us(putter->cli->clock),
+        .body = body,
+        .content_type = bytes_of_string(options->type == NULL ? "" : options->type),
+    };
+    struct stored stored;
+    struct err_detail detail = {0};
+    err = instance_put(putter->data.session, &document, (enum store_mode)options->mode,
+                       (uint16_t)options->volume, &stored, &detail);
+    if (err != ERR_OK) {
+        return cli_fail(putter->cli, "%s is not stored: %s", name, err_detail_text(&detail, err));
+    }
+    print_stored(putter, name, &stored);
+    return CLI_DONE;
+}
+
+static int put_file(struct putter *putter, const char *name) {
+    bool is_standard = strcmp(name, "-") == 0;
+    FILE *file = is_standard ? putter->cli->in : fopen(name, "rb");
+    if (file == NULL) {
+        return cli_fail(putter->cli, "%s: %s", name, strerror(errno));
+    }
+    int status = read_all(putter, file, name);
+    if (!is_standard) {
+        fclose(file);
+    }
+    return status == CLI_DONE ? put_document(putter, name) : status;
+}
+
+/* A file that cannot be stored is named; those behind it are stored all the same. */
+static int put_files(struct putter *putter, char **names, size_t names_count) {
+    int status = CLI_DONE;
+    putter->piece = malloc(READ_SIZE);
+    if (putter->piece == NULL) {
+        return cli_fail(putter->cli, "%s", err_text(ERR_MEMORY));
+    }
+    scratch_init(&putter->document, putter->data.directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    for (size_t i = 0; i < names_count; i++) {
+        int one = put_file(putter, names[i]);
+        status = one == CLI_DONE ? status : one;
+    }
+    scratch_done(&putter->document);
+    free(putter->piece);
+    return status;
+}
+
+static int put_action(struct cli *cli, const struct store_options *options, char **arguments,
+                      size_t arguments_count) {
+    struct putter putter = {.cli = cli, .options = options};
+    int status = data_open(&putter.data, cli, options->data, DATA_WRITE);
+    if (status != CLI_DONE) {
+        return status;
+    }
+    status = put_files(&putter, arguments, arguments_count);
+    data_close(&putter.data);
+    return status;
+}
 
 static int parse_key(struct cli *cli, const char *text, struct key *ret_key) {
     if (key_parse(bytes_of_string(text), ret_key)) {
@@ -99,9 +397,9 @@ static const struct action {
     size_t arguments_min;
     size_t arguments_max;
 } actions[] = {
-    {"put", "FILE…|-", store_put, 1, SIZE_MAX}, {"get", "KEY", get_action, 1, 1},
-    {"rm", "KEY…", rm_action, 1, SIZE_MAX},     {"stat", "", store_stat, 0, 0},
-    {"verify", "", store_verify, 0, 0},         {"compact", "", store_compact, 0, 0},
+    {"put", "FILE…|-", put_action, 1, SIZE_MAX}, {"get", "KEY", get_action, 1, 1},
+    {"rm", "KEY…", rm_action, 1, SIZE_MAX},      {"stat", "", stat_action, 0, 0},
+    {"verify", "", store_verify, 0, 0},          {"compact", "", store_compact, 0, 0},
     {"reindex", "", store_reindex, 0, 0},
 };
 

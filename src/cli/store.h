@@ -1,4 +1,7 @@
-/* store - the actions of `mnemon store`, each in the file of its name or in store.c. */
+/*
+ * store - `mnemon store`. One command in two files: store.c has the actions on single documents and the
+ * figures, store_verify.c those that read or rewrite whole volumes.
+ */
 #ifndef MNEMON_CLI_STORE_H
 #define MNEMON_CLI_STORE_H
 
@@ -22,8 +25,6 @@ struct store_options {
 typedef int store_action(struct cli *cli, const struct store_options *options, char **arguments,
                          size_t arguments_count);
 
-store_action store_put;
-store_action store_stat;
 store_action store_verify;
 store_action store_compact;
 store_action store_reindex;

@@ -3,10 +3,48 @@
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/lines.h"
 #include "web/url/domain.h"
 #include "web/url/surt.h"
 #include "web/url/url.h"
+
+/* ---- lines of standard input ---- */
+
+/*
+ * The lines of a file, each of bounded length whatever the file holds. LF and CRLF end a line; empty lines
+ * are left out; of a longer line the first size_max bytes are given and the rest is skipped.
+ */
+struct lines {
+    FILE *file;
+    struct buf line;
+};
+
+static void lines_init(struct lines *lines, FILE *file, size_t size_max) {
+    lines->file = file;
+    buf_init(&lines->line, size_max);
+}
+
+static void lines_done(struct lines *lines) {
+    buf_done(&lines->line);
+}
+
+/* The next line, valid until the next call. False at the end or after an error: see ferror(file). */
+static bool lines_next(struct lines *lines, struct bytes *ret_line) {
+    int byte;
+    do {
+        buf_clear(&lines->line);
+        while ((byte = getc_unlocked(lines->file)) != EOF && byte != '\n') {
+            buf_put_byte(&lines->line, (uint8_t)byte); /* past size_max this does nothing */
+        }
+        if (lines->line.size > 0 && lines->line.data[lines->line.size - 1] == '\r') {
+            buf_truncate(&lines->line, lines->line.size - 1);
+        }
+        if (lines->line.size > 0) {
+            *ret_line = buf_bytes(&lines->line);
+            return true;
+        }
+    } while (byte != EOF);
+    return false;
+}
 
 struct url_options {
     const char *base;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 struct seen {
     bool flag;
@@ -78,7 +78,7 @@ static const struct command probe = {
     .run = probe_run,
 };
 
-static const struct command *const commands[] = {&probe, NULL};
+static const struct command *const test_commands[] = {&probe, NULL};
 
 /* One run of `mnemon LINE`; the line is split at spaces. */
 struct outcome {
@@ -101,9 +101,9 @@ static struct outcome run_line(const char *line) {
         .out = open_memstream(&outcome.out, &out_size),
         .err = open_memstream(&outcome.err, &err_size),
         .clock = &clock_system,
-        .commands = commands,
+        .commands = test_commands,
     };
-    outcome.status = cli_main(&cli, words_count, words);
+    outcome.status = commands_main(&cli, words_count, words);
     fclose(cli.out);
     fclose(cli.err);
     free(copy);
