@@ -101,7 +101,29 @@ void import_record_done(struct import_record *record) {
     buf_done(&record->text);
 }
 
-enum err import_job_init(struct import_job *job, struct import *import) {
+static void import_job_done(struct import_job *job) {
+    record_done(&job->record);
+    warc_hash_done(&job->hash);
+    document_hasher_done(&job->hasher);
+    payload_done(&job->payload);
+    warc_check_done(&job->check);
+    warc_reader_done(&job->warc);
+    if (job->session != NULL) {
+        instance_session_free(job->session);
+    }
+    if (job->record_session != NULL) {
+        instance_session_free(job->record_session);
+    }
+    buf_done(&job->chunks);
+    buf_done(&job->to);
+    buf_done(&job->from);
+    buf_done(&job->surt);
+    canon_done(&job->canon);
+    import_record_done(&job->request);
+    import_record_done(&job->capture);
+}
+
+static enum err import_job_init(struct import_job *job, struct import *import) {
     *job = (struct import_job){.import = import};
     import_record_init(&job->capture, import->data.directory, VOLUME_DOCUMENT_SIZE_MAX);
     import_record_init(&job->request, import->data.directory, IMPORT_REQUEST_SIZE_MAX);
@@ -123,28 +145,6 @@ enum err import_job_init(struct import_job *job, struct import *import) {
         import_job_done(job);
     }
     return err;
-}
-
-void import_job_done(struct import_job *job) {
-    record_done(&job->record);
-    warc_hash_done(&job->hash);
-    document_hasher_done(&job->hasher);
-    payload_done(&job->payload);
-    warc_check_done(&job->check);
-    warc_reader_done(&job->warc);
-    if (job->session != NULL) {
-        instance_session_free(job->session);
-    }
-    if (job->record_session != NULL) {
-        instance_session_free(job->record_session);
-    }
-    buf_done(&job->chunks);
-    buf_done(&job->to);
-    buf_done(&job->from);
-    buf_done(&job->surt);
-    canon_done(&job->canon);
-    import_record_done(&job->request);
-    import_record_done(&job->capture);
 }
 
 static struct import_file *take_file(struct import *import) {

@@ -168,9 +168,6 @@ struct import_job {
     struct document_sum sum; /* of what was not modified */
 };
 
-enum err import_job_init(struct import_job *job, struct import *import) MUST_CHECK;
-void import_job_done(struct import_job *job);
-
 /* The directory for scratch files is borrowed. */
 void import_record_init(struct import_record *record, const char *directory, uint64_t size_max);
 void import_record_done(struct import_record *record);
@@ -196,7 +193,7 @@ bool import_is_stopped(struct import *import);
 enum err import_list_files(struct import *import, char **paths, size_t paths_count) MUST_CHECK;
 void import_free_files(struct import *import);
 
-/* The bytes of job->file. False where they cannot be had or are not the right ones, which has been told. */
+/* The bytes of job->file. False if they cannot be had or are not the right ones, which has been told. */
 bool import_source_open(struct import_job *job, struct import_source *source) MUST_CHECK;
 void import_source_close(struct import_source *source);
 
@@ -231,7 +228,7 @@ void import_await(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]);
 void import_remember(struct import *import, const struct warc_digest *stated,
                      const uint8_t digest[KEY_DIGEST_SIZE]);
 
-/* The document that the revisit in job->capture means. ERR_NOT_FOUND where the archive has none such. */
+/* The document that the revisit in job->capture means. ERR_NOT_FOUND if the archive has none such. */
 enum err import_resolve(struct import_job *job, struct key *ret_key, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -68,4 +68,4 @@ def test_what_needs_the_files_themselves_says_who_has_them(run, node):
     for words in (["store", "verify"], ["store", "compact"], ["store", "reindex"]):
         refused = run(*words)
         assert refused.returncode == 1
-        assert f"is using {node}; stop it for this" in refused.stderr and "process" in refused.stderr
+        assert f"is using {node}; stop it first" in refused.stderr and "process" in refused.stderr

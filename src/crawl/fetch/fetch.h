@@ -42,7 +42,7 @@ enum err fetch_new(const struct fetch_config *config, struct fetch **ret_fetch,
 void fetch_free(struct fetch *fetch);
 
 /*
- * Start a transfer; done() is called later from the loop, never from inside this call. ERR_LIMIT where
+ * Start a transfer; done() is called later from the loop, never from inside this call. ERR_LIMIT if
  * transfers_max are running. What is wrong with the URL or its address is told by done().
  */
 enum err fetch_start(struct fetch *fetch, const struct fetch_request *request, fetch_done *done,

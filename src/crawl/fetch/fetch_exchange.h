@@ -72,11 +72,11 @@ struct fetch_result {
     struct buf head;     /* of the final response, as received, with its empty line */
     struct scratch body; /* as received: chunks and content encodings stay */
     uint16_t status;
-    char ip[FETCH_IP_SIZE_MAX]; /* of the server (of the proxy, where there is one); may be empty */
+    char ip[FETCH_IP_SIZE_MAX]; /* of the server (of the proxy, if there is one); may be empty */
     enum fetch_tls tls;
     char tls_reason[64];    /* of a bad one: "self-signed certificate" */
     int64_t time_us;        /* wall clock, when the request was sent */
-    uint64_t connect_us;    /* durations: until the request was sent; 0 where a connection was kept */
+    uint64_t connect_us;    /* durations: until the request was sent; 0 if a connection was kept */
     uint64_t first_byte_us; /* from there to the first byte of the final response */
     uint64_t total_us;      /* from fetch_start() */
     bool is_connection_new;

@@ -14,7 +14,7 @@ enum {
     DRAIN_COUNT_MAX = 16,
 };
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 static struct fetch_socket *item_of(struct fetch_sockets *sockets, int fd) {
     size_t index = (size_t)fd;
     if (index >= sockets->items_count) {

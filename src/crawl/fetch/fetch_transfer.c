@@ -1,10 +1,406 @@
 #include "crawl/fetch/fetch_transfer.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "net/reach.h"
+
+/* ---- the end: what became of it ---- */
+
+enum err fetch_transfer_fail(struct fetch_transfer *transfer, enum err err, bool is_worth_retry,
+                             const char *format, ...) {
+    struct fetch_result *result = transfer->result;
+    char text[ERR_TEXT_SIZE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    result->err = err_set(&result->detail, err, "%s", text);
+    result->is_worth_retry = is_worth_retry;
+    return err;
+}
+
+static enum err err_from_socket(int number) {
+    switch (number) {
+    case 0:
+        return ERR_UNREACHABLE;
+    case ECONNREFUSED:
+        return ERR_REFUSED;
+    case ECONNRESET:
+        return ERR_CLOSED;
+    case ETIMEDOUT:
+        return ERR_TIMEOUT;
+    case EMFILE:
+    case ENFILE:
+        return ERR_LIMIT;
+    case ENOMEM:
+    case ENOBUFS:
+        return ERR_MEMORY;
+    default:
+        return ERR_UNREACHABLE;
+    }
+}
+
+static void judge_no_connection(struct fetch_transfer *transfer, const char *text) {
+    long number = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
+    if (transfer->refusal != NULL) {
+        fetch_transfer_fail(transfer, ERR_PERMISSION, false, "the host has %s; such are not fetched from",
+                            transfer->refusal);
+        return;
+    }
+    int why = transfer->socket_errno != 0 ? transfer->socket_errno : (int)number;
+    enum err err = err_from_socket(why);
+    fetch_transfer_fail(transfer, err, true, "%s", why != 0 ? strerror(why) : text);
+}
+
+static void judge_bad_certificate(struct fetch_transfer *transfer, const char *text) {
+    long code = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &code);
+    if (code != 0) {
+        fetch_trust_report_code(code, transfer->result);
+        text = transfer->result->tls_reason;
+    }
+    fetch_transfer_fail(transfer, ERR_REFUSED, false, "bad certificate: %s", text);
+}
+
+/* A callback of ours has ended it. */
+static void judge_own_end(struct fetch_transfer *transfer) {
+    struct fetch_result *result = transfer->result;
+    bool is_body = transfer->phase == FETCH_PHASE_BODY;
+    if (is_body && transfer->own_err == ERR_LIMIT) {
+        result->end = FETCH_TOO_LONG;
+    } else if (is_body) {
+        fetch_transfer_fail(transfer, transfer->own_err, true, "the body could not be kept: %s",
+                            err_text(transfer->own_err));
+    } else if (transfer->own_err == ERR_LIMIT) {
+        fetch_transfer_fail(transfer, ERR_LIMIT, false, "the head of the response is longer than %d KiB",
+                            FETCH_HEAD_SIZE_MAX >> 10);
+    } else if (transfer->own_err == ERR_INVALID) {
+        fetch_transfer_fail(transfer, ERR_INVALID, false, "the answer is not an HTTP response");
+    } else {
+        fetch_transfer_fail(transfer, transfer->own_err, true, "%s", err_text(transfer->own_err));
+    }
+}
+
+/* No whole head came. */
+static void judge_failure(struct fetch_transfer *transfer, CURLcode code) {
+    const char *text = transfer->error_text[0] != '\0' ? transfer->error_text : curl_easy_strerror(code);
+    switch (code) {
+    case CURLE_COULDNT_CONNECT:
+        judge_no_connection(transfer, text);
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+        judge_bad_certificate(transfer, text);
+        break;
+    case CURLE_SSL_CONNECT_ERROR:
+        fetch_transfer_fail(transfer, ERR_REFUSED, true, "%s", text);
+        break;
+    case CURLE_OPERATION_TIMEDOUT:
+        fetch_transfer_fail(transfer, ERR_TIMEOUT, true, "%s", text);
+        break;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_PROXY:
+        fetch_transfer_fail(transfer, ERR_UNREACHABLE, true, "%s", text);
+        break;
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+        fetch_transfer_fail(transfer, ERR_CLOSED, true, "%s", text);
+        break;
+    case CURLE_OUT_OF_MEMORY: /* so libcurl says when a line is longer than its limit of 100 KB */
+        if (transfer->phase == FETCH_PHASE_CONNECT) {
+            fetch_transfer_fail(transfer, ERR_MEMORY, true, "%s", text);
+        } else {
+            fetch_transfer_fail(transfer, ERR_LIMIT, false, "the head of the response is too long");
+        }
+        break;
+    case CURLE_OK:
+        if (transfer->phase == FETCH_PHASE_HEAD) {
+            fetch_transfer_fail(transfer, ERR_CLOSED, true, "the connection ended before the head did");
+            break;
+        }
+        fetch_transfer_fail(transfer, ERR_INVALID, false, "the answer is not an HTTP response");
+        break;
+    default:
+        fetch_transfer_fail(transfer, ERR_INVALID, false, "%s", text);
+    }
+}
+
+void fetch_transfer_judge(struct fetch_transfer *transfer, CURLcode code) {
+    struct fetch_result *result = transfer->result;
+    long connects_count = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects_count);
+    result->is_connection_new = connects_count > 0;
+    if (transfer->own_err != ERR_OK) {
+        judge_own_end(transfer);
+    } else if (transfer->phase != FETCH_PHASE_BODY) {
+        judge_failure(transfer, code);
+    } else {
+        result->end = code == CURLE_OK ? FETCH_WHOLE : FETCH_DISCONNECTED;
+    }
+}
+
+/* A body that drips: each byte in time, and yet it would take a day. Asked again and again. */
+static bool is_slow(struct fetch_transfer *transfer, uint64_t now_us) {
+    const struct fetch_config *config = &transfer->fetch->config;
+    uint64_t size = transfer->result->body.size;
+    if (transfer->slow_since_us == 0 || size - transfer->slow_from_size >= config->slow_size_min) {
+        transfer->slow_since_us = now_us;
+        transfer->slow_from_size = size;
+        return false;
+    }
+    return now_us - transfer->slow_since_us > config->slow_timeout_us;
+}
+
+/* What waits too long, in words; NULL if nothing does. */
+static const char *late_what(struct fetch_transfer *transfer, uint64_t now_us, uint64_t now_ms) {
+    const struct fetch_config *config = &transfer->fetch->config;
+    uint64_t idle_us = now_ms > transfer->progress_ms ? (now_ms - transfer->progress_ms) * 1000 : 0;
+    uint64_t age_us = now_us - transfer->start_us;
+    if (age_us > config->total_timeout_us) {
+        return "the transfer";
+    }
+    switch (transfer->phase) {
+    case FETCH_PHASE_NAME:
+        return age_us > config->connect_timeout_us ? "the name of the host" : NULL;
+    case FETCH_PHASE_CONNECT:
+        return age_us > config->connect_timeout_us ? "the connection" : NULL;
+    case FETCH_PHASE_WAIT:
+        return now_us - transfer->sent_us > config->first_byte_timeout_us ? "the response" : NULL;
+    case FETCH_PHASE_HEAD: /* also one that comes line by line */
+        return now_us - transfer->sent_us > config->first_byte_timeout_us + config->stall_timeout_us
+                   ? "the head of the response"
+                   : NULL;
+    case FETCH_PHASE_BODY:
+        return idle_us > config->stall_timeout_us || is_slow(transfer, now_us) ? "the body" : NULL;
+    }
+    return NULL;
+}
+
+bool fetch_transfer_is_late(struct fetch_transfer *transfer, uint64_t now_us, uint64_t now_ms) {
+    const char *what = late_what(transfer, now_us, now_ms);
+    if (what == NULL) {
+        return false;
+    }
+    if (transfer->phase == FETCH_PHASE_BODY) {
+        transfer->result->end = FETCH_TOO_SLOW;
+    } else {
+        fetch_transfer_fail(transfer, ERR_TIMEOUT, true, "%s did not come in time", what);
+    }
+    return true;
+}
+
+/* ---- what libcurl calls on the way ---- */
+
+enum {
+    BODIES_MEMORY_SIZE = 64 << 20, /* of all running transfers */
+    BODY_MEMORY_SIZE_MIN = 32 << 10,
+    BODY_RESERVE_SIZE_MAX = 64 << 10, /* on the word of a server */
+};
+
+static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    struct fetch_transfer *transfer = context;
+    struct fetch *fetch = transfer->fetch;
+    struct address to = {.port = 0};
+    (void)purpose;
+    if (address->family == AF_INET) {
+        uint8_t ip[4];
+        memcpy(ip, &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr, sizeof ip);
+        to = address_ipv4(ip[0], ip[1], ip[2], ip[3], 0);
+    } else if (address->family == AF_INET6) {
+        memcpy(to.ip, &((const struct sockaddr_in6 *)(const void *)&address->addr)->sin6_addr, sizeof to.ip);
+    }
+    /* The proxy is the user's choice; what is behind it is the proxy's business. */
+    if (!fetch->config.allows_private && fetch->config.proxy == NULL) {
+        transfer->refusal = reach_refusal(&to);
+        if (transfer->refusal != NULL) {
+            return CURL_SOCKET_BAD;
+        }
+    }
+    int fd = fetch_sockets_open(&fetch->sockets, address);
+    transfer->socket_errno = fd < 0 ? errno : 0;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int on_close(void *context, curl_socket_t fd) {
+    return fetch_sockets_close_one(context, fd);
+}
+
+/* NULL if there is none. */
+static SSL *tls_of(const struct fetch_transfer *transfer) {
+    struct curl_tlssessioninfo *session = NULL;
+    if (transfer->url.scheme_type == URL_SCHEME_HTTPS) {
+        curl_easy_getinfo(transfer->easy, CURLINFO_TLS_SSL_PTR, &session);
+    }
+    return session != NULL && session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
+}
+
+/* Connected, TLS included; the request goes out next. Again, where a kept connection proves dead. */
+static int on_request(void *context, char *ip, char *own_ip, int port, int own_port) {
+    struct fetch_transfer *transfer = context;
+    (void)own_ip;
+    (void)port;
+    (void)own_port;
+    snprintf(transfer->result->ip, sizeof transfer->result->ip, "%s", ip);
+    transfer->result->time_us = clock_wall_us(&clock_system);
+    transfer->sent_us = clock_monotonic_us(&clock_system);
+    transfer->phase = FETCH_PHASE_WAIT;
+    transfer->progress_ms = uv_now(transfer->fetch->config.loop);
+    SSL *connection = tls_of(transfer);
+    if (connection != NULL) {
+        fetch_trust_settle(connection);
+    }
+    return CURL_PREREQFUNC_OK;
+}
+
+static CURLcode on_tls(CURL *easy, void *context, void *transfer_pointer) {
+    struct fetch_transfer *transfer = transfer_pointer;
+    (void)easy;
+    enum err err = fetch_trust_prepare(&transfer->fetch->trust, context, fetch_transfer_host(transfer));
+    return err == ERR_OK ? CURLE_OK : CURLE_ABORTED_BY_CALLBACK;
+}
+
+/* Only with a proxy: libcurl then adds lines of its own. */
+static int on_debug(CURL *easy, curl_infotype type, char *data, size_t size, void *context) {
+    struct fetch_transfer *transfer = context;
+    (void)easy;
+    if (type == CURLINFO_HEADER_OUT) {
+        buf_clear(&transfer->result->request); /* a CONNECT came before */
+        buf_put(&transfer->result->request, bytes_of(data, size));
+    }
+    return 0;
+}
+
+static bool has_chunks(struct fetch_transfer *transfer) {
+    struct http_head *head = &transfer->fetch->head;
+    struct bytes text = buf_bytes(&transfer->result->head);
+    http_head_start(head);
+    http_head_feed(head, &text);
+    return head->state == HTTP_HEAD_WHOLE && http_head_is_chunked(head);
+}
+
+/* More transfers, less memory for each: the sum is bounded. */
+static void begin_body(struct fetch_transfer *transfer) {
+    const struct fetch *fetch = transfer->fetch;
+    struct scratch *body = &transfer->result->body;
+    size_t memory_max = BODIES_MEMORY_SIZE / (fetch->running_count + 1);
+    memory_max = memory_max > SCRATCH_MEMORY_MAX ? SCRATCH_MEMORY_MAX : memory_max;
+    memory_max = memory_max < BODY_MEMORY_SIZE_MIN ? BODY_MEMORY_SIZE_MIN : memory_max;
+    curl_off_t announced = -1;
+    scratch_init(body, fetch->config.scratch_directory, memory_max, fetch->config.body_size_max);
+    curl_easy_getinfo(transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    if (announced > 0 && announced <= BODY_RESERVE_SIZE_MAX && (size_t)announced <= memory_max) {
+        buf_reserve(&body->memory, (size_t)announced);
+        body->memory.err = ERR_OK; /* if there is none, the first put will say so */
+    }
+}
+
+static void note_tls(struct fetch_transfer *transfer) {
+    SSL *connection = tls_of(transfer);
+    if (connection != NULL) {
+        fetch_trust_report(connection, transfer->result);
+        fetch_trust_release(connection);
+    }
+}
+
+/* The empty line. False if the transfer must end. */
+static bool end_head(struct fetch_transfer *transfer) {
+    long status = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 101) {
+        transfer->own_err = ERR_INVALID; /* a change of protocol that nobody asked for */
+        return false;
+    }
+    if (status >= 100 && status < 200) {
+        buf_clear(&transfer->result->head);
+        transfer->phase = FETCH_PHASE_WAIT; /* nor does it count as an answer in time */
+        return true;
+    }
+    transfer->result->status = (uint16_t)status;
+    transfer->phase = FETCH_PHASE_BODY;
+    transfer->is_chunked = has_chunks(transfer);
+    note_tls(transfer);
+    begin_body(transfer);
+    return true;
+}
+
+static size_t on_head_line(char *data, size_t one, size_t size, void *context) {
+    struct fetch_transfer *transfer = context;
+    struct buf *head = &transfer->result->head;
+    struct bytes line = bytes_of(data, size);
+    (void)one;
+    if (transfer->phase == FETCH_PHASE_WAIT) {
+        transfer->phase = FETCH_PHASE_HEAD;
+        transfer->first_byte_us = clock_monotonic_us(&clock_system);
+        buf_reserve(head, 512);
+    }
+    transfer->progress_ms = uv_now(transfer->fetch->config.loop);
+    transfer->fetch->received_size += size;
+    transfer->heads_size += size;
+    if (transfer->heads_size > FETCH_HEAD_SIZE_MAX || buf_put(head, line) != ERR_OK) {
+        transfer->own_err = head->err == ERR_MEMORY ? ERR_MEMORY : ERR_LIMIT;
+        return 0;
+    }
+    bool is_end = size > 0 && (data[0] == '\r' || data[0] == '\n');
+    return !is_end || end_head(transfer) ? size : 0;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *context) {
+    struct fetch_transfer *transfer = context;
+    struct scratch *body = &transfer->result->body;
+    struct bytes bytes = bytes_of(data, size);
+    (void)one;
+    if (transfer->phase != FETCH_PHASE_BODY) {
+        transfer->own_err = ERR_INVALID; /* bytes without a head */
+        return 0;
+    }
+    transfer->progress_ms = uv_now(transfer->fetch->config.loop);
+    transfer->fetch->received_size += size;
+    if (transfer->is_chunked) {
+        bytes.size = chunked_take(&transfer->chunks, bytes);
+        if (bytes.size < size || transfer->chunks.state >= CHUNKED_LOST) {
+            curl_easy_setopt(transfer->easy, CURLOPT_FORBID_REUSE, 1L); /* what follows is nobody's */
+        }
+    }
+    uint64_t room = body->size_max - body->size;
+    if (bytes.size > room) {
+        transfer->own_err = ERR_LIMIT;
+        bytes.size = (size_t)room;
+    }
+    enum err err = scratch_put(body, bytes);
+    transfer->own_err = err != ERR_OK ? err : transfer->own_err;
+    return transfer->own_err == ERR_OK ? size : 0;
+}
+
+/* Have libcurl call for sockets, bytes and certificates. */
+static void fetch_transfer_set_callbacks(struct fetch_transfer *transfer) {
+    CURL *easy = transfer->easy;
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, &transfer->fetch->sockets);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head_line);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_tls);
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, transfer);
+    if (transfer->fetch->config.proxy != NULL) {
+        curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_debug);
+        curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
+        curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+    }
+}
+
+/* ---- the beginning: name, connection, request ---- */
 
 enum {
     ORIGIN_SIZE_MAX = 1 << 10,

@@ -2,11 +2,6 @@
  * fetch_transfer - one transfer of the engine (fetch.h): libcurl's handle, what has arrived, what became of
  * it. And the engine as its transfers see it.
  *
- * One machine in several files:
- *      fetch_transfer.c              its beginning: name, connection, request
- *      fetch_transfer_callbacks.c    what libcurl calls on the way
- *      fetch_transfer_verdict.c      its end: what became of it
- *
  *      NAME ──> CONNECT ──> WAIT ──> HEAD ──> BODY
  *      the name      the request     first line of the    the head
  *      is known      goes out        final response       is whole
@@ -103,16 +98,13 @@ static inline struct bytes fetch_transfer_host(const struct fetch_transfer *tran
     return transfer->url.host_type == URL_HOST_IPV6 ? bytes_slice(host, 1, host.size - 1) : host;
 }
 
-/* NULL where there is no memory. */
+/* NULL if there is no memory. */
 struct fetch_transfer *fetch_transfer_new(struct fetch *fetch);
 void fetch_transfer_free(struct fetch_transfer *transfer);
 
 /* Begin: find the name's addresses and go on from there. ERR_OK, or the result says what is wrong already. */
 enum err fetch_transfer_begin(struct fetch_transfer *transfer,
                               const struct fetch_request *request) MUST_CHECK;
-
-/* fetch_transfer_callbacks.c: have libcurl call for sockets, bytes and certificates. */
-void fetch_transfer_set_callbacks(struct fetch_transfer *transfer);
 
 /* Fill in the result from what libcurl says at the end. */
 void fetch_transfer_judge(struct fetch_transfer *transfer, CURLcode code);

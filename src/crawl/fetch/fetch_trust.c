@@ -90,7 +90,7 @@ void fetch_trust_report(const SSL *connection, struct fetch_result *result) {
     fetch_trust_report_code(SSL_get_verify_result(connection), result);
 }
 
-/* A session of the same keys that knows no certificate, as text. 0 where there is none. */
+/* A session of the same keys that knows no certificate, as text. 0 if there is none. */
 static size_t write_bare_session(const SSL_SESSION *session, uint8_t out[BARE_SESSION_SIZE_MAX]) {
     SSL_SESSION *bare = SSL_SESSION_new();
     uint8_t key[SSL_MAX_MASTER_KEY_LENGTH];

@@ -29,7 +29,7 @@ enum err fetch_trust_prepare(struct fetch_trust *trust, SSL_CTX *context, struct
 void fetch_trust_report(const SSL *connection, struct fetch_result *result);
 void fetch_trust_report_code(long code, struct fetch_result *result);
 
-/* The handshake is over: let go of the certificate, the verdict stays. Harmless where that was done before.
+/* The handshake is over: let go of the certificate, the verdict stays. Harmless if that was done before.
  */
 void fetch_trust_settle(SSL *connection);
 

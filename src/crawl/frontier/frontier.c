@@ -126,7 +126,7 @@ static bool frontier_is_above(uint32_t count, uint32_t max) {
     return max > 0 && count >= max;
 }
 
-/* The host of the link; FRONTIER_HOST_NONE where a budget or the memory forbids another URL of it. */
+/* The host of the link; FRONTIER_HOST_NONE if a budget or the memory forbids another URL of it. */
 static uint32_t frontier_host_of(struct frontier *frontier, const struct frontier_link *link) {
     const struct frontier_config *config = &frontier->config;
     struct frontier_hosts *hosts = &frontier->hosts;
@@ -347,79 +347,12 @@ void frontier_finish(struct frontier *frontier, struct frontier_url *take_url,
     }
 }
 
-/* ---- the loop ---- */
+/* ---- visits ---- */
 
-void frontier_poll(struct frontier *frontier) {
-    frontier->is_poll_asked = false;
-    pthread_mutex_lock(&frontier->lock);
-    struct frontier_request *request = frontier->answers_first;
-    frontier->answers_first = NULL;
-    pthread_mutex_unlock(&frontier->lock);
-    while (request != NULL) {
-        struct frontier_request *next = request->next;
-        if (request->lane != NULL) {
-            frontier_lane_answer(request->lane, request);
-        } else {
-            frontier_visit_answer(frontier, request);
-        }
-        frontier_request_free(request);
-        request = next;
-    }
-    frontier_lane_fill(frontier);
-    frontier_lane_notify(frontier);
-    frontier_visit_go_on(frontier);
-    if (frontier->has_stalled) {
-        frontier_ask_for_poll(frontier);
-    }
-}
-
-bool frontier_is_empty(const struct frontier *frontier) {
-    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
-    pthread_mutex_lock(&shared->lock);
-    bool is_written = kv_batch_size(&frontier->writes) + frontier->writing_size == 0;
-    pthread_mutex_unlock(&shared->lock);
-    return is_written && frontier_is_over(frontier);
-}
-
-bool frontier_is_over(const struct frontier *frontier) {
+/* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
+static bool frontier_is_over(const struct frontier *frontier) {
     return frontier->waiting_count == 0 && frontier->taken_count == 0 && !frontier->meta.is_moving;
 }
-
-void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat) {
-    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
-    pthread_mutex_lock(&shared->lock);
-    uint64_t queued_size = kv_batch_size(&frontier->writes) + frontier->writing_size;
-    uint64_t outgoing_count = frontier->outgoing.count;
-    uint64_t outgoing_size = frontier->outgoing.entries_max * frontier->outgoing.entry_size +
-                             frontier->outgoing.slots_count * sizeof *frontier->outgoing.slots +
-                             (frontier->sent != NULL ? FRONTIER_SENT_COUNT * sizeof *frontier->sent : 0);
-    pthread_mutex_unlock(&shared->lock);
-    const struct frontier_meta *meta = &frontier->meta;
-    uint64_t known_count = frontier->seen.count;
-    bool has_more = meta->is_moving && known_count > meta->moved_count;
-    *ret_stat = (struct frontier_stat){
-        .known_count = known_count,
-        .waiting_count = frontier->waiting_count,
-        .taken_count = frontier->taken_count,
-        .done_count = meta->done_count,
-        .failed_count = meta->failed_count,
-        .cut_count = meta->cut_count,
-        .coming_count = has_more ? known_count - meta->moved_count : 0,
-        .over_budget_count = frontier->over_budget_count,
-        .too_long_count = frontier->too_long_count,
-        .outgoing_count = outgoing_count,
-        .outgoing_lost_count = frontier->outgoing_lost_count,
-        .hosts_count = frontier_hosts_count(&frontier->hosts),
-        .visit = meta->visit,
-        .visit_start_us = meta->visit_start_us,
-        .lanes_count = frontier->lanes_count,
-        .memory_size = sizeof *frontier + frontier->seen.memory_size +
-                       frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size +
-                       outgoing_size,
-    };
-}
-
-/* ---- visits ---- */
 
 void frontier_start_visit(struct frontier *frontier, int64_t now_us, int64_t due_before_us) {
     ASSERT(frontier_is_over(frontier));
@@ -476,7 +409,8 @@ static void frontier_visit_wait_again(struct frontier *frontier, const struct fr
     frontier_lane_offer(frontier, host, bytes_of(NULL, 0), item->position, &waiting);
 }
 
-void frontier_visit_answer(struct frontier *frontier, struct frontier_request *request) {
+/* Known URLs that are due. */
+static void frontier_visit_answer(struct frontier *frontier, struct frontier_request *request) {
     struct frontier_meta *meta = &frontier->meta;
     frontier->is_move_asked = false;
     if (frontier->is_move_stale) {
@@ -503,9 +437,78 @@ void frontier_visit_answer(struct frontier *frontier, struct frontier_request *r
     frontier_queue_end(frontier);
 }
 
-void frontier_visit_go_on(struct frontier *frontier) {
+/* Ask for the next ones, if it is time. */
+static void frontier_visit_go_on(struct frontier *frontier) {
     if (frontier->meta.is_moving && !frontier->is_move_asked && !frontier_is_behind(frontier)) {
         frontier->is_move_asked = frontier_queue_read_visit(frontier, MOVED_COUNT_MAX);
         frontier->has_stalled |= !frontier->is_move_asked;
     }
+}
+
+/* ---- the loop ---- */
+
+void frontier_poll(struct frontier *frontier) {
+    frontier->is_poll_asked = false;
+    pthread_mutex_lock(&frontier->lock);
+    struct frontier_request *request = frontier->answers_first;
+    frontier->answers_first = NULL;
+    pthread_mutex_unlock(&frontier->lock);
+    while (request != NULL) {
+        struct frontier_request *next = request->next;
+        if (request->lane != NULL) {
+            frontier_lane_answer(request->lane, request);
+        } else {
+            frontier_visit_answer(frontier, request);
+        }
+        frontier_request_free(request);
+        request = next;
+    }
+    frontier_lane_fill(frontier);
+    frontier_lane_notify(frontier);
+    frontier_visit_go_on(frontier);
+    if (frontier->has_stalled) {
+        frontier_ask_for_poll(frontier);
+    }
+}
+
+bool frontier_is_empty(const struct frontier *frontier) {
+    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
+    pthread_mutex_lock(&shared->lock);
+    bool is_written = kv_batch_size(&frontier->writes) + frontier->writing_size == 0;
+    pthread_mutex_unlock(&shared->lock);
+    return is_written && frontier_is_over(frontier);
+}
+
+void frontier_stat(const struct frontier *frontier, struct frontier_stat *ret_stat) {
+    struct frontier *shared = (struct frontier *)frontier; /* only for the lock */
+    pthread_mutex_lock(&shared->lock);
+    uint64_t queued_size = kv_batch_size(&frontier->writes) + frontier->writing_size;
+    uint64_t outgoing_count = frontier->outgoing.count;
+    uint64_t outgoing_size = frontier->outgoing.entries_max * frontier->outgoing.entry_size +
+                             frontier->outgoing.slots_count * sizeof *frontier->outgoing.slots +
+                             (frontier->sent != NULL ? FRONTIER_SENT_COUNT * sizeof *frontier->sent : 0);
+    pthread_mutex_unlock(&shared->lock);
+    const struct frontier_meta *meta = &frontier->meta;
+    uint64_t known_count = frontier->seen.count;
+    bool has_more = meta->is_moving && known_count > meta->moved_count;
+    *ret_stat = (struct frontier_stat){
+        .known_count = known_count,
+        .waiting_count = frontier->waiting_count,
+        .taken_count = frontier->taken_count,
+        .done_count = meta->done_count,
+        .failed_count = meta->failed_count,
+        .cut_count = meta->cut_count,
+        .coming_count = has_more ? known_count - meta->moved_count : 0,
+        .over_budget_count = frontier->over_budget_count,
+        .too_long_count = frontier->too_long_count,
+        .outgoing_count = outgoing_count,
+        .outgoing_lost_count = frontier->outgoing_lost_count,
+        .hosts_count = frontier_hosts_count(&frontier->hosts),
+        .visit = meta->visit,
+        .visit_start_us = meta->visit_start_us,
+        .lanes_count = frontier->lanes_count,
+        .memory_size = sizeof *frontier + frontier->seen.memory_size +
+                       frontier_hosts_memory_size(&frontier->hosts) + frontier->items_size + queued_size +
+                       outgoing_size,
+    };
 }

@@ -154,9 +154,6 @@ struct frontier {
 
 extern const struct kv_options frontier_kv_options;
 
-/* Nothing waits, nothing is taken; other threads may have dropped outgoing links, which is being written. */
-bool frontier_is_over(const struct frontier *frontier);
-
 /* ---- frontier_lane.c: items ---- */
 
 /* NULL without memory. The lane and what follows from the frontier are the caller's to set. */
@@ -260,13 +257,5 @@ enum err frontier_outgoing_load(struct frontier *frontier, struct bytes key, str
 
 /* What went out may go out again. */
 void frontier_outgoing_forget_sent(struct frontier *frontier);
-
-/* ---- frontier.c: visits ---- */
-
-/* Known URLs that are due. */
-void frontier_visit_answer(struct frontier *frontier, struct frontier_request *request);
-
-/* Ask for the next ones, if it is time. */
-void frontier_visit_go_on(struct frontier *frontier);
 
 #endif

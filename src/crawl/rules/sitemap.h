@@ -43,7 +43,7 @@ struct sitemap_entry {
         url;         /* as written, entities decoded, trimmed; not yet parsed, perhaps relative or nonsense */
     bool is_sitemap; /* a further sitemap, not a page */
     int64_t lastmod_us;       /* 0: not stated */
-    uint8_t priority_percent; /* 50 where it is not stated */
+    uint8_t priority_percent; /* 50 if it is not stated */
     enum sitemap_frequency frequency;
 };
 

@@ -2,8 +2,107 @@
 
 #include "base/utc.h"
 #include "base/wire.h"
-#include "store/index/index_mime.h"
 #include "store/index/index_url.h"
+
+/* ---- one byte for the media types that nearly every capture has ---- */
+
+/* The position is the code, which is part of the format of the index and keeps its meaning for ever: new
+ * types are appended. Most frequent first, as in the statistics of Common Crawl, since the search is linear.
+ */
+static const char *const mime_names[] = {
+    "",
+    "text/html",
+    "image/jpeg",
+    "image/png",
+    "text/css",
+    "application/javascript",
+    "text/javascript",
+    "image/gif",
+    "application/json",
+    "image/webp",
+    "image/svg+xml",
+    "text/plain",
+    "application/x-javascript",
+    "font/woff2",
+    "warc/revisit",
+    "unk",
+    "application/pdf",
+    "application/xhtml+xml",
+    "application/xml",
+    "text/xml",
+    "application/octet-stream",
+    "application/rss+xml",
+    "application/atom+xml",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "font/woff",
+    "application/font-woff",
+    "application/font-woff2",
+    "application/x-font-woff",
+    "font/ttf",
+    "application/x-font-ttf",
+    "font/otf",
+    "application/vnd.ms-fontobject",
+    "video/mp4",
+    "video/webm",
+    "audio/mpeg",
+    "audio/mp4",
+    "audio/ogg",
+    "application/ogg",
+    "video/mp2t",
+    "application/vnd.apple.mpegurl",
+    "application/x-mpegurl",
+    "application/dash+xml",
+    "video/quicktime",
+    "video/x-flv",
+    "application/x-shockwave-flash",
+    "image/avif",
+    "image/bmp",
+    "image/tiff",
+    "image/jpg",
+    "application/zip",
+    "application/gzip",
+    "application/x-gzip",
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/epub+zip",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/wasm",
+    "application/rdf+xml",
+    "application/x-www-form-urlencoded",
+    "text/calendar",
+    "text/csv",
+    "text/dns",
+    "text/vtt",
+    "binary/octet-stream",
+};
+
+enum { MIME_OTHER = 255, MIME_NAMES_COUNT = sizeof mime_names / sizeof *mime_names };
+_Static_assert((int)MIME_NAMES_COUNT < (int)MIME_OTHER, "a code is one byte and the last one is taken");
+
+/* MIME_OTHER if the type has no code. Exact: other capitals are another type. */
+static uint8_t mime_code(struct bytes mime) {
+    for (uint8_t code = 0; code < MIME_NAMES_COUNT; code++) {
+        if (bytes_equal(mime, bytes_of_string(mime_names[code]))) {
+            return code;
+        }
+    }
+    return MIME_OTHER;
+}
+
+/* False if no type has that code, *ret_mime untouched. The slice lives for ever. */
+static bool mime_of_code(uint8_t code, struct bytes *ret_mime) {
+    if (code >= MIME_NAMES_COUNT) {
+        return false;
+    }
+    *ret_mime = bytes_of_string(mime_names[code]);
+    return true;
+}
 
 enum { SECONDS_SIZE = 5, MICROSECONDS_SIZE = 3, SECOND_US = 1000000, URI_HASH_SIZE = 6 };
 enum { FLAGS_ALL = CAPTURE_REVISIT | CAPTURE_TRUNCATED };
@@ -289,9 +388,9 @@ size_t index_code_surt_size(struct bytes key) {
 }
 
 static void index_code_write_mime(struct wire_writer *writer, struct bytes mime) {
-    uint8_t code = index_mime_code(mime);
+    uint8_t code = mime_code(mime);
     wire_write_u8(writer, code);
-    if (code == INDEX_MIME_OTHER) {
+    if (code == MIME_OTHER) {
         wire_write_string(writer, mime);
     }
 }
@@ -299,10 +398,10 @@ static void index_code_write_mime(struct wire_writer *writer, struct bytes mime)
 static struct bytes index_code_read_mime(struct wire_reader *reader) {
     struct bytes mime = {NULL, 0};
     uint8_t code = wire_read_u8(reader);
-    if (code == INDEX_MIME_OTHER) {
+    if (code == MIME_OTHER) {
         return wire_read_string(reader, INDEX_MIME_SIZE_MAX);
     }
-    if (!index_mime_of_code(code, &mime)) {
+    if (!mime_of_code(code, &mime)) {
         wire_read_fail(reader, ERR_INVALID, "no such media type");
     }
     return mime;

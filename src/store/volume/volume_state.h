@@ -49,7 +49,7 @@ enum {
 struct volume_look {
     uint64_t generation; /* changes_now() before the look */
     bool is_there;
-    struct block block; /* all zero where it is not */
+    struct block block; /* all zero if it is not */
 };
 
 struct volume_item {
@@ -123,7 +123,7 @@ struct volume {
 enum err volume_hold(struct volume *volume, uint32_t number, struct segment **ret_segment) MUST_CHECK;
 void volume_release(struct segment *segment);
 
-/* The first segment whose number is not below this one, held; NULL where there is none. */
+/* The first segment whose number is not below this one, held; NULL if there is none. */
 struct segment *volume_hold_from(struct volume *volume, uint32_t number);
 
 /* Those of a deposit that cannot be opened are left out, and counted. */
@@ -170,7 +170,7 @@ enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on,
 enum err volume_start_committer(struct volume *volume) MUST_CHECK;
 void volume_stop_committer(struct volume *volume);
 
-/* Begin a new segment, so that the one before it can be compacted; where that fails, all is as before. */
+/* Begin a new segment, so that the one before it can be compacted; if that fails, all is as before. */
 void volume_roll(struct volume *volume);
 
 /* ---- its queue ---- */
@@ -184,13 +184,6 @@ void volume_free_item(struct volume *volume, struct volume_item *item);
 
 /* Until the item is committed or failed. */
 void volume_await_item(struct volume_item *item);
-
-/* For the committer: all queued items of the active segment, in their order. With the lock. */
-struct volume_item *volume_take_group(struct volume *volume);
-
-/* They have an outcome: wake those who wait, free the others. */
-void volume_release_group(struct volume *volume, struct volume_item *group);
-void volume_destroy_items(struct volume *volume);
 
 /* The digest of a payload's key: all bits of its SHA-256, or fewer in tests. */
 void volume_shorten(const struct volume *volume, const uint8_t sha256[KEY_DIGEST_SIZE],

@@ -97,7 +97,7 @@ static enum err writer_is_same(struct volume_writer *writer, const struct volume
     return err == ERR_CORRUPT ? ERR_OK : err; /* a damaged block is no reason to lose a new document */
 }
 
-/* The block as it is; all zero and ERR_NOT_FOUND where there is none. */
+/* The block as it is; all zero and ERR_NOT_FOUND if there is none. */
 static enum err writer_look_at(struct volume *volume, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                                struct block *ret_block) {
     if (number == 0 && block_cache_find(volume->blocks, digest, ret_block)) {
@@ -153,8 +153,10 @@ static enum err writer_check_document(const struct document *document, enum stor
     return ERR_OK;
 }
 
-enum err volume_make_plan(struct volume_writer *writer, const struct document *document, enum store_mode mode,
-                          struct volume_plan *ret_plan, struct err_detail *detail) {
+/* ERR_NOT_FOUND if the body is left out and it is no duplicate. */
+static enum err volume_make_plan(struct volume_writer *writer, const struct document *document,
+                                 enum store_mode mode, struct volume_plan *ret_plan,
+                                 struct err_detail *detail) {
     enum err err = writer_check_document(document, mode, detail);
     if (err != ERR_OK) {
         return err;

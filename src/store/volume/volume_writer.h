@@ -42,13 +42,9 @@ struct volume_plan {
     struct location mends; /* the damaged record that it replaces; segment 0: none */
 };
 
-/* ERR_NOT_FOUND where the body is left out and it is no duplicate. */
-enum err volume_make_plan(struct volume_writer *writer, const struct document *document, enum store_mode mode,
-                          struct volume_plan *ret_plan, struct err_detail *detail) MUST_CHECK;
-
 /*
  * For a block that is there: is_duplicate and what follows the look are the caller's to set. ERR_MISMATCH
- * where the document is another; ERR_NOT_FOUND where there is no such block, or not any more.
+ * if the document is another; ERR_NOT_FOUND if there is no such block, or not any more.
  */
 enum err volume_plan_again(struct volume_writer *writer, const struct document *document,
                            const struct key *key, struct volume_plan *ret_plan,
