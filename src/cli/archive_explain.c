@@ -59,7 +59,7 @@ static void explain_traps(struct explanation *explanation) {
     explanation->is_fetched = explanation->is_fetched && reason == TRAP_NONE;
 }
 
-/* The newest robots.txt that the archive has of the URL's origin; an empty key where there is none. */
+/* The newest robots.txt that the archive has of the URL's origin; an empty key if there is none. */
 static enum err find_robots(struct explanation *explanation, struct capture *ret_capture,
                             struct query *query) {
     struct buf address;

@@ -12,7 +12,7 @@ static size_t take(char *data, size_t size, size_t count, void *context) {
     return buf_put(answer, bytes_of(data, size * count)) == ERR_OK ? size * count : 0;
 }
 
-/* Reads may need the token; who cannot read it asks without. */
+/* Reads may need the token; a user that cannot read it asks without. */
 static struct curl_slist *make_headers(const struct data *data) {
     struct token token;
     char line[TOKEN_SIZE_MAX + 32];

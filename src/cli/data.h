@@ -2,7 +2,7 @@
  * data - the data directory of a command: which one it is, and the archive in it.
  *
  * `--data DIR`, else $MNEMON_DATA, else ~/.local/share/mnemon. One process at a time has an archive open.
- * Where that is a node, other commands work through it, as they would with its volumes from another machine;
+ * If that is a node, other commands work through it, as they would with its volumes from another machine;
  * else they are told so. What opening had to mend after a crash is said on cli->err, and which volumes are
  * down.
  */

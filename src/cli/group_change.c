@@ -135,7 +135,7 @@ static int read(struct cli *cli, const struct data *data, const char *name, stru
     return err == ERR_OK ? CLI_DONE : fail(cli, err, &detail);
 }
 
-/* What follows, for who has no node yet. */
+/* The next step, for users that have no node yet. */
 static void print_next(struct cli *cli, const struct data *data) {
     struct node_file node;
     if (node_file_read(data->directory, &node, NULL) == ERR_OK) {

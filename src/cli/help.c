@@ -76,7 +76,7 @@ static void option_heading(const struct option *option, char out[80]) {
              has_argument ? option->argument : "");
 }
 
-/* The help with the choices behind it, where there are some. */
+/* The help with the choices behind it, if there are some. */
 static void option_sentence(const struct option *option, char out[512]) {
     size_t size = (size_t)snprintf(out, 512, "%s", option->help);
     for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL && size < 512; i++) {

@@ -27,7 +27,7 @@ void import_await(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) 
     pthread_mutex_unlock(&import->lock);
 }
 
-/* Wait until nobody is storing this payload and there is room, then be the one who does. */
+/* Wait until no other thread is storing this payload and there is room, then store it. */
 static void enter(struct import *import, const uint8_t digest[KEY_DIGEST_SIZE]) {
     struct bytes key = bytes_of(digest, KEY_DIGEST_SIZE);
     pthread_mutex_lock(&import->lock);

@@ -202,7 +202,7 @@ static void show_progress(struct import_job *job) {
     job->counted_size = size;
 }
 
-/* Name the damage and go on behind it. False where there is nothing behind it, or the file cannot be read. */
+/* Name the damage and go on behind it. False if there is nothing behind it, or the file cannot be read. */
 static bool pass_damage(struct import_job *job, enum err err, struct err_detail *detail) {
     bool can_go_on = err != ERR_IO && err != ERR_MEMORY && err != ERR_SYSTEM;
     if (!job->is_second_pass) {

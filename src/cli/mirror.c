@@ -269,7 +269,7 @@ static void put_wait(struct buf *line, const json_t *download) {
     }
 }
 
-/* "at most 1.0 MB/s until 06:00"; nothing where there is no limit, now or later. */
+/* "at most 1.0 MB/s until 06:00"; nothing if there is no limit, now or later. */
 static void put_limit(struct buf *line, const char *title, const json_t *direction) {
     const json_t *limit = json_object_get(direction, "limit");
     const char *until = ask_text(direction, "until");

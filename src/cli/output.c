@@ -23,7 +23,7 @@ void output_write(struct output *output, struct bytes bytes) {
     fwrite(bytes.data, 1, bytes.size, output->file);
 }
 
-/* A name is durable when its directory is. Where that cannot be synced, the file is there all the same. */
+/* A name is durable when its directory is. If that cannot be synced, the file is there all the same. */
 static void sync_directory(const char *path) {
     char directory[OUTPUT_PATH_SIZE_MAX];
     const char *slash = strrchr(path, '/');

@@ -24,7 +24,7 @@ int output_open(struct output *output, struct cli *cli, const char *path);
 /* Failures are remembered until output_close(). */
 void output_write(struct output *output, struct bytes bytes);
 
-/* Where is_good, the file gets its name, else it goes. Returns CLI_DONE or the status after the error. */
+/* If is_good, the file gets its name, else it goes. Returns CLI_DONE or the status after the error. */
 int output_close(struct output *output, bool is_good);
 
 #endif

@@ -23,7 +23,8 @@ const char *plan_origin_name(enum plan_origin origin) {
 
 /* ---- inputs ---- */
 
-/* Who gives the nodes asks for their disks, who gives the disks for the nodes, whatever the preset has. */
+/* A user that gives the nodes asks for their disks, and one that gives the disks for the nodes, whatever the
+ * preset has. */
 static void leave_open(struct plan *plan, enum capacity_field given, enum capacity_field open) {
     if (plan->origins[given] == PLAN_GIVEN && plan->origins[open] != PLAN_GIVEN) {
         *capacity_at(&plan->inputs, open) = 0;

@@ -24,8 +24,8 @@ struct progress {
     const struct clock *clock;
     const char *label; /* "archiving" */
     uint64_t done_count;
-    uint64_t total_count; /* 0 where nobody knows */
-    uint64_t bytes_count; /* 0 where it means nothing */
+    uint64_t total_count; /* 0 if nobody knows */
+    uint64_t bytes_count; /* 0 if it means nothing */
     uint64_t started_us;
     uint64_t shown_us; /* when the last line was written */
     uint32_t columns;  /* width of the terminal */

@@ -63,7 +63,7 @@ static enum err read_charter(struct founding *founding, struct err_detail *detai
                                    detail);
 }
 
-/* The same for who already is the founder of a ring. */
+/* The same if this node is already the founder of a ring. */
 static struct founding *founding_open(struct cli *cli, const struct data *data) {
     struct err_detail detail = {0};
     struct founding *founding = founding_new(cli, data);

@@ -106,7 +106,7 @@ static void put_peers(struct buf *line, const json_t *ring, const char *name, co
     }
 }
 
-/* What came and was thrown away, by reason; nothing where nothing was. */
+/* What came and was thrown away, by reason; nothing if nothing was. */
 static void put_dropped(struct buf *line, const json_t *ring) {
     static const struct {
         const char *part;

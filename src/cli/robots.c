@@ -19,7 +19,7 @@ struct printer {
     struct cli *cli;
     bool json;
     struct robots robots;
-    struct url base; /* for those who give only a path */
+    struct url base; /* for arguments that are only a path */
     struct url url;
     struct buf line;
     struct json lines;

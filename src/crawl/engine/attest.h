@@ -8,7 +8,7 @@
  * changed, and the HTTP request. Only responses of HTTP are signed: what was imported was seen by others. So
  * a copy keeps it, whether it is stored whole or as a revisit, and whoever gets the capture from a stranger
  * can check it. Signatures of the first version, of which archives are full, do not cover the request. The
- * bytes are drawn in docs/formats/store.md. Everybody who signs or checks does it here.
+ * bytes are drawn in docs/formats/store.md. All signing and checking is done here.
  */
 #ifndef MNEMON_CRAWL_ENGINE_ATTEST_H
 #define MNEMON_CRAWL_ENGINE_ATTEST_H
@@ -25,7 +25,7 @@ enum {
 
 /*
  * Sign a response whose sum is set: its signature is the text then, which must live as long as it. ERR_LIMIT
- * where a part of it is longer than any that is stored: then it has no signature, as on every failure.
+ * if a part of it is longer than any that is stored: then it has no signature, as on every failure.
  * message: room for what is signed, at least ATTEST_MESSAGE_SIZE_MAX; its content is lost.
  */
 enum err attest_sign(const struct identity *identity, struct sha256 *sha256, struct buf *message,
@@ -33,7 +33,7 @@ enum err attest_sign(const struct identity *identity, struct sha256 *sha256, str
 
 /*
  * Does the node that the signature names vouch for the document, whose sum is set? ERR_MISMATCH with a
- * sentence if not. *ret_covers_request: false where the signature is of the first version, and the request
+ * sentence if not. *ret_covers_request: false if the signature is of the first version, and the request
  * may be anybody's.
  */
 enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct document *document,
@@ -44,7 +44,7 @@ enum err attest_verify(struct sha256 *sha256, struct buf *message, const struct 
 const char *attest_format(const uint8_t key[PEER_KEY_SIZE], const uint8_t signature[IDENTITY_SIGNATURE_SIZE],
                           char out[ATTEST_TEXT_SIZE]);
 
-/* False where the text is no such value. */
+/* False if the text is no such value. */
 bool attest_parse(struct bytes text, uint8_t ret_key[PEER_KEY_SIZE],
                   uint8_t ret_signature[IDENTITY_SIGNATURE_SIZE]);
 

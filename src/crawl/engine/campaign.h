@@ -53,7 +53,7 @@ struct campaign {
     struct campaign *next;
 };
 
-/* The job in the directory; ERR_INVALID where a pattern is wrong. */
+/* The job in the directory; ERR_INVALID if a pattern is wrong. */
 enum err campaign_open(struct campaign *campaign, const char *directory, const char *name,
                        struct err_detail *detail) MUST_CHECK;
 void campaign_close(struct campaign *campaign);
@@ -65,7 +65,8 @@ enum err campaign_open_frontier(struct campaign *campaign, const struct frontier
 /* This run ends well: nothing that it stored is unknown to the frontier. Before the frontier is closed. */
 void campaign_end_run(struct campaign *campaign);
 
-/* The seeds that are ours and not yet known. Of a shared job all nodes have them: none is sent to others. */
+/* Add the seeds that are ours and not yet known. All nodes have the seeds of a shared job: none is sent to
+ * others. */
 void campaign_add_seeds(struct campaign *campaign);
 
 /*
@@ -87,7 +88,7 @@ enum campaign_taking campaign_take_link(struct campaign *campaign, const struct 
 /* A URL that somebody named outside of a page, such as a sitemap; others are told too. */
 void campaign_add_url(struct campaign *campaign, const struct url *url, enum frontier_priority priority);
 
-/* Whose is the link, of a job that is shared? */
+/* Which node fetches the link of a shared job? */
 void campaign_route(const struct campaign *campaign, struct frontier_link *link);
 
 /* Any thread: is a URL that was found so, in a document of that depth, the job's? */

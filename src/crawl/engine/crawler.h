@@ -1,5 +1,5 @@
 /*
- * crawler - many jobs, one polite engine: who is asked next, and what is done with the answer.
+ * crawler - many jobs, one polite engine: which host is asked next, and what is done with the answer.
  *
  *      frontier   which URLs wait, by host           (one per job)
  *      host       when a host may be asked again     (shared by all jobs)
@@ -39,7 +39,7 @@ struct crawler_config {
     size_t workers_count;      /* (one per processor) */
     bool gives_way;            /* its workers run when other threads do not: in a node that is also read */
     uint64_t memory_max;       /* (64 MiB) of bodies that wait for the disk */
-    const struct permits *permits;   /* (every host may be asked) who lends the hosts of shared jobs */
+    const struct permits *permits;   /* (every host may be asked) lend the hosts of shared jobs */
     const struct route *route;       /* (everything is ours) of jobs that a ring shares */
     const struct identity *identity; /* (nobody) signs what is stored */
     void (*ended)(void *context, struct campaign *campaign); /* its visit is over, or a limit reached */
@@ -80,7 +80,7 @@ struct crawler_links {
 
 /*
  * Links that another node found; url, depth and priority of each count. A visit that was over goes on.
- * ERR_BUSY where the disk is behind: nothing was taken, try later.
+ * ERR_BUSY if the disk is behind: nothing was taken, try later.
  */
 enum err crawler_take_links(struct crawler *crawler, struct campaign *campaign,
                             const struct frontier_outgoing *links, size_t count,

@@ -272,7 +272,7 @@ static void crawler_fetch_home_robots(struct crawler *crawler, struct host *host
 
 /* ---- lending ---- */
 
-/* asker: who is told where it takes long; NULL: nobody asked just now. */
+/* asker: the node that is told if it takes long; NULL: nobody asked just now. */
 static void home_serve(struct crawler *crawler, struct host *host, const struct peer *asker) {
     const struct permits *permits = crawler->config.permits;
     struct host_lender_grant grant;

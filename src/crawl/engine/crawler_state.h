@@ -107,7 +107,7 @@ void crawler_finish_trip(struct crawler *crawler, struct trip *take_trip);
 /* crawler_links.c: does another node fetch the URL that was taken, by now? Then it is finished as that. */
 bool crawler_hand_on(struct campaign *campaign, struct frontier_url *url);
 
-/* Of a campaign that is about to be opened: whom it and its frontier ask. */
+/* Set the route that a campaign, which is about to be opened, and its frontier ask. */
 void crawler_set_route(struct crawler *crawler, struct campaign *campaign, struct frontier_config *config);
 
 /* There may be outgoing links of an earlier run. */

@@ -413,7 +413,7 @@ static bool harvest_find_capture(struct harvest *harvest, struct trip *trip, int
     return false;
 }
 
-/* Its response as if it had just arrived. False where its bytes cannot be read: it is fetched again then. */
+/* Its response as if it had just arrived. False if its bytes cannot be read: it is fetched again then. */
 static bool harvest_read_capture(struct harvest *harvest, struct trip *trip, const struct capture *capture) {
     struct bytes record;
     struct bytes document = bytes_of(NULL, 0);

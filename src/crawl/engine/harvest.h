@@ -20,8 +20,8 @@ struct harvest *harvest_new(struct instance *instance, const struct identity *id
 void harvest_free(struct harvest *harvest);
 
 /*
- * Of a trip with a result: fill what the worker finds and store the document. Of TRIP_LOOK: look for a
- * capture of the URL since the visit began; where there is one, read it as if it had been fetched just now.
+ * For a trip with a result: fill in what the worker finds and store the document. For TRIP_LOOK: look for a
+ * capture of the URL since the visit began; if there is one, read it as if it had been fetched just now.
  * done() is called once in any case.
  */
 void harvest_run(struct harvest *harvest, struct trip *take_trip);

@@ -71,7 +71,7 @@ struct host {
     uint32_t entries_count; /* in the heap, stale ones included: it must outlive them */
     struct host_lane *lanes;
     struct host_lease *lease;      /* NULL until it is first asked for */
-    struct host_lender_book *book; /* whom we lend it to, as its home; NULL: nobody asks */
+    struct host_lender_book *book; /* its borrowers, if we are its home; NULL: nobody asks */
     struct host *idle_next;        /* only without lanes, lease and book, and not busy */
     struct host *idle_previous;
     bool is_idle;

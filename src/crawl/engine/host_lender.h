@@ -1,17 +1,17 @@
 /*
- * host_lender - the home's side of permits: who may ask a host next.
+ * host_lender - the home's side of permits: which node may ask a host next.
  *
  *      host_lender_ask()         a borrower gets in line
  *      host_lender_next()        whose turn is it, if the host is free and rested: a lease, or why not
  *      host_lender_take_back()   the lease is over
  *      host_lender_expire()      leases that were not given back
  *
- * One lease at a time for each host, first come, first served; who has had one goes to the end of the line.
- * The pace and the robots.txt are those of the crawler's table of hosts (host.h). A host is lent up to
+ * One lease at a time for each host, first come, first served; a node that has had one goes to the end of the
+ * line. The pace and the robots.txt are those of the crawler's table of hosts (host.h). A host is lent up to
  * HOST_LENDER_AHEAD_US before its pace allows the next request: the borrower waits for the rest, so no time
  * is lost on the way.
  *
- * A lease is for one request where the host wants long rests, else for some requests within a short time. One
+ * A lease is for one request if the host wants long rests, else for some requests within a short time. One
  * that is not given back ends HOST_LENDER_GRACE_US after its time, and the host counts as just asked. A new
  * home lends nothing for HOST_LENDER_NEW_US: leases of the one before it have run out by then
  * (HOST_LENDER_AHEAD_US + HOST_LENDER_TIME_US after they were given, at the latest).
@@ -34,12 +34,12 @@ static const uint64_t HOST_LENDER_TIME_US = UINT64_C(2) * 1000000;
 static const uint64_t HOST_LENDER_AHEAD_US = UINT64_C(2) * 1000000;
 static const uint64_t HOST_LENDER_NEW_US = UINT64_C(5) * 1000000;
 static const uint64_t HOST_LENDER_GRACE_US = UINT64_C(30) * 1000000;
-static const uint64_t HOST_LENDER_STALE_US = UINT64_C(30) * 1000000; /* who waits asks again sooner */
+static const uint64_t HOST_LENDER_STALE_US = UINT64_C(30) * 1000000; /* a node that waits asks again sooner */
 
 struct host_lender_borrower {
     struct peer peer;
     bool is_https;
-    uint8_t digest[PERMIT_DIGEST_SIZE]; /* of the robots.txt that he has */
+    uint8_t digest[PERMIT_DIGEST_SIZE]; /* of the robots.txt that it has */
     uint64_t seen_us;
     struct host_lender_borrower *next; /* in line */
 };
@@ -73,7 +73,7 @@ void host_lender_init(struct host_lender *host_lender, struct hosts *hosts, uint
 void host_lender_done(struct host_lender *host_lender);
 
 /*
- * Get in line, or stay where one is. home_since_us: since when we are the host's home. ERR_LIMIT: too many
+ * Get in line, or keep the place in it. home_since_us: since when we are the host's home. ERR_LIMIT: too many
  * wait; ERR_MEMORY.
  */
 enum err host_lender_ask(struct host_lender *host_lender, struct host *host,
@@ -86,7 +86,7 @@ enum host_lender_verdict {
     HOST_LENDER_BUSY,    /* a request of our own is under way */
     HOST_LENDER_LATER,   /* wait_us says when */
     HOST_LENDER_ROBOTS,  /* its robots.txt has to be asked for now; is_https says which */
-    HOST_LENDER_GRANTED, /* borrower and lease say to whom; the lease's text is the host's */
+    HOST_LENDER_GRANTED, /* borrower and lease are set; the lease's text is the host's */
 };
 
 struct host_lender_grant {

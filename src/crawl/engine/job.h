@@ -79,7 +79,7 @@ enum err job_add_seeds(struct job *job, struct bytes text, struct arena *arena,
 enum err job_read(struct job *job, const char *directory, struct arena *arena,
                   struct err_detail *detail) MUST_CHECK;
 
-/* Made where it is missing, replaced at once where it is not. */
+/* Created if it is missing, replaced at once if it is not. */
 enum err job_write(const struct job *job, const char *directory, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -47,8 +47,8 @@ struct crawler *jobs_engine(struct jobs *jobs); /* and to lend hosts to (permit.
 /* Other nodes came or went, and the route knows it. */
 void jobs_recall(struct jobs *jobs);
 
-/* Links that another node found; see crawler_take_links(). ERR_NOT_FOUND where no such job is shared and runs
- * here, ERR_BUSY where it takes nothing for now. */
+/* Links that another node found; see crawler_take_links(). ERR_NOT_FOUND if no such job is shared and runs
+ * here, ERR_BUSY if it takes nothing for now. */
 enum err jobs_take_links(struct jobs *jobs, const char *name, const struct frontier_outgoing *links,
                          size_t count, struct crawler_links *ret_outcome) MUST_CHECK;
 
@@ -87,7 +87,7 @@ void jobs_progress(const struct jobs *jobs, struct buf *items, struct buf *texts
  */
 enum err jobs_write_state(const struct campaign *campaign) MUST_CHECK;
 
-/* Remove the directory of a job that nobody runs. ERR_OK where it is not there. */
+/* Remove the directory of a job that nobody runs. ERR_OK if it is not there. */
 enum err jobs_remove_directory(const char *directory, struct err_detail *detail) MUST_CHECK;
 
 #endif

@@ -199,7 +199,7 @@ void fetch_abandon(struct fetch_transfer *transfer) {
 
 /* ---- the engine ---- */
 
-/* Idle connections are kept for later, but not at the expense of those who need a file now. */
+/* Idle connections are kept for later, but not at the expense of transfers that need a file now. */
 static long connections_max(const struct fetch_config *config) {
     size_t count = config->transfers_max * 2;
     struct rlimit limit;

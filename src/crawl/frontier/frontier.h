@@ -40,7 +40,7 @@ enum {
 };
 
 struct frontier_config {
-    const char *directory;       /* made where it is missing */
+    const char *directory;       /* created if it is missing */
     size_t lanes_max;            /* (FRONTIER_LANES_MAX) */
     int64_t now_us;              /* when the first visit of a new one begins */
     uint32_t host_urls_max;      /* budget: URLs known per host (0: no limit) */
@@ -131,7 +131,7 @@ struct frontier_entry {
     int64_t due_us;
 };
 
-/* Reads all fingerprints. ERR_BUSY where another process has it, ERR_CORRUPT where it is damaged. */
+/* Reads all fingerprints. ERR_BUSY if another process has it, ERR_CORRUPT if it is damaged. */
 enum err frontier_open(const struct frontier_config *config, struct frontier **ret_frontier,
                        struct err_detail *detail) MUST_CHECK;
 

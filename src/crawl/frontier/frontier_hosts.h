@@ -72,7 +72,7 @@ enum err frontier_hosts_put(struct frontier_hosts *hosts, uint64_t hash, uint64_
 struct frontier_host *frontier_hosts_at(const struct frontier_hosts *hosts, uint32_t number);
 struct frontier_domain *frontier_hosts_domain_at(const struct frontier_hosts *hosts, uint32_t number);
 
-/* The end of the line, and its head, which is taken out: FRONTIER_HOST_NONE where nobody waits. */
+/* The end of the line, and its head, which is taken out: FRONTIER_HOST_NONE if nobody waits. */
 void frontier_hosts_line_up(struct frontier_hosts *hosts, uint32_t number);
 uint32_t frontier_hosts_next_in_line(struct frontier_hosts *hosts);
 

@@ -281,7 +281,7 @@ static void lane_put_item(struct frontier_lane *lane, struct frontier_item *take
     lane_trim(lane);
 }
 
-/* The lane of the host, made where it may be; NULL where the host has to wait for one. */
+/* The lane of the host, made if it may be; NULL if the host has to wait for one. */
 static struct frontier_lane *lane_find(struct frontier *frontier, uint32_t number, struct bytes name) {
     struct frontier_host *host = frontier_hosts_at(&frontier->hosts, number);
     if (host->lane != NULL || host->is_in_line) {

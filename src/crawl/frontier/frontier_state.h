@@ -134,7 +134,7 @@ struct frontier {
     struct task task;
     struct frontier_work *work; /* the task's */
     pthread_mutex_t lock;
-    struct bell has_done;      /* for those who wait for the disk */
+    struct bell has_done;      /* for threads that wait for the disk */
     struct frontier_meta meta; /* as of the newest decision */
     struct kv_batch writes;
     struct map outgoing; /* fingerprints of all outgoing links */

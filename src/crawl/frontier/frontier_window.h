@@ -52,7 +52,7 @@ void frontier_window_done(struct frontier_window *window);
 /* Does a URL that now waits at the position belong into the window of count_max? Then put it, at once. */
 bool frontier_window_admits(struct frontier_window *window, uint64_t position, size_t count_max);
 
-/* True where the item is in the window now; false where one was there already. Trim afterwards. */
+/* True if the item is in the window now; false if one was there already. Trim afterwards. */
 bool frontier_window_put(struct frontier_window *window, uint64_t position, void *item, size_t count_max);
 
 /* What waits at the position could not be put: from there on the disk knows better. Trim afterwards. */

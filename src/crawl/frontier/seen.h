@@ -44,7 +44,7 @@ bool seen_has(const struct seen *seen, uint64_t fingerprint);
 /* Ask the processor for the memory that seen_has() will look at. */
 void seen_prefetch(const struct seen *seen, uint64_t fingerprint);
 
-/* ERR_EXISTS where it is there already; ERR_MEMORY. */
+/* ERR_EXISTS if it is there already; ERR_MEMORY. */
 enum err seen_put(struct seen *seen, uint64_t fingerprint) MUST_CHECK;
 
 #endif

@@ -87,7 +87,7 @@ void pace_wait_for_robots(struct pace *pace, const struct pace_config *config, u
 /* robots.txt was had, or there is none. */
 void pace_got_robots(struct pace *pace);
 
-/* When the next request may start: at once (a time that is over), later, or UINT64_MAX where it is dead. */
+/* When the next request may start: at once (a time that is over), later, or UINT64_MAX if it is dead. */
 static inline uint64_t pace_next_us(const struct pace *pace) {
     return pace->next_us;
 }
@@ -119,7 +119,7 @@ enum pace_reason pace_why(const struct pace *pace, uint64_t now_us);
  */
 void pace_put_why(const struct pace *pace, uint64_t now_us, int64_t local_us, struct buf *out);
 
-/* Seconds or an HTTP date, as a time from wall_us on; a date in the past is 0. False where it is neither. */
+/* Seconds or an HTTP date, as a time from wall_us on; a date in the past is 0. False if it is neither. */
 bool pace_read_retry_after(struct bytes value, int64_t wall_us, uint64_t *ret_us);
 
 /* ---- IP addresses ---- */

@@ -29,7 +29,7 @@ void pattern_list_done(struct pattern_list *list) {
     pattern_list_init(list);
 }
 
-/* The larger bound of "{n}", "{n,}" or "{n,m}" behind the brace; 1 where it is something else. */
+/* The larger bound of "{n}", "{n,}" or "{n,m}" behind the brace; 1 if it is something else. */
 static uint64_t repetitions(const char *text) {
     uint64_t largest = 1;
     while (byte_is_digit((uint8_t)*text)) {

@@ -1,5 +1,5 @@
 /*
- * permit - who says when a host may be asked: in a ring, the host's home, so that all nodes together are no
+ * permit - permission to ask a host: in a ring the host's home gives it, so that all nodes together are no
  * faster than one would be.
  *
  * The home lends a host to one node at a time: a *lease*. It lasts for some requests or seconds; meanwhile
@@ -38,7 +38,7 @@ struct permit_robots {
     int64_t until_us; /* wall clock: then it is to be asked for again */
 };
 
-/* Which lease of whom. */
+/* Names one lease of one node. */
 struct permit_lender {
     struct peer peer;
     uint64_t number;

@@ -34,7 +34,7 @@ struct revisit {
 /* When it is due again. period_us > 0; target_percent: 0 for the default. */
 int64_t revisit_due_us(const struct revisit *revisit, uint64_t period_us, uint32_t target_percent);
 
-/* The estimated mean time between changes; UINT64_MAX where none was seen. */
+/* The estimated mean time between changes; UINT64_MAX if none was seen. */
 uint64_t revisit_change_interval_us(const struct revisit *revisit);
 
 #endif

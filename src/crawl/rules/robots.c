@@ -18,7 +18,7 @@ struct robots_rule {
     struct piece pattern;      /* normalised, without a final '$' */
     struct piece open_pattern; /* the same with the query open: see enum robots_form */
     uint32_t number;           /* of the line, from 1 */
-    uint32_t length;           /* octets of the pattern, '$' included: who is longest decides */
+    uint32_t length;           /* octets of the pattern, '$' included: the longest decides */
     bool is_allow;
     bool is_anchored; /* it ended with '$' */
     bool has_star;
@@ -131,7 +131,7 @@ static bool robots_is_star(struct bytes value) {
            (value.size == 1 || value.data[1] == ' ' || value.data[1] == '\t');
 }
 
-/* Who the lines at hand are for. */
+/* The crawlers that the lines at hand are for. */
 struct group {
     bool is_open;  /* the last line of a group was a user-agent: the next one joins it */
     bool is_named; /* for us by name */
@@ -402,7 +402,7 @@ static void robots_normalise_text(struct bytes path_and_query, enum robots_form 
     text->size = text->size < text->capacity ? text->size : text->capacity;
 }
 
-/* The deciding rule, or NULL; *ret_is_done is false where it took too long to find out. */
+/* The deciding rule, or NULL; *ret_is_done is false if it took too long to find out. */
 static const struct robots_rule *robots_find_rule(const struct robots *robots, struct bytes path_and_query,
                                                   bool *ret_is_done) {
     uint8_t closed[ROBOTS_PATH_SIZE_MAX];

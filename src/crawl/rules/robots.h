@@ -70,7 +70,7 @@ enum robots_reason {
 struct robots_verdict {
     bool is_allowed;
     enum robots_reason reason;
-    uint32_t line;      /* from 1; 0 where no rule decided */
+    uint32_t line;      /* from 1; 0 if no rule decided */
     struct bytes text;  /* of that line, trimmed, without comment; lives as long as *robots */
     struct bytes agent; /* as the group of the rule names it ("*" or the token); the same */
 };

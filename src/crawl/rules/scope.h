@@ -100,7 +100,7 @@ enum { SCOPE_REASONS_COUNT = SCOPE_OUT_RING + 1 };
 struct scope_verdict {
     bool is_in;
     enum scope_reason reason;
-    uint16_t depth;    /* of the URL, to be kept with it; 0 where it is out */
+    uint16_t depth;    /* of the URL, to be kept with it; 0 if it is out */
     int pattern_index; /* of the exclude pattern that matched, or PATTERN_NONE */
 };
 

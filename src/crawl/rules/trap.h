@@ -100,12 +100,12 @@ enum trap_reason trap_check_url(const struct trap_config *config, const struct u
 
 /*
  * A page (status 200, with links) has arrived with this payload signature (at least 8 bytes, well mixed).
- * True where it is a soft 404: its links are not to be followed, and are counted as TRAP_SOFT_404.
+ * True if it is a soft 404: its links are not to be followed, and are counted as TRAP_SOFT_404.
  */
 bool trap_is_soft_404(const struct trap_config *config, struct trap_host *host, const struct url *url,
                       struct bytes signature);
 
-/* Append the state, and read it back; ERR_INVALID where the bytes are not of trap_host_put(). */
+/* Append the state, and read it back; ERR_INVALID if the bytes are not of trap_host_put(). */
 enum err trap_host_put(const struct trap_host *host, struct buf *out);
 enum err trap_host_read(struct trap_host *ret_host, struct bytes bytes) MUST_CHECK;
 

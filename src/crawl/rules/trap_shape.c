@@ -224,8 +224,8 @@ static bool read_date(struct bytes text, bool is_calendar, int32_t *ret_year) {
     if (!is_compact && !has_day && !(has_month && is_calendar)) {
         return false;
     }
-    /* 0000-01-01 stands for no date. 4021-11-12 is the number of some article; who counts up to the year 4021
-     * passes those before, which are cut. */
+    /* 0000-01-01 stands for no date. 4021-11-12 is the number of some article; a calendar that counts up to
+     * the year 4021 passes years before it, which are cut. */
     *ret_year = (int32_t)number_of(bytes_slice(digits, 0, 4));
     return is_calendar ? *ret_year >= 1000 : *ret_year >= 1900 && *ret_year < 2200;
 }

@@ -43,7 +43,7 @@ enum trap_calendar {
 struct trap_date {
     bool is_date;
     enum trap_calendar calendar;
-    int32_t year; /* the latest, where there are several dates */
+    int32_t year; /* the latest, if there are several dates */
 };
 
 /*
@@ -54,7 +54,7 @@ void trap_find_date(const struct url *url, struct trap_date *ret_date);
 
 /*
  * A session id by its name (sid, PHPSESSID, ;jsessionid=…) and looks (16 letters and digits or more): hashes
- * of the URL without it and of the id. False where there is none.
+ * of the URL without it and of the id. False if there is none.
  */
 bool trap_find_session(const struct url *url, uint64_t *ret_rest_hash, uint64_t *ret_id_hash);
 

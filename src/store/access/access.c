@@ -27,7 +27,7 @@ struct access {
     _Atomic(size_t) rules_count;
     _Atomic(uint64_t) look_at_us; /* when the files are due */
 
-    /* Whoever looks at the files; the others do not wait for him. */
+    /* For the thread that looks at the files; the others do not wait for it. */
     pthread_mutex_t looking;
     struct buf seen;              /* what the rules were read from */
     bool is_settled;              /* the files were at rest when they were read */

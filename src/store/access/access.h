@@ -10,7 +10,7 @@
  * captures of that time. Rules for users that have a name count for nobody here. docs/formats/access.md.
  *
  * Files: DIR/access.aclj, and DIR/access/ with any number of *.aclj. They are looked at at most once a
- * second, by whoever asks then; a change counts from then on. Where a line is wrong, it is told with file and
+ * second, by whoever asks then; a change counts from then on. If a line is wrong, it is told with file and
  * line, and all rules stay as they were: what is hidden stays hidden. Any thread may ask; nobody waits for
  * the one that reads the files.
  */

@@ -14,7 +14,7 @@ enum { ACCESS_FILES_MAX = 1000, ACCESS_NAME_SIZE_MAX = 255 };
 
 /*
  * Append a text that differs where a file has changed, come or gone: path, inode, size and times of each.
- * *ret_newest_us: when one was changed last; INT64_MIN where there are none.
+ * *ret_newest_us: when one was changed last; INT64_MIN if there are none.
  */
 enum err access_files_look(const char *directory, struct buf *out, int64_t *ret_newest_us,
                            struct err_detail *detail) MUST_CHECK;

@@ -36,7 +36,7 @@ struct access_period {
 struct access_line {
     struct bytes key; /* without "###"; empty: of everything */
     bool is_exact;
-    bool is_of_user; /* of somebody who has a name: nobody has, here */
+    bool is_of_user; /* for a named user: nobody has a name here */
     enum access_verdict verdict;
     bool has_period;
     struct access_period period;

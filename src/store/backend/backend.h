@@ -50,7 +50,7 @@ struct backend_table {
 
     /*
      * As volume_put(), volume_submit(), volume_remove(), volume_get(), volume_get_record(). Of a document
-     * with is_body_left_out the body may be there all the same: it is just not to be sent. Where it is no
+     * with is_body_left_out the body may be there all the same: it is just not to be sent. If it is no
      * duplicate any more, put returns ERR_NOT_FOUND; submit returns it too, or its done() gets ERR_BUSY. What
      * get, get_record and get_request give lasts until the next of the three on the same session.
      */
@@ -63,7 +63,7 @@ struct backend_table {
                     struct err_detail *detail);
     enum err (*get_record)(struct backend_session *session, const struct location *location,
                            struct bytes *ret_record, struct err_detail *detail);
-    /* The HTTP request that was stored with the record at this location; empty where there is none. */
+    /* The HTTP request that was stored with the record at this location; empty if there is none. */
     enum err (*get_request)(struct backend_session *session, const struct location *location,
                             struct bytes *ret_request, struct err_detail *detail);
 

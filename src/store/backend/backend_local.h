@@ -32,7 +32,7 @@ struct backend_local_config {
     const atomic_bool *is_cancelled; /* of a deposit; see volume.h */
 };
 
-/* ERR_BUSY where another process has the volume. */
+/* ERR_BUSY if another process has the volume. */
 enum err backend_local_open(const struct backend_local_config *config, struct backend **ret_backend,
                             struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /*
- * backend_read_only - what a shelf that is only read from answers to who would write: it holds nothing, and
- * takes nothing. For its backend_table.
+ * backend_read_only - how a read-only backend answers writers: it holds nothing and takes nothing. For its
+ * backend_table.
  */
 #ifndef MNEMON_STORE_BACKEND_BACKEND_READ_ONLY_H
 #define MNEMON_STORE_BACKEND_BACKEND_READ_ONLY_H

@@ -25,7 +25,7 @@ struct vfs_file {
 enum vfs_flag {
     VFS_WRITE = 1,     /* else for reading only */
     VFS_CREATE = 2,    /* where it is not there; with VFS_WRITE */
-    VFS_EXCLUSIVE = 4, /* ERR_EXISTS where it is; with VFS_CREATE */
+    VFS_EXCLUSIVE = 4, /* ERR_EXISTS if it is; with VFS_CREATE */
 };
 
 /* Told every name of a directory, without its path, in no order. */
@@ -100,7 +100,7 @@ static inline enum err vfs_unlink(struct vfs *vfs, const char *path) {
     return vfs->table->unlink(vfs, path);
 }
 
-/* Also those above it; ERR_OK where it is there already. */
+/* Also those above it; ERR_OK if it is there already. */
 static inline enum err vfs_make_directory(struct vfs *vfs, const char *path) {
     return vfs->table->make_directory(vfs, path);
 }
@@ -113,7 +113,7 @@ static inline enum err vfs_list(struct vfs *vfs, const char *path, vfs_visit *vi
     return vfs->table->list(vfs, path, visit, context);
 }
 
-/* Held until the file is closed or the process ends. ERR_BUSY where another process holds it. */
+/* Held until the file is closed or the process ends. ERR_BUSY if another process holds it. */
 static inline enum err vfs_lock(struct vfs *vfs, const char *path, struct vfs_file *ret_file) {
     struct vfs_file file = {.vfs = vfs};
     enum err err = vfs->table->lock(vfs, path, &file.handle);
@@ -128,7 +128,7 @@ static inline enum err vfs_free_size(struct vfs *vfs, const char *path, uint64_t
     return vfs->table->free_size(vfs, path, ret_size);
 }
 
-/* Real files under a root directory, which must outlive it and is made where it is missing. */
+/* Real files under a root directory, which must outlive it and is created if it is missing. */
 struct vfs_posix {
     struct vfs vfs; /* first: the functions find the rest from here */
     int root_fd;

@@ -33,16 +33,16 @@ struct document {
     struct bytes request;      /* the HTTP request as sent; may be empty */
     struct bytes ip_address;   /* of the server; may be empty */
     struct bytes tls;          /* of https: "verified", or what is wrong with the certificate; else empty */
-    struct bytes signature;    /* who vouches for it (crawl/engine/attest.h); may be empty */
+    struct bytes signature;    /* of the node that vouches for it (crawl/engine/attest.h); may be empty */
     struct bytes truncated;    /* "length", "time", "disconnect"; empty: it is whole */
     /*
-     * Of the payload, where it is known already; NULL: it is computed. It is believed: who has it from
-     * somebody else (a peer, a client) and has a body too leaves it NULL, or the archive would hold bytes
-     * under a wrong digest. Without the body it can only name what the archive has anyway.
+     * The sum of the payload, if it is known already; NULL: it is computed. It is believed: a caller that has
+     * it from a peer or a client, together with a body, leaves it NULL, or the archive would hold bytes under
+     * a wrong digest. Without the body it can only name a document that the archive has anyway.
      */
     const struct document_sum *sum;
     bool is_not_modified;  /* with is_body_left_out: the server said so (304); the head is that answer */
-    bool is_body_left_out; /* with sum, in STORE_REGULAR: a duplicate, or ERR_NOT_FOUND where it is none */
+    bool is_body_left_out; /* with sum, in STORE_REGULAR: a duplicate, or ERR_NOT_FOUND if it is none */
 };
 
 struct stored {

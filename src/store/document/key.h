@@ -27,7 +27,7 @@ void key_shorten(const uint8_t sha256[KEY_DIGEST_SIZE], unsigned bits, uint8_t d
 /* Ended by a zero byte. Returns out. */
 const char *key_format(const struct key *key, char out[KEY_TEXT_SIZE_MAX]);
 
-/* False where the text is no content key, *ret_key untouched. */
+/* False if the text is no content key, *ret_key untouched. */
 bool key_parse(struct bytes text, struct key *ret_key);
 
 #endif

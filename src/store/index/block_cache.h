@@ -8,9 +8,9 @@
  *                                                  └──> writers, after changes_now()
  *
  * In this order (changes.h) what a writer finds here is never older than its changes_now(), so the committer
- * may trust its look exactly as if it had asked the index. Hence only what the index has just taken may be
- * put, by whoever holds the volume's ledger_lock; who changes blocks otherwise clears all. Only live blocks
- * of number 0 are kept, which nearly all are. Finding: any thread.
+ * may trust its look exactly as if it had asked the index. Hence only blocks that the index has just taken
+ * may be put, by the holder of the volume's ledger_lock; any other change of blocks clears the cache. Only
+ * live blocks of number 0 are kept, which nearly all are. Finding: any thread.
  */
 #ifndef MNEMON_STORE_INDEX_BLOCK_CACHE_H
 #define MNEMON_STORE_INDEX_BLOCK_CACHE_H
@@ -51,7 +51,7 @@ void block_cache_put(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_
                      const struct block *block);
 void block_cache_clear(struct block_cache *cache);
 
-/* The block of number 0; false where it is not here. */
+/* The block of number 0; false if it is not here. */
 bool block_cache_find(struct block_cache *cache, const uint8_t digest[KEY_DIGEST_SIZE],
                       struct block *ret_block);
 

@@ -38,14 +38,14 @@ struct index_counts {
 };
 
 /*
- * Open or create the index in a directory of the real file system, whose parent must exist. ERR_CORRUPT where
- * it is damaged and ERR_MISMATCH where its format is another's: the caller may then index_destroy() it and
- * read all segments again. ERR_BUSY where somebody has it open, in this process or in another.
+ * Open or create the index in a directory of the real file system, whose parent must exist. ERR_CORRUPT if
+ * it is damaged and ERR_MISMATCH if its format is another's: the caller may then index_destroy() it and
+ * read all segments again. ERR_BUSY if somebody has it open, in this process or in another.
  */
 enum err index_open(const char *directory, struct index **ret_index, struct err_detail *detail) MUST_CHECK;
 void index_close(struct index *index);
 
-/* Remove all files of an index that is not open. ERR_OK where there is none. */
+/* Remove all files of an index that is not open. ERR_OK if there is none. */
 enum err index_destroy(const char *directory, struct err_detail *detail) MUST_CHECK;
 
 /* ---- reading: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO ---- */
@@ -54,7 +54,7 @@ enum err index_find_block(const struct index *index, const uint8_t digest[KEY_DI
                           struct block *ret_block) MUST_CHECK;
 
 /*
- * The same for writers, who ask once for each new document whether it is known. One time in a hundred the
+ * The same for writers, which ask once for each new document whether it is known. One time in a hundred the
  * filter does not know and a page is read for nothing: the cache is not for such pages, of which a crawl
  * reads ever more. Filters are kept in it all the same.
  */
@@ -75,7 +75,7 @@ enum err index_is_live(const struct index *index, const struct capture *capture,
 
 /*
  * The first record of the segment, at this offset or behind, that was damaged and has been replaced by
- * another. ERR_NOT_FOUND where there is none.
+ * another. ERR_NOT_FOUND if there is none.
  */
 enum err index_find_mended(const struct index *index, uint32_t segment, uint64_t offset,
                            struct location *ret_location) MUST_CHECK;
@@ -89,7 +89,7 @@ bool index_has_dead(const struct index *index);
 /*
  * Merge the sorted files that captures and blocks lie in, in the background and a few at a time: a lookup
  * asks each run of them. For an index that nobody writes to for a while, since every merge is one that the
- * next entries may make necessary again. Does nothing where too little would be gained, or while a merge goes
+ * next entries may make necessary again. Does nothing if too little would be gained, or while a merge goes
  * on; so call it now and then. Any thread.
  */
 void index_settle(const struct index *index);
@@ -100,7 +100,7 @@ void index_set_cache_size(const struct index *index, size_t size);
 /* ---- writing: collected in a batch (index_batch.h), then all or nothing ---- */
 
 /*
- * The batch is empty afterwards; where it fails it is as before. What was committed survives the end of the
+ * The batch is empty afterwards; if it fails it is as before. What was committed survives the end of the
  * process; a crash of the machine may take the newest commits, never an older one without those after it.
  * Once RocksDB failed to write (ERR_NO_SPACE, ERR_IO, …), the index only reads until it is opened again or
  * mended.
@@ -111,7 +111,7 @@ enum err index_commit(struct index *index, struct index_batch *batch, struct err
  * After a write has failed: where there is room again and no cursor is open, close the database and open it,
  * so that writing goes on. Tries at most once a second, and only after it could write a file of some
  * megabytes there; else returns the old error. Readers wait meanwhile. By the thread that commits, without a
- * batch begun by another. ERR_OK also where nothing is to be mended.
+ * batch begun by another. ERR_OK also if nothing is to be mended.
  */
 enum err index_mend(struct index *index, struct err_detail *detail) MUST_CHECK;
 

@@ -74,7 +74,7 @@ struct bytes index_code_mended_key(uint8_t out[INDEX_CODE_MENDED_KEY_SIZE], uint
                                    uint64_t offset);
 struct bytes index_code_mended(uint8_t out[INDEX_CODE_SMALL_SIZE_MAX], const struct location *location);
 
-/* ERR_NOT_FOUND where the key is that of something else, or of another segment. */
+/* ERR_NOT_FOUND if the key is that of something else, or of another segment. */
 enum err index_code_read_mended(struct bytes key, struct bytes value, uint32_t segment,
                                 struct location *ret_location) MUST_CHECK;
 enum err index_code_read_block_key(struct bytes key, uint8_t ret_digest[KEY_DIGEST_SIZE],
@@ -84,7 +84,7 @@ enum err index_code_read_segment(struct bytes value, struct index_segment *ret_s
 enum err index_code_read_position(struct bytes value, struct index_position *ret_position) MUST_CHECK;
 
 /*
- * False where a capture breaks a limit: sizes, 0x00 or 0xff in the SURT, a time out of years 1 to 9999, no
+ * False if a capture breaks a limit: sizes, 0x00 or 0xff in the SURT, a time out of years 1 to 9999, no
  * segment, unknown flags. Ask before putting what others wrote; putting such a capture fails an ASSERT.
  */
 bool index_can_hold(const struct capture *capture);
@@ -105,7 +105,7 @@ void index_code_put_capture(struct buf *value, const struct capture *capture, st
 enum err index_code_read_capture(struct bytes key, struct bytes value, struct buf *url,
                                  struct capture *ret_capture) MUST_CHECK;
 
-/* The size of "surt" 0x00 at the start of a key or of a prefix of one; 0 where there is no 0x00. */
+/* The size of "surt" 0x00 at the start of a key or of a prefix of one; 0 if there is no 0x00. */
 size_t index_code_surt_size(struct bytes key);
 
 #endif

@@ -20,7 +20,7 @@ struct index_cursor;
  *      SURTs "org,ex…"     from "org,ex"           to "org,ex\xff"         plain bytes; no SURT holds 0xff
  *
  * The first two ask the Bloom filters, so that a SURT without captures mostly costs no read. The capture of a
- * revisit takes part of its digest from its block and is passed over where that is gone: put both in one
+ * revisit takes part of its digest from its block and is passed over if that is gone: put both in one
  * batch.
  */
 enum err index_cursor_open(const struct index *index, struct bytes from, struct bytes to, bool in_reverse,

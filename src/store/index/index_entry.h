@@ -2,8 +2,7 @@
  * index_entry - what an index holds: documents in blocks, captures of URLs, segments, and how far they are
  * read.
  *
- * Plain structs, for everybody who reads or writes an index (index.h) and for how they are written
- * (index_code.h).
+ * Plain structs, for readers and writers of an index (index.h) and for its code (index_code.h).
  */
 #ifndef MNEMON_STORE_INDEX_INDEX_ENTRY_H
 #define MNEMON_STORE_INDEX_INDEX_ENTRY_H
@@ -41,7 +40,7 @@ struct capture {
     struct location location;
     struct bytes url;  /* as it was fetched */
     struct bytes mime; /* as CDX writes it, without parameters; may be empty */
-    uint16_t status;   /* of HTTP; 0 where there is none */
+    uint16_t status;   /* of HTTP; 0 if there is none */
     uint8_t flags;     /* enum capture_flag */
     uint16_t block_number;
     uint16_t volume; /* whose segments these are; 0 until an instance says so: an index does not know */

@@ -23,7 +23,7 @@
 /* Of the buffers below: what is implied, "https://www." longer than its SURT, and a middle beside it. */
 enum { INDEX_URL_WORK_SIZE_MAX = INDEX_SURT_SIZE_MAX + 16 + INDEX_URL_SIZE_MAX };
 
-/* work is a buffer of INDEX_URL_WORK_SIZE_MAX; where it fails, so does the call. */
+/* work is a buffer of INDEX_URL_WORK_SIZE_MAX; if it fails, so does the call. */
 enum err index_url_write(struct wire_writer *writer, struct bytes surt, struct bytes url,
                          struct buf *work) MUST_CHECK;
 

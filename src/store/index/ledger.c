@@ -117,7 +117,7 @@ static bool ledger_is_same_place(const struct location *a, const struct location
     return a->segment == b->segment && a->offset == b->offset;
 }
 
-/* The capture of the entry as it would be at another place; false where the index does not hold such. */
+/* The capture of the entry as it would be at another place; false if the index does not hold such. */
 static bool ledger_capture_at(const struct ledger_entry *entry, const struct location *location,
                               struct capture *ret_capture) {
     *ret_capture = ledger_capture(entry);

@@ -32,7 +32,7 @@
 
 enum {
     LEDGER_CHANGES_MAX = 1 << 24,  /* a compaction changes all blocks of a segment at once */
-    LEDGER_CHANGES_FULL = 1 << 15, /* who only goes through many records commits after so many */
+    LEDGER_CHANGES_FULL = 1 << 15, /* a walk through many records commits after so many */
 };
 
 enum ledger_kind {
@@ -81,11 +81,11 @@ enum err ledger_find(const struct ledger *ledger, const uint8_t digest[KEY_DIGES
 /* ERR_LIMIT after LEDGER_CHANGES_MAX changes: commit first. */
 enum err ledger_apply(struct ledger *ledger, const struct ledger_entry *entry) MUST_CHECK;
 
-/* The same for who knows the block as it is without the entry (all zero: there is none). */
+/* The same for a caller that knows the block as it is without the entry (all zero: there is none). */
 enum err ledger_apply_to(struct ledger *ledger, const struct ledger_entry *entry,
                          const struct block *before) MUST_CHECK;
 
-/* The block as changed since the last commit; false where nothing has changed it. */
+/* The block as changed since the last commit; false if nothing has changed it. */
 bool ledger_find_change(const struct ledger *ledger, const uint8_t digest[KEY_DIGEST_SIZE], uint16_t number,
                         struct block *ret_block);
 

@@ -1,9 +1,8 @@
 /*
  * recent - what the last commits of a volume entered into its index, in memory.
  *
- * For whoever follows the volume closely (follow.h): what was written a moment ago need not be read from the
- * disk and decompressed to learn what it was. Who is further behind reads the segments, and both give the
- * same entries.
+ * For readers that follow the volume closely (follow.h): they need not read and decompress what was written a
+ * moment ago. A reader that is further behind reads the segments, and both give the same entries.
  *
  *      committer ── entries, in the order of their places ──> [ the last 4,096, at most 2 MiB ] ──> follow
  *

@@ -28,7 +28,7 @@ void capture_line_init(struct capture_line *line, struct instance *instance);
 /* All of it. The slices borrow the capture and the line, until the next call. */
 struct cdxj capture_line_cdxj(struct capture_line *line, const struct capture *capture);
 
-/* "warc/revisit" where the payload is stored with an earlier capture; "unk" where none was told. */
+/* "warc/revisit" if the payload is stored with an earlier capture; "unk" if none was told. */
 struct bytes capture_line_mime(const struct capture *capture);
 
 /* "sha256:" and lower hex, until the next call. */

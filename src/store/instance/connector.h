@@ -27,11 +27,11 @@ enum {
     CONNECTOR_TOKEN_SIZE_MAX = 256,
 };
 
-/* Texts are in the connector's memory, ended by a zero byte; NULL where they do not apply. */
+/* Texts are in the connector's memory, ended by a zero byte; NULL if they do not apply. */
 struct connector_volume {
     uint16_t number;
     bool is_writable;
-    bool is_made; /* its directory is made where it is missing: it lies in the connector's own directory */
+    bool is_made; /* its directory is created if it is missing: it lies in the connector's own directory */
     const char *path; /* of a local volume; absolute, or relative to the working directory */
     const char *index;
     const char *url;        /* of a volume server */
@@ -53,7 +53,7 @@ struct connector {
 enum err connector_parse(struct connector *connector, struct bytes text, const char *directory,
                          struct err_detail *detail) MUST_CHECK;
 
-/* The same from a file; ERR_NOT_FOUND where there is none. Relative paths begin where it lies. */
+/* The same from a file; ERR_NOT_FOUND if there is none. Relative paths begin where it lies. */
 enum err connector_read(struct connector *connector, const char *path, struct err_detail *detail) MUST_CHECK;
 
 /* The one volume of a data directory without a connector. */

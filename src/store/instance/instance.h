@@ -33,7 +33,7 @@ enum {
 
 /* 0 or NULL stands for the volume's own defaults. */
 struct instance_config {
-    const char *directory; /* made where it is missing, unless must_exist; its connector is used */
+    const char *directory; /* created if it is missing, unless must_exist; its connector is used */
     const char *connector; /* a connector file; with it, directory may be NULL */
     const char *server; /* a node that has the local volumes open and offers them: they are used through it */
     const char *token;  /* what it wants to hear; both outlive the instance */
@@ -53,8 +53,8 @@ struct instance_config {
 };
 
 /*
- * ERR_NOT_FOUND where it must exist and does not; ERR_BUSY where another process has one of its volumes;
- * ERR_INVALID where the connector is wrong. Volumes that do not open otherwise are down, unless all are.
+ * ERR_NOT_FOUND if it must exist and does not; ERR_BUSY if another process has one of its volumes;
+ * ERR_INVALID if the connector is wrong. Volumes that do not open otherwise are down, unless all are.
  */
 enum err instance_open(const struct instance_config *config, struct instance **ret_instance,
                        struct err_detail *detail) MUST_CHECK;
@@ -81,7 +81,7 @@ size_t instance_volumes_count(const struct instance *instance);
 /* In the order of their numbers; index below the count. */
 void instance_volume(struct instance *instance, size_t index, struct instance_volume *ret_volume);
 
-/* The index of a volume number; the count where there is none. */
+/* The index of a volume number; the count if there is none. */
 size_t instance_find_volume(const struct instance *instance, uint16_t number);
 
 /*
@@ -141,7 +141,7 @@ void instance_session_free(struct instance_session *session);
 /*
  * Durable on return. volume: INSTANCE_VOLUME_ANY, or the number of the one that a new document shall go to; a
  * duplicate goes to where it is. Where that volume is down or full the next one takes it: ret_stored->key
- * says which. ERR_NOT_FOUND where there is no volume of that number.
+ * says which. ERR_NOT_FOUND if there is no volume of that number.
  */
 enum err instance_put(struct instance_session *session, const struct document *document, enum store_mode mode,
                       uint16_t volume, struct stored *ret_stored, struct err_detail *detail) MUST_CHECK;
@@ -190,7 +190,7 @@ enum err instance_get_record(struct instance_session *session, uint16_t volume,
                              const struct location *location, struct bytes *ret_record,
                              struct err_detail *detail) MUST_CHECK;
 
-/* The HTTP request that was stored with that record; empty where there is none. */
+/* The HTTP request that was stored with that record; empty if there is none. */
 enum err instance_get_request(struct instance_session *session, uint16_t volume,
                               const struct location *location, struct bytes *ret_request,
                               struct err_detail *detail) MUST_CHECK;
@@ -206,7 +206,7 @@ enum err instance_find_digest(struct instance_session *session, const uint8_t di
 
 /*
  * Where the document of a capture is: on its own volume, or, for a revisit whose document is not there, on
- * another. ERR_NOT_FOUND where it has been removed.
+ * another. ERR_NOT_FOUND if it has been removed.
  */
 enum err instance_locate(struct instance_session *session, const struct capture *capture, struct key *ret_key,
                          struct block *ret_block, struct err_detail *detail) MUST_CHECK;

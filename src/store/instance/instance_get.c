@@ -83,7 +83,7 @@ static bool instance_is_akin(const struct instance *instance, uint16_t number, u
 
 /*
  * On any volume but the one to leave out, of the kind of key->volume. That some are down is an error only
- * where no other has it.
+ * if no other has it.
  */
 static enum err instance_find_elsewhere(struct instance_session *session, size_t left_out_index,
                                         struct key *key, struct block *ret_block, struct err_detail *detail) {

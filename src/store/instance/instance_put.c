@@ -59,7 +59,8 @@ static enum err instance_deliver(struct delivery *delivery, size_t index, bool i
 
 /* ---- duplicates ---- */
 
-/* All are asked before the first answer is waited for. Who does not answer is taken for one who has nothing.
+/* All are asked before the first answer is waited for. A volume that does not answer counts as one that has
+ * nothing.
  */
 static void instance_find_holders(struct delivery *delivery) {
     struct instance_session *session = delivery->session;
@@ -90,7 +91,7 @@ static void instance_find_holders(struct delivery *delivery) {
     }
 }
 
-/* Its bytes are there: only the news of it is sent. ERR_NOT_FOUND where no holder has it any more. */
+/* Its bytes are there: only the news of it is sent. ERR_NOT_FOUND if no holder has it any more. */
 static enum err instance_deliver_duplicate(struct delivery *delivery) {
     enum err err = ERR_NOT_FOUND;
     for (size_t i = 0; i < delivery->session->instance->slots_count; i++) {

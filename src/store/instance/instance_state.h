@@ -52,7 +52,7 @@ struct instance_session {
 /* Is there something at this index that the session reads from? Volumes that are down count. */
 bool instance_reads(const struct instance_session *session, size_t index);
 
-/* The index of a volume among those that the session reads from; its slots_count where there is none. */
+/* The index of a volume among those that the session reads from; its slots_count if there is none. */
 size_t instance_find_slot(const struct instance_session *session, uint16_t number);
 
 /* The volume itself is in trouble, not what it was asked for: others may do instead. */
@@ -61,11 +61,11 @@ bool instance_is_trouble(enum err err);
 /* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
 enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
 
-/* The session with the slot's shelf; the reason where it is down. */
+/* The session with the slot's shelf; the reason if it is down. */
 enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
                         struct err_detail *detail) MUST_CHECK;
 
-/* The same by the number of the volume, and its index; ERR_NOT_FOUND where there is none. */
+/* The same by the number of the volume, and its index; ERR_NOT_FOUND if there is none. */
 enum err instance_reach_volume(struct instance_session *session, uint16_t number, size_t *ret_index,
                                struct backend_session **ret_session, struct err_detail *detail) MUST_CHECK;
 

@@ -36,7 +36,7 @@ struct query {
 };
 
 /*
- * The text as in the table above; QUERY_BY_URL goes by its stars. ERR_INVALID where it has no key. After a
+ * The text as in the table above; QUERY_BY_URL goes by its stars. ERR_INVALID if it has no key. After a
  * failure there is nothing to free.
  */
 enum err query_init(struct query *query, struct bytes text, enum query_match match,

@@ -12,7 +12,7 @@
 
 struct record {
     struct warc_record header; /* borrows text */
-    struct bytes head;         /* HTTP, with its empty line; empty where the block is not HTTP */
+    struct bytes head;         /* HTTP, with its empty line; empty if the block is not HTTP */
     struct bytes body;         /* as received; both last until the next get on the session */
     struct buf text;           /* the header, which parsing changes */
     struct payload payload;
@@ -21,11 +21,11 @@ struct record {
 enum err record_init(struct record *record) MUST_CHECK;
 void record_done(struct record *record);
 
-/* ERR_CORRUPT where what lies there is no record. */
+/* ERR_CORRUPT if what lies there is no record. */
 enum err record_read(struct record *record, struct instance_session *session, uint16_t volume,
                      const struct location *location, struct err_detail *detail) MUST_CHECK;
 
-/* The size of the HTTP head that the block begins with; 0 where there is none. */
+/* The size of the HTTP head that the block begins with; 0 if there is none. */
 size_t record_split(struct payload *payload, struct bytes block);
 
 /*

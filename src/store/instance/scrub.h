@@ -3,7 +3,7 @@
  *
  * Disks forget without saying so. A pass goes through all segments of all local volumes in the order of the
  * records and takes about a period (a month); a small archive is read faster, at SCRUB_RATE_MIN, and then
- * left alone until the period is over. Where it is, a file says, so that a restart goes on there:
+ * left alone until the period is over. A file says how far it is, so that a restart continues there:
  *
  *      DIR/scrub     started size damaged, then a line "volume segment offset" for each volume that is not
  *                    through

@@ -28,7 +28,7 @@
 
 struct keyset;
 
-/* Open or create; the parent of the directory must exist. ERR_BUSY where another process has it. */
+/* Open or create; the parent of the directory must exist. ERR_BUSY if another process has it. */
 enum err keyset_open(const char *directory, enum position_mapping mapping, struct keyset **ret_keyset,
                      struct err_detail *detail) MUST_CHECK;
 void keyset_close(struct keyset *keyset); /* what was not committed is forgotten */
@@ -36,7 +36,7 @@ void keyset_close(struct keyset *keyset); /* what was not committed is forgotten
 /* Throw everything away, positions too. The reason is kept for keyset_remade(). */
 enum err keyset_clear(struct keyset *keyset, const char *reason, struct err_detail *detail) MUST_CHECK;
 
-/* Why the set was emptied since keyset_open() began; empty where it was not. */
+/* Why the set was emptied since keyset_open() began; empty if it was not. */
 const char *keyset_remade(const struct keyset *keyset);
 
 /* After an error other than of one's own making: close the database and open it again. */
@@ -70,7 +70,7 @@ enum err keyset_list(struct keyset *keyset, const struct ringkey_range *range, s
 /* For protocol/copies/reconcile.h. */
 struct ringkey_set keyset_set(struct keyset *keyset);
 
-/* All zero where nothing was read of that volume. */
+/* All zero if nothing was read of that volume. */
 enum err keyset_position(struct keyset *keyset, uint16_t volume,
                          struct index_position *ret_position) MUST_CHECK;
 
@@ -82,7 +82,7 @@ size_t keyset_memory_size(const struct keyset *keyset);
 
 /* ---- writing: collected until keyset_commit() ---- */
 
-/* Where there is such a key already, nothing happens. Of the capture, SURT, time, digest and volume count.
+/* If there is such a key already, nothing happens. Of the capture, SURT, time, digest and volume count.
  */
 enum err keyset_put(struct keyset *keyset, const struct capture *capture,
                     struct err_detail *detail) MUST_CHECK;

@@ -83,7 +83,7 @@ static enum err feed_look_for_capture(struct keyset_feed *feed, const struct rin
     return err;
 }
 
-/* A reference was dropped. Where it was the last one, all captures of the document go. */
+/* A reference was dropped. If it was the last one, all captures of the document go. */
 static enum err feed_take_deletion(struct keyset_feed *feed, const struct feed_volume *volume,
                                    const struct ledger_entry *entry, struct err_detail *detail) {
     struct capture capture = {.volume = volume->number, .block_number = entry->number};

@@ -3,11 +3,11 @@
  *
  * It reads what became durable with store/volume/follow.h, volume by volume, from the positions that the set
  * has, and moves them in the same commit. So every capture (response, revisit or resource with a URL) is in
- * the set soon after it is durable, also after a crash; one whose document was removed leaves it. Where the
- * archive is no longer the one that the positions are of (reindexed with less in it, a volume taken out), the
- * set is made again from the start.
+ * the set soon after it is durable, also after a crash; one whose document was removed leaves it. If the
+ * positions no longer belong to the archive (it was reindexed with less in it, or a volume was taken out),
+ * the set is made again from the start.
  *
- * Who stores something himself may also keyset_put() it at once: the feed bears that.
+ * A caller that stores a capture may also keyset_put() it at once: the feed expects that.
  *
  * One thread, that of the keyset. It ends before keyset and instance.
  */

@@ -34,8 +34,8 @@ static void sums_remove_slot(struct keyset_sums *sums, size_t index) {
 }
 
 /*
- * Make room in a chunk that is full. Where it is the last one nothing is moved: who reads keys in their order
- * appends, and then leaves full chunks behind.
+ * Make room in a chunk that is full. If it is the last one nothing is moved: a caller that reads keys in
+ * their order appends, and then leaves full chunks behind.
  */
 static enum err sums_divide_chunk(struct keyset_sums *sums, size_t index) {
     enum err err = sums_insert_slot(sums, index + 1);

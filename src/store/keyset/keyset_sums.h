@@ -53,7 +53,7 @@ void keyset_sums_done(struct keyset_sums *sums);
 /* The bucket that a key belongs to. */
 struct keyset_position keyset_sums_find(const struct keyset_sums *sums, const struct ringkey *key);
 
-/* The bucket that the key of this rank, from 0, is in; the last one where there are not so many. */
+/* The bucket that the key of this rank, from 0, is in; the last one if there are not so many. */
 struct keyset_position keyset_sums_find_rank(const struct keyset_sums *sums, uint64_t rank);
 
 /* All keys before the bucket. */

@@ -1,12 +1,12 @@
 #include "store/keyset/position.h"
 
-/* Behind the host; the size where there is none. */
+/* Behind the host; the size if there is none. */
 static size_t host_end(struct bytes surt) {
     size_t end = bytes_find_byte(surt, ')');
     return end == surt.size ? end : end + 1;
 }
 
-/* Behind the first part of the path; the size where it may go on. */
+/* Behind the first part of the path; the size if it may go on. */
 static size_t section_end(struct bytes surt) {
     size_t end = host_end(surt) + 1; /* and its slash */
     while (end < surt.size && surt.data[end] != '/' && surt.data[end] != '?') {

@@ -61,7 +61,7 @@ struct kv_options {
 struct kv *kv_new(const char *directory, const struct kv_options *options);
 void kv_free(struct kv *kv); /* closes it */
 
-/* The directory is made if it is missing; its parent must exist. ERR_BUSY: somebody has it open. */
+/* The directory is created if it is missing; its parent must exist. ERR_BUSY: somebody has it open. */
 enum err kv_open(struct kv *kv, struct err_detail *detail) MUST_CHECK;
 void kv_close(struct kv *kv); /* waits until no iterator is left; nothing happens if it is closed */
 bool kv_is_open(struct kv *kv);
@@ -91,7 +91,7 @@ struct kv_value {
     void *pin; /* RocksDB's */
 };
 
-/* For one who asks once: what is read of the family for it does not drive other pages out of the cache. */
+/* KV_GET_ONCE: pages that are read for it do not drive other pages out of the cache. */
 enum kv_get_kind { KV_GET, KV_GET_ONCE };
 
 /* *ret_value is to be given back by kv_value_done(), and lasts as long even if the database is closed. */

@@ -62,7 +62,7 @@ enum backend_code_form {
     BACKEND_CODE_LEFT_OUT, /* a duplicate: the digest instead of the body */
 };
 
-/* The meta part with its size before it; the caller appends the body. ERR_LIMIT where a part is too long. */
+/* The meta part with its size before it; the caller appends the body. ERR_LIMIT if a part is too long. */
 enum err backend_code_put_meta(struct buf *out, const struct document *document, enum store_mode mode,
                                enum backend_code_form form) MUST_CHECK;
 

@@ -34,7 +34,7 @@ struct backend_remote_config {
     const struct clock *clock;     /* (clock_system) */
 };
 
-/* ERR_INVALID where the URL or the token cannot be one. */
+/* ERR_INVALID if the URL or the token cannot be one. */
 enum err backend_remote_open(const struct backend_remote_config *config, struct backend **ret_backend,
                              struct err_detail *detail) MUST_CHECK;
 

@@ -32,7 +32,7 @@ void breaker_done(struct breaker *breaker);
 /* May a call be made? Otherwise *ret_left_us says for how long not. */
 bool breaker_allows(struct breaker *breaker, uint64_t *ret_left_us);
 
-/* The same question of somebody who will not call now: nothing is to be reported. */
+/* The same for a caller that will not call the server now: nothing is to be reported. */
 bool breaker_is_open(struct breaker *breaker, uint64_t *ret_left_us);
 
 void breaker_report(struct breaker *breaker, bool has_reached);

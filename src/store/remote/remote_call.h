@@ -41,7 +41,7 @@ struct remote_call {
     struct remote_peer *peer;
     CURL *easy;
     struct buf head;     /* of the request's body, in memory */
-    struct scratch body; /* and what follows it; empty where head is all */
+    struct scratch body; /* and what follows it; empty if head is all */
     uint64_t sent_size;  /* of both */
     struct scratch answer;
     bool is_answer_packed; /* one zstd frame */
@@ -73,10 +73,10 @@ enum err remote_call_refuse(const struct remote_peer *peer, uint64_t left_us, st
 /* Mark the calls of this multi handle as over that are. */
 void remote_call_collect(CURLM *multi);
 
-/* True where it is over or out of time; then end it. */
+/* True if it is over or out of time; then end it. */
 bool remote_call_is_over(struct remote_call *call);
 
-/* ERR_OK where the server said 200; what it said is in call->answer. */
+/* ERR_OK if the server said 200; what it said is in call->answer. */
 enum err remote_call_end(struct remote_call *call, CURLM *multi, struct err_detail *detail) MUST_CHECK;
 
 /* Drive a multi handle of which this is the only call, until it is over. */

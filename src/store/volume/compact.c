@@ -490,7 +490,7 @@ static bool compact_is_worth_it(const struct index_segment *segment, unsigned de
     return segment->dead_size > 0 && segment->dead_size * 100 >= segment->size * dead_percent;
 }
 
-/* The next segment after this number, but the newest, that is worth it; 0 where there is none. */
+/* The next segment after this number, but the newest, that is worth it; 0 if there is none. */
 static uint32_t compact_next_candidate(struct volume *volume, uint32_t after, unsigned dead_percent) {
     uint32_t found = 0;
     pthread_mutex_lock(&volume->lock);

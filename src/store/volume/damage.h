@@ -29,7 +29,7 @@ typedef void damage_visit(void *context, const struct capture *capture);
 
 /*
  * The live captures and documents whose records begin in one of the places, which are in order. A document is
- * told only where its record's own capture is not.
+ * told only if its record's own capture is not.
  */
 enum err damage_find(struct volume *volume, const struct damage_place *places, size_t places_count,
                      damage_visit *visit, void *context, struct err_detail *detail) MUST_CHECK;

@@ -41,7 +41,7 @@ struct dictionary {
     size_t sizes[DICTIONARY_SAMPLES_COUNT_MAX]; /* likewise */
     unsigned samples_count;                     /* likewise */
     struct task trainer;                        /* the committer's */
-    struct buf result; /* the trainer's, then the committer's; empty where the samples share nothing */
+    struct buf result; /* the trainer's, then the committer's; empty if the samples share nothing */
 };
 
 void dictionary_init(struct dictionary *dictionary, bool is_wanted);

@@ -1,10 +1,11 @@
 /*
  * follow - the records of a volume one after the other as they became durable, from a position on.
  *
- * For whoever keeps something of his own beside the archive, such as full text, and wants to see each new
- * record once: he stores follow_position() together with what he made of the records, and goes on from there
- * after a restart. Nothing slows the writers down; only what is durable and in the index is given. Who is
- * close behind them is given what they remember (recent.h), and nothing is read or decompressed for it.
+ * For modules that keep something of their own beside the archive, such as full text, and want to see each
+ * new record once: they store follow_position() together with what they made of the records, and continue
+ * from there after a restart. Nothing slows the writers down; only records that are durable and in the index
+ * are given. A follower close behind the writers is given what they remember (recent.h), and nothing is read
+ * or decompressed for it.
  *
  *      position    segment 3, offset 700: everything before it was given
  *

@@ -65,7 +65,7 @@ void origins_add(struct origins *origins, const struct location *location, struc
     pthread_mutex_unlock(&origins->lock);
 }
 
-/* With the lock. NULL where it is not there, or its text was written over. */
+/* With the lock. NULL if it is not there, or its text was written over. */
 static const struct origin *find(struct origins *origins, const struct location *location) {
     const struct origin *set = set_of(origins, location);
     for (size_t i = 0; i < ORIGINS_WAYS; i++) {

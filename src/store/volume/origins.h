@@ -1,7 +1,7 @@
 /*
  * origins - the URIs of documents that were stored, or found to be stored, lately; in memory.
  *
- * A revisit names the URI of the record that it is a duplicate of. Where that is its own the writer has it in
+ * A revisit names the URI of the record that it is a duplicate of. If that is its own the writer has it in
  * hand; where the same document comes under another URL, it stands in the original's record alone, on the
  * disk and compressed with the document. Copies of one document mostly come soon after each other (a page
  * with and without its session id, a logo, what a site says instead of 404), so it is remembered here.
@@ -49,7 +49,7 @@ void origins_free(struct origins *origins); /* may be NULL */
 /* The record at the location, which is durable, has this target URI. */
 void origins_add(struct origins *origins, const struct location *location, struct bytes uri);
 
-/* Its URI, in place of what is in uri; false where it is not known. */
+/* Its URI, in place of what is in uri; false if it is not known. */
 bool origins_find(struct origins *origins, const struct location *location, struct buf *uri);
 
 #endif

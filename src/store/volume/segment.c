@@ -165,7 +165,7 @@ static enum err unpack_dictionary(struct segment *segment, struct bytes content,
     return err;
 }
 
-/* The dictionary in front of a zstd file, where there is one. */
+/* The dictionary in front of a zstd file, if there is one. */
 static enum err read_dictionary(struct segment *segment, int level, struct err_detail *detail) {
     uint8_t header[ZDICT_FRAME_HEADER_SIZE];
     size_t got;

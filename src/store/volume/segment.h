@@ -48,7 +48,7 @@ static inline uint32_t segment_next_number(uint32_t number) {
 /* "00000001.warc.zst", "00000001-3.warc.zst". Returns out. */
 const char *segment_name(uint32_t number, enum pack_framing framing, char out[SEGMENT_NAME_SIZE_MAX]);
 
-/* The number and framing that a file's name says; false where it is no segment's. */
+/* The number and framing that a file's name says; false if it is no segment's. */
 bool segment_parse_name(const char *name, uint32_t *ret_number, enum pack_framing *ret_framing);
 
 /* Where a segment is while it is being made: its name and ".tmp". */
@@ -77,7 +77,7 @@ enum err segment_open(struct segment *segment, struct vfs *vfs, const char *dire
                       int level, unsigned flags, struct err_detail *detail) MUST_CHECK;
 void segment_done(struct segment *segment);
 
-/* The stored bytes of one frame, appended to buf. ERR_CORRUPT where the file ends before. */
+/* The stored bytes of one frame, appended to buf. ERR_CORRUPT if the file ends before. */
 enum err segment_read(const struct segment *segment, const struct location *location,
                       struct buf *buf) MUST_CHECK;
 

@@ -18,7 +18,7 @@ struct verify_report {
     uint64_t captures_count; /* whose own record is not */
 };
 
-/* Who is told. Each may be NULL. */
+/* The functions that are told. Each may be NULL. */
 struct verify_observer {
     void *context;
     void (*damage)(void *context, const char *segment, uint64_t offset, const char *reason);
@@ -30,7 +30,7 @@ struct verify_observer {
     void (*capture)(void *context, const struct capture *capture);
 };
 
-/* ERR_OK also where damage was found: see the report. */
+/* ERR_OK also if damage was found: see the report. */
 enum err verify_volume(struct volume *volume, const struct verify_observer *observer,
                        struct verify_report *ret_report, struct err_detail *detail) MUST_CHECK;
 

@@ -8,7 +8,7 @@
  *        index, one read, decompress
  *
  * volume_put() returns when the document is durable: it survives the end of the process and of the machine.
- * While a sync runs, the next group gathers; so the cost of a sync is shared by all who wait for it.
+ * While a sync runs, the next group gathers; so all documents that wait for a sync share its cost.
  *
  * Opening a volume repairs what a crash left: a torn record at the end is cut off, records that the index
  * missed are read again. A damaged or missing index is rebuilt from the segments.
@@ -89,7 +89,7 @@ struct volume_stat {
     struct index_counts index;
 };
 
-/* ERR_BUSY where another process has the volume open. */
+/* ERR_BUSY if another process has the volume open. */
 enum err volume_open(const struct volume_config *config, struct volume **ret_volume,
                      struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 
@@ -114,7 +114,7 @@ enum err volume_is_grown(struct vfs *vfs, const char *old_directory, const char 
 
 /*
  * Go on with the segments in another directory, grown as volume_is_grown() says; only what is new is read.
- * Readers see new records as they are entered. One thread. Where it fails, the volume has what it had, and it
+ * Readers see new records as they are entered. One thread. If it fails, the volume has what it had, and it
  * may be called again.
  */
 enum err volume_extend(struct volume *volume, const char *directory, struct volume_recovery *ret_recovery,
@@ -157,7 +157,7 @@ enum err volume_put(struct volume_writer *writer, const struct document *documen
 
 /*
  * Drop one reference; at none the document is gone, and its bytes with the next compaction. Durable on
- * return. ERR_NOT_FOUND where there is no such document.
+ * return. ERR_NOT_FOUND if there is no such document.
  */
 enum err volume_remove(struct volume_writer *writer, const struct key *key,
                        struct err_detail *detail) MUST_CHECK;
@@ -179,7 +179,7 @@ enum err volume_submit_remove(struct volume_writer *writer, const struct key *ke
  * Remove a capture, known by SURT, URL, time, digest and block number (a compaction may have moved it): it
  * leaves the index, and its document loses a reference. A record that holds the document of other captures
  * stays for them. Durable on return, and stays so when the index is rebuilt; the bytes come back with a
- * compaction. ERR_NOT_FOUND where there is none (any more): nothing has changed then.
+ * compaction. ERR_NOT_FOUND if there is none (any more): nothing has changed then.
  */
 enum err volume_remove_capture(struct volume_writer *writer, const struct capture *capture,
                                struct err_detail *detail) MUST_CHECK;
@@ -200,9 +200,9 @@ enum err volume_submit_remove_capture(struct volume_writer *writer, const struct
  *      only that of the document       a bare one: it holds the document for others, but is no capture
  *
  * The digest is computed, whatever the document says, unless its body is left out (a capture of what was not
- * modified): ERR_MISMATCH where it is another document. is_elsewhere: the document itself is on another
- * volume, and only the capture is looked at. ERR_NOT_FOUND where there is no such document here. Durable on
- * return. *ret_is_repaired is false where nothing is damaged.
+ * modified): ERR_MISMATCH if it is another document. is_elsewhere: the document itself is on another
+ * volume, and only the capture is looked at. ERR_NOT_FOUND if there is no such document here. Durable on
+ * return. *ret_is_repaired is false if nothing is damaged.
  */
 enum err volume_repair(struct volume_writer *writer, const struct key *key, const struct document *document,
                        bool is_elsewhere, bool *ret_is_repaired, struct err_detail *detail) MUST_CHECK;
@@ -217,7 +217,7 @@ void volume_reader_free(struct volume_reader *reader);
 
 /*
  * The document of the key, in the reader's hands (read-only) until the next call. ERR_NOT_FOUND; ERR_CORRUPT
- * where its bytes on disk are damaged: they are never returned as good.
+ * if its bytes on disk are damaged: they are never returned as good.
  */
 enum err volume_get(struct volume_reader *reader, const struct key *key, struct bytes *ret_document,
                     struct err_detail *detail) MUST_CHECK;

@@ -21,7 +21,7 @@ static enum err mend_run_item(struct volume *volume, struct volume_item *item) {
 
 /* ---- removal ---- */
 
-/* ERR_NOT_FOUND where no such capture is in the index. */
+/* ERR_NOT_FOUND if no such capture is in the index. */
 static enum err mend_look_for_capture(const struct volume *volume, const struct capture *capture) {
     struct index_cursor *cursor;
     struct capture found;

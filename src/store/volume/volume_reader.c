@@ -276,7 +276,7 @@ struct volume_header {
 };
 
 /*
- * The header as our writer makes it; false where it is not so simple (a folded line, say). This runs for
+ * The header as our writer makes it; false if it is not so simple (a folded line, say). This runs for
  * every document that is read, and takes a fifth of the time of parsing all fields.
  */
 static bool reader_skim_header(struct bytes head, struct volume_header *ret_header) {

@@ -125,7 +125,7 @@ static enum ledger_kind record_kind_of(const struct warc_record *record, struct 
     }
 }
 
-/* The payload's SHA-256 as the header states it; false where it does not. */
+/* The payload's SHA-256 as the header states it; false if it does not. */
 static bool record_read_digest(const struct warc_record *record, uint8_t digest[SHA256_SIZE]) {
     struct warc_digest stated;
     struct bytes text = fields_get(&record->fields, BYTES("WARC-Payload-Digest"));

@@ -99,8 +99,8 @@ bool volume_is_damage(enum err err) {
 }
 
 /*
- * Go on at the next record behind the damage. Where there is none, the rest was being written when the
- * machine stopped, nobody was told that it is durable, and it is cut off. Where there is one, the damage lies
+ * Go on at the next record behind the damage. If there is none, the rest was being written when the
+ * machine stopped, nobody was told that it is durable, and it is cut off. If there is one, the damage lies
  * between durable records and must stay where it is: `verify` names it.
  */
 static enum err recover_pass_damage(struct recovery *recovery, bool *ret_goes_on, struct err_detail *detail) {

@@ -15,7 +15,7 @@ struct volume_requests;
 struct volume_requests *volume_requests_new(struct volume *volume); /* NULL: out of memory */
 void volume_requests_free(struct volume_requests *requests);
 
-/* The block of the request that names the record at the location; empty where there is none. Lives until the
+/* The block of the request that names the record at the location; empty if there is none. Lives until the
  * next call. */
 enum err volume_requests_find(struct volume_requests *requests, const struct location *location,
                               struct bytes *ret_request, struct err_detail *detail) MUST_CHECK;

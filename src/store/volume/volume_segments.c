@@ -299,7 +299,7 @@ enum err volume_add_segment(struct volume *volume, struct bytes dictionary, stru
     return err;
 }
 
-/* Nobody can find it any more; those who have it are about to finish one read. */
+/* Nobody can find it any more; its holders are about to finish one read. */
 static void segments_await_holders(const struct segment *segment) {
     while (atomic_load_explicit(&segment->holders_count, memory_order_acquire) > 0) {
         sched_yield();

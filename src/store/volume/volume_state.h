@@ -78,7 +78,7 @@ struct volume {
     struct ledger ledger;        /* ledger_lock */
     struct changes changes;      /* ledger_lock, but for changes_now() */
     struct block_cache *blocks;  /* as block_cache.h has it; none of a deposit */
-    struct recent recent;        /* for those who follow */
+    struct recent recent;        /* for followers */
     struct origins *origins;     /* for duplicates of other URLs; none of a deposit */
     struct vfs_file lock_file;
     struct encoders encoders;
