@@ -15,9 +15,9 @@ enum {
 };
 
 /*
- * Of the index: the filters that are asked about each new document, with room for some million documents.
- * Above that each costs some microseconds more, for its filters are in the kernel's memory only. A larger
- * cache would grow for hours, mostly with filters of files that are gone.
+ * The cache of the index: the filters that are asked about each new document, with room for some million
+ * documents. Above that each costs some microseconds more, for its filters are in the kernel's memory only. A
+ * larger cache would grow for hours, mostly with filters of files that are gone.
  */
 static const size_t CACHE_SIZE = 8 << 20;
 

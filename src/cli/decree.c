@@ -20,9 +20,9 @@ static enum err check_seeds(const struct charter *charter, const struct job *job
     routing_read_scope(charter, &patterns);
     for (size_t i = 0; charter->scope_count > 0 && err == ERR_OK && i < job->seeds.count; i++) {
         if (pattern_list_find(&patterns, job->seeds.items[i]) == PATTERN_NONE) {
-            err =
-                err_set(detail, ERR_INVALID, "%.*s is outside the scope of the ring (\"mnemon ring status\")",
-                        BYTES_ARG(job->seeds.items[i]));
+            err = err_set(detail, ERR_INVALID,
+                          "%.*s is outside the scope of the ring (see \"mnemon ring status\")",
+                          BYTES_ARG(job->seeds.items[i]));
         }
     }
     pattern_list_done(&patterns);

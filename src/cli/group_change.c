@@ -24,7 +24,7 @@ static void sign(const void *signer, const char *context, struct bytes message,
     identity_sign(signer, context, message, out);
 }
 
-/* Of the node, or of a pair that is made for the token. */
+/* The key of the node, or of a pair that is made for the token. */
 static int choose_key(struct cli *cli, const struct group_options *options, struct invitation *invitation,
                       uint8_t seed[INVITATION_SEED_SIZE]) {
     struct identity bearer;

@@ -48,7 +48,7 @@ enum err line_runs_put(struct line_runs *runs, struct bytes line) MUST_CHECK;
 /* After the last put, once. */
 enum err line_runs_sort(struct line_runs *runs) MUST_CHECK;
 
-/* Of all lines, after line_runs_sort(). */
+/* The size of all lines, after line_runs_sort(). */
 static inline uint64_t line_runs_size(const struct line_runs *runs) {
     return runs->lines.size;
 }

@@ -97,8 +97,8 @@ static int feed_file(const struct cli *cli, struct links *links, FILE *file, con
         return cli_fail(cli, "%s: %s", name, err_text(err));
     }
     if (links_taken_for(links) == LINKS_NONE) {
-        return cli_fail(cli, "%s is no kind of document that links are looked for in; --type says what it is",
-                        name);
+        return cli_fail(
+            cli, "%s: links are not looked for in this kind of document; name another with --type", name);
     }
     return CLI_DONE;
 }

@@ -289,7 +289,7 @@ static void put_limit(struct buf *line, const char *title, const json_t *directi
     buf_put_format(line, "%s%s\n", until[0] != '\0' ? " until " : "", until);
 }
 
-/* Of the nodes that people named, those that give nothing. */
+/* The nodes that people named and that give nothing. */
 static void put_named(struct buf *line, const json_t *mirror, const char *key) {
     const json_t *all = json_object_get(mirror, "named");
     for (size_t i = 0; i < json_array_size(all); i++) {

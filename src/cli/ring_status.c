@@ -228,8 +228,8 @@ static int show_files(struct cli *cli, const struct data *data, bool is_json) {
         if (err == ERR_OK) {
             put_charter(&out, json_object_get(ring, "charter"));
         } else {
-            buf_put_string(&out, "ring      none; \"mnemon ring create\" founds one, \"mnemon serve --join\" "
-                                 "joins one\n");
+            buf_put_string(&out, "ring      none; create one with \"mnemon ring create\" or join one with "
+                                 "\"mnemon serve --join\"\n");
         }
         buf_put_format(&out, "node      %s, not running\n", key);
         json_decref(ring);

@@ -66,7 +66,7 @@ static bool has_breakage(const struct experiment *experiment, const char *breaka
 
 static int unknown_breakage(struct cli *cli, const struct experiment *experiment, const char *breakage) {
     if (experiment->breakages == NULL) {
-        return cli_usage(cli, &sim_command, "%s has nothing to --break", experiment->name);
+        return cli_usage(cli, &sim_command, "%s has no rule to leave out with --break", experiment->name);
     }
     struct nearest nearest;
     nearest_init(&nearest, bytes_of_string(breakage));

@@ -116,7 +116,7 @@ bool fetch_transfer_is_late(struct fetch_transfer *transfer, uint64_t now_us, ui
 enum err fetch_transfer_fail(struct fetch_transfer *transfer, enum err err, bool is_worth_retry,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Of the engine: the transfer has failed outside of libcurl, after fetch_start(). */
+/* In fetch.c: the transfer has failed outside of libcurl, after fetch_start(). */
 void fetch_abandon(struct fetch_transfer *transfer);
 
 #endif

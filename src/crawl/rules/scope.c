@@ -23,7 +23,7 @@ static struct bytes without_www(struct bytes host) {
     return has_www ? bytes_skip(host, 4) : host;
 }
 
-/* Of http and https alike; a port that is neither's is a host of its own. */
+/* The same hash for http and https; any other port is a host of its own. */
 static uint64_t hash_host(const struct scope *scope, const struct url *url) {
     uint64_t hash = map_hash(without_www(url_host(url)), place_seed(scope, PLACE_HOST));
     return url->port == URL_PORT_NONE ? hash

@@ -51,7 +51,7 @@ static enum err access_files_read_names(DIR *stream, const char *path, struct li
     return errno == 0 ? ERR_OK : err_set(detail, err_from_errno(errno), "%s cannot be read", path);
 }
 
-/* Of DIR/access, sorted; none if there is no such directory. */
+/* The files of DIR/access, sorted; none if there is no such directory. */
 static enum err access_files_list(const char *directory, struct listing *listing, struct err_detail *detail) {
     char path[PATH_SIZE_MAX];
     snprintf(path, sizeof path, "%s/access", directory);

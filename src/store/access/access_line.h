@@ -23,7 +23,7 @@ struct access_age {
     uint32_t days;
 };
 
-/* Of which time a rule is. All of them hold. */
+/* The captures to which a rule applies, by their time. All limits hold. */
 struct access_period {
     int64_t from_us; /* "after", inclusive; INT64_MIN: none */
     int64_t to_us;   /* "before", exclusive; INT64_MAX: none */

@@ -2,11 +2,11 @@
  * backend - a volume as an instance sees it: on a disk of this machine, or behind a volume server.
  *
  * The table is small on purpose: what is not in it (compaction, verification, recovery) is the business of
- * whoever has the disk. A shelf may be used by many threads, each through a session of its own. A shelf that
- * cannot be reached answers ERR_UNREACHABLE (or ERR_TIMEOUT, ERR_CLOSED) and may be reached again later; the
- * instance then goes on with the others. Opening one does not need the other side to be there.
+ * whoever has the disk. A backend may be used by many threads, each through a session of its own. A backend
+ * that cannot be reached answers ERR_UNREACHABLE (or ERR_TIMEOUT, ERR_CLOSED) and may be reached again later;
+ * the instance then goes on with the others. Opening one does not need the other side to be there.
  *
- * Keys that come out of a shelf carry shelf->number as their volume, and only such keys are given to it,
+ * Keys that come out of a backend carry backend->number as their volume, and only such keys are given to it,
  * whatever the number on the other side is. A null `detail` is allowed everywhere.
  *
  *      backend_local.h    a struct volume
@@ -40,7 +40,7 @@ struct backend_table {
     void (*session_close)(struct backend_session *session);
 
     /*
-     * Does it hold a live document of this digest and size? Two calls, so that many shelves can be asked
+     * Does it hold a live document of this digest and size? Two calls, so that many backends can be asked
      * at the same time: ask all, then collect the answers. Each ask that did not fail is followed by its
      * answer, before any other call on the session. The sum is borrowed for the call. Its digest is the whole
      * SHA-256; a volume that signs with fewer bits (tests) cuts it itself.

@@ -82,7 +82,7 @@ static struct volume_reader *local_reader_of(struct session_local *session) {
 
 /* ---- documents ---- */
 
-/* The index is asked when the answer is wanted: shelves that are far away have their question by then. */
+/* The index is asked when the answer is wanted: backends that are far away have their question by then. */
 static enum err local_ask(struct backend_session *session, const struct document_sum *sum) {
     local_of(session)->asked = *sum;
     return ERR_OK;

@@ -1,8 +1,8 @@
 /*
- * backend_local - a volume on a disk of this machine, as a shelf.
+ * backend_local - a volume on a disk of this machine, as a backend.
  *
  * ask() and answer() look into the index; everything else is a call of store/volume/volume.h. The vfs, the
- * volume and its lock live as long as the shelf.
+ * volume and its lock live as long as the backend.
  */
 #ifndef MNEMON_STORE_BACKEND_BACKEND_LOCAL_H
 #define MNEMON_STORE_BACKEND_BACKEND_LOCAL_H
@@ -27,19 +27,19 @@ struct backend_local_config {
     const struct clock *clock;
     volume_progress *progress;
     void *progress_context;
-    const char
-        *mirrored; /* of a deposit: where its segments are, below path; else NULL, and they are there */
-    const atomic_bool *is_cancelled; /* of a deposit; see volume.h */
+    const char *mirrored; /* of a mirrored volume: where its segments are, below path; else NULL, and they are
+                             there */
+    const atomic_bool *is_cancelled; /* of a mirrored volume; see volume.h */
 };
 
 /* ERR_BUSY if another process has the volume. */
 enum err backend_local_open(const struct backend_local_config *config, struct backend **ret_backend,
                             struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 
-/* The volume behind a shelf that backend_local_open() gave. */
+/* The volume behind a backend that backend_local_open() gave. */
 struct volume *backend_local_volume(struct backend *backend);
 
-/* What only a local shelf can do, on a session of one: see volume.h. */
+/* What only a local backend can do, on a session of one: see volume.h. */
 enum err backend_local_remove_capture(struct backend_session *session, const struct capture *capture,
                                       struct err_detail *detail) MUST_CHECK;
 enum err backend_local_repair(struct backend_session *session, const struct key *key,

@@ -237,7 +237,7 @@ static enum err open_captures(struct backend_session *session, struct bytes from
     return make_cursor(session, err, walk, ret_cursor);
 }
 
-/* What is excluded here must not hide the same capture of another shelf. */
+/* What is excluded here must not hide the same capture of another backend. */
 static enum err next_capture(struct backend_cursor *generic, struct capture *ret_capture,
                              struct err_detail *detail) {
     struct backend_cursor *local = ((struct cursor_mirrored *)generic)->local;

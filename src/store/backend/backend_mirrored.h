@@ -1,7 +1,7 @@
 /*
  * backend_mirrored - a read-only backend for another node's archive that is kept here.
  *
- *      backend ──> holding ──> a volume (store/volume/volume.h: a deposit) with its index
+ *      backend ──> holding ──> a volume (store/volume/volume.h: a mirrored volume) with its index
  *                     │
  *      session ───────┘        each holds what it found when it was opened
  *

@@ -42,7 +42,7 @@ struct block_cache {
     struct block_set sets[BLOCK_CACHE_SETS_COUNT];
 };
 
-/* Of 12 MiB, which it takes from the system page by page as it fills. NULL: out of memory. */
+/* It has 12 MiB, which it takes from the system page by page as it fills. NULL: out of memory. */
 struct block_cache *block_cache_new(void);
 void block_cache_free(struct block_cache *cache); /* may be NULL */
 

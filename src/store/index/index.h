@@ -94,7 +94,7 @@ bool index_has_dead(const struct index *index);
  */
 void index_settle(const struct index *index);
 
-/* Of pages of the database in memory, in bytes; 64 MiB at first. Any thread. */
+/* Set the size of the cache of database pages, in bytes; 64 MiB at first. Any thread. */
 void index_set_cache_size(const struct index *index, size_t size);
 
 /* ---- writing: collected in a batch (index_batch.h), then all or nothing ---- */

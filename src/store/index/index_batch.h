@@ -29,7 +29,7 @@ void index_batch_remove_block(struct index_batch *batch, const uint8_t digest[KE
 
 void index_batch_put_capture(struct index_batch *batch, const struct capture *capture);
 
-/* Of the capture, only SURT, time, segment and offset matter. */
+/* Only SURT, time, segment and offset of the capture matter. */
 void index_batch_remove_capture(struct index_batch *batch, const struct capture *capture);
 
 /* Does the batch put or remove a capture of this SURT and time? Looks at all of its changes. */

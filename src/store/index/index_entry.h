@@ -20,7 +20,7 @@ struct block {
     uint64_t size;            /* of the document */
     int32_t references;       /* stores minus deletions; store/index/ledger.h says what 0 and less mean */
     uint32_t records_count;   /* stores whose records are in the segments */
-    /* Of the record at the location, for the revisits that refer to it: its date, and what its URI hashes to
+    /* For the revisits that refer to the record at the location: its date, and what its URI hashes to
      * (48 bits), by which a writer knows whether it has that URI in hand. */
     int64_t origin_time_us;
     uint64_t origin_uri_hash;

@@ -20,7 +20,8 @@
 #include "base/wire.h"
 #include "store/index/index_entry.h"
 
-/* Of the buffers below: what is implied, "https://www." longer than its SURT, and a middle beside it. */
+/* The size of the buffers below: the implied URL, "https://www." longer than its SURT, and a middle beside
+ * it. */
 enum { INDEX_URL_WORK_SIZE_MAX = INDEX_SURT_SIZE_MAX + 16 + INDEX_URL_SIZE_MAX };
 
 /* work is a buffer of INDEX_URL_WORK_SIZE_MAX; if it fails, so does the call. */

@@ -36,8 +36,8 @@ struct bytes capture_line_digest(struct capture_line *line, const uint8_t digest
 
 /*
  * The file that a segment is: "00000001.warc.zst", with the number of the volume in front where there are
- * several: "2/00000001.warc.zst"; in a deposit, with its origin: "papers@KEY/00000001.warc.zst". Until the
- * next call.
+ * several: "2/00000001.warc.zst"; in a mirrored volume, with its origin: "papers@KEY/00000001.warc.zst".
+ * Until the next call.
  */
 struct bytes capture_line_file(struct capture_line *line, uint16_t volume, uint32_t segment);
 

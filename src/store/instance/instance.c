@@ -11,7 +11,7 @@
 
 enum {
     SERVER_TIMEOUT_MS = 30000,
-    OTHERS_COUNT = 1 + INSTANCE_MIRRORED_MAX, /* the guest and the deposits */
+    OTHERS_COUNT = 1 + INSTANCE_MIRRORED_MAX, /* the guest and the mirrored volumes */
 };
 
 /* ---- opening ---- */

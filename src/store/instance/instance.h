@@ -85,20 +85,20 @@ void instance_volume(struct instance *instance, size_t index, struct instance_vo
 size_t instance_find_volume(const struct instance *instance, uint16_t number);
 
 /*
- * A guest: one more shelf, only to read from, whose captures are shown beside those of the volumes (the other
- * nodes of a ring). Nothing is stored there, it is not counted among the volumes, and only sessions that want
- * it see it, from their next instance_session_set_guest() on. Once. It is closed with the instance.
+ * A guest: one more backend, only to read from, whose captures are shown beside those of the volumes (the
+ * other nodes of a ring). Nothing is stored there, it is not counted among the volumes, and only sessions
+ * that want it see it, from their next instance_session_set_guest() on. Once. It is closed with the instance.
  */
 enum { INSTANCE_GUEST_NUMBER = KEY_VOLUMES_MAX };
 void instance_set_guest(struct instance *instance, struct backend *take_backend);
 void instance_session_set_guest(struct instance_session *session, bool reads_guest);
 
 /*
- * Deposits: archives of others that are kept here (store/backend/backend_mirrored.h), shown beside the
- * volumes. Nothing is stored there, they are not counted among the volumes, and only sessions that want them
- * see them, from their next instance_session_set_mirrored() on. A revisit in one has its document there, or
- * in another one of the same origin. Each has a number for ever: of a deposit that has gone, the shelf is
- * empty.
+ * Mirrored volumes: archives of others that are kept here (store/backend/backend_mirrored.h), shown beside
+ * the volumes. Nothing is stored there, they are not counted among the volumes, and only sessions that want
+ * them see them, from their next instance_session_set_mirrored() on. A revisit in one has its document there,
+ * or in another one of the same origin. Each has a number for ever: if a mirrored volume has gone, its
+ * backend is empty.
  */
 enum {
     INSTANCE_MIRRORED_NUMBER = INSTANCE_GUEST_NUMBER + 1, /* of the first of them */
@@ -114,15 +114,15 @@ static inline bool instance_is_mirrored(uint16_t number) {
 void instance_add_mirrored(struct instance *instance, uint16_t number, const char *origin,
                            struct backend *take_backend);
 
-/* The shelf of a number, or NULL; and whose it is, as long as the instance lives. Any thread. */
+/* The backend of a number, or NULL; and whose it is, as long as the instance lives. Any thread. */
 struct backend *instance_mirrored(const struct instance *instance, uint16_t number);
 const char *instance_mirrored_origin(const struct instance *instance, uint16_t number);
 
-/* Does the session read from the volume, guest or deposit of that number? */
+/* Does the session read from the volume, guest or mirrored volume of that number? */
 bool instance_session_sees(const struct instance_session *session, uint16_t number);
 
 /* Do so at the start of whatever shall see one state of them, and, with false, at its end. What was read of
- * a deposit that has been replaced is not valid any more. */
+ * a mirrored volume that has been replaced is not valid any more. */
 void instance_session_set_mirrored(struct instance_session *session, bool reads_mirrored);
 
 /* Pages of the indexes that local volumes may keep in memory, all together; 64 MiB each at first. */

@@ -73,7 +73,8 @@ enum err instance_find_block(struct instance_session *session, const struct key 
     return err;
 }
 
-/* Documents of a deposit are looked for in it and its like, those of others never in a deposit. */
+/* Documents of a mirrored volume are looked for in it and its like, those of others never in a mirrored
+ * volume. */
 static bool instance_is_akin(const struct instance *instance, uint16_t number, uint16_t other) {
     if (!instance_is_mirrored(number) || !instance_is_mirrored(other)) {
         return !instance_is_mirrored(number) && !instance_is_mirrored(other);

@@ -21,7 +21,7 @@
 struct instance_slot {
     const struct connector_volume *config;
     struct backend *_Atomic backend; /* NULL: it did not open; err and reason say why. Or there is no guest,
-                                    or no deposit, of that number (yet) */
+                                    or no mirrored volume, of that number (yet) */
     struct volume_recovery recovery;
     _Atomic(enum err) err;          /* of its last failure; ERR_OK again when it answers */
     char reason[ERR_TEXT_SIZE_MAX]; /* lock */
@@ -30,9 +30,9 @@ struct instance_slot {
 struct instance {
     struct connector connector;
     struct instance_slot
-        *slots;         /* in the order of their numbers; behind them the guest's and the deposits' */
+        *slots;         /* in the order of their numbers; behind them the guest's and the mirrored volumes' */
     size_t slots_count; /* without these */
-    struct connector_volume others[1 + INSTANCE_MIRRORED_MAX]; /* the guest and the deposits */
+    struct connector_volume others[1 + INSTANCE_MIRRORED_MAX]; /* the guest and the mirrored volumes */
     char origins[INSTANCE_MIRRORED_MAX][INSTANCE_ORIGIN_SIZE_MAX];
     _Atomic size_t mirrored_end; /* there are none behind this one */
     size_t writable_count;
@@ -61,7 +61,7 @@ bool instance_is_trouble(enum err err);
 /* Remember how a call on the slot ended. Returns err, with a detail that names the volume. */
 enum err instance_note(struct instance *instance, size_t index, enum err err, struct err_detail *detail);
 
-/* The session with the slot's shelf; the reason if it is down. */
+/* The session with the slot's backend; the reason if it is down. */
 enum err instance_reach(struct instance_session *session, size_t index, struct backend_session **ret_session,
                         struct err_detail *detail) MUST_CHECK;
 

@@ -18,7 +18,7 @@ struct merge {
     bool is_partial;
     bool has_given;  /* lanes[0] was handed out and must go on before the next is chosen */
     enum err err;    /* that ended the walk */
-    bool has_others; /* than volumes: a guest, deposits */
+    bool has_others; /* than volumes: a guest, mirrored volumes */
     bool has_last;   /* with those: what was given last */
     int64_t last_time_us;
     uint8_t last_digest[KEY_DIGEST_SIZE];
@@ -164,8 +164,8 @@ static enum err go_on(struct merge *merge, struct err_detail *detail) {
 }
 
 /*
- * The guest, or a deposit, has a copy of what one with a lower number has: is what comes next in a lane of
- * such a one too, or was it just given? In reverse the higher number comes first, else the lower.
+ * The guest, or a mirrored volume, has a copy of what one with a lower number has: is what comes next in a
+ * lane of such a one too, or was it just given? In reverse the higher number comes first, else the lower.
  */
 static bool is_copy(const struct merge *merge, const struct capture *capture) {
     if (capture->volume < INSTANCE_GUEST_NUMBER) {

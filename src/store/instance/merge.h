@@ -4,7 +4,7 @@
  * The order is that of the index (SURT, time), then volume, then location; or exactly the reverse. Each
  * volume gives its captures in order; the walk holds one of each and hands out the least. A volume that is
  * down, or fails on the way, is left out: merge_is_partial() then says so. What the guest of the instance or
- * a deposit has and a volume too (SURT, time and digest) is given once, from the lowest number.
+ * a mirrored volume has and a volume too (SURT, time and digest) is given once, from the lowest number.
  *
  * Belongs to its session's thread and ends before the session; a session may have several.
  */

@@ -35,7 +35,7 @@ size_t record_split(struct payload *payload, struct bytes block);
 enum err record_encode(const struct payload *payload, struct bytes document, struct buf *out,
                        struct bytes *ret_body) MUST_CHECK;
 
-/* Of the header's fields, those of our own that every copy of the capture keeps: TLS, signature. How many. */
+/* Our own fields of the header that every copy of the capture keeps: TLS, signature. Returns how many. */
 enum { RECORD_KEPT_FIELDS_MAX = 2 };
 size_t record_kept_fields(const struct warc_record *header, struct field out[RECORD_KEPT_FIELDS_MAX]);
 

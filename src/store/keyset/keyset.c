@@ -439,7 +439,7 @@ static size_t keyset_page_index(const struct keyset_page *page, const struct rin
 
 /* ---- ranges ---- */
 
-/* Of all keys below the bound. */
+/* The sum of all keys below the bound. */
 static enum err keyset_sum_before(struct keyset *keyset, const struct ringkey *bound,
                                   struct ringkey_sum *ret_sum) {
     struct keyset_position position = keyset_sums_find(&keyset->sums, bound);
@@ -596,7 +596,7 @@ static int keyset_compare_changes(const void *a, const void *b) {
     return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
 }
 
-/* Of several changes of one key the last one counts, and that only where it changes something. */
+/* If a key changes several times only the last change counts, and only if it changes something. */
 static enum err keyset_find_effective(struct keyset *keyset) {
     qsort(keyset->changes, keyset->changes_count, sizeof *keyset->changes, keyset_compare_changes);
     for (size_t i = 0; i < keyset->changes_count; i++) {

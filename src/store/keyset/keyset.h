@@ -77,7 +77,7 @@ enum err keyset_position(struct keyset *keyset, uint16_t volume,
 /* The first volume with a position whose number is at least this. */
 enum err keyset_find_volume(struct keyset *keyset, uint16_t from, uint16_t *ret_volume) MUST_CHECK;
 
-/* Of the sums, in bytes. */
+/* The memory of the sums, in bytes. */
 size_t keyset_memory_size(const struct keyset *keyset);
 
 /* ---- writing: collected until keyset_commit() ---- */

@@ -25,7 +25,7 @@ void position_of_surt(struct sha256 *sha256, struct bytes surt, enum position_ma
 bool position_of_prefix(struct sha256 *sha256, struct bytes prefix, enum position_mapping mapping,
                         uint8_t ret_position[RINGKEY_POSITION_SIZE]);
 
-/* Of the capture, SURT, time and digest count. */
+/* Only SURT, time and digest of the capture matter. */
 struct ringkey position_capture_key(struct sha256 *sha256, const struct capture *capture,
                                     enum position_mapping mapping);
 

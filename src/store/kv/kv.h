@@ -184,7 +184,7 @@ struct kv_stat {
 /* All 0 if it is closed. */
 struct kv_stat kv_stat(struct kv *kv);
 
-/* Of the cache, in bytes. Any thread. */
+/* Set the size of the cache, in bytes. Any thread. */
 void kv_set_cache_size(struct kv *kv, size_t size);
 
 /*

@@ -91,7 +91,7 @@ bool kv_batch_has_prefix(const struct kv_batch *batch, size_t family, struct byt
 
 /* ---- the order of keys ---- */
 
-/* Of family and key. */
+/* By family, then by key. */
 static int kv_batch_compare(const struct kv_batch *batch, const struct kv_change *a,
                             const struct kv_change *b) {
     if (a->family != b->family) {

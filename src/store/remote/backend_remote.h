@@ -9,7 +9,8 @@
  *
  * Everything that the server sends is bounded and checked; documents are checked against their content key. A
  * session keeps its connection alive and works in the thread that uses it. What is submitted goes through a
- * thread of the shelf, many at a time: its done() is called from there. ask() is on its way when it returns.
+ * thread of the backend, many at a time: its done() is called from there. ask() is on its way when it
+ * returns.
  *
  * Opening connects to nothing. Protocol: docs/protocol/volumes.md.
  */

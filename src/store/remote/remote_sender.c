@@ -35,7 +35,7 @@ void remote_sender_done(struct remote_sender *sender) {
 
 /* ---- the thread ---- */
 
-/* What done() of the shelf's submit() is to be told. */
+/* What done() of the backend's submit() is to be told. */
 static enum err read_end(struct remote_sender *sender, struct remote_job *job, enum err err,
                          struct stored *stored) {
     struct bytes answer;

@@ -178,7 +178,7 @@ static enum err compact_copy_record(struct compact *compact, struct volume_scan 
     return err == ERR_OK ? compact_add_move(compact, &entry, is_kept, new_offset) : err;
 }
 
-/* Of a damaged range, all but the records that others have replaced. */
+/* Copy a damaged range, all but the records that others have replaced. */
 static enum err compact_copy_unmended(struct compact *compact, uint64_t from, uint64_t end) {
     uint64_t unused;
     while (from < end) {

@@ -42,7 +42,7 @@ struct origins {
     uint8_t text[ORIGINS_TEXT_SIZE];
 };
 
-/* Of 7 MiB, which it takes from the system page by page as it fills. NULL: out of memory. */
+/* It has 7 MiB, which it takes from the system page by page as it fills. NULL: out of memory. */
 struct origins *origins_new(void);
 void origins_free(struct origins *origins); /* may be NULL */
 

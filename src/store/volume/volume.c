@@ -102,7 +102,7 @@ static enum err volume_recover_all(struct volume *volume, struct volume_recovery
     return err == ERR_OK ? volume_recover(volume, recovery, detail) : err;
 }
 
-/* What only writers need: a deposit has none. */
+/* What only writers need: a mirrored volume has none. */
 static enum err volume_prepare_to_write(struct volume *volume, struct err_detail *detail) {
     volume->blocks = block_cache_new();
     volume->origins = origins_new();

@@ -13,7 +13,7 @@
  * Opening a volume repairs what a crash left: a torn record at the end is cut off, records that the index
  * missed are read again. A damaged or missing index is rebuilt from the segments.
  *
- * A deposit is a volume of somebody else's segments (docs/decisions/0013-collections.md): it is only read.
+ * A mirrored volume holds the segments of another node (docs/decisions/0013-collections.md): it is only read.
  * Its files are never cut, written or removed, nothing in them is believed without its digest, and it grows
  * when volume_extend() is told where newer files are. It has no committer: no writer may be made of it.
  */
@@ -70,7 +70,8 @@ struct volume_config {
     volume_progress *progress; /* (nobody is told) */
     void *progress_context;
     bool is_mirrored;
-    const atomic_bool *is_cancelled; /* (never) of a deposit: reading its segments ends with ERR_CANCELLED */
+    const atomic_bool
+        *is_cancelled; /* (never) of a mirrored volume: reading its segments ends with ERR_CANCELLED */
 };
 
 /* What opening found and mended. */
@@ -79,7 +80,7 @@ struct volume_recovery {
     uint64_t cut_size;              /* torn bytes cut off */
     uint64_t damaged_count;         /* places that are no record, with good ones behind */
     bool is_rebuilt;                /* the whole index was */
-    char damage[ERR_TEXT_SIZE_MAX]; /* what is wrong with the first of them; of a deposit only */
+    char damage[ERR_TEXT_SIZE_MAX]; /* what is wrong with the first of them; of a mirrored volume only */
 };
 
 struct volume_stat {
@@ -100,7 +101,7 @@ void volume_close(struct volume *volume);
 enum err volume_rebuild(const struct volume_config *config, struct volume **ret_volume,
                         struct volume_recovery *ret_recovery, struct err_detail *detail) MUST_CHECK;
 
-/* ---- deposits ---- */
+/* ---- mirrored volumes ---- */
 
 enum { VOLUME_MIRRORED_SEGMENTS_MAX = 4096 }; /* each is an open file */
 

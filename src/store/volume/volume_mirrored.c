@@ -159,7 +159,7 @@ enum err volume_extend(struct volume *volume, const char *directory, struct volu
     struct volume_recovery recovery = {0};
     struct files files;
     if (strlen(directory) >= sizeof volume->mirrored_directory) {
-        return err_set(detail, ERR_LIMIT, "the path of a deposit is too long");
+        return err_set(detail, ERR_LIMIT, "the path of a mirrored archive is too long");
     }
     enum err err = mirrored_list_files(volume->config.vfs, directory, &files);
     if (err == ERR_OK) {

@@ -82,7 +82,7 @@ static bool record_read_deletion(struct bytes value, struct ledger_entry *entry)
     return hex_decode(bytes_slice(value, 0, dot), entry->digest, sizeof entry->digest);
 }
 
-/* Of one reference, or of captures, whose time it then reads. */
+/* Does the record remove one reference, or captures? It then reads their time. */
 static enum ledger_kind record_kind_of_deletion(const struct warc_record *record, struct bytes value,
                                                 struct ledger_entry *entry) {
     struct bytes time = fields_get(&record->fields, BYTES(VOLUME_CAPTURE_FIELD));
@@ -195,7 +195,8 @@ static void record_describe_http(struct volume_scan *scan, const struct warc_rec
     }
 }
 
-/* Of a deposit nothing is believed: what is too large, of tomorrow, or not what its digest says is refused.
+/* Nothing in a mirrored volume is believed: a record that is too large, has a date of tomorrow or does not
+ * match its digest is refused.
  */
 static enum err record_check_head(const struct volume_scan *scan, const struct warc_record *record,
                                   struct err_detail *detail) {

@@ -44,7 +44,7 @@ uint64_t volume_hash_uri(struct sha256 *sha256, struct bytes uri);
 enum err volume_read_origin(struct volume_reader *reader, const struct location *location,
                             struct volume_origin *ret_origin, struct err_detail *detail) MUST_CHECK;
 
-/* Of volume_reader.c: the start of a record, with its header and not much more. Else as volume_get_record().
+/* In volume_reader.c: the start of a record, with its header and not much more. Else as volume_get_record().
  */
 enum err volume_get_head(struct volume_reader *reader, const struct location *location,
                          struct bytes *ret_head, struct err_detail *detail) MUST_CHECK;

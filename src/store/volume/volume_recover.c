@@ -15,8 +15,8 @@ struct recovery {
     uint64_t from;          /* where reading this segment began */
     uint64_t done_size;     /* of the segments before it */
     uint64_t all_size;      /* to be read */
-    uint64_t unpacked_size; /* of the documents of this segment; of a deposit only */
-    bool is_refused;        /* the whole deposit is, not only a record */
+    uint64_t unpacked_size; /* of the documents of this segment; of a mirrored volume only */
+    bool is_refused;        /* the whole mirrored volume is, not only a record */
 };
 
 enum { UNPACKED_RATIO_MAX = 1000 };
@@ -37,8 +37,8 @@ static enum err recover_commit_up_to(struct recovery *recovery, uint64_t offset,
 }
 
 /*
- * A deposit unpacks to a thousand times its size at most, and some: archives do not, what is meant to keep
- * others busy does.
+ * A mirrored volume unpacks to a thousand times its size at most, and some: archives do not, what is meant to
+ * keep others busy does.
  */
 static enum err recover_check_unpacked(struct recovery *recovery, const struct ledger_entry *entry,
                                        struct err_detail *detail) {
@@ -126,8 +126,8 @@ static enum err recover_pass_damage(struct recovery *recovery, bool *ret_goes_on
 }
 
 /*
- * The same of a deposit. What is torn at its end stays as well: a later version may have the rest of it, and
- * then reading goes on there. What no mnemon writes is a reason to refuse all of it.
+ * The same for a mirrored volume. A torn record at its end stays as well: a later version may have the rest
+ * of it, and then reading goes on there. What no mnemon writes is a reason to refuse all of it.
  */
 static enum err recover_pass_refused(struct recovery *recovery, enum err err, bool *ret_goes_on,
                                      struct err_detail *detail) {
@@ -210,7 +210,7 @@ static enum err recover_segment(struct recovery *recovery, uint64_t from, struct
     return err == ERR_OK ? recover_commit_up_to(recovery, segment->size, detail) : err;
 }
 
-/* Of the segments that the index has not seen, or not wholly. */
+/* The size of the segments that the index has not seen, or not wholly. */
 static uint64_t recover_missed_size(const struct volume *volume, const struct index_position *position) {
     uint64_t size = 0;
     for (size_t i = 0; i < volume->segments_count; i++) {

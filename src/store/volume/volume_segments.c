@@ -159,8 +159,8 @@ static void segments_visit_name(void *context, const char *name) {
 /*
  * Two generations of one place: a compaction was cut off. Where the index knows the newer one, only the
  * removal of the older is left to do; where it knows the older alone, the newer was never used. A new index
- * knows neither: then the newer one is as good, being whole, and smaller. A deposit has both where it was
- * published at that moment, and its index is new then: volume_is_grown() does not take a compaction for
+ * knows neither: then the newer one is as good, being whole, and smaller. A mirrored volume has both where it
+ * was published at that moment, and its index is new then: volume_is_grown() does not take a compaction for
  * growth.
  */
 static void segments_settle_generations(struct volume *volume) {

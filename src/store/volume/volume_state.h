@@ -72,14 +72,15 @@ struct volume_item {
 
 struct volume {
     struct volume_config config;
-    char mirrored_directory[SEGMENT_PATH_SIZE_MAX]; /* of a deposit that was extended: config.directory */
+    char mirrored_directory[SEGMENT_PATH_SIZE_MAX]; /* of a mirrored volume that was extended:
+                                                       config.directory */
     struct index *index;
     pthread_mutex_t ledger_lock; /* held for a whole group, by the committer or by a compaction */
     struct ledger ledger;        /* ledger_lock */
     struct changes changes;      /* ledger_lock, but for changes_now() */
-    struct block_cache *blocks;  /* as block_cache.h has it; none of a deposit */
+    struct block_cache *blocks;  /* as block_cache.h has it; none of a mirrored volume */
     struct recent recent;        /* for followers */
-    struct origins *origins;     /* for duplicates of other URLs; none of a deposit */
+    struct origins *origins;     /* for duplicates of other URLs; none of a mirrored volume */
     struct vfs_file lock_file;
     struct encoders encoders;
     bool has_dictionary;          /* the next is set up */
@@ -126,7 +127,7 @@ void volume_release(struct segment *segment);
 /* The first segment whose number is not below this one, held; NULL if there is none. */
 struct segment *volume_hold_from(struct volume *volume, uint32_t number);
 
-/* Those of a deposit that cannot be opened are left out, and counted. */
+/* Those of a mirrored volume that cannot be opened are left out, and counted. */
 enum err volume_open_segments(struct volume *volume, struct volume_recovery *recovery,
                               struct err_detail *detail) MUST_CHECK;
 void volume_close_segments(struct volume *volume);
@@ -143,11 +144,12 @@ void volume_drop_segment(struct volume *volume, struct segment *take_segment);
 enum err volume_add_segment(struct volume *volume, struct bytes dictionary, struct segment **ret_segment,
                             struct err_detail *detail) MUST_CHECK;
 
-/* For a deposit: open the file of that name in config.directory, in the place of an older one of its number.
+/* For a mirrored volume: open the file of that name in config.directory, in the place of an older one of its
+ * number.
  */
 enum err volume_renew_segment(struct volume *volume, const char *name, struct err_detail *detail) MUST_CHECK;
 
-/* Take it out of the volume and remove its file (but a deposit's), when its last reader is done. */
+/* Take it out of the volume and remove its file (but a mirrored volume's), when its last reader is done. */
 void volume_remove_segment(struct volume *volume, struct segment *take_segment);
 
 /* volume_recover.c: enter what the index missed, cut what is torn. ERR_MISMATCH: the index must be rebuilt.
@@ -155,13 +157,13 @@ void volume_remove_segment(struct volume *volume, struct segment *take_segment);
 enum err volume_recover(struct volume *volume, struct volume_recovery *recovery,
                         struct err_detail *detail) MUST_CHECK;
 
-/* Of a deposit: something in it is refused, for this reason. */
+/* Something in a mirrored volume is refused, for this reason. */
 void volume_note_damage(struct volume_recovery *recovery, enum err err, const struct err_detail *detail);
 
 /* Is the error about the bytes of a segment, so that one may go on behind them? */
 bool volume_is_damage(enum err err);
 
-/* Do so. A record of a deposit that was only refused is passed over as any other. */
+/* Do so. A record of a mirrored volume that was only refused is passed over as any other. */
 struct warc_reader;
 enum err volume_pass_damage(struct warc_reader *reader, bool *ret_goes_on,
                             struct err_detail *detail) MUST_CHECK;

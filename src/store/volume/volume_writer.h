@@ -62,7 +62,7 @@ enum err volume_encode(struct volume_writer *writer, const struct volume_plan *p
 enum err volume_encode_deletion(struct volume_writer *writer, const struct key *key, struct volume_item *item,
                                 struct err_detail *detail) MUST_CHECK;
 
-/* Of SURT, URL, time, digest and block number; the location does not matter. */
+/* SURT, URL, time, digest and block number name the capture; its location does not matter. */
 enum err volume_encode_removal(struct volume_writer *writer, const struct capture *capture,
                                struct volume_item *item, struct err_detail *detail) MUST_CHECK;
 
