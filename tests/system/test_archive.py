@@ -454,7 +454,7 @@ def test_seeds_come_from_a_file_or_standard_input(mnemon, data, site, tmp_path):
 
 
 @pytest.mark.parametrize("arguments,text", [
-    (["archive"], "no URL"),
+    (["archive"], "at least one URL"),
     (["archive", "gopher://x/"], "http"),
     (["archive", "https://example.org/", "--delay", "soon"], "auto"),
     (["archive", "https://example.org/", "--include", "re:("], "include"),

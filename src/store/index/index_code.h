@@ -23,7 +23,7 @@
  * seconds are counted from 0001-01-01, so that times before 1970 sort too; apart from the microseconds, which
  * most archives leave 0 and which then compress to nothing. A sized integer is the count of its bytes, then
  * those bytes: shorter is smaller, so it sorts, and it takes 1 to 9 bytes. url: index_url.h. mime: code of
- * index_mime.h, or INDEX_MIME_OTHER and the text.
+ * index_code.c, or MIME_OTHER and the text.
  *
  * A value begins with what hardly differs between captures: zstd then finds it, the end of the key before it
  * and RocksDB's own fields as one piece. The digest is the only long part. A capture of the same payload
