@@ -1,8 +1,8 @@
 /*
- * volume_call - one request to a volume, from its path to its answer. Shared by volume_service.c, which finds
- * out what is asked for, and the files volume_call*.c, which answer it. Private to them.
+ * volume_call - one request to a volume, and the pages that answer it. Private to volume_service.c, which
+ * finds out what is asked for.
  *
- * A volume_action returns ERR_OK where it has answered or suspended the request; otherwise the error is the
+ * A volume_action returns ERR_OK if it has answered or suspended the request; otherwise the error is the
  * answer.
  */
 #ifndef MNEMON_REPLAY_VOLUMES_VOLUME_CALL_H
@@ -18,13 +18,11 @@ struct volume_call {
     struct pool *writers;
     struct pool_job job; /* of a writer */
     uint16_t number;     /* of the volume */
-    struct volume *volume;
     struct volume_kits *kits;
-    const char *scratch_directory;
     const struct volume_page *page;
     struct bytes argument; /* behind the page's name */
 
-    /* Of storing and deleting: what came of it. */
+    /* What came of storing and deleting. */
     struct bytes body; /* of the request */
     bool is_submitted;
     bool is_refused;  /* what was sent is no document */
@@ -47,35 +45,7 @@ struct volume_page {
     volume_action *answer;
 };
 
-/* volume_call.c */
-
-/* With what is in the buffer, or with its error. */
-enum err volume_call_answer(struct volume_call *call, const struct buf *out) MUST_CHECK;
-
-/* With a document or a record: compressed where the client can read that and where it helps. */
-enum err volume_call_answer_document(struct volume_call *call, struct volume_kit *kit,
-                                     struct bytes document) MUST_CHECK;
-
-/* What is named in the path: KEY, SEGMENT-OFFSET-LENGTH. */
-enum err volume_call_key(const struct volume_call *call, struct key *ret_key,
-                         struct err_detail *detail) MUST_CHECK;
-enum err volume_call_location(const struct volume_call *call, struct location *ret_location,
-                              struct err_detail *detail) MUST_CHECK;
-
-/* volume_call_read.c */
-volume_action volume_call_ask;
-volume_action volume_call_get;
-volume_action volume_call_get_record;
-volume_action volume_call_get_request;
-volume_action volume_call_find_block;
-volume_action volume_call_stat;
-
-/* volume_call_walk.c */
-volume_action volume_call_captures;
-volume_action volume_call_blocks;
-
-/* volume_call_write.c */
-volume_action volume_call_put;
-volume_action volume_call_remove;
+/* NULL: a volume has no such page. */
+const struct volume_page *volume_page_find(const char *method, struct bytes name, bool has_argument);
 
 #endif

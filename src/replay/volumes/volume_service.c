@@ -19,32 +19,17 @@ enum {
 
 struct offered {
     uint16_t number;
-    struct volume *volume;
-    struct volume_kits kits;
+    struct volume_kits kits; /* of it */
 };
 
 struct volume_service {
     char token[VOLUME_SERVICE_TOKEN_SIZE_MAX];
-    const char *scratch_directory;
     struct pool writers;
     size_t volumes_count;
     struct offered volumes[];
 };
 
 /* ---- the paths ---- */
-
-static const struct volume_page pages[] = {
-    {"POST", "ask", false, BACKEND_CODE_CLAIMS_SIZE_MAX, volume_call_ask},
-    {"POST", "documents", false, UINT64_MAX, volume_call_put},
-    {"GET", "documents", true, 0, volume_call_get},
-    {"DELETE", "documents", true, 0, volume_call_remove},
-    {"GET", "records", true, 0, volume_call_get_record},
-    {"GET", "requests", true, 0, volume_call_get_request},
-    {"GET", "blocks", true, 0, volume_call_find_block},
-    {"POST", "blocks", false, BACKEND_CODE_WALK_SIZE_MAX, volume_call_blocks},
-    {"POST", "captures", false, BACKEND_CODE_WALK_SIZE_MAX, volume_call_captures},
-    {"GET", "stat", false, 0, volume_call_stat},
-};
 
 /* The time that this takes does not depend on how much of the token is right. */
 static bool is_allowed(struct http_request *request) {
@@ -78,16 +63,6 @@ static struct offered *find_volume(struct volume_service *service, struct bytes 
     return NULL;
 }
 
-static const struct volume_page *find_page(const char *method, struct bytes name, bool has_argument) {
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-        if (strcmp(pages[i].method, method) == 0 && bytes_equal(name, bytes_of_string(pages[i].name)) &&
-            pages[i].has_argument == has_argument) {
-            return &pages[i];
-        }
-    }
-    return NULL;
-}
-
 /* "0/documents/ba78…": which volume, what with it, what of it. */
 static void begin_call(struct http_request *request) {
     if (!is_allowed(request)) {
@@ -100,7 +75,7 @@ static void begin_call(struct http_request *request) {
     bytes_split(&rest, '/', &number);
     bytes_split(&rest, '/', &name);
     struct offered *offered = find_volume(service, number);
-    const struct volume_page *page = find_page(http_request_method(request), name, rest.data != NULL);
+    const struct volume_page *page = volume_page_find(http_request_method(request), name, rest.data != NULL);
     if (offered == NULL) {
         /* Not ERR_NOT_FOUND: that is said of documents. */
         http_answer_status(request, STATUS_NOT_FOUND, ERR_MISMATCH, "there is no volume of that number here");
@@ -119,9 +94,7 @@ static void begin_call(struct http_request *request) {
         .request = request,
         .writers = &service->writers,
         .number = offered->number,
-        .volume = offered->volume,
         .kits = &offered->kits,
-        .scratch_directory = service->scratch_directory,
         .page = page,
         .argument = rest,
     };
@@ -163,7 +136,7 @@ static void answer_list(struct http_request *request) {
     json_open_list(&json, "volumes");
     for (size_t i = 0; i < service->volumes_count; i++) {
         struct volume_stat stat;
-        volume_stat(service->volumes[i].volume, &stat);
+        volume_stat(service->volumes[i].kits.volume, &stat);
         json_open(&json, NULL);
         JSON_COUNTS(&json, {"number", service->volumes[i].number}, {"documents", stat.index.blocks_count},
                     {"captures", stat.index.captures_count}, {"segments", stat.segments_count},
@@ -171,13 +144,7 @@ static void answer_list(struct http_request *request) {
         json_close(&json);
     }
     json_end(&json);
-    buf_put_byte(&out, '\n');
-    if (out.err == ERR_OK) {
-        http_answer(request, STATUS_OK, "application/json", buf_bytes(&out));
-    } else {
-        http_answer_error(request, out.err, NULL);
-    }
-    buf_done(&out);
+    http_answer_json(request, STATUS_OK, "no-store", &out);
 }
 
 /* ---- the service ---- */
@@ -198,13 +165,11 @@ struct volume_service *volume_service_new(const struct volume_service_config *co
         return NULL;
     }
     strcpy(service->token, config->token);
-    service->scratch_directory = config->scratch_directory;
     service->volumes_count = config->volumes_count;
     for (size_t i = 0; i < config->volumes_count; i++) {
         struct offered *offered = &service->volumes[i];
         offered->number = config->volumes[i].number;
-        offered->volume = config->volumes[i].volume;
-        volume_kits_init(&offered->kits, offered->volume, config->scratch_directory);
+        volume_kits_init(&offered->kits, config->volumes[i].volume, config->scratch_directory);
     }
     return service;
 }
