@@ -7,9 +7,156 @@
 #include "web/url/surt.h"
 
 enum {
-    HELD_MAX = 256, /* visits, a few MiB of memory each */
-    FREE_MAX = 32,  /* that wait in the pool */
+    HELD_MAX = 256,                 /* readers, a few MiB of memory each */
+    FREE_MAX = 32,                  /* that wait in the pool */
+    KEPT_SIZE_MAX = 1 << 20,        /* of a record, in the pool, by each reader */
+    LARGE_SIZE_MAX = 512 << 20,     /* of a record that is kept for whoever asks for more of it */
+    LARGE_FRAME_SIZE_MIN = 1 << 16, /* shorter frames are soon read again */
+    TRIES_MAX = 4,
 };
+
+static const uint64_t TRIES_US = 6000000;
+
+/* ---- records ---- */
+
+/* One record that was read, and its body without chunks. */
+struct archive_part {
+    struct archive *archive;
+    struct instance_session *session; /* what was read lasts until its next get */
+    struct record record;
+    struct bytes document; /* the body of the record, or chunks */
+    struct scratch chunks; /* the body of a chunked one, put together */
+    bool is_read;          /* what follows says what the record is */
+    uint16_t volume;
+    struct location location;
+    uint8_t digest[KEY_DIGEST_SIZE];
+};
+
+static void part_free(struct archive_part *part) {
+    if (part == NULL) {
+        return;
+    }
+    record_done(&part->record);
+    scratch_done(&part->chunks);
+    if (part->session != NULL) {
+        instance_session_free(part->session);
+    }
+    free(part);
+}
+
+static struct archive_part *part_new(struct archive *archive) {
+    struct archive_part *part = calloc(1, sizeof *part);
+    if (part == NULL) {
+        return NULL;
+    }
+    part->archive = archive;
+    scratch_init(&part->chunks, archive->scratch_directory, SCRATCH_MEMORY_MAX, VOLUME_DOCUMENT_SIZE_MAX);
+    part->session = instance_session_new(archive->instance);
+    if (record_init(&part->record) != ERR_OK || part->session == NULL) {
+        part_free(part);
+        return NULL;
+    }
+    instance_session_set_guest(part->session, true); /* what was found anywhere can be opened */
+    return part;
+}
+
+/*
+ * Videos are asked for in many ranges: the record stays as it was read, for the next of them. Not so that of
+ * an archive of others: it would keep an index open that may have been replaced long ago.
+ */
+static void part_rest(struct archive_part **part, struct archive *archive) {
+    if (*part == NULL) {
+        return;
+    }
+    if ((*part)->record.body.size <= KEPT_SIZE_MAX) {
+        (*part)->is_read = false;
+        (*part)->record.body = bytes_of(NULL, 0);
+        instance_session_set_mirrored((*part)->session, false);
+        return;
+    }
+    struct archive_part *old = *part;
+    if (old->is_read && old->record.body.size <= LARGE_SIZE_MAX && !instance_is_mirrored(old->volume)) {
+        pthread_mutex_lock(&archive->lock);
+        struct archive_part **slot = &archive->large[archive->large_next++ % ARCHIVE_LARGE_COUNT];
+        old = *slot;
+        *slot = *part;
+        pthread_mutex_unlock(&archive->lock);
+    }
+    *part = NULL;
+    part_free(old);
+}
+
+static bool is_same(const struct archive_part *part, uint16_t volume, const struct location *location,
+                    const uint8_t digest[KEY_DIGEST_SIZE]) {
+    return part != NULL && part->is_read && part->volume == volume &&
+           part->location.segment == location->segment && part->location.offset == location->offset &&
+           part->location.length == location->length &&
+           memcmp(part->digest, digest, KEY_DIGEST_SIZE) == 0; /* compaction uses numbers again */
+}
+
+/* Somebody has read it before, and nobody has it now. */
+static bool take_large(struct archive_part **part, struct archive *archive, uint16_t volume,
+                       const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE]) {
+    struct archive_part *old = NULL;
+    bool is_found = false;
+    pthread_mutex_lock(&archive->lock);
+    for (size_t i = 0; i < ARCHIVE_LARGE_COUNT && !is_found; i++) {
+        if (is_same(archive->large[i], volume, location, digest)) {
+            old = *part;
+            *part = archive->large[i];
+            archive->large[i] = NULL;
+            is_found = true;
+        }
+    }
+    pthread_mutex_unlock(&archive->lock);
+    part_free(old);
+    return is_found;
+}
+
+static enum err undo_chunks(struct archive_part *part) {
+    struct chunked chunked;
+    struct bytes input = part->record.body;
+    struct bytes piece;
+    scratch_clear(&part->chunks);
+    chunked_start(&chunked, HTTP_RULES_RECORDED);
+    enum err err = ERR_OK;
+    while (err == ERR_OK && chunked_next(&chunked, &input, &piece)) {
+        err = scratch_put(&part->chunks, piece);
+    }
+    if (err == ERR_OK && chunked_finish(&chunked, &piece)) {
+        err = scratch_put(&part->chunks, piece);
+    }
+    return err == ERR_OK ? scratch_bytes(&part->chunks, &part->document) : err;
+}
+
+/* Into *ret_part, which is made if it is NULL, and replaced by one that holds the record already. */
+static enum err part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
+                          const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
+                          struct err_detail *detail) {
+    if (location->length >= LARGE_FRAME_SIZE_MIN && take_large(ret_part, archive, volume, location, digest)) {
+        return ERR_OK;
+    }
+    if (*ret_part == NULL && (*ret_part = part_new(archive)) == NULL) {
+        return ERR_MEMORY;
+    }
+    struct archive_part *part = *ret_part;
+    part->is_read = false;
+    part->record.body = bytes_of(NULL, 0);
+    instance_session_set_mirrored(part->session, true);
+    enum err err = record_read(&part->record, part->session, volume, location, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    part->document = part->record.body;
+    if (part->record.head.size > 0 && http_head_is_chunked(&part->record.payload.head)) {
+        err = undo_chunks(part);
+    }
+    part->is_read = err == ERR_OK;
+    part->volume = volume;
+    part->location = *location;
+    memcpy(part->digest, digest, sizeof part->digest);
+    return err;
+}
 
 /* ---- visits ---- */
 
@@ -17,8 +164,8 @@ static void reader_free(struct archive_reader *reader) {
     if (reader->extra != NULL) {
         reader->free_extra(reader->extra);
     }
-    archive_part_free(reader->own);
-    archive_part_free(reader->original);
+    part_free(reader->own);
+    part_free(reader->original);
     archive_timeline_done(&reader->timeline);
     buf_done(&reader->found);
     buf_done(&reader->surt);
@@ -67,7 +214,7 @@ void archive_free(struct archive *archive) {
         reader_free(reader);
     }
     for (size_t i = 0; i < ARCHIVE_LARGE_COUNT; i++) {
-        archive_part_free(archive->large[i]);
+        part_free(archive->large[i]);
     }
     pthread_mutex_destroy(&archive->lock);
     free(archive);
@@ -115,15 +262,15 @@ struct archive_reader *archive_reader_begin_own(struct archive *archive) {
 
 void archive_reader_renew(struct archive_reader *reader) {
     reader->timeline.is_known = false;
-    archive_part_rest(&reader->own, reader->archive);
-    archive_part_rest(&reader->original, reader->archive);
+    part_rest(&reader->own, reader->archive);
+    part_rest(&reader->original, reader->archive);
     instance_session_set_mirrored(reader->session, true);
 }
 
 void archive_reader_end(struct archive_reader *reader) {
     struct archive *archive = reader->archive;
-    archive_part_rest(&reader->own, archive);
-    archive_part_rest(&reader->original, archive);
+    part_rest(&reader->own, archive);
+    part_rest(&reader->original, archive);
     reader->timeline.is_known = false; /* the next visit wants to see what is new */
     instance_session_set_mirrored(reader->session, false);
     pthread_mutex_lock(&archive->lock);
@@ -211,14 +358,26 @@ enum err archive_see(struct archive_reader *reader, const struct capture *captur
 
 /* ---- opening ---- */
 
+/* It cannot be had, and never will be: what is only busy or silent now is not looked past. */
+static bool is_lost(enum err err) {
+    return err == ERR_NOT_FOUND || err == ERR_CORRUPT || err == ERR_TRUNCATED || err == ERR_MISMATCH;
+}
+
+enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err) {
+    reader->lost.is_lost = is_lost(err);
+    reader->lost.time_us = capture->time_us;
+    memcpy(reader->lost.digest, capture->digest, sizeof reader->lost.digest);
+    return err;
+}
+
 /*
  * The capture's own record. Compaction may have moved it since it was found, or a deposit have been replaced;
  * then look again.
  */
 static enum err read_own(struct archive_reader *reader, const struct capture *capture,
                          struct err_detail *detail) {
-    enum err err = archive_part_read(&reader->own, reader->archive, capture->volume, &capture->location,
-                                     capture->digest, detail);
+    enum err err = part_read(&reader->own, reader->archive, capture->volume, &capture->location,
+                             capture->digest, detail);
     struct capture moved;
     if (err == ERR_NOT_FOUND && instance_is_mirrored(capture->volume)) {
         instance_session_set_mirrored(reader->session, true);
@@ -226,8 +385,7 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
     if (err != ERR_NOT_FOUND || archive_find_again(reader, capture, &moved) != ERR_OK) {
         return err;
     }
-    return archive_part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->digest,
-                             detail);
+    return part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->digest, detail);
 }
 
 /* What the server said: of this capture, or of the original where it said only that nothing had changed. */
@@ -265,8 +423,8 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
         err = read_own(reader, capture, detail);
     }
     if (err == ERR_OK && out.is_revisit) {
-        err = archive_part_read(&reader->original, reader->archive, out.key.volume, &out.block.location,
-                                out.key.digest, detail);
+        err = part_read(&reader->original, reader->archive, out.key.volume, &out.block.location,
+                        out.key.digest, detail);
     }
     if (archive_note_read(reader, capture, err) != ERR_OK) {
         return err;
@@ -278,4 +436,43 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
     describe(out.is_not_modified ? reader->original : reader->own, &out);
     *ret_record = out;
     return ERR_OK;
+}
+
+/* ---- finding one that can be opened ---- */
+
+/* The same one is worth another try only where its document is that of another. False: there is nothing else.
+ */
+static bool find_another(struct archive_reader *reader, const struct archive_attempt *attempt,
+                         struct capture *ret_capture) {
+    const struct archive_lost *lost = &reader->lost;
+    struct err_detail detail = {0};
+    archive_reader_renew(reader);
+    if (attempt->find(attempt->context, ret_capture, &detail) != ERR_OK) {
+        return false;
+    }
+    bool is_same = ret_capture->time_us == lost->time_us &&
+                   memcmp(ret_capture->digest, lost->digest, sizeof lost->digest) == 0;
+    return !is_same || ret_capture->flags & CAPTURE_REVISIT;
+}
+
+enum err archive_try(struct archive_reader *reader, const struct archive_attempt *attempt,
+                     struct err_detail *detail) {
+    const struct clock *clock = reader->archive->clock;
+    struct capture capture;
+    enum err err = attempt->find(attempt->context, &capture, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    uint64_t until_us = clock_monotonic_us(clock) + TRIES_US;
+    reader->lost.is_lost = false;
+    err = attempt->use(attempt->context, &capture, detail);
+    /* Where it went well, the visit may be another's already: that of who reads what is sent. */
+    for (int tries = 1; err != ERR_OK && reader->lost.is_lost && tries < TRIES_MAX; tries++) {
+        if (clock_monotonic_us(clock) >= until_us || !find_another(reader, attempt, &capture)) {
+            break;
+        }
+        reader->lost.is_lost = false;
+        err = attempt->use(attempt->context, &capture, detail);
+    }
+    return err;
 }

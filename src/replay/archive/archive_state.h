@@ -27,28 +27,6 @@ struct archive {
     size_t large_next;               /* lock: the oldest of them */
 };
 
-/* One record that was read, and its body without chunks. */
-struct archive_part {
-    struct archive *archive;
-    struct instance_session *session; /* what was read lasts until its next get */
-    struct record record;
-    struct bytes document; /* the body of the record, or chunks */
-    struct scratch chunks; /* the body of a chunked one, put together */
-    bool is_read;          /* what follows says what the record is */
-    uint16_t volume;
-    struct location location;
-    uint8_t digest[KEY_DIGEST_SIZE];
-};
-
-/* Into *ret_part, which is made where it is NULL, and replaced by one that holds the record already. */
-enum err archive_part_read(struct archive_part **ret_part, struct archive *archive, uint16_t volume,
-                           const struct location *location, const uint8_t digest[KEY_DIGEST_SIZE],
-                           struct err_detail *detail) MUST_CHECK;
-
-/* Nobody uses what was read any more. Large records go to archive->large; the part is NULL then. */
-void archive_part_rest(struct archive_part **part, struct archive *archive);
-void archive_part_free(struct archive_part *part); /* may be NULL */
-
 enum { ARCHIVE_TIMELINE_MAX = 32 };
 
 /*

@@ -1,6 +1,7 @@
-#include "replay/pages/pages_calendar.h"
+#include <stdlib.h>
 
 #include "base/json.h"
+#include "base/utc.h"
 #include "replay/pages/pages.h"
 #include "replay/pages/pages_parts.h"
 
@@ -11,11 +12,199 @@ static const int64_t DAY_US = INT64_C(86400) * 1000000;
 static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
                                      "July",    "August",   "September", "October", "November", "December"};
 
-static const char *captures_word(uint64_t count) {
-    return count == 1 ? "capture" : "captures";
+/*
+ * The captures of one URL by year, month and day: one walk from the newest capture back, over
+ * CALENDAR_CAPTURES_MAX at most. All years get counts; of the year that is shown each day keeps its newest
+ * CALENDAR_DAY_MAX captures.
+ */
+enum {
+    CALENDAR_CAPTURES_MAX = 200000,
+    CALENDAR_YEARS_MAX = 200,
+    CALENDAR_DAY_MAX = 12,
+    CALENDAR_DAYS_COUNT = 12 * 31, /* a slot for each day that a month could have */
+    CALENDAR_ENTRIES_MAX = CALENDAR_DAYS_COUNT * CALENDAR_DAY_MAX,
+};
+
+struct calendar_year {
+    int32_t year;
+    uint32_t count;
+    uint32_t months[12];
+};
+
+struct calendar_entry {
+    int64_t time_us;
+    uint32_t next; /* older one of the same day, + 1; 0: none */
+    uint16_t status;
+    bool is_unchanged; /* the same bytes as the capture before */
+};
+
+struct calendar_day {
+    uint32_t count;
+    uint32_t newest;       /* index of its newest entry, + 1; 0: none */
+    uint32_t oldest;       /* of those that are kept, + 1 */
+    uint32_t kept_count;   /* entries */
+    uint32_t moved_count;  /* redirects */
+    uint32_t failed_count; /* status 400 and more */
+};
+
+struct calendar {
+    struct buf url;       /* of the newest capture */
+    uint64_t total_count; /* captures that were looked at */
+    bool is_cut;          /* there are older ones */
+    bool is_partial;      /* volumes were down */
+    int64_t first_us;
+    int64_t last_us;
+    struct calendar_year years[CALENDAR_YEARS_MAX]; /* the newest first */
+    size_t years_count;
+    int32_t year; /* that is shown */
+    struct calendar_day days[CALENDAR_DAYS_COUNT];
+    struct calendar_entry *entries; /* the newest first */
+    size_t entries_count;
+};
+
+/* ---- reading ---- */
+
+/* The index of the slot of a day; month and day from 1. */
+static size_t calendar_slot(unsigned month, unsigned day) {
+    return (month - 1) * 31 + day - 1;
+}
+
+/* The capture that came before in the walk, so after in time. */
+struct newer {
+    uint8_t digest[KEY_DIGEST_SIZE];
+    struct calendar_entry *entry; /* NULL: it was not kept */
+};
+
+static struct calendar_year *find_year(struct calendar *calendar, int32_t number) {
+    struct calendar_year *last =
+        calendar->years_count == 0 ? NULL : &calendar->years[calendar->years_count - 1];
+    if (last != NULL && last->year == number) {
+        return last;
+    }
+    if (calendar->years_count == CALENDAR_YEARS_MAX) {
+        return NULL;
+    }
+    last = &calendar->years[calendar->years_count++];
+    *last = (struct calendar_year){.year = number};
+    return last;
+}
+
+static struct calendar_entry *keep(struct calendar *calendar, const struct utc *utc,
+                                   const struct capture *capture) {
+    struct calendar_day *day = &calendar->days[calendar_slot(utc->month, utc->day)];
+    day->count++;
+    day->moved_count += capture->status >= 300 && capture->status < 400 && capture->status != 304;
+    day->failed_count += capture->status >= 400;
+    if (day->kept_count == CALENDAR_DAY_MAX) {
+        return NULL;
+    }
+    struct calendar_entry *entry = &calendar->entries[calendar->entries_count++];
+    *entry = (struct calendar_entry){.time_us = capture->time_us, .status = capture->status};
+    uint32_t number = (uint32_t)calendar->entries_count;
+    if (day->kept_count++ == 0) {
+        day->newest = number;
+    } else {
+        calendar->entries[day->oldest - 1].next = number;
+    }
+    day->oldest = number;
+    return entry;
+}
+
+/* False: it is too old for the years that have room. */
+static bool add(struct calendar *calendar, const struct capture *capture, struct newer *newer) {
+    struct utc utc;
+    utc_split(capture->time_us, &utc);
+    struct calendar_year *year = find_year(calendar, utc.year);
+    if (year == NULL) {
+        return false;
+    }
+    if (calendar->total_count++ == 0) {
+        calendar->last_us = capture->time_us;
+        calendar->year = calendar->year == 0 ? utc.year : calendar->year;
+        buf_put(&calendar->url, capture->url);
+    }
+    calendar->first_us = capture->time_us;
+    year->count++;
+    year->months[utc.month - 1]++;
+    if (newer->entry != NULL) {
+        newer->entry->is_unchanged = memcmp(newer->digest, capture->digest, KEY_DIGEST_SIZE) == 0;
+    }
+    newer->entry = utc.year == calendar->year ? keep(calendar, &utc, capture) : NULL;
+    memcpy(newer->digest, capture->digest, KEY_DIGEST_SIZE);
+    return true;
+}
+
+static enum err walk_captures(struct calendar *calendar, struct archive_walk *walk,
+                              struct err_detail *detail) {
+    struct capture capture;
+    struct newer newer = {0};
+    enum err err;
+    while ((err = archive_walk_next(walk, &capture, detail)) == ERR_OK) {
+        if (calendar->total_count == CALENDAR_CAPTURES_MAX || !add(calendar, &capture, &newer)) {
+            calendar->is_cut = true;
+            return ERR_OK;
+        }
+    }
+    return err == ERR_NOT_FOUND && calendar->total_count > 0 ? ERR_OK : err;
+}
+
+static void calendar_free(struct calendar *calendar) {
+    buf_done(&calendar->url);
+    free(calendar->entries);
+    free(calendar);
+}
+
+/* year 0: the newest that has captures. ERR_NOT_FOUND if there are none at all. */
+static enum err calendar_read(struct archive_reader *reader, struct bytes url, int32_t year,
+                              struct calendar **ret_calendar, struct err_detail *detail) {
+    struct calendar *calendar = calloc(1, sizeof *calendar);
+    struct archive_walk *walk;
+    struct archive_range range = {
+        .url = url, .match = QUERY_EXACT, .from_us = INT64_MIN, .to_us = INT64_MAX, .in_reverse = true};
+    if (calendar == NULL) {
+        return ERR_MEMORY;
+    }
+    buf_init(&calendar->url, INDEX_URL_SIZE_MAX);
+    calendar->year = year > 0 && year <= 9999 ? year : 0;
+    calendar->entries = calloc(CALENDAR_ENTRIES_MAX, sizeof *calendar->entries);
+    enum err err = calendar->entries == NULL ? ERR_MEMORY : ERR_OK;
+    if (err == ERR_OK) {
+        err = archive_walk_open(reader, &range, &walk, detail);
+    }
+    if (err == ERR_OK) {
+        err = walk_captures(calendar, walk, detail);
+        calendar->is_partial = archive_walk_is_partial(walk);
+        archive_walk_close(walk);
+    }
+    if (err != ERR_OK) {
+        calendar_free(calendar);
+        return err;
+    }
+    *ret_calendar = calendar;
+    return ERR_OK;
+}
+
+static unsigned calendar_days_of(int32_t year, unsigned month) {
+    static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
+}
+
+/* Of the first of the month; 0: Monday. */
+static unsigned calendar_weekday(int32_t year, unsigned month) {
+    struct utc utc = {.year = year, .month = (uint8_t)month, .day = 1};
+    int64_t time_us;
+    bool is_date = utc_join(&utc, &time_us);
+    ASSERT(is_date);
+    utc_split(time_us, &utc);
+    return (utc.weekday + 6u) % 7;
 }
 
 /* ---- the years ---- */
+
+static const char *captures_word(uint64_t count) {
+    return count == 1 ? "capture" : "captures";
+}
 
 static void put_spark(struct sheet *sheet, const struct calendar_year *year, uint32_t max) {
     sheet_format(sheet, "<svg viewBox=\"0 0 60 %d\" preserveAspectRatio=none aria-hidden=true>",

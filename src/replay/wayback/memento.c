@@ -1,7 +1,11 @@
 #include "replay/wayback/memento.h"
 
+#include <stdlib.h>
+
+#include "base/json.h"
 #include "base/utc.h"
 #include "replay/archive/wayback_path.h"
+#include "replay/cdx/cdx_field.h"
 #include "replay/wayback/wayback_safety.h"
 
 /* A header is at most some KiB, and holds the URL up to eight times. */
@@ -90,4 +94,354 @@ enum err memento_add_links(struct http_request *request, struct archive_reader *
 void memento_add_datetime(struct http_request *request, int64_t time_us) {
     char date[UTC_RFC1123_SIZE];
     http_add_header(request, "Memento-Datetime", utc_format_rfc1123(time_us, date));
+}
+
+enum { STATUS_OK = 200, PIECE_SIZE = 16 << 10, PENDING_SIZE_MAX = 1 << 20, SECOND_US = 1000000 };
+
+enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
+
+/* One that is being sent; a visit is held for it. */
+struct timemap {
+    struct archive_reader *reader;
+    struct archive_walk *walk;
+    enum timemap_format format;
+    struct wayback_path path;
+    struct buf origin;      /* "http://HOST" */
+    struct buf uri;         /* for JSON: the one that is being written */
+    struct json json;       /* in pending */
+    struct buf pending;     /* written, not yet sent */
+    uint64_t pending_start; /* where that begins in all that is sent */
+    size_t count;           /* captures so far */
+    int64_t first_us;
+    int64_t last_us;
+    struct cdx_line line;
+    struct capture next; /* taken from the walk already */
+    bool has_next;
+    bool is_over;
+};
+
+static struct {
+    const char *name;
+    const char *type;
+} const formats[] = {
+    [TIMEMAP_LINK] = {"link", "application/link-format"},
+    [TIMEMAP_JSON] = {"json", "application/json"},
+    [TIMEMAP_CDX] = {"cdx", "text/plain; charset=utf-8"},
+};
+
+/* ---- writing ---- */
+
+static void put_uri(const struct timemap *timemap, struct buf *out, const char *path, struct bytes url) {
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_string(out, path);
+    wayback_put_url(out, url);
+}
+
+static void put_memento_uri(const struct timemap *timemap, struct buf *out, const struct capture *capture) {
+    char digits[UTC_DIGITS_SIZE];
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_format(out, "/web/%s/", utc_format_digits(capture->time_us, digits));
+    wayback_put_url(out, capture->url);
+}
+
+/* From the time on where it is not INT64_MIN. */
+static void put_map_uri(const struct timemap *timemap, struct buf *out, enum timemap_format format,
+                        int64_t from_us) {
+    char digits[UTC_DIGITS_SIZE];
+    buf_put(out, buf_bytes(&timemap->origin));
+    buf_put_format(out, "/web/timemap/%s/", formats[format].name);
+    if (from_us != INT64_MIN) {
+        buf_put_format(out, "%s/", utc_format_digits(from_us, digits));
+    }
+    wayback_put_url(out, buf_bytes(&timemap->path.url));
+}
+
+/* The URI is in timemap->uri, and gone afterwards. */
+static void put_uri_member(struct timemap *timemap, const char *name) {
+    json_bytes(&timemap->json, name, buf_bytes(&timemap->uri));
+    buf_clear(&timemap->uri);
+}
+
+static int64_t own_start(const struct timemap *timemap) {
+    int64_t from_us = INT64_MIN;
+    return utc_parse_digits(timemap->path.digits, false, &from_us) ? from_us : INT64_MIN;
+}
+
+static void put_start(struct timemap *timemap) {
+    struct bytes url = buf_bytes(&timemap->path.url);
+    if (timemap->format == TIMEMAP_LINK) {
+        buf_put_byte(&timemap->pending, '<');
+        wayback_put_url(&timemap->pending, url);
+        buf_put_string(&timemap->pending, ">; rel=\"original\",\n<");
+        put_uri(timemap, &timemap->pending, "/web/", url);
+        buf_put_string(&timemap->pending, ">; rel=\"timegate\",\n");
+    } else if (timemap->format == TIMEMAP_JSON) {
+        json_open(&timemap->json, NULL);
+        json_bytes(&timemap->json, "original_uri", url);
+        json_break(&timemap->json);
+        put_uri(timemap, &timemap->uri, "/web/", url);
+        put_uri_member(timemap, "timegate_uri");
+        json_break(&timemap->json);
+        json_open(&timemap->json, "mementos");
+        json_open_list(&timemap->json, "list");
+    }
+}
+
+/* is_last: of all captures, not only of this page. */
+static void put_capture(struct timemap *timemap, const struct capture *capture, bool is_last) {
+    char date[UTC_RFC1123_SIZE];
+    struct buf *out = &timemap->pending;
+    bool is_first = timemap->count == 0 && timemap->path.digits.size == 0;
+    int64_t second_us = capture->time_us - (capture->time_us % SECOND_US + SECOND_US) % SECOND_US;
+    switch (timemap->format) {
+    case TIMEMAP_LINK:
+        buf_put_byte(out, '<');
+        put_memento_uri(timemap, out, capture);
+        buf_put_format(out, ">; rel=\"%s%smemento\"; datetime=\"%s\",\n", is_first ? "first " : "",
+                       is_last ? "last " : "", utc_format_rfc1123(capture->time_us, date));
+        break;
+    case TIMEMAP_JSON:
+        json_break(&timemap->json);
+        json_open(&timemap->json, NULL);
+        json_time(&timemap->json, "datetime", second_us);
+        put_memento_uri(timemap, &timemap->uri, capture);
+        put_uri_member(timemap, "uri");
+        json_close(&timemap->json);
+        break;
+    case TIMEMAP_CDX:
+        cdx_line_fill(&timemap->line, timemap->reader, capture, (1U << CDX_PUBLIC_COUNT) - 1);
+        buf_put(out, cdx_line_value(&timemap->line, CDX_WHOLE_LINE));
+        buf_put_byte(out, '\n');
+        break;
+    }
+}
+
+static void put_link_end(struct timemap *timemap, int64_t next_us) {
+    char from[UTC_RFC1123_SIZE];
+    char until[UTC_RFC1123_SIZE];
+    struct buf *out = &timemap->pending;
+    buf_put_byte(out, '<');
+    put_map_uri(timemap, out, TIMEMAP_LINK, own_start(timemap));
+    buf_put_format(out, ">; rel=\"self\"; type=\"%s\"; from=\"%s\"; until=\"%s\"", formats[TIMEMAP_LINK].type,
+                   utc_format_rfc1123(timemap->first_us, from), utc_format_rfc1123(timemap->last_us, until));
+    if (next_us != INT64_MIN) {
+        buf_put_string(out, ",\n<");
+        put_map_uri(timemap, out, TIMEMAP_LINK, next_us);
+        buf_put_format(out, ">; rel=\"timemap\"; type=\"%s\"; from=\"%s\"", formats[TIMEMAP_LINK].type,
+                       utc_format_rfc1123(next_us, from));
+    }
+    buf_put_byte(out, '\n');
+}
+
+static void put_json_end(struct timemap *timemap, int64_t next_us) {
+    struct json *json = &timemap->json;
+    json_break(json);
+    json_close(json);
+    json_close(json);
+    json_break(json);
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, own_start(timemap));
+    put_uri_member(timemap, "self");
+    if (next_us != INT64_MIN) {
+        json_break(json);
+        put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, next_us);
+        put_uri_member(timemap, "next");
+    }
+    json_break(json);
+    json_open(json, "timemap_uri");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_LINK, INT64_MIN);
+    put_uri_member(timemap, "link_format");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_JSON, INT64_MIN);
+    put_uri_member(timemap, "json_format");
+    put_map_uri(timemap, &timemap->uri, TIMEMAP_CDX, INT64_MIN);
+    put_uri_member(timemap, "cdx_format");
+    json_close(json);
+    json_close(json);
+    buf_put_byte(&timemap->pending, '\n');
+}
+
+static void put_end(struct timemap *timemap) {
+    int64_t next_us = timemap->has_next ? timemap->next.time_us : INT64_MIN;
+    if (timemap->format == TIMEMAP_LINK) {
+        put_link_end(timemap, next_us);
+    } else if (timemap->format == TIMEMAP_JSON) {
+        put_json_end(timemap, next_us);
+    }
+    timemap->is_over = true;
+}
+
+/* ---- sending ---- */
+
+static enum err take_next(struct timemap *timemap, struct err_detail *detail) {
+    enum err err = archive_walk_next(timemap->walk, &timemap->next, detail);
+    timemap->has_next = err == ERR_OK;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+/* What is known of a capture lasts until the next is taken; whether it is the last, only then. */
+static enum err write_capture(struct timemap *timemap) {
+    struct buf kept;
+    struct capture capture = timemap->next;
+    buf_init(&kept, 3 * URL_SIZE_MAX);
+    struct bytes *slices[] = {&capture.surt, &capture.url, &capture.mime};
+    for (size_t i = 0; i < 3; i++) {
+        buf_put(&kept, *slices[i]);
+    }
+    enum err err = kept.err == ERR_OK ? take_next(timemap, NULL) : kept.err;
+    if (err == ERR_OK) {
+        size_t at = 0;
+        for (size_t i = 0; i < 3; i++) {
+            *slices[i] = bytes_slice(buf_bytes(&kept), at, at + slices[i]->size);
+            at += slices[i]->size;
+        }
+        put_capture(timemap, &capture, !timemap->has_next);
+        timemap->first_us = timemap->count == 0 ? capture.time_us : timemap->first_us;
+        timemap->last_us = capture.time_us;
+        timemap->count++;
+    }
+    buf_done(&kept);
+    return err;
+}
+
+static enum err write_piece(struct timemap *timemap) {
+    enum err err = ERR_OK;
+    while (err == ERR_OK && !timemap->is_over && timemap->pending.size < PIECE_SIZE) {
+        if (timemap->has_next && timemap->count < MEMENTO_PAGE_MAX) {
+            err = write_capture(timemap);
+        } else {
+            put_end(timemap);
+        }
+    }
+    return err == ERR_OK ? timemap->pending.err : err;
+}
+
+static enum err read_timemap(void *context, uint64_t offset, void *out, size_t size, size_t *ret_size) {
+    struct timemap *timemap = context;
+    ASSERT(offset >= timemap->pending_start && offset - timemap->pending_start <= timemap->pending.size);
+    buf_consume(&timemap->pending, (size_t)(offset - timemap->pending_start));
+    timemap->pending_start = offset;
+    enum err err = write_piece(timemap);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *ret_size = timemap->pending.size < size ? timemap->pending.size : size;
+    if (*ret_size > 0) {
+        memcpy(out, timemap->pending.data, *ret_size);
+    }
+    return ERR_OK;
+}
+
+static void close_timemap(void *context) {
+    struct timemap *timemap = context;
+    if (timemap->walk != NULL) {
+        archive_walk_close(timemap->walk);
+    }
+    if (timemap->reader != NULL) {
+        archive_reader_end(timemap->reader);
+    }
+    cdx_line_done(&timemap->line);
+    wayback_path_done(&timemap->path);
+    buf_done(&timemap->origin);
+    buf_done(&timemap->uri);
+    buf_done(&timemap->pending);
+    free(timemap);
+}
+
+/* ---- asking ---- */
+
+static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
+    struct archive_range range = {
+        .url = buf_bytes(&timemap->path.url),
+        .match = QUERY_EXACT,
+        .from_us = own_start(timemap),
+        .to_us = INT64_MAX,
+    };
+    enum err err = archive_walk_open(timemap->reader, &range, &timemap->walk, detail);
+    if (err == ERR_OK) {
+        err = take_next(timemap, detail);
+    }
+    if (err == ERR_OK && !timemap->has_next) {
+        err = err_set(detail, ERR_NOT_FOUND, "no capture of this URL is held");
+    }
+    return err;
+}
+
+static enum err prepare(struct timemap *timemap, struct replay *replay, const struct http_request *request,
+                        struct err_detail *detail) {
+    struct bytes rest = http_request_rest(request);
+    struct bytes query = http_request_query(request);
+    struct bytes target =
+        query.data == NULL ? rest : bytes_of(rest.data, (size_t)(query.data + query.size - rest.data));
+    cdx_line_init(&timemap->line, archive_instance(replay->archive), false);
+    wayback_path_init(&timemap->path);
+    buf_init(&timemap->origin, 1024);
+    buf_init(&timemap->uri, PENDING_SIZE_MAX);
+    buf_init(&timemap->pending, PENDING_SIZE_MAX);
+    json_init(&timemap->json, &timemap->pending);
+    memento_put_origin(&timemap->origin, request);
+    enum err err = wayback_path_parse(&timemap->path, target, detail);
+    if (err == ERR_NOT_FOUND || (err == ERR_OK && timemap->path.kind != WAYBACK_CAPTURE)) {
+        return err_set(detail, ERR_INVALID, "a TimeMap is of one URL");
+    }
+    if (err != ERR_OK) {
+        return err;
+    }
+    timemap->reader = archive_reader_begin(replay->archive);
+    if (timemap->reader == NULL) {
+        return ERR_MEMORY;
+    }
+    return archive_reader_hold(timemap->reader)
+               ? open_walk(timemap, detail)
+               : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
+}
+
+static void answer(struct http_request *request, enum timemap_format format) {
+    struct err_detail detail = {0};
+    struct timemap *timemap = calloc(1, sizeof *timemap);
+    if (timemap == NULL) {
+        http_answer_error(request, ERR_MEMORY, NULL);
+        return;
+    }
+    timemap->format = format;
+    enum err err = prepare(timemap, http_request_context(request), request, &detail);
+    if (err != ERR_OK) {
+        http_answer_error(request, err == ERR_LIMIT ? ERR_INVALID : err, err_detail_text(&detail, err));
+        close_timemap(timemap);
+        return;
+    }
+    put_start(timemap);
+    http_add_header(request, "Cache-Control", "no-cache");
+    http_add_header(request, "X-Content-Type-Options", "nosniff");
+    struct http_stream stream = {
+        .size = HTTP_SIZE_UNKNOWN, .read = read_timemap, .close = close_timemap, .context = timemap};
+    http_answer_stream(request, STATUS_OK, formats[format].type, &stream);
+}
+
+static void answer_link(struct http_request *request) {
+    answer(request, TIMEMAP_LINK);
+}
+
+static void answer_json(struct http_request *request) {
+    answer(request, TIMEMAP_JSON);
+}
+
+static void answer_cdx(struct http_request *request) {
+    answer(request, TIMEMAP_CDX);
+}
+
+static void refuse(struct http_request *request) {
+    http_answer_error(request, ERR_INVALID, "TimeMaps are /web/timemap/link/URL, json or cdx");
+}
+
+size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTES_MAX]) {
+    static const struct http_route routes[MEMENTO_ROUTES_MAX] = {
+        {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link},
+        {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json},
+        {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx},
+        {.method = "GET", .path = "/web/timemap/*", .answer = refuse},
+    };
+    for (size_t i = 0; i < MEMENTO_ROUTES_MAX; i++) {
+        out[i] = routes[i];
+        out[i].context = replay;
+    }
+    return MEMENTO_ROUTES_MAX;
 }
