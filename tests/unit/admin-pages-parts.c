@@ -1,6 +1,6 @@
 /* desk-parts: what the desk is made of, where it needs no node: names of hosts, forms. */
 #include "http/server/form.h"
-#include "replay/admin/admin_host.h"
+#include "replay/admin/admin.h"
 #include "unit.h"
 
 static void names_of_this_machine_are_known(void **state) {

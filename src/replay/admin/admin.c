@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/address.h"
 #include "base/hex.h"
 #include "http/server/http_limit.h"
-#include "replay/admin/admin_host.h"
 
 enum {
     ID_SIZE = 32,
@@ -80,11 +80,9 @@ static bool is_equal(struct bytes given, const char *secret) {
 
 static struct bytes bearer_of(const struct http_request *request) {
     struct bytes value = bytes_trim(http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
-    static const char scheme[] = "Bearer ";
-    size_t size = sizeof scheme - 1;
-    bool fits =
-        value.size > size && bytes_equal_ignore_case(bytes_slice(value, 0, size), bytes_of(scheme, size));
-    return fits ? bytes_trim(bytes_skip(value, size)) : bytes_of(NULL, 0);
+    struct bytes scheme = BYTES("Bearer ");
+    bool fits = value.size > scheme.size && bytes_starts_with_ignore_case(value, scheme);
+    return fits ? bytes_trim(bytes_skip(value, scheme.size)) : bytes_of(NULL, 0);
 }
 
 /* Cookies go to all ports of a host: each node has a name of its own. */
@@ -273,17 +271,57 @@ void admin_logout(struct admin *admin, struct http_request *request) {
     add_cookie(request, "", 0);
 }
 
+/* ---- names of this node ---- */
+
+static bool is_loopback_number(struct bytes name) {
+    struct address address;
+    bool is_bracketed = bytes_starts_with(name, BYTES("[")) && bytes_ends_with(name, BYTES("]"));
+    bool has_colon = bytes_find_byte(name, ':') < name.size;
+    return is_bracketed == has_colon && address_parse(name, 1 /* any port */, &address) &&
+           address_is_loopback(&address);
+}
+
+/* Without ":8080"; "[::1]" keeps its brackets. False where there is no port but a colon. */
+static bool cut_port(struct bytes host, struct bytes *ret_name) {
+    size_t end = host.size;
+    while (end > 0 && byte_is_digit(host.data[end - 1])) {
+        end--;
+    }
+    bool has_port = end > 0 && host.data[end - 1] == ':';
+    uint64_t port;
+    *ret_name = has_port ? bytes_slice(host, 0, end - 1) : host;
+    return !has_port || bytes_to_u64(bytes_skip(host, end), UINT16_MAX, &port);
+}
+
+bool admin_host_is_own(struct bytes host, const struct config_list *others) {
+    struct bytes name;
+    if (host.size == 0) {
+        return true;
+    }
+    bool has_name = cut_port(host, &name);
+    for (size_t i = 0; i < others->count; i++) {
+        struct bytes other = others->items[i];
+        if (bytes_equal(other, BYTES("*")) || bytes_equal_ignore_case(other, host) ||
+            (has_name && bytes_equal_ignore_case(other, name))) {
+            return true;
+        }
+    }
+    if (!has_name) {
+        return false;
+    }
+    struct bytes suffix = BYTES(".localhost");
+    bool is_below =
+        name.size > suffix.size && bytes_equal_ignore_case(bytes_skip(name, name.size - suffix.size), suffix);
+    return bytes_equal_ignore_case(name, BYTES("localhost")) || is_below || is_loopback_number(name);
+}
+
 /* ---- in front of every request ---- */
 
 /* What must be there for a login, or has checks of its own. */
 static bool is_open_to_all(struct bytes path) {
-    static const char *const paths[] = {"/login", "/health", "/robots.txt", "/favicon.ico"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (bytes_equal(path, bytes_of_string(paths[i]))) {
-            return true;
-        }
-    }
-    return bytes_starts_with(path, BYTES("/static/")) || bytes_starts_with(path, BYTES("/api/v1/volumes"));
+    return bytes_equal(path, BYTES("/login")) || bytes_equal(path, BYTES("/health")) ||
+           bytes_equal(path, BYTES("/robots.txt")) || bytes_equal(path, BYTES("/favicon.ico")) ||
+           bytes_starts_with(path, BYTES("/static/")) || bytes_starts_with(path, BYTES("/api/v1/volumes"));
 }
 
 static bool may_read(struct admin *admin, const struct http_request *request, const struct address *client) {

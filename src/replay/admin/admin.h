@@ -69,6 +69,13 @@ void admin_logout(struct admin *admin, struct http_request *request);
 /* Does a form come from a page of this host? Without any sign: is_lenient. */
 bool admin_is_own_page(const struct http_request *request, bool is_lenient);
 
+/*
+ * May a node that only this machine can reach be called so, by the value of a Host header? localhost and what
+ * ends in .localhost, 127.0.0.0/8, [::1], with any port, and what is listed. No header at all is allowed:
+ * browsers always send one.
+ */
+bool admin_host_is_own(struct bytes host, const struct config_list *others);
+
 /* Requests that were refused for their rate. */
 uint64_t admin_refused_count(struct admin *admin);
 

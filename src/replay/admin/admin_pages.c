@@ -6,9 +6,25 @@
 #include "replay/admin/metrics.h"
 #include "replay/site/assets.h"
 
-enum { PATH_SIZE_MAX = 128 };
+enum { FORM_SIZE_MAX = 4096, TOKEN_SIZE_MAX = 1024 };
 
 /* ---- what the files share ---- */
+
+void admin_pages_put_login(struct sheet *sheet) {
+    const struct admin_pages *admin_pages = sheet->replay->admin_pages;
+    if (admin_is_known(admin_pages->admin, sheet->request)) {
+        return;
+    }
+    sheet_html(
+        sheet,
+        "<form method=post action=\"/login\" class=form>"
+        "<input name=user value=mnemon autocomplete=username hidden>"
+        "<div class=form-row><div class=\"field wide\"><label for=token>Token</label>"
+        "<input id=token name=token type=password autocomplete=current-password required size=40></div>"
+        "<button class=main>Log in</button></div>"
+        "<p class=quiet>The token lies in the file <code>token</code> of the data directory of this node; "
+        "<code>mnemon serve</code> prints where, and on a terminal a link that logs in.</form>\n");
+}
 
 /* Does the client ask for JSON by Accept? */
 static bool admin_pages_wants_json(const struct http_request *request) {
@@ -35,27 +51,30 @@ void admin_pages_answer_error(struct http_request *request, enum err err, const 
     admin_pages_answer_problem(request, http_status(err), err, err_detail_text(detail, err));
 }
 
+/* A page that says why not, with a form to log in. */
+static void answer_verdict(struct http_request *request, enum admin_verdict verdict) {
+    struct sheet sheet;
+    sheet_begin(&sheet, admin_pages_replay(request), request, "Log in", SHEET_NONE);
+    sheet_notice(&sheet, SHEET_WARNING, admin_verdict_text(verdict));
+    admin_pages_put_login(&sheet);
+    sheet_answer(&sheet, admin_verdict_status(verdict));
+}
+
 void admin_pages_begin_change(struct http_request *request) {
-    struct replay *replay = admin_pages_replay(request);
-    enum admin_verdict verdict = admin_verdict(replay->admin_pages->admin, request);
+    enum admin_verdict verdict = admin_verdict(admin_pages_of(request)->admin, request);
     if (verdict == ADMIN_ALLOWED) {
         return;
     }
     unsigned status = admin_verdict_status(verdict);
-    const char *text = admin_verdict_text(verdict);
     bool is_api = bytes_starts_with(http_request_path(request), BYTES("/api/"));
     if (status == MHD_HTTP_UNAUTHORIZED) {
         http_add_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mnemon\"");
     }
     if (is_api || !sheet_is_wanted(request) || admin_pages_wants_json(request)) {
-        admin_pages_answer_problem(request, status, ERR_PERMISSION, text);
+        admin_pages_answer_problem(request, status, ERR_PERMISSION, admin_verdict_text(verdict));
         return;
     }
-    struct sheet sheet;
-    sheet_begin(&sheet, replay, request, "Log in", SHEET_NONE);
-    sheet_notice(&sheet, SHEET_WARNING, text);
-    admin_pages_put_login(&sheet);
-    sheet_answer(&sheet, status);
+    answer_verdict(request, verdict);
 }
 
 void admin_pages_answer_see(struct http_request *request, const char *path) {
@@ -106,12 +125,27 @@ static void answer_metrics(struct http_request *request) {
     answer_by_status(request, "text/plain; version=0.0.4; charset=utf-8", metrics_put);
 }
 
-static void answer_history(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
+static void answer_put(struct http_request *request, void (*put)(void *context, struct buf *out)) {
     struct buf text;
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_history(admin_pages->context, &text);
+    put(admin_pages_of(request)->context, &text);
     http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
+}
+
+static void answer_history(struct http_request *request) {
+    answer_put(request, admin_pages_of(request)->table->put_history);
+}
+
+static void answer_ring(struct http_request *request) {
+    answer_put(request, admin_pages_of(request)->table->put_ring);
+}
+
+static void answer_crowd(struct http_request *request) {
+    answer_put(request, admin_pages_of(request)->table->put_crowd);
+}
+
+static void answer_mirrors(struct http_request *request) {
+    answer_put(request, admin_pages_of(request)->table->put_mirrors);
 }
 
 static void answer_health(struct http_request *request) {
@@ -140,33 +174,93 @@ static void answer_favicon(struct http_request *request) {
     http_answer(request, ADMIN_PAGES_OK, icon->type, icon->data);
 }
 
-static const struct http_route routes[] = {
-    {.method = "GET", .path = "/api/v1/status", .answer = answer_status},
-    {.method = "GET", .path = "/api/v1/history", .answer = answer_history},
-    {.method = "GET", .path = "/metrics", .answer = answer_metrics},
-    {.method = "GET", .path = "/health", .answer = answer_health},
-    {.method = "GET", .path = "/robots.txt", .answer = answer_robots},
-    {.method = "GET", .path = "/favicon.ico", .answer = answer_favicon},
-};
+/* ---- logging in and out ---- */
+
+static void answer_with(struct http_request *request, enum admin_verdict verdict) {
+    if (verdict == ADMIN_ALLOWED) {
+        admin_pages_answer_see(request, "/jobs");
+        return;
+    }
+    if (sheet_is_wanted(request)) {
+        answer_verdict(request, verdict);
+    } else {
+        http_answer_status(request, admin_verdict_status(verdict), ERR_PERMISSION,
+                           admin_verdict_text(verdict));
+    }
+}
+
+static void try_form(struct http_request *request, struct bytes form) {
+    struct buf token;
+    buf_init(&token, TOKEN_SIZE_MAX);
+    bool is_given = form_get(form, "token", &token) && token.err == ERR_OK;
+    answer_with(request, is_given ? admin_login(admin_pages_of(request)->admin, request, buf_bytes(&token))
+                                  : ADMIN_UNKNOWN);
+    buf_done(&token);
+}
+
+/* The link that a terminal shows: whoever has it has the token. */
+static void answer_login(struct http_request *request) {
+    struct bytes query = http_request_query(request);
+    if (bytes_starts_with(query, BYTES("token="))) {
+        try_form(request, query);
+        return;
+    }
+    struct sheet sheet;
+    sheet_begin(&sheet, admin_pages_replay(request), request, "Log in", SHEET_NONE);
+    if (admin_is_known(admin_pages_of(request)->admin, request)) {
+        sheet_html(&sheet, "<p>You are logged in: you may save pages and change jobs from here.\n"
+                           "<form method=post action=\"/logout\"><button>Log out</button></form>\n");
+    } else {
+        sheet_html(&sheet, "<p>Reading needs no login. Saving pages and changing jobs does.\n");
+        admin_pages_put_login(&sheet);
+    }
+    sheet_answer(&sheet, ADMIN_PAGES_OK);
+}
+
+static void post_login(struct http_request *request) {
+    struct bytes form;
+    if (!admin_is_own_page(request, true)) {
+        answer_with(request, ADMIN_FOREIGN);
+    } else if (admin_pages_body(request, &form)) {
+        try_form(request, form);
+    }
+}
+
+static void post_logout(struct http_request *request) {
+    if (!admin_is_own_page(request, true)) {
+        answer_with(request, ADMIN_FOREIGN);
+        return;
+    }
+    admin_logout(admin_pages_of(request)->admin, request);
+    admin_pages_answer_see(request, "/login");
+}
+
+/* ---- */
 
 size_t admin_pages_routes(struct replay *replay, struct http_route out[ADMIN_PAGES_ROUTES_MAX]) {
+    static const struct http_route routes[] = {
+        {.method = "GET", .path = "/api/v1/status", .answer = answer_status},
+        {.method = "GET", .path = "/api/v1/history", .answer = answer_history},
+        {.method = "GET", .path = "/api/v1/ring", .answer = answer_ring},
+        {.method = "GET", .path = "/api/v1/crowd", .answer = answer_crowd},
+        {.method = "GET", .path = "/api/v1/mirrors", .answer = answer_mirrors},
+        {.method = "GET", .path = "/api/v1/groups", .answer = admin_pages_groups},
+        {.method = "GET", .path = "/api/v1/groups/picture", .answer = admin_pages_group_picture},
+        {.method = "GET", .path = "/dashboard", .answer = admin_pages_dashboard},
+        {.method = "GET", .path = "/metrics", .answer = answer_metrics},
+        {.method = "GET", .path = "/health", .answer = answer_health},
+        {.method = "GET", .path = "/robots.txt", .answer = answer_robots},
+        {.method = "GET", .path = "/favicon.ico", .answer = answer_favicon},
+        {.method = "GET", .path = "/login", .answer = answer_login},
+        {.method = "POST", .path = "/login", .body_size_max = FORM_SIZE_MAX, .answer = post_login},
+        {.method = "POST", .path = "/logout", .body_size_max = FORM_SIZE_MAX, .answer = post_logout},
+    };
     if (replay->admin_pages == NULL) {
         return 0;
     }
-    size_t count = 0;
-    for (; count < sizeof routes / sizeof *routes; count++) {
-        out[count] = routes[count];
-        out[count].context = replay;
-    }
-    count += admin_pages_save_routes(replay, out + count);
+    size_t count = replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
     count += admin_pages_jobs_routes(replay, out + count);
-    count += admin_pages_dashboard_routes(replay, out + count);
-    count += admin_pages_ring_routes(replay, out + count);
     count += admin_pages_find_routes(replay, out + count);
-    count += admin_pages_crowd_routes(replay, out + count);
-    count += admin_pages_groups_routes(replay, out + count);
-    count += admin_pages_mirrors_routes(replay, out + count);
-    count += admin_pages_login_routes(replay, out + count);
     ASSERT(count <= ADMIN_PAGES_ROUTES_MAX);
     return count;
 }

@@ -3,22 +3,6 @@
 
 enum { HOT_SHOWN_MAX = 20, WIDTH = 640, AWAY = 110, ROW_HEIGHT = 22, LABEL_GAP = 12 };
 
-static void answer_crowd(struct http_request *request) {
-    const struct admin_pages *admin_pages = admin_pages_of(request);
-    struct buf text;
-    buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
-    admin_pages->table->put_crowd(admin_pages->context, &text);
-    http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
-}
-
-size_t admin_pages_crowd_routes(struct replay *replay, struct http_route *out) {
-    out[0] = (struct http_route){
-        .method = "GET", .path = "/api/v1/crowd", .context = replay, .answer = answer_crowd};
-    return 1;
-}
-
-/* ---- on the dashboard ---- */
-
 static void put_number(struct sheet *sheet, uint64_t count, const char *words) {
     sheet_count(sheet, count);
     sheet_format(sheet, " %s", words);

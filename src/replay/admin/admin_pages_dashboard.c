@@ -194,7 +194,7 @@ static void put_dashboard(struct sheet *sheet, const struct admin_pages *admin_p
                       "<a href=\"/health\">/health</a>; on the command line <code>mnemon status</code>.\n");
 }
 
-static void answer_dashboard(struct http_request *request) {
+void admin_pages_dashboard(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct arena arena;
     struct sheet sheet;
@@ -208,10 +208,4 @@ static void answer_dashboard(struct http_request *request) {
         sheet_answer(&sheet, ADMIN_PAGES_OK);
     }
     arena_done(&arena);
-}
-
-size_t admin_pages_dashboard_routes(struct replay *replay, struct http_route *out) {
-    out[0] = (struct http_route){
-        .method = "GET", .path = "/dashboard", .context = replay, .answer = answer_dashboard};
-    return 1;
 }

@@ -115,8 +115,8 @@ static void answer_payload(struct http_request *request, const struct admin_page
 }
 
 /* Called again when the others have answered. */
-static void answer(struct http_request *request,
-                   enum err (*read)(struct asking *asking, struct bytes query)) {
+static void answer_asking(struct http_request *request,
+                          enum err (*read)(struct asking *asking, struct bytes query)) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct asking *asking = http_request_state(request);
     if (asking == NULL) {
@@ -146,14 +146,14 @@ static void answer(struct http_request *request,
 }
 
 static void answer_lookup(struct http_request *request) {
-    answer(request, read_lookup);
+    answer_asking(request, read_lookup);
 }
 
 static void answer_locate(struct http_request *request) {
-    answer(request, read_locate);
+    answer_asking(request, read_locate);
 }
 
-static void end(struct http_request *request) {
+static void end_asking(struct http_request *request) {
     struct asking *asking = http_request_state(request);
     if (asking != NULL) {
         buf_done(&asking->url);
@@ -165,15 +165,9 @@ static void end(struct http_request *request) {
 }
 
 size_t admin_pages_find_routes(struct replay *replay, struct http_route *out) {
-    out[0] = (struct http_route){.method = "GET",
-                                 .path = "/api/v1/ring/lookup",
-                                 .context = replay,
-                                 .answer = answer_lookup,
-                                 .end = end};
-    out[1] = (struct http_route){.method = "GET",
-                                 .path = "/api/v1/crowd/locate",
-                                 .context = replay,
-                                 .answer = answer_locate,
-                                 .end = end};
-    return 2;
+    static const struct http_route routes[] = {
+        {.method = "GET", .path = "/api/v1/ring/lookup", .answer = answer_lookup, .end = end_asking},
+        {.method = "GET", .path = "/api/v1/crowd/locate", .answer = answer_locate, .end = end_asking},
+    };
+    return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
 }

@@ -6,7 +6,7 @@ enum { NAME_SIZE_MAX = 128, FORMAT_SIZE_MAX = 16, EDGES_SHOWN_MAX = 100, US_PER_
 
 /* ---- for programs ---- */
 
-static void answer_groups(struct http_request *request) {
+void admin_pages_groups(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct err_detail detail = {0};
     struct buf name;
@@ -27,7 +27,7 @@ static void answer_groups(struct http_request *request) {
     }
 }
 
-static void answer_picture(struct http_request *request) {
+void admin_pages_group_picture(struct http_request *request) {
     const struct admin_pages *admin_pages = admin_pages_of(request);
     struct bytes query = http_request_query(request);
     struct err_detail detail = {0};
@@ -59,14 +59,6 @@ static void answer_picture(struct http_request *request) {
     buf_done(&text);
 }
 
-size_t admin_pages_groups_routes(struct replay *replay, struct http_route *out) {
-    out[0] = (struct http_route){
-        .method = "GET", .path = "/api/v1/groups", .context = replay, .answer = answer_groups};
-    out[1] = (struct http_route){
-        .method = "GET", .path = "/api/v1/groups/picture", .context = replay, .answer = answer_picture};
-    return 2;
-}
-
 /* ---- on the dashboard ---- */
 
 static void put_picture(struct sheet *sheet, const struct admin_pages *admin_pages, const char *name) {
@@ -87,7 +79,7 @@ static void put_picture(struct sheet *sheet, const struct admin_pages *admin_pag
 }
 
 /* 0: there is none. */
-static void put_time(struct sheet *sheet, uint32_t time_us) {
+static void put_group_time(struct sheet *sheet, uint32_t time_us) {
     if (time_us > 0) {
         sheet_format(sheet, "%.1f ms", (double)time_us / US_PER_MS);
     } else {
@@ -113,13 +105,13 @@ static void put_edges(struct sheet *sheet, const struct group_view *group) {
         sheet_html(sheet, "<td>");
         sheet_text(sheet, bytes_of_string(group->edges[i].to));
         sheet_html(sheet, "<td class=number>");
-        put_time(sheet, group->edges[i].cost_us);
+        put_group_time(sheet, group->edges[i].cost_us);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
 }
 
-static void put_neighbours(struct sheet *sheet, const struct group_view *group) {
+static void put_group_neighbours(struct sheet *sheet, const struct group_view *group) {
     sheet_table_begin(sheet, "What this node has measured to its neighbours");
     sheet_html(sheet, "<thead><tr><th>Neighbour<th class=number>Round trip<th class=number>Bandwidth<th "
                       "class=number>Heard\n<tbody>");
@@ -128,7 +120,7 @@ static void put_neighbours(struct sheet *sheet, const struct group_view *group) 
         sheet_html(sheet, "<tr><td>");
         sheet_text(sheet, bytes_of_string(neighbour->address));
         sheet_html(sheet, "<td class=number>");
-        put_time(sheet, neighbour->round_trip_us);
+        put_group_time(sheet, neighbour->round_trip_us);
         sheet_html(sheet, "<td class=number>");
         put_bandwidth(sheet, neighbour->bandwidth);
         if (neighbour->is_heard) {
@@ -169,7 +161,7 @@ static void put_group(struct sheet *sheet, const struct admin_pages *admin_pages
         put_edges(sheet, group);
     }
     if (group->neighbours_count > 0) {
-        put_neighbours(sheet, group);
+        put_group_neighbours(sheet, group);
     }
 }
 
@@ -184,6 +176,48 @@ void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin
         for (size_t i = 0; i < count; i++) {
             put_group(sheet, admin_pages, &groups[i]);
         }
+        sheet_html(sheet, "</section>\n");
+        sheet_script(sheet, "ring.js");
+    }
+}
+
+/* The collections that this node keeps whole. web/ring.js reads the section on the dashboard again and again.
+ */
+static void put_mirror_number(struct sheet *sheet, uint64_t number) {
+    sheet_html(sheet, "<td class=number>");
+    if (number > 0) {
+        sheet_count(sheet, number);
+    }
+}
+
+static void put_mirror(struct sheet *sheet, const struct mirror_view *mirror) {
+    sheet_html(sheet, "<tr><td>");
+    sheet_text(sheet, bytes_of_string(mirror->name));
+    sheet_format(sheet, "<td>%s<td>%s", mirror->role, mirror->state);
+    put_mirror_number(sheet, mirror->held_number);
+    put_mirror_number(sheet, mirror->newest_number);
+    put_mirror_number(sheet, mirror->files_count);
+    sheet_html(sheet, "<td class=number>");
+    sheet_size(sheet, mirror->size);
+    sheet_html(sheet, "<td>");
+    sheet_text(sheet, bytes_of_string(mirror->sources));
+    sheet_html(sheet, "\n");
+}
+
+void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages,
+                             struct arena *arena) {
+    struct mirror_view *mirrors;
+    size_t count = admin_pages->table->list_mirrors(admin_pages->context, arena, &mirrors);
+    if (count > 0) {
+        sheet_html(sheet, "<h2 id=mirrors>Collections</h2>\n<section id=mirrors-live>\n");
+        sheet_table_begin(sheet, "Collections that this node publishes or keeps a copy of");
+        sheet_html(sheet,
+                   "<thead><tr><th class=grow>Name<th>Part<th>State<th class=number>Version here<th "
+                   "class=number>Newest<th class=number>Files<th class=number>Size<th>Sources\n<tbody>");
+        for (size_t i = 0; i < count; i++) {
+            put_mirror(sheet, &mirrors[i]);
+        }
+        sheet_table_end(sheet);
         sheet_html(sheet, "</section>\n");
         sheet_script(sheet, "ring.js");
     }

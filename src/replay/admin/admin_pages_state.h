@@ -44,32 +44,19 @@ bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
 /* A login form, or, for who is logged in, nothing. */
 void admin_pages_put_login(struct sheet *sheet);
 
-/* admin_pages_save.c, admin_pages_jobs.c, admin_pages_dashboard.c, admin_pages_ring.c, admin_pages_find.c …:
- * how many there are. */
-size_t admin_pages_save_routes(struct replay *replay, struct http_route *out);
+/* How many there are. */
 size_t admin_pages_jobs_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_dashboard_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_ring_routes(struct replay *replay, struct http_route *out);
 size_t admin_pages_find_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_crowd_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_groups_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_mirrors_routes(struct replay *replay, struct http_route *out);
-size_t admin_pages_login_routes(struct replay *replay, struct http_route *out);
 
-/* The ring, for the dashboard: its state, its neighbours, and where the script draws it. Nothing without one.
- */
+/* Answers of routes. */
+void admin_pages_dashboard(struct http_request *request);
+void admin_pages_groups(struct http_request *request);
+void admin_pages_group_picture(struct http_request *request);
+
+/* Sections of the dashboard; nothing for a node that has no ring, crowd, groups or collections. */
 void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-
-/* admin_pages_crowd.c: the crowd, for the dashboard; nothing without one. */
 void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-
-/* admin_pages_groups.c: the groups, for the dashboard; nothing without one. */
 void admin_pages_put_groups(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-
-/* admin_pages_mirrors.c: the collections, for the dashboard; nothing without one. */
 void admin_pages_put_mirrors(struct sheet *sheet, const struct admin_pages *admin_pages, struct arena *arena);
-
-/* admin_pages_ring_services.c: copies, links, leases, decrees. */
-void admin_pages_put_ring_services(struct sheet *sheet, const struct ring_view *ring);
 
 #endif

@@ -84,12 +84,11 @@ static void answer_pywb(struct http_request *request) {
 }
 
 size_t cdx_routes(struct replay *replay, struct http_route out[CDX_ROUTES_MAX]) {
-    const struct http_route routes[] = {
-        {.method = "GET", .path = "/cdx/search/cdx", .context = replay, .answer = answer_archive_org},
-        {.method = "GET", .path = "/cdx", .context = replay, .answer = answer_pywb},
-        {.method = "GET", .path = "/wayback/available", .context = replay, .answer = available_answer},
+    static const struct http_route routes[] = {
+        {.method = "GET", .path = "/cdx/search/cdx", .answer = answer_archive_org},
+        {.method = "GET", .path = "/cdx", .answer = answer_pywb},
+        {.method = "GET", .path = "/wayback/available", .answer = available_answer},
     };
-    _Static_assert(sizeof routes / sizeof routes[0] <= CDX_ROUTES_MAX, "they have room");
-    memcpy(out, routes, sizeof routes);
-    return sizeof routes / sizeof routes[0];
+    _Static_assert(sizeof routes / sizeof *routes <= CDX_ROUTES_MAX, "they have room");
+    return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
 }

@@ -434,7 +434,7 @@ static void respond(struct find *find) {
     }
 }
 
-static void answer(struct http_request *request) {
+static void answer_find(struct http_request *request) {
     struct replay *replay = http_request_context(request);
     struct find *find = http_request_state(request);
     if (replay->search == NULL) {
@@ -460,7 +460,7 @@ static void answer(struct http_request *request) {
     }
 }
 
-static void end(struct http_request *request) {
+static void end_find(struct http_request *request) {
     struct find *find = http_request_state(request);
     if (find != NULL) {
         search_job_done(&find->job);
@@ -473,11 +473,9 @@ static void end(struct http_request *request) {
 }
 
 size_t find_routes(struct replay *replay, struct http_route out[FIND_ROUTES_MAX]) {
-    static const char *const paths[] = {"/search", "/api/v1/search"};
-    size_t count = sizeof paths / sizeof *paths;
-    for (size_t i = 0; i < count; i++) {
-        out[i] = (struct http_route){
-            .method = "GET", .path = paths[i], .context = replay, .answer = answer, .end = end};
-    }
-    return count;
+    static const struct http_route routes[] = {
+        {.method = "GET", .path = "/search", .answer = answer_find, .end = end_find},
+        {.method = "GET", .path = "/api/v1/search", .answer = answer_find, .end = end_find},
+    };
+    return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
 }

@@ -22,26 +22,18 @@ struct http_route pages_fallback(struct replay *replay) {
 }
 
 size_t pages_routes(struct replay *replay, struct http_route out[PAGES_ROUTES_MAX]) {
-    static const struct {
-        const char *path;
-        void (*answer)(struct http_request *request);
-    } routes[] = {
-        {"/", pages_start},
-        {"/list", pages_list_form},
-        {"/details/*", pages_details},
-        {"/compare/*", pages_compare},
-        {"/holdings", pages_holdings},
-        {"/api/v1/suggest", pages_suggest},
-        {"/api/v1/calendar", pages_calendar_json},
-        {"/api/v1/capture", pages_capture_json},
-        {"/api/v1/parts", pages_embeds_json},
-        {"/api/v1/holdings", pages_holdings_json},
+    static const struct http_route routes[] = {
+        {.method = "GET", .path = "/", .answer = pages_start},
+        {.method = "GET", .path = "/list", .answer = pages_list_form},
+        {.method = "GET", .path = "/details/*", .answer = pages_details},
+        {.method = "GET", .path = "/compare/*", .answer = pages_compare},
+        {.method = "GET", .path = "/holdings", .answer = pages_holdings},
+        {.method = "GET", .path = "/api/v1/suggest", .answer = pages_suggest},
+        {.method = "GET", .path = "/api/v1/calendar", .answer = pages_calendar_json},
+        {.method = "GET", .path = "/api/v1/capture", .answer = pages_capture_json},
+        {.method = "GET", .path = "/api/v1/parts", .answer = pages_embeds_json},
+        {.method = "GET", .path = "/api/v1/holdings", .answer = pages_holdings_json},
     };
-    size_t count = sizeof routes / sizeof *routes;
     _Static_assert(sizeof routes / sizeof *routes <= PAGES_ROUTES_MAX, "all routes have room");
-    for (size_t i = 0; i < count; i++) {
-        out[i] = (struct http_route){
-            .method = "GET", .path = routes[i].path, .context = replay, .answer = routes[i].answer};
-    }
-    return count;
+    return replay_put_routes(replay, routes, sizeof routes / sizeof *routes, out);
 }

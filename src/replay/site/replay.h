@@ -33,4 +33,14 @@ struct replay {
     char frame_key[REPLAY_KEY_SIZE]; /* made by wayback_routes(): replay/wayback/wayback_safety.h */
 };
 
+/* Routes of a module, with the replay as their context. Returns how many there are. */
+static inline size_t replay_put_routes(struct replay *replay, const struct http_route *routes, size_t count,
+                                       struct http_route *out) {
+    for (size_t i = 0; i < count; i++) {
+        out[i] = routes[i];
+        out[i].context = replay;
+    }
+    return count;
+}
+
 #endif

@@ -439,9 +439,5 @@ size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTE
         {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx},
         {.method = "GET", .path = "/web/timemap/*", .answer = refuse},
     };
-    for (size_t i = 0; i < MEMENTO_ROUTES_MAX; i++) {
-        out[i] = routes[i];
-        out[i].context = replay;
-    }
-    return MEMENTO_ROUTES_MAX;
+    return replay_put_routes(replay, routes, MEMENTO_ROUTES_MAX, out);
 }
