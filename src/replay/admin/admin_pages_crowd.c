@@ -31,7 +31,7 @@ static void put_figure(struct sheet *sheet, const struct crowd_view *crowd) {
         sheet_format(sheet, "<line class=finger x1=%d y1=%d x2=%d y2=%d />", WIDTH / 2, height / 2, x, y);
         sheet_format(sheet, "<circle class=other cx=%d cy=%d r=5 /><text x=%d y=%d text-anchor=%s>", x, y,
                      x + (is_left ? -LABEL_GAP : LABEL_GAP), y + 4, is_left ? "end" : "start");
-        sheet_text(sheet, bytes_of_string(crowd->neighbours[i]));
+        sheet_string(sheet, crowd->neighbours[i]);
         sheet_html(sheet, "</text>");
     }
     sheet_format(sheet, "<circle class=own cx=%d cy=%d r=8 /></svg></figure>\n", WIDTH / 2, height / 2);
@@ -73,14 +73,11 @@ static void put_hot(struct sheet *sheet, const struct crowd_view *crowd) {
                       "class=number>Size\n<tbody>");
     for (size_t i = 0; i < crowd->hot_count && i < HOT_SHOWN_MAX; i++) {
         const struct crowd_view_hot *hot = &crowd->hot[i];
-        sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, hot->url);
-        sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, hot->asked_count);
-        sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, hot->given_count);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, hot->size);
+        sheet_html(sheet, "<tr>");
+        sheet_cell_text(sheet, hot->url);
+        sheet_cell_count(sheet, hot->asked_count);
+        sheet_cell_count(sheet, hot->given_count);
+        sheet_cell_size(sheet, hot->size);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);

@@ -136,7 +136,7 @@ static void put_slow(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<section aria-live=polite>\n<h2>What is slow, and why</h2>\n<ul id=slow>\n");
     for (size_t i = 0; i < status->slow_count; i++) {
         sheet_html(sheet, "<li>");
-        sheet_text(sheet, bytes_of_string(status->slow[i].text));
+        sheet_string(sheet, status->slow[i].text);
         sheet_html(sheet, "\n");
     }
     if (status->slow_count == 0) {
@@ -154,15 +154,13 @@ static void put_volumes(struct sheet *sheet, const struct node_status *status) {
         const struct node_status_volume *volume = &status->volumes[i];
         bool is_up = volume->volume.err == ERR_OK;
         sheet_format(sheet, "<tr><td>%u<td class=url>", volume->volume.number);
-        sheet_text(sheet, bytes_of_string(volume->volume.place));
+        sheet_string(sheet, volume->volume.place);
         sheet_html(sheet, "<td>");
         sheet_badge(sheet, is_up ? SHEET_GOOD : SHEET_BAD, node_status_volume_state(volume));
         sheet_html(sheet, is_up ? "" : " ");
-        sheet_text(sheet, bytes_of_string(is_up ? "" : volume->volume.reason));
-        sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, volume->stat.captures_count);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, volume->stat.size);
+        sheet_string(sheet, is_up ? "" : volume->volume.reason);
+        sheet_cell_count(sheet, volume->stat.captures_count);
+        sheet_cell_size(sheet, volume->stat.size);
         sheet_html(sheet, "<td class=number>");
         if (volume->has_disk) {
             sheet_size(sheet, volume->free_size);

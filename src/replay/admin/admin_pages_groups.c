@@ -100,10 +100,9 @@ static void put_edges(struct sheet *sheet, const struct group_view *group) {
     sheet_table_begin(sheet, "What it costs to bring an update of a megabyte from one member to the next");
     sheet_html(sheet, "<thead><tr><th>Member<th>Member<th class=number>Cost\n<tbody>");
     for (size_t i = 0; i < group->edges_count && i < EDGES_SHOWN_MAX; i++) {
-        sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, bytes_of_string(group->edges[i].from));
-        sheet_html(sheet, "<td>");
-        sheet_text(sheet, bytes_of_string(group->edges[i].to));
+        sheet_html(sheet, "<tr>");
+        sheet_cell_text(sheet, bytes_of_string(group->edges[i].from));
+        sheet_cell_text(sheet, bytes_of_string(group->edges[i].to));
         sheet_html(sheet, "<td class=number>");
         put_group_time(sheet, group->edges[i].cost_us);
         sheet_html(sheet, "\n");
@@ -117,8 +116,8 @@ static void put_group_neighbours(struct sheet *sheet, const struct group_view *g
                       "class=number>Heard\n<tbody>");
     for (size_t i = 0; i < group->neighbours_count; i++) {
         const struct group_view_neighbour *neighbour = &group->neighbours[i];
-        sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, bytes_of_string(neighbour->address));
+        sheet_html(sheet, "<tr>");
+        sheet_cell_text(sheet, bytes_of_string(neighbour->address));
         sheet_html(sheet, "<td class=number>");
         put_group_time(sheet, neighbour->round_trip_us);
         sheet_html(sheet, "<td class=number>");
@@ -135,7 +134,7 @@ static void put_group_neighbours(struct sheet *sheet, const struct group_view *g
 static void put_asked(struct sheet *sheet, const struct group_view *group) {
     for (size_t i = 0; i < group->asked_count; i++) {
         sheet_html(sheet, "<p>");
-        sheet_text(sheet, bytes_of_string(group->asked[i].address));
+        sheet_string(sheet, group->asked[i].address);
         sheet_format(sheet, " wants to join: <code>mnemon group approve %s %s</code>\n", group->name,
                      group->asked[i].key);
     }
@@ -191,16 +190,14 @@ static void put_mirror_number(struct sheet *sheet, uint64_t number) {
 }
 
 static void put_mirror(struct sheet *sheet, const struct mirror_view *mirror) {
-    sheet_html(sheet, "<tr><td>");
-    sheet_text(sheet, bytes_of_string(mirror->name));
+    sheet_html(sheet, "<tr>");
+    sheet_cell_text(sheet, bytes_of_string(mirror->name));
     sheet_format(sheet, "<td>%s<td>%s", mirror->role, mirror->state);
     put_mirror_number(sheet, mirror->held_number);
     put_mirror_number(sheet, mirror->newest_number);
     put_mirror_number(sheet, mirror->files_count);
-    sheet_html(sheet, "<td class=number>");
-    sheet_size(sheet, mirror->size);
-    sheet_html(sheet, "<td>");
-    sheet_text(sheet, bytes_of_string(mirror->sources));
+    sheet_cell_size(sheet, mirror->size);
+    sheet_cell_text(sheet, bytes_of_string(mirror->sources));
     sheet_html(sheet, "\n");
 }
 

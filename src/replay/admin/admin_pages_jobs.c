@@ -69,7 +69,7 @@ static void put_job(struct sheet *sheet, const struct job_view *job, bool is_kno
     sheet_format(sheet, "<tr data-job=\"%s\"><td>", job->name);
     put_seeds(sheet, job);
     sheet_format(sheet, "<br><small>%s</small><td class=state>", job->name);
-    sheet_text(sheet, bytes_of_string(job->state));
+    sheet_string(sheet, job->state);
     sheet_html(sheet, "<td class=\"stored number\">");
     sheet_count(sheet, job->stored_count);
     sheet_html(sheet, "<td class=\"waiting number\">");
@@ -116,9 +116,9 @@ static void put_waiting(struct sheet *sheet, const struct node_status *status) {
     sheet_html(sheet, "<h2>Hosts that are waited for</h2>\n<ul id=waiting>");
     for (size_t i = 0; i < status->waiting_count; i++) {
         sheet_html(sheet, "<li>");
-        sheet_text(sheet, bytes_of_string(status->waiting[i].about));
+        sheet_string(sheet, status->waiting[i].about);
         sheet_html(sheet, ": ");
-        sheet_text(sheet, bytes_of_string(status->waiting[i].text));
+        sheet_string(sheet, status->waiting[i].text);
     }
     sheet_html(sheet, "</ul>\n");
 }

@@ -12,11 +12,7 @@ static void put_line(struct sheet *sheet, enum ring_text which, const struct rin
     struct buf line;
     buf_init(&line, LINE_SIZE_MAX);
     ring_text_put(which, ring, &line);
-    if (line.size > 0) {
-        sheet_fact(sheet, titles[which]);
-        sheet_text(sheet, buf_bytes(&line));
-        sheet_html(sheet, "</dd>\n");
-    }
+    sheet_fact_text(sheet, titles[which], buf_bytes(&line));
     buf_done(&line);
 }
 
@@ -31,7 +27,7 @@ static void put_level(struct sheet *sheet, enum ring_view_level level) {
 static void put_members(struct sheet *sheet, const struct ring_view_arc *arc) {
     for (size_t i = 0; i < arc->members_count; i++) {
         sheet_html(sheet, i > 0 ? ", " : "");
-        sheet_text(sheet, bytes_of_string(arc->members[i].address));
+        sheet_string(sheet, arc->members[i].address);
         sheet_format(sheet, " <span class=quiet>%s</span>", ring_text_member(&arc->members[i]));
     }
 }
@@ -45,8 +41,7 @@ static void put_arc(struct sheet *sheet, const struct ring_view_arc *arc, uint32
     put_level(sheet, arc->level);
     sheet_format(sheet, "<td class=number>%u of %u<td class=number>", arc->copies_count, replicas);
     sheet_count(sheet, arc->missing_count);
-    sheet_html(sheet, "<td>");
-    sheet_text(sheet, buf_bytes(&repair));
+    sheet_cell_text(sheet, buf_bytes(&repair));
     sheet_html(sheet, "<td>");
     put_members(sheet, arc);
     sheet_html(sheet, "\n");
@@ -103,7 +98,7 @@ static void put_decree(struct sheet *sheet, const struct ring_view_decree *decre
                     decree->counts ? "counts" : "does not count");
     }
     sheet_html(sheet, " ");
-    sheet_text(sheet, bytes_of_string(decree->counts ? "" : decree->why_not));
+    sheet_string(sheet, decree->counts ? "" : decree->why_not);
     sheet_html(sheet, "\n");
 }
 
@@ -145,8 +140,8 @@ static void put_neighbours(struct sheet *sheet, const struct ring_view *ring) {
                "<tbody id=ring-neighbours>");
     for (size_t i = 0; i < ring->neighbours_count; i++) {
         const struct ring_view_neighbour *neighbour = &ring->neighbours[i];
-        sheet_html(sheet, "<tr><td>");
-        sheet_text(sheet, bytes_of_string(neighbour->address));
+        sheet_html(sheet, "<tr>");
+        sheet_cell_text(sheet, bytes_of_string(neighbour->address));
         sheet_format(sheet, "<td class=key>%.8s…<td>%s<td class=number>%.2f ms\n", neighbour->id,
                      neighbour->role, neighbour->round_trip_ms);
     }
@@ -157,7 +152,7 @@ static void put_complaints(struct sheet *sheet, const struct ring_view *ring) {
     sheet_html(sheet, "<ul id=ring-complaints>\n");
     for (size_t i = 0; i < ring->complaints_count; i++) {
         sheet_html(sheet, "<li>");
-        sheet_text(sheet, bytes_of_string(ring->complaints[i]));
+        sheet_string(sheet, ring->complaints[i]);
         sheet_html(sheet, "\n");
     }
     sheet_html(sheet, "</ul>\n");
@@ -168,7 +163,7 @@ void admin_pages_put_ring(struct sheet *sheet, const struct admin_pages *admin_p
     admin_pages->table->get_ring(admin_pages->context, arena, &ring);
     if (ring.text != NULL) {
         sheet_html(sheet, "<h2 id=ring>Ring</h2>\n<p id=ring-text>");
-        sheet_text(sheet, bytes_of_string(ring.text));
+        sheet_string(sheet, ring.text);
         sheet_html(sheet, "\n<figure id=ring-figure hidden></figure>\n");
         put_ring_services(sheet, &ring);
         sheet_html(sheet, "<h3>Neighbours</h3>\n");

@@ -268,6 +268,9 @@ void archive_reader_renew(struct archive_reader *reader) {
 }
 
 void archive_reader_end(struct archive_reader *reader) {
+    if (reader == NULL) {
+        return;
+    }
     struct archive *archive = reader->archive;
     part_rest(&reader->own, archive);
     part_rest(&reader->original, archive);

@@ -38,7 +38,7 @@ struct instance *archive_instance(const struct archive *archive);
 const char *archive_scratch_directory(const struct archive *archive);
 
 struct archive_reader *archive_reader_begin(struct archive *archive); /* NULL: out of memory */
-void archive_reader_end(struct archive_reader *reader);
+void archive_reader_end(struct archive_reader *reader);               /* may be NULL */
 
 /* One that sees only what is on this machine, not what its ring has: for what is asked at every key press. */
 struct archive_reader *archive_reader_begin_here(struct archive *archive);

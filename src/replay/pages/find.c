@@ -266,7 +266,7 @@ static void put_state(struct sheet *sheet, struct search *search) {
     search_stat(search, &stat);
     if (stat.error[0] != '\0') {
         sheet_html(sheet, "<p class=\"notice bad\">The index is not being fed: ");
-        sheet_text(sheet, bytes_of_string(stat.error));
+        sheet_string(sheet, stat.error);
         sheet_html(sheet, "</p>\n");
     } else if (stat.left_count > 0 || !stat.is_open) {
         uint64_t read_count =
@@ -364,7 +364,7 @@ static void find_answer_page(struct find *find) {
     put_form(&sheet, find);
     if (find->job.err != ERR_OK) {
         sheet_html(&sheet, "<p class=\"notice bad\" role=alert>");
-        sheet_text(&sheet, bytes_of_string(err_detail_text(&find->job.detail, find->job.err)));
+        sheet_string(&sheet, err_detail_text(&find->job.detail, find->job.err));
         sheet_html(&sheet, "</p>\n");
     } else if (find->is_asked) {
         put_results(&sheet, find);

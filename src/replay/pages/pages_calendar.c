@@ -451,9 +451,7 @@ void pages_calendar(struct replay *replay, struct http_request *request, struct 
     struct err_detail detail = {0};
     struct calendar *calendar = NULL;
     enum err err = reader == NULL ? ERR_MEMORY : calendar_read(reader, url, year, &calendar, &detail);
-    if (reader != NULL) {
-        archive_reader_end(reader);
-    }
+    archive_reader_end(reader);
     if (err == ERR_NOT_FOUND) {
         answer_missing(replay, request, url);
         return;
@@ -554,7 +552,5 @@ void pages_calendar_json(struct http_request *request) {
     }
     buf_done(&text);
     buf_done(&url);
-    if (reader != NULL) {
-        archive_reader_end(reader);
-    }
+    archive_reader_end(reader);
 }

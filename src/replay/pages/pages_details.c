@@ -115,14 +115,6 @@ static const char *segment_text(const struct capture *capture, char out[SEGMENT_
 
 /* ---- the page ---- */
 
-static void put_fact(struct sheet *sheet, const char *name, struct bytes value) {
-    if (value.size > 0) {
-        sheet_fact(sheet, name);
-        sheet_text(sheet, value);
-        sheet_html(sheet, "</dd>\n");
-    }
-}
-
 static void put_revisit(struct sheet *sheet, const struct details *details) {
     struct bytes uri;
     int64_t time_us;
@@ -160,22 +152,22 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     sheet_fact(sheet, "Status");
     sheet_status(sheet, capture->status);
     sheet_html(sheet, "</dd>\n");
-    put_fact(sheet, "Type", capture->mime);
+    sheet_fact_text(sheet, "Type", capture->mime);
     sheet_fact(sheet, "Size");
     sheet_size(sheet, details->block.size);
     sheet_html(sheet, "</dd>\n");
     put_revisit(sheet, details);
     if (truncated.size > 0 && !is_revisit(details)) {
-        put_fact(sheet, "Cut short", truncated);
+        sheet_fact_text(sheet, "Cut short", truncated);
     }
-    put_fact(sheet, "Server address", field_of(details, "WARC-IP-Address"));
-    put_fact(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
-    put_fact(sheet, "Fetched by", signer);
+    sheet_fact_text(sheet, "Server address", field_of(details, "WARC-IP-Address"));
+    sheet_fact_text(sheet, "TLS", field_of(details, VOLUME_TLS_FIELD));
+    sheet_fact_text(sheet, "Fetched by", signer);
     if (capture->volume == INSTANCE_GUEST_NUMBER) {
-        put_fact(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
+        sheet_fact_text(sheet, "Read from", field_of(details, VOLUME_SOURCE_FIELD));
     }
     if (details->origin != NULL) {
-        put_fact(sheet, "Collection", bytes_of_string(details->origin));
+        sheet_fact_text(sheet, "Collection", bytes_of_string(details->origin));
     }
     sheet_fact(sheet, "Payload digest");
     sheet_format(sheet, "<span class=key>sha256:%s</span></dd>\n", digest_text(capture, digest));
@@ -187,7 +179,7 @@ static void put_facts(struct sheet *sheet, const struct details *details) {
     sheet_html(sheet, ", ");
     sheet_size(sheet, capture->location.length);
     sheet_html(sheet, "</dd>\n");
-    put_fact(sheet, "Record", field_of(details, "WARC-Record-ID"));
+    sheet_fact_text(sheet, "Record", field_of(details, "WARC-Record-ID"));
     sheet_html(sheet, "</dl>\n");
 }
 
@@ -328,9 +320,7 @@ void pages_details(struct http_request *request) {
         pages_answer_error(replay, request, err, &detail);
     }
     pages_target_done(&asking.target);
-    if (asking.reader != NULL) {
-        archive_reader_end(asking.reader);
-    }
+    archive_reader_end(asking.reader);
 }
 
 /* ---- as JSON ---- */

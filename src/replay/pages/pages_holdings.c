@@ -106,10 +106,8 @@ static void put_bars_table(struct sheet *sheet, const struct bars *bars) {
         if (bars->items[i].captures_count > 0) {
             sheet_html(sheet, "<tr><th scope=row>");
             put_bar_name(sheet, bars, &bars->items[i]);
-            sheet_html(sheet, "<td class=number>");
-            sheet_count(sheet, bars->items[i].captures_count);
-            sheet_html(sheet, "<td class=number>");
-            sheet_size(sheet, bars->items[i].size);
+            sheet_cell_count(sheet, bars->items[i].captures_count);
+            sheet_cell_size(sheet, bars->items[i].size);
             sheet_html(sheet, "\n");
         }
     }
@@ -185,8 +183,7 @@ static void put_host(struct sheet *sheet, const struct survey_host *host) {
     sheet_text(sheet, host->name);
     sheet_html(sheet, is_scheme ? "<td class=number>" : "</a><td class=number>");
     sheet_count(sheet, host->total.captures_count);
-    sheet_html(sheet, "<td class=number>");
-    sheet_size(sheet, host->total.size);
+    sheet_cell_size(sheet, host->total.size);
     sheet_html(sheet, "<td>");
     sheet_date(sheet, host->first_us);
     sheet_html(sheet, "<td>");
@@ -263,11 +260,9 @@ static void put_types(struct sheet *sheet, const struct survey_snapshot *snapsho
         const struct survey_type *type = &snapshot->types[i];
         sheet_html(sheet, "<tr><th scope=row>");
         sheet_text(sheet, type->name.size > 0 ? type->name : BYTES("unknown"));
-        sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, type->total.captures_count);
+        sheet_cell_count(sheet, type->total.captures_count);
         put_share(sheet, type->total.captures_count, snapshot->total.captures_count);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, type->total.size);
+        sheet_cell_size(sheet, type->total.size);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
@@ -283,8 +278,7 @@ static void put_statuses(struct sheet *sheet, const struct survey_snapshot *snap
         if (snapshot->statuses[i] > 0) {
             sheet_html(sheet, "<tr><th scope=row>");
             sheet_status(sheet, (uint16_t)i);
-            sheet_html(sheet, "<td class=number>");
-            sheet_count(sheet, snapshot->statuses[i]);
+            sheet_cell_count(sheet, snapshot->statuses[i]);
             put_share(sheet, snapshot->statuses[i], snapshot->total.captures_count);
             sheet_html(sheet, "\n");
         }
@@ -304,14 +298,10 @@ static void put_volumes(struct sheet *sheet, const struct survey_snapshot *snaps
         sheet_format(sheet, "<tr><th scope=row>%u<td>%s<td>", volume->number,
                      volume->is_remote ? "another machine" : "this machine");
         sheet_badge(sheet, volume->is_up ? SHEET_GOOD : SHEET_BAD, volume->is_up ? "up" : "down");
-        sheet_html(sheet, "<td class=number>");
-        sheet_count(sheet, volume->stat.segments_count);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, volume->stat.size);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, volume->stat.dead_size);
-        sheet_html(sheet, "<td class=number>");
-        sheet_size(sheet, volume->stat.index_size);
+        sheet_cell_count(sheet, volume->stat.segments_count);
+        sheet_cell_size(sheet, volume->stat.size);
+        sheet_cell_size(sheet, volume->stat.dead_size);
+        sheet_cell_size(sheet, volume->stat.index_size);
         sheet_html(sheet, "\n");
     }
     sheet_table_end(sheet);
@@ -478,7 +468,5 @@ void pages_holdings_json(struct http_request *request) {
         http_answer_json(request, PAGES_OK, "no-cache", &text);
     }
     survey_release(snapshot);
-    if (reader != NULL) {
-        archive_reader_end(reader);
-    }
+    archive_reader_end(reader);
 }

@@ -228,7 +228,5 @@ void pages_answer_asked(struct http_request *request,
     if (err != ERR_OK) {
         pages_answer_error(replay, request, err, &detail);
     }
-    if (asked.reader != NULL) {
-        archive_reader_end(asked.reader);
-    }
+    archive_reader_end(asked.reader);
 }

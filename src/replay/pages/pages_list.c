@@ -82,8 +82,8 @@ static void put_row(struct sheet *sheet, const struct group *group) {
     pages_put_calendar_path(sheet, 0, url);
     sheet_html(sheet, "\">");
     sheet_text(sheet, url);
-    sheet_html(sheet, "</a><td class=number>");
-    sheet_count(sheet, group->count);
+    sheet_html(sheet, "</a>");
+    sheet_cell_count(sheet, group->count);
     sheet_html(sheet, "<td><a href=\"");
     sheet_replay_url(sheet, group->first_us, "", url);
     sheet_html(sheet, "\"><span class=unseen>first: </span>");
@@ -92,8 +92,8 @@ static void put_row(struct sheet *sheet, const struct group *group) {
     sheet_replay_url(sheet, group->last_us, "", url);
     sheet_html(sheet, "\"><span class=unseen>last: </span>");
     sheet_date(sheet, group->last_us);
-    sheet_html(sheet, "</a><td>");
-    sheet_text(sheet, group->mime.size > 0 ? buf_bytes(&group->mime) : BYTES("unknown"));
+    sheet_html(sheet, "</a>");
+    sheet_cell_text(sheet, group->mime.size > 0 ? buf_bytes(&group->mime) : BYTES("unknown"));
     sheet_html(sheet, "<td>");
     sheet_status(sheet, group->status);
     sheet_html(sheet, "\n");

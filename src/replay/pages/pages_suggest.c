@@ -146,7 +146,5 @@ void pages_suggest(struct http_request *request) {
     }
     buf_done(&text);
     buf_done(&question);
-    if (reader != NULL) {
-        archive_reader_end(reader);
-    }
+    archive_reader_end(reader);
 }

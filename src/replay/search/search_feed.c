@@ -460,9 +460,7 @@ static void feed_done(struct search_feed *feed) {
     if (feed->text != NULL) {
         text_free(feed->text);
     }
-    if (feed->archive != NULL) {
-        archive_reader_end(feed->archive);
-    }
+    archive_reader_end(feed->archive);
     if (feed->has_content) {
         content_done(&feed->content);
     }

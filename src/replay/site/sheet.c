@@ -74,6 +74,10 @@ void sheet_text(struct sheet *sheet, struct bytes text) {
     sheet_escape(&sheet->out, text);
 }
 
+void sheet_string(struct sheet *sheet, const char *text) {
+    sheet_escape(&sheet->out, bytes_of_string(text));
+}
+
 void sheet_count(struct sheet *sheet, uint64_t count) {
     value_put_count(&sheet->out, count);
 }
@@ -140,13 +144,13 @@ static const char *const moods[] = {
 
 void sheet_notice(struct sheet *sheet, enum sheet_mood mood, const char *text) {
     sheet_format(sheet, "<p class=\"notice %s\">", moods[mood]);
-    sheet_text(sheet, bytes_of_string(text));
+    sheet_string(sheet, text);
     sheet_html(sheet, "</p>\n");
 }
 
 void sheet_badge(struct sheet *sheet, enum sheet_mood mood, const char *text) {
     sheet_format(sheet, "<span class=\"badge %s\">", moods[mood]);
-    sheet_text(sheet, bytes_of_string(text));
+    sheet_string(sheet, text);
     sheet_html(sheet, "</span>");
 }
 
@@ -174,11 +178,34 @@ void sheet_fact(struct sheet *sheet, const char *name) {
     sheet_format(sheet, "<dt>%s</dt><dd>", name);
 }
 
+void sheet_fact_text(struct sheet *sheet, const char *name, struct bytes value) {
+    if (value.size > 0) {
+        sheet_fact(sheet, name);
+        sheet_text(sheet, value);
+        sheet_html(sheet, "</dd>\n");
+    }
+}
+
+void sheet_cell_text(struct sheet *sheet, struct bytes text) {
+    sheet_html(sheet, "<td>");
+    sheet_text(sheet, text);
+}
+
+void sheet_cell_count(struct sheet *sheet, uint64_t count) {
+    sheet_html(sheet, "<td class=number>");
+    sheet_count(sheet, count);
+}
+
+void sheet_cell_size(struct sheet *sheet, uint64_t size) {
+    sheet_html(sheet, "<td class=number>");
+    sheet_size(sheet, size);
+}
+
 void sheet_table_begin(struct sheet *sheet, const char *caption) {
     sheet_html(sheet, "<div class=scroll tabindex=0 role=region aria-label=\"");
-    sheet_text(sheet, bytes_of_string(caption));
+    sheet_string(sheet, caption);
     sheet_html(sheet, "\"><table class=table><caption class=unseen>");
-    sheet_text(sheet, bytes_of_string(caption));
+    sheet_string(sheet, caption);
     sheet_html(sheet, "</caption>\n");
 }
 
@@ -192,10 +219,10 @@ static void put_head(struct sheet *sheet, const char *title) {
     sheet_html(sheet, "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n"
                       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
                       "<meta name=color-scheme content=\"light dark\">\n<title>");
-    sheet_text(sheet, bytes_of_string(title));
+    sheet_string(sheet, title);
     if (strcmp(title, sheet->replay->title) != 0) {
         sheet_html(sheet, " – ");
-        sheet_text(sheet, bytes_of_string(sheet->replay->title));
+        sheet_string(sheet, sheet->replay->title);
     }
     sheet_html(sheet, "</title>\n<link rel=stylesheet href=\"");
     assets_put_url(&sheet->out, "style.css");
@@ -212,7 +239,7 @@ void sheet_begin_bare(struct sheet *sheet, struct replay *replay, struct http_re
     sheet_html(sheet, "<body>\n<a class=skip href=\"#content\">Skip to the content</a>\n"
                       "<header class=top><div class=top-inner><a class=wordmark href=\"/\">");
     sheet_html(sheet, mark);
-    sheet_text(sheet, bytes_of_string(replay->title));
+    sheet_string(sheet, replay->title);
     sheet_html(sheet, "</a>\n<nav aria-label=Main><ul>");
     for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++) {
         sheet_format(sheet, "<li><a href=\"%s\"%s>%s</a>", tabs[i].path,
@@ -225,7 +252,7 @@ void sheet_begin(struct sheet *sheet, struct replay *replay, struct http_request
                  enum sheet_tab tab) {
     sheet_begin_bare(sheet, replay, request, title, tab);
     sheet_html(sheet, "<h1>");
-    sheet_text(sheet, bytes_of_string(title));
+    sheet_string(sheet, title);
     sheet_html(sheet, "</h1>\n");
 }
 
@@ -276,9 +303,9 @@ void sheet_answer_error(struct replay *replay, struct http_request *request, uns
     struct sheet sheet;
     sheet_begin_bare(&sheet, replay, request, title, SHEET_NONE);
     sheet_format(&sheet, "<div class=error><p class=error-status>%u</p><h1>", status);
-    sheet_text(&sheet, bytes_of_string(title));
+    sheet_string(&sheet, title);
     sheet_html(&sheet, "</h1>\n<p class=lead>");
-    sheet_text(&sheet, bytes_of_string(text));
+    sheet_string(&sheet, text);
     sheet_html(&sheet, "</p>\n<p><a href=\"/\">To the start of the archive</a> · "
                        "<a href=\"/holdings\">What it holds</a></p></div>\n");
     sheet_answer(&sheet, status);

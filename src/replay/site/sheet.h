@@ -51,6 +51,7 @@ void sheet_html(struct sheet *sheet, const char *html);
 void sheet_format(struct sheet *sheet, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* not escaped */
 void sheet_text(struct sheet *sheet, struct bytes text);
+void sheet_string(struct sheet *sheet, const char *text);
 void sheet_count(struct sheet *sheet, uint64_t count); /* 1,234 */
 void sheet_size(struct sheet *sheet, uint64_t size);   /* 1.2 MB */
 void sheet_time(struct sheet *sheet, int64_t time_us); /* <time>, 2 January 2026, 03:04:05 UTC */
@@ -80,6 +81,14 @@ void sheet_status(struct sheet *sheet, uint16_t status);
 
 /* A row of a <dl class=facts>: the name; the caller writes the value and then "</dd>". */
 void sheet_fact(struct sheet *sheet, const char *name);
+
+/* The same with its value; nothing if that is empty. */
+void sheet_fact_text(struct sheet *sheet, const char *name, struct bytes value);
+
+/* Cells of a table. */
+void sheet_cell_text(struct sheet *sheet, struct bytes text);
+void sheet_cell_count(struct sheet *sheet, uint64_t count);
+void sheet_cell_size(struct sheet *sheet, uint64_t size);
 
 /* <table class=table> that scrolls by itself where it is too wide; the caption is not seen, but read. */
 void sheet_table_begin(struct sheet *sheet, const char *caption);

@@ -200,9 +200,7 @@ static uint64_t survey_look(void *context) {
             survey_tally_done(pass.tally);
         }
     }
-    if (pass.reader != NULL) {
-        archive_reader_end(pass.reader);
-    }
+    archive_reader_end(pass.reader);
     free(pass.tally);
     free(pass.volumes);
     buf_done(&pass.after);

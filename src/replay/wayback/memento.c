@@ -335,9 +335,7 @@ static void close_timemap(void *context) {
     if (timemap->walk != NULL) {
         archive_walk_close(timemap->walk);
     }
-    if (timemap->reader != NULL) {
-        archive_reader_end(timemap->reader);
-    }
+    archive_reader_end(timemap->reader);
     cdx_line_done(&timemap->line);
     wayback_path_done(&timemap->path);
     buf_done(&timemap->origin);

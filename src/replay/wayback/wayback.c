@@ -105,7 +105,7 @@ static void answer_missing(struct wayback *wayback, const char *reason) {
     sheet_html(&sheet, "<p class=url>");
     sheet_text(&sheet, url);
     sheet_html(&sheet, "\n<p>");
-    sheet_text(&sheet, bytes_of_string(reason));
+    sheet_string(&sheet, reason);
     sheet_html(&sheet, "\n<ul>\n");
     put_link(&sheet, "/save/", url, "", "Archive this page now");
     put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins like this");
