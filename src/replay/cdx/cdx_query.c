@@ -10,7 +10,8 @@ static const uint64_t NUMBER_MAX = INT64_MAX;
 struct reading {
     struct cdx_query *query;
     struct err_detail *detail;
-    bool is_latest; /* fastLatest */
+    const char *name; /* of the parameter that is being read */
+    bool is_latest;   /* fastLatest */
     bool has_limit;
     bool has_sort;
     bool has_closest;
@@ -47,8 +48,8 @@ bool cdx_query_next(struct bytes *rest, struct buf *text, struct bytes *ret_name
 
 /* ---- values ---- */
 
-static enum err refuse(struct reading *reading, const char *name, struct bytes value, const char *wanted) {
-    return err_set(reading->detail, ERR_INVALID, "%s=%.*s: %s", name,
+static enum err refuse(struct reading *reading, struct bytes value, const char *wanted) {
+    return err_set(reading->detail, ERR_INVALID, "%s=%.*s: %s", reading->name,
                    (int)(value.size < 60 ? value.size : 60), (const char *)value.data, wanted);
 }
 
@@ -63,50 +64,46 @@ static bool is_yes(struct bytes value) {
     return true;
 }
 
-static enum err read_number(struct reading *reading, const char *name, struct bytes value,
-                            uint64_t *ret_number) {
-    return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK
-                                                       : refuse(reading, name, value, "this is no number");
+static enum err read_number(struct reading *reading, struct bytes value, uint64_t *ret_number) {
+    return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK : refuse(reading, value, "this is no number");
 }
 
-static enum err read_time(struct reading *reading, const char *name, struct bytes value, bool is_end,
-                          int64_t *ret_us) {
+static enum err read_time(struct reading *reading, struct bytes value, bool is_end, int64_t *ret_us) {
     int64_t time_us;
     if (value.size == 0) {
         return ERR_OK;
     }
     if (!utc_parse_digits(value, is_end, &time_us)) {
-        return refuse(reading, name, value, "this is no time; write 1 to 14 digits");
+        return refuse(reading, value, "this is no time; write 1 to 14 digits");
     }
     *ret_us = is_end ? time_us + SECOND_US - 1 : time_us; /* all of the last second */
     return ERR_OK;
 }
 
-static enum err read_url(struct reading *reading, const char *name, struct bytes value) {
-    (void)name;
+static enum err read_url(struct reading *reading, struct bytes value) {
     reading->query->url = value;
     return ERR_OK;
 }
 
-static enum err read_match(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_match(struct reading *reading, struct bytes value) {
     for (unsigned i = QUERY_EXACT; query_matches[i] != NULL; i++) {
         if (bytes_equal(value, bytes_of_string(query_matches[i]))) {
             reading->query->match = (enum query_match)i;
             return ERR_OK;
         }
     }
-    return value.size == 0 ? ERR_OK : refuse(reading, name, value, "write exact, prefix, host or domain");
+    return value.size == 0 ? ERR_OK : refuse(reading, value, "write exact, prefix, host or domain");
 }
 
-static enum err read_from(struct reading *reading, const char *name, struct bytes value) {
-    return read_time(reading, name, value, false, &reading->query->from_us);
+static enum err read_from(struct reading *reading, struct bytes value) {
+    return read_time(reading, value, false, &reading->query->from_us);
 }
 
-static enum err read_to(struct reading *reading, const char *name, struct bytes value) {
-    return read_time(reading, name, value, true, &reading->query->to_us);
+static enum err read_to(struct reading *reading, struct bytes value) {
+    return read_time(reading, value, true, &reading->query->to_us);
 }
 
-static enum err read_limit(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_limit(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     struct bytes digits = value;
     if (value.size == 0) {
@@ -117,7 +114,7 @@ static enum err read_limit(struct reading *reading, const char *name, struct byt
         digits = bytes_skip(value, 1);
     }
     uint64_t limit;
-    enum err err = read_number(reading, name, digits, &limit);
+    enum err err = read_number(reading, digits, &limit);
     if (err == ERR_OK) {
         reading->has_limit = true;
         query->limit = limit < CDX_LINES_MAX ? limit : CDX_LINES_MAX;
@@ -125,17 +122,11 @@ static enum err read_limit(struct reading *reading, const char *name, struct byt
     return err;
 }
 
-static enum err read_offset(struct reading *reading, const char *name, struct bytes value) {
-    return read_number(reading, name, value, &reading->query->offset);
+static enum err read_offset(struct reading *reading, struct bytes value) {
+    return read_number(reading, value, &reading->query->offset);
 }
 
-static enum err read_latest(struct reading *reading, const char *name, struct bytes value) {
-    (void)name;
-    reading->is_latest = is_yes(value);
-    return ERR_OK;
-}
-
-static enum err read_sort(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_sort(struct reading *reading, struct bytes value) {
     reading->has_sort = true;
     if (bytes_equal(value, BYTES("reverse"))) {
         reading->query->sort = CDX_REVERSE;
@@ -143,23 +134,22 @@ static enum err read_sort(struct reading *reading, const char *name, struct byte
         reading->query->sort = CDX_CLOSEST;
     } else if (value.size > 0 && !bytes_equal(value, BYTES("default")) &&
                !bytes_equal(value, BYTES("regular"))) {
-        return refuse(reading, name, value, "write reverse or closest");
+        return refuse(reading, value, "write reverse or closest");
     }
     return ERR_OK;
 }
 
-static enum err read_reverse(struct reading *reading, const char *name, struct bytes value) {
-    return is_yes(value) ? read_sort(reading, name, BYTES("reverse")) : ERR_OK;
+static enum err read_reverse(struct reading *reading, struct bytes value) {
+    return is_yes(value) ? read_sort(reading, BYTES("reverse")) : ERR_OK;
 }
 
-static enum err read_closest(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_closest(struct reading *reading, struct bytes value) {
     reading->has_closest = value.size > 0;
-    return read_time(reading, name, value, false, &reading->query->closest_us);
+    return read_time(reading, value, false, &reading->query->closest_us);
 }
 
-static enum err read_filter(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_filter(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
-    (void)name;
     if (query->filters_count == CDX_FILTERS_MAX) {
         return err_set(reading->detail, ERR_INVALID, "there are more than %d filters", CDX_FILTERS_MAX);
     }
@@ -178,7 +168,7 @@ static enum err add_collapse(struct reading *reading, enum cdx_field field, uint
     return ERR_OK;
 }
 
-static enum err read_collapse(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_collapse(struct reading *reading, struct bytes value) {
     struct bytes rest = value;
     struct bytes field_name = value;
     enum cdx_field field;
@@ -188,22 +178,22 @@ static enum err read_collapse(struct reading *reading, const char *name, struct 
     }
     bytes_split(&rest, ':', &field_name);
     if (!cdx_field_parse(field_name, &field)) {
-        return refuse(reading, name, value, "there is no such field");
+        return refuse(reading, value, "there is no such field");
     }
     if (rest.data != NULL && (!bytes_to_u64(rest, NUMBER_MAX, &size) || size == 0)) {
-        return refuse(reading, name, value, "behind the field and a colon comes how many characters count");
+        return refuse(reading, value, "behind the field and a colon comes how many characters count");
     }
     return add_collapse(reading, field, size);
 }
 
 /* pywb's name for collapse=timestamp:N. */
-static enum err read_collapse_time(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_collapse_time(struct reading *reading, struct bytes value) {
     uint64_t size;
-    enum err err = read_number(reading, name, value, &size);
+    enum err err = read_number(reading, value, &size);
     return err != ERR_OK || size == 0 ? err : add_collapse(reading, CDX_TIMESTAMP, size);
 }
 
-static enum err read_fields(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_fields(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     struct bytes part;
     struct bytes rest = value;
@@ -216,14 +206,14 @@ static enum err read_fields(struct reading *reading, const char *name, struct by
         part = bytes_trim(part);
         if (query->shown_count == CDX_SHOWN_MAX ||
             !cdx_field_parse(part, &query->shown[query->shown_count])) {
-            return refuse(reading, name, part, "there is no such field");
+            return refuse(reading, part, "there is no such field");
         }
         query->shown_count++;
     }
     return ERR_OK;
 }
 
-static enum err read_output(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_output(struct reading *reading, struct bytes value) {
     static const char *const outputs[] = {[CDX_TEXT] = "text", [CDX_JSON] = "json", [CDX_CDXJ] = "cdxj"};
     for (unsigned i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (bytes_equal_ignore_case(value, bytes_of_string(outputs[i]))) {
@@ -232,23 +222,23 @@ static enum err read_output(struct reading *reading, const char *name, struct by
             return ERR_OK;
         }
     }
-    return value.size == 0 ? ERR_OK : refuse(reading, name, value, "write text, json or cdxj");
+    return value.size == 0 ? ERR_OK : refuse(reading, value, "write text, json or cdxj");
 }
 
 /* Negative: there are no pages. */
-static enum err read_page(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_page(struct reading *reading, struct bytes value) {
     if (value.size == 0 || value.data[0] == '-') {
         return ERR_OK;
     }
     reading->query->has_page = true;
-    return read_number(reading, name, value, &reading->query->page);
+    return read_number(reading, value, &reading->query->page);
 }
 
-static enum err read_page_size(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_page_size(struct reading *reading, struct bytes value) {
     uint64_t size;
-    enum err err = read_number(reading, name, value, &size);
+    enum err err = read_number(reading, value, &size);
     if (err == ERR_OK && (size == 0 || size > CDX_LINES_MAX)) {
-        err = refuse(reading, name, value, "write 1 to 100000");
+        err = refuse(reading, value, "write 1 to 100000");
     }
     if (err == ERR_OK) {
         reading->query->page_size = size;
@@ -256,22 +246,9 @@ static enum err read_page_size(struct reading *reading, const char *name, struct
     return err;
 }
 
-static enum err read_pages_count(struct reading *reading, const char *name, struct bytes value) {
-    (void)name;
-    reading->query->wants_pages_count = is_yes(value);
-    return ERR_OK;
-}
-
-static enum err read_show_key(struct reading *reading, const char *name, struct bytes value) {
-    (void)name;
-    reading->query->wants_resume_key = is_yes(value);
-    return ERR_OK;
-}
-
 /* Keys are shown encoded. Who encodes that once more gets it right all the same: every key has spaces. */
-static enum err read_key(struct reading *reading, const char *name, struct bytes value) {
+static enum err read_key(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
-    (void)name;
     if (value.size > 0 && bytes_find_byte(value, ' ') == value.size) {
         size_t from = query->text.size;
         put_decoded(&query->text, value); /* it has room: the string was encoded twice */
@@ -281,15 +258,9 @@ static enum err read_key(struct reading *reading, const char *name, struct bytes
     return ERR_OK;
 }
 
-static enum err read_resolve(struct reading *reading, const char *name, struct bytes value) {
-    (void)name;
-    reading->query->is_resolved = is_yes(value);
-    return ERR_OK;
-}
-
 static const struct {
     const char *name;
-    enum err (*read)(struct reading *reading, const char *name, struct bytes value);
+    enum err (*read)(struct reading *reading, struct bytes value);
 } parameters[] = {
     {"url", read_url},
     {"limit", read_limit},
@@ -297,7 +268,6 @@ static const struct {
     {"from", read_from},
     {"to", read_to},
     {"offset", read_offset},
-    {"fastLatest", read_latest},
     {"filter", read_filter},
     {"collapse", read_collapse},
     {"collapseTime", read_collapse_time},
@@ -309,16 +279,27 @@ static const struct {
     {"closest", read_closest},
     {"page", read_page},
     {"pageSize", read_page_size},
-    {"showNumPages", read_pages_count},
-    {"showResumeKey", read_show_key},
     {"resumeKey", read_key},
-    {"resolveRevisits", read_resolve},
 };
 
 static enum err read_one(struct reading *reading, struct bytes name, struct bytes value) {
-    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
-        if (bytes_equal(name, bytes_of_string(parameters[i].name))) {
-            return parameters[i].read(reading, parameters[i].name, value);
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"fastLatest", &reading->is_latest},
+                 {"showNumPages", &reading->query->wants_pages_count},
+                 {"showResumeKey", &reading->query->wants_resume_key},
+                 {"resolveRevisits", &reading->query->is_resolved}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (bytes_equal(name, bytes_of_string(flags[i].name))) {
+            *flags[i].flag = is_yes(value);
+            return ERR_OK;
+        }
+    }
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        reading->name = parameters[i].name;
+        if (bytes_equal(name, bytes_of_string(reading->name))) {
+            return parameters[i].read(reading, value);
         }
     }
     return ERR_OK;
@@ -326,14 +307,11 @@ static enum err read_one(struct reading *reading, struct bytes name, struct byte
 
 /* ---- all of it ---- */
 
-/* Without a choice, and where revisits are resolved. */
+/* The fields of a query that chooses none; those of the original come with resolved revisits. */
 static void choose_shown(struct cdx_query *query) {
     unsigned count = query->dialect == CDX_PYWB ? CDX_ACCESS + 1 : CDX_PUBLIC_COUNT;
-    for (unsigned i = 0; i < count && !query->is_shown_chosen; i++) {
-        query->shown[query->shown_count++] = (enum cdx_field)i;
-    }
-    for (unsigned i = CDX_ORIGINAL_LENGTH; i <= CDX_ORIGINAL_FILENAME && query->is_resolved; i++) {
-        if (!query->is_shown_chosen) {
+    for (unsigned i = 0; i < CDX_FIELDS_COUNT && !query->is_shown_chosen; i++) {
+        if (i < count || (query->is_resolved && i >= CDX_ORIGINAL_LENGTH)) {
             query->shown[query->shown_count++] = (enum cdx_field)i;
         }
     }
@@ -372,29 +350,15 @@ static enum err settle(struct reading *reading) {
 }
 
 void cdx_query_init(struct cdx_query *query, enum cdx_dialect dialect) {
-    query->dialect = dialect;
+    *query = (struct cdx_query){
+        .dialect = dialect,
+        .match = QUERY_BY_URL,
+        .from_us = INT64_MIN,
+        .to_us = INT64_MAX,
+        .limit = CDX_LINES_MAX,
+        .page_size = CDX_PAGE_SIZE,
+    };
     buf_init(&query->text, TEXT_SIZE_MAX);
-    query->url = bytes_of(NULL, 0);
-    query->match = QUERY_BY_URL;
-    query->from_us = INT64_MIN;
-    query->to_us = INT64_MAX;
-    query->limit = CDX_LINES_MAX;
-    query->is_of_last = false;
-    query->offset = 0;
-    query->sort = CDX_FORWARD;
-    query->closest_us = 0;
-    query->filters_count = 0;
-    query->collapses_count = 0;
-    query->shown_count = 0;
-    query->is_shown_chosen = false;
-    query->output = CDX_TEXT;
-    query->has_page = false;
-    query->page = 0;
-    query->page_size = CDX_PAGE_SIZE;
-    query->wants_pages_count = false;
-    query->wants_resume_key = false;
-    query->resume_key = bytes_of(NULL, 0);
-    query->is_resolved = false;
 }
 
 enum err cdx_query_parse(struct cdx_query *query, enum cdx_dialect dialect, struct bytes text,
