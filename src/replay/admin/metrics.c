@@ -52,48 +52,23 @@ static void put_head(struct buf *out, const char *name, const char *type, const 
     buf_put_format(out, "# HELP mnemon_%s %s\n# TYPE mnemon_%s %s\n", name, help, name, type);
 }
 
-/* A number that each volume may have. */
-struct volume_metric {
-    const char *name;
-    const char *help;
-    bool (*get)(const struct node_status_volume *volume, uint64_t *ret_value);
-};
-
-static bool get_up(const struct node_status_volume *volume, uint64_t *ret_value) {
-    *ret_value = volume->volume.err == ERR_OK;
-    return true;
-}
-
-static bool get_captures(const struct node_status_volume *volume, uint64_t *ret_value) {
-    *ret_value = volume->stat.captures_count;
-    return volume->has_stat;
-}
-
-static bool get_size(const struct node_status_volume *volume, uint64_t *ret_value) {
-    *ret_value = volume->stat.size;
-    return volume->has_stat;
-}
-
-static bool get_free_size(const struct node_status_volume *volume, uint64_t *ret_value) {
-    *ret_value = volume->free_size;
-    return volume->has_disk;
-}
-
 static void put_volumes(struct buf *out, const struct node_status *status) {
-    static const struct volume_metric volume_metrics[] = {
-        {"volume_up", "1: the volume can be used, as far as is known.", get_up},
-        {"volume_captures", "Captures of the volume, an estimate.", get_captures},
-        {"volume_bytes", "Bytes of its segments.", get_size},
-        {"volume_free_bytes", "Bytes that are free on its disk.", get_free_size},
+    static const char *const names[][2] = {
+        {"volume_up", "1: the volume can be used, as far as is known."},
+        {"volume_captures", "Captures of the volume, an estimate."},
+        {"volume_bytes", "Bytes of its segments."},
+        {"volume_free_bytes", "Bytes that are free on its disk."},
     };
-    for (size_t i = 0; i < sizeof volume_metrics / sizeof *volume_metrics; i++) {
-        const struct volume_metric *metric = &volume_metrics[i];
-        put_head(out, metric->name, "gauge", metric->help);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        put_head(out, names[i][0], "gauge", names[i][1]);
         for (size_t j = 0; j < status->volumes_count; j++) {
-            uint64_t value;
-            if (metric->get(&status->volumes[j], &value)) {
-                buf_put_format(out, "mnemon_%s{volume=\"%u\"} %ju\n", metric->name,
-                               status->volumes[j].volume.number, (uintmax_t)value);
+            const struct node_status_volume *volume = &status->volumes[j];
+            const uint64_t values[] = {volume->volume.err == ERR_OK, volume->stat.captures_count,
+                                       volume->stat.size, volume->free_size};
+            const bool is_known[] = {true, volume->has_stat, volume->has_stat, volume->has_disk};
+            if (is_known[i]) {
+                buf_put_format(out, "mnemon_%s{volume=\"%u\"} %ju\n", names[i][0], volume->volume.number,
+                               (uintmax_t)values[i]);
             }
         }
     }

@@ -1,14 +1,9 @@
 #include "replay/pages/pages_kit.h"
 
 #include "base/utc.h"
-#include "web/url/percent.h"
+#include "http/server/form.h"
 
-enum {
-    STATUS_OK = 200,
-    STATUS_BLOCKED = 451,
-    TARGET_SIZE_MAX = 2 * URL_SIZE_MAX,
-    LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX
-};
+enum { STATUS_OK = 200, STATUS_BLOCKED = 451, LOCATION_SIZE_MAX = 4 * URL_SIZE_MAX };
 
 static const char *const views[] = {[PAGES_VIEW_PAGE] = "view=page",
                                     [PAGES_VIEW_TEXT] = "view=text",
@@ -55,16 +50,7 @@ enum err pages_target_read(struct pages_target *target, const struct http_reques
                            size_t times_count, struct err_detail *detail) {
     *target = (struct pages_target){.view = PAGES_VIEW_PAGE};
     wayback_path_init(&target->path);
-    buf_init(&target->text, TARGET_SIZE_MAX);
-    buf_put(&target->text, http_request_rest(request));
-    if (http_request_query(request).size > 0) {
-        buf_put_string(&target->text, "?");
-        buf_put(&target->text, http_request_query(request));
-    }
-    if (target->text.err != ERR_OK) {
-        return target->text.err;
-    }
-    struct bytes text = buf_bytes(&target->text);
+    struct bytes text = replay_target(request);
     size_t start;
     size_t view = find_view(text, &start);
     if (view < VIEWS_COUNT) {
@@ -85,7 +71,6 @@ enum err pages_target_read(struct pages_target *target, const struct http_reques
 }
 
 void pages_target_done(struct pages_target *target) {
-    buf_done(&target->text);
     wayback_path_done(&target->path);
 }
 
@@ -121,29 +106,9 @@ void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url
 
 /* ---- queries ---- */
 
-/* As forms send it: "+" is a space. */
-static void put_decoded(struct buf *out, struct bytes text) {
-    struct bytes part;
-    for (size_t i = 0; bytes_split(&text, '+', &part); i++) {
-        if (i > 0) {
-            buf_put_byte(out, ' ');
-        }
-        percent_put_decoded(out, part);
-    }
-}
-
 bool pages_argument(const struct http_request *request, const char *name, struct buf *out) {
-    struct bytes rest = http_request_query(request);
-    struct bytes part;
     buf_clear(out);
-    while (rest.size > 0 && bytes_split(&rest, '&', &part)) {
-        size_t end = bytes_find_byte(part, '=');
-        if (bytes_equal(bytes_slice(part, 0, end), bytes_of_string(name))) {
-            put_decoded(out, bytes_skip(part, end < part.size ? end + 1 : end));
-            return out->err == ERR_OK;
-        }
-    }
-    return false;
+    return form_get(http_request_query(request), name, out) && out->err == ERR_OK;
 }
 
 uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,

@@ -16,8 +16,7 @@ enum pages_view { PAGES_VIEW_PAGE, PAGES_VIEW_TEXT, PAGES_VIEW_SOURCE, PAGES_VIE
 
 /* What "TIME/URL" or "TIME/TIME/URL" asks for. */
 struct pages_target {
-    struct buf text; /* what the slices below borrow */
-    struct wayback_path path;
+    struct wayback_path path; /* borrows from the request */
     enum pages_view view;
     int64_t times_us[2];
 };

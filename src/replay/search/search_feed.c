@@ -5,7 +5,9 @@
 #include <zstd.h>
 
 #include "replay/search/search_state.h"
+#include "replay/search/search_writer.h"
 #include "run/priority.h"
+#include "store/backend/backend_mirrored.h"
 #include "store/volume/follow.h"
 #include "warc/content.h"
 #include "web/html/text.h"
@@ -25,6 +27,176 @@ enum {
     CONTENT_SIZE_MAX = 4 << 20,
     PACK_LEVEL = 3,
 };
+
+/* ---- archives of others ---- */
+
+/*
+ * They come, grow and go while the feeder runs. What the database knows of each is told apart by a mark: if
+ * the mark is another one, all its rows are made again. Rows of one that has gone while nobody looked stay
+ * until its number is used again; they are shown to nobody.
+ */
+struct mirrored_one {
+    struct mirrored_holding *holding; /* NULL: there is none */
+    struct follow *follow;            /* of it */
+    bool is_settled;                  /* the database has rows of it and of no other */
+    bool was_there;                   /* it has gone: its rows go too */
+};
+
+struct search_mirrored {
+    struct instance *instance;
+    struct mirrored_one items[INSTANCE_MIRRORED_MAX];
+};
+
+static uint16_t mirrored_number(size_t index) {
+    return (uint16_t)(INSTANCE_MIRRORED_NUMBER + index);
+}
+
+static struct search_mirrored *mirrored_new(struct instance *instance) {
+    struct search_mirrored *mirrored = calloc(1, sizeof *mirrored);
+    if (mirrored != NULL) {
+        mirrored->instance = instance;
+    }
+    return mirrored;
+}
+
+static void mirrored_let_go(struct mirrored_one *one) {
+    if (one->follow != NULL) {
+        follow_free(one->follow);
+    }
+    mirrored_release(one->holding);
+    *one = (struct mirrored_one){.was_there = one->was_there || one->holding != NULL};
+}
+
+static void mirrored_free(struct search_mirrored *mirrored) {
+    for (size_t i = 0; mirrored != NULL && i < INSTANCE_MIRRORED_MAX; i++) {
+        mirrored_let_go(&mirrored->items[i]);
+    }
+    free(mirrored);
+}
+
+/* The database is another one. */
+static void mirrored_forget(struct search_mirrored *mirrored) {
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        mirrored->items[i].is_settled = false;
+    }
+}
+
+static void mirrored_look_at(struct search_mirrored *mirrored, size_t index) {
+    struct mirrored_one *one = &mirrored->items[index];
+    struct backend *backend = instance_mirrored(mirrored->instance, mirrored_number(index));
+    struct mirrored_holding *holding = backend != NULL ? backend_mirrored_hold(backend) : NULL;
+    if (holding == one->holding) {
+        mirrored_release(holding); /* one share of it is enough */
+        return;
+    }
+    mirrored_let_go(one);
+    struct follow *follow = holding != NULL ? follow_new(mirrored_volume(holding)) : NULL;
+    if (follow == NULL) { /* out of memory: the next look may have better luck */
+        mirrored_release(holding);
+        return;
+    }
+    one->holding = holding;
+    one->follow = follow;
+}
+
+static bool mirrored_has_work(const struct mirrored_one *one) {
+    return one->holding != NULL ? !one->is_settled || follow_is_behind(one->follow) : one->was_there;
+}
+
+/* Look which there are now; whether there is anything to do for them. Needs no transaction. */
+static bool mirrored_look(struct search_mirrored *mirrored) {
+    bool is_any = false;
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        mirrored_look_at(mirrored, i);
+        is_any = is_any || mirrored_has_work(&mirrored->items[i]);
+    }
+    return is_any;
+}
+
+static size_t mirrored_left(const struct search_mirrored *mirrored) {
+    size_t count = 0;
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        const struct mirrored_one *one = &mirrored->items[i];
+        count += one->holding != NULL && mirrored_has_work(one);
+    }
+    return count;
+}
+
+/* The rows of the number are of this holding, and reading goes on behind them. */
+static enum err mirrored_go_on(struct mirrored_one *one, uint16_t number, struct search_writer *writer,
+                               struct err_detail *detail) {
+    struct index_position position;
+    enum err err = search_writer_position(writer, number, &position, detail);
+    if (err == ERR_OK) {
+        follow_seek(one->follow, &position);
+        one->is_settled = true;
+    }
+    return err;
+}
+
+/* What there are rows of is another one, or none any more: out with some of them. */
+static enum err mirrored_start_over(struct mirrored_one *one, uint16_t number, struct search_writer *writer,
+                                    uint64_t *dropped_count, bool *ret_has_more, struct err_detail *detail) {
+    static const struct index_position start = {0};
+    uint64_t count;
+    enum err err = search_writer_drop_volume(writer, number, &count, detail);
+    if (err != ERR_OK) {
+        return err;
+    }
+    *dropped_count += count;
+    if (count > 0) {
+        *ret_has_more = true;
+        return ERR_OK;
+    }
+    err = search_writer_move(writer, number, &start, detail);
+    err = err == ERR_OK ? search_writer_set_mark(
+                              writer, number, one->holding != NULL ? mirrored_mark(one->holding) : 0, detail)
+                        : err;
+    if (err == ERR_OK) {
+        one->was_there = false;
+    }
+    return err == ERR_OK && one->holding != NULL ? mirrored_go_on(one, number, writer, detail) : err;
+}
+
+/* Take out what must go, some of it. *ret_has_more is set if there are more rows to be dropped. */
+static enum err mirrored_settle(struct search_mirrored *mirrored, struct search_writer *writer,
+                                uint64_t *ret_dropped_count, bool *ret_has_more, struct err_detail *detail) {
+    uint64_t dropped_count = 0;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX && err == ERR_OK; i++) {
+        struct mirrored_one *one = &mirrored->items[i];
+        uint64_t mark = 0;
+        if (one->holding != NULL ? one->is_settled : !one->was_there) {
+            continue;
+        }
+        if (one->holding != NULL) {
+            err = search_writer_mark(writer, mirrored_number(i), &mark, detail);
+        }
+        bool is_known = one->holding != NULL && mark == mirrored_mark(one->holding);
+        if (err == ERR_OK) {
+            err = is_known ? mirrored_go_on(one, mirrored_number(i), writer, detail)
+                           : mirrored_start_over(one, mirrored_number(i), writer, &dropped_count,
+                                                 ret_has_more, detail);
+        }
+    }
+    *ret_dropped_count = dropped_count;
+    return err;
+}
+
+/* The collection of that index, from 0, among those that can be read on; NULL behind the last. */
+static struct follow *mirrored_follow(struct search_mirrored *mirrored, size_t index, uint16_t *ret_number) {
+    size_t seen_count = 0;
+    for (size_t i = 0; i < INSTANCE_MIRRORED_MAX; i++) {
+        const struct mirrored_one *one = &mirrored->items[i];
+        if (one->holding != NULL && one->is_settled && seen_count++ == index) {
+            *ret_number = mirrored_number(i);
+            return one->follow;
+        }
+    }
+    return NULL;
+}
+
+/* ---- */
 
 struct search_feed {
     struct search *search;
@@ -246,17 +418,15 @@ static enum err read_mirrored(struct search_feed *feed, uint64_t due_us, bool *r
     uint64_t dropped_count = 0;
     uint16_t number;
     struct follow *follow;
-    enum err err =
-        search_mirrored_settle(feed->mirrored, &feed->writer, &dropped_count, ret_has_more, detail);
+    enum err err = mirrored_settle(feed->mirrored, &feed->writer, &dropped_count, ret_has_more, detail);
     count_dropped(feed, dropped_count);
-    for (size_t i = 0; err == ERR_OK && (follow = search_mirrored_follow(feed->mirrored, i, &number)) != NULL;
-         i++) {
+    for (size_t i = 0; err == ERR_OK && (follow = mirrored_follow(feed->mirrored, i, &number)) != NULL; i++) {
         if (follow_is_behind(follow)) {
             err = read_volume(feed, follow, number, due_us, ret_has_more, detail);
         }
         if (err == ERR_MISMATCH) { /* its index is another one: only its own rows are made again */
             err = search_writer_set_mark(&feed->writer, number, 0, detail);
-            search_mirrored_forget(feed->mirrored);
+            mirrored_forget(feed->mirrored);
             *ret_has_more = true;
         }
     }
@@ -265,9 +435,9 @@ static enum err read_mirrored(struct search_feed *feed, uint64_t due_us, bool *r
 
 static void take_over(struct search_feed *feed) {
     struct search *search = feed->search;
-    size_t mirrored_left = search_mirrored_left(feed->mirrored);
+    size_t left_count = mirrored_left(feed->mirrored);
     pthread_mutex_lock(&search->lock);
-    search->mirrored_left = mirrored_left;
+    search->mirrored_left = left_count;
     for (size_t i = 0; i < search->volumes_count; i++) {
         search->volumes[i].position = follow_position(feed->follows[i]);
     }
@@ -279,7 +449,7 @@ static void take_over(struct search_feed *feed) {
 /* Is there anything to do? Else no transaction is begun, and nothing written. */
 static bool has_work(struct search_feed *feed) {
     struct search *search = feed->search;
-    bool has_work = search_mirrored_look(feed->mirrored);
+    bool has_work = mirrored_look(feed->mirrored);
     archive_reader_renew(feed->archive);
     for (size_t i = 0; i < search->volumes_count && !has_work; i++) {
         has_work = follow_is_behind(feed->follows[i]);
@@ -327,7 +497,7 @@ static void close_database(struct search_feed *feed) {
 static enum err read_positions(struct search_feed *feed, struct err_detail *detail) {
     struct search *search = feed->search;
     enum err err = search_writer_count(&feed->writer, &feed->documents_count, detail);
-    search_mirrored_forget(feed->mirrored);
+    mirrored_forget(feed->mirrored);
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {
         struct index_position position;
         err = search_writer_position(&feed->writer, search->volumes[i].number, &position, detail);
@@ -434,7 +604,7 @@ static enum err feed_init(struct search_feed *feed, struct search *search) {
     buf_init(&feed->packed, 2 * TEXT_BODY_SIZE_MAX);
     feed->follows = calloc(search->volumes_count + 1, sizeof(struct follow *));
     feed->text = text_new();
-    feed->mirrored = search_mirrored_new(search->config.instance);
+    feed->mirrored = mirrored_new(search->config.instance);
     feed->archive = archive_reader_begin_here(search->archive);
     enum err err = content_init(&feed->content);
     feed->has_content = err == ERR_OK;
@@ -456,7 +626,7 @@ static void feed_done(struct search_feed *feed) {
         }
     }
     free(feed->follows);
-    search_mirrored_free(feed->mirrored);
+    mirrored_free(feed->mirrored);
     if (feed->text != NULL) {
         text_free(feed->text);
     }

@@ -1,4 +1,24 @@
-#include "replay/search/search_state.h"
+#include "replay/search/search_writer.h"
+
+enum {
+    SEARCH_SEE,
+    SEARCH_SEE_MIRRORED,
+    SEARCH_ADD,
+    SEARCH_ADD_BODY,
+    SEARCH_ADD_WORDS,
+    SEARCH_FIND,
+    SEARCH_DROP_WORDS,
+    SEARCH_DROP_BODY,
+    SEARCH_DROP,
+    SEARCH_MOVE,
+    SEARCH_POSITION,
+    SEARCH_COUNT,
+    SEARCH_MARK,
+    SEARCH_SET_MARK,
+    SEARCH_OF_VOLUME,
+    SEARCH_STATEMENTS_COUNT,
+};
+_Static_assert((int)SEARCH_STATEMENTS_COUNT == (int)SEARCH_STATEMENTS_MAX, "they have room");
 
 static const char *const texts[SEARCH_STATEMENTS_COUNT] = {
     [SEARCH_SEE] = "UPDATE document SET first_us = min(first_us, ?3), last_us = max(last_us, ?3),"
@@ -55,10 +75,23 @@ void search_writer_close(struct search_writer *writer) {
 }
 
 /* Run a statement that gives no rows. */
-static enum err run(struct search_writer *writer, sqlite3_stmt *statement, struct err_detail *detail) {
+static enum err writer_run(struct search_writer *writer, sqlite3_stmt *statement, struct err_detail *detail) {
     enum err err = search_database_err(writer->database, sqlite3_step(statement), detail);
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
+    return err;
+}
+
+/* The number in the first row; 0 if there is none. */
+static enum err read_number(struct search_writer *writer, sqlite3_stmt *statement, uint64_t *ret_number,
+                            struct err_detail *detail) {
+    int result = sqlite3_step(statement);
+    uint64_t number = result == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
+    enum err err = search_database_err(writer->database, result, detail);
+    sqlite3_reset(statement);
+    if (err == ERR_OK) {
+        *ret_number = number;
+    }
     return err;
 }
 
@@ -74,7 +107,7 @@ enum err search_writer_see(struct search_writer *writer, const struct capture *c
     if (is_mirrored) {
         sqlite3_bind_int(statement, 6, INSTANCE_GUEST_NUMBER);
     }
-    enum err err = run(writer, statement, detail);
+    enum err err = writer_run(writer, statement, detail);
     if (err == ERR_OK) {
         *ret_is_known = sqlite3_changes(writer->database) > 0;
     }
@@ -88,7 +121,7 @@ static enum err add_words(struct search_writer *writer, sqlite3_int64 id, const 
     search_database_bind_text(statement, 2, page->title);
     search_database_bind_text(statement, 3, page->description);
     search_database_bind_text(statement, 4, page->body);
-    return run(writer, statement, detail);
+    return writer_run(writer, statement, detail);
 }
 
 enum err search_writer_add(struct search_writer *writer, const struct search_page *page,
@@ -106,7 +139,7 @@ enum err search_writer_add(struct search_writer *writer, const struct search_pag
     search_database_bind_text(statement, 9, page->language);
     search_database_bind_text(statement, 10, page->title);
     search_database_bind_text(statement, 11, page->description);
-    enum err err = run(writer, statement, detail);
+    enum err err = writer_run(writer, statement, detail);
     if (err != ERR_OK) {
         return err;
     }
@@ -114,23 +147,8 @@ enum err search_writer_add(struct search_writer *writer, const struct search_pag
     statement = writer->statements[SEARCH_ADD_BODY];
     sqlite3_bind_int64(statement, 1, id);
     search_database_bind_blob(statement, 2, page->packed);
-    err = run(writer, statement, detail);
+    err = writer_run(writer, statement, detail);
     return err == ERR_OK ? add_words(writer, id, page, detail) : err;
-}
-
-/* Any row of the document; false where there is none, or not any more. */
-static enum err find_dead(struct search_writer *writer, const struct key *key, bool *ret_found,
-                          sqlite3_int64 *ret_id, struct err_detail *detail) {
-    sqlite3_stmt *statement = writer->statements[SEARCH_FIND];
-    search_database_bind_blob(statement, 1, bytes_of(key->digest, KEY_DIGEST_SIZE));
-    sqlite3_bind_int(statement, 2, key->volume);
-    sqlite3_bind_int(statement, 3, key->number);
-    int result = sqlite3_step(statement);
-    *ret_found = result == SQLITE_ROW;
-    *ret_id = *ret_found ? sqlite3_column_int64(statement, 0) : 0;
-    enum err err = search_database_err(writer->database, result, detail);
-    sqlite3_reset(statement);
-    return err;
 }
 
 static enum err drop_row(struct search_writer *writer, sqlite3_int64 id, struct err_detail *detail) {
@@ -139,23 +157,26 @@ static enum err drop_row(struct search_writer *writer, sqlite3_int64 id, struct 
     enum err err = ERR_OK;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && err == ERR_OK; i++) {
         sqlite3_bind_int64(steps[i], 1, id);
-        err = run(writer, steps[i], detail);
+        err = writer_run(writer, steps[i], detail);
     }
     return err;
 }
 
 enum err search_writer_drop(struct search_writer *writer, const struct key *key, uint64_t *ret_count,
                             struct err_detail *detail) {
+    sqlite3_stmt *statement = writer->statements[SEARCH_FIND];
+    enum err err = ERR_OK;
+    uint64_t id = 1; /* of a row of the document; 0: there is none any more */
     uint64_t count = 0;
-    bool found = false;
-    sqlite3_int64 id;
-    enum err err;
-    while ((err = find_dead(writer, key, &found, &id, detail)) == ERR_OK && found) {
-        err = drop_row(writer, id, detail);
-        if (err != ERR_OK) {
-            return err;
+    while (err == ERR_OK && id != 0) {
+        search_database_bind_blob(statement, 1, bytes_of(key->digest, KEY_DIGEST_SIZE));
+        sqlite3_bind_int(statement, 2, key->volume);
+        sqlite3_bind_int(statement, 3, key->number);
+        err = read_number(writer, statement, &id, detail);
+        if (err == ERR_OK && id != 0) {
+            err = drop_row(writer, (sqlite3_int64)id, detail);
+            count++;
         }
-        count++;
     }
     if (err == ERR_OK) {
         *ret_count = count;
@@ -187,19 +208,11 @@ enum err search_writer_move(struct search_writer *writer, uint16_t volume,
     sqlite3_bind_int(statement, 1, volume);
     sqlite3_bind_int64(statement, 2, position->segment);
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)position->offset);
-    return run(writer, statement, detail);
+    return writer_run(writer, statement, detail);
 }
 
 enum err search_writer_count(struct search_writer *writer, uint64_t *ret_count, struct err_detail *detail) {
-    sqlite3_stmt *statement = writer->statements[SEARCH_COUNT];
-    int result = sqlite3_step(statement);
-    uint64_t count = result == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-    enum err err = search_database_err(writer->database, result, detail);
-    sqlite3_reset(statement);
-    if (err == ERR_OK) {
-        *ret_count = count;
-    }
-    return err;
+    return read_number(writer, writer->statements[SEARCH_COUNT], ret_count, detail);
 }
 
 /* ---- archives of others ---- */
@@ -228,16 +241,8 @@ enum err search_writer_drop_volume(struct search_writer *writer, uint16_t volume
 
 enum err search_writer_mark(struct search_writer *writer, uint16_t volume, uint64_t *ret_mark,
                             struct err_detail *detail) {
-    sqlite3_stmt *statement = writer->statements[SEARCH_MARK];
-    sqlite3_bind_int(statement, 1, volume);
-    int result = sqlite3_step(statement);
-    uint64_t mark = result == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-    enum err err = search_database_err(writer->database, result, detail);
-    sqlite3_reset(statement);
-    if (err == ERR_OK) {
-        *ret_mark = mark;
-    }
-    return err;
+    sqlite3_bind_int(writer->statements[SEARCH_MARK], 1, volume);
+    return read_number(writer, writer->statements[SEARCH_MARK], ret_mark, detail);
 }
 
 enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, uint64_t mark,
@@ -245,5 +250,5 @@ enum err search_writer_set_mark(struct search_writer *writer, uint16_t volume, u
     sqlite3_stmt *statement = writer->statements[SEARCH_SET_MARK];
     sqlite3_bind_int(statement, 1, volume);
     sqlite3_bind_int64(statement, 2, (sqlite3_int64)mark);
-    return run(writer, statement, detail);
+    return writer_run(writer, statement, detail);
 }

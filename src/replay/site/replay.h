@@ -5,6 +5,7 @@
 #define MNEMON_REPLAY_SITE_REPLAY_H
 
 #include "base/clock.h"
+#include "http/server/http_request.h"
 #include "http/server/http_server.h"
 #include "replay/archive/archive.h"
 
@@ -41,6 +42,13 @@ static inline size_t replay_put_routes(struct replay *replay, const struct http_
         out[i].context = replay;
     }
     return count;
+}
+
+/* All of the target behind the route's path: the query belongs to the URL that it names. */
+static inline struct bytes replay_target(const struct http_request *request) {
+    struct bytes rest = http_request_rest(request);
+    struct bytes query = http_request_query(request);
+    return query.data == NULL ? rest : bytes_of(rest.data, (size_t)(query.data + query.size - rest.data));
 }
 
 #endif

@@ -286,35 +286,34 @@ void survey_tally_add(struct survey_tally *tally, const struct capture *capture)
 
 /* ---- the snapshot ---- */
 
-/* Equal ones by name, so that pages of a list do not overlap. */
-static int compare_names(const struct survey_host *a, const struct survey_host *b) {
-    return bytes_compare(a->surt, b->surt);
+/* The larger first, and equal ones by name, so that pages of a list do not overlap. */
+static int compare_hosts(const void *left, const void *right, enum survey_order order) {
+    const struct survey_host *a = *(const struct survey_host *const *)left;
+    const struct survey_host *b = *(const struct survey_host *const *)right;
+    const int64_t keys[][2] = {
+        [SURVEY_BY_CAPTURES] = {(int64_t)a->total.captures_count, (int64_t)b->total.captures_count},
+        [SURVEY_BY_SIZE] = {(int64_t)a->total.size, (int64_t)b->total.size},
+        [SURVEY_BY_NAME] = {0, 0},
+        [SURVEY_BY_LAST] = {a->last_us, b->last_us},
+    };
+    int difference = (keys[order][0] < keys[order][1]) - (keys[order][0] > keys[order][1]);
+    return difference != 0 ? difference : bytes_compare(a->surt, b->surt);
 }
 
 static int by_name(const void *a, const void *b) {
-    return compare_names(*(const struct survey_host *const *)a, *(const struct survey_host *const *)b);
+    return compare_hosts(a, b, SURVEY_BY_NAME);
 }
 
-static int by_captures(const void *left, const void *right) {
-    const struct survey_host *a = *(const struct survey_host *const *)left;
-    const struct survey_host *b = *(const struct survey_host *const *)right;
-    int order = (a->total.captures_count < b->total.captures_count) -
-                (a->total.captures_count > b->total.captures_count);
-    return order != 0 ? order : compare_names(a, b);
+static int by_captures(const void *a, const void *b) {
+    return compare_hosts(a, b, SURVEY_BY_CAPTURES);
 }
 
-static int by_size(const void *left, const void *right) {
-    const struct survey_host *a = *(const struct survey_host *const *)left;
-    const struct survey_host *b = *(const struct survey_host *const *)right;
-    int order = (a->total.size < b->total.size) - (a->total.size > b->total.size);
-    return order != 0 ? order : compare_names(a, b);
+static int by_size(const void *a, const void *b) {
+    return compare_hosts(a, b, SURVEY_BY_SIZE);
 }
 
-static int by_last(const void *left, const void *right) {
-    const struct survey_host *a = *(const struct survey_host *const *)left;
-    const struct survey_host *b = *(const struct survey_host *const *)right;
-    int order = (a->last_us < b->last_us) - (a->last_us > b->last_us);
-    return order != 0 ? order : compare_names(a, b);
+static int by_last(const void *a, const void *b) {
+    return compare_hosts(a, b, SURVEY_BY_LAST);
 }
 
 static int by_type(const void *left, const void *right) {

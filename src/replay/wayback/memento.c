@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/utc.h"
 #include "replay/archive/wayback_path.h"
-#include "replay/cdx/cdx_field.h"
+#include "replay/cdx/cdx_run.h"
 #include "replay/wayback/wayback_safety.h"
 
 /* A header is at most some KiB, and holds the URL up to eight times. */
@@ -115,7 +115,8 @@ struct timemap {
     int64_t first_us;
     int64_t last_us;
     struct cdx_line line;
-    struct capture next; /* taken from the walk already */
+    struct cdx_kept kept; /* the capture that is written */
+    struct capture next;  /* taken from the walk already */
     bool has_next;
     bool is_over;
 };
@@ -279,26 +280,15 @@ static enum err take_next(struct timemap *timemap, struct err_detail *detail) {
 
 /* What is known of a capture lasts until the next is taken; whether it is the last, only then. */
 static enum err write_capture(struct timemap *timemap) {
-    struct buf kept;
-    struct capture capture = timemap->next;
-    buf_init(&kept, 3 * URL_SIZE_MAX);
-    struct bytes *slices[] = {&capture.surt, &capture.url, &capture.mime};
-    for (size_t i = 0; i < 3; i++) {
-        buf_put(&kept, *slices[i]);
-    }
-    enum err err = kept.err == ERR_OK ? take_next(timemap, NULL) : kept.err;
+    struct cdx_kept *kept = &timemap->kept;
+    enum err err = cdx_kept_set(kept, &timemap->next);
+    err = err == ERR_OK ? take_next(timemap, NULL) : err;
     if (err == ERR_OK) {
-        size_t at = 0;
-        for (size_t i = 0; i < 3; i++) {
-            *slices[i] = bytes_slice(buf_bytes(&kept), at, at + slices[i]->size);
-            at += slices[i]->size;
-        }
-        put_capture(timemap, &capture, !timemap->has_next);
-        timemap->first_us = timemap->count == 0 ? capture.time_us : timemap->first_us;
-        timemap->last_us = capture.time_us;
+        put_capture(timemap, &kept->capture, !timemap->has_next);
+        timemap->first_us = timemap->count == 0 ? kept->capture.time_us : timemap->first_us;
+        timemap->last_us = kept->capture.time_us;
         timemap->count++;
     }
-    buf_done(&kept);
     return err;
 }
 
@@ -337,6 +327,7 @@ static void close_timemap(void *context) {
     }
     archive_reader_end(timemap->reader);
     cdx_line_done(&timemap->line);
+    cdx_kept_done(&timemap->kept);
     wayback_path_done(&timemap->path);
     buf_done(&timemap->origin);
     buf_done(&timemap->uri);
@@ -365,18 +356,15 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
 
 static enum err prepare(struct timemap *timemap, struct replay *replay, const struct http_request *request,
                         struct err_detail *detail) {
-    struct bytes rest = http_request_rest(request);
-    struct bytes query = http_request_query(request);
-    struct bytes target =
-        query.data == NULL ? rest : bytes_of(rest.data, (size_t)(query.data + query.size - rest.data));
     cdx_line_init(&timemap->line, archive_instance(replay->archive), false);
+    cdx_kept_init(&timemap->kept);
     wayback_path_init(&timemap->path);
     buf_init(&timemap->origin, 1024);
     buf_init(&timemap->uri, PENDING_SIZE_MAX);
     buf_init(&timemap->pending, PENDING_SIZE_MAX);
     json_init(&timemap->json, &timemap->pending);
     memento_put_origin(&timemap->origin, request);
-    enum err err = wayback_path_parse(&timemap->path, target, detail);
+    enum err err = wayback_path_parse(&timemap->path, replay_target(request), detail);
     if (err == ERR_NOT_FOUND || (err == ERR_OK && timemap->path.kind != WAYBACK_CAPTURE)) {
         return err_set(detail, ERR_INVALID, "a TimeMap is of one URL");
     }
@@ -392,7 +380,7 @@ static enum err prepare(struct timemap *timemap, struct replay *replay, const st
                : err_set(detail, ERR_BUSY, "too many TimeMaps are being sent");
 }
 
-static void answer(struct http_request *request, enum timemap_format format) {
+static void answer_timemap(struct http_request *request, enum timemap_format format) {
     struct err_detail detail = {0};
     struct timemap *timemap = calloc(1, sizeof *timemap);
     if (timemap == NULL) {
@@ -414,16 +402,16 @@ static void answer(struct http_request *request, enum timemap_format format) {
     http_answer_stream(request, STATUS_OK, formats[format].type, &stream);
 }
 
-static void answer_link(struct http_request *request) {
-    answer(request, TIMEMAP_LINK);
+static void answer_link_map(struct http_request *request) {
+    answer_timemap(request, TIMEMAP_LINK);
 }
 
-static void answer_json(struct http_request *request) {
-    answer(request, TIMEMAP_JSON);
+static void answer_json_map(struct http_request *request) {
+    answer_timemap(request, TIMEMAP_JSON);
 }
 
-static void answer_cdx(struct http_request *request) {
-    answer(request, TIMEMAP_CDX);
+static void answer_cdx_map(struct http_request *request) {
+    answer_timemap(request, TIMEMAP_CDX);
 }
 
 static void refuse(struct http_request *request) {
@@ -432,9 +420,9 @@ static void refuse(struct http_request *request) {
 
 size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTES_MAX]) {
     static const struct http_route routes[MEMENTO_ROUTES_MAX] = {
-        {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link},
-        {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json},
-        {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx},
+        {.method = "GET", .path = "/web/timemap/link/*", .answer = answer_link_map},
+        {.method = "GET", .path = "/web/timemap/json/*", .answer = answer_json_map},
+        {.method = "GET", .path = "/web/timemap/cdx/*", .answer = answer_cdx_map},
         {.method = "GET", .path = "/web/timemap/*", .answer = refuse},
     };
     return replay_put_routes(replay, routes, MEMENTO_ROUTES_MAX, out);

@@ -369,17 +369,10 @@ static int32_t year_of(struct bytes digits) {
     return digits.size >= 4 && bytes_to_u64(bytes_slice(digits, 0, 4), 9999, &year) ? (int32_t)year : 0;
 }
 
-/* All of the target behind "/web/": the query belongs to the URL. */
-static struct bytes target_of(const struct http_request *request) {
-    struct bytes rest = http_request_rest(request);
-    struct bytes query = http_request_query(request);
-    return query.data == NULL ? rest : bytes_of(rest.data, (size_t)(query.data + query.size - rest.data));
-}
-
 static void dispatch(struct wayback *wayback) {
     struct err_detail detail = {0};
     struct wayback_path *path = &wayback->kit->path;
-    enum err err = wayback_path_parse(path, target_of(wayback->request), &detail);
+    enum err err = wayback_path_parse(path, replay_target(wayback->request), &detail);
     wayback->path = path;
     wayback->is_top = wayback_is_top_level(wayback->request);
     if (err == ERR_NOT_FOUND) {
