@@ -20,7 +20,7 @@
     return url.split("#", 1)[0];
   }
 
-  /* The address of a capture, or null where the frame's words do not make one. */
+  /* The address of a capture, or null if the frame's words do not make one. */
   function addressOf({ url, time, fragment }) {
     if (typeof url !== "string" || typeof time !== "string" || url.length > URL_LENGTH_MAX) {
       return null;

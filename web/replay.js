@@ -7,7 +7,7 @@
  * by the sandbox and the Content-Security-Policy of its response (an opaque origin, no live web); nothing here can do
  * what its own scripts could not. Only what no policy forbids is taken away here: WebRTC, and early connections.
  *
- * Every change is a Proxy around the browser's own function: where a shim fails, the call goes through as it was.
+ * Every change is a Proxy around the browser's own function: if a shim fails, the call goes through as it was.
  *
  *     mnemonReplay()      URLs, requests, workers, location; its text is also the first thing that runs in workers
  *     replayDocument()    elements, markup, styles, frames, storage
@@ -42,7 +42,7 @@ function mnemonReplay(scope, page) {
     return /^https?:/.test(text) ? original(text) : pageUrl;
   }
 
-  /* The replay URL of a reference in the page; itself where there is none. */
+  /* The replay URL of a reference in the page; itself if there is none. */
   function replay(value, modifier) {
     const text = String(value).trim();
     if (text === "" || text[0] === "#" || OTHER_SCHEME.test(text) || REPLAY.test(text)) {
@@ -219,7 +219,7 @@ function mnemonReplay(scope, page) {
     attempt(() => delete scope[name]);
   }
 
-  // ---- what an opaque origin lacks: absent, rather than an error where it is touched ----
+  // ---- what an opaque origin lacks: absent, rather than an error when it is touched ----
 
   for (const name of ["indexedDB", "caches", "cookieStore"]) {
     define(scope, name, { get: () => undefined });
@@ -238,7 +238,7 @@ function mnemonReplay(scope, page) {
     const prelude = urlOf(`"use strict";(${mnemonReplay})(self, ${place});`);
     const script = blobs.has(target) ? urlOf(blobs.get(target)) : target; // the page may revoke its own at once
     const [first, second] = [prelude, script].map((url) => JSON.stringify(url));
-    // Chromium makes module workers of data: URLs, but not of blobs, where the origin is opaque.
+    // Chromium makes module workers of data: URLs, but not of blobs, if the origin is opaque.
     return isModule
       ? `data:text/javascript,${encodeURIComponent(`import ${first};import ${second};`)}`
       : urlOf(`importScripts(${first});importScripts(${second});`);
@@ -566,7 +566,7 @@ function replayDocument(page, script) {
   const CUT_OFF = /^<(?:[a-z!/][^>]*)?$/i;
   const setInner = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML").set;
 
-  /* One start tag, by the browser's own parser; itself where nothing had to be changed. */
+  /* One start tag, by the browser's own parser; itself if nothing had to be changed. */
   function replayTag(text, name) {
     if (!SIMPLE[name] && !/\sstyle\s*=/i.test(text)) {
       return text;

@@ -56,7 +56,7 @@
   const dots = element("g", {});
   svg.append(element("circle", { cx: X, cy: Y, r: RADIUS, class: "circle" }), lines, arcs, dots);
 
-  // One group per place; who comes fades in, who goes fades out.
+  // One group per position: a node that comes fades in, one that goes fades out.
   const groups = new Map();
 
   const shorten = (label) => (label.length > LABEL_SIZE_MAX ? `${label.slice(0, 14)}…${label.slice(-11)}` : label);
@@ -83,7 +83,7 @@
       group = makeGroup(place);
       groups.set(place.id, group);
     }
-    dots.append(group); // who is drawn later lies above
+    dots.append(group); // what is drawn later lies above
     const [name, , dot, words] = group.children;
     group.classList.remove("gone");
     name.textContent = `${title}\n${place.id}`;
@@ -102,7 +102,7 @@
     }
   }
 
-  // Down one side: each below the one before, and where that leads too far, all of them a bit up again.
+  // Down one side: each below the one before, and if that leads too far, all of them a bit up again.
   function heights(wanted) {
     const made = [];
     wanted.forEach((y, index) => made.push(index === 0 ? Math.max(y, LINE / 2) : Math.max(y, made[index - 1] + LINE)));

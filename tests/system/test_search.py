@@ -279,7 +279,7 @@ def test_the_page_says_how_far_the_index_is(archive):
         return "in the index" in seen[-1]
 
     wait_for(is_done)
-    assert re.search(r"The index is being made: [\d,]+ of about 1,000 captures read", "".join(seen)), seen[:3]
+    assert re.search(r"The full-text index is being built: [\d,]+ of about 1,000 captures read", "".join(seen)), seen[:3]
     assert "1,000 pages in the index" in seen[-1]
 
 

@@ -27,7 +27,7 @@ struct session {
 
 struct admin {
     struct admin_config config;
-    struct http_limit requests; /* where there is a rate */
+    struct http_limit requests; /* if there is a rate */
     struct http_limit failures;
     pthread_mutex_t lock;
     struct session sessions[ADMIN_SESSIONS_MAX]; /* lock */
@@ -105,7 +105,7 @@ static struct bytes cookie_of(const struct http_request *request) {
     return bytes_of(NULL, 0);
 }
 
-/* With the lock. NULL where there is none, or where it has ended. */
+/* With the lock. NULL if there is none, or if it has ended. */
 static struct session *find_session(struct admin *admin, struct bytes id) {
     uint64_t now = now_us(admin);
     struct session *found = NULL;
@@ -153,7 +153,7 @@ bool admin_is_own_page(const struct http_request *request, bool is_lenient) {
     return at < origin.size && host.size > 0 && bytes_equal_ignore_case(bytes_skip(origin, at + 3), host);
 }
 
-/* A token, wherever it came from: who tries too many does not learn whether one is right. */
+/* A token, wherever it came from: a client that tries too many does not learn whether one is right. */
 static enum admin_verdict try_token(struct admin *admin, struct http_request *request, struct bytes token) {
     struct address client;
     uint64_t wait_us;
@@ -189,11 +189,13 @@ const char *admin_verdict_text(enum admin_verdict verdict) {
     case ADMIN_ALLOWED:
         break;
     case ADMIN_UNKNOWN:
-        return "this changes something: log in at /login, or send the token (Authorization: Bearer TOKEN)";
+        return "this request changes something: log in at /login, or send the token (Authorization: Bearer "
+               "TOKEN)";
     case ADMIN_WRONG:
-        return "the token is wrong, or the login has ended; the token is in the data directory of the node";
+        return "the token is wrong, or the login has expired; the token is in the data directory of the node";
     case ADMIN_FOREIGN:
-        return "this came from a page of another site, or does not say from where: use this node's own pages";
+        return "this request came from a page of another site, or does not say where it came from: use this "
+               "node's own pages";
     case ADMIN_LIMITED:
         return "too many wrong tokens came from this address: wait a minute";
     }
@@ -281,7 +283,7 @@ static bool is_loopback_number(struct bytes name) {
            address_is_loopback(&address);
 }
 
-/* Without ":8080"; "[::1]" keeps its brackets. False where there is no port but a colon. */
+/* Without ":8080"; "[::1]" keeps its brackets. False if there is no port but a colon. */
 static bool cut_port(struct bytes host, struct bytes *ret_name) {
     size_t end = host.size;
     while (end > 0 && byte_is_digit(host.data[end - 1])) {
@@ -338,9 +340,10 @@ static void ask_to_login(struct http_request *request) {
         return;
     }
     http_add_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mnemon\"");
-    http_answer_status(request, MHD_HTTP_UNAUTHORIZED, ERR_PERMISSION,
-                       "this archive is not open: log in at /login, or send the token (Authorization: Bearer "
-                       "TOKEN)");
+    http_answer_status(
+        request, MHD_HTTP_UNAUTHORIZED, ERR_PERMISSION,
+        "this archive is not public: log in at /login, or send the token (Authorization: Bearer "
+        "TOKEN)");
 }
 
 bool admin_check(void *context, struct http_request *request) {
@@ -350,9 +353,10 @@ bool admin_check(void *context, struct http_request *request) {
     http_request_client(request, &client);
     if (admin->config.is_loopback &&
         !admin_host_is_own(http_request_header(request, MHD_HTTP_HEADER_HOST), &admin->config.hosts)) {
-        http_answer_status(request, MHD_HTTP_MISDIRECTED_REQUEST, ERR_PERMISSION,
-                           "this node is not called so: use localhost, its IP address, or a name that the "
-                           "setting http.hosts lists");
+        http_answer_status(
+            request, MHD_HTTP_MISDIRECTED_REQUEST, ERR_PERMISSION,
+            "this node does not answer to that name: use localhost, its IP address, or a name that the "
+            "setting http.hosts lists");
         return false;
     }
     if (admin->config.rate > 0 && !address_is_loopback(&client) &&

@@ -1,5 +1,5 @@
 /*
- * admin - who may change things here, and who may ask at all.
+ * admin - decides which requests may change things here, and which may ask at all.
  *
  * Whoever has the token of the node may change things: a program sends it with each request (Authorization:
  * Bearer …), a person shows it once at /login and is known by a cookie from then on. The cookie is a random
@@ -11,7 +11,7 @@
  *   - a node that listens on a loopback address answers only to names of this machine, so that a page of the
  *     Web whose name suddenly leads to 127.0.0.1 (DNS rebinding) gets nothing;
  *   - an address other than loopback has a rate;
- *   - where reads need a login too, it asks for one. The parts of a replayed page come without the cookie:
+ *   - if reads need a login too, it asks for one. The parts of a replayed page come without the cookie:
  *     they are given to addresses from which somebody is logged in.
  *
  * Any thread.

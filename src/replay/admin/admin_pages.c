@@ -22,8 +22,8 @@ void admin_pages_put_login(struct sheet *sheet) {
         "<div class=form-row><div class=\"field wide\"><label for=token>Token</label>"
         "<input id=token name=token type=password autocomplete=current-password required size=40></div>"
         "<button class=main>Log in</button></div>"
-        "<p class=quiet>The token lies in the file <code>token</code> of the data directory of this node; "
-        "<code>mnemon serve</code> prints where, and on a terminal a link that logs in.</form>\n");
+        "<p class=quiet>The token is in the file <code>token</code> in the data directory of this node; "
+        "<code>mnemon serve</code> prints its path and, on a terminal, a link that logs you in.</form>\n");
 }
 
 /* Does the client ask for JSON by Accept? */
@@ -41,7 +41,7 @@ void admin_pages_answer_problem(struct http_request *request, unsigned status, e
         http_put_error(&body, err, text);
         http_answer_json(request, status, "no-store", &body);
     } else if (!is_api && sheet_is_wanted(request)) {
-        sheet_answer_error(admin_pages_replay(request), request, status, "That did not work", text);
+        sheet_answer_error(admin_pages_replay(request), request, status, "This did not work", text);
     } else {
         http_answer_status(request, status, err, text);
     }

@@ -1,22 +1,16 @@
 /*
- * admin_pages - what the node does and may be told to do.
+ * admin_pages - shows what the node does, and takes what it is told to do. One machine in several files:
  *
- *      admin_pages_save.c        /save…                   archive a page now
- *      admin_pages_jobs.c        /jobs /api/v1/jobs…      what is archived again and again
- *      admin_pages_dashboard.c   /dashboard               what it does, what is slow and why
- *      admin_pages_ring.c        /api/v1/ring             the other nodes; drawn on the dashboard
- *      admin_pages_crowd.c       /api/v1/crowd            what they hand on to each other, likewise
- *      admin_pages_groups.c      /api/v1/groups…          those who keep everything, likewise
- *      admin_pages_find.c        /api/v1/ring/lookup      questions that other nodes answer
- *                         /api/v1/crowd/locate
- *      admin_pages_ring_services.c                             what they do together, on the dashboard
- *      admin_pages_login.c       /login /logout           for who has the token (admin.h)
- *      metrics.h          /metrics                 the same for Prometheus
- *      admin_pages.c             /api/v1/status /api/v1/history /health /robots.txt /favicon.ico
+ *      admin_pages.c             /api/v1/… of one answer, /login /logout /metrics /health /robots.txt; all
+ * routes admin_pages_jobs.c        /save… /jobs /api/v1/jobs…     archive a page now, or a site again and
+ * again admin_pages_dashboard.c   /dashboard                     what the node does, what is slow and why
+ *      admin_pages_ring.c        its section on the ring: neighbours, copies, decrees
+ *      admin_pages_crowd.c       its section on what nodes hand on to each other
+ *      admin_pages_groups.c      its sections on groups and collections; /api/v1/groups…
+ *      admin_pages_find.c        /api/v1/ring/lookup /api/v1/crowd/locate   questions that other nodes answer
  *
- * What it tells comes as JSON, and the pages show what is in it: so programs get all that people see. Who
- * does the work is the node, through the table below; replay knows nothing of crawls. docs/api.md is the
- * reference.
+ * Programs get everything that people see, as JSON. The node does the work, through the table below; replay
+ * knows nothing of crawls. docs/api.md is the reference.
  */
 #ifndef MNEMON_REPLAY_ADMIN_ADMIN_PAGES_H
 #define MNEMON_REPLAY_ADMIN_ADMIN_PAGES_H
@@ -34,7 +28,7 @@
 enum {
     ADMIN_PAGES_ROUTES_MAX = 32,
     ADMIN_PAGES_NAME_SIZE_MAX = 128, /* of a job, of a save */
-    ADMIN_PAGES_PLACES_MAX = 21,     /* of a admin_pages_find */
+    ADMIN_PAGES_PLACES_MAX = 21,     /* of an admin_pages_find */
     ADMIN_PAGES_TEXT_SIZE_MAX = 64 << 20,
 };
 
@@ -49,9 +43,9 @@ enum admin_pages_find_time { ADMIN_PAGES_FIND_NEWEST, ADMIN_PAGES_FIND_NEAREST, 
 struct admin_pages_find {
     enum admin_pages_find_kind kind;
     struct bytes url;
-    uint8_t vnodes_wanted; /* of ADMIN_PAGES_FIND_PLACES */
+    uint8_t vnodes_wanted; /* for ADMIN_PAGES_FIND_PLACES */
 
-    /* Of ADMIN_PAGES_FIND_CAPTURE: a URL, or the SHA-256 of a payload in hexadecimal digits, or words of a
+    /* For ADMIN_PAGES_FIND_CAPTURE: a URL, or the SHA-256 of a payload in hexadecimal digits, or words of a
      * title. */
     struct bytes digest;
     struct bytes words;
@@ -102,7 +96,7 @@ struct admin_pages_table {
     void (*put_mirrors)(void *context, struct buf *out);
     size_t (*list_mirrors)(void *context, struct arena *arena, struct mirror_view **ret_mirrors);
 
-    /* Of all groups where the name is empty. A picture of a topology: SVG, or DOT. */
+    /* All groups if the name is empty. The picture of a topology is SVG or DOT. */
     size_t (*list_groups)(void *context, struct arena *arena, struct group_view **ret_groups);
     enum err (*put_groups)(void *context, struct bytes name, struct buf *out, struct err_detail *detail);
     enum err (*put_group_picture)(void *context, struct bytes name, bool is_dot, struct buf *out,
@@ -121,7 +115,7 @@ struct admin_pages {
     struct admin *admin;
 };
 
-/* How many there are; none where there is no desk. */
+/* How many there are; none if the replay has no admin_pages. */
 size_t admin_pages_routes(struct replay *replay, struct http_route out[ADMIN_PAGES_ROUTES_MAX]);
 
 #endif

@@ -42,16 +42,16 @@ static void put_facts(struct sheet *sheet, const struct crowd_view *crowd) {
     sheet_fact(sheet, "Searches of this node");
     put_number(sheet, crowd->searches_count, "begun, ");
     put_number(sheet, crowd->found_count, "found, ");
-    put_number(sheet, crowd->lost_count, "without a finding</dd>\n");
+    put_number(sheet, crowd->lost_count, "without success</dd>\n");
     sheet_fact(sheet, "Queries of others");
     put_number(sheet, crowd->queries_count, "received, ");
     put_number(sheet, crowd->hits_count, "answered, ");
     put_number(sheet, crowd->forwarded_count, "copies sent on, ");
-    put_number(sheet, crowd->limited_count, "refused as too many of one node</dd>\n");
+    put_number(sheet, crowd->limited_count, "refused as too many from one node</dd>\n");
     sheet_fact(sheet, "Handed on");
     put_number(sheet, crowd->given_count, "captures, ");
     put_size(sheet, crowd->given_size, "; ");
-    put_number(sheet, crowd->referred_count, "times sent to others who have it</dd>\n");
+    put_number(sheet, crowd->referred_count, "times sent to other nodes that have it</dd>\n");
     sheet_fact(sheet, "Offered");
     put_number(sheet, crowd->offers_count, "captures that were read here, ");
     put_size(sheet, crowd->offers_size, "</dd>\n");
@@ -90,7 +90,8 @@ void admin_pages_put_crowd(struct sheet *sheet, const struct admin_pages *admin_
         sheet_html(sheet, "<h2 id=crowd>Crowd</h2>\n<section id=crowd-live>\n<p>");
         sheet_format(
             sheet,
-            "What is read at one node is handed on by it. %zu of %u neighbours, chosen at random and "
+            "A node that has read a capture hands it on to others. %zu of %u neighbours, chosen at random "
+            "and "
             "exchanged again and again (<code>%s</code>); this node takes part as <code>%s</code>.\n",
             crowd.neighbours_count, crowd.view_size, crowd.overlay, crowd.part);
         put_figure(sheet, &crowd);

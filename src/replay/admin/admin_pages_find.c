@@ -53,7 +53,8 @@ static enum err read_time(struct admin_pages_find *find, struct bytes query) {
     if (form_get(query, "at", &text)) {
         find->time = ADMIN_PAGES_FIND_NEAREST;
         if (text.err != ERR_OK || !utc_parse_digits(buf_bytes(&text), false, &find->from_us)) {
-            err = err_set(&find->detail, ERR_INVALID, "\"at\" is a time of 1 to 14 digits, 20260102030405");
+            err = err_set(&find->detail, ERR_INVALID,
+                          "\"at\" is a time of 1 to 14 digits, as in 20260102030405");
         }
     } else if (form_get(query, "since", &text)) {
         find->time = ADMIN_PAGES_FIND_BETWEEN;
@@ -75,9 +76,10 @@ static enum err read_locate(struct asking *asking, struct bytes query) {
     bool has_digest = form_get(query, "digest", &asking->digest);
     bool has_words = form_get(query, "words", &asking->words);
     if (has_url + has_digest + has_words != 1 || asking->url.err != ERR_OK || asking->words.err != ERR_OK) {
-        return err_set(&find->detail, ERR_INVALID,
-                       "what is wanted? One of url=URL, digest=SHA-256, words=WORDS (%d bytes at most)",
-                       WORDS_SIZE_MAX);
+        return err_set(
+            &find->detail, ERR_INVALID,
+            "what do you want? Send one of url=URL, digest=SHA-256, words=WORDS (%d bytes at most)",
+            WORDS_SIZE_MAX);
     }
     if (has_digest && asking->digest.size != DIGEST_DIGITS) {
         return err_set(&find->detail, ERR_INVALID, "\"digest\" is a SHA-256 in %d hexadecimal digits",

@@ -1,5 +1,5 @@
-/* Those who keep everything: groups and their topologies. web/ring.js reads the section on the dashboard
- * again and again. */
+/* Nodes that keep whole collections: groups and their topologies. web/ring.js reads the section on the
+ * dashboard again and again. */
 #include "replay/admin/admin_pages_state.h"
 
 enum { NAME_SIZE_MAX = 128, FORMAT_SIZE_MAX = 16, EDGES_SHOWN_MAX = 100, US_PER_MS = 1000 };
@@ -14,10 +14,9 @@ void admin_pages_groups(struct http_request *request) {
     buf_init(&name, NAME_SIZE_MAX);
     buf_init(&text, ADMIN_PAGES_TEXT_SIZE_MAX);
     (void)form_get(http_request_query(request), "group", &name);
-    enum err err =
-        name.err == ERR_OK
-            ? admin_pages->table->put_groups(admin_pages->context, buf_bytes(&name), &text, &detail)
-            : err_set(&detail, ERR_NOT_FOUND, "no group has a name as long as that");
+    enum err err = name.err == ERR_OK ? admin_pages->table->put_groups(admin_pages->context, buf_bytes(&name),
+                                                                       &text, &detail)
+                                      : err_set(&detail, ERR_NOT_FOUND, "no group has so long a name");
     buf_done(&name);
     if (err == ERR_OK) {
         http_answer_json(request, ADMIN_PAGES_OK, "no-store", &text);
@@ -43,7 +42,7 @@ void admin_pages_group_picture(struct http_request *request) {
     if (!is_svg && !is_dot) {
         err = err_set(&detail, ERR_INVALID, "\"format\" is svg or dot");
     } else if (!form_get(query, "group", &name) || name.err != ERR_OK) {
-        err = err_set(&detail, ERR_INVALID, "of which group? /api/v1/groups/picture?group=NAME");
+        err = err_set(&detail, ERR_INVALID, "which group? /api/v1/groups/picture?group=NAME");
     }
     err = err == ERR_OK ? admin_pages->table->put_group_picture(admin_pages->context, buf_bytes(&name),
                                                                 is_dot, &text, &detail)

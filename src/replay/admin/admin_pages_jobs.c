@@ -16,18 +16,18 @@ static void put_add_form(struct sheet *sheet) {
     sheet_html(
         sheet,
         "<form method=post action=\"/jobs\" class=form>\n"
-        "<div class=field><label for=urls>URLs, one a line</label>"
+        "<div class=field><label for=urls>URLs, one per line</label>"
         "<textarea id=urls name=urls rows=2 required placeholder=\"https://example.org/\"></textarea></div>\n"
         "<div class=form-row>\n"
         "<div class=field><label for=scope>Scope</label><select id=scope name=scope>"
-        "<option value=page>the page alone<option value=prefix>what lies below the URL"
+        "<option value=page>the page alone<option value=prefix>everything below the URL"
         "<option value=host selected>its host<option value=domain>its domain<option "
-        "value=any>any</select></div>\n"
+        "value=any>any host</select></div>\n"
         "<div class=field><label for=period>Every</label><input id=period name=period value=\"1 d\" "
         "size=6></div>\n"
         "<div class=field><label for=depth>Depth</label>"
         "<input id=depth name=depth inputmode=numeric size=5 placeholder=any></div>\n"
-        "<div class=field><label for=limit>URLs a visit</label>"
+        "<div class=field><label for=limit>URLs per visit</label>"
         "<input id=limit name=limit inputmode=numeric size=7 placeholder=any></div>\n"
         "<button class=main>Add job</button></div></form>\n");
 }
@@ -94,8 +94,9 @@ static void put_job(struct sheet *sheet, const struct job_view *job, bool is_kno
 
 static void put_table(struct sheet *sheet, const struct job_view *jobs, size_t count, bool is_known) {
     if (count == 0) {
-        sheet_html(sheet, "<p>There is no job yet. A job is a site that this node archives again and again; "
-                          "<code>mnemon job add URL</code> adds one too.\n");
+        sheet_html(sheet,
+                   "<p>There are no jobs yet. A job is a site that this node archives again and again; "
+                   "<code>mnemon job add URL</code> adds one too.\n");
         return;
     }
     sheet_table_begin(sheet, "Jobs of this node");
@@ -110,10 +111,10 @@ static void put_table(struct sheet *sheet, const struct job_view *jobs, size_t c
 
 static void put_waiting(struct sheet *sheet, const struct node_status *status) {
     if (status == NULL || status->waiting_count == 0) {
-        sheet_html(sheet, "<p id=waiting class=quiet>No host is waited for.\n");
+        sheet_html(sheet, "<p id=waiting class=quiet>The crawl is not waiting for any host.\n");
         return;
     }
-    sheet_html(sheet, "<h2>Hosts that are waited for</h2>\n<ul id=waiting>");
+    sheet_html(sheet, "<h2>Hosts that the crawl is waiting for</h2>\n<ul id=waiting>");
     for (size_t i = 0; i < status->waiting_count; i++) {
         sheet_html(sheet, "<li>");
         sheet_string(sheet, status->waiting[i].about);
@@ -197,7 +198,7 @@ static enum err change(const struct admin_pages *admin_pages, struct bytes rest,
     if (bytes_equal(action, BYTES("remove"))) {
         return admin_pages->table->remove_job(admin_pages->context, name, detail);
     }
-    return err_set(detail, ERR_NOT_FOUND, "there is no such action: pause, resume or remove");
+    return err_set(detail, ERR_NOT_FOUND, "there is no such action; use pause, resume or remove");
 }
 
 static void post_change(struct http_request *request) {
@@ -320,7 +321,7 @@ static void put_save_form(struct sheet *sheet, struct bytes url) {
     sheet_html(
         sheet,
         "\"></div><button class=main>Save this page now</button></div>"
-        "<p class=quiet>The page and what it needs to be shown is fetched once, by this node.</form>\n");
+        "<p class=quiet>This node fetches the page once, with everything it needs to be shown.</form>\n");
 }
 
 static void answer_save_page(struct http_request *request) {
@@ -416,7 +417,7 @@ static void put_outcome(struct sheet *sheet, const struct save_view *save) {
         sheet_notice(sheet, SHEET_BAD, save->message != NULL ? save->message : "");
         put_save_form(sheet, url);
     } else {
-        sheet_notice(sheet, SHEET_PLAIN, "It is being fetched. This page looks again by itself.");
+        sheet_notice(sheet, SHEET_PLAIN, "The page is being fetched. This page reloads by itself.");
         char seconds[8];
         snprintf(seconds, sizeof seconds, "%d", REFRESH_S);
         http_add_header(sheet->request, "Refresh", seconds);

@@ -55,8 +55,8 @@ static void put_arcs(struct sheet *sheet, const struct ring_view *ring) {
     if (count == 0) {
         return;
     }
-    sheet_html(sheet, "<h3>Arcs that this node sees to</h3>\n");
-    sheet_table_begin(sheet, "Arcs that this node sees to, with their copies");
+    sheet_html(sheet, "<h3>Arcs that this node looks after</h3>\n");
+    sheet_table_begin(sheet, "Arcs that this node looks after, with their copies");
     sheet_html(sheet, "<thead><tr><th>Ends at<th class=number>Of the ring<th>Level<th class=number>Copies<th "
                       "class=number>Missing<th>Repair<th class=grow>With\n<tbody>");
     for (int level = RING_VIEW_LOW; level >= RING_VIEW_WHOLE; level--) {
@@ -75,7 +75,7 @@ static void put_arcs(struct sheet *sheet, const struct ring_view *ring) {
 
 /* ---- decrees ---- */
 
-/* When it was made, says its author, who may have written anything. */
+/* The time that its author claims; it may be anything. */
 static void put_version(struct sheet *sheet, uint64_t version) {
     if (version <= (uint64_t)UTC_MAX_US) {
         sheet_time(sheet, (int64_t)version);
@@ -135,9 +135,10 @@ static void put_ring_services(struct sheet *sheet, const struct ring_view *ring)
 
 static void put_neighbours(struct sheet *sheet, const struct ring_view *ring) {
     sheet_table_begin(sheet, "Neighbours of this node on the ring");
-    sheet_html(sheet,
-               "<thead><tr><th class=grow>Node<th>Place on the ring<th>Is our<th class=number>Round trip\n"
-               "<tbody id=ring-neighbours>");
+    sheet_html(
+        sheet,
+        "<thead><tr><th class=grow>Node<th>Position on the ring<th>Relation<th class=number>Round trip\n"
+        "<tbody id=ring-neighbours>");
     for (size_t i = 0; i < ring->neighbours_count; i++) {
         const struct ring_view_neighbour *neighbour = &ring->neighbours[i];
         sheet_html(sheet, "<tr>");

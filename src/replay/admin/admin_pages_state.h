@@ -1,4 +1,4 @@
-/* admin_pages_state - what the files of admin_pages*.c share. Private to them. */
+/* admin_pages_state - what the files of admin_pages.h share. Private to them. */
 #ifndef MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
 #define MNEMON_REPLAY_ADMIN_ADMIN_PAGES_STATE_H
 
@@ -26,10 +26,11 @@ static inline struct admin_pages *admin_pages_of(const struct http_request *requ
     return admin_pages_replay(request)->admin_pages;
 }
 
-/* For http_route.begin: answers who may not change things, with a page for people, else with text. */
+/* For http_route.begin: refuses a client that may not change things, with a page for people, else with text.
+ */
 void admin_pages_begin_change(struct http_request *request);
 
-/* The answer for an error with its sentence: a page for people, JSON under /api/ and where it is asked for.
+/* The answer for an error with its sentence: a page for people, JSON under /api/ and if it is asked for.
  */
 void admin_pages_answer_error(struct http_request *request, enum err err, const struct err_detail *detail);
 void admin_pages_answer_problem(struct http_request *request, unsigned status, enum err err,
@@ -38,10 +39,10 @@ void admin_pages_answer_problem(struct http_request *request, unsigned status, e
 /* 303: look there. */
 void admin_pages_answer_see(struct http_request *request, const char *path);
 
-/* The body, where it is at most ADMIN_PAGES_BODY_SIZE_MAX; else it has been answered. */
+/* The body, if it is at most ADMIN_PAGES_BODY_SIZE_MAX; else the request has been answered. */
 bool admin_pages_body(struct http_request *request, struct bytes *ret_body);
 
-/* A login form, or, for who is logged in, nothing. */
+/* A login form; nothing for a client that is logged in. */
 void admin_pages_put_login(struct sheet *sheet);
 
 /* How many there are. */

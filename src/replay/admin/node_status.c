@@ -18,7 +18,7 @@ const char *node_status_volume_state(const struct node_status_volume *volume) {
 
 /* ---- JSON ---- */
 
-/* Of a section, or, where that is empty, of none. */
+/* The numbers of a section; those of no section if it is empty. */
 static void put_numbers(const struct node_status *status, struct bytes section, struct json *json) {
     for (size_t i = 0; i < status->numbers_count; i++) {
         const struct node_status_number *number = &status->numbers[i];

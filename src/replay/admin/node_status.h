@@ -15,7 +15,7 @@
 enum { NODE_STATUS_NUMBERS_MAX = 80, NODE_STATUS_PAGES_MAX = 32 };
 
 struct node_status_number {
-    const char *path; /* where the JSON has it: "crawl.documents_per_second" */
+    const char *path; /* its place in the JSON: "crawl.documents_per_second" */
     double value;
     int decimals; /* that are shown; 0 for counts */
 };

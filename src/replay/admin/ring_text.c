@@ -49,7 +49,7 @@ static bool has_too_few_nodes(const struct ring_view *ring) {
     return false;
 }
 
-/* Of who keeps everything: how the last round over the ring went. */
+/* How the last round over the ring went, for a node that keeps everything. */
 static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
     if (!copies->keeps_everything) {
         return;
@@ -60,11 +60,11 @@ static void put_tour(struct buf *out, const struct ring_view_copies *copies) {
         return;
     }
     put_things(out, copies->stops_count, "arc");
-    buf_put_string(out, " of others compared, ");
+    buf_put_string(out, " of other nodes compared, ");
     put_things(out, copies->missing_count, "capture");
     buf_put_string(out, " missing here");
     if (copies->silent_count > 0) {
-        buf_put_string(out, ", nobody answered for ");
+        buf_put_string(out, ", no node answered for ");
         value_put_count(out, copies->silent_count);
     }
 }
@@ -80,14 +80,14 @@ static void put_copies(struct buf *out, const struct ring_view *ring) {
     value_put_count(out, ring->replicas);
     buf_put_string(out, ring->replicas == 1 ? " copy of each wanted" : " copies of each wanted");
     buf_put_string(out, has_too_few_nodes(ring) ? ", more than there are nodes" : "");
-    buf_put_format(out, "; sees to %.1f %% of the ring", 100 * ring->share);
+    buf_put_format(out, "; looks after %.1f %% of the ring", 100 * ring->share);
     put_arcs(out, copies);
     put_tour(out, copies);
     buf_put_string(out, copies->is_full ? "; the disk here is full" : "");
     buf_put_string(out, copies->is_fed ? "" : "; what is in the volumes is still being counted");
 }
 
-/* Of all arcs: the missing together; the time of the slowest, for they are repaired side by side. */
+/* All arcs: what is missing in all, and the time of the slowest, for they are repaired side by side. */
 static void put_repair(struct buf *out, const struct ring_view_copies *copies) {
     uint64_t repairing_count = 0;
     uint64_t missing_count = 0;

@@ -24,10 +24,10 @@ enum ring_text {
 /* "keeping", "repair" …: of a line; lower case. */
 extern const char *const ring_text_names[];
 
-/* Append the sentence, without an end; nothing where there is nothing to say. */
+/* Append the sentence, without an end; nothing if there is nothing to say. */
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out);
 
-/* An arc's repair: "for 5 s, about 20 s left"; nothing where nothing is repaired. */
+/* An arc's repair: "for 5 s, about 20 s left"; nothing if nothing is repaired. */
 void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out);
 
 /* A member of an arc, by the worst that is to be said of it: "away", "full" … "complete". */

@@ -391,7 +391,7 @@ static enum err read_own(struct archive_reader *reader, const struct capture *ca
     return part_read(&reader->own, reader->archive, moved.volume, &moved.location, capture->digest, detail);
 }
 
-/* What the server said: of this capture, or of the original where it said only that nothing had changed. */
+/* What the server said: with this capture, or with the original if it said only that nothing had changed. */
 static void describe(const struct archive_part *part, struct archive_record *out) {
     static const struct fields no_fields = {.count = 0};
     const struct record *record = &part->record;
@@ -443,7 +443,8 @@ enum err archive_open(struct archive_reader *reader, const struct capture *captu
 
 /* ---- finding one that can be opened ---- */
 
-/* The same one is worth another try only where its document is that of another. False: there is nothing else.
+/* The same capture is worth another try only if its document belongs to another. False: there is nothing
+ * else.
  */
 static bool find_another(struct archive_reader *reader, const struct archive_attempt *attempt,
                          struct capture *ret_capture) {
@@ -469,7 +470,7 @@ enum err archive_try(struct archive_reader *reader, const struct archive_attempt
     uint64_t until_us = clock_monotonic_us(clock) + TRIES_US;
     reader->lost.is_lost = false;
     err = attempt->use(attempt->context, &capture, detail);
-    /* Where it went well, the visit may be another's already: that of who reads what is sent. */
+    /* If it went well, the reader may belong to the client's stream already. */
     for (int tries = 1; err != ERR_OK && reader->lost.is_lost && tries < TRIES_MAX; tries++) {
         if (clock_monotonic_us(clock) >= until_us || !find_another(reader, attempt, &capture)) {
             break;

@@ -52,7 +52,7 @@ struct archive_reader *archive_reader_begin_own(struct archive *archive);
 void archive_reader_renew(struct archive_reader *reader);
 
 /*
- * The visit will last as long as a client takes to read what it holds. False where too many do so already:
+ * The visit will last as long as a client takes to read what it holds. False if too many do so already:
  * visits have files and memory.
  */
 bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
@@ -82,9 +82,9 @@ enum archive_choice {
 };
 
 /*
- * ERR_NOT_FOUND; ERR_UNREACHABLE where nothing was found but a volume is down. Of several captures in the
- * second that was asked for, the last. The slices live in the visit until the next find. One visit sees the
- * captures of a SURT as they were at its first look.
+ * ERR_NOT_FOUND; ERR_UNREACHABLE if nothing was found but a volume is down. If several captures are of the
+ * second that was asked for, the last is found. The slices live in the visit until the next find. One visit
+ * sees the captures of a SURT as they were at its first look.
  */
 enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                       enum archive_choice choice, struct capture *ret_capture,
@@ -127,7 +127,7 @@ enum err archive_walk_next(struct archive_walk *walk, struct capture *ret_captur
 
 /*
  * Append the key of the capture that was looked at last, given or passed over: opaque bytes for
- * archive_range.after. ERR_NOT_FOUND where there is none yet.
+ * archive_range.after. ERR_NOT_FOUND if there is none yet.
  */
 enum err archive_walk_key(const struct archive_walk *walk, struct buf *out) MUST_CHECK;
 
@@ -142,9 +142,9 @@ void archive_walk_close(struct archive_walk *walk);
 
 /* A capture as it is to be replayed. Slices last until the next open of the visit. */
 struct archive_record {
-    uint16_t status;             /* of HTTP; 200 for what is not HTTP. Of a "not modified": the original's */
-    struct bytes head;           /* the HTTP head of this capture; of a "not modified": the original's */
-    const struct fields *fields; /* of the head; empty for what is not HTTP */
+    uint16_t status;             /* of HTTP; 200 if it is not HTTP. For a "not modified": the original's */
+    struct bytes head;           /* the HTTP head of this capture; for a "not modified": the original's */
+    const struct fields *fields; /* of the head; empty if it is not HTTP */
     struct bytes content_type;   /* of the head, or of the resource record; may be empty */
     struct bytes body;           /* without chunks; content encodings as received; empty for an empty body */
     bool is_http;
@@ -156,13 +156,13 @@ struct archive_record {
 };
 
 /*
- * ERR_PERMISSION where the rules block it; ERR_NOT_FOUND where its document was removed; ERR_CORRUPT where it
- * is damaged; ERR_UNREACHABLE where its volume is down.
+ * ERR_PERMISSION if the rules block it; ERR_NOT_FOUND if its document was removed; ERR_CORRUPT if it
+ * is damaged; ERR_UNREACHABLE if its volume is down.
  */
 enum err archive_open(struct archive_reader *reader, const struct capture *capture,
                       struct archive_record *ret_record, struct err_detail *detail) MUST_CHECK;
 
-/* For who reads a capture in another way: how that went. Returns err. */
+/* For a caller that reads a capture in another way: how that went. Returns err. */
 enum err archive_note_read(struct archive_reader *reader, const struct capture *capture, enum err err);
 
 /* ---- finding one that can be opened ---- */

@@ -71,7 +71,7 @@ struct archive_reader {
 
 enum { ARCHIVE_KEY_SIZE_MAX = 2 * URL_SIZE_MAX + 64 };
 
-/* Is it to be seen: its document is there, and no rule excludes it? ERR_NOT_FOUND where not. */
+/* Is it to be seen: its document is there, and no rule excludes it? ERR_NOT_FOUND if not. */
 enum err archive_see(struct archive_reader *reader, const struct capture *capture) MUST_CHECK;
 
 /* The same capture as the index has it now; for this, slices are not looked at. */

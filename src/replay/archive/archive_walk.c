@@ -174,7 +174,7 @@ enum err archive_walk_open(struct archive_reader *reader, const struct archive_r
     buf_init(&walk->after, ARCHIVE_KEY_SIZE_MAX);
     err = buf_put(&walk->after, range->after);
     if (err == ERR_OK && range->after.size > 0 && !read_place(walk)) {
-        err = err_set(detail, ERR_INVALID, "this is no place where a walk can go on");
+        err = err_set(detail, ERR_INVALID, "a walk cannot go on from here: this key is malformed");
     }
     if (err != ERR_OK) {
         archive_walk_close(walk);

@@ -32,7 +32,7 @@ void wayback_put_url(struct buf *out, struct bytes url) {
 
 /* ---- the URL ---- */
 
-/* A character that stands at the start, plain or percent-encoded; its size, 0 where it is another. */
+/* A character that stands at the start, plain or percent-encoded; its size, 0 if it is another. */
 static size_t match(struct bytes text, uint8_t wanted, bool *is_encoded) {
     uint8_t byte;
     if (text.size > 0 && text.data[0] == wanted) {
@@ -134,7 +134,7 @@ static struct bytes skip_slashes(struct bytes text) {
     return bytes_skip(text, count);
 }
 
-/* Cut "20260102030405im_/", "2026*" off, where the target begins so; a URL without all that stays as it is.
+/* Cut "20260102030405im_/" or "2026*" off, if the target begins so; a URL without them stays as it is.
  */
 static enum err take_time(struct wayback_path *path, struct bytes *target, struct err_detail *detail) {
     size_t digits = count_digits(*target);

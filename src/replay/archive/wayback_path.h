@@ -28,7 +28,7 @@ enum { WAYBACK_DIGITS_MAX = 14, WAYBACK_MODIFIER_SIZE_MAX = 4 };
 
 struct wayback_path {
     enum wayback_kind kind;
-    struct bytes key;         /* behind the "~"; empty where there is none */
+    struct bytes key;         /* behind the "~"; empty if there is none */
     struct bytes digits;      /* of the time; may be empty */
     struct bytes modifier;    /* as it was written: "im_"; may be empty */
     enum rewrite_modifier as; /* what it stands for */
@@ -41,7 +41,7 @@ void wayback_path_done(struct wayback_path *path);
 
 /*
  * The target behind "/web/", percent-encoding, query and all; its slices are borrowed. ERR_INVALID with what
- * is wrong, ERR_LIMIT above URL_SIZE_MAX, ERR_NOT_FOUND where nothing is asked for at all.
+ * is wrong, ERR_LIMIT above URL_SIZE_MAX, ERR_NOT_FOUND if nothing is asked for at all.
  */
 enum err wayback_path_parse(struct wayback_path *path, struct bytes target,
                             struct err_detail *detail) MUST_CHECK;

@@ -10,7 +10,8 @@ enum {
     STATUS_OK = 200,
     STATUS_BAD_REQUEST = 400,
     ERROR_SIZE_MAX = 4 << 10,
-    CAPTURES_MAX = 2000, /* that are looked at: who has more redirects in a row around that time has none */
+    CAPTURES_MAX = 2000, /* that are looked at: a URL with more redirects in a row around that time counts as
+                            not archived */
     CALLBACK_SIZE_MAX = 128,
     HOST_SIZE_MAX = 255,
     BODY_SIZE_MAX = 1 << 20,
@@ -112,7 +113,7 @@ static enum err read_available_time(const struct asked *asked, const struct cloc
                                     struct err_detail *detail) {
     *ret_us = clock_wall_us(clock);
     if (asked->timestamp.size > 0 && !utc_parse_digits(buf_bytes(&asked->timestamp), false, ret_us)) {
-        return err_set(detail, ERR_INVALID, "timestamp= is no time; write 1 to 14 digits");
+        return err_set(detail, ERR_INVALID, "timestamp= is not a time; write 1 to 14 digits");
     }
     return ERR_OK;
 }
@@ -182,7 +183,7 @@ static enum err put_answer(struct buf *out, struct http_request *request, const 
         return err_set(detail, ERR_INVALID, "url= is missing");
     }
     if (asked->callback.size > 0 && !is_callback(buf_bytes(&asked->callback))) {
-        return err_set(detail, ERR_INVALID, "callback= is no name of a function");
+        return err_set(detail, ERR_INVALID, "callback= is not the name of a function");
     }
     struct archive_reader *reader = archive_reader_begin(replay->archive);
     if (reader == NULL) {

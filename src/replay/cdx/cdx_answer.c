@@ -343,7 +343,7 @@ static void end_list(struct cdx_answer *answer, struct bytes key) {
     answer->phase = PHASE_OVER;
 }
 
-/* The limit is reached. Whether there is more matters only to who wants to go on. */
+/* The limit is reached. Whether there is more matters only to a client that wants to go on. */
 static enum err reach_limit(struct cdx_answer *answer, const struct capture *last) {
     const struct cdx_query *query = &answer->query;
     if (!query->wants_resume_key || query->is_of_last || query->sort == CDX_CLOSEST || last == NULL) {
@@ -473,7 +473,7 @@ static enum err break_off(struct cdx_answer *answer, struct err_detail *detail) 
     }
     if (!has_key) {
         return err_set(detail, ERR_TIMEOUT,
-                       "this takes longer than %d seconds; ask for less, or with showResumeKey",
+                       "this takes longer than %d seconds; ask for less, or use showResumeKey",
                        CDX_ANSWER_TIME_MAX_S);
     }
     end_list(answer, buf_bytes(&answer->key));

@@ -3,7 +3,7 @@
  *
  * A piece is some milliseconds of work and a bounded number of bytes, so that others are served in between
  * and a long answer takes no more memory than a short one. What is asked for may take a minute in all, then
- * the answer ends with its resume key where one was asked for, and with ERR_TIMEOUT where not: a list that is
+ * the answer ends with its resume key if one was asked for, and with ERR_TIMEOUT if not: a list that is
  * not whole must not look as if it were.
  *
  * Belongs to one thread at a time; holds its visit, and with it a view of the index, until it is freed.
@@ -20,7 +20,7 @@ struct cdx_answer;
 
 /*
  * The text is that behind "?"; it is copied. ERR_INVALID with a sentence for the client. *ret_is_json:
- * whether he wants to read it as JSON, on failure too.
+ * whether the client wants JSON, on failure too.
  */
 enum err cdx_answer_new(struct archive *archive, const struct clock *clock, enum cdx_dialect dialect,
                         struct bytes text, struct cdx_answer **ret_answer, bool *ret_is_json,
@@ -35,7 +35,7 @@ const char *cdx_answer_type(const struct cdx_answer *answer);
  */
 enum err cdx_answer_work(struct cdx_answer *answer, struct err_detail *detail) MUST_CHECK;
 
-/* It will last as long as the client takes to read it. False where too many do so already. */
+/* It will last as long as the client takes to read it. False if too many do so already. */
 bool cdx_answer_hold(struct cdx_answer *answer) MUST_CHECK;
 
 /* What was made and not yet consumed. */

@@ -59,7 +59,7 @@ static struct bytes put_number(uint64_t number, char out[CDX_NUMBER_SIZE]) {
     return bytes_of(at, (size_t)(out + CDX_NUMBER_SIZE - at));
 }
 
-/* Where the payload of a revisit is; nothing where that is not known now. */
+/* The place of a revisit's payload; nothing if that is not known now. */
 static void fill_original(struct cdx_line *line, struct archive_reader *reader,
                           const struct capture *capture) {
     struct key key;

@@ -41,7 +41,7 @@ static inline unsigned cdx_field_bit(enum cdx_field field) {
     return 1U << field;
 }
 
-/* By the name of either dialect; false where there is no such field. */
+/* By the name of either dialect; false if there is no such field. */
 bool cdx_field_parse(struct bytes name, enum cdx_field *ret_field);
 const char *cdx_field_name(enum cdx_dialect dialect, enum cdx_field field);
 
@@ -66,7 +66,7 @@ void cdx_line_done(struct cdx_line *line);
 void cdx_line_fill(struct cdx_line *line, struct archive_reader *reader, const struct capture *capture,
                    unsigned fields);
 
-/* One of them; "-" where it is empty. CDX_WHOLE_LINE needs all public ones. */
+/* One of them; "-" if it is empty. CDX_WHOLE_LINE needs all public ones. */
 struct bytes cdx_line_value(struct cdx_line *line, enum cdx_field field);
 
 #endif

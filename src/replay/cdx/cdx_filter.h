@@ -34,7 +34,7 @@ void cdx_filter_done(struct cdx_filter *filter);
 /* The fields that it needs. */
 unsigned cdx_filter_fields(const struct cdx_filter *filter);
 
-/* ERR_LIMIT where the regular expression is too much work. */
+/* ERR_LIMIT if the regular expression is too much work. */
 enum err cdx_filter_run(const struct cdx_filter *filter, struct cdx_line *line, bool *ret_passes,
                         struct err_detail *detail) MUST_CHECK;
 

@@ -65,7 +65,8 @@ static bool is_yes(struct bytes value) {
 }
 
 static enum err read_number(struct reading *reading, struct bytes value, uint64_t *ret_number) {
-    return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK : refuse(reading, value, "this is no number");
+    return bytes_to_u64(value, NUMBER_MAX, ret_number) ? ERR_OK
+                                                       : refuse(reading, value, "this is not a number");
 }
 
 static enum err read_time(struct reading *reading, struct bytes value, bool is_end, int64_t *ret_us) {
@@ -74,7 +75,7 @@ static enum err read_time(struct reading *reading, struct bytes value, bool is_e
         return ERR_OK;
     }
     if (!utc_parse_digits(value, is_end, &time_us)) {
-        return refuse(reading, value, "this is no time; write 1 to 14 digits");
+        return refuse(reading, value, "this is not a time; write 1 to 14 digits");
     }
     *ret_us = is_end ? time_us + SECOND_US - 1 : time_us; /* all of the last second */
     return ERR_OK;
@@ -181,7 +182,7 @@ static enum err read_collapse(struct reading *reading, struct bytes value) {
         return refuse(reading, value, "there is no such field");
     }
     if (rest.data != NULL && (!bytes_to_u64(rest, NUMBER_MAX, &size) || size == 0)) {
-        return refuse(reading, value, "behind the field and a colon comes how many characters count");
+        return refuse(reading, value, "write FIELD or FIELD:N, to compare the first N characters only");
     }
     return add_collapse(reading, field, size);
 }
@@ -246,7 +247,8 @@ static enum err read_page_size(struct reading *reading, struct bytes value) {
     return err;
 }
 
-/* Keys are shown encoded. Who encodes that once more gets it right all the same: every key has spaces. */
+/* Keys are shown encoded. A client that encodes one once more gets it right all the same: every key has
+ * spaces. */
 static enum err read_key(struct reading *reading, struct bytes value) {
     struct cdx_query *query = reading->query;
     if (value.size > 0 && bytes_find_byte(value, ' ') == value.size) {
@@ -334,13 +336,13 @@ static enum err settle(struct reading *reading) {
         return err_set(detail, ERR_INVALID, "sort=closest needs closest= and a time");
     }
     if (query->sort == CDX_CLOSEST && (query->has_page || query->resume_key.size > 0 || query->is_of_last)) {
-        return err_set(detail, ERR_INVALID, "sort=closest has no pages, no resume keys and no last ones");
+        return err_set(detail, ERR_INVALID, "sort=closest takes no page, no resumeKey and no negative limit");
     }
     if (query->is_of_last && query->resume_key.size > 0) {
-        return err_set(detail, ERR_INVALID, "the last ones cannot be resumed; use sort=reverse");
+        return err_set(detail, ERR_INVALID, "a negative limit takes no resumeKey; use sort=reverse");
     }
     if (query->has_page && query->page > NUMBER_MAX / query->page_size) {
-        return err_set(detail, ERR_INVALID, "there are not so many pages");
+        return err_set(detail, ERR_INVALID, "there are not that many pages");
     }
     if (query->dialect == CDX_PYWB && !reading->has_output) {
         query->output = query->is_shown_chosen ? CDX_TEXT : CDX_CDXJ;

@@ -54,7 +54,7 @@ struct cdx_query {
     bool is_resolved;        /* resolveRevisits */
 };
 
-/* As if nothing had been asked; for who fills it in himself. */
+/* As if nothing had been asked; for a caller that fills it in itself. */
 void cdx_query_init(struct cdx_query *query, enum cdx_dialect dialect);
 
 /* ERR_INVALID with a sentence for the client. query->output is right even then, as far as it was read. */

@@ -55,7 +55,7 @@ static enum err read_key(struct cdx_run *run, struct bytes *after, struct err_de
             hash = hash << 4 | (uint64_t)(digit & 15);
         }
         if (!is_sound) {
-            return err_set(detail, ERR_INVALID, "the resume key is of another query");
+            return err_set(detail, ERR_INVALID, "the resume key belongs to another query");
         }
         run->stages[i].hash = hash;
         *after = bytes_skip(*after, HASH_DIGITS + 1);
@@ -137,7 +137,7 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
                       const struct cdx_query *query, bool in_reverse, struct err_detail *detail) {
     struct bytes after;
     if (query->sort == CDX_CLOSEST && !is_of_one_url(query)) {
-        return err_set(detail, ERR_INVALID, "sort=closest is of one URL: no prefix, host or domain");
+        return err_set(detail, ERR_INVALID, "sort=closest needs a single URL, not a prefix, host or domain");
     }
     init(run, archive, reader, query, in_reverse);
     enum err err = read_key(run, &after, detail);
@@ -202,7 +202,7 @@ static uint64_t distance(const struct capture *capture, int64_t closest_us) {
     return second > closest ? (uint64_t)second - (uint64_t)closest : (uint64_t)closest - (uint64_t)second;
 }
 
-/* Of two that are equally far the older one. */
+/* If two are equally far, the older one. */
 static struct cdx_side *choose_side(struct cdx_run *run) {
     struct cdx_side *first = &run->sides[0];
     struct cdx_side *second = &run->sides[1];
@@ -215,7 +215,7 @@ static struct cdx_side *choose_side(struct cdx_run *run) {
     return is_second ? second : first;
 }
 
-/* Of this very second: whatever the other side has is further away. */
+/* Is it of this very second? Then whatever the other side has is further away. */
 static bool is_hit(const struct cdx_run *run, const struct cdx_side *side) {
     return run->query->sort == CDX_CLOSEST && side->has_capture &&
            distance(&side->capture, run->query->closest_us) == 0;

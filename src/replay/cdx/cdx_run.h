@@ -30,7 +30,7 @@ struct cdx_stage {
 
 struct cdx_side {
     struct archive_walk *walk; /* NULL: not yet */
-    struct capture capture;    /* the next that it has, where has_capture */
+    struct capture capture;    /* the next that it has, if has_capture */
     bool has_capture;
     bool is_over;
 };
@@ -53,7 +53,7 @@ struct cdx_run {
 enum { CDX_STEPS = 256 };
 
 /*
- * All three outlive the run. Goes on behind query->resume_key, where it has one. Does not read yet.
+ * All three outlive the run. Goes on behind query->resume_key, if it has one. Does not read yet.
  * ERR_INVALID for a URL or a key that is none.
  */
 enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
@@ -67,13 +67,13 @@ void cdx_run_close(struct cdx_run *run);
 
 /*
  * ERR_NOT_FOUND at the end. ERR_BUSY when steps_left, which the caller sets, is used up: call again.
- * ERR_LIMIT where a regular expression is too much work. The capture lasts until the next call.
+ * ERR_LIMIT if a regular expression is too much work. The capture lasts until the next call.
  */
 enum err cdx_run_next(struct cdx_run *run, struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 
 /*
  * Append a key that goes on behind the capture that was given last, or, with NULL, behind all that was looked
- * at. ERR_NOT_FOUND where that cannot be told.
+ * at. ERR_NOT_FOUND if that cannot be told.
  */
 enum err cdx_run_key(const struct cdx_run *run, const struct capture *given, struct buf *out) MUST_CHECK;
 

@@ -109,7 +109,7 @@ static enum err read_period(struct find *find) {
     return ERR_OK;
 }
 
-/* A number of the query; as it was where there is none. */
+/* A number of the query; as it was if there is none. */
 static enum err read_number(struct find *find, struct bytes query, const char *name, uint64_t min,
                             uint64_t max, uint64_t *number) {
     struct buf text;
@@ -256,26 +256,27 @@ static void put_form(struct sheet *sheet, const struct find *find) {
 
 static void put_help(struct sheet *sheet) {
     sheet_html(sheet, "<p class=quiet>Finds archived pages in which all words occur. "
-                      "<code>\"two words\"</code> stand side by side, <code>-word</code> must not be there, "
-                      "<code>word*</code> is how a word begins.</p>\n");
+                      "<code>\"two words\"</code> finds words side by side, <code>-word</code> leaves out "
+                      "pages with that word, "
+                      "<code>word*</code> finds words that begin so.</p>\n");
 }
 
-/* How far the index is, where it is not all there. */
+/* How far the index is, if it is not complete. */
 static void put_state(struct sheet *sheet, struct search *search) {
     struct search_stat stat;
     search_stat(search, &stat);
     if (stat.error[0] != '\0') {
-        sheet_html(sheet, "<p class=\"notice bad\">The index is not being fed: ");
+        sheet_html(sheet, "<p class=\"notice bad\">The full-text index is not being updated: ");
         sheet_string(sheet, stat.error);
         sheet_html(sheet, "</p>\n");
     } else if (stat.left_count > 0 || !stat.is_open) {
         uint64_t read_count =
             stat.left_count < stat.captures_count ? stat.captures_count - stat.left_count : 0;
-        sheet_html(sheet, "<p class=\"notice warning\" id=index-state>The index is being made: ");
+        sheet_html(sheet, "<p class=\"notice warning\" id=index-state>The full-text index is being built: ");
         sheet_count(sheet, read_count);
         sheet_html(sheet, " of about ");
         sheet_count(sheet, stat.captures_count);
-        sheet_html(sheet, " captures read.</p>\n");
+        sheet_html(sheet, " captures read so far.</p>\n");
     } else {
         sheet_html(sheet, "<p class=quiet id=index-state>");
         sheet_count(sheet, stat.documents_count);
@@ -350,10 +351,10 @@ static void put_results(struct sheet *sheet, const struct find *find) {
     }
     sheet_html(sheet, "<ul class=actions>\n");
     if (find->page > 1) {
-        put_turn(sheet, find, find->page - 1, "prev", "Better ones");
+        put_turn(sheet, find, find->page - 1, "prev", "Previous results");
     }
     if (job->has_more && find->page < FIND_PAGES_MAX) {
-        put_turn(sheet, find, find->page + 1, "next", "More");
+        put_turn(sheet, find, find->page + 1, "next", "More results");
     }
     sheet_html(sheet, "</ul>\n");
 }

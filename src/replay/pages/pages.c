@@ -14,7 +14,7 @@ static void answer_missing(struct http_request *request) {
     sheet_answer_error(
         replay, request, STATUS_NOT_FOUND, "There is no such page",
         "The archive has no page of its own at this address. To see an archived page, type its "
-        "address at the start.");
+        "address on the start page.");
 }
 
 struct http_route pages_fallback(struct replay *replay) {

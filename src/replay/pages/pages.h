@@ -9,7 +9,7 @@
  *      pages_holdings.c    /holdings                hosts, types, months, volumes; from survey.h
  *
  * What they show, programs get as JSON under /api/v1/ (docs/api.md). No request looks at more than a bounded
- * number of captures; where that cuts something off, the page says so.
+ * number of captures; if that cuts something off, the page says so.
  */
 #ifndef MNEMON_REPLAY_PAGES_PAGES_H
 #define MNEMON_REPLAY_PAGES_PAGES_H

@@ -190,7 +190,7 @@ static unsigned calendar_days_of(int32_t year, unsigned month) {
     return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
 }
 
-/* Of the first of the month; 0: Monday. */
+/* The weekday of the first of the month; 0: Monday. */
 static unsigned calendar_weekday(int32_t year, unsigned month) {
     struct utc utc = {.year = year, .month = (uint8_t)month, .day = 1};
     int64_t time_us;
@@ -364,7 +364,7 @@ static void put_legend(struct sheet *sheet) {
 
 /* ---- the page ---- */
 
-/* The day, or also the time of day where that is all that tells them apart. */
+/* The day, with the time of day if only that tells the two apart. */
 static void put_end(struct sheet *sheet, const struct calendar *calendar, int64_t time_us) {
     sheet_html(sheet, "<a href=\"");
     sheet_replay_url(sheet, time_us, "", buf_bytes(&calendar->url));
@@ -394,11 +394,11 @@ static void put_summary(struct sheet *sheet, const struct calendar *calendar) {
     sheet_html(sheet, ".</p>\n");
     if (calendar->is_cut) {
         sheet_notice(sheet, SHEET_WARNING,
-                     "There are more captures than are counted here; older ones are left out.");
+                     "There are more captures than can be counted here; older ones are left out.");
     }
     if (calendar->is_partial) {
         sheet_notice(sheet, SHEET_WARNING,
-                     "A volume of this archive cannot be reached now; what lies there is left out.");
+                     "A volume of this archive cannot be reached now; its captures are left out.");
     }
 }
 
@@ -416,7 +416,7 @@ static void put_actions(struct sheet *sheet, const struct calendar *calendar) {
     }
     sheet_html(sheet, "<a class=button href=\"/web/*/");
     sheet_url(sheet, url);
-    sheet_html(sheet, "*\">Addresses that begin so</a></p>\n");
+    sheet_html(sheet, "*\">Addresses that begin with this one</a></p>\n");
 }
 
 static void put_page(struct sheet *sheet, const struct calendar *calendar) {
@@ -439,7 +439,7 @@ static void answer_missing(struct replay *replay, struct http_request *request, 
     sheet_text(&sheet, url);
     sheet_html(&sheet, "</span>.</p>\n<p class=actions><a class=button href=\"/web/*/");
     sheet_url(&sheet, url);
-    sheet_html(&sheet, "*\">Addresses that begin so</a><a class=button href=\"/save/");
+    sheet_html(&sheet, "*\">Addresses that begin with this one</a><a class=button href=\"/save/");
     sheet_url(&sheet, url);
     sheet_html(&sheet,
                "\">Save it now</a><a class=button href=\"/\">Look for something else</a></p></div>\n");

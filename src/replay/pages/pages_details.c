@@ -25,7 +25,7 @@ struct details {
     struct buf url; /* copies: looking for the neighbours is another find */
     struct buf mime;
     struct buf request; /* as it was sent */
-    const char *origin; /* of an archive of others: whose it is; else NULL */
+    const char *origin; /* the collection that it comes from; NULL for this node's own */
 };
 
 /* Record and request, as they are kept. */
@@ -92,7 +92,7 @@ static bool is_revisit(const struct details *details) {
     return (details->capture.flags & CAPTURE_REVISIT) != 0;
 }
 
-/* The capture that a revisit says it repeats; false where it does not say. */
+/* The capture that a revisit says it repeats; false if it does not say. */
 static bool find_origin(const struct details *details, struct bytes *ret_uri, int64_t *ret_time_us) {
     *ret_uri = warc_bare_uri(field_of(details, "WARC-Refers-To-Target-URI"));
     return is_revisit(details) && ret_uri->size > 0 &&
@@ -133,7 +133,7 @@ static void put_revisit(struct sheet *sheet, const struct details *details) {
     }
     sheet_html(sheet, record_is_not_modified(&details->record.header)
                           ? "the server said that nothing had changed."
-                          : "the same bytes, which are kept once.");
+                          : "the same bytes, which are stored once.");
     sheet_html(sheet, "</dd>\n");
 }
 
@@ -215,7 +215,7 @@ static void put_version(struct sheet *sheet, const struct capture *capture, cons
 static void put_message(struct sheet *sheet, const char *name, const char *id, struct bytes text) {
     sheet_format(sheet, "<h2 id=%s>%s</h2>\n", id, name);
     if (text.size == 0) {
-        sheet_html(sheet, "<p class=quiet>None was kept.</p>\n");
+        sheet_html(sheet, "<p class=quiet>Not stored.</p>\n");
         return;
     }
     sheet_format(sheet, "<pre class=pre tabindex=0 role=region aria-labelledby=%s>", id);

@@ -6,7 +6,7 @@
 
 enum { SEED = 1 /* how fast it is may be known: the number of lines is bounded */ };
 
-/* One of the texts: its lines, and a number for each, equal where the lines are. */
+/* One of the texts: its lines, and a number for each, equal if the lines are. */
 struct side {
     struct bytes *lines;
     uint32_t *numbers;
@@ -70,7 +70,7 @@ static int32_t step(const struct search *search, int32_t d, int32_t k) {
     return is_down ? before[k + 1] : before[k - 1] + 1;
 }
 
-/* ERR_LIMIT where there are too many differences. */
+/* ERR_LIMIT if there are too many differences. */
 static enum err run_search(struct search *search) {
     for (int32_t d = 0; d <= PAGES_DIFF_EDITS_MAX; d++) {
         search->reached[d] = calloc((size_t)d * 2 + 1, sizeof **search->reached);

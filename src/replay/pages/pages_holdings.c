@@ -292,7 +292,7 @@ static void put_volumes(struct sheet *sheet, const struct survey_snapshot *snaps
     sheet_table_begin(sheet, "Volumes");
     sheet_html(sheet, "<thead><tr><th scope=col>Volume<th scope=col>Where<th scope=col>State<th scope=col "
                       "class=number>Segments<th scope=col class=number>Size<th scope=col class=number>Of it "
-                      "given up<th scope=col class=number>Index<tbody>\n");
+                      "removed<th scope=col class=number>Index<tbody>\n");
     for (size_t i = 0; i < snapshot->volumes_count; i++) {
         const struct survey_volume *volume = &snapshot->volumes[i];
         sheet_format(sheet, "<tr><th scope=row>%u<td>%s<td>", volume->number,
@@ -312,17 +312,17 @@ static void put_volumes(struct sheet *sheet, const struct survey_snapshot *snaps
 static void put_age(struct sheet *sheet, const struct survey_snapshot *snapshot) {
     sheet_html(sheet, "<p class=quiet>Counted ");
     sheet_time(sheet, snapshot->made_us);
-    sheet_html(sheet, snapshot->is_complete ? ".</p>\n" : "; the count goes on.</p>\n");
+    sheet_html(sheet, snapshot->is_complete ? ".</p>\n" : "; counting goes on.</p>\n");
     if (snapshot->is_partial) {
         sheet_notice(sheet, SHEET_WARNING,
-                     "A volume of this archive could not be reached; what lies there is left out.");
+                     "A volume of this archive could not be reached; its captures are left out.");
     }
 }
 
 static void put_page(struct sheet *sheet, struct archive_reader *reader,
                      const struct survey_snapshot *snapshot) {
     if (snapshot == NULL) {
-        sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
+        sheet_notice(sheet, SHEET_PLAIN, "The contents of this archive are being counted.");
         return;
     }
     if (snapshot->total.captures_count == 0) {

@@ -14,7 +14,7 @@ enum { VIEWS_COUNT = sizeof views / sizeof *views };
 
 /* ---- what a path names ---- */
 
-/* The last argument of a URL's query, where it is a view; VIEWS_COUNT where it is none. */
+/* The last argument of a URL's query, if it is a view; else VIEWS_COUNT. */
 static size_t find_view(struct bytes url, size_t *ret_start) {
     size_t start = url.size;
     while (start > 0 && url.data[start - 1] != '&' && url.data[start - 1] != '?') {
@@ -39,7 +39,8 @@ static enum err take_time(struct bytes *text, int64_t *ret_time_us, struct err_d
     size_t end = bytes_find_byte(*text, '/');
     struct bytes digits = bytes_slice(*text, 0, end);
     if (!pages_read_time(digits, ret_time_us)) {
-        return err_set(detail, ERR_INVALID, "\"%.*s\" is no time: it has 1 to 14 digits, 20260102030405",
+        return err_set(detail, ERR_INVALID,
+                       "\"%.*s\" is not a time: write 1 to 14 digits, as in 20260102030405",
                        (int)(digits.size < 40 ? digits.size : 40), (const char *)digits.data);
     }
     *text = bytes_skip(*text, end < text->size ? end + 1 : end);
@@ -138,13 +139,13 @@ enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t tim
 static const char *error_title(unsigned status) {
     switch (status) {
     case 400:
-        return "This cannot be understood";
+        return "The request cannot be understood";
     case 404:
         return "Not in this archive";
     case STATUS_BLOCKED:
         return "Not shown";
     default:
-        return status < 500 ? "This cannot be done" : "Something is wrong here";
+        return status < 500 ? "This cannot be done" : "Something went wrong here";
     }
 }
 
@@ -171,7 +172,8 @@ static enum err find_asked(void *context, struct capture *ret_capture, struct er
         err = err_set(detail, ERR_INVALID, "url is missing");
     } else if (pages_argument(asked->request, "timestamp", &digits) || digits.err != ERR_OK) {
         bool is_time = digits.err == ERR_OK && pages_read_time(buf_bytes(&digits), &time_us);
-        err = is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp has 1 to 14 digits");
+        err =
+            is_time ? ERR_OK : err_set(detail, ERR_INVALID, "timestamp is not a time: write 1 to 14 digits");
     }
     if (err == ERR_OK) {
         err = pages_find(asked->reader, buf_bytes(&url), time_us, ret_capture, detail);

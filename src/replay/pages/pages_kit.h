@@ -2,7 +2,7 @@
  * pages_kit - what the pages for people share: arguments of a query, the capture that a path names, errors.
  *
  *      /details/TIME/URL        the URL is all that follows, its query included
- *      /details/TIME/URL?warc   the last argument is ours where it is one of pages_views: what shall be shown
+ *      /details/TIME/URL?warc   the last argument is ours if it is a view: what shall be shown
  *
  * A URL that ends so itself gets "&view=page" (pages_put_path() does that).
  */
@@ -35,13 +35,13 @@ void pages_put_location(struct buf *out, const char *place, int64_t time_us, str
 void pages_put_path(struct sheet *sheet, const char *place, int64_t time_us, struct bytes url,
                     enum pages_view view);
 
-/* "/web/STAR/URL": its calendar, or its list where the text has a star. */
+/* "/web/STAR/URL": its calendar, or its list if the text has a star. */
 void pages_put_calendar_path(struct sheet *sheet, int32_t year, struct bytes url);
 
-/* Replace *out by the decoded value of an argument of the query; false where there is none. */
+/* Replace *out by the decoded value of an argument of the query; false if there is none. */
 bool pages_argument(const struct http_request *request, const char *name, struct buf *out);
 
-/* A number of the query; the default where there is none or it is none. */
+/* A number of the query; the default if there is none or it is none. */
 uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,
                                uint64_t number);
 

@@ -3,7 +3,7 @@
 
 /*
  * A walk in the order of the index: all captures of a SURT are neighbours, so one group is held at a time. A
- * request looks at so many captures at most; where they end before the page is full, the page says so and
+ * request looks at so many captures at most; if that ends before the page is full, the page says so and
  * goes on from there.
  */
 enum {
@@ -196,8 +196,7 @@ static void put_end(const struct listing *listing, struct bytes prefix) {
     struct sheet *sheet = listing->sheet;
     if (listing->rows_count == 0) {
         sheet_notice(sheet, SHEET_PLAIN,
-                     listing->has_more ? "Nothing that fits so far; the search is not at its end."
-                                       : "No address fits.");
+                     listing->has_more ? "No match so far; there is more to search." : "No address matches.");
     }
     if (listing->is_group_cut) {
         sheet_notice(
@@ -234,7 +233,7 @@ static enum err put_list(struct listing *listing, struct archive_reader *reader,
     sheet_table_end(sheet);
     if (archive_walk_is_partial(walk)) {
         sheet_notice(sheet, SHEET_WARNING,
-                     "A volume of this archive cannot be reached now; what lies there is left out.");
+                     "A volume of this archive cannot be reached now; its captures are left out.");
     }
     archive_walk_close(walk);
     put_end(listing, range->url);

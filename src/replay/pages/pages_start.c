@@ -51,11 +51,11 @@ static void put_form(struct sheet *sheet) {
                       "<input id=question name=q type=search required maxlength=2000 autocomplete=off "
                       "autocapitalize=none spellcheck=false enterkeyhint=search "
                       "placeholder=\"example.org\">"
-                      "<button class=main>Look</button>"
+                      "<button class=main>Search</button>"
                       "<ul class=suggestions id=suggestions role=listbox aria-label=Suggestions hidden></ul>"
-                      "</form>\n<p class=quiet>An address shows its calendar. With a star at its end, "
-                      "<code>example.org/news*</code>, it lists all addresses that begin so. "
-                      "Words are searched in the text of the pages.</p>\n");
+                      "</form>\n<p class=quiet>An address leads to its calendar. With a star at the end, "
+                      "<code>example.org/news*</code>, it lists all addresses that begin with it. "
+                      "Words are looked up in the text of the pages.</p>\n");
 }
 
 static void put_figure(struct sheet *sheet, const char *name, uint64_t value, bool is_size) {
@@ -79,7 +79,7 @@ void pages_put_figures(struct sheet *sheet, const struct survey_snapshot *snapsh
     put_figure(sheet, "different documents", total->captures_count - total->revisits_count, false);
     put_figure(sheet, snapshot->hosts_count == 1 ? "host" : "hosts", snapshot->hosts_count, false);
     put_figure(sheet, "on disk", size, true);
-    put_figure(sheet, "saved by keeping it once", total->saved_size, true);
+    put_figure(sheet, "saved by storing duplicates once", total->saved_size, true);
     sheet_html(sheet, "</dl>\n");
 }
 
@@ -93,7 +93,7 @@ static void put_recent(struct sheet *sheet, struct archive_reader *reader,
         if (archive_find(reader, page->surt, page->time_us, ARCHIVE_CLOSEST, &capture, NULL) != ERR_OK) {
             continue;
         }
-        sheet_html(sheet, count++ == 0 ? "<h2>Archived last</h2>\n<ul class=entries>" : "");
+        sheet_html(sheet, count++ == 0 ? "<h2>Archived most recently</h2>\n<ul class=entries>" : "");
         sheet_html(sheet, "<li><a class=url href=\"");
         sheet_replay_url(sheet, capture.time_us, "", capture.url);
         sheet_html(sheet, "\">");
@@ -124,13 +124,14 @@ static bool is_empty(struct archive_reader *reader) {
 static void put_beginning(struct sheet *sheet) {
     sheet_html(
         sheet,
-        "<section class=card aria-labelledby=begin><h2 id=begin>Nothing is kept here yet</h2>\n"
-        "<p>Any of these is a beginning:</p>\n<ol class=steps>"
+        "<section class=card aria-labelledby=begin><h2 id=begin>This archive is still empty</h2>\n"
+        "<p>There are three ways to begin:</p>\n<ol class=steps>"
         "<li><a href=\"/save\">Save a page</a> now, or give the archive <a href=\"/jobs\">a job</a>: a whole "
         "site, once or again and again.</li>"
-        "<li>On the command line, while this node does not run: "
+        "<li>On the command line, while this node is not running: "
         "<code>mnemon archive https://example.org/</code></li>"
-        "<li>Bring what you have, WARC or WACZ: <code>mnemon import FILE…</code></li></ol></section>\n");
+        "<li>Import WARC or WACZ files that you have: <code>mnemon import "
+        "FILE…</code></li></ol></section>\n");
 }
 
 static void put_holdings(struct sheet *sheet, struct archive_reader *reader) {
@@ -140,13 +141,13 @@ static void put_holdings(struct sheet *sheet, struct archive_reader *reader) {
         put_recent(sheet, reader, snapshot);
         sheet_html(sheet, "<h2>What it holds</h2>\n");
         pages_put_figures(sheet, snapshot);
-        sheet_html(sheet, snapshot->is_complete ? "" : "<p class=quiet>So far: the count goes on.</p>\n");
+        sheet_html(sheet, snapshot->is_complete ? "" : "<p class=quiet>So far; counting goes on.</p>\n");
         sheet_html(sheet, "<p class=actions><a class=button href=\"/holdings\">Hosts, types and years</a>"
                           "<a class=button href=\"/save\">Save a page now</a></p>\n");
     } else if (is_empty(reader)) {
         put_beginning(sheet);
     } else {
-        sheet_notice(sheet, SHEET_PLAIN, "What this archive holds is being counted.");
+        sheet_notice(sheet, SHEET_PLAIN, "The contents of this archive are being counted.");
     }
     survey_release(snapshot);
 }

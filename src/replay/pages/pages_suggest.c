@@ -21,7 +21,7 @@ struct suggestions {
     size_t count;
 };
 
-/* Does the name, or one of its labels where is_inside, begin so? */
+/* Does the name, or one of its labels if is_inside, begin so? */
 static bool fits(struct bytes name, struct bytes text, bool is_inside) {
     if (!is_inside) {
         return bytes_starts_with_ignore_case(name, text);
@@ -35,7 +35,7 @@ static bool fits(struct bytes name, struct bytes text, bool is_inside) {
 }
 
 bool pages_host_is_seen(struct archive_reader *reader, const struct survey_host *host) {
-    struct buf surt; /* of a page that nobody has: what a rule says of it, it says of the host */
+    struct buf surt; /* of a page that nobody has: a rule that holds for it holds for the host */
     buf_init(&surt, URL_SIZE_MAX);
     buf_put(&surt, host->surt);
     buf_put_string(&surt, ")/?");

@@ -28,7 +28,7 @@ enum {
 
 /*
  * FTS5 gives the rows in the order of their rank, one by one; a filter is looked at for each. The snippet is
- * made here, where FTS5 has the places of the words at hand: asking for one row again would look them all up
+ * made here, since FTS5 has the places of the words at hand: asking for one row again would look them all up
  * again.
  */
 static const char find_sql[] =
@@ -119,7 +119,7 @@ static bool may_show(const struct asking *asking, struct capture *capture, int64
 }
 
 /*
- * A capture of the row that is in the period and may be shown: the first or the last that was seen, or, where
+ * A capture of the row that is in the period and may be shown: the first or the last that was seen, or, if
  * the page was seen before and after the period, the newest in it, if it is the same.
  */
 static bool find_time(const struct asking *asking, struct capture *capture, int64_t first_us,
@@ -146,7 +146,7 @@ static void note_stale(struct asking *asking, const struct capture *capture) {
     }
 }
 
-/* The capture to be shown for the row; false where there is none. */
+/* The capture to be shown for the row; false if there is none. */
 static bool check_row(struct asking *asking, struct capture *ret_capture) {
     sqlite3_stmt *row = asking->reader->find;
     struct bytes digest = search_database_column(row, COLUMN_DIGEST);
@@ -158,7 +158,7 @@ static bool check_row(struct asking *asking, struct capture *ret_capture) {
     };
     if (digest.size != KEY_DIGEST_SIZE ||
         !instance_session_sees(archive_reader_session(asking->archive), capture.volume)) {
-        return false; /* of a volume, or of a collection, that the archive does not have any more */
+        return false; /* its volume or collection is not in the archive any more */
     }
     memcpy(capture.digest, digest.data, sizeof capture.digest);
     struct key key;
@@ -429,7 +429,7 @@ void search_stop(struct search *search) {
     if (search == NULL) {
         return;
     }
-    pool_stop(&search->askers); /* those who wait are answered first */
+    pool_stop(&search->askers); /* waiting questions are answered first */
     for (size_t i = 0; i < SEARCH_ASKERS_COUNT; i++) {
         if (search->seats[i].generation != 0) {
             search_reader_close(&search->seats[i].reader);

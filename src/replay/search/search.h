@@ -10,7 +10,7 @@
  *
  * One row per payload and URL: a page that was seen again unchanged adds no row, its row says when it was
  * first and last seen. Rows and the position in the segments are written in one transaction, so that after a
- * crash nothing is missing or double. The database is a convenience: where it is missing, damaged or of
+ * crash nothing is missing or double. The database is a convenience: if it is missing, damaged or of
  * another format, it is made again from the archive.
  *
  * The rules of access and the removal of documents count at once: each result is checked when it is found,
@@ -55,7 +55,7 @@ struct search_config {
     void *context;
 };
 
-/* *ret_search is NULL where it is switched off. What keeps the database from being opened, search_stat()
+/* *ret_search is NULL if it is switched off. What keeps the database from being opened, search_stat()
  * says. */
 enum err search_start(const struct search_config *config, struct search **ret_search,
                       struct err_detail *detail) MUST_CHECK;
@@ -66,7 +66,7 @@ void search_stop(struct search *take_search);
 struct search_stat {
     uint64_t documents_count;
     uint64_t captures_count;       /* of the node's own local volumes; an estimate */
-    uint64_t left_count;           /* of them, not yet read; an estimate, but 0 only where all are read */
+    uint64_t left_count;           /* of them, not yet read; an estimate, but 0 only if all are read */
     uint64_t left_size;            /* bytes of segments not yet read */
     uint64_t size;                 /* on disk */
     bool is_open;                  /* questions can be answered */

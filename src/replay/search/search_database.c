@@ -11,7 +11,7 @@
 enum { FORMAT = 1, BUSY_TIMEOUT_MS = 2000, PATH_SIZE_MAX = 4096 };
 
 /*
- * Of FTS5: what is entered gathers in 16 MiB of memory before it is sorted into the index; a word in the
+ * For FTS5: what is entered gathers in 16 MiB of memory before it is sorted into the index; a word in the
  * title counts as eight in the text, in the description as two.
  */
 static const char schema[] =

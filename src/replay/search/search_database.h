@@ -18,7 +18,7 @@
 #include "base/err.h"
 
 /*
- * The writer's connection makes the database where there is none. ERR_CORRUPT, ERR_MISMATCH: remove it and
+ * The writer's connection makes the database if there is none. ERR_CORRUPT, ERR_MISMATCH: remove it and
  * open it again.
  */
 enum err search_database_open(const char *path, bool is_writer, sqlite3 **ret_database,

@@ -16,13 +16,13 @@
 
 enum {
     /*
-     * Of a transaction, so much is read again after a crash. On a busy machine the least urgent thread does
-     * not get far in that time, and what is entered in small pieces is merged again and again.
+     * The length of a transaction: so much is read again after a crash. On a busy machine the least urgent
+     * thread does not get far in that time, and what is entered in small pieces is merged again and again.
      */
     BATCH_TIME_US = 2000000,
     BATCH_COUNT = 1000,  /* documents */
     PAUSE_US = 20000,    /* between batches */
-    POLL_US = 1000000,   /* where all was read: what comes now gathers */
+    POLL_US = 1000000,   /* if all was read: what comes now gathers */
     RETRY_US = 10000000, /* after an error */
     CONTENT_SIZE_MAX = 4 << 20,
     PACK_LEVEL = 3,
@@ -342,7 +342,7 @@ static enum err forget(struct search_feed *feed, const struct key *key, struct e
     struct search *search = feed->search;
     struct key at = *key;
     enum err err = ERR_OK;
-    if (instance_is_mirrored(key->volume)) { /* of an archive of others: there */
+    if (instance_is_mirrored(key->volume)) { /* in an archive of others: only there */
         return forget_on(feed, key, detail);
     }
     for (size_t i = 0; i < search->volumes_count && err == ERR_OK; i++) {

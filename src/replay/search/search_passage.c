@@ -77,7 +77,7 @@ static void choose(struct passage *passage) {
 
 /* ---- what ---- */
 
-/* The text up to this byte; cut between characters where it becomes too long. */
+/* The text up to this byte; cut between characters if it becomes too long. */
 static void write_to(struct passage *passage, int end) {
     struct bytes part = bytes_slice(passage->text, (size_t)passage->written_to, (size_t)end);
     size_t room =

@@ -39,7 +39,7 @@ enum err search_writer_add(struct search_writer *writer, const struct search_pag
 enum err search_writer_drop(struct search_writer *writer, const struct key *key, uint64_t *ret_count,
                             struct err_detail *detail) MUST_CHECK;
 
-/* The position is all zero where there is none. */
+/* The position is all zero if there is none. */
 enum err search_writer_position(struct search_writer *writer, uint16_t volume,
                                 struct index_position *ret_position, struct err_detail *detail) MUST_CHECK;
 enum err search_writer_move(struct search_writer *writer, uint16_t volume,

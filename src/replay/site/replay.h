@@ -28,7 +28,7 @@ struct replay {
      * fetched. */
     bool (*lead)(void *context, struct bytes surt, struct buf *out);
     void *lead_context;
-    /* Of what its operator should know, a line each; any thread; NULL: nobody is told. */
+    /* Tells the operator something, a line each; any thread; NULL: nobody is told. */
     void (*tell)(void *context, const char *sentence);
     void *tell_context;
     char frame_key[REPLAY_KEY_SIZE]; /* made by wayback_routes(): replay/wayback/wayback_safety.h */

@@ -267,8 +267,8 @@ void sheet_script(struct sheet *sheet, const char *name) {
 }
 
 static void put_foot(struct sheet *sheet) {
-    sheet_html(sheet, "</main>\n<footer class=foot><p>Kept by mnemon, a web archive. What is shown here is "
-                      "the past: pages may have changed since.</p></footer>\n");
+    sheet_html(sheet, "</main>\n<footer class=foot><p>This is mnemon, a web archive. It shows the past: "
+                      "pages may have changed since.</p></footer>\n");
     for (size_t i = 0; i < sheet->scripts_count; i++) {
         sheet_html(sheet, "<script src=\"");
         assets_put_url(&sheet->out, sheet->scripts[i]);
@@ -306,7 +306,7 @@ void sheet_answer_error(struct replay *replay, struct http_request *request, uns
     sheet_string(&sheet, title);
     sheet_html(&sheet, "</h1>\n<p class=lead>");
     sheet_string(&sheet, text);
-    sheet_html(&sheet, "</p>\n<p><a href=\"/\">To the start of the archive</a> · "
+    sheet_html(&sheet, "</p>\n<p><a href=\"/\">Back to the start page</a> · "
                        "<a href=\"/holdings\">What it holds</a></p></div>\n");
     sheet_answer(&sheet, status);
 }

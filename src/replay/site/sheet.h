@@ -40,7 +40,7 @@ struct sheet {
 void sheet_begin(struct sheet *sheet, struct replay *replay, struct http_request *request, const char *title,
                  enum sheet_tab tab);
 
-/* The same without the <h1>, for who writes it. */
+/* The same without the <h1>, for a caller that writes it. */
 void sheet_begin_bare(struct sheet *sheet, struct replay *replay, struct http_request *request,
                       const char *title, enum sheet_tab tab);
 
@@ -90,7 +90,7 @@ void sheet_cell_text(struct sheet *sheet, struct bytes text);
 void sheet_cell_count(struct sheet *sheet, uint64_t count);
 void sheet_cell_size(struct sheet *sheet, uint64_t size);
 
-/* <table class=table> that scrolls by itself where it is too wide; the caption is not seen, but read. */
+/* <table class=table> that scrolls by itself if it is too wide; the caption is not seen, but read. */
 void sheet_table_begin(struct sheet *sheet, const char *caption);
 void sheet_table_end(struct sheet *sheet);
 

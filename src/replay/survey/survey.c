@@ -39,7 +39,7 @@ struct pass {
     struct buf after;     /* where the next slice of captures begins */
     bool is_at_end;       /* there are no more captures */
     bool is_sizing;       /* now come slices of blocks: */
-    struct key block_key; /* behind this one, where has_block_key */
+    struct key block_key; /* behind this one, if has_block_key */
     bool has_block_key;
     uint64_t busy_us;
     bool is_partial;

@@ -10,7 +10,8 @@
  * most; an archive of some thousand captures is counted at once. The first pass over a large archive takes a
  * fifth, and there are snapshots of what it has seen so far.
  *
- * What the access rules exclude is not counted; who shows names asks again, since rules may have changed.
+ * What the access rules exclude is not counted; a page that shows names asks again, since rules may have
+ * changed.
  */
 #ifndef MNEMON_REPLAY_SURVEY_SURVEY_H
 #define MNEMON_REPLAY_SURVEY_SURVEY_H
@@ -104,7 +105,7 @@ enum err survey_start(const struct survey_config *config, struct survey **ret_su
                       struct err_detail *detail) MUST_CHECK;
 void survey_stop(struct survey *survey);
 
-/* The newest snapshot, until it is released; NULL where there is none yet. survey may be NULL. */
+/* The newest snapshot, until it is released; NULL if there is none yet. survey may be NULL. */
 const struct survey_snapshot *survey_get(struct survey *survey);
 void survey_release(const struct survey_snapshot *snapshot); /* may be NULL */
 

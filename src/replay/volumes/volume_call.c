@@ -56,7 +56,8 @@ static enum err call_key(const struct volume_call *call, struct key *ret_key, st
     char text[ARGUMENT_SIZE_MAX];
     int size = snprintf(text, sizeof text, "%u:%.*s", call->number, BYTES_ARG(call->argument));
     if (size >= (int)sizeof text || !key_parse(bytes_of(text, (size_t)size), ret_key)) {
-        return err_set(detail, ERR_INVALID, "no content key of a volume: SIGNATURE or SIGNATURE.NUMBER");
+        return err_set(detail, ERR_INVALID,
+                       "this is no content key of a volume: write DIGEST or DIGEST.NUMBER");
     }
     return ERR_OK;
 }
@@ -72,7 +73,7 @@ static enum err call_location(const struct volume_call *call, struct location *r
             bytes_split(&rest, '-', &part) && bytes_to_u64(part, i == 1 ? INT64_MAX : UINT32_MAX, &values[i]);
     }
     if (!is_sound || rest.data != NULL) {
-        return err_set(detail, ERR_INVALID, "no location of a record: SEGMENT-OFFSET-LENGTH");
+        return err_set(detail, ERR_INVALID, "this is no location of a record: write SEGMENT-OFFSET-LENGTH");
     }
     *ret_location =
         (struct location){.segment = (uint32_t)values[0], .offset = values[1], .length = (uint32_t)values[2]};

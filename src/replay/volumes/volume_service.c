@@ -37,7 +37,7 @@ static bool is_allowed(struct http_request *request) {
     struct bytes token = bytes_of_string(service->token);
     struct bytes given = http_request_header(request, "Authorization");
     struct bytes scheme = BYTES("Bearer ");
-    const char *text = "a token is needed here: Authorization: Bearer TOKEN";
+    const char *text = "this needs a token: send Authorization: Bearer TOKEN";
     if (given.size > scheme.size && bytes_starts_with_ignore_case(given, scheme)) {
         given = bytes_trim(bytes_skip(given, scheme.size));
         if (given.size == token.size && CRYPTO_memcmp(given.data, token.data, token.size) == 0) {
@@ -78,7 +78,8 @@ static void begin_call(struct http_request *request) {
     const struct volume_page *page = volume_page_find(http_request_method(request), name, rest.data != NULL);
     if (offered == NULL) {
         /* Not ERR_NOT_FOUND: that is said of documents. */
-        http_answer_status(request, STATUS_NOT_FOUND, ERR_MISMATCH, "there is no volume of that number here");
+        http_answer_status(request, STATUS_NOT_FOUND, ERR_MISMATCH,
+                           "there is no volume with that number here");
         return;
     }
     if (page == NULL) {

@@ -4,7 +4,7 @@
  *      GET    /api/v1/volumes                    what there is, as JSON
  *      POST   /api/v1/volumes/N/ask              are these held?
  *      POST   /api/v1/volumes/N/documents        store one; answered when it is durable
- *      GET    /api/v1/volumes/N/documents/KEY    SIGNATURE or SIGNATURE.NUMBER
+ *      GET    /api/v1/volumes/N/documents/KEY    DIGEST or DIGEST.NUMBER
  *      DELETE /api/v1/volumes/N/documents/KEY
  *      GET    /api/v1/volumes/N/records/SEGMENT-OFFSET-LENGTH
  *      GET    /api/v1/volumes/N/requests/SEGMENT-OFFSET-LENGTH

@@ -145,7 +145,7 @@ static void put_memento_uri(const struct timemap *timemap, struct buf *out, cons
     wayback_put_url(out, capture->url);
 }
 
-/* From the time on where it is not INT64_MIN. */
+/* From the time on, unless it is INT64_MIN. */
 static void put_map_uri(const struct timemap *timemap, struct buf *out, enum timemap_format format,
                         int64_t from_us) {
     char digits[UTC_DIGITS_SIZE];
@@ -349,7 +349,7 @@ static enum err open_walk(struct timemap *timemap, struct err_detail *detail) {
         err = take_next(timemap, detail);
     }
     if (err == ERR_OK && !timemap->has_next) {
-        err = err_set(detail, ERR_NOT_FOUND, "no capture of this URL is held");
+        err = err_set(detail, ERR_NOT_FOUND, "this archive has no capture of this URL");
     }
     return err;
 }

@@ -5,7 +5,7 @@
  *      /web/timemap/json/URL     one object
  *      /web/timemap/cdx/URL      lines as /cdx/search/cdx writes them
  *
- * A TimeMap holds up to MEMENTO_PAGE_MAX captures; where there are more, its last link leads to the next page
+ * A TimeMap holds up to MEMENTO_PAGE_MAX captures; if there are more, its last link leads to the next page
  * ("/web/timemap/link/TIME/URL": from that time on). It is written while it is sent, and no more of it is
  * held in memory than a few captures. The TimeGate is /web/URL (wayback.c).
  */
@@ -23,7 +23,7 @@ size_t memento_routes(struct replay *replay, struct http_route out[MEMENTO_ROUTE
 void memento_put_origin(struct buf *out, const struct http_request *request);
 
 /*
- * Add the Link header: original, timegate and timemap; and where capture is not NULL, the first, previous,
+ * Add the Link header: original, timegate and timemap; and if capture is not NULL, the first, previous,
  * this, next and last memento. work is cleared and used. URLs that would make the header too long are left
  * out.
  */

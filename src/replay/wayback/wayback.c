@@ -108,9 +108,10 @@ static void answer_missing(struct wayback *wayback, const char *reason) {
     sheet_string(&sheet, reason);
     sheet_html(&sheet, "\n<ul>\n");
     put_link(&sheet, "/save/", url, "", "Archive this page now");
-    put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins like this");
+    put_link(&sheet, "/web/*/", url, "*", "Pages whose address begins with this one");
     if (url_parse(&wayback->kit->url, url, NULL, NULL) == ERR_OK && url_host(&wayback->kit->url).size > 0) {
-        put_link(&sheet, "/web/*/", url_host(&wayback->kit->url), "/*", "All that is held of this site");
+        put_link(&sheet, "/web/*/", url_host(&wayback->kit->url), "/*",
+                 "Everything that this archive has of this site");
     }
     sheet_html(&sheet, "</ul>\n");
     sheet_answer(&sheet, STATUS_NOT_FOUND);
@@ -128,16 +129,16 @@ static void tell(struct wayback *wayback, const char *text) {
     wayback->replay->tell(wayback->replay->tell_context, line);
 }
 
-/* Say what went wrong, to people or programs, and tell the operator what is his business. */
+/* Say what went wrong, to people or programs, and tell the operator what only the operator can mend. */
 static void wayback_refuse_error(struct wayback *wayback, enum err err, const struct err_detail *detail) {
     const char *text = err_detail_text(detail, err);
     switch (err) {
     case ERR_NOT_FOUND:
-        answer_missing(wayback, detail->err == err ? text : "no capture of this URL is held");
+        answer_missing(wayback, detail->err == err ? text : "this archive has no capture of this URL");
         return;
     case ERR_PERMISSION:
         wayback_refuse(wayback, STATUS_BLOCKED, "blocked",
-                       "a rule of this archive does not allow to show this capture");
+                       "a rule of this archive forbids showing this capture");
         return;
     case ERR_UNREACHABLE:
     case ERR_TIMEOUT:
@@ -146,7 +147,7 @@ static void wayback_refuse_error(struct wayback *wayback, enum err err, const st
         tell(wayback, text);
         http_add_header(wayback->request, "Retry-After", "30");
         wayback_refuse(wayback, STATUS_UNAVAILABLE, "not available now",
-                       "the volume that holds this capture cannot be reached");
+                       "the volume that holds this capture cannot be reached at the moment");
         return;
     case ERR_CORRUPT:
     case ERR_TRUNCATED:
@@ -172,7 +173,7 @@ void wayback_redirect(struct wayback *wayback, const char *prefix, const char *s
                    stamp[0] != '\0' || modifier.size > 0 ? "/" : "");
     wayback_put_url(text, url);
     if (text->err != ERR_OK) {
-        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", "the URL is too long to be led to");
+        wayback_refuse(wayback, STATUS_BAD_REQUEST, "bad request", "the URL is too long for a redirect");
         return;
     }
     http_add_header(wayback->request, "Location", buf_string(text));
@@ -230,7 +231,7 @@ static bool is_here(struct wayback *wayback, struct bytes surt) {
 }
 
 /*
- * To the node that is responsible, where nothing is here and the operator wants that. Never parts of a page:
+ * To the node that is responsible, if nothing is here and the operator wants that. Never parts of a page:
  * a replayed page may load nothing from elsewhere (wayback_safety.h). True: it was answered.
  */
 static bool lead_away(struct wayback *wayback) {
@@ -301,7 +302,7 @@ static enum err find(void *context, struct capture *ret_capture, struct err_deta
     if (wayback_path_is_gate(path)) {
         struct bytes date = http_request_header(wayback->request, "Accept-Datetime");
         if (date.size > 0 && !utc_parse_http(bytes_trim(date), &time_us)) {
-            return err_set(detail, ERR_INVALID, "Accept-Datetime is no date: \"%.64s\"",
+            return err_set(detail, ERR_INVALID, "Accept-Datetime is not a date: \"%.64s\"",
                            (const char *)date.data);
         }
         choice = date.size > 0 ? ARCHIVE_CLOSEST : ARCHIVE_NOT_NEWER;

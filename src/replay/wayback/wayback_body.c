@@ -43,7 +43,7 @@ static bool takes_one(struct bytes accepted, struct bytes coding) {
     return takes_any;
 }
 
-/* Who says nothing takes everything (RFC 9110). */
+/* A client that says nothing accepts everything (RFC 9110). */
 static bool takes(const struct http_request *request, struct bytes codings) {
     struct bytes accepted = http_request_header(request, "Accept-Encoding");
     struct bytes coding;

@@ -42,8 +42,8 @@ static bool is_token(struct bytes name) {
 }
 
 /*
- * Content-Type, Content-Encoding, Content-Range and Location are set by who knows what they have become. Link
- * only goes by its other name: browsers would load and connect to what it names.
+ * Content-Type, Content-Encoding, Content-Range and Location are set where it is known what they have become.
+ * Link only goes by its other name: browsers would load and connect to what it names.
  */
 static void add_original_fields(struct wayback *wayback) {
     static const char *const as_they_are[] = {"Content-Disposition", NULL};
@@ -70,7 +70,7 @@ static void add_original_fields(struct wayback *wayback) {
     }
 }
 
-/* Append the replay URL of a reference in the capture. False where it leads nowhere that an archive has. */
+/* Append the replay URL of a reference in the capture. False if it leads nowhere that an archive has. */
 static bool put_reference(struct wayback *wayback, struct bytes reference, struct buf *out) {
     struct wayback_kit *kit = wayback->kit;
     if (url_parse(&kit->url, wayback->capture.url, NULL, NULL) != ERR_OK ||
@@ -82,7 +82,7 @@ static bool put_reference(struct wayback *wayback, struct bytes reference, struc
     return out->err == ERR_OK && out->size <= REFERENCE_SIZE_MAX;
 }
 
-/* Which capture this is, where another time was asked for; else what the server said, within the archive. */
+/* Which capture this is, if another time was asked for; else what the server said, within the archive. */
 static void add_content_location(struct wayback *wayback) {
     struct buf *text = &wayback->kit->text;
     struct bytes stated = fields_get(wayback->record.fields, BYTES("Content-Location"));

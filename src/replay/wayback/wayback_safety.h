@@ -14,9 +14,9 @@
  * Other sites must not read the archive. But fonts, modules and fetch() of a replayed page need CORS, and
  * come with "Origin: null" and no Referer, like those of anybody's sandboxed frame (Chromium does so, and so
  * say the standards). So pages in our frame are given a secret as part of their URL and of all URLs in them,
- * "/web/~KEY/2026…/http://…": who shows it is a page of ours. It is handed out only to frames of our own
- * pages (Sec-Fetch-Site: same-origin), whose content has no way to tell it to the outside, and changes when
- * the program starts.
+ * "/web/~KEY/2026…/http://…": a request that shows it comes from a page of ours. It is handed out only to
+ * frames of our own pages (Sec-Fetch-Site: same-origin), whose content has no way to tell it to the outside,
+ * and changes when the program starts.
  */
 #ifndef MNEMON_REPLAY_WAYBACK_WAYBACK_SAFETY_H
 #define MNEMON_REPLAY_WAYBACK_WAYBACK_SAFETY_H
@@ -30,7 +30,7 @@ enum wayback_danger {
                      */
 };
 
-/* Of a Content-Type; an empty one is active. */
+/* The danger of a Content-Type; an empty one is active. */
 enum wayback_danger wayback_danger_of(struct bytes content_type);
 
 /* Make the secret of this process. */
@@ -39,7 +39,7 @@ void wayback_make_key(struct replay *replay);
 /* Is this the secret? */
 bool wayback_is_key(const struct replay *replay, struct bytes key);
 
-/* The Host header where it is one, else "localhost": part of policies and links. */
+/* The Host header if it is a valid one, else "localhost": part of policies and links. */
 struct bytes wayback_host(const struct http_request *request);
 
 /* Is the response to be a page of its own in a browser: a navigation that is not in a frame? */

@@ -13,7 +13,7 @@ static bool is_redirect(unsigned status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* Into kit->target. False where it leads nowhere that an archive has. */
+/* Into kit->target. False if it leads nowhere that an archive has. */
 static bool find_target(struct wayback *wayback) {
     struct wayback_kit *kit = wayback->kit;
     struct bytes location = fields_get(wayback->record.fields, BYTES("Location"));
@@ -118,7 +118,7 @@ static void send_output(struct wayback *wayback, unsigned status, const char *ty
     http_answer(wayback->request, status, type, buf_bytes(&output->memory));
 }
 
-/* Does the rewritten document begin with our script? XML does where its root is <html>; nobody else knows the
+/* Does the rewritten document begin with our script? XML does if its root is <html>; nobody else knows the
  * key. */
 static bool has_insert(const struct wayback_kit *kit, enum rewrite_format format) {
     struct bytes output = buf_bytes(&kit->output.memory);
@@ -126,7 +126,7 @@ static bool has_insert(const struct wayback_kit *kit, enum rewrite_format format
                                       bytes_find(output, buf_bytes(&kit->insert)) < output.size);
 }
 
-/* Scripts run only where ours is the first. */
+/* Scripts run only if ours is the first. */
 static enum wayback_danger danger_of(const struct wayback *wayback, bool is_prepared) {
     enum wayback_danger danger = wayback_danger_of(wayback->record.content_type);
     return danger == WAYBACK_ACTIVE && !is_prepared ? WAYBACK_MUTE : danger;
@@ -200,7 +200,7 @@ static struct bytes head_of(struct bytes body) {
     return bytes_slice(body, 0, body.size < ENCODING_HEAD_SIZE ? body.size : ENCODING_HEAD_SIZE);
 }
 
-/* The document as its author wrote it, where it is small enough to be rewritten. False: it is sent as it is.
+/* The document as its author wrote it, if it is small enough to be rewritten. False: it is sent as it is.
  */
 static bool find_document(struct wayback *wayback, struct bytes *ret_body) {
     *ret_body = wayback->record.body;
@@ -236,7 +236,9 @@ static enum err find_settled(struct wayback *wayback, struct err_detail *detail)
     enum err err = archive_find(wayback->reader, wayback->capture.surt, wayback->capture.time_us,
                                 ARCHIVE_SETTLED, &settled, detail);
     if (err == ERR_NOT_FOUND) {
-        return err_set(detail, err, "only a redirect to itself is held, and not where that led");
+        return err_set(
+            detail, err,
+            "this archive has only a redirect of this page to itself, not the page that it led to");
     }
     if (err == ERR_OK) {
         wayback_choose(wayback, &settled);
@@ -258,7 +260,8 @@ static enum err serve_settled(struct wayback *wayback, struct err_detail *detail
         err = archive_open(wayback->reader, &wayback->capture, &wayback->record, detail);
     }
     if (err == ERR_OK && wayback->record.status == STATUS_NOT_MODIFIED) {
-        return err_set(detail, ERR_NOT_FOUND, "only that it was not modified is held, and not what it was");
+        return err_set(detail, ERR_NOT_FOUND,
+                       "this archive has only that this page was not modified, not the page itself");
     }
     return err == ERR_OK ? serve_document(wayback, detail) : err;
 }

@@ -1,7 +1,7 @@
 /*
  * wayback_state - one request under /web/, as the wayback_*.c files pass it on. Private to them.
  *
- *      wayback.c           what is asked for, which capture that is, what is said where there is none
+ *      wayback.c           what is asked for, which capture that is, what is said if there is none
  *      wayback_serve.c     a capture that was found: as a redirect, in a frame, as it is, rewritten
  *      wayback_body.c      the bytes: stored, decoded, in ranges, streamed
  *      wayback_header.c    the headers that go with them
@@ -97,7 +97,7 @@ struct bytes wayback_coding(const struct archive_record *record);
 /* Into kit->decoded, as far as it can be decoded. ERR_LIMIT: it is larger. */
 enum err wayback_decode(struct wayback *wayback, uint64_t size_max, struct bytes *ret_body) MUST_CHECK;
 
-/* Send the body as it is stored, or decoded where the client does not take it so. */
+/* Send the body as it is stored, or decoded if the client does not accept its encoding. */
 enum err wayback_send_stored(struct wayback *wayback, unsigned status, const char *type,
                              struct err_detail *detail) MUST_CHECK;
 
@@ -109,7 +109,7 @@ char *wayback_clean(struct bytes value, char *out, size_t out_size);
 /* Whatever the server said, under names that do nothing; and Memento's links. */
 enum err wayback_add_headers(struct wayback *wayback) MUST_CHECK;
 
-/* What names these bytes; it depends on the time too where references are rewritten. */
+/* What names these bytes; it depends on the time too if references are rewritten. */
 void wayback_etag(const struct wayback *wayback, bool is_rewritten, char out[WAYBACK_ETAG_SIZE_MAX]);
 
 /* ---- wayback_frame.c ---- */
