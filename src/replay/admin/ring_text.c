@@ -13,6 +13,15 @@ static void put_seconds(struct buf *out, uint64_t seconds) {
     }
 }
 
+/* 0: not known. */
+static void put_left(struct buf *out, uint64_t seconds) {
+    if (seconds > 0) {
+        buf_put_string(out, ", about ");
+        put_seconds(out, seconds);
+        buf_put_string(out, " left");
+    }
+}
+
 /* "12 captures", "1 capture". */
 static void put_things(struct buf *out, uint64_t count, const char *thing) {
     value_put_count(out, count);
@@ -88,7 +97,8 @@ static void put_copies(struct buf *out, const struct ring_view *ring) {
 }
 
 /* All arcs: what is missing in all, and the time of the slowest, for they are repaired side by side. */
-static void put_repair(struct buf *out, const struct ring_view_copies *copies) {
+static void put_repair(struct buf *out, const struct ring_view *ring) {
+    const struct ring_view_copies *copies = &ring->copies;
     uint64_t repairing_count = 0;
     uint64_t missing_count = 0;
     uint64_t left_s = 0;
@@ -105,11 +115,7 @@ static void put_repair(struct buf *out, const struct ring_view_copies *copies) {
         put_things(out, missing_count, "capture");
         buf_put_string(out, " missing");
     }
-    if (left_s > 0) {
-        buf_put_string(out, ", about ");
-        put_seconds(out, left_s);
-        buf_put_string(out, " left");
-    }
+    put_left(out, left_s);
     if (copies->wanted_count > 0) {
         buf_put_string(out, is_missing ? "; " : "");
         put_things(out, copies->wanted_count, "capture");
@@ -123,11 +129,7 @@ void ring_text_put_arc_repair(const struct ring_view_arc *arc, struct buf *out) 
     }
     buf_put_string(out, "for ");
     put_seconds(out, arc->repairing_s);
-    if (arc->left_s > 0) {
-        buf_put_string(out, ", about ");
-        put_seconds(out, arc->left_s);
-        buf_put_string(out, " left");
-    }
+    put_left(out, arc->left_s);
 }
 
 const char *ring_text_member(const struct ring_view_member *member) {
@@ -160,7 +162,8 @@ static void put_parts(struct buf *out, const struct part *parts, size_t count) {
     }
 }
 
-static void put_checks(struct buf *out, const struct ring_view_copies *copies) {
+static void put_checks(struct buf *out, const struct ring_view *ring) {
+    const struct ring_view_copies *copies = &ring->copies;
     const struct part parts[] = {{copies->challenged_count, "challenges of others"},
                                  {copies->caught_count, "of them failed"},
                                  {copies->refused_count, "false captures refused"},
@@ -235,33 +238,12 @@ static void put_decrees(struct buf *out, const struct ring_view *ring) {
 }
 
 void ring_text_put(enum ring_text which, const struct ring_view *ring, struct buf *out) {
-    switch (which) {
-    case RING_TEXT_COPIES:
-        put_copies(out, ring);
-        return;
-    case RING_TEXT_REPAIR:
-        put_repair(out, &ring->copies);
-        return;
-    case RING_TEXT_CHECKS:
-        put_checks(out, &ring->copies);
-        return;
-    case RING_TEXT_LINKS:
-        if (ring->is_begun) {
-            put_links(out, ring);
-        }
-        return;
-    case RING_TEXT_HOSTS:
-        if (ring->is_begun) {
-            put_hosts(out, ring);
-        }
-        return;
-    case RING_TEXT_BYTES:
-        put_bytes(out, ring);
-        return;
-    case RING_TEXT_DECREES:
-        put_decrees(out, ring);
-        return;
-    case RING_TEXT_COUNT:
-        return;
+    static void (*const puts[])(struct buf * out, const struct ring_view *ring) = {
+        [RING_TEXT_COPIES] = put_copies,  [RING_TEXT_REPAIR] = put_repair, [RING_TEXT_CHECKS] = put_checks,
+        [RING_TEXT_LINKS] = put_links,    [RING_TEXT_HOSTS] = put_hosts,   [RING_TEXT_BYTES] = put_bytes,
+        [RING_TEXT_DECREES] = put_decrees};
+    bool needs_begin = which == RING_TEXT_LINKS || which == RING_TEXT_HOSTS;
+    if (ring->is_begun || !needs_begin) {
+        puts[which](out, ring);
     }
 }

@@ -158,7 +158,7 @@ static enum err part_read(struct archive_part **ret_part, struct archive *archiv
     return err;
 }
 
-/* ---- visits ---- */
+/* ---- readers ---- */
 
 static void reader_free(struct archive_reader *reader) {
     if (reader->extra != NULL) {
@@ -274,7 +274,7 @@ void archive_reader_end(struct archive_reader *reader) {
     struct archive *archive = reader->archive;
     part_rest(&reader->own, archive);
     part_rest(&reader->original, archive);
-    reader->timeline.is_known = false; /* the next visit wants to see what is new */
+    reader->timeline.is_known = false; /* the next reader wants to see what is new */
     instance_session_set_mirrored(reader->session, false);
     pthread_mutex_lock(&archive->lock);
     archive->held_count -= reader->is_held ? 1 : 0;
@@ -301,16 +301,8 @@ bool archive_reader_hold(struct archive_reader *reader) {
     return may_hold;
 }
 
-struct instance *archive_reader_instance(const struct archive_reader *reader) {
-    return reader->archive->instance;
-}
-
 struct instance_session *archive_reader_session(struct archive_reader *reader) {
     return reader->session;
-}
-
-const char *archive_reader_scratch_directory(const struct archive_reader *reader) {
-    return reader->archive->scratch_directory;
 }
 
 void *archive_reader_extra(const struct archive_reader *reader) {

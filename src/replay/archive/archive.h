@@ -5,7 +5,7 @@
  * are applied: what is excluded is not there; what is blocked is found and listed but cannot be opened. To
  * the captures of an archive that another node has deposited here its owner's rules apply as well.
  *
- * A visit is what one request needs: sessions, readers, buffers. It is taken from a pool, since which thread
+ * A reader is what one request needs: sessions and buffers. It is taken from a pool, since which thread
  * serves which request is the server's choice, and belongs to one thread at a time.
  */
 #ifndef MNEMON_REPLAY_ARCHIVE_ARCHIVE_H
@@ -31,11 +31,11 @@ struct archive_config {
 
 struct archive *archive_new(const struct archive_config *config); /* NULL: out of memory */
 
-/* All visits must have ended. */
+/* All readers must have ended. */
 void archive_free(struct archive *archive);
 
 struct instance *archive_instance(const struct archive *archive);
-const char *archive_scratch_directory(const struct archive *archive);
+const char *archive_scratch_directory(const struct archive *archive); /* for what is large */
 
 struct archive_reader *archive_reader_begin(struct archive *archive); /* NULL: out of memory */
 void archive_reader_end(struct archive_reader *reader);               /* may be NULL */
@@ -47,24 +47,19 @@ struct archive_reader *archive_reader_begin_here(struct archive *archive);
  */
 struct archive_reader *archive_reader_begin_own(struct archive *archive);
 
-/* For a visit that lasts: from now on it sees the archives of others as they are now. What was opened is not
+/* For a reader that lasts: from now on it sees the archives of others as they are now. What was opened is not
  * valid any more. */
 void archive_reader_renew(struct archive_reader *reader);
 
 /*
- * The visit will last as long as a client takes to read what it holds. False if too many do so already:
- * visits have files and memory.
+ * The reader will last as long as a client takes to read what it holds. False if too many do so already:
+ * readers have files and memory.
  */
 bool archive_reader_hold(struct archive_reader *reader) MUST_CHECK;
 
-/* Where large things may lie meanwhile. */
-const char *archive_reader_scratch_directory(const struct archive_reader *reader);
-
-/* Its session, and the instance of that, for what is not here. */
-struct instance *archive_reader_instance(const struct archive_reader *reader);
 struct instance_session *archive_reader_session(struct archive_reader *reader);
 
-/* What wayback.c wants to use again with the next visit, NULL at first; freed with the visit. */
+/* What wayback.c wants to use again with the next reader, NULL at first; freed with the reader. */
 void *archive_reader_extra(const struct archive_reader *reader);
 void archive_reader_set_extra(struct archive_reader *reader, void *take_extra, void (*free_extra)(void *));
 
@@ -83,7 +78,7 @@ enum archive_choice {
 
 /*
  * ERR_NOT_FOUND; ERR_UNREACHABLE if nothing was found but a volume is down. If several captures are of the
- * second that was asked for, the last is found. The slices live in the visit until the next find. One visit
+ * second that was asked for, the last is found. The slices live in the reader until the next find. One reader
  * sees the captures of a SURT as they were at its first look.
  */
 enum err archive_find(struct archive_reader *reader, struct bytes surt, int64_t time_us,
@@ -100,6 +95,9 @@ struct archive_neighbours {
 
 enum err archive_neighbours(struct archive_reader *reader, struct bytes surt, int64_t time_us,
                             struct archive_neighbours *ret_neighbours) MUST_CHECK;
+
+/* Replace the text by what the slices of the capture borrow, and let them borrow that: it then lasts. */
+enum err archive_keep(struct buf *text, struct capture *capture) MUST_CHECK;
 
 enum access_verdict archive_verdict(const struct archive_reader *reader, const struct capture *capture);
 
@@ -140,7 +138,7 @@ void archive_walk_close(struct archive_walk *walk);
 
 /* ---- opening ---- */
 
-/* A capture as it is to be replayed. Slices last until the next open of the visit. */
+/* A capture as it is to be replayed. Slices last until the next open of the reader. */
 struct archive_record {
     uint16_t status;             /* of HTTP; 200 if it is not HTTP. For a "not modified": the original's */
     struct bytes head;           /* the HTTP head of this capture; for a "not modified": the original's */
@@ -178,9 +176,9 @@ struct archive_attempt {
  * Find a capture and use it. Where it cannot be had: of a ring, somebody may have listed what nobody holds,
  * and it is not listed any more (node/reading/ring_reader.h). Then the next nearest is found and used, as if
  * the other had never been there: four tries within six seconds. So use() opens before it changes anything
- * that cannot be done again; when it succeeds, it may have given the visit away. The slices of a capture last
- * until the next find(), also one in vain. Returns what went wrong with the last that was used; the errors of
- * the first find().
+ * that cannot be done again; when it succeeds, it may have given the reader away. The slices of a capture
+ * last until the next find(), also one in vain. Returns what went wrong with the last that was used; the
+ * errors of the first find().
  */
 enum err archive_try(struct archive_reader *reader, const struct archive_attempt *attempt,
                      struct err_detail *detail) MUST_CHECK;

@@ -36,13 +36,13 @@ static size_t set_slices(const struct buf *text, size_t at, struct capture *capt
     return at;
 }
 
-static enum err keep(struct archive_reader *reader, struct capture *capture) {
-    buf_clear(&reader->found);
-    put_slices(&reader->found, capture);
-    if (reader->found.err == ERR_OK) {
-        set_slices(&reader->found, 0, capture);
+enum err archive_keep(struct buf *text, struct capture *capture) {
+    buf_clear(text);
+    put_slices(text, capture);
+    if (text->err == ERR_OK) {
+        set_slices(text, 0, capture);
     }
-    return reader->found.err;
+    return text->err;
 }
 
 static enum err open_range(struct archive_reader *reader, struct bytes surt, int64_t from_us, int64_t to_us,
@@ -82,7 +82,7 @@ static enum err find_first(struct archive_reader *reader, struct bytes surt, int
     err = err == ERR_OK ? seen : err;
     reader->timeline.is_partial = reader->timeline.is_partial || merge_is_partial(merge);
     if (err == ERR_OK) {
-        err = keep(reader, ret_capture);
+        err = archive_keep(&reader->found, ret_capture);
     }
     merge_close(merge);
     return err;

@@ -1,4 +1,7 @@
-/* archive_state - what archive*.c share. Private to them. */
+/*
+ * archive_state - what the files of archive.h share; private to them. One machine in several files: archive.c
+ * has readers and opens records, archive_find.c finds a capture by its time, archive_walk.c walks over many.
+ */
 #ifndef MNEMON_REPLAY_ARCHIVE_ARCHIVE_STATE_H
 #define MNEMON_REPLAY_ARCHIVE_ARCHIVE_STATE_H
 
@@ -21,7 +24,7 @@ struct archive {
     pthread_mutex_t lock;
     struct archive_reader *free_readers; /* lock */
     size_t free_count;                   /* lock: of them */
-    size_t held_count;                   /* lock: visits that clients keep */
+    size_t held_count;                   /* lock: readers that clients keep */
     struct archive_part
         *large[ARCHIVE_LARGE_COUNT]; /* lock: large records that were read last; may be NULL */
     size_t large_next;               /* lock: the oldest of them */

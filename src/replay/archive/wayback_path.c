@@ -57,13 +57,8 @@ static size_t scheme_size(struct bytes url) {
 }
 
 static bool has_slashes(struct bytes scheme) {
-    static const char *const schemes[] = {"http", "https", "ftp", "ws", "wss"};
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        if (bytes_equal_ignore_case(scheme, bytes_of_string(schemes[i]))) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const schemes[] = {"http", "https", "ftp", "ws", "wss", NULL};
+    return bytes_is_one_of(scheme, schemes);
 }
 
 /* What stands before the host, or before all of a URL without one. Returns what follows. */

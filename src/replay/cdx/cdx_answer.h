@@ -6,7 +6,7 @@
  * the answer ends with its resume key if one was asked for, and with ERR_TIMEOUT if not: a list that is
  * not whole must not look as if it were.
  *
- * Belongs to one thread at a time; holds its visit, and with it a view of the index, until it is freed.
+ * Belongs to one thread at a time; holds its reader, and with it a view of the index, until it is freed.
  */
 #ifndef MNEMON_REPLAY_CDX_CDX_ANSWER_H
 #define MNEMON_REPLAY_CDX_CDX_ANSWER_H

@@ -55,13 +55,8 @@ static enum err refuse(struct reading *reading, struct bytes value, const char *
 
 /* As the original servers: anything but these is yes. */
 static bool is_yes(struct bytes value) {
-    static const char *const no[] = {"", "0", "false", "no", "off"};
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
-        if (bytes_equal_ignore_case(value, bytes_of_string(no[i]))) {
-            return false;
-        }
-    }
-    return true;
+    static const char *const no[] = {"", "0", "false", "no", "off", NULL};
+    return !bytes_is_one_of(value, no);
 }
 
 static enum err read_number(struct reading *reading, struct bytes value, uint64_t *ret_number) {

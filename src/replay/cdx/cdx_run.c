@@ -16,17 +16,7 @@ void cdx_kept_done(struct cdx_kept *kept) {
 
 enum err cdx_kept_set(struct cdx_kept *kept, const struct capture *capture) {
     kept->capture = *capture;
-    struct bytes *slices[] = {&kept->capture.surt, &kept->capture.url, &kept->capture.mime};
-    buf_clear(&kept->bytes);
-    for (size_t i = 0; i < 3; i++) {
-        buf_put(&kept->bytes, *slices[i]);
-    }
-    size_t at = 0;
-    for (size_t i = 0; i < 3 && kept->bytes.err == ERR_OK; i++) {
-        *slices[i] = bytes_of(kept->bytes.data + at, slices[i]->size);
-        at += slices[i]->size;
-    }
-    return kept->bytes.err;
+    return archive_keep(&kept->bytes, &kept->capture);
 }
 
 /* ---- the source ---- */
@@ -111,22 +101,16 @@ static bool is_of_one_url(const struct cdx_query *query) {
             !bytes_ends_with(query->url, BYTES("*")));
 }
 
-static void init(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
-                 const struct cdx_query *query, bool in_reverse) {
-    run->reader = reader;
-    run->query = query;
-    run->in_reverse = in_reverse;
-    run->is_over = false;
-    run->steps_left = 0;
-    run->sides_count = 0;
-    run->sides[0].walk = run->sides[1].walk = NULL;
-    run->sides[0].has_capture = run->sides[0].is_over = false;
-    run->skip_count = query->has_page ? query->page * query->page_size : 0;
-    run->take_count = query->has_page ? query->page_size : UINT64_MAX;
-    run->drained_count = 0;
+static void run_init(struct cdx_run *run, struct archive *archive, struct archive_reader *reader,
+                     const struct cdx_query *query, bool in_reverse) {
+    *run = (struct cdx_run){
+        .reader = reader,
+        .query = query,
+        .in_reverse = in_reverse,
+        .skip_count = query->has_page ? query->page * query->page_size : 0,
+        .take_count = query->has_page ? query->page_size : UINT64_MAX,
+    };
     for (size_t i = 0; i < query->collapses_count; i++) {
-        run->stages[i].hash = 0;
-        run->stages[i].flip = 0;
         cdx_kept_init(&run->stages[i].kept[0]);
         cdx_kept_init(&run->stages[i].kept[1]);
     }
@@ -139,7 +123,7 @@ enum err cdx_run_open(struct cdx_run *run, struct archive *archive, struct archi
     if (query->sort == CDX_CLOSEST && !is_of_one_url(query)) {
         return err_set(detail, ERR_INVALID, "sort=closest needs a single URL, not a prefix, host or domain");
     }
-    init(run, archive, reader, query, in_reverse);
+    run_init(run, archive, reader, query, in_reverse);
     enum err err = read_key(run, &after, detail);
     if (err == ERR_OK) {
         err = open_sides(run, after, detail);
@@ -155,7 +139,7 @@ enum err cdx_run_open_behind(struct cdx_run *run, struct archive *archive, struc
                              struct err_detail *detail) {
     struct buf key;
     buf_init(&key, KEPT_SIZE_MAX);
-    init(run, archive, reader, query, in_reverse);
+    run_init(run, archive, reader, query, in_reverse);
     for (size_t i = 0; i < query->collapses_count && !in_reverse; i++) {
         run->stages[i].hash = hash_field(run, &query->collapses[i], capture);
     }

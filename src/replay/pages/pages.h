@@ -1,7 +1,8 @@
 /*
- * pages - what the archive shows to people: start, calendar, list, details, comparison, what it holds.
+ * pages - what the archive shows to people: start, calendar, list, details, comparison, what it holds. A file
+ * for each page; pages_parts.h has what they use of each other.
  *
- *      pages_start.c       /                        search form, what is new, how much there is
+ *      pages_start.c       /                        search form, suggestions, what is new, how much there is
  *      pages_calendar.c    /web/…*…/URL             the captures of one URL, by year; called by wayback.c
  *      pages_list.c        /web/…*…/PREFIX…         the URLs of a prefix, a host or a domain; likewise
  *      pages_details.c     /details/TIME/URL        all that is known of one capture

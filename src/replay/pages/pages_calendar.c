@@ -9,9 +9,6 @@ enum { STATUS_OK = 200, STATUS_NOT_FOUND = 404, SPARK_HEIGHT = 24, YEARS_SHOWN_M
 
 static const int64_t DAY_US = INT64_C(86400) * 1000000;
 
-static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
-                                     "July",    "August",   "September", "October", "November", "December"};
-
 /*
  * The captures of one URL by year, month and day: one walk from the newest capture back, over
  * CALENDAR_CAPTURES_MAX at most. All years get counts; of the year that is shown each day keeps its newest
@@ -287,7 +284,7 @@ static void put_single(struct sheet *sheet, const struct calendar *calendar, con
     const struct calendar_entry *entry = &calendar->entries[day->newest - 1];
     sheet_format(sheet, "<a class=\"day level-1%s\" href=\"", mood_of(day));
     sheet_replay_url(sheet, entry->time_us, "", buf_bytes(&calendar->url));
-    sheet_format(sheet, "\" aria-label=\"%u %s: 1 capture, ", number, months[month - 1]);
+    sheet_format(sheet, "\" aria-label=\"%u %s: 1 capture, ", number, sheet_months[month - 1]);
     put_entry_text(sheet, entry);
     sheet_format(sheet, ", status %u%s\" title=\"", entry->status, entry->is_unchanged ? ", unchanged" : "");
     put_entry_text(sheet, entry);
@@ -301,8 +298,8 @@ static void put_several(struct sheet *sheet, const struct calendar *calendar, co
                  "<details class=days name=day><summary class=\"day level-%u%s\" aria-label=\"%u %s: %u "
                  "captures\" title=\"%u captures\">%u</summary><div class=popup><b>%u %s</b> "
                  "<span class=quiet>%u captures</span><ul>",
-                 level_of(day->count), mood_of(day), number, months[month - 1], day->count, day->count,
-                 number, number, months[month - 1], day->count);
+                 level_of(day->count), mood_of(day), number, sheet_months[month - 1], day->count, day->count,
+                 number, number, sheet_months[month - 1], day->count);
     for (uint32_t at = day->newest; at != 0; at = calendar->entries[at - 1].next) {
         put_entry(sheet, calendar, &calendar->entries[at - 1]);
     }
@@ -332,7 +329,7 @@ static void put_month(struct sheet *sheet, const struct calendar *calendar, unsi
         is_bare = is_bare && calendar->days[calendar_slot(month, day)].count == 0;
     }
     sheet_format(sheet, "<table class=\"month%s\"><caption>%s</caption>\n<thead><tr>", is_bare ? " bare" : "",
-                 months[month - 1]);
+                 sheet_months[month - 1]);
     for (size_t i = 0; i < 7; i++) {
         sheet_format(sheet, "<th scope=col abbr=%s>%.2s", weekdays[i], weekdays[i]);
     }

@@ -87,27 +87,17 @@ enum err pages_content_put_utf8(const struct pages_content *content, struct buf 
 
 /* Elements that stand in a line of text: all others begin a new one. */
 static bool is_inline(struct bytes name) {
-    static const char *const names[] = {"a",    "abbr", "acronym", "b",     "bdi",  "bdo",    "big",  "cite",
-                                        "code", "data", "del",     "dfn",   "em",   "font",   "i",    "img",
-                                        "ins",  "kbd",  "label",   "mark",  "nobr", "q",      "rp",   "rt",
-                                        "ruby", "s",    "samp",    "small", "span", "strong", "sub",  "sup",
-                                        "time", "tt",   "u",       "var",   "wbr",  "strike", "input"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bytes_equal_ignore_case(name, bytes_of_string(names[i]))) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const names[] = {"a",    "abbr", "acronym", "b",     "bdi",  "bdo",    "big",   "cite",
+                                        "code", "data", "del",     "dfn",   "em",   "font",   "i",     "img",
+                                        "ins",  "kbd",  "label",   "mark",  "nobr", "q",      "rp",    "rt",
+                                        "ruby", "s",    "samp",    "small", "span", "strong", "sub",   "sup",
+                                        "time", "tt",   "u",       "var",   "wbr",  "strike", "input", NULL};
+    return bytes_is_one_of(name, names);
 }
 
 static bool is_hidden(struct bytes name) {
-    static const char *const names[] = {"script", "style", "template", "noframes", "noembed", "iframe"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bytes_equal_ignore_case(name, bytes_of_string(names[i]))) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const names[] = {"script", "style", "template", "noframes", "noembed", "iframe", NULL};
+    return bytes_is_one_of(name, names);
 }
 
 struct lines {

@@ -13,7 +13,7 @@
 enum { PAGES_CONTENT_SIZE_MAX = 1 << 20 };
 
 struct pages_content {
-    struct archive_record record; /* lasts until the next open of the visit */
+    struct archive_record record; /* lasts until the next open of the reader */
     struct buf text;              /* bytes of the document, PAGES_CONTENT_SIZE_MAX at most */
     bool is_cut;                  /* there is more */
 };

@@ -17,7 +17,7 @@ enum {
 
 /* One capture with all that is said of it. */
 struct details {
-    struct capture capture; /* its slices live in the visit, as found */
+    struct capture capture; /* its slices live in the reader, as found */
     struct record record;   /* of its own */
     struct key key;
     struct block block;
@@ -48,7 +48,7 @@ static enum err read_record(struct details *details, struct archive_reader *read
     return archive_note_read(reader, capture, err);
 }
 
-static enum err read_details(struct details *details, struct archive_reader *reader,
+static enum err read_details(struct details *details, struct archive *archive, struct archive_reader *reader,
                              const struct capture *found, struct err_detail *detail) {
     struct capture *capture = &details->capture;
     if (archive_verdict(reader, found) != ACCESS_ALLOW) {
@@ -58,7 +58,7 @@ static enum err read_details(struct details *details, struct archive_reader *rea
     buf_put(&details->url, capture->url);
     buf_put(&details->mime, capture->mime);
     if (instance_is_mirrored(capture->volume)) {
-        details->origin = instance_mirrored_origin(archive_reader_instance(reader), capture->volume);
+        details->origin = instance_mirrored_origin(archive_instance(archive), capture->volume);
     }
     enum err err = read_record(details, reader, detail);
     if (err == ERR_OK) {
@@ -276,7 +276,7 @@ static enum err show(struct asking *asking, const struct capture *capture, struc
     struct details details;
     enum err err = details_init(&details);
     if (err == ERR_OK) {
-        err = read_details(&details, asking->reader, capture, detail);
+        err = read_details(&details, asking->replay->archive, asking->reader, capture, detail);
     }
     if (err == ERR_OK) {
         struct sheet sheet;
@@ -387,7 +387,7 @@ static enum err answer_json(void *context, const struct capture *capture, struct
     struct details details;
     enum err err = details_init(&details);
     if (err == ERR_OK) {
-        err = read_details(&details, asked->reader, capture, detail);
+        err = read_details(&details, asked->replay->archive, asked->reader, capture, detail);
     }
     if (err == ERR_OK) {
         struct buf text;

@@ -22,9 +22,6 @@ static const char *const orders[] = {[SURVEY_BY_CAPTURES] = "captures",
                                      [SURVEY_BY_NAME] = "name",
                                      [SURVEY_BY_LAST] = "last"};
 
-static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
 /* ---- over time ---- */
 
 struct bar {
@@ -69,7 +66,7 @@ static void put_bar_name(struct sheet *sheet, const struct bars *bars, const str
     if (bars->is_yearly) {
         sheet_format(sheet, "%d", bar->number);
     } else {
-        sheet_format(sheet, "%s %d", months[bar->number % 12], bar->number / 12);
+        sheet_format(sheet, "%.3s %d", sheet_months[bar->number % 12], bar->number / 12);
     }
 }
 

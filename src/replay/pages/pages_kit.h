@@ -45,7 +45,7 @@ bool pages_argument(const struct http_request *request, const char *name, struct
 uint64_t pages_argument_number(const struct http_request *request, const char *name, uint64_t max,
                                uint64_t number);
 
-/* The capture of the URL that is closest to the time; its slices live in the visit until the next find. */
+/* The capture of the URL that is closest to the time; its slices live in the reader until the next find. */
 enum err pages_find(struct archive_reader *reader, struct bytes url, int64_t time_us,
                     struct capture *ret_capture, struct err_detail *detail) MUST_CHECK;
 

@@ -1,5 +1,6 @@
 /*
- * search_state - what the files of search_*.c share. Private to them.
+ * search_state - one machine in two files: search.c answers questions, search_feed.c fills the database.
+ * Private to them.
  *
  * One lock guards what is marked with it; nobody holds it during I/O. The feeder alone writes to the
  * database.

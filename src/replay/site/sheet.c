@@ -23,8 +23,8 @@ static const struct {
     {SHEET_DASHBOARD, "/dashboard", "Dashboard"},
 };
 
-static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
-                                     "July",    "August",   "September", "October", "November", "December"};
+const char *const sheet_months[12] = {"January", "February", "March",     "April",   "May",      "June",
+                                      "July",    "August",   "September", "October", "November", "December"};
 
 /* Layers of one page over the years; drawn in the colour of the text. */
 static const char mark[] =
@@ -91,7 +91,7 @@ void sheet_time(struct sheet *sheet, int64_t time_us) {
     struct utc utc;
     utc_split(time_us, &utc);
     sheet_format(sheet, "<time datetime=\"%s\">%u %s %d, %02u:%02u:%02u UTC</time>",
-                 utc_format_rfc3339(time_us, text), utc.day, months[utc.month - 1], utc.year, utc.hour,
+                 utc_format_rfc3339(time_us, text), utc.day, sheet_months[utc.month - 1], utc.year, utc.hour,
                  utc.minute, utc.second);
 }
 
@@ -100,7 +100,7 @@ void sheet_date(struct sheet *sheet, int64_t time_us) {
     struct utc utc;
     utc_split(time_us, &utc);
     sheet_format(sheet, "<time datetime=\"%s\">%u %.3s %d</time>", utc_format_rfc3339(time_us, text), utc.day,
-                 months[utc.month - 1], utc.year);
+                 sheet_months[utc.month - 1], utc.year);
 }
 
 /* ---- URLs ---- */

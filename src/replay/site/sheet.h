@@ -37,6 +37,8 @@ struct sheet {
     size_t scripts_count;
 };
 
+extern const char *const sheet_months[12]; /* "January" … */
+
 void sheet_begin(struct sheet *sheet, struct replay *replay, struct http_request *request, const char *title,
                  enum sheet_tab tab);
 

@@ -100,7 +100,7 @@ enum { STATUS_OK = 200, PIECE_SIZE = 16 << 10, PENDING_SIZE_MAX = 1 << 20, SECON
 
 enum timemap_format { TIMEMAP_LINK, TIMEMAP_JSON, TIMEMAP_CDX };
 
-/* One that is being sent; a visit is held for it. */
+/* One that is being sent; a reader is held for it. */
 struct timemap {
     struct archive_reader *reader;
     struct archive_walk *walk;

@@ -30,12 +30,12 @@ static void kit_free(void *context) {
     free(kit);
 }
 
-static struct wayback_kit *kit_new(struct archive_reader *reader) {
+static struct wayback_kit *kit_new(struct archive *archive, struct archive_reader *reader) {
     struct wayback_kit *kit = calloc(1, sizeof *kit);
     if (kit == NULL) {
         return NULL;
     }
-    const char *directory = archive_reader_scratch_directory(reader);
+    const char *directory = archive_scratch_directory(archive);
     kit->reader = reader;
     wayback_path_init(&kit->path);
     url_init(&kit->url);
@@ -52,9 +52,9 @@ static struct wayback_kit *kit_new(struct archive_reader *reader) {
     return kit;
 }
 
-static struct wayback_kit *kit_of(struct archive_reader *reader) {
+static struct wayback_kit *kit_of(struct archive *archive, struct archive_reader *reader) {
     struct wayback_kit *kit = archive_reader_extra(reader);
-    if (kit == NULL && (kit = kit_new(reader)) != NULL) {
+    if (kit == NULL && (kit = kit_new(archive, reader)) != NULL) {
         archive_reader_set_extra(reader, kit, kit_free);
     }
     return kit;
@@ -409,7 +409,7 @@ static void answer(struct http_request *request) {
         http_answer_error(request, ERR_MEMORY, NULL);
         return;
     }
-    wayback.kit = kit_of(wayback.reader);
+    wayback.kit = kit_of(replay->archive, wayback.reader);
     if (wayback.kit == NULL) {
         http_answer_error(request, ERR_MEMORY, NULL);
     } else {

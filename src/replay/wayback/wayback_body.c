@@ -2,7 +2,7 @@
 
 #include "replay/wayback/wayback_state.h"
 
-enum { COPIED_SIZE_MAX = 1 << 20 }; /* smaller bodies are copied, so that a slow client keeps no visit */
+enum { COPIED_SIZE_MAX = 1 << 20 }; /* smaller bodies are copied, so that a slow client keeps no reader */
 
 /* ---- encodings ---- */
 
@@ -168,7 +168,7 @@ static void end_stream(void *context) {
     archive_reader_end(kit->reader);
 }
 
-/* Large bodies stay where they are, with the visit, until they are sent. */
+/* Large bodies stay where they are, with the reader, until they are sent. */
 static void send(struct wayback *wayback, unsigned status, const char *type, struct bytes body) {
     if (body.size <= COPIED_SIZE_MAX) {
         http_answer(wayback->request, status, type, body);

@@ -1,5 +1,5 @@
 /*
- * wayback_state - one request under /web/, as the wayback_*.c files pass it on. Private to them.
+ * wayback_state - one request under /web/. One machine in several files, which pass it on; private to them:
  *
  *      wayback.c           what is asked for, which capture that is, what is said if there is none
  *      wayback_serve.c     a capture that was found: as a redirect, in a frame, as it is, rewritten
@@ -40,7 +40,7 @@ enum {
 /* Above this, documents are not rewritten but sent as they are; so much of them is decoded at most. */
 static const uint64_t WAYBACK_REWRITE_SIZE_MAX = 64 << 20;
 
-/* What requests use one after the other; it goes with a visit through the archive's pool. */
+/* What requests use one after the other; it goes with a reader through the archive's pool. */
 struct wayback_kit {
     struct archive_reader *reader;
     struct wayback_path path;
@@ -52,7 +52,7 @@ struct wayback_kit {
     struct buf insert;      /* put into HTML */
     struct scratch decoded; /* the body without content encodings */
     struct scratch output;  /* rewritten */
-    struct bytes streamed;  /* what is sent while the visit is kept for it */
+    struct bytes streamed;  /* what is sent while the reader is kept for it */
 };
 
 struct wayback {
